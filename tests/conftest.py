@@ -18,6 +18,12 @@ from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.keys import SETTLING_GUARD, QueueKeys
 from rwq_cli.core.server.pipeline import SENT_AHEAD
+from tests.clusters import (
+    PrivateCluster,
+    PrivateSentinels,
+    running_cluster,
+    running_sentinels,
+)
 from tests.driver import Rwq
 from tests.servers import NoServerBinary, PrivateServer, running_server
 
@@ -48,6 +54,28 @@ def server() -> Iterator[PrivateServer]:
     with ExitStack() as stack:
         try:
             started = stack.enter_context(running_server())
+        except NoServerBinary as reason:
+            pytest.skip(str(reason))
+        yield started
+
+
+@pytest.fixture(scope="session")
+def shared_cluster() -> Iterator[PrivateCluster]:
+    """One private cluster for the whole session, of three primaries and three replicas."""
+    with ExitStack() as stack:
+        try:
+            started = stack.enter_context(running_cluster())
+        except NoServerBinary as reason:
+            pytest.skip(str(reason))
+        yield started
+
+
+@pytest.fixture(scope="session")
+def shared_sentinels() -> Iterator[PrivateSentinels]:
+    """One private primary with a replica and three Sentinels for the whole session."""
+    with ExitStack() as stack:
+        try:
+            started = stack.enter_context(running_sentinels())
         except NoServerBinary as reason:
             pytest.skip(str(reason))
         yield started

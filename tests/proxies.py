@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redis.connection import UnixDomainSocketConnection
+from redis.connection import Connection as TcpConnection, UnixDomainSocketConnection
 
 
 @contextmanager
@@ -199,9 +199,11 @@ class CountedSocket:
 
 
 class Line:
-    """The line of every client that this process opens to a unix socket while the block runs.
+    """The lines of every client that this process opens while the block runs.
 
-    Faster than a proxy by far. It is cut once; a client that connects again is not cut again.
+    Faster than a proxy by far, and no node of a cluster has to name the proxy's address. The bytes
+    of all lines count together, to whichever server. It is cut once; a client that connects again
+    is not cut again.
 
     Args:
         side: `up` for what the client sends, `down` for what it reads.
@@ -221,6 +223,11 @@ class Line:
         self.passed = {"up": 0, "down": 0}
         self._sockets: list[CountedSocket] = []
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether so much has passed; true, if it was not to be cut at all."""
+        return self._after is None
+
     def pass_on(self, side: str, count: int) -> tuple[int, bool]:
         """How many of these bytes pass, and whether the line breaks after them."""
         before = self.passed[side]
@@ -232,15 +239,17 @@ class Line:
         return passed, True
 
     def __enter__(self) -> "Line":
-        connect = UnixDomainSocketConnection._connect
         self._patch = pytest.MonkeyPatch()
+        for kind in (UnixDomainSocketConnection, TcpConnection):
+            self._patch.setattr(kind, "_connect", self._counting(kind._connect))
+        return self
 
+    def _counting(self, connect: Callable[[Any], socket.socket]) -> Callable[[Any], CountedSocket]:
         def connect_here(connection: Any) -> CountedSocket:
             self._sockets.append(CountedSocket(connect(connection), self))
             return self._sockets[-1]
 
-        self._patch.setattr(UnixDomainSocketConnection, "_connect", connect_here)
-        return self
+        return connect_here
 
     def __exit__(self, *_: object) -> None:
         self._patch.undo()

@@ -1,32 +1,16 @@
-"""A cluster and a set of Sentinels for each test process, and rwq with their URLs."""
+"""The cluster and the Sentinels of the session for one test, and rwq with their URLs."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from rwq_cli.core import Connection, Server, WorkQueue, connect
-from tests.clusters import (
-    PrivateCluster,
-    PrivateSentinels,
-    running_cluster,
-    running_sentinels,
-    until,
-)
+from tests.clusters import PrivateCluster, PrivateSentinels, running_sentinels, until
 from tests.driver import Rwq
-from tests.servers import NoServerBinary
 
 QUEUE = "{jobs}"
 # How a long wait is told.
 WAITING = "rwq: waiting up to 30 s: "
-
-
-@pytest.fixture(scope="session")
-def shared_cluster() -> Iterator[PrivateCluster]:
-    try:
-        with running_cluster() as cluster:
-            yield cluster
-    except NoServerBinary as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture
@@ -59,15 +43,6 @@ def connection(cluster: PrivateCluster) -> Iterator[Connection]:
 @pytest.fixture
 def queue(connection: Connection) -> WorkQueue:
     return WorkQueue(connection, QUEUE, holder="me")
-
-
-@pytest.fixture(scope="session")
-def shared_sentinels() -> Iterator[PrivateSentinels]:
-    try:
-        with running_sentinels() as sentinels:
-            yield sentinels
-    except NoServerBinary as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture

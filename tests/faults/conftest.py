@@ -1,12 +1,53 @@
-"""Fifty items, and rwq."""
+"""Fifty items on a server, behind Sentinel, or on a cluster; and rwq."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 import redis
 
+from tests.clusters import PrivateCluster, PrivateSentinels
 from tests.driver import Rwq
-from tests.faults.verbs import Stage
+from tests.faults.verbs import FarQueue, Stage
 
 
 @pytest.fixture
 def stage(rwq: Rwq, raw: redis.Redis) -> Stage:
     return Stage(rwq, raw)
+
+
+@pytest.fixture
+def stage_on(request: pytest.FixtureRequest, bare_rwq: Rwq) -> Iterator[Callable[[str], Stage]]:
+    """Makes a stage on a `server`, behind `sentinel`, or on a `cluster`."""
+    with ExitStack() as clients:
+
+        def rwq_at(url: str, queue: str) -> Rwq:
+            variables = {"RWQ_URL": url, "RWQ_QUEUE": queue}
+            bare_rwq.variables = {**bare_rwq.variables, **variables}
+            return bare_rwq
+
+        def behind_sentinel() -> Stage:
+            sentinels: PrivateSentinels = request.getfixturevalue("shared_sentinels")
+            raw = clients.enter_context(sentinels.primary().client())
+            return Stage(rwq_at(sentinels.url, "jobs"), raw)
+
+        def on_cluster() -> Stage:
+            cluster: PrivateCluster = request.getfixturevalue("shared_cluster")
+            cluster.flush()
+            near, far = "{jobs}", "{other}"
+            assert cluster.owner(near) != cluster.owner(far)
+            return Stage(
+                rwq_at(cluster.url, near),
+                clients.enter_context(cluster.client(near)),
+                name=near.encode(),
+                other=b"{jobs}:other",
+                far=FarQueue(clients.enter_context(cluster.client(far)), far.encode()),
+            )
+
+        def make(kind: str) -> Stage:
+            if kind == "server":
+                made: Stage = request.getfixturevalue("stage")
+                return made
+            return {"sentinel": behind_sentinel, "cluster": on_cluster}[kind]()
+
+        yield make

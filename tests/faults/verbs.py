@@ -20,7 +20,6 @@ from tests.live.raw_keys import RawKeys, read_raw_keys
 
 COUNT = 50
 IDS = tuple(b"id-%02d" % number for number in range(COUNT))
-OTHER = QueueKeys(b"other")
 # The holder of leases that the commands of these tests take.
 SESSION = "s1"
 _LATER_MS = 4_000_000_000_000
@@ -65,11 +64,12 @@ class Verb:
     """A command line for fifty items.
 
     Attributes:
-        words: Its words.
+        words: Its words; `{home}`, `{other}` and `{far}` stand for a directory and two queues.
         before: How the items are before it: one of `FILLS`.
         done: Whether an item is as the command leaves it; None for a command that only reads.
         names: Whether the IDs are given on stdin.
-        takes: Whether it takes data away: "for good", "with an undo file" or "".
+        takes: Whether it takes data away: "for good", "with an undo file", "by a move", "by a move
+            to another slot" or "".
         first: Command lines that are run before it.
     """
 
@@ -134,10 +134,10 @@ VERBS = (
     ),
     Verb("doctor --fix --grace 0 --only abandoned -o ids", "abandoned"),
     Verb("rm - -o ids --yes", "waiting", _gone, names=True, takes="with an undo file"),
-    Verb("mv - -o ids --to other --yes", "waiting", _gone, names=True, takes="by a move"),
+    Verb("mv - -o ids --to {other} --yes", "waiting", _gone, names=True, takes="by a move"),
     Verb("purge -o ids --yes", "waiting", _gone, takes="with an undo file"),
     Verb("undo --anywhere -o ids", "waiting", _waits, first=("rm --all --yes -Q",)),
-    Verb("undo --anywhere -o ids", "waiting", _waits, first=("mv --all --to other --yes -Q",)),
+    Verb("undo --anywhere -o ids", "waiting", _waits, first=("mv --all --to {other} --yes -Q",)),
     Verb("import {home}/export -o ids", "nothing", _waits),
     Verb("set id-07 --yes -f {home}/new -o ids", "waiting"),
     Verb("ls -o ids -n 0", "waiting"),
@@ -151,6 +151,14 @@ VERBS = (
 )
 # Few of them, for what takes long; with RWQ_CUTS all.
 SOME_VERBS = VERBS if os.environ.get("RWQ_CUTS") else VERBS[::4]
+# Only on a cluster.
+MOVE_TO_ANOTHER_SLOT = Verb(
+    "mv - -o ids --to {far} --yes",
+    "waiting",
+    _gone,
+    names=True,
+    takes="by a move to another slot",
+)
 
 
 def name_of(verb: Verb) -> str:
@@ -158,19 +166,50 @@ def name_of(verb: Verb) -> str:
     return f"{' '.join((*verb.first, verb.words))} [{verb.before}]"
 
 
+@dataclass(frozen=True, slots=True)
+class FarQueue:
+    """A queue in another slot of a cluster.
+
+    Attributes:
+        raw: A plain client of its node, which has no other queue of the test.
+        name: Its name.
+    """
+
+    raw: redis.Redis
+    name: bytes
+
+    def look(self) -> RawKeys:
+        """Its keys."""
+        return read_raw_keys(self.raw, self.name)
+
+
 class Stage:
     """A queue of fifty items, and rwq.
 
     Args:
-        rwq: The program, with the server in its environment.
-        raw: A plain client of that server.
+        rwq: The program, with the server and the queue in its environment.
+        raw: A plain client of the server or node that has the queue.
+        name: The queue's name.
+        other: A queue to which one script can move items.
+        far: A queue to which none can.
     """
 
-    def __init__(self, rwq: Rwq, raw: redis.Redis) -> None:
+    def __init__(
+        self,
+        rwq: Rwq,
+        raw: redis.Redis,
+        *,
+        name: bytes = b"jobs",
+        other: bytes = b"other",
+        far: FarQueue | None = None,
+    ) -> None:
         self.rwq = rwq
         self.raw = raw
-        self._queue = WorkQueue(Connection(raw), b"jobs")
-        self._foreign = Foreign(raw)
+        self._name = name
+        self._other = QueueKeys(other)
+        self._far = far
+        self._queue = WorkQueue(Connection(raw), name)
+        self._foreign = Foreign(raw, name)
         (self.home / "new").write_bytes(b"new data")
         raw.flushall()
         FILLS["waiting"](self._foreign)
@@ -185,14 +224,24 @@ class Stage:
     def arrange(self, verb: Verb) -> None:
         """Put the items there."""
         self.raw.flushall()
+        if self._far is not None:
+            self._far.raw.flushall()
         rmtree(self.home / ".local", ignore_errors=True)
         FILLS[verb.before](self._foreign)
         for line in verb.first:
-            assert self.rwq(*line.split()).code == 0
-        self._before = read_raw_keys(self.raw, b"jobs")
+            assert self.rwq(*self._filled_in(line)).code == 0
+        self._before = self.look()
+
+    def look(self) -> RawKeys:
+        """The keys of the queue."""
+        return read_raw_keys(self.raw, self._name)
 
     def words(self, verb: Verb) -> list[str]:
-        return verb.words.format(home=self.home).split()
+        return self._filled_in(verb.words)
+
+    def _filled_in(self, line: str) -> list[str]:
+        far = "" if self._far is None else self._far.name.decode()
+        return line.format(home=self.home, other=self._other.name.decode(), far=far).split()
 
     def stdin(self, verb: Verb) -> bytes:
         return b"".join(item_id + b"\n" for item_id in IDS) if verb.names else b""
@@ -220,17 +269,19 @@ class Stage:
 
     def done(self, verb: Verb) -> set[bytes]:
         """The items on which it has done its work."""
-        seen = read_raw_keys(self.raw, b"jobs")
+        seen = self.look()
         return {item_id for item_id in IDS if verb.done and verb.done(seen, item_id)}
 
     def check_keys(self, verb: Verb, out: bytes) -> None:
         """What it printed is done, nothing is lost, and a clean leaves each item once."""
-        seen, done = read_raw_keys(self.raw, b"jobs"), self.done(verb)
+        seen, done = self.look(), self.done(verb)
         if verb.done and " -o ids" in verb.words:
             # The last line may be half of one.
             printed = {*out.split(b"\n")[:-1]} & {*IDS}
             assert printed <= done, printed - done
         self._check_data(verb, seen)
+        if self._far is not None and verb.takes == "by a move to another slot":
+            self._check_far_move(verb, self._far)
         if verb.takes == "with an undo file" and done:
             # A file names the address by which the server was reached.
             assert self.rwq("undo", "--anywhere").code in (0, 3)
@@ -254,9 +305,11 @@ class Stage:
         there = {item_id for item_id in IDS if item_id in seen.data}
         for item_id in there:
             assert seen.data[item_id] in (item_id, b"data of " + item_id, b"new data")
-        if verb.before in ("nothing", "ghosts") or verb.takes == "for good":
+        if verb.before in ("nothing", "ghosts") or verb.takes in (
+            *("for good", "by a move to another slot"),
+        ):
             return
-        moved = {i for i in IDS if self.raw.exists(OTHER.item(i))}
+        moved = {i for i in IDS if self.raw.exists(self._other.item(i))}
         assert not moved & there, "an item is in both queues"
         kept = set[bytes]()
         if verb.takes == "with an undo file" or verb.first:
@@ -264,14 +317,29 @@ class Stage:
             kept = {item_id for item_id in IDS if b'"' + item_id + b'"' in saved}
         assert there | moved | kept == {*IDS}
 
+    def _check_far_move(self, verb: Verb, far: FarQueue) -> None:
+        """Each item can be leased from one queue at most, and the same command moves all."""
+        here, there = self.look(), far.look()
+        assert here.data.keys() | there.data.keys() == {*IDS}
+        leasable = [*here.main, *there.main]
+        assert len(leasable) == len({*leasable})
+        for raw, name in ((self.raw, self._name), (far.raw, far.name)):
+            list(WorkQueue(Connection(raw), name).deep_clean(grace_s=0))
+        assert (self.look().main, far.look().main) == (here.main, there.main)
+        # What it finishes first, or had finished before, is missing afterwards.
+        assert self.run(verb).code in (0, 1, 3)
+        here, there = self.look(), far.look()
+        assert (here.data, here.main, here.buried, here.leases) == ({}, (), {}, {})
+        assert (sorted(there.main), there.data.keys(), there.buried) == ([*IDS], {*IDS}, {})
+
     def _check_after_a_clean(self, verb: Verb) -> None:
         """Once the claims of a clean that was cut have ended."""
         for name in (b"lease", b"leased_by_session"):
             for item_id in IDS:
-                key = b"jobs:" + name + b":" + item_id
+                key = self._name + b":" + name + b":" + item_id
                 if (self.raw.get(key) or b"").startswith(b"rwq-clean:"):
                     self.raw.delete(key)
         list(self._queue.deep_clean(grace_s=0))
-        seen = read_raw_keys(self.raw, b"jobs")
+        seen = self.look()
         listed = [*seen.main, *seen.processing, *seen.delayed, *seen.buried]
         assert sorted(listed) == sorted(seen.data), verb
