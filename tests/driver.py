@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -94,12 +94,17 @@ class Rwq:
     started: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
 
     def __call__(
-        self, *words: str, stdin: bytes = b"", variables: Mapping[str, str] | None = None
+        self,
+        *words: str,
+        stdin: bytes = b"",
+        variables: Mapping[str, str] | None = None,
+        stdout: BinaryIO | None = None,
     ) -> Result:
         """Run in this process. `variables` are set besides; an empty one is unset."""
-        out, err = io.BytesIO(), io.BytesIO()
+        out, err = stdout or io.BytesIO(), io.BytesIO()
         code = _run(words, Environment(self._all(variables), io.BytesIO(stdin), out, err))
-        return Result(code, out.getvalue(), err.getvalue())
+        out.seek(0)
+        return Result(code, out.read(), err.getvalue())
 
     def on_screen(
         self,
