@@ -239,30 +239,47 @@ class Moving:
             nodes = range(len(cluster.nodes))
             to = next(n for n in nodes if n != self.source and cluster.is_primary(n))
         self.to = to
-        cluster.call(
-            self.to, "CLUSTER", "SETSLOT", self.slot, "IMPORTING", cluster.ids[self.source]
-        )
-        cluster.call(
-            self.source, "CLUSTER", "SETSLOT", self.slot, "MIGRATING", cluster.ids[self.to]
-        )
+        self._set_slot(self.to, "IMPORTING", cluster.ids[self.source])
+        self._set_slot(self.source, "MIGRATING", cluster.ids[self.to])
         cluster.moving.append(self)
         self._migrate(*keys)
 
-    def _migrate(self, *keys: bytes) -> None:
-        port = self._cluster.nodes[self.to].port
+    def _set_slot(self, number: int, *words: str) -> None:
+        self._cluster.call(number, "CLUSTER", "SETSLOT", self.slot, *words)
+
+    def _migrate(self, *keys: bytes, back: bool = False) -> None:
+        source, to = (self.to, self.source) if back else (self.source, self.to)
+        port = self._cluster.nodes[to].port
         if keys:
-            command = ("MIGRATE", HOST, port, "", 0, 5000, "KEYS", *keys)
-            self._cluster.call(self.source, *command)
+            self._cluster.call(source, "MIGRATE", HOST, port, "", 0, 5000, "KEYS", *keys)
+
+    def keys(self, number: int, count: int = 1_000_000) -> list[bytes]:
+        """The keys of the slot that a node has."""
+        found: list[bytes] = self._cluster.call(
+            number, "CLUSTER", "GETKEYSINSLOT", self.slot, count
+        )
+        return found
+
+    def move(self, share: slice) -> None:
+        """Move some of the keys, which are in order."""
+        self._migrate(*sorted(self.keys(self.source))[share])
 
     def finish(self, *, pause_s: float = 0.0) -> None:
         """Move the other keys, a few at a time, and give the slot to its new node."""
-        cluster = self._cluster
-        while keys := cluster.call(self.source, "CLUSTER", "GETKEYSINSLOT", self.slot, 50):
+        while keys := self.keys(self.source, 50):
             self._migrate(*keys)
             time.sleep(pause_s)
         for number in (self.to, self.source):
-            cluster.call(number, "CLUSTER", "SETSLOT", self.slot, "NODE", cluster.ids[self.to])
-        cluster.moving.remove(self)
+            self._set_slot(number, "NODE", self._cluster.ids[self.to])
+        self._cluster.moving.remove(self)
+
+    def cancel(self) -> None:
+        """Move all keys back."""
+        # Else it would refuse them.
+        self._set_slot(self.source, "STABLE")
+        self._migrate(*self.keys(self.to), back=True)
+        self._set_slot(self.to, "STABLE")
+        self._cluster.moving.remove(self)
 
 
 def _is_replicated(primary: redis.Redis) -> bool:

@@ -186,10 +186,12 @@ class FarQueue:
 class Stage:
     """A queue of fifty items, and rwq.
 
-    Args:
+    Attributes:
         rwq: The program, with the server and the queue in its environment.
         raw: A plain client of the server or node that has the queue.
         name: The queue's name.
+
+    Args:
         other: A queue to which one script can move items.
         far: A queue to which none can.
     """
@@ -205,7 +207,7 @@ class Stage:
     ) -> None:
         self.rwq = rwq
         self.raw = raw
-        self._name = name
+        self.name = name
         self._other = QueueKeys(other)
         self._far = far
         self._queue = WorkQueue(Connection(raw), name)
@@ -234,7 +236,7 @@ class Stage:
 
     def look(self) -> RawKeys:
         """The keys of the queue."""
-        return read_raw_keys(self.raw, self._name)
+        return read_raw_keys(self.raw, self.name)
 
     def words(self, verb: Verb) -> list[str]:
         return self._filled_in(verb.words)
@@ -323,7 +325,7 @@ class Stage:
         assert here.data.keys() | there.data.keys() == {*IDS}
         leasable = [*here.main, *there.main]
         assert len(leasable) == len({*leasable})
-        for raw, name in ((self.raw, self._name), (far.raw, far.name)):
+        for raw, name in ((self.raw, self.name), (far.raw, far.name)):
             list(WorkQueue(Connection(raw), name).deep_clean(grace_s=0))
         assert (self.look().main, far.look().main) == (here.main, there.main)
         # What it finishes first, or had finished before, is missing afterwards.
@@ -336,7 +338,7 @@ class Stage:
         """Once the claims of a clean that was cut have ended."""
         for name in (b"lease", b"leased_by_session"):
             for item_id in IDS:
-                key = self._name + b":" + name + b":" + item_id
+                key = self.name + b":" + name + b":" + item_id
                 if (self.raw.get(key) or b"").startswith(b"rwq-clean:"):
                     self.raw.delete(key)
         list(self._queue.deep_clean(grace_s=0))
