@@ -1,13 +1,15 @@
 """Running rwq as its users do: in this process for speed, or as a process of its own."""
 
+import fcntl
 import io
 import json
 import os
 import pty
 import select
-import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout, suppress
@@ -19,8 +21,9 @@ import pytest
 
 from rwq_cli.cli.program import run
 from rwq_cli.environment import Environment
+from tests import fork_server
+from tests.fork_server import COMMAND
 
-COMMAND = (sys.executable, "-m", "rwq_cli")
 # After that it hangs; far more than any command takes, so that a busy machine fails no test.
 TIMEOUT_S = 120.0
 
@@ -131,19 +134,29 @@ class Rwq:
         stdin: bytes | int = b"",
         variables: Mapping[str, str] | None = None,
         timeout_s: float = TIMEOUT_S,
+        forks: bool = True,
     ) -> Result:
-        """Run as a process, to its end."""
-        given: dict[str, Any] = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}
-        done = subprocess.run(
+        """Run as a process, to its end.
+
+        Args:
+            words: The command line.
+            stdin: What it reads, or a stream.
+            variables: Further environment variables.
+            timeout_s: After how long it hangs, seconds.
+            forks: False for a start of the interpreter, which inherits the limits of this process.
+        """
+        start: Any = fork_server.start if forks else subprocess.Popen
+        process = start(
             [*COMMAND, *words],
             env=self._all(variables),
             cwd=self.home,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-            **given,
+            stdin=subprocess.PIPE if isinstance(stdin, bytes) else stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
-        return Result(done.returncode, done.stdout, done.stderr)
+        self.started.append(process)
+        out, err = process.communicate(stdin if isinstance(stdin, bytes) else None, timeout_s)
+        return Result(process.returncode, out, err)
 
     def start(
         self,
@@ -154,7 +167,7 @@ class Rwq:
     ) -> "subprocess.Popen[bytes]":
         """Start a process; it is ended with the test if it did not end before."""
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        process = subprocess.Popen(
+        process = fork_server.start(
             [*command, *words], env=self._all(variables), cwd=self.home, **{**pipes, **streams}
         )
         self.started.append(process)
@@ -201,27 +214,22 @@ class Rwq:
         Returns:
             The exit code, and all that appeared on the terminal.
         """
-        reads_pipe, write_pipe = os.pipe() if stdin is not None else (None, None)
-        child, terminal = pty.fork()
-        if child == 0:  # pragma: no cover - another process
-            try:
-                import fcntl
-                import struct
-                import termios
-
-                fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-                if reads_pipe is not None and write_pipe is not None:
-                    os.close(write_pipe)
-                    os.dup2(reads_pipe, 0)
-                os.chdir(self.home)
-                os.execve(sys.executable, [*COMMAND, *words], self._all(variables))
-            finally:
-                os._exit(99)
-        if reads_pipe is not None and write_pipe is not None and stdin is not None:
-            os.close(reads_pipe)
-            with open(write_pipe, "wb") as pipe:
+        terminal, end = pty.openpty()
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        process = fork_server.start(
+            [*COMMAND, *words],
+            env=self._all(variables),
+            cwd=self.home,
+            stdin=end if stdin is None else subprocess.PIPE,
+            stdout=end,
+            stderr=end,
+            terminal=True,
+        )
+        os.close(end)
+        if process.stdin is not None:
+            with process.stdin as pipe:
                 pipe.write(stdin)
-        return _converse(child, terminal, list(type_in))
+        return _converse(process, terminal, list(type_in))
 
     def close(self) -> None:
         """End what was started and did not end."""
@@ -249,14 +257,16 @@ def _run(words: Sequence[str], environment: Environment) -> int:
         text.detach()
 
 
-def _converse(child: int, terminal: int, type_in: list[tuple[bytes, bytes]]) -> tuple[int, bytes]:
+def _converse(
+    process: "subprocess.Popen[bytes]", terminal: int, type_in: list[tuple[bytes, bytes]]
+) -> tuple[int, bytes]:
     seen = b""
     searched = 0
     deadline = time.monotonic() + TIMEOUT_S
     try:
         while True:
             if time.monotonic() > deadline:
-                os.kill(child, signal.SIGKILL)
+                process.kill()
                 raise AssertionError(f"it waits for something; the terminal shows {seen!r}")
             if not select.select([terminal], [], [], 0.1)[0]:
                 continue
@@ -272,8 +282,8 @@ def _converse(child: int, terminal: int, type_in: list[tuple[bytes, bytes]]) -> 
                 os.write(terminal, type_in.pop(0)[1])
     finally:
         os.close(terminal)
-        _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), seen
+        process.wait()
+    return process.returncode, seen
 
 
 def next_line(stream: Any, timeout_s: float = TIMEOUT_S) -> bytes:
