@@ -1,4 +1,4 @@
-"""The fields of each command's records: for the reference, and the values of `--fields` and `--sort`."""
+"""The fields of each command's records, for the reference, `--fields` and `--sort`."""
 
 from functools import cache
 from pathlib import Path

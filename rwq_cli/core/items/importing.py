@@ -119,6 +119,40 @@ def restore(
     return Outcomes(run.batches(lines, results or ResultTally()))
 
 
+def restore_args(
+    on_conflict: OnConflict,
+    *,
+    marks: bytes = b"",
+    at_front: bool = False,
+    removals_max: int = 0,
+) -> list[object]:
+    """The arguments of `lua/ops/restore.lua` before those of the items, for which see there."""
+    return [marks, on_conflict.value, int(at_front), removals_max]
+
+
+def item_args(
+    number: int, item: ItemSnapshot, *, may_be_listed: bool = False, replaceable: str = ""
+) -> tuple[object, ...]:
+    """The arguments of `lua/ops/restore.lua` for an item, for which see there."""
+    lease, left_ms = item.lease, -2
+    if lease is not None:
+        # A lease that was about to end must keep an expiry.
+        left_ms = -1 if lease.ttl_ms is None else max(1, lease.ttl_ms)
+    return (
+        number,
+        item.item_id,
+        int(may_be_listed),
+        item.data,
+        item.place.value if item.place in (Place.MAIN, Place.PROCESSING) else "none",
+        lease.holder if lease else b"",
+        left_ms,
+        _number(item.due_ms),
+        _number(item.buried_ms),
+        _number(item.returns),
+        replaceable,
+    )
+
+
 def read_marks(queue: Queue, file_id: bytes) -> bytes:
     """The bitmap of the lines that were restored, beginning with the bit of line 0."""
     return queue.call("GET", queue.keys.undo(file_id)) or b""
@@ -284,27 +318,19 @@ class _Restore:
         ghosts: Collection[bytes],
         replaceable: Mapping[bytes, str] = MappingProxyType({}),
     ) -> list[object]:
-        args: list[object] = [
-            *(self._marks, self._on_conflict.value, int(self._at_front), removals_max)
-        ]
+        args = restore_args(
+            self._on_conflict,
+            marks=self._marks,
+            at_front=self._at_front,
+            removals_max=removals_max,
+        )
         for number, entry, _ in batch:
             item = _item(entry)
-            lease, left_ms = item.lease, -2
-            if lease is not None:
-                # A lease that was about to end must keep an expiry.
-                left_ms = -1 if lease.ttl_ms is None else max(1, lease.ttl_ms)
-            args += (
+            args += item_args(
                 number,
-                item.item_id,
-                int(item.item_id in ghosts),
-                item.data,
-                item.place.value if item.place in (Place.MAIN, Place.PROCESSING) else "none",
-                lease.holder if lease else b"",
-                left_ms,
-                _number(item.due_ms),
-                _number(item.buried_ms),
-                _number(item.returns),
-                replaceable.get(item.item_id, ""),
+                item,
+                may_be_listed=item.item_id in ghosts,
+                replaceable=replaceable.get(item.item_id, ""),
             )
         return args
 

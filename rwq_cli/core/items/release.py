@@ -2,16 +2,13 @@
 
 from collections.abc import Iterable
 
-from rwq_cli.core.batches import BATCH_WRITES, Flush
+from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import Operation, apply_after_second_look
 from rwq_cli.core.items.lease_policy import LeasePolicy
-from rwq_cli.core.items.schedule import Delay, schedule
+from rwq_cli.core.items.schedule import Delay, Return, reschedule
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.expected import ANY, Expected
-
-_RELEASE_ITEMS = BATCH_WRITES
 
 
 def release(
@@ -51,28 +48,7 @@ def release(
         raise InvalidArgument("own_only and force cannot be used together", "give one of them")
     policy = LeasePolicy(queue.holder, force, own_only)
     delay_ms = round(delay_s * 1000)
-    if delay_ms > 0:
-        if front:
-            raise InvalidArgument("front and delay cannot be used together", "give one of them")
-        how = Delay(delay_ms)
-        return schedule(
-            queue, ids, policy, how, expected=expected, grace_s=grace_s, dry_run=dry_run
-        )
-
-    def operation(is_first_look: bool) -> Operation:
-        args = (*policy.args(), int(is_first_look), int(front), 0)
-        return Operation(
-            "release", args, "releasing", pushes=True, items_max=_RELEASE_ITEMS, expected=expected
-        )
-
-    batches = apply_after_second_look(
-        queue,
-        operation,
-        ids,
-        # Items that were chosen by their state were looked at twice.
-        looks_twice=not (force or expected.states),
-        grace_s=grace_s,
-        in_order=front,
-        dry_run=dry_run,
-    )
-    return Outcomes(batches)
+    if delay_ms > 0 and front:
+        raise InvalidArgument("front and delay cannot be used together", "give one of them")
+    how = Delay(delay_ms) if delay_ms > 0 else Return(front)
+    return reschedule(queue, ids, policy, how, expected=expected, grace_s=grace_s, dry_run=dry_run)

@@ -71,6 +71,20 @@ class Marks:
         return (self.key, ";".join(str(self.numbers[item_id]) for item_id in ids))
 
 
+def remove_args(
+    seen: ListRange,
+    token: bytes,
+    expected: Expected,
+    *,
+    destination: Destination | None = None,
+    marks: Marks | None = None,
+) -> tuple[object, ...]:
+    """The arguments of `lua/ops/remove.lua`; `expected` has the fingerprints of the saved data."""
+    to = ("",) * 8 + (0,) if destination is None else destination.args()
+    marked = ("", "") if marks is None else marks.args(seen.ids)
+    return (*seen.args(token), *expected.args(), *to, *marked, *expected.id_args(seen.ids))
+
+
 def remove(
     queue: Queue,
     ids: Iterable[bytes | Flush],
@@ -181,12 +195,10 @@ class Remover:
             yield from outcomes
 
     def _take(self, seen: ListRange, fingerprints: Mapping[bytes, str]) -> OutcomeBatch:
-        to = self._destination
-        states, idle, _ = self._expected.args()
-        own_args = (states, idle, "1", *(to.args() if to else (*[""] * 8, 0)))
-        id_args = [arg for i in seen.ids for arg in (i, fingerprints.get(i, ""))]
-        marks = self._marks.args(seen.ids) if self._marks else ("", "")
-        args = (*seen.args(self._token), *own_args, *marks, *id_args)
+        expected = replace(self._expected, fingerprints=fingerprints)
+        args = remove_args(
+            seen, self._token, expected, destination=self._destination, marks=self._marks
+        )
         reply = self._queue.run("remove", *args, dry_run=self._dry_run)
         return OutcomeBatch.from_reply(seen.ids, reply)
 

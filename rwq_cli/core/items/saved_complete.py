@@ -60,10 +60,10 @@ class _Completer(Remover):
         )
 
     def _take(self, seen: ListRange, fingerprints: Mapping[bytes, str]) -> OutcomeBatch:
-        states, idle, _ = self._expected.args()
-        id_args = [arg for i in seen.ids for arg in (i, fingerprints.get(i, ""))]
-        args = (*seen.args(self._token), states, idle, "1", *self._args, *id_args)
-        batch = OutcomeBatch.from_reply(seen.ids, self._queue.run("complete", *args))
+        expected = replace(self._expected, fingerprints=fingerprints)
+        args = (*seen.args(self._token), *expected.args(), *self._args)
+        reply = self._queue.run("complete", *args, *expected.id_args(seen.ids))
+        batch = OutcomeBatch.from_reply(seen.ids, reply)
         unsaved = set(batch.ids_with(Status.CHANGED)) - fingerprints.keys()
         if seen.where is Where.NAME or not unsaved:
             return batch

@@ -1,7 +1,12 @@
-"""Bury and delay: `lua/ops/schedule.lua`. Kick and promote: `lua/ops/push_scheduled.lua`."""
+"""Moving items into and out of the sorted sets of delayed and buried items.
+
+`lua/ops/schedule.lua` buries and delays, `release.lua` returns, `push_scheduled.lua` kicks and
+promotes.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rwq_cli.core.batches import BATCH_WRITES, Flush
 from rwq_cli.core.errors import InvalidArgument
@@ -30,6 +35,8 @@ class Burial:
         InvalidArgument: The reason is longer than `REASON_BYTES_MAX`.
     """
 
+    script: ClassVar = "schedule"
+    doing: ClassVar = "burying"
     reason: bytes | None
 
     def __post_init__(self) -> None:
@@ -52,11 +59,33 @@ class Delay:
         delay_ms: The delay from now by the server's clock, milliseconds.
     """
 
+    script: ClassVar = "schedule"
+    doing: ClassVar = "delaying"
     delay_ms: int
 
     def args(self) -> tuple[object, ...]:
         """The script arguments."""
         return self.delay_ms, b""
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """Return items to the main list.
+
+    Attributes:
+        front: Make them the next to be leased, in this order, instead of the last.
+    """
+
+    script: ClassVar = "release"
+    doing: ClassVar = "releasing"
+    front: bool
+
+    def args(self) -> tuple[object, ...]:
+        """The script arguments."""
+        return (int(self.front),)
+
+
+How = Burial | Delay | Return
 
 
 def bury(
@@ -89,26 +118,39 @@ def bury(
     """
     policy = LeasePolicy(queue.holder, force)
     how = Burial(reason)
-    return schedule(queue, ids, policy, how, expected=expected, grace_s=grace_s, dry_run=dry_run)
+    return reschedule(queue, ids, policy, how, expected=expected, grace_s=grace_s, dry_run=dry_run)
 
 
-def schedule(
+def schedule_args(
+    policy: LeasePolicy, how: How, *, is_first_look: bool, counts_try: bool = False
+) -> tuple[object, ...]:
+    """The arguments of `lua/ops/release.lua` and `schedule.lua` between `Expected` and the IDs.
+
+    Args:
+        policy: Whose leases may be ended.
+        how: What to do with the items.
+        is_first_look: Skip abandoned and orphaned items, which may be in transit.
+        counts_try: Count a return of each, because a try of it failed.
+    """
+    return (*policy.args(), int(is_first_look), *how.args(), int(counts_try))
+
+
+def reschedule(
     queue: Queue,
     ids: Iterable[bytes | Flush],
     policy: LeasePolicy,
-    how: Burial | Delay,
+    how: How,
     *,
     expected: Expected,
     grace_s: float,
     dry_run: bool,
 ) -> Outcomes:
-    """Bury or delay items; see `bury` and `release`."""
+    """Return, delay or bury items; see `release` and `bury`."""
 
     def operation(is_first_look: bool) -> Operation:
-        args = (*policy.args(), int(is_first_look), *how.args(), 0)
-        doing = "burying" if isinstance(how, Burial) else "delaying"
+        args = schedule_args(policy, how, is_first_look=is_first_look)
         return Operation(
-            "schedule", args, doing, pushes=True, items_max=_SCHEDULE_ITEMS, expected=expected
+            how.script, args, how.doing, pushes=True, items_max=_SCHEDULE_ITEMS, expected=expected
         )
 
     batches = apply_after_second_look(
@@ -118,6 +160,7 @@ def schedule(
         # Items that were chosen by their state were looked at twice.
         looks_twice=not (policy.force or expected.states),
         grace_s=grace_s,
+        in_order=isinstance(how, Return) and how.front,
         dry_run=dry_run,
     )
     return Outcomes(batches)

@@ -14,24 +14,25 @@ next move of the same kind finishes those first:
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import walk_scheduled
-from rwq_cli.core.items.importing import OnConflict
-from rwq_cli.core.items.remove import REMOVE_ITEMS, Remover
+from rwq_cli.core.items.importing import OnConflict, item_args, restore_args
+from rwq_cli.core.items.lease_policy import LeasePolicy
+from rwq_cli.core.items.remove import REMOVE_ITEMS, Remover, remove_args
+from rwq_cli.core.items.schedule import Burial, schedule_args
 from rwq_cli.core.keys import BURIED_GUARD
-from rwq_cli.core.model import Outcome, OutcomeBatch, State, Status
-from rwq_cli.core.state.expected import fingerprint
+from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
+from rwq_cli.core.state.expected import ANY, Expected, fingerprint
 from rwq_cli.core.state.places import ListRange, Where
 from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped, read_snapshots
 
 _BURIED = (Status.BURIED, Status.ALREADY_BURIED)
 _COPIED = (Status.IMPORTED, Status.ALREADY_THERE)
-# The arguments of `remove.lua` from the fifth on: any state, nothing moved, no marks.
-_REMOVE_ARGS = ("", "", "1", *[""] * 8, 0, "", "")
 
 
 class SlotMover(Remover):
@@ -80,9 +81,8 @@ class SlotMover(Remover):
         """The outcomes of items that are not moved: held, of the wrong type, gone or elsewhere."""
         if not ids:
             return {}
-        args = (*seen.args(self._token), *_REMOVE_ARGS)
-        words = [word for item_id in ids for word in (item_id, "")]
-        reply = self._queue.run("remove", *args, *words, dry_run=True)
+        args = remove_args(seen._replace(ids=ids), self._token, Expected(fingerprints={}))
+        reply = self._queue.run("remove", *args, dry_run=True)
         outcomes: dict[bytes, Outcome] = {}
         for each in OutcomeBatch.from_reply(ids, reply):
             status = Status.ELSEWHERE if each.status is Status.REMOVED else each.status
@@ -97,11 +97,11 @@ class SlotMover(Remover):
     ) -> OutcomeBatch:
         """Bury items here; called even without items, for a page that is to be rotated."""
         assert self._destination is not None
-        states, idle, _ = self._expected.args()
-        policy = ("", int(self._destination.force), 0)
-        args = (*seen.args(self._token), states, idle, "1", *policy, "rebury", self._leaving, 0)
-        words = [word for item_id in ids for word in (item_id, fingerprints[item_id])]
-        reply = self._queue.run("schedule", *args, *words, dry_run=self._dry_run)
+        expected = replace(self._expected, fingerprints=fingerprints)
+        policy = LeasePolicy(b"", self._destination.force)
+        own_args = schedule_args(policy, Burial(self._leaving), is_first_look=False)
+        args = (*seen.args(self._token), *expected.args(), *own_args, *expected.id_args(ids))
+        reply = self._queue.run("schedule", *args, dry_run=self._dry_run)
         return OutcomeBatch.from_reply(ids, reply)
 
     def _carry(self, ids: Sequence[bytes]) -> OutcomeBatch:
@@ -133,12 +133,13 @@ class SlotMover(Remover):
     def _copy(self, items: Sequence[ItemSnapshot]) -> OutcomeBatch:
         """Copy items to the other queue, as buried ones in their order."""
         now_ms = self._to.now_ms()
-        words: list[object] = []
+        guard = Lease(BURIED_GUARD + self._coming, None)
+        args = restore_args(OnConflict.FAIL)
         for at, item in enumerate(items):
-            place = (0, item.data, "none", BURIED_GUARD + self._coming, -1, "")
-            returns = "" if item.returns is None else item.returns
-            words += [at, item.item_id, *place, f"{now_ms + at / 1000:.3f}", returns, ""]
-        reply = self._to.run("restore", "", OnConflict.FAIL.value, 0, 0, *words)
+            buried_ms = now_ms + at / 1000
+            copy = replace(item, place=None, lease=guard, due_ms=None, buried_ms=buried_ms)
+            args += item_args(at, copy)
+        reply = self._to.run("restore", *args)
         return OutcomeBatch.from_reply([item.item_id for item in items], reply)
 
     def _remove(self, queue: Queue, fingerprints: Mapping[bytes, str]) -> OutcomeBatch:
@@ -147,15 +148,15 @@ class SlotMover(Remover):
         if not ids:
             return OutcomeBatch.of(())
         seen = ListRange(Where.UNLISTED, 0, 0, ids)
-        args = (*seen.args(b""), State.BURIED.value, *_REMOVE_ARGS[1:])
-        words = [word for item_id in ids for word in (item_id, fingerprints[item_id])]
-        return OutcomeBatch.from_reply(ids, queue.run("remove", *args, *words))
+        expected = Expected(frozenset({State.BURIED}), fingerprints=fingerprints)
+        reply = queue.run("remove", *remove_args(seen, b"", expected))
+        return OutcomeBatch.from_reply(ids, reply)
 
     def _push(self, queue: Queue, ids: Sequence[bytes]) -> None:
         """Put buried items at the end of the main list, with their counts of returns."""
         if ids:
             seen = ListRange(Where.UNLISTED, 0, 0, ids)
-            queue.run("push_scheduled", *seen.args(b""), "", "", "0", "moved", *ids)
+            queue.run("push_scheduled", *seen.args(b""), *ANY.args(), "moved", *ids)
 
     def _finish(self) -> None:
         """Finish what a killed move of the same kind has left."""
