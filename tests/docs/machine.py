@@ -206,6 +206,9 @@ def machine(hosts: set[str]) -> Iterator[Machine]:
                     programs / name,
                     _CLI.format(python=sys.executable, program=found, hosts=HOSTS),
                 )
+        if jq := shutil.which("jq"):
+            # Older ones know no NO_COLOR.
+            _program(programs / "jq", f'#!/bin/sh\nexec {jq} --monochrome-output "$@"\n')
         stack.callback(_stop_local, programs / "rwq", variables)
         yield Machine(home, variables, stack)
 
