@@ -37,19 +37,9 @@ def is_confirmed(settings: Settings, *, yes: bool) -> bool:
         yes: Whether `--yes` was given, with or without a name.
 
     Raises:
-        InvalidArgument: `--yes` names another context, or there is no terminal to ask on and it has
-            to name the context.
+        InvalidArgument: There is no terminal to ask on, and `--yes` has to name the context.
     """
     context, named = settings.protecting_context, settings.given.get("yes_for")
-    if named is not None and (context is None or context.name != named):
-        found = (
-            f"this is context {context.name}"
-            if context
-            else "this server does not belong to a context"
-        )
-        raise InvalidArgument(
-            f"--yes={named} is for another server: {found}", "check -c, -u and rwq context show"
-        )
     if not yes or context is None or not context.is_protected:
         return yes
     if named is None and not has_terminal():

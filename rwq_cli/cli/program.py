@@ -31,7 +31,7 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
     Returns:
         The exit code.
     """
-    settings = Settings(environment)
+    settings = Settings(environment, arguments=arguments)
     try:
         status = _run(arguments, settings)
         with suppress(BrokenPipeError):
@@ -169,8 +169,6 @@ def _report(error: RwqError, arguments: Sequence[str], environment: Environment)
         environment.error(to_json(record).decode())
     else:
         environment.error(f"rwq: error: {_line(error)}")
-        if error.excerpt is not None:
-            environment.error(error.excerpt)
 
 
 def _report_to_monitor(error: RwqError, environment: Environment) -> None:

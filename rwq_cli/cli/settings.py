@@ -62,6 +62,7 @@ class Settings:
         monitors: Whether the command reports to a monitoring system, including its errors.
         changes: Whether the command may change something on the server.
         progress: Shows progress on the terminal; None for no progress.
+        arguments: The words after `rwq`.
     """
 
     environment: Environment
@@ -70,12 +71,31 @@ class Settings:
     monitors: bool = False
     changes: bool = False
     progress: "TerminalProgress | None" = None
+    arguments: Sequence[str] = ()
 
     def check(self) -> None:
         """Raise `InvalidArgument` for a value that can never work; called before a command runs."""
         _ = self.output, self.colour
         _ = self.connect_timeout_s, self.reply_timeout_s, self.patience_s
+        self._check_yes_for()
         self.environment.quiet = self.quiet
+
+    def _check_yes_for(self) -> None:
+        """Raise `InvalidArgument` if `--yes=NAME` names another context than the server's."""
+        named = self.given.get("yes_for")
+        if named is None:
+            return
+        context = self.protecting_context
+        if context is None or context.name != named:
+            found = (
+                f"this is context {context.name}"
+                if context
+                else "this server does not belong to a context"
+            )
+            raise InvalidArgument(
+                f"--yes={named} is for another server: {found}",
+                "check -c, -u and rwq context show",
+            )
 
     def check_endless(self, option: str) -> None:
         """Raise `InvalidArgument` if the output format needs an end; `option` prevents that."""

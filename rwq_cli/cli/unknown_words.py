@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from difflib import get_close_matches
+from itertools import chain
 from typing import Any
 
 from rwq_cli.cli.options import UsageError
@@ -134,14 +135,36 @@ def unexpected_words(
         names.append("--id")
     hint = f"see {path} --help"
     if names:
-        # Only a whole command line may be offered to be pasted.
-        is_whole = list(given) == list(extra) and not settings.given
-        shown = [shell_word(os.fsencode(word)) for word in extra]
-        meant = [" ".join(f"{name} {word}" for word in shown) for name in names]
-        if is_whole:
-            meant = [f"{path} {words}" for words in meant]
-        hint = f"did you mean{':' if is_whole else ''} {' or '.join(meant)}"
+        lines = [_with_option(settings, given, extra, name) for name in names]
+        if None in lines:
+            shown = [shell_word(os.fsencode(word)) for word in extra]
+            meant = [" ".join(f"{name} {word}" for word in shown) for name in names]
+            hint = f"did you mean {' or '.join(meant)}"
+        else:
+            hint = f"did you mean: {' or '.join(filter(None, lines))}"
     return UsageError(f"{path.removeprefix('rwq ')} takes no arguments", hint)
+
+
+def _with_option(
+    settings: Any, given: Sequence[str], extra: Sequence[str], name: str
+) -> str | None:
+    """The command line with an option before each of the extra words.
+
+    None if it cannot be offered: a word that stands there twice may also be an option's value, and
+    a URL may have a password in it.
+    """
+    from rwq_cli.core.server.masking import mask_url
+    from rwq_cli.views.command_lines import shell_word
+
+    url = settings.given.get("url", "")
+    if any(given.count(word) > 1 for word in extra) or mask_url(url) != url:
+        return None
+    before = settings.arguments[: -len(given)]
+    # Not `given`, in which --yes has lost its name.
+    after = settings.arguments[-len(given) :]
+    named = ([name, word] if word in extra else [word] for word in after)
+    words = ["rwq", *before, *chain.from_iterable(named)]
+    return " ".join(shell_word(os.fsencode(word)) for word in words)
 
 
 def bad_argument(command: Any, error: Any) -> Exception:

@@ -10,13 +10,9 @@ class RwqError(Exception):
     Args:
         message: What happened, in one line, without a final full stop.
         hint: What to do about it, in one line; None if there is no advice.
-
-    Attributes:
-        excerpt: Lines that show a person where the error is; None if there are none.
     """
 
     code = "error"
-    excerpt: str | None = None
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)

@@ -11,7 +11,6 @@ import operator
 import re
 from collections.abc import Callable
 from typing import Any, NoReturn
-from unicodedata import combining, east_asian_width
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.input.conditions import (
@@ -25,7 +24,6 @@ from rwq_cli.input.conditions import (
     opposite,
 )
 from rwq_cli.input.regex import compile_regex
-from rwq_cli.output.escape import escaped
 from rwq_cli.output.json_text import string_of
 
 _KEY = re.compile(r"(?:[\w$@/-]|[^\x00-\x7f\s])+")
@@ -35,6 +33,8 @@ _VALUE = re.compile(r"[^\s\"',=!<>~][^\s\"',]*")
 _JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _PLAIN_STRING = re.compile(r"'([^']*)'", re.DOTALL)
 
+# How many characters of an expression an error shows.
+_SHOWN = 30
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -44,19 +44,23 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class BadExpression(InvalidArgument):
-    """An expression that cannot be parsed; its excerpt marks the column."""
+    """An expression that cannot be parsed; the message says where.
+
+    Args:
+        text: The expression.
+        at: Where it cannot be parsed: an index of the text, or its length for the end.
+        message: What is wrong.
+        hint: What to do instead.
+    """
 
     def __init__(self, text: str, at: int, message: str, hint: str | None = None) -> None:
-        super().__init__(f"--where, column {at + 1}: {message}", hint)
-        before, shown = (
-            escaped(part.encode("utf-8", "surrogateescape")) for part in (text[:at], text)
-        )
-        self.excerpt = f"  {shown}\n  {' ' * sum(map(_columns, before))}^"
+        rest = text[at : at + _SHOWN] + ("…" if at + _SHOWN < len(text) else "")
+        where = repr(rest) if rest else f"the end of {_end(text)!r}"
+        super().__init__(f"--where, column {at + 1}, at {where}: {message}", hint)
 
 
-def _columns(character: str) -> int:
-    """How many columns of a terminal a character takes."""
-    return 0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1
+def _end(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"…{text[-_SHOWN:]}"
 
 
 def parse_condition(text: str) -> Condition:

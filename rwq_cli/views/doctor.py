@@ -161,15 +161,16 @@ def _section(queue: bytes, lines: CommandLines, finding: Finding, *, fix: bool) 
 
 
 def _summary(diagnosis: Diagnosis, *, fix: bool, explains_notes: bool) -> str:
-    """The line that summarizes all findings."""
+    """The line that summarizes all findings. It names them: the overview may have scrolled away."""
     findings = diagnosis.findings
-    numbers = {
-        severity: sum(finding.code.severity is severity for finding in findings)
-        for severity in Severity
-    }
-    counts = [f"{severity.value}s {number}" for severity, number in numbers.items() if number]
-    if numbers[Severity.NOTE] and not explains_notes:
-        counts[-1] += " (-v explains them)"
+    counts = []
+    for severity in Severity:
+        found = [finding for finding in findings if finding.code.severity is severity]
+        names = ", ".join(f"{one.code.value} {human.count(one.count)}" for one in found)
+        if severity is Severity.NOTE and not explains_notes:
+            names = "-v explains them"
+        if found:
+            counts.append(f"{severity.value}s {len(found)} ({names})")
     text = ", ".join(counts) or "no findings"
     if diagnosis.items is None:
         text += "; the items were not checked"

@@ -190,13 +190,9 @@ class TestWhere:
 
     def test_an_odd_expression_is_marked(self, rwq: Rwq) -> None:
         words = ("rm", "--where", "size>1", "--where", "tenant.id=>3", "--yes")
-        message = "--where, column 11: a value cannot begin with this"
+        message = "--where, column 11, at '>3': a value cannot begin with this"
         hint = "the operators are = != < <= > >= ~; quote a value that begins with one"
-        assert rwq(*words).as_tuple() == (
-            2,
-            "",
-            f"rwq: error: {message}; {hint}\n  tenant.id=>3\n            ^\n",
-        )
+        assert rwq(*words).as_tuple() == (2, "", f"rwq: error: {message}; {hint}\n")
         assert json.loads(rwq(*words, "-o", "json").err) == {
             "error": message,
             "code": "invalid-argument",

@@ -165,7 +165,28 @@ class TestYes:
         self, settings: Callable[..., Settings], context: str
     ) -> None:
         with pytest.raises(InvalidArgument, match="--yes=dev is for another server"):
-            is_confirmed(settings(context, yes_for="dev"), yes=True)
+            settings(context, yes_for="dev").check()
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            *("complete a", "edit a", "import -", "mv a --to other", "purge", "release a", "rm a"),
+            *("rm a --dry-run", "set a"),
+        ],
+    )
+    def test_every_command_refuses_it_whether_or_not_it_asks(
+        self, rwq: Rwq, foreign: Foreign, line: str
+    ) -> None:
+        foreign.waiting(b"a")
+        before = contents(foreign.raw)
+        result = rwq(*line.split(), "--yes=dev", stdin=b'{"rwq_export": 1, "queue": "jobs"}\n')
+        assert result.as_tuple() == (
+            2,
+            "",
+            "rwq: error: --yes=dev is for another server: this server does not belong to a "
+            "context; check -c, -u and rwq context show\n",
+        )
+        assert contents(foreign.raw) == before
 
 
 class TestProtectedContext:

@@ -1,5 +1,6 @@
 """Words that rwq does not know: its own word for them, and never a destructive one by likeness."""
 
+import json
 import re
 import shlex
 from string import ascii_lowercase
@@ -98,10 +99,43 @@ def test_a_queue_as_an_argument_gets_the_option(bare_rwq: Rwq, path: str) -> Non
     assert name == "it's"
 
 
-def test_other_options_are_kept_by_offering_no_whole_line(bare_rwq: Rwq) -> None:
-    for words in (("stats", "jobs", "--deep"), ("-u", "redis://:secret@host", "stats", "jobs")):
-        said = "rwq: error: stats takes no arguments; did you mean -q jobs\n"
-        assert bare_rwq(*words).notes == said
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("stats jobs --deep", "rwq stats -q jobs --deep"),
+        ("-v stats --fast jobs", "rwq -v stats --fast -q jobs"),
+        (
+            "-u redis://h -v clean light jobs mail",
+            "rwq -u redis://h -v clean light -q jobs -q mail",
+        ),
+        ("purge jobs --yes=prod", "rwq purge -q jobs --yes=prod"),
+    ],
+)
+def test_other_options_stay_where_they_are(bare_rwq: Rwq, given: str, meant: str) -> None:
+    said = f" takes no arguments; did you mean: {meant}\n"
+    assert bare_rwq(*given.split()).notes.endswith(said)
+
+
+def test_a_queue_as_an_argument_gets_the_option_in_json_too(bare_rwq: Rwq) -> None:
+    assert json.loads(bare_rwq("-o", "json", "stats", "jobs").err) == {
+        "error": "stats takes no arguments",
+        "code": "usage",
+        "hint": "did you mean: rwq -o json stats -q jobs",
+    }
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("-u redis://:secret@host stats jobs", "stats jobs -u redis://host?password=secret"),
+        "stats --fields jobs jobs",
+    ],
+)
+def test_a_line_with_a_password_or_that_is_ambiguous_is_not_offered(
+    bare_rwq: Rwq, given: str
+) -> None:
+    said = "rwq: error: stats takes no arguments; did you mean -q jobs\n"
+    assert bare_rwq(*given.split()).notes == said
 
 
 def test_an_id_as_an_argument_gets_the_option(rwq: Rwq) -> None:
@@ -109,7 +143,7 @@ def test_an_id_as_an_argument_gets_the_option(rwq: Rwq) -> None:
         "rwq: error: lease takes no arguments; did you mean: rwq lease -q 17 or rwq lease --id 17\n"
     )
     assert rwq("lease", "17").notes == said
-    said = "rwq: error: lease takes no arguments; did you mean --id 17\n"
+    said = "rwq: error: lease takes no arguments; did you mean: rwq lease --id 17 -q jobs\n"
     assert rwq("lease", "17", "-q", "jobs").notes == said
     said = "rwq: error: doctor takes no arguments; did you mean: rwq doctor -q 17\n"
     assert rwq("doctor", "17").notes == said

@@ -79,7 +79,7 @@ def test_the_table_of_findings(rwq: Rwq, foreign: Foreign) -> None:
         " for example  a\\xff",
         "              b",
     ]
-    assert result.notes == "errors 1, warnings 1; items 3; fixed 1, left 2\n"
+    assert result.notes == "errors 1 (held 2), warnings 1 (abandoned 1); items 3; fixed 1, left 2\n"
 
 
 def test_errors_and_warnings_are_explained_and_notes_with_verbose(
@@ -100,11 +100,11 @@ def test_errors_and_warnings_are_explained_and_notes_with_verbose(
         "    command  rwq clean light -q jobs",
         "for example  a",
     ]
-    assert result.notes == "warnings 1, notes 1 (-v explains them); items 1\n"
+    assert result.notes == "warnings 1 (abandoned 1), notes 1 (-v explains them); items 1\n"
     verbose = rwq("doctor", "-v", *NOW, *AROUND)
     assert verbose.lines[:12] == result.lines
     assert verbose.lines[13] == "stray-lease"
-    assert verbose.notes.splitlines()[-1] == "warnings 1, notes 1; items 1"
+    assert verbose.notes.splitlines()[-1] == "warnings 1 (abandoned 1), notes 1 (stray-lease 1); items 1"
 
 
 def test_what_was_fixed_is_one_line(rwq: Rwq, foreign: Foreign) -> None:
@@ -120,8 +120,8 @@ def test_what_was_fixed_is_one_line(rwq: Rwq, foreign: Foreign) -> None:
         "warning   abandoned      1      1     0",
     ]
     assert (len(dry.lines), len(real.lines)) == (3, 3)
-    assert dry.notes == "dry run: warnings 1; items 1; would fix 1\n"
-    assert real.notes == "warnings 1; items 1; fixed 1\n"
+    assert dry.notes == "dry run: warnings 1 (abandoned 1); items 1; would fix 1\n"
+    assert real.notes == "warnings 1 (abandoned 1); items 1; fixed 1\n"
 
 
 def test_a_finding_in_json(rwq: Rwq, foreign: Foreign) -> None:
@@ -164,7 +164,7 @@ def test_a_key_of_another_type_is_a_finding(
     assert result.as_tuple() == (
         1,
         f"wrong-type\terror\t1\t0\t1\tjobs:queue\tredis-cli -s {server.socket} TYPE jobs:queue\n",
-        "errors 1; the items were not checked; left 1\n",
+        "errors 1 (wrong-type 1); the items were not checked; left 1\n",
     )
 
 
@@ -259,7 +259,7 @@ class TestCodes:
         foreign.abandoned(b"a")
         foreign.lease(b"s")
         result = rwq("doctor", *NOW, *AROUND, "-o", "jsonl")
-        assert result.notes == "errors 1, warnings 1, notes 1; items 2\n"
+        assert result.notes == "errors 1 (held 1), warnings 1 (abandoned 1), notes 1 (stray-lease 1); items 2\n"
         severities = [finding["severity"] for finding in result.jsonl]
         assert severities == [severity.value for severity in Severity]
 
