@@ -77,8 +77,8 @@ def main() -> None:
             settings = Settings(environment, {"context": "shop", "color": "always"})
             session = open_session(settings, _EVERY_S, cast(Any, None))
             # Where the server was is of no interest.
-            place = session.place._replace(server="redis://db1:6379/0")
-            picture = asyncio.run(_run(TopApp(replace(session, place=place))))
+            shown = session.server._replace(url="redis://db1:6379/0")
+            picture = asyncio.run(_run(TopApp(replace(session, server=shown))))
         finally:
             stop.set()
             worker.join()

@@ -13,13 +13,14 @@ Where to look:
 | which error has which exit code     | `exit_codes.py`                                   |
 | where server and queue are read     | `cli/settings.py`, with `environment.py`          |
 | how contexts are read and changed   | `contexts/file.py`, `contexts/editing.py`         |
+| which items options choose          | `cli/choosing.py`, `core/inspect/choosing.py`     |
 | which queues a pattern stands for   | `cli/open_queues.py`                              |
 | what `--where` means                | `input/where.py`, `input/conditions.py`           |
 | what a state means to people        | `views/states.py`, `views/explanations.py`        |
 | what a command takes and calls      | `commands/NAME.py`                                |
 | what is shown of a result           | `views/`                                          |
 | how a table, JSON or CSV is written | `output/table.py`, `output/machine.py`            |
-| how a service is run and watched    | `service/`, `commands/cleaning.py`                |
+| how a service is run and watched    | `service/`, `commands/cleaning_process.py`        |
 | how `--watch` redraws               | `cli/watching.py`, `output/live.py`               |
 | which columns of a table fit        | `output/fit.py`                                   |
 | how `rwq work` runs commands        | `work/loop.py`, around `core/work/session.py`     |

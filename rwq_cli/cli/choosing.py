@@ -15,8 +15,8 @@ from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.listing import Selection
-from rwq_cli.core.inspect.selection import Chosen
+from rwq_cli.core.inspect.choosing import Chosen
+from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.model import State
 from rwq_cli.core.queue import FOREVER, WorkQueue
 from rwq_cli.input.durations import parse_duration

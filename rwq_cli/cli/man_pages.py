@@ -7,9 +7,9 @@ from typing import Any
 from rwq_cli import __version__
 from rwq_cli.cli.app import SECTIONS
 from rwq_cli.cli.command import PLAIN_HEADING, Manual, parameter_rows
-from rwq_cli.cli.subjects import inner_contexts, root_context
+from rwq_cli.cli.help_subjects import inner_contexts, root_context
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.help.page import Page, Section
+from rwq_cli.help.page import Page, PageSection
 from rwq_cli.help.roff import roff
 from rwq_cli.help.topics import SUMMARIES, Topic, topic_page
 
@@ -54,24 +54,24 @@ def _command_page(context: Any) -> Page:
     sections = [*_commands(context), *_parameters(context)]
     exits = manual.all_exits if manual else {status: status.meaning for status in ExitStatus}
     sections.append(
-        Section("Exit status", rows=[(f"`{int(code)}`", text) for code, text in exits.items()])
+        PageSection("Exit status", rows=[(f"`{int(code)}`", text) for code, text in exits.items()])
     )
     if manual and manual.plain:
-        sections.append(Section(PLAIN_HEADING, rows=list(manual.plain.items())))
+        sections.append(PageSection(PLAIN_HEADING, rows=list(manual.plain.items())))
     if manual:
-        sections.append(Section("Examples", code=manual.examples))
+        sections.append(PageSection("Examples", code=manual.examples))
     if context.parent is None:
         rows = [(f"`rwq-{topic}`(1)", summary) for topic, summary in SUMMARIES.items()]
-        sections.append(Section("Topics", rows=rows))
+        sections.append(PageSection("Topics", rows=rows))
     else:
         groups = [_name(context.parent)] if context.parent.parent else []
         names = ["rwq", *groups, *(f"rwq-{topic}" for topic in Topic)]
-        sections.append(Section("See also", text=", ".join(f"`{name}`(1)" for name in names)))
+        sections.append(PageSection("See also", text=", ".join(f"`{name}`(1)" for name in names)))
     summary = command.get_short_help_str(limit=200).removesuffix(".")
     return Page(summary, text, sections)
 
 
-def _commands(context: Any) -> Iterator[Section]:
+def _commands(context: Any) -> Iterator[PageSection]:
     """The commands of a group, under the headings of the help."""
     inner = {one.info_name: one for one in inner_contexts(context)}
     if not inner:
@@ -82,12 +82,12 @@ def _commands(context: Any) -> Iterator[Section]:
             (f"`{_name(inner[name])}`(1)", inner[name].command.get_short_help_str(limit=200))
             for name in names
         ]
-        yield Section(heading, rows=rows)
+        yield PageSection(heading, rows=rows)
 
 
-def _parameters(context: Any) -> Iterator[Section]:
+def _parameters(context: Any) -> Iterator[PageSection]:
     for heading, rows in parameter_rows(context.command, context).items():
-        yield Section(heading, rows=[(_marked_up(names), text) for names, text in rows])
+        yield PageSection(heading, rows=[(_marked_up(names), text) for names, text in rows])
 
 
 def _marked_up(names: str) -> str:

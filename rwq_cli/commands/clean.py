@@ -85,7 +85,7 @@ def light(
     if every is None:
         _need_every(deep_every=deep_every, notify=notify, listen=listen)
         return _clean_once(settings, cleaner, is_deep=False, all_queues=all_queues)
-    from rwq_cli.commands.cleaning import CleaningProcess, Schedule
+    from rwq_cli.commands.cleaning_process import CleaningProcess, Schedule
 
     schedule = Schedule(every, False, deep_every, notify, listen)
     return CleaningProcess(settings, schedule, cleaner, all_queues=all_queues).report()
@@ -117,7 +117,7 @@ def deep(
     if every is None:
         _need_every(notify=notify, listen=listen)
         return _clean_once(settings, cleaner, is_deep=True, all_queues=all_queues)
-    from rwq_cli.commands.cleaning import CleaningProcess, Schedule
+    from rwq_cli.commands.cleaning_process import CleaningProcess, Schedule
 
     schedule = Schedule(every, True, None, notify, listen)
     return CleaningProcess(settings, schedule, cleaner, all_queues=all_queues).report()

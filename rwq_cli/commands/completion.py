@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.installing import install_file
+from rwq_cli.cli.install_file import install_file
 from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.completion.install import remaining_step, script_path

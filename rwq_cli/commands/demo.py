@@ -22,7 +22,7 @@ from rwq_cli.output.report import Report, Text
 app = CommandModule()
 
 
-class Step(NamedTuple):
+class TourStep(NamedTuple):
     """One command of the tour.
 
     Attributes:
@@ -40,21 +40,21 @@ class Step(NamedTuple):
 
 _ITEMS = "resize cat.png\nresize dog.png\nresize eel.png\nresize fox.png\n"
 _STEPS = (
-    Step("A file with four items:", "cat items.txt"),
-    Step("Add them. Each line is also the item's ID:", "rwq add -f items.txt --id-from line"),
-    Step("The waiting items, next first:", "rwq ls"),
-    Step("Lease the first one for an hour:", "rwq lease --for 1h"),
-    Step(
+    TourStep("A file with four items:", "cat items.txt"),
+    TourStep("Add them. Each line is also the item's ID:", "rwq add -f items.txt --id-from line"),
+    TourStep("The waiting items, next first:", "rwq ls"),
+    TourStep("Lease the first one for an hour:", "rwq lease --for 1h"),
+    TourStep(
         "A worker leases the next one for a second, and is killed:",
         "sh -c 'rwq lease --for 1s -o ids; kill -9 $$'",
         fails=True,
     ),
-    Step("The leases:", "rwq leases"),
-    Step("A second later, the worker's lease has expired:", "rwq leases", wait_s=1.1),
-    Step("A light clean looks twice, a second apart, and returns the item:", "rwq clean light"),
-    Step("The item waits again, behind the others:", "rwq show 'resize dog.png'"),
-    Step("Complete the item that was leased first:", "rwq complete 'resize cat.png'"),
-    Step("The counts of the queue:", "rwq stats"),
+    TourStep("The leases:", "rwq leases"),
+    TourStep("A second later, the worker's lease has expired:", "rwq leases", wait_s=1.1),
+    TourStep("A light clean looks twice, a second apart, and returns the item:", "rwq clean light"),
+    TourStep("The item waits again, behind the others:", "rwq show 'resize dog.png'"),
+    TourStep("Complete the item that was leased first:", "rwq complete 'resize cat.png'"),
+    TourStep("The counts of the queue:", "rwq stats"),
 )
 # The exit codes of a shell and of a process that wrote to a closed stdout.
 _CLOSED_STDOUT = (128 + signal.SIGPIPE, -signal.SIGPIPE)

@@ -15,7 +15,7 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.exporting import Export
+from rwq_cli.core.items.export import Export
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.exit_codes import ExitStatus

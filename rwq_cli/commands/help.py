@@ -1,8 +1,8 @@
 """`rwq help`: the help of a command, or a topic."""
 
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.help_subjects import SubjectArgument, find_subject, root_context
 from rwq_cli.cli.settings import Settings
-from rwq_cli.cli.subjects import SubjectArgument, find_subject, root_context
 from rwq_cli.help.screen import write_page
 from rwq_cli.help.topics import Topic, topic_page
 from rwq_cli.output.report import Report, Text

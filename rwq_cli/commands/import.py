@@ -15,12 +15,12 @@ from rwq_cli.commands.removing import open_undo_file, with_undo_file
 from rwq_cli.commands.restoring import report_bad_line, restore_report
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.importing import Line, OnConflict, forget_marks
+from rwq_cli.core.items.restore import Line, OnConflict, forget_marks
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.input.export_file import ExportReader, Source
+from rwq_cli.input.export_file import ExportReader, ExportSource
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Batch, Report, Several
 
@@ -70,7 +70,7 @@ def import_(
 ) -> Report:
     # Before stdin is read.
     settings.check_read_only()
-    source = Source(settings.environment, file)
+    source = ExportSource(settings.environment, file)
     connection = open_connection(settings)
     if on_conflict is OnConflict.REPLACE and not dry_run and not is_confirmed(settings, yes=yes):
         source = source.repeatable()
@@ -178,7 +178,7 @@ def _parts(
         yield WorkQueue(connection, name, holder=settings.holder), lines
 
 
-def _confirm(settings: Settings, connection: "Connection", source: Source) -> None:
+def _confirm(settings: Settings, connection: "Connection", source: ExportSource) -> None:
     """Ask before items are replaced; see `confirm`. A dry run finds out which they are."""
     reader = ExportReader(source, strict=False, report=lambda _number, _reason: None)
     for queue, lines in _parts(settings, connection, reader):

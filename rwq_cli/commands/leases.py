@@ -18,10 +18,11 @@ from rwq_cli.cli.options import (
     option,
 )
 from rwq_cli.cli.settings import Settings
-from rwq_cli.cli.unread import noting_unread_sizes
+from rwq_cli.cli.unread_sizes import noting_unread_sizes
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.listing import Source, merged_leases
+from rwq_cli.core.inspect.listing import merged_leases
+from rwq_cli.core.inspect.selection import Source
 from rwq_cli.core.model import Item
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.report import Records, Report

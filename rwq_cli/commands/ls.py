@@ -20,12 +20,11 @@ from rwq_cli.cli.options import (
     option,
 )
 from rwq_cli.cli.settings import Settings
-from rwq_cli.cli.unread import noting_unread_sizes
+from rwq_cli.cli.unread_sizes import noting_unread_sizes
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.listing import Selection, Source
-from rwq_cli.core.inspect.selection import source_of
+from rwq_cli.core.inspect.selection import Selection, Source, source_of
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.report import Records, Report

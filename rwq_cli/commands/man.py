@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.installing import install_file
+from rwq_cli.cli.help_subjects import SubjectArgument, find_subject
+from rwq_cli.cli.install_file import install_file
 from rwq_cli.cli.man_pages import all_man_pages, man_page
 from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.cli.subjects import SubjectArgument, find_subject
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.environment import user_directory
 from rwq_cli.exit_codes import ExitStatus

@@ -11,8 +11,9 @@ from rwq_cli.cli.options import DryRunOption, YesOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.removing import open_undo_file, removal_report
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.inspect.choosing import Chosen
 from rwq_cli.core.inspect.queues import exists
-from rwq_cli.core.inspect.selection import ITEMS, Chosen
+from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Status

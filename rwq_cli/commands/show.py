@@ -8,7 +8,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, Duration, IdsArgument, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.cli.unread import noting_unread_sizes
+from rwq_cli.cli.unread_sizes import noting_unread_sizes
 from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.forecast import Forecast

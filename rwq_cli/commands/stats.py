@@ -54,7 +54,7 @@ def stats(
         opened = finder.find()
         counted = opened.each(settings, count)
         if not fast:
-            from rwq_cli.cli.unread import noting_unsampled_sizes
+            from rwq_cli.cli.unread_sizes import noting_unsampled_sizes
 
             counted = noting_unsampled_sizes(
                 settings, opened.queues, counted, lambda counts: counts.waiting > 0

@@ -21,12 +21,12 @@ from rwq_cli.output.report import Report, Text
 from rwq_cli.views.item_report import Shown
 
 if TYPE_CHECKING:
-    from rwq_cli.core.inspect.watching import QueueRow
+    from rwq_cli.core.inspect.queue_watch import QueueRow
     from rwq_cli.core.server.connection import Connection
     from rwq_cli.output.report import Column
     from rwq_cli.top.session import Session
     from rwq_cli.top.terminal import TerminalGuard
-    from rwq_cli.views.live import Place
+    from rwq_cli.views.live import ShownServer
 
 app = CommandModule()
 
@@ -110,7 +110,7 @@ def open_session(settings: Settings, every_s: float, guard: "TerminalGuard") -> 
         every_s: How often to look, seconds.
         guard: Ends commands that run on the terminal.
     """
-    from rwq_cli.core.inspect.watching import QueueWatch
+    from rwq_cli.core.inspect.queue_watch import QueueWatch
     from rwq_cli.top.running import Runner
     from rwq_cli.top.session import Session
 
@@ -146,7 +146,7 @@ def open_session(settings: Settings, every_s: float, guard: "TerminalGuard") -> 
         show=show,
         run=runner,
         command_line=lambda action, options: action.line(lines, options),
-        place=_place(settings, connection),
+        server=_shown_server(settings, connection),
         every_s=every_s,
         colour=settings.colour,
         sort=sort,
@@ -175,16 +175,16 @@ def _sort(settings: Settings) -> "tuple[Column[QueueRow], bool]":
     raise InvalidArgument(f"no field {wanted!r}", f"the fields are {known}")
 
 
-def _place(settings: Settings, connection: "Connection") -> "Place":
+def _shown_server(settings: Settings, connection: "Connection") -> "ShownServer":
     from rwq_cli.output.escape import escaped
-    from rwq_cli.views.live import Place
+    from rwq_cli.views.live import ShownServer
 
     guard, is_context = settings.protecting_context, settings.server.context is not None
     style = f"bold {guard.color}" if guard is not None and guard.color else "bold"
     label = settings.server_label
     if guard is not None and not is_context:
         label += f" (context {escaped(guard.name.encode())})"
-    return Place(
+    return ShownServer(
         label,
         escaped(os.fsencode(connection.name)) if is_context else "",
         style,

@@ -47,7 +47,7 @@ from rwq_cli.work.events import Event
 from rwq_cli.work.housekeeping import Housekeeper
 from rwq_cli.work.invocations import DataFiles, Invocations
 from rwq_cli.work.joblog import JobLog
-from rwq_cli.work.loop import Limits, Worker
+from rwq_cli.work.loop import Worker, WorkLimits
 from rwq_cli.work.signals import Requests
 from rwq_cli.work.tasks import UnknownTask
 from rwq_cli.work.template import CommandTemplate, Input
@@ -227,7 +227,7 @@ def work(
     )
     log = None if joblog is None else JobLog(joblog, settings.environment.error)
     requests = Requests(drains=drain)
-    limits = Limits(
+    limits = WorkLimits(
         concurrency=concurrency,
         batch=batch,
         items_max=items_max,
@@ -249,7 +249,7 @@ def work(
     has_house = clean_s is not None or notes.tick_s is not None
 
     def metrics() -> list[Metric]:
-        from rwq_cli.cli.scraping import QueueScraper
+        from rwq_cli.cli.queue_scraper import QueueScraper
 
         scraper = QueueScraper(queues[0].connection)
         return [*scraper.read(queues), *work_metrics(worker.progress)]

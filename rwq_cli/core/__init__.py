@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rwq_cli.core.errors import InvalidArgument, RwqError, ServerError
-    from rwq_cli.core.inspect.listing import Selection, Source
     from rwq_cli.core.inspect.queues import queue_names
+    from rwq_cli.core.inspect.selection import Selection, Source
     from rwq_cli.core.items.lease import lease_from
     from rwq_cli.core.model import (
         CleanAction,
@@ -85,7 +85,7 @@ _HOMES = {
     "inspect.queues": ("queue_names",),
     "errors": ("InvalidArgument", "RwqError", "ServerError"),
     "repair.findings": ("Code", "Finding", "Severity"),
-    "inspect.listing": ("Selection", "Source"),
+    "inspect.selection": ("Selection", "Source"),
     "model": (
         *("CleanAction", "Counts", "Due", "Item", "Lease"),
         *("NewItem", "Outcome", "Repair", "State", "Status"),

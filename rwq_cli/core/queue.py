@@ -9,26 +9,26 @@ from rwq_cli.core.handle import Queue
 
 if TYPE_CHECKING:
     from rwq_cli.core.inspect import (
+        choosing as choosing_,
         counting as counting_,
         forecast as forecast_,
         listing as listing_,
         queues as queues_,
         report as report_,
         results as result_keys_,
-        selection as selection_,
         thresholds as thresholds_,
     )
     from rwq_cli.core.items import (
         add as add_,
         complete as complete_,
-        exporting as exporting_,
-        importing as importing_,
+        export as export_,
         lease as lease_,
         lease_by_id as lease_by_id_,
         move as move_,
         purge as purge_,
         release as release_,
         remove as remove_,
+        restore as restore_,
         results as results_,
         schedule as schedule_,
         set_data as set_data_,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 FOREVER = float("inf")
 
 
-class _Operation:
+class _LazyMethod:
     """A function of the core as a method; its module is imported when it is first used.
 
     So a command loads only the modules that it needs, which matters in shell loops.
@@ -106,8 +106,8 @@ class WorkQueue(Queue):
         result = results_.result
         results = result_keys_.results
         result_kinds = result_keys_.result_kinds
-        export = exporting_.export
-        restore = importing_.restore
+        export = export_.export
+        restore = restore_.restore
         remove = remove_.remove
         move = move_.move
         move_back = move_.move_back
@@ -126,7 +126,7 @@ class WorkQueue(Queue):
         items = listing_.items
         listed_ids = listing_.listed_ids
         leases = listing_.leases
-        choose = selection_.choose
+        choose = choosing_.choose
         inspect_items = report_.inspect_items
         effective_leases = report_.effective_leases
         describe = report_.describe
@@ -134,50 +134,50 @@ class WorkQueue(Queue):
         state = report_.state
         forecast = forecast_.forecast
     else:
-        add = _Operation("items.add")
-        add_unique = _Operation("items.add")
-        add_many = _Operation("items.add")
-        add_batches = _Operation("items.add")
-        lease = _Operation("items.lease")
-        lease_many = _Operation("items.lease")
-        lease_ids = _Operation("items.lease_by_id")
-        complete = _Operation("items.complete")
-        touch = _Operation("items.touch")
-        release = _Operation("items.release")
-        bury = _Operation("items.schedule")
-        kick = _Operation("items.schedule")
-        promote = _Operation("items.schedule")
-        wait = _Operation("items.waiting")
-        read_item = _Operation("items.set_data")
-        set_data = _Operation("items.set_data")
-        set_data_back = _Operation("items.set_data")
-        result = _Operation("items.results")
-        results = _Operation("inspect.results")
-        result_kinds = _Operation("inspect.results")
-        export = _Operation("items.exporting")
-        restore = _Operation("items.importing")
-        remove = _Operation("items.remove")
-        move = _Operation("items.move")
-        move_back = _Operation("items.move")
-        purge = _Operation("items.purge")
-        count_items = _Operation("items.purge")
-        work = _Operation("work.loop")
-        light_clean = _Operation("repair.clean")
-        deep_clean = _Operation("repair.clean")
-        diagnose = _Operation("repair.doctor")
-        lengths = _Operation("inspect.counting")
-        lengths_and_abandoned = _Operation("inspect.counting")
-        counts = _Operation("inspect.counting")
-        count_leased = _Operation("inspect.counting")
-        check = _Operation("inspect.thresholds")
-        exists = _Operation("inspect.queues")
-        items = _Operation("inspect.listing")
-        listed_ids = _Operation("inspect.listing")
-        leases = _Operation("inspect.listing")
-        choose = _Operation("inspect.selection")
-        inspect_items = _Operation("inspect.report")
-        effective_leases = _Operation("inspect.report")
-        describe = _Operation("inspect.report")
-        describe_with_results = _Operation("inspect.report")
-        state = _Operation("inspect.report")
-        forecast = _Operation("inspect.forecast")
+        add = _LazyMethod("items.add")
+        add_unique = _LazyMethod("items.add")
+        add_many = _LazyMethod("items.add")
+        add_batches = _LazyMethod("items.add")
+        lease = _LazyMethod("items.lease")
+        lease_many = _LazyMethod("items.lease")
+        lease_ids = _LazyMethod("items.lease_by_id")
+        complete = _LazyMethod("items.complete")
+        touch = _LazyMethod("items.touch")
+        release = _LazyMethod("items.release")
+        bury = _LazyMethod("items.schedule")
+        kick = _LazyMethod("items.schedule")
+        promote = _LazyMethod("items.schedule")
+        wait = _LazyMethod("items.waiting")
+        read_item = _LazyMethod("items.set_data")
+        set_data = _LazyMethod("items.set_data")
+        set_data_back = _LazyMethod("items.set_data")
+        result = _LazyMethod("items.results")
+        results = _LazyMethod("inspect.results")
+        result_kinds = _LazyMethod("inspect.results")
+        export = _LazyMethod("items.export")
+        restore = _LazyMethod("items.restore")
+        remove = _LazyMethod("items.remove")
+        move = _LazyMethod("items.move")
+        move_back = _LazyMethod("items.move")
+        purge = _LazyMethod("items.purge")
+        count_items = _LazyMethod("items.purge")
+        work = _LazyMethod("work.loop")
+        light_clean = _LazyMethod("repair.clean")
+        deep_clean = _LazyMethod("repair.clean")
+        diagnose = _LazyMethod("repair.doctor")
+        lengths = _LazyMethod("inspect.counting")
+        lengths_and_abandoned = _LazyMethod("inspect.counting")
+        counts = _LazyMethod("inspect.counting")
+        count_leased = _LazyMethod("inspect.counting")
+        check = _LazyMethod("inspect.thresholds")
+        exists = _LazyMethod("inspect.queues")
+        items = _LazyMethod("inspect.listing")
+        listed_ids = _LazyMethod("inspect.listing")
+        leases = _LazyMethod("inspect.listing")
+        choose = _LazyMethod("inspect.choosing")
+        inspect_items = _LazyMethod("inspect.report")
+        effective_leases = _LazyMethod("inspect.report")
+        describe = _LazyMethod("inspect.report")
+        describe_with_results = _LazyMethod("inspect.report")
+        state = _LazyMethod("inspect.report")
+        forecast = _LazyMethod("inspect.forecast")

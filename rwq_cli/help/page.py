@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A part of a page.
 
     Attributes:
@@ -33,7 +33,7 @@ class Page:
 
     summary: str
     text: str
-    sections: Sequence[Section]
+    sections: Sequence[PageSection]
 
 
 def without_markup(text: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from rwq_cli.exit_codes import ExitCode, ExitStatus, MonitoringStatus
-from rwq_cli.help.page import Page, Section
+from rwq_cli.help.page import Page, PageSection
 
 
 class Topic(StrEnum):
@@ -36,7 +36,7 @@ def topic_page(topic: Topic) -> Page:
     return Page(SUMMARIES[topic], text, sections)
 
 
-def _states() -> tuple[str, list[Section]]:
+def _states() -> tuple[str, list[PageSection]]:
     from rwq_cli.views.states import STATES
 
     text = (
@@ -45,7 +45,7 @@ def _states() -> tuple[str, list[Section]]:
         "state."
     )
     return text, [
-        Section(
+        PageSection(
             "States, in a queue named jobs",
             rows=[
                 (f"`{state}`", f"{known.meaning} On the server: {known.holds}. Next: {known.next}.")
@@ -55,11 +55,11 @@ def _states() -> tuple[str, list[Section]]:
     ]
 
 
-def _exit_codes() -> tuple[str, list[Section]]:
+def _exit_codes() -> tuple[str, list[PageSection]]:
     text = "Each `--help` ends with what the codes mean for its command."
     return text, [
-        Section("Exit codes", rows=_codes(ExitStatus)),
-        Section(
+        PageSection("Exit codes", rows=_codes(ExitStatus)),
+        PageSection(
             "Exit codes of rwq check",
             text="Those of a monitoring plugin.",
             rows=_codes(MonitoringStatus),
@@ -71,18 +71,18 @@ def _codes(codes: Iterable[ExitCode]) -> list[tuple[str, str]]:
     return [(f"`{int(code)}`", code.meaning) for code in codes]
 
 
-def _environment() -> tuple[str, list[Section]]:
+def _environment() -> tuple[str, list[PageSection]]:
     from rwq_cli.help.variables import VARIABLES
 
     text = "An option on the command line overrides a variable."
     return text, [
-        Section(heading, rows=[(f"`{names}`", meaning) for names, meaning in rows.items()])
+        PageSection(heading, rows=[(f"`{names}`", meaning) for names, meaning in rows.items()])
         for heading, rows in VARIABLES.items()
     ]
 
 
-def _recipes() -> tuple[str, list[Section]]:
+def _recipes() -> tuple[str, list[PageSection]]:
     from rwq_cli.help.recipes import RECIPES
 
     text = "The queue is named jobs. Each recipe can be pasted into a shell."
-    return text, [Section(one.title, text=one.text, code=one.commands) for one in RECIPES]
+    return text, [PageSection(one.title, text=one.text, code=one.commands) for one in RECIPES]

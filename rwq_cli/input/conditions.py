@@ -44,7 +44,7 @@ class Condition:
 
 def all_of(conditions: Iterable[Condition]) -> Callable[[bytes], bool]:
     """Decides whether data is JSON and meets all conditions."""
-    root = _Node()
+    root = _ValueTests()
     for condition in conditions:
         root.at(condition.path).tests.append(condition.test)
     passes = root.check(is_root=True)
@@ -65,19 +65,19 @@ _Check = Callable[["bytes | Raw | None"], bool]
 
 
 @dataclass
-class _Node:
+class _ValueTests:
     """The conditions on a value, and on the values inside."""
 
     tests: list[Test] = field(default_factory=list)
-    named: "dict[str, _Node]" = field(default_factory=dict)
-    indexed: "dict[int, _Node]" = field(default_factory=dict)
+    named: "dict[str, _ValueTests]" = field(default_factory=dict)
+    indexed: "dict[int, _ValueTests]" = field(default_factory=dict)
 
-    def at(self, path: Sequence[str | int]) -> "_Node":
+    def at(self, path: Sequence[str | int]) -> "_ValueTests":
         """The node of a value inside."""
         node = self
         for step in path:
-            inner: dict[Any, _Node] = node.named if isinstance(step, str) else node.indexed
-            node = inner.setdefault(step, _Node())
+            inner: dict[Any, _ValueTests] = node.named if isinstance(step, str) else node.indexed
+            node = inner.setdefault(step, _ValueTests())
         return node
 
     def check(self, *, is_root: bool = False) -> _Check:
@@ -128,7 +128,7 @@ def _elements_type(indexes: Collection[int]) -> _Type:
     return _Type(Decoder(type_).decode, [attrgetter(f"at_{index}") for index in indexes])
 
 
-def _check_inside(inner: _Type, nodes: Iterable[_Node]) -> _Check:
+def _check_inside(inner: _Type, nodes: Iterable[_ValueTests]) -> _Check:
     """The check of the values inside a value; in one of another type all of them are missing."""
     decode, readers = inner
     checks = [node.check() for node in nodes]

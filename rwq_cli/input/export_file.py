@@ -16,7 +16,7 @@ from msgspec.json import Decoder, decode
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Result, ResultStatus
-from rwq_cli.core.items.importing import Line
+from rwq_cli.core.items.restore import Line
 from rwq_cli.core.items.results import RESULT_TTL_S
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
 from rwq_cli.core.state.snapshot import End, ItemSnapshot, Place
@@ -271,7 +271,7 @@ def file_id_of(file: BinaryIO) -> bytes | None:
 
 
 @dataclass(frozen=True)
-class Source:
+class ExportSource:
     """The file of an export, or stdin.
 
     Attributes:
@@ -296,7 +296,7 @@ class Source:
             return nullcontext(self.copy)
         return nullcontext(self.environment.stdin) if self.file == "-" else open_input(self.file)
 
-    def repeatable(self) -> "Source":
+    def repeatable(self) -> "ExportSource":
         """The same, for reading it twice: a copy on the disk unless it is a file with a name."""
         if self.file != "-" and Path(self.file).is_file():
             return self
@@ -328,7 +328,9 @@ class ExportReader:
         InvalidArgument: The file cannot be read, or does not begin with a header.
     """
 
-    def __init__(self, source: Source, *, strict: bool, report: Callable[[int, str], None]) -> None:
+    def __init__(
+        self, source: ExportSource, *, strict: bool, report: Callable[[int, str], None]
+    ) -> None:
         self.name = source.name
         self._strict = strict
         self._report = report

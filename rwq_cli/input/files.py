@@ -21,12 +21,12 @@ def open_input(name: str) -> BinaryIO:
         InvalidArgument: It cannot be opened, or a later read fails.
     """
     try:
-        return cast(BinaryIO, _Input(name, Path(name).open("rb")))
+        return cast(BinaryIO, _NamedStream(name, Path(name).open("rb")))
     except OSError as error:
         raise _unreadable(name, error)
 
 
-class _Input:
+class _NamedStream:
     def __init__(self, name: str, stream: BinaryIO) -> None:
         self._name = name
         self._stream = stream
@@ -39,7 +39,7 @@ class _Input:
         except OSError as error:
             raise _unreadable(self._name, error)
 
-    def __enter__(self) -> "_Input":
+    def __enter__(self) -> "_NamedStream":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -20,7 +20,7 @@ _CLEAR_BELOW = b"\x1b[J"
 _NO_WRAP, _WRAP = b"\x1b[?7l", b"\x1b[?7h"
 
 
-class LiveScreen:
+class RedrawnScreen:
     """Draws frames on stdout, each over the one before it.
 
     Args:

@@ -152,10 +152,10 @@ def _render_tick(report: Records[Any], options: OutputOptions, part: _Part) -> N
 def _watch_on_terminal(report: Watch, options: OutputOptions) -> None:
     import signal
 
-    from rwq_cli.output.live import LiveScreen, captured
+    from rwq_cli.output.live import RedrawnScreen, captured
     from rwq_cli.output.screen import styled
 
-    frame, screen = b"", LiveScreen(options.environment)
+    frame, screen = b"", RedrawnScreen(options.environment)
     signal.signal(signal.SIGCONT, lambda *_: screen.resume())
     try:
         for _ in report.rounds:

@@ -11,7 +11,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 
 from rwq_cli.core.errors import ConnectionLost, RwqError, ServerError, Unreachable
-from rwq_cli.core.inspect.watching import Overview, interval_s
+from rwq_cli.core.inspect.queue_watch import Overview, interval_s
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.screen import Piece

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
-from rwq_cli.core.inspect.watching import Overview
+from rwq_cli.core.inspect.queue_watch import Overview
 from rwq_cli.core.keys import glob_pattern, is_glob
 from rwq_cli.core.model import Item
 from rwq_cli.core.queue import WorkQueue
@@ -141,7 +141,7 @@ class LiveScreen(Screen[None], Generic[T]):
         if not room or not self.is_mounted:
             return
         overview = self.top.overview
-        self.header.show([header(self.session.place, overview.status, room)])
+        self.header.show([header(self.session.server, overview.status, room)])
         self.notice.show([fitted([*self.top.notices(), *self.notices()], room)])
         self.footer.show([fitted([(key, "dim") for key in self.keys], room)])
         self.draw(room)

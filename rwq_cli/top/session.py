@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rwq_cli.core.inspect.listing import Source
-from rwq_cli.core.inspect.watching import Overview, QueueRow, QueueWatch
+from rwq_cli.core.inspect.queue_watch import Overview, QueueRow, QueueWatch
+from rwq_cli.core.inspect.selection import Source
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.report import Column
 from rwq_cli.top.running import Action
 from rwq_cli.views.item_report import Shown
 from rwq_cli.views.items import LEASES_COLUMNS, columns_for, session_lease
-from rwq_cli.views.live import Place
+from rwq_cli.views.live import ShownServer
 
 # Items of a list that are read.
 ITEMS_SHOWN = 100
@@ -35,7 +35,7 @@ class Session:
         show: Reads everything about an item.
         run: Runs a command on the terminal, with these options.
         command_line: The command line of an action with these options.
-        place: The server.
+        server: The server.
         every_s: How often to look, seconds.
         colour: Whether to use colour.
         sort: The column that rows are sorted by at first.
@@ -49,7 +49,7 @@ class Session:
     show: Callable[[WorkQueue, bytes], Shown]
     run: Callable[[Action, Sequence[str]], None]
     command_line: Callable[[Action, str], str]
-    place: Place
+    server: ShownServer
     every_s: float
     colour: bool
     sort: Column[QueueRow]

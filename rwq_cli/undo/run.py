@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from rwq_cli.core.errors import ConnectionLost, ServerError
-from rwq_cli.core.items.importing import Line, OnConflict, forget_marks, has_marks, read_marks
+from rwq_cli.core.items.restore import Line, OnConflict, forget_marks, has_marks, read_marks
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue

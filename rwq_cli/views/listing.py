@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from rwq_cli.core.inspect.listing import Source
+from rwq_cli.core.inspect.selection import Source
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.output import human
 from rwq_cli.output.report import Column, Records

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from rwq_cli.core.inspect.queue_watch import QueueRow
 from rwq_cli.core.inspect.server_status import ServerStatus
-from rwq_cli.core.inspect.watching import QueueRow
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.output import human
 from rwq_cli.output.cells import cut, width
@@ -131,26 +131,26 @@ def sort_columns(chosen: Column[QueueRow], *, reverse: bool) -> list[Column[Queu
     ]
 
 
-class Place(NamedTuple):
+class ShownServer(NamedTuple):
     """The server that `rwq top` looks at.
 
     Attributes:
         label: Its context, else its masked URL; escaped.
-        server: Its masked URL, escaped; empty if that is the label.
+        url: Its masked URL, escaped; empty if that is the label.
         style: The style of the label.
         is_read_only: Whether its context is read-only.
     """
 
     label: str
-    server: str = ""
+    url: str = ""
     style: str = "bold"
     is_read_only: bool = False
 
 
-def header(place: Place, status: ServerStatus | None, room: int) -> list[Piece]:
+def header(server: ShownServer, status: ServerStatus | None, room: int) -> list[Piece]:
     """The server, its version, memory and persistence, as far as they fit."""
     parts: list[Piece] = []
-    if place.is_read_only:
+    if server.is_read_only:
         parts.append(("read-only", None))
     if status is not None:
         if status.version is not None:
@@ -158,9 +158,9 @@ def header(place: Place, status: ServerStatus | None, room: int) -> list[Piece]:
         if status.used_bytes is not None:
             parts.append((_memory(status), _memory_style(status)))
         parts.append(_persistence(status))
-    if place.server:
-        parts.insert(0, (place.server, None))
-    return fitted([(place.label, place.style), *parts], room)
+    if server.url:
+        parts.insert(0, (server.url, None))
+    return fitted([(server.label, server.style), *parts], room)
 
 
 def _memory(status: ServerStatus) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import os_reason
-from rwq_cli.work.pipes import Feeder, Head, Lines, Reader, Sink, Tail
+from rwq_cli.work.pipes import Feeder, Head, Reader, Sink, Tail, WholeLines
 
 # Python ignores them; a command must not.
 _DEFAULT_SIGNALS = tuple(
@@ -144,7 +144,7 @@ class Child:
     """
 
     def __init__(self, invocation: Invocation, outputs: Outputs, selector: BaseSelector) -> None:
-        self._lines = [Lines(outputs.to_stderr)]
+        self._lines = [WholeLines(outputs.to_stderr)]
         self._tail = Tail(self._lines[0])
         self.result = Head()
         self._feeder: Feeder | None = None
@@ -186,7 +186,7 @@ class Child:
         elif outputs.stdout is not Stdout.INHERITED:
             sink: Sink = self.result
             if outputs.stdout is Stdout.PASSED_ON:
-                self._lines.append(Lines(outputs.to_stdout))
+                self._lines.append(WholeLines(outputs.to_stdout))
                 sink = self._lines[-1]
             actions.append((os.POSIX_SPAWN_DUP2, self._reader(selector, sink).write_fd, 1))
         actions.append((os.POSIX_SPAWN_DUP2, self._reader(selector, self._tail).write_fd, 2))

@@ -50,7 +50,7 @@ _LAST_CALL_S = 3.0
 
 
 @dataclass(frozen=True)
-class Limits:
+class WorkLimits:
     """How a worker works, and when it ends.
 
     Attributes:
@@ -138,7 +138,7 @@ class Worker:
         session: WorkSession,
         invocations: Invocations,
         outputs: Outputs,
-        limits: Limits,
+        limits: WorkLimits,
         requests: Requests,
         listener: Listener,
         supervision: Supervision,

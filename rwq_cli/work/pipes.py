@@ -188,7 +188,7 @@ class Feeder:
             os.close(self._fd)
 
 
-class Lines:
+class WholeLines:
     """Passes whole lines on, so that the output of commands that run at once is not mixed.
 
     Args:

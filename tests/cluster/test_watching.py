@@ -1,8 +1,8 @@
 """Watching the queues of all primaries of a cluster, as `rwq top` does."""
 
 from rwq_cli.core import Connection, WorkQueue
+from rwq_cli.core.inspect.queue_watch import QueueWatch
 from rwq_cli.core.inspect.queues import queue_names
-from rwq_cli.core.inspect.watching import QueueWatch
 
 
 def test_queues_on_all_primaries_are_rows(connection: Connection) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rwq_cli.cli.installing import install_file
+from rwq_cli.cli.install_file import install_file
 from rwq_cli.completion.install import remaining_step, script_path
 from rwq_cli.completion.scripts import FILE_NAMES, Shell
 from rwq_cli.core.errors import RwqError

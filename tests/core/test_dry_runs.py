@@ -11,9 +11,9 @@ import redis
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.results import Result, ResultStatus
-from rwq_cli.core.items.importing import Line, OnConflict
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.purge import PurgedResults
+from rwq_cli.core.items.restore import Line, OnConflict
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import NewItem, State

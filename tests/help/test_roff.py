@@ -9,7 +9,7 @@ import pytest
 
 from rwq_cli.cli.app import COMMANDS, CommandInfo, all_commands
 from rwq_cli.cli.man_pages import all_man_pages
-from rwq_cli.help.page import Page, Section
+from rwq_cli.help.page import Page, PageSection
 from rwq_cli.help.roff import roff
 from rwq_cli.help.topics import Topic
 
@@ -99,7 +99,7 @@ def test_no_help_text_has_a_backquote_which_would_be_markup() -> None:
 
 
 def test_special_characters_are_shown_as_they_are() -> None:
-    page = Page("A summary", SPECIAL[0], [Section(line, code=SPECIAL) for line in SPECIAL])
+    page = Page("A summary", SPECIAL[0], [PageSection(line, code=SPECIAL) for line in SPECIAL])
     text = rendered(roff("rwq-x", page, "1.0"))
     lines = text.splitlines()
     for line in SPECIAL:
@@ -110,12 +110,12 @@ def test_special_characters_are_shown_as_they_are() -> None:
 
 def test_no_character_is_left_to_the_settings_of_groff() -> None:
     """Debian's groff shows these as they are; others make accents, quotes and hyphens of them."""
-    source = roff("rwq-x", Page("S", "T", [Section("O", code=["~^'\"`-\\"])]), "1.0")
+    source = roff("rwq-x", Page("S", "T", [PageSection("O", code=["~^'\"`-\\"])]), "1.0")
     assert source.splitlines()[-3] == r"\(ti\(ha\(aq\(dq\(ga\-\e"
 
 
 def test_code_is_bold_and_the_rest_of_a_term_is_italic() -> None:
-    page = Page("S", ".text with `-o json`.", [Section("O", rows=[("`-n`, `--limit` N", "x")])])
+    page = Page("S", ".text with `-o json`.", [PageSection("O", rows=[("`-n`, `--limit` N", "x")])])
     source = roff("rwq-x", page, "1.0", synopsis="`rwq x` [ID]...")
     assert source.splitlines()[-7:] == [
         "\\fBrwq x\\fR [ID]...",

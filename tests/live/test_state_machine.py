@@ -53,11 +53,11 @@ from rwq_cli.core import (
     WorkQueue,
 )
 from rwq_cli.core.inspect.cursor import ListCursor
-from rwq_cli.core.inspect.listing import Selection
 from rwq_cli.core.inspect.results import Result
+from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.items import bulk, complete, importing, lease, release, schedule
-from rwq_cli.core.items.importing import Line, lines_of
 from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.restore import Line, lines_of
 from rwq_cli.core.items.results import ResultOptions, ResultStatus
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import NewItems

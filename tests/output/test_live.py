@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 
 from rwq_cli.environment import Environment
-from rwq_cli.output.live import LiveScreen, captured
+from rwq_cli.output.live import RedrawnScreen, captured
 from tests.output.emulator import shown
 
 
@@ -54,7 +54,7 @@ def terminal() -> Iterator[Terminal]:
 
 
 def test_a_frame_replaces_the_one_before_it(terminal: Terminal) -> None:
-    screen = LiveScreen(terminal.environment)
+    screen = RedrawnScreen(terminal.environment)
     screen.draw(b"a\nb\nc\n", b"12:00:00")
     screen.draw(b"d\n", b"12:00:01")
     assert shown(terminal.output()) == ["d", "12:00:01"]
@@ -62,7 +62,7 @@ def test_a_frame_replaces_the_one_before_it(terminal: Terminal) -> None:
 
 def test_what_was_above_stays(terminal: Terminal) -> None:
     terminal.environment.stdout.write(b"$ rwq stats --watch 1s\n")
-    screen = LiveScreen(terminal.environment)
+    screen = RedrawnScreen(terminal.environment)
     for second in (b"1", b"2"):
         screen.draw(b"a\n", second)
     screen.end()
@@ -72,12 +72,12 @@ def test_what_was_above_stays(terminal: Terminal) -> None:
 
 
 def test_a_long_frame_is_cut_above_its_last_line(terminal: Terminal) -> None:
-    LiveScreen(terminal.environment).draw(b"1\n2\n3\n4\n5\n6\n7\n", b"12:00:00")
+    RedrawnScreen(terminal.environment).draw(b"1\n2\n3\n4\n5\n6\n7\n", b"12:00:00")
     assert shown(terminal.output()) == ["1", "2", "3", "4", "5", "12:00:00"]
 
 
 def test_a_terminal_of_another_size_is_cleared(terminal: Terminal) -> None:
-    screen = LiveScreen(terminal.environment)
+    screen = RedrawnScreen(terminal.environment)
     screen.draw(b"a" * 40 + b"\n", b"12:00:00")
     before = terminal.output()
     terminal.resize(columns=20, rows=6)
@@ -89,7 +89,7 @@ def test_a_terminal_of_another_size_is_cleared(terminal: Terminal) -> None:
 
 
 def test_after_a_stop_the_frame_is_drawn_below_what_the_shell_wrote(terminal: Terminal) -> None:
-    screen = LiveScreen(terminal.environment)
+    screen = RedrawnScreen(terminal.environment)
     screen.draw(b"a\n", b"1")
     terminal.environment.stdout.write(b"^Z\n$ fg\n")
     screen.resume()

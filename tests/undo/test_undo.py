@@ -9,7 +9,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import State, WorkQueue
-from rwq_cli.core.items.importing import RESTORE_ITEMS
+from rwq_cli.core.items.restore import RESTORE_ITEMS
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from rwq_cli.output.export_file import Header, UndoOrigin
 from rwq_cli.undo.file import UndoFile

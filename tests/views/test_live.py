@@ -3,13 +3,13 @@
 import pytest
 
 from rwq_cli.core.inspect.activity import Rates, Sample
+from rwq_cli.core.inspect.queue_watch import QueueRow
 from rwq_cli.core.inspect.server_status import ServerStatus
-from rwq_cli.core.inspect.watching import QueueRow
 from rwq_cli.core.model import Counts, Item, State
 from rwq_cli.core.server.durability import Durability
 from rwq_cli.views.live import (
     QUEUE_COLUMNS,
-    Place,
+    ShownServer,
     fitted,
     header,
     reason_parts,
@@ -57,8 +57,8 @@ STATUS = ServerStatus("Valkey 8.1.1", 3 << 20, Durability(0, "noeviction", True,
 
 
 def test_a_header_has_the_context_before_the_server() -> None:
-    place = Place("prod", "redis://db1", "bold red", is_read_only=True)
-    assert header(place, STATUS, 200) == [
+    server = ShownServer("prod", "redis://db1", "bold red", is_read_only=True)
+    assert header(server, STATUS, 200) == [
         ("prod", "bold red"),
         *((("  ", None)), ("redis://db1", None)),
         *((("  ", None)), ("read-only", None)),
@@ -81,13 +81,13 @@ def test_persistence_is_one_word_or_two(
     durability: Durability, shown: tuple[str, str | None]
 ) -> None:
     status = ServerStatus(None, None, durability)
-    assert header(Place("x"), status, 200)[2:] == [shown]
+    assert header(ShownServer("x"), status, 200)[2:] == [shown]
 
 
 def test_memory_near_its_limit_is_red() -> None:
     for used, style in ((800, None), (950, "red")):
         status = ServerStatus(None, used, Durability(1000, "noeviction", True, True))
-        assert header(Place("x"), status, 200)[2] == (f"{used} B of 1000 B", style)
+        assert header(ShownServer("x"), status, 200)[2] == (f"{used} B of 1000 B", style)
 
 
 def row(name: bytes, waiting: int, age_s: int | None = None) -> QueueRow:

@@ -1,26 +1,16 @@
-"""Choosing the items that a verb acts on.
+"""Which items to list: the structures that they are in, and what else selects them."""
 
-All items are chosen before the verb acts, so that its changes cannot make the listing miss an item
-or list it twice. Their IDs are kept in memory: about 110 MB for a million.
-"""
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from rwq_cli.core.keys import glob_pattern
+from rwq_cli.core.model import Item, State
 
-from rwq_cli.core.batches import Flush
-from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.listing import (
-    ANYWHERE,
-    FOUND_DEEP,
-    Selection,
-    Source,
-    items,
-    listed_states,
-)
-from rwq_cli.core.inspect.lookup import facts_of
-from rwq_cli.core.model import State
-from rwq_cli.core.state.expected import ANY, Expected, fingerprint
-
+# States that only a walk over the whole queue finds.
+FOUND_DEEP = frozenset({State.ORPHANED, State.UNLISTED, State.HELD, State.DUPLICATED})
+# States of IDs in any list or sorted set that are not items.
+ANYWHERE = frozenset({State.GHOST, State.WRONG_TYPE})
 _MAIN = ANYWHERE | {State.WAITING}
 _PROCESSING = ANYWHERE | {State.LEASED, State.HELD, State.ABANDONED}
 _DELAYED = ANYWHERE | {State.DELAYED, State.DUE}
@@ -28,6 +18,82 @@ _BURIED = ANYWHERE | {State.BURIED}
 
 # The states of items.
 ITEMS = frozenset(state for state in State if state.is_item)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which items of a listing to select.
+
+    Attributes:
+        states: Only items in one of these; None for any.
+        match: A regular expression that must be found in the data; None for any.
+        id_glob: A glob that the whole ID must match; None for any.
+        older_than_s: Only items idle for at least this many seconds; None for any.
+        where: Decides whether an item with this data is selected; None for any.
+        holder: Only items that this holder has leased; None for any.
+    """
+
+    states: frozenset[State] | None = None
+    match: "re.Pattern[bytes] | None" = None
+    id_glob: bytes | None = None
+    older_than_s: float | None = None
+    where: Callable[[bytes], bool] | None = None
+    holder: bytes | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether it selects every item."""
+        return self == Selection()
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether it looks into the data."""
+        return self.match is not None or self.where is not None
+
+    def id_pattern(self) -> "re.Pattern[bytes] | None":
+        """The glob for IDs as a compiled regular expression; None for any ID."""
+        return None if self.id_glob is None else glob_pattern(self.id_glob)
+
+    def accepts(self, item: Item) -> bool:
+        """Whether it selects an item, whose details were read."""
+        if self.needs_data and not (item.data is not None and self._accepts_data(item.data)):
+            return False
+        if self.older_than_s is not None:
+            return item.idle_s is not None and item.idle_s >= self.older_than_s
+        return True
+
+    def _accepts_data(self, data: bytes) -> bool:
+        if self.match is not None and not self.match.search(data):
+            return False
+        return self.where is None or self.where(data)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Which structures a listing walks.
+
+    A listing decides the state of an ID by its entry in the list, its keys and its scores. Only a
+    `deep` listing knows whether an ID is in both lists, or in one of them twice.
+
+    Attributes:
+        main: Walk the main list.
+        processing: Walk the processing list.
+        delayed: Walk the delayed sorted set, the next due first.
+        buried: Walk the buried sorted set, the longest buried first.
+        deep: Walk the whole queue for items in no list or sorted set, and for duplicated items.
+            They come last, in no particular order.
+    """
+
+    main: bool = False
+    processing: bool = False
+    delayed: bool = False
+    buried: bool = False
+    deep: bool = False
+
+    @property
+    def is_one(self) -> bool:
+        """Whether it is a single structure, whose entries can be skipped without reading them."""
+        return not self.deep and self.main + self.processing + self.delayed + self.buried == 1
 
 
 def source_of(states: frozenset[State]) -> Source:
@@ -39,71 +105,3 @@ def source_of(states: frozenset[State]) -> Source:
         buried=bool(states & _BURIED),
         deep=bool(states & FOUND_DEEP),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """Items to act on.
-
-    Attributes:
-        ids: Their IDs.
-        expected: The conditions that they were chosen by, which the operation checks again.
-    """
-
-    ids: Iterable[bytes | Flush]
-    expected: Expected = ANY
-
-
-def choose(
-    queue: Queue, selection: Selection, *, limit: int | None = None, grace_s: float = 1.0
-) -> Chosen:
-    """Choose items.
-
-    An item that looks abandoned, orphaned, unlisted, duplicated or like a ghost may be healthy,
-    between two commands of its worker. It is chosen only if it is in the same state in a second
-    look, a grace period later.
-
-    Args:
-        queue: The queue.
-        selection: Which items; without states, items in any state.
-        limit: The maximum number, at least 1, next or longest leased first; None for all. The
-            second look may reduce the number.
-        grace_s: Seconds between the two looks, if a second one is needed.
-
-    Returns:
-        Each ID once, in the order of `items`, with the conditions.
-    """
-    queue.connection.set_no_touch()
-    states = ITEMS if selection.states is None else selection.states
-    chosen: dict[bytes, State] = {}
-    fingerprints: dict[bytes, str] = {}
-    needs_data = selection.needs_data
-    for item_id, state, data in _candidates(queue, states, selection):
-        chosen.setdefault(item_id, state)
-        if data is not None:
-            fingerprints.setdefault(item_id, fingerprint(data))
-        if len(chosen) == limit:
-            break
-    expected = Expected(states, selection.older_than_s, fingerprints if needs_data else None)
-    in_transit = [item_id for item_id, state in chosen.items() if state.may_be_in_transit]
-    if not in_transit:
-        return Chosen(list(chosen), expected)
-    queue.clock.sleep(grace_s)
-    for facts in facts_of(queue, in_transit):
-        if facts.state is not chosen[facts.item_id]:
-            del chosen[facts.item_id]
-    return Chosen(list(chosen), expected)
-
-
-def _candidates(
-    queue: Queue, states: frozenset[State], selection: Selection
-) -> Iterator[tuple[bytes, State, bytes | None]]:
-    """IDs with their states, and with their data if the selection needs them."""
-    source, needs_data = source_of(states), selection.needs_data
-    if not needs_data and selection.older_than_s is None and selection.holder is None:
-        for item_id, state in listed_states(queue, source, states, selection.id_glob):
-            yield item_id, state, None
-        return
-    wanted = replace(selection, states=states)
-    for item in items(queue, source, wanted, data=needs_data, bare=not needs_data):
-        yield item.item_id, item.state, item.data

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.choosing import choose
 from rwq_cli.core.inspect.counting import count_states
-from rwq_cli.core.inspect.listing import Selection
-from rwq_cli.core.inspect.selection import choose
+from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.model import Counts, State
 
 

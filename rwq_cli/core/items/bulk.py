@@ -20,7 +20,7 @@ from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.acknowledged import Acknowledged, in_doubt
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import ANY, Expected
-from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.list_range import ListRange, Where
 from rwq_cli.core.state.seen import Seen
 
 # How many walks over the lists look for IDs, before they are looked up by name.

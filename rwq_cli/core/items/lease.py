@@ -225,7 +225,7 @@ def hint_at_lost_leases() -> Iterator[None]:
         raise
 
 
-class _Attempt(NamedTuple):
+class _FirstBatch(NamedTuple):
     """The result of trying the queues in turn.
 
     Attributes:
@@ -245,7 +245,7 @@ def first_lease(queue: Queue, request: LeaseRequest) -> Command:
     return queue.script("lease", *request.args(request.count, request.count + _SPARE_ENTRIES, 0))
 
 
-def lease_from_first(queues: list[Queue], request: LeaseRequest) -> _Attempt:
+def lease_from_first(queues: list[Queue], request: LeaseRequest) -> _FirstBatch:
     """Try the queues in turn."""
     due_in_s = float("inf")
     for queue in queues:
@@ -256,14 +256,14 @@ def lease_from_first(queues: list[Queue], request: LeaseRequest) -> _Attempt:
             examined, unscheduled, due_in_ms = reply[:3]
             batch = batch_of(queue, reply)
             if batch.ids:
-                return _Attempt(queue, batch, 0.0)
+                return _FirstBatch(queue, batch, 0.0)
             if not (examined or unscheduled):
                 break
             # Only ghosts and stale entries so far.
             entries = LEASE_ITEMS
         if due_in_ms >= 0:
             due_in_s = min(due_in_s, due_in_ms / 1000)
-    return _Attempt(queue, None, due_in_s)
+    return _FirstBatch(queue, None, due_in_s)
 
 
 def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[LeasedBatch]:

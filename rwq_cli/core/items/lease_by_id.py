@@ -8,7 +8,7 @@ from rwq_cli.core.inspect.report import Detail, with_details
 from rwq_cli.core.items.bulk import new_token
 from rwq_cli.core.items.lease import hint_at_lost_leases, leased_item
 from rwq_cli.core.model import Item, Lease, State
-from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.list_range import ListRange, Where
 from rwq_cli.core.state.probe import lease_from, returns_from
 
 # The states from which the script leases.

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.importing import Line
 from rwq_cli.core.items.journal import Journal, NoJournal
 from rwq_cli.core.items.remove import Destination, Marks, Remover
+from rwq_cli.core.items.restore import Line
 from rwq_cli.core.items.slot_move import SlotMover
 from rwq_cli.core.keys import QueueKeys, hash_tag
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status

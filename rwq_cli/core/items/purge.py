@@ -22,7 +22,7 @@ from rwq_cli.core.items.remove import Remover
 from rwq_cli.core.items.results import delete_results
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
-from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.list_range import ListRange, Where
 from rwq_cli.core.state.probe import probe
 
 

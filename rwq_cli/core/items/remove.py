@@ -16,7 +16,7 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import in_doubt
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
-from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.list_range import ListRange, Where
 from rwq_cli.core.state.snapshot import (
     SNAPSHOT_BYTES,
     End,

@@ -11,7 +11,7 @@ from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.items.remove import REMOVE_ITEMS, Remover
 from rwq_cli.core.model import Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.state.expected import Expected
-from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.list_range import ListRange, Where
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.core.state.snapshot import End, ItemSnapshot, Place
 

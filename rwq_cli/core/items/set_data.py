@@ -6,7 +6,7 @@ from rwq_cli.core.errors import ConnectionLost, ServerError, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.items.journal import Journal, NoJournal
 from rwq_cli.core.model import OutcomeBatch, Status
-from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.list_range import ListRange, Where
 from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped, read_snapshots
 
 

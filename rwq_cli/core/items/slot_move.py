@@ -21,14 +21,14 @@ from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import walk_scheduled
-from rwq_cli.core.items.importing import OnConflict, item_args, restore_args
 from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.items.remove import REMOVE_ITEMS, Remover, remove_args
+from rwq_cli.core.items.restore import OnConflict, item_args, restore_args
 from rwq_cli.core.items.schedule import Burial, schedule_args
 from rwq_cli.core.keys import BURIED_GUARD
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
-from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.list_range import ListRange, Where
 from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped, read_snapshots
 
 _BURIED = (Status.BURIED, Status.ALREADY_BURIED)

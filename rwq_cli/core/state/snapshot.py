@@ -8,7 +8,7 @@ from typing import Any
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
-from rwq_cli.core.state.places import ListRange
+from rwq_cli.core.state.list_range import ListRange
 from rwq_cli.core.state.probe import lease_from, returns_from, wrong_types_from
 from rwq_cli.core.state.rules import Facts, reason_of
 

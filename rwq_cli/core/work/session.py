@@ -27,7 +27,7 @@ from rwq_cli.core.items.schedule import Burial, Delay
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.expected import ANY
-from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.list_range import ListRange, Where
 from rwq_cli.core.state.probe import returns_from
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.core.work.idle import WorkWaiter

@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Outcome, State, Status, WorkQueue
-from rwq_cli.core.inspect.listing import Selection
+from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.state.expected import Expected, fingerprint
 from tests.conftest import FakeClock, Foreign, settling

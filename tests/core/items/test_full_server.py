@@ -8,8 +8,8 @@ from redis import Redis
 from rwq_cli.core import Due, NewItem, State, Status, WorkQueue
 from rwq_cli.core.errors import OutOfMemory
 from rwq_cli.core.inspect.results import Result, ResultStatus
-from rwq_cli.core.items.importing import OnConflict, lines_of
 from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.restore import OnConflict, lines_of
 from rwq_cli.core.model import Lease
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.conftest import Foreign, contents

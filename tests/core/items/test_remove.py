@@ -8,9 +8,9 @@ from redis import Redis
 from rwq_cli.core import Connection, Outcome, Status, WorkQueue
 from rwq_cli.core.errors import ConnectionLost, PermissionDenied
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.items.importing import lines_of
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.remove import fingerprint
+from rwq_cli.core.items.restore import lines_of
 from rwq_cli.core.state.snapshot import ItemSnapshot
 from tests.conftest import AsUser, Foreign, Interleaved, contents
 

@@ -7,7 +7,7 @@ from rwq_cli.core import State, WorkQueue
 from rwq_cli.core.batches import FLUSH
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.results import Result, ResultStatus, all_results
-from rwq_cli.core.items.importing import OnConflict, lines_of
+from rwq_cli.core.items.restore import OnConflict, lines_of
 from rwq_cli.core.items.results import ResultLookup, ResultOptions, ResultTally, delete_results
 from rwq_cli.core.queue import FOREVER
 from tests.conftest import (

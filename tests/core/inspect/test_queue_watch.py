@@ -6,7 +6,7 @@ import redis
 from rwq_cli.core import ServerError, WorkQueue
 from rwq_cli.core.inspect.activity import HISTORY_SAMPLES
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
-from rwq_cli.core.inspect.watching import SLOW_S, QueueWatch, interval_s
+from rwq_cli.core.inspect.queue_watch import SLOW_S, QueueWatch, interval_s
 from tests.conftest import AsUser, FakeClock, Foreign, work_of
 
 

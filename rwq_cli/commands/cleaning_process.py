@@ -9,7 +9,7 @@ from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.cli.open_queues import OpenQueues, QueueFinder
 from rwq_cli.cli.options import Address, Duration
-from rwq_cli.cli.scraping import QueueScraper
+from rwq_cli.cli.queue_scraper import QueueScraper
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.errors import ServerError

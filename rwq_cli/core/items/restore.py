@@ -17,7 +17,7 @@ from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.server.commands import REFUSED
-from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.list_range import ListRange, Where
 from rwq_cli.core.state.snapshot import (
     SNAPSHOT_BYTES,
     ItemSnapshot,

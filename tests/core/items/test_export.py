@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import State, WorkQueue
-from rwq_cli.core.items.exporting import Export
+from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.results import ResultOptions
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place, Skipped

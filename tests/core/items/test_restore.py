@@ -10,7 +10,7 @@ from redis import Redis
 from rwq_cli.core import Connection, Due, Lease, NewItem, Outcome, State, Status, WorkQueue
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.items.importing import (
+from rwq_cli.core.items.restore import (
     RESTORE_ITEMS,
     Line,
     OnConflict,

@@ -7,7 +7,8 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Selection, Source, State, Status, WorkQueue
-from rwq_cli.core.inspect.selection import ITEMS, choose, source_of
+from rwq_cli.core.inspect.choosing import choose
+from rwq_cli.core.inspect.selection import ITEMS, source_of
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved, contents
 
 FUTURE_MS = 9_999_999_999_999

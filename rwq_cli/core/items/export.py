@@ -7,7 +7,7 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing, walk_scheduled
 from rwq_cli.core.inspect.nested_queues import member_ids, nested_names
 from rwq_cli.core.inspect.results import Result, all_results
-from rwq_cli.core.state.places import ListRange, Where
+from rwq_cli.core.state.list_range import ListRange, Where
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.snapshot import SNAPSHOT_ITEMS, ItemSnapshot, Skipped, read_snapshots
 
