@@ -17,6 +17,7 @@ import redis
 from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.keys import SETTLING_GUARD, QueueKeys
+from rwq_cli.core.server.commands import Transaction
 from rwq_cli.core.server.pipeline import SENT_AHEAD
 from tests.clusters import (
     PrivateCluster,
@@ -291,7 +292,8 @@ class Interleaved(Connection):
     def call_all(self, commands: Any, **options: Any) -> list[Any]:
         listed = list(commands)
         if listed:
-            self._note("+".join(command[0] for command in listed))
+            names = ("MULTI" if isinstance(each, Transaction) else each[0] for each in listed)
+            self._note("+".join(names))
         return super().call_all(listed, **options)
 
     def run(self, script_name: str, keys: Any, args: Any) -> Any:

@@ -229,7 +229,6 @@ _NEEDED = frozenset(("evalsha", "eval", "client", "config", "info", "auth", "hel
 _EVERY = 1 if os.environ.get("RWQ_CUTS") else 5
 
 
-@pytest.mark.needs("acl-check")
 @pytest.mark.parametrize("verb", _ACTING if _EVERY == 1 else _ACTING[::3], ids=name_of)
 def test_a_user_without_one_command_does_all_or_nothing(
     stage: Stage, raw: redis.Redis, server: PrivateServer, verb: Verb

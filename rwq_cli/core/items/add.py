@@ -10,7 +10,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.model import Due, NewItem, NewItems, Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged, in_doubt
-from rwq_cli.core.server.commands import REFUSED, Command
+from rwq_cli.core.server.commands import REFUSED, Command, Transaction
 
 # One call takes the server about a millisecond.
 ADD_ITEMS = 500
@@ -209,12 +209,14 @@ def _without_check(
 
     A transaction does not stop at an error, so the script, called without items, checks for errors
     first. If main is replaced by a key of another type after that, the first batch fails, and
-    leaves orphans for a deep clean.
+    leaves orphans for a deep clean. A user who may not begin a transaction is found by one that
+    reads: the commands of the others would run without it.
     """
-    queue.run("add", "any", "", dry_run=dry_run)
     if dry_run:
+        queue.run("add", "any", "", dry_run=True)
         yield from (() for batch in batches if batch is not None)
         return
+    queue.call_all([queue.script("add", "any", ""), Transaction([("EXISTS", queue.keys.main)])])
 
     def transactions() -> Iterator[Sequence[Command] | None]:
         for batch in batches:

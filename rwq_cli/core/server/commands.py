@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rwq_cli.core.lua import Script, load_script
+from rwq_cli.core.lua import DRY_RUN_AT, Script, load_script
 
 Command = Sequence[Any]
 
@@ -32,9 +32,19 @@ class ScriptCommand(tuple[Any, ...]):
         made.script_name = script_name
         return made
 
-    def by_text(self) -> Command:
+    def by_text(self) -> "ScriptCommand":
         """The command for a server that has not loaded the script."""
-        return ("EVAL", self.script.text, *self[2:])
+        return self._with(("EVAL", self.script.text, *self[2:]))
+
+    def with_permissions(self, found: bytes) -> "ScriptCommand":
+        """The command for a server that cannot check permissions: see `permissions.check`."""
+        at = 3 + int(self[2]) + DRY_RUN_AT
+        return self._with((*self[:at], self[at] + found, *self[at + 1 :]))
+
+    def _with(self, words: Command) -> "ScriptCommand":
+        made = super().__new__(type(self), words)
+        made.script, made.script_name = self.script, self.script_name
+        return made
 
 
 class Transaction(tuple[Command, ...]):

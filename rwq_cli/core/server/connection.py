@@ -21,7 +21,7 @@ from rwq_cli.core.server.error_mapping import translate
 from rwq_cli.core.server.link import Link, LinkOptions
 from rwq_cli.core.server.node import Node
 from rwq_cli.core.server.pipeline import CancelToken, Pipeline, Resend
-from rwq_cli.core.server.requests import pack_request, read_reply, writes
+from rwq_cli.core.server.requests import pack_request, read_reply, run_again, writes
 from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S
 
 __all__ = ["CONNECT_TIMEOUT_S", "REPLY_TIMEOUT_S", "Connection"]
@@ -102,7 +102,8 @@ class Connection:
 
         Args:
             commands: The commands, each a sequence of its arguments. Scripts that write are allowed
-                only if the caller can find out what they did after a lost reply.
+                only if the caller can find out what they did after a lost reply. The replies in a
+                `Transaction` are not parsed.
             atomic: Send them in MULTI and EXEC, so that all see the same instant; not for scripts.
             return_errors: Return the `ServerError` of a refused command instead of raising it.
 
@@ -138,12 +139,11 @@ class Connection:
     def _send(self, requests: Sequence[Command], *, writes: bool) -> list[Any]:
         """Send requests in one round trip; return the replies, and refusals as exceptions."""
         with self._lend(writes=writes) as link:
-            link.send(b"".join(map(pack_request, requests)))
+            link.send(b"".join(pack_request(request, link) for request in requests))
             replies = [read_reply(link, request) for request in requests]
-            for at, request in enumerate(requests):
-                is_unknown = isinstance(replies[at], rx.NoScriptError)
-                if is_unknown and isinstance(request, ScriptCommand):
-                    replies[at] = link.exchange(*request.by_text())
+            for at, reply in enumerate(replies):
+                if isinstance(reply, rx.ResponseError):
+                    replies[at] = run_again(link, requests[at], reply)
             return replies
 
     def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
@@ -323,6 +323,8 @@ class Connection:
                 return translate(reply, self.name, script=command.script)
             key = command[1] if len(command) > 1 else None
             return translate(reply, self.name, key=key)
+        if isinstance(command, Transaction):
+            return reply
         callbacks = self._client.response_callbacks
         return callbacks[command[0]](reply) if command[0] in callbacks else reply
 

@@ -83,6 +83,9 @@ class Link:
         options: The options of all links of the connection.
         name: The server's name in messages.
         greet: Called with the link whenever it was opened; None for nothing.
+
+    Attributes:
+        permissions: By script, what `permissions.check` has found on this link.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class Link:
         self._options = options
         self._name = name
         self._greet = greet
+        self.permissions: dict[str, bytes] = {}
         self._is_open = False
         self._has_no_touch = False
         self._timeout_s: float | None = None
@@ -130,6 +134,7 @@ class Link:
             self._raise_if_tls(error, began_s + timeout_s - monotonic())
             raise unreachable(error, self._name, timeout_s) from error
         self._is_open, self._has_no_touch, self._timeout_s = True, False, step_s
+        self.permissions.clear()
 
     def _connect(self, timeout_s: float) -> None:
         """Connect within the timeout as a whole.

@@ -19,9 +19,9 @@ from typing import Any, Protocol
 from redis import exceptions as rx
 
 from rwq_cli.core import errors
-from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand, Transaction
+from rwq_cli.core.server.commands import REFUSED, Command, Transaction
 from rwq_cli.core.server.link import Link
-from rwq_cli.core.server.requests import pack_request, read_reply
+from rwq_cli.core.server.requests import did_not_run, pack_request, read_reply, run_again
 
 SENT_AHEAD = 2
 
@@ -64,7 +64,7 @@ class OutstandingCalls:
 
     def send(self, request: Command) -> None:
         """Send one request."""
-        self._link.send(pack_request(request))
+        self._link.send(pack_request(request, self._link))
         self._sent.append(request)
 
     def receive(self) -> Any:
@@ -81,23 +81,22 @@ class OutstandingCalls:
 
     def _repeats(self, reply: Any) -> bool:
         """Whether a reply says that the request did not run, and may be sent again."""
-        if isinstance(reply, rx.NoScriptError):
+        if did_not_run(reply):
             return True
         return self._resend is not None and self._resend.allows(reply)
 
     def _run_again(self) -> None:
         """Send the outstanding requests that did not run once more, until one is refused.
 
-        That is after SCRIPT FLUSH, by text; and in a cluster or after a failover, by `resend`.
+        That is after SCRIPT FLUSH, by text; on a server before Redis 7, when its permissions are
+        checked; and in a cluster or after a failover, by `resend`.
         """
         pending = list(self._sent)
         self._replies.extend(read_reply(self._link, request) for request in pending[1:])
         for at, request in enumerate(pending):
             if self._is_refused:
                 return
-            if isinstance(self._replies[at], rx.NoScriptError):
-                assert isinstance(request, ScriptCommand)
-                self._replies[at] = self._link.exchange(*request.by_text())
+            self._replies[at] = run_again(self._link, request, self._replies[at])
             if self._resend is not None and self._resend.allows(self._replies[at]):
                 self._replies[at] = self._resend.send(request, self._replies[at])
                 self.is_stale = True

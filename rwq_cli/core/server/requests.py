@@ -9,6 +9,7 @@ from rwq_cli.core.lua import NEEDS
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
 from rwq_cli.core.server.link import Link
 from rwq_cli.core.server.packing import pack
+from rwq_cli.core.server.permissions import check, is_unchecked
 
 _READS = frozenset(
     (
@@ -19,10 +20,12 @@ _READS = frozenset(
 )
 
 
-def pack_request(request: Command) -> bytes:
-    """Encode a command, a script call, or a transaction."""
+def pack_request(request: Command, link: Link) -> bytes:
+    """Encode a command, a script call, or a transaction for a link."""
     if isinstance(request, Transaction):
         return b"".join(map(pack, (("MULTI",), *request, ("EXEC",))))
+    if link.permissions and isinstance(request, ScriptCommand):
+        request = request.with_permissions(link.permissions.get(request.script_name, b""))
     return pack(request)
 
 
@@ -39,7 +42,38 @@ def read_reply(link: Link, request: Command) -> Any:
     *queued, done = [link.read() for _ in range(len(request) + 2)]
     if isinstance(done, list):
         return done
+    if isinstance(done, rx.NoPermissionError):
+        # A user who may not run EXEC: the link would queue all further commands.
+        link.close()
     return next((reply for reply in queued if isinstance(reply, rx.ResponseError)), done)
+
+
+def did_not_run(reply: Any) -> bool:
+    """Whether a script did nothing, and `run_again` can run it."""
+    return isinstance(reply, rx.NoScriptError) or is_unchecked(reply)
+
+
+def run_again(link: Link, request: Command, reply: Any) -> Any:
+    """Run a script that did not run: it was not loaded, or its permissions were not checked.
+
+    Args:
+        link: The link, without outstanding replies.
+        request: The script call.
+        reply: Its reply.
+
+    Returns:
+        The reply to the last call of it.
+    """
+    while did_not_run(reply):
+        assert isinstance(request, ScriptCommand)
+        name = request.script_name
+        if is_unchecked(reply):
+            link.permissions[name] = link.permissions.get(name, b"") + check(link, reply)
+        else:
+            request = request.by_text()
+        link.send(pack_request(request, link))
+        reply = link.read()
+    return reply
 
 
 def writes(command: Command) -> bool:

@@ -696,3 +696,15 @@ def test_nothing_is_scheduled_if_a_command_is_denied(
     with pytest.raises(PermissionDenied):
         queue.add(b"x", b"a", delay_s=5)
     assert contents(raw) == {}
+
+
+@pytest.mark.parametrize("command", ["multi", "exec"])
+def test_a_user_who_may_not_use_transactions_adds_nothing(
+    as_user: AsUser, raw: Redis, command: str
+) -> None:
+    """Behind a refused MULTI the commands would run; without EXEC all others would be queued."""
+    queue = WorkQueue(as_user("+@all", f"-{command}"), QUEUE)
+    with pytest.raises(PermissionDenied, match=command):
+        list(queue.add_many([NewItem(b"a", b"")], unique=True))
+    assert raw.keys() == []
+    assert queue.now_ms() > 0

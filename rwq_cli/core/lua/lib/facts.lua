@@ -16,7 +16,8 @@ local function lease_value(key)
   if type(value) ~= 'table' then
     return value
   elseif string.sub(value.err, 1, 9) ~= 'WRONGTYPE' then
-    error(value)
+    -- Raises it; Redis 6.2 cannot raise the table.
+    return redis.call('GET', key)
   end
   return true
 end

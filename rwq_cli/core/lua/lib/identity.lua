@@ -24,7 +24,8 @@ local function identify(id, new, old)
   local data = redis.pcall('GETRANGE', key, 0, END_BYTES - 1)
   if type(data) == 'table' then
     if string.sub(data.err, 1, 9) ~= 'WRONGTYPE' then
-      error(data)
+      -- Raises it; Redis 6.2 cannot raise the table.
+      redis.call('GETRANGE', key, 0, 0)
     end
     return redis.call('TYPE', key).ok
   elseif data == '' and redis.call('EXISTS', key) == 0 then

@@ -70,8 +70,9 @@ end
 
 -- The data of an item, or the length if the data is not wanted; false if there is none. Items are read one by
 -- one, because the size of their data is not known in advance.
+local READ = wants_data and 'GET' or 'STRLEN'
 local function read(id)
-  local data = redis.pcall(wants_data and 'GET' or 'STRLEN', item_prefix .. id)
+  local data = redis.pcall(READ, item_prefix .. id)
   if data == 0 and not has_data(id) then
     return false
   end
@@ -108,7 +109,8 @@ while examined < #candidates and #leased < count_max and bytes < bytes_max and n
     local worked_on = data and type(data) ~= 'table' and is_worked_on(id, values[2 * i - 1], values[2 * i])
     if type(data) == 'table' then
       if string.sub(data.err, 1, 9) ~= 'WRONGTYPE' then
-        return data
+        -- Raises it, with what Redis 6.2 would not say in a reply.
+        return redis.call(READ, item_prefix .. id)
       elseif examined == 0 then
         return wrong_type(item_prefix .. id, redis.call('TYPE', item_prefix .. id).ok,
           'a string; it is the data of the next item')

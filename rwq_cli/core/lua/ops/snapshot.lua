@@ -47,7 +47,8 @@ local function read_data(id)
   elseif type(data) == 'string' then
     return 'string', data
   elseif string.sub(data.err, 1, 9) ~= 'WRONGTYPE' then
-    error(data)
+    -- Raises it; Redis 6.2 cannot raise the table.
+    redis.call('GET', item_prefix .. id)
   end
   return redis.call('TYPE', item_prefix .. id).ok, ''
 end
