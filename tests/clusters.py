@@ -96,19 +96,26 @@ class PrivateCluster:
     Attributes:
         nodes: The servers: first the primaries, as they were at the start, then the replicas.
         ids: Their IDs.
+        ports: The ports that they announce.
         password: Their password; None for none.
         moving: The slots that are on their way.
     """
 
     nodes: list[TcpServer]
     ids: list[str]
+    ports: list[int]
     password: str | None = None
     moving: "list[Moving]" = field(default_factory=list)
 
     @property
     def url(self) -> str:
-        """Its URL, without credentials: two of its nodes."""
-        return "redis+cluster://" + ",".join(f"{HOST}:{node.port}" for node in self.nodes[:2])
+        """Its URL, without credentials."""
+        return f"redis+cluster://{self.hosts}"
+
+    @property
+    def hosts(self) -> str:
+        """The addresses of two nodes, as a URL has them."""
+        return ",".join(f"{HOST}:{port}" for port in self.ports[:2])
 
     def call(self, number: int, *command: Any) -> Any:
         """Send a command to a node."""
@@ -117,10 +124,10 @@ class PrivateCluster:
     def owner(self, name: bytes | str) -> int:
         """The number of the node that now has the slot of a queue or key."""
         slot = key_slot(name.encode() if isinstance(name, str) else name)
-        for number, node in enumerate(self.nodes):
+        for number in range(len(self.nodes)):
             with suppress(redis.RedisError):
                 for first, last, primary, *_ in self.call(number, "CLUSTER", "SLOTS"):
-                    if first <= slot <= last and int(primary[1]) == node.port:
+                    if first <= slot <= last and _text(primary[2]) == self.ids[number]:
                         return number
         raise AssertionError(f"no node has slot {slot}")
 
@@ -166,15 +173,27 @@ class PrivateCluster:
 
 @contextmanager
 def running_cluster(
-    primaries: int = 3, replicas: int = 3, *options: str, password: str | None = None
+    primaries: int = 3,
+    replicas: int = 3,
+    *options: str,
+    password: str | None = None,
+    announced: Callable[[int], int] = int,
 ) -> Iterator[PrivateCluster]:
     """A cluster of one's own while the block runs.
+
+    Args:
+        primaries: How many primaries it has.
+        replicas: How many replicas.
+        options: Further words of the command line of every node.
+        password: The password of the default user, if any.
+        announced: Gives the port to announce for the port of a node.
 
     The nodes find their configuration written, which is quicker than to let them meet. All they
     wait for is the delay with which a primary that was started again accepts writes.
     """
     count = primaries + replicas
     ports, buses = free_ports(count), free_ports(count)
+    public = [announced(port) for port in ports]
     ids = [f"{number:x}".rjust(40, "0") for number in range(1, count + 1)]
     root = Path(tempfile.mkdtemp(prefix="rwq-cluster-"))
     secrets = ("--requirepass", password, "--masterauth", password) if password else ()
@@ -189,14 +208,15 @@ def running_cluster(
                 *("--cluster-node-timeout", str(NODE_TIMEOUT_MS), "--daemonize", "no"),
                 *("--cluster-allow-replica-migration", "no", "--repl-diskless-sync-delay", "0"),
                 *("--cluster-replica-validity-factor", "0", *secrets, *options),
+                *("--cluster-announce-port", str(public[number])),
             ]
             configuration = "".join(
-                _node_line(other, number, primaries, ids, ports, buses) for other in range(count)
+                _node_line(other, number, primaries, ids, public, buses) for other in range(count)
             )
             configuration += f"vars currentEpoch {primaries} lastVoteEpoch 0\n"
             (folder / "nodes.conf").write_text(configuration)
             nodes.append(TcpServer(port, folder, words))
-        cluster = PrivateCluster(nodes, ids, password)
+        cluster = PrivateCluster(nodes, ids, public, password)
         for node in nodes:
             node.start()
         until(cluster.is_ok, "the cluster", START_TIMEOUT_S)

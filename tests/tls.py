@@ -1,9 +1,9 @@
-"""TLS in front of a server of the tests': for one that was built without it."""
+"""TLS in front of servers of the tests', which were built without it."""
 
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from select import select
@@ -11,55 +11,100 @@ from select import select
 # Made for the tests, and known to everybody: it says nothing about anybody.
 _KEY_AND_CERTIFICATE = """\
 -----BEGIN EC PRIVATE KEY-----
-MHcCAQEEIMQldBYWqvbokFP0lqTsD6VfJjztH5X2ZFk9WClQtPtEoAoGCCqGSM49
-AwEHoUQDQgAErXgzOBxQgXCZTTo8dcIkuNZyw17HPblq40MMupSFcWwAB9V2RxLK
-OpLWj7Z32ffb9+bqOgxsmjJwmTcJac8Exw==
+MHcCAQEEIH+w9yQygfMeKzBsZVhcDGhuYKj2NdMhse9tcsLSetZPoAoGCCqGSM49
+AwEHoUQDQgAEd1NZTR1G/4FknhiC0xhAr65UorL/KLkgEtKEczEUIH7n5+lffpBU
+4UxE0WaT37kuS3KfdNIKSnRdq2XJeVERWA==
 -----END EC PRIVATE KEY-----
 -----BEGIN CERTIFICATE-----
-MIIBljCCATugAwIBAgIUVA8QLn3e9nNrsppwoS8UjycGM7UwCgYIKoZIzj0EAwIw
-FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTE4NTkzOVoYDzIxMjYxMDI4
-MTg1OTM5WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
-PQMBBwNCAASteDM4HFCBcJlNOjx1wiS41nLDXsc9uWrjQwy6lIVxbAAH1XZHEso6
-ktaPtnfZ99v35uo6DGyaMnCZNwlpzwTHo2kwZzAdBgNVHQ4EFgQU9gI50FEQrxAI
-T2iipaR1xRYqzrQwHwYDVR0jBBgwFoAU9gI50FEQrxAIT2iipaR1xRYqzrQwDwYD
-VR0TAQH/BAUwAwEB/zAUBgNVHREEDTALgglsb2NhbGhvc3QwCgYIKoZIzj0EAwID
-SQAwRgIhAJ1+xB70ju3P6MshPEUQv/tstBlYDyyVZ5VlXVS7AlStAiEAy3iiO1KT
-DF+HIcHaBPMOksxTm/OYMltEsHjpapKkGJE=
+MIIBmzCCAUGgAwIBAgIUHiZObtMuGj8gPjf9GLpb3lfHZI8wCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMjIwNTkzNVoYDzIxMjYxMDI5
+MjA1OTM1WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAAR3U1lNHUb/gWSeGILTGECvrlSisv8ouSAS0oRzMRQgfufn6V9+kFTh
+TETRZpPfuS5Lcp900gpKdF2rZcl5URFYo28wbTAdBgNVHQ4EFgQUcANSHUCgG6Og
+TJ1iqZAakxYgqb4wHwYDVR0jBBgwFoAUcANSHUCgG6OgTJ1iqZAakxYgqb4wDwYD
+VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
+zj0EAwIDSAAwRQIhANCEew7j2vChru3lAwtskVPKKo6vH+GSsrPk+fntRJG2AiB4
+JQGQEYr4QEFJm4hFhrrrEa0QpjtseTryZ2LAuyRzIQ==
 -----END CERTIFICATE-----
 """
+# The first byte of a client that speaks TLS.
+_HANDSHAKE = b"\x16"
 
 
-@contextmanager
-def tls_front(server: Path, folder: Path) -> Iterator[str]:
-    """Pass TLS on to a server on a unix socket; the URL, for `tls_insecure`.
+class TlsFronts:
+    """Ports on which TLS is passed on to servers without it.
 
-    As OpenSSL does it by default, it sends session tickets on its own, right after the handshake.
+    As OpenSSL does it by default, they send session tickets on their own, right after the
+    handshake.
+
+    Attributes:
+        authority: The file with the certificate, which signs itself.
+        handshakes: How many clients spoke TLS.
     """
-    pem = folder / "server.pem"
-    pem.write_text(_KEY_AND_CERTIFICATE)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+    def __init__(self, folder: Path) -> None:
+        self.authority = folder / "server.pem"
+        self.authority.write_text(_KEY_AND_CERTIFICATE)
+        self.handshakes = 0
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(self.authority)
+        self._listeners: list[socket.socket] = []
+
+    def open(self, connect: Callable[[], socket.socket], *, also_plain: bool = False) -> int:
+        """Listen on a port of the loopback interface.
+
+        Args:
+            connect: Connects to the server.
+            also_plain: Let clients without TLS pass, too.
+        """
+        listener = socket.create_server(("127.0.0.1", 0))
+        self._listeners.append(listener)
 
         def serve() -> None:
             with suppress(OSError):
                 while True:
-                    plain, _ = listener.accept()
-                    threading.Thread(target=pass_on, args=(plain,), daemon=True).start()
+                    client, _ = listener.accept()
+                    threading.Thread(target=pass_on, args=(client,), daemon=True).start()
 
-        def pass_on(plain: socket.socket) -> None:
-            there = socket.socket(socket.AF_UNIX)
-            with plain, there, suppress(OSError):
-                here = context.wrap_socket(plain, server_side=True)
-                there.connect(str(server))
-                while True:
-                    ready = [here] if here.pending() else select([here, there], [], [])[0]
-                    source, sink = (here, there) if here in ready else (there, here)
-                    piece = source.recv(1 << 16)
-                    if not piece:
-                        return
-                    sink.sendall(piece)
+        def pass_on(client: socket.socket) -> None:
+            with client, suppress(OSError):
+                is_tls = not also_plain or client.recv(1, socket.MSG_PEEK) == _HANDSHAKE
+                here = self._context.wrap_socket(client, server_side=True) if is_tls else client
+                self.handshakes += is_tls
+                with connect() as there, here:
+                    _pass_on(here, there)
 
         threading.Thread(target=serve, daemon=True).start()
-        yield f"rediss://localhost:{listener.getsockname()[1]}/0"
-        listener.close()
+        return int(listener.getsockname()[1])
+
+    def close(self) -> None:
+        """Listen no more."""
+        for listener in self._listeners:
+            listener.close()
+
+
+def _pass_on(here: socket.socket, there: socket.socket) -> None:
+    while True:
+        has_more = isinstance(here, ssl.SSLSocket) and here.pending()
+        ready = [here] if has_more else select([here, there], [], [])[0]
+        source, sink = (here, there) if here in ready else (there, here)
+        piece = source.recv(1 << 16)
+        if not piece:
+            return
+        sink.sendall(piece)
+
+
+@contextmanager
+def tls_front(server: Path, folder: Path) -> Iterator[str]:
+    """Pass TLS on to a server on a unix socket; the URL, for `tls_insecure`."""
+
+    def connect() -> socket.socket:
+        there = socket.socket(socket.AF_UNIX)
+        there.connect(str(server))
+        return there
+
+    fronts = TlsFronts(folder)
+    try:
+        yield f"rediss://localhost:{fronts.open(connect)}/0"
+    finally:
+        fronts.close()

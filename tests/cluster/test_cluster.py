@@ -285,8 +285,9 @@ def test_a_stream_goes_on_on_the_other_node(queue: WorkQueue, cluster: PrivateCl
     assert cluster.owner(QUEUE) == moving[0].to
 
 
+@pytest.mark.parametrize("between_pages", [True, False])
 def test_a_scan_of_the_queue_misses_nothing_while_its_slot_moves(
-    queue: WorkQueue, cluster: PrivateCluster
+    queue: WorkQueue, cluster: PrivateCluster, between_pages: bool
 ) -> None:
     ids = {b"%d" % number for number in range(2000)}
     client = cluster.client(QUEUE)
@@ -296,6 +297,8 @@ def test_a_scan_of_the_queue_misses_nothing_while_its_slot_moves(
     moving = Moving(cluster, QUEUE, *(queue.keys.item(item_id) for item_id in list(ids)[:500]))
     thread = Thread(target=moving.finish)
     thread.start()
+    if between_pages:
+        thread.join()
     for page in pages:
         found.update(page)
     thread.join()

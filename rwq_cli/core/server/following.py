@@ -184,11 +184,11 @@ class FollowingConnection(Connection):
 
     def _waits(self, error: errors.ServerError, patience: Patience) -> bool:
         """Wait after a failure of what changes nothing; whether to try again."""
-        if case_of(error, writes=False) is None:
+        case = case_of(error, writes=False)
+        if case is None or not (self._locator.was_found and patience.wait(error)):
             return False
-        if not (self._locator.was_found and patience.wait(error)):
-            return False
-        self._locator.forget()
+        if case.finds_again:
+            self._locator.forget()
         return True
 
     def _send(self, requests: Sequence[Command], *, writes: bool) -> list[Any]:

@@ -34,6 +34,7 @@ _REFUSED = "A node checks this before it runs a command, script or EXEC: nothing
 CASES: tuple[Case, ...] = (
     # The reply names the new node, so nothing needs to be looked up.
     Case(rx.MovedError, True, False, _REFUSED),
+    Case(errors.WrongNode, True, False, _REFUSED),
     # The slot is moving, and a key may be on either node. Each script call names a key that never
     # exists, so that it is refused on both until all keys have moved, and never runs half.
     Case(rx.AskError, True, False, _REFUSED),
