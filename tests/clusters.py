@@ -399,15 +399,28 @@ class PrivateSentinels:
 
 @contextmanager
 def running_sentinels(
-    *, password: str | None = None, sentinel_password: str | None = None
+    *options: str,
+    password: str | None = None,
+    sentinel_password: str | None = None,
+    sentinel_lines: Sequence[str] = (),
+    announced: Callable[[int], int] = int,
 ) -> Iterator[PrivateSentinels]:
-    """A primary, a replica and three Sentinels while the block runs; passwords may be set."""
+    """A primary, a replica and three Sentinels while the block runs.
+
+    Args:
+        options: Further words of the command line of both servers.
+        password: The password of their default user, if any.
+        sentinel_password: That of the Sentinels.
+        sentinel_lines: Further lines of the configuration of every Sentinel.
+        announced: Gives the port to announce for the port of a server.
+    """
     service = PrivateSentinels.SERVICE
-    options = ("--requirepass", password, "--masterauth", password) if password else ()
+    options += ("--requirepass", password, "--masterauth", password) if password else ()
     own = [f"sentinel auth-pass {service} {password}"] if password else []
     if sentinel_password:
         own += [f"requirepass {sentinel_password}", f"sentinel sentinel-pass {sentinel_password}"]
     ports = free_ports(5)
+    public = [announced(port) for port in ports[:2]]
     root = Path(tempfile.mkdtemp(prefix="rwq-sentinel-"))
     servers, sentinels = [], []
     try:
@@ -418,7 +431,7 @@ def running_sentinels(
             words = (
                 *("--port", str(port), "--bind", HOST, "--dir", str(folder), "--save", ""),
                 *("--appendonly", "yes", "--daemonize", "no", "--repl-diskless-sync-delay", "0"),
-                *(*follows, *options),
+                *("--replica-announce-port", str(public[number]), *follows, *options),
             )
             servers.append(TcpServer(port, folder, words))
         for port in ports[2:]:
@@ -428,10 +441,10 @@ def running_sentinels(
                 f"port {port}",
                 f"bind {HOST}",
                 f"dir {folder}",
-                f"sentinel monitor {service} {HOST} {ports[0]} 2",
+                f"sentinel monitor {service} {HOST} {public[0]} 2",
                 f"sentinel down-after-milliseconds {service} {NODE_TIMEOUT_MS}",
                 f"sentinel failover-timeout {service} 3000",
-                *own,
+                *(*own, *sentinel_lines),
             )
             (folder / "sentinel.conf").write_text("\n".join(lines) + "\n")
             sentinels.append(TcpServer(port, folder, (str(folder / "sentinel.conf"), "--sentinel")))

@@ -9,13 +9,13 @@ import redis
 from redis.crc import key_slot
 
 from rwq_cli.core import Connection, Server, WorkQueue, connect
-from rwq_cli.core.errors import AuthenticationFailed, InvalidArgument, Unavailable
+from rwq_cli.core.errors import InvalidArgument, Unavailable
 from rwq_cli.core.inspect.queues import queue_names
 from rwq_cli.core.items.lease import lease_from
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.server.cluster import ClusterConnection
 from tests.cluster.conftest import QUEUE, WAITING
-from tests.clusters import Moving, PrivateCluster, running_cluster, until
+from tests.clusters import Moving, PrivateCluster, until
 from tests.driver import Rwq
 
 # One queue on each of the three primaries.
@@ -331,17 +331,6 @@ def test_a_scan_of_all_primaries_finds_a_queue_that_moves(
     seen = [key for page in connection.scan("COUNT", 10) for key in page]
     assert moved
     assert queue.keys.main in seen
-
-
-def test_passwords(bare_rwq: Rwq) -> None:
-    with running_cluster(3, 0, password="pw") as private:
-        made = connect(Server(private.url, password="pw"))
-        assert WorkQueue(made, QUEUE).add("x")
-        with pytest.raises(AuthenticationFailed):
-            connect(Server(private.url, password="no")).call("PING")
-        inside = private.url.replace("://", "://:pw@")
-        assert bare_rwq("queues", "-u", inside).lines == ["{jobs}\t1\t0\t0\t0\t0"]
-        assert bare_rwq("queues", "-u", private.url).code == 69
 
 
 def test_a_single_server_is_not_a_cluster(bare_rwq: Rwq, sentinels: Any) -> None:

@@ -1,4 +1,4 @@
-"""A primary behind Sentinel: found, found again after a failover, and with passwords."""
+"""A primary behind Sentinel: found, and found again after a failover; see also `test_tls.py`."""
 
 import signal
 from threading import Timer
@@ -7,7 +7,7 @@ import pytest
 
 from rwq_cli.core import Server, WorkQueue, connect
 from rwq_cli.core.errors import ConnectionLost
-from tests.clusters import PrivateSentinels, running_sentinels, until
+from tests.clusters import PrivateSentinels, until
 from tests.driver import Rwq
 
 
@@ -120,22 +120,3 @@ def test_a_read_whose_reply_was_lost_is_sent_again(sentinels: PrivateSentinels) 
     timer.start()
     assert queue.lengths().waiting == 1
     timer.join()
-
-
-def test_passwords_of_the_server_and_of_the_sentinels(bare_rwq: Rwq) -> None:
-    with running_sentinels(password="pw", sentinel_password="sesame") as private:
-        url = f"redis+sentinel://:pw@{private.hosts}/main"
-        words = ("add", "-q", "jobs", "x", "-Q", "-u")
-        assert bare_rwq(*words, f"{url}?sentinel_password=sesame").as_tuple() == (0, "", "")
-        variables = {"RWQ_SENTINEL_PASSWORD": "sesame"}
-        assert bare_rwq(*words, url, variables=variables).as_tuple() == (0, "", "")
-        refused = bare_rwq(*words, url)
-        assert (refused.code, refused.text) == (69, "")
-        assert "rejected the password, or requires one" in refused.notes
-        assert "RWQ_SENTINEL_PASSWORD" in refused.notes
-        both = {**variables, "RWQ_PASSWORD": "pw"}
-        bare = f"redis+sentinel://{private.hosts}/main"
-        assert bare_rwq(*words, bare, variables=both).as_tuple() == (0, "", "")
-        wrong = bare_rwq(*words, bare, variables={**variables, "RWQ_PASSWORD": "no"})
-        assert (wrong.code, wrong.text) == (69, "")
-        assert "sesame" not in refused.notes + wrong.notes

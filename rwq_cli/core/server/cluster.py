@@ -7,13 +7,14 @@ from typing import Any
 import redis
 from redis import exceptions as rx
 from redis.cluster import ClusterNode, NodesManager
+from redis.connection import SSLConnection
 from redis.crc import key_slot
 
 from rwq_cli.core import errors
 from rwq_cli.core.keys import QueueKeys, hash_tag
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
 from rwq_cli.core.server.connection import Connection
-from rwq_cli.core.server.error_mapping import REPLIES, translate, unreachable
+from rwq_cli.core.server.error_mapping import REPLIES, lacks_tls, translate, unreachable
 from rwq_cli.core.server.following import FollowingConnection, Shared
 from rwq_cli.core.server.link import Link, LinkOptions
 from rwq_cli.core.server.node import Node
@@ -145,6 +146,10 @@ class Topology:
         if isinstance(refusal, REPLIES):
             return translate(refusal, self._name)
         reason = refusal if isinstance(refusal, Exception) else error
+        if self._settings.get("connection_class") is not SSLConnection:
+            explained = lacks_tls(reason, self._name, *self._hosts[0], self._timeout_s)
+            if explained is not None:
+                return explained
         return unreachable(reason, self._name, self._timeout_s)
 
     def _node(self, host: str, port: int) -> Node:

@@ -114,6 +114,9 @@ _DENIED_IN_SCRIPT = ("The user executing the script can't ", "ACL failure in scr
 _NO_TLS = ("wrong version number", "record layer failure")
 # A server without TLS waits for the end of a command, and so may one that is busy.
 NO_HANDSHAKE = "handshake operation timed out"
+# The timeout for finding out whether a server that closes connections speaks TLS, seconds.
+_TLS_PROBE_S = 2.0
+_SCHEME = re.compile(r"rediss?((?:\+[a-z]+)?)://")
 # An unauthenticated client may send only short commands.
 _NO_PASSWORD = "Protocol error: unauthenticated"
 
@@ -208,15 +211,45 @@ def unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unrea
     """
     reason, hint = _reason(error), "check -u or RWQ_URL, and that the server runs"
     if any(words in reason for words in _NO_TLS):
-        reason, hint = "it does not speak TLS", "use redis:// for a server without TLS"
+        reason = "it does not speak TLS"
+        hint = f"use {_scheme(server, 'redis')} for a server without TLS"
     elif NO_HANDSHAKE in reason:
         reason = f"no TLS handshake within {timeout_s:.3g} s: it is busy, or it does not speak TLS"
-        hint = "use redis:// only if the server has no TLS"
+        hint = f"use {_scheme(server, 'redis')} only if the server has no TLS"
     elif "certificate verify failed" in reason:
         hint = "name its authority with --tls-ca"
     elif _is_timeout(error):
         reason = f"it does not answer within {timeout_s:.3g} s"
     return errors.Unreachable(f"cannot reach {server}: {reason}", hint)
+
+
+def lacks_tls(
+    error: Exception, server: str, host: str, port: int, timeout_s: float
+) -> errors.Unreachable | None:
+    """The error for a connection without TLS to a server that expects it; None if it is not so.
+
+    Args:
+        error: The exception of redis-py or the operating system.
+        server: The server's name in the message.
+        host: Its host.
+        port: Its port.
+        timeout_s: The timeout for finding out, seconds; it takes no longer than 2.
+    """
+    cause = error.__cause__ or error.__context__ or error
+    if not (isinstance(cause, ConnectionResetError) or "closed by server" in str(error)):
+        return None
+    from rwq_cli.core.server.tls_probe import speaks_tls
+
+    if not speaks_tls(host, port, min(_TLS_PROBE_S, timeout_s)):
+        return None
+    hint = f"use {_scheme(server, 'rediss')} for a server with TLS"
+    return errors.Unreachable(f"cannot reach {server}: it speaks TLS", hint)
+
+
+def _scheme(server: str, kind: str) -> str:
+    """The beginning of a URL like that in a server's name, with TLS (`rediss`) or without."""
+    named = _SCHEME.search(server)
+    return f"{kind}{named[1] if named else ''}://"
 
 
 def lost(error: Exception, server: str, timeout_s: float) -> errors.ServerError:

@@ -11,7 +11,14 @@ from redis import exceptions as rx
 from redis.connection import SSLConnection
 
 from rwq_cli.core import errors
-from rwq_cli.core.server.error_mapping import NO_HANDSHAKE, REPLIES, lost, translate, unreachable
+from rwq_cli.core.server.error_mapping import (
+    NO_HANDSHAKE,
+    REPLIES,
+    lacks_tls,
+    lost,
+    translate,
+    unreachable,
+)
 from rwq_cli.core.server.packing import pack
 
 # After this time, only a reply proves that a load balancer has not dropped an idle connection.
@@ -19,8 +26,6 @@ PING_AFTER_S = 5.0
 # Extra time beyond the caller's deadline, for a call that begins just before it; a write has more.
 GRACE_S = 2.0
 READ_GRACE_S = 0.3
-# The timeout for finding out whether a server that closes connections speaks TLS.
-TLS_PROBE_S = 2.0
 # A step of connecting that times out ends this long before all of connecting does, or at half of
 # its time, so that its reason is known.
 _STEP_EARLIER_S = 0.1
@@ -165,19 +170,12 @@ class Link:
 
     def _raise_if_tls(self, error: Exception, left_s: float = inf) -> None:
         """Raise if the server has closed a connection without TLS because it expects TLS."""
-        cause = error.__cause__ or error.__context__
-        was_closed = isinstance(cause, ConnectionResetError) or "closed by server" in str(error)
         host = getattr(self._raw, "host", None)
-        probe_s = min(TLS_PROBE_S, left_s)
-        if not was_closed or host is None or isinstance(self._raw, SSLConnection) or probe_s <= 0:
+        if host is None or isinstance(self._raw, SSLConnection) or left_s <= 0:
             return
-        from rwq_cli.core.server.tls_probe import speaks_tls
-
-        if speaks_tls(host, self._raw.port, self._options.limited(probe_s)):
-            raise errors.Unreachable(
-                f"cannot reach {self._name}: it speaks TLS",
-                "use rediss:// for a server with TLS",
-            ) from error
+        probe_s = self._options.limited(left_s)
+        if (explained := lacks_tls(error, self._name, host, self._raw.port, probe_s)) is not None:
+            raise explained from error
 
     def _is_alive(self) -> bool:
         try:

@@ -11,7 +11,7 @@ from redis.retry import Retry
 from redis.sentinel import MasterNotFoundError, Sentinel
 
 from rwq_cli.core import errors
-from rwq_cli.core.server.error_mapping import REPLIES, translate, unreachable
+from rwq_cli.core.server.error_mapping import REPLIES, lacks_tls, translate, unreachable
 from rwq_cli.core.server.following import FollowingConnection, Shared
 from rwq_cli.core.server.link import Link, LinkOptions
 from rwq_cli.core.server.node import Node
@@ -38,6 +38,7 @@ class SentinelLocator:
         credentials: tuple[str | None, str | None],
         options: LinkOptions,
     ) -> None:
+        self._hosts = hosts
         self._service = service
         self._name = name
         self._settings = dict(settings)
@@ -156,7 +157,12 @@ class SentinelLocator:
                 f"the Sentinels of {self._name} know no service {self._service}",
                 f"they know: {names}",
             )
-        return unreachable(failure, f"any Sentinel of {self._name}", self._timeout_s)
+        name = f"any Sentinel of {self._name}"
+        if self._settings.get("connection_class") is not SSLConnection:
+            explained = lacks_tls(failure, name, *self._hosts[0], self._timeout_s)
+            if explained is not None:
+                return explained
+        return unreachable(failure, name, self._timeout_s)
 
 
 class SentinelConnection(FollowingConnection):

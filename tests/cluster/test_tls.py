@@ -1,0 +1,139 @@
+"""TLS and ACL users: to every node of a cluster, to Sentinel, and to the primary that it names."""
+
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.conftest import QUEUE
+from tests.clusters import HOST, Moving, PrivateCluster, running_cluster, running_sentinels
+from tests.driver import Result, Rwq
+from tests.tls import TlsFronts
+
+# What the README says that a user needs.
+_USER = (
+    *("--user", "rwq", "on", ">pw", "~*", "&*", "+@read", "+@write", "+@scripting", "+time"),
+    *("+@transaction", "+@connection", "+cluster|slots", "+cluster|nodes", "+role"),
+)
+
+
+@contextmanager
+def fronts_in(folder: Path) -> Iterator[TlsFronts]:
+    fronts = TlsFronts(folder)
+    try:
+        yield fronts
+    finally:
+        fronts.close()
+
+
+def front_of(fronts: TlsFronts, port: int, *, also_plain: bool = False) -> int:
+    """TLS for a server on a port; the port of the front."""
+    return fronts.open(lambda: socket.create_connection((HOST, port)), also_plain=also_plain)
+
+
+@pytest.fixture(scope="module")
+def fronts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsFronts]:
+    with fronts_in(tmp_path_factory.mktemp("tls")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def tls_cluster(fronts: TlsFronts) -> Iterator[PrivateCluster]:
+    """Three primaries that announce the ports of their fronts."""
+    with running_cluster(3, 0, *_USER, announced=lambda port: front_of(fronts, port)) as cluster:
+        yield cluster
+
+
+def url_of(cluster: PrivateCluster, user: str = "rwq:pw") -> str:
+    return f"rediss+cluster://{user}@{cluster.hosts}"
+
+
+def test_every_node_of_a_cluster_is_reached_by_tls(
+    bare_rwq: Rwq, tls_cluster: PrivateCluster, fronts: TlsFronts
+) -> None:
+    bare_rwq.variables = {**bare_rwq.variables, "RWQ_URL": url_of(tls_cluster)}
+    ca = ("--tls-ca", str(fronts.authority))
+    for name in ("{a}", "{b}", "{c}"):
+        assert bare_rwq("add", "x", "-q", name, *ca).code == 0
+        assert bare_rwq("lease", "-q", name, *ca, "-o", "data").out == b"x"
+    assert bare_rwq("queues", *ca, "-o", "ids").lines == ["{a}", "{b}", "{c}"]
+    assert bare_rwq("mv", "--to", "{d}", "--all", "--yes", "-q", "{a}", *ca, "--force").code == 0
+    moving = Moving(tls_cluster, "{d}")
+    moving.finish()
+    assert bare_rwq("ls", "-q", "{d}", *ca, "-o", "json").json[0]["state"] == "waiting"
+    checked = bare_rwq("context", "check", "-q", "{d}", *ca, "-o", "json")
+    assert checked.code == 0, checked
+
+
+def test_the_password_may_be_in_a_variable(
+    bare_rwq: Rwq, tls_cluster: PrivateCluster, fronts: TlsFronts
+) -> None:
+    url = f"rediss+cluster://rwq@{tls_cluster.hosts}"
+    words = ("add", "x", "-q", QUEUE, "-u", url, "--tls-ca", str(fronts.authority))
+    assert bare_rwq(*words, variables={"RWQ_PASSWORD": "pw"}).code == 0
+    assert bare_rwq(*words).code == 69
+
+
+def test_what_is_wrong_with_a_cluster_is_said(
+    bare_rwq: Rwq, tls_cluster: PrivateCluster, cluster: PrivateCluster, fronts: TlsFronts
+) -> None:
+    ca = ("--tls-ca", str(fronts.authority))
+    url = url_of(tls_cluster)
+    tls_to_plain = (f"rediss+cluster://{cluster.hosts}", (*ca, "--connect-timeout", "1s"))
+    plain_to_tls = (url.replace("rediss", "redis"), ())
+    for (address, options), reason, hint in (
+        ((url, ()), "certificate verify failed: self", "name its authority with --tls-ca"),
+        (plain_to_tls, "it speaks TLS", "use rediss+cluster:// for a server with TLS"),
+        (tls_to_plain, "it does not speak TLS", "use redis+cluster:// "),
+        ((url_of(tls_cluster, "rwq:no"), ca), "rejected the password", "RWQ_PASSWORD"),
+        ((url_of(tls_cluster, "nobody:pw"), ca), "rejected the password", "RWQ_PASSWORD"),
+    ):
+        assert_refused(bare_rwq("add", "x", "-q", QUEUE, "-u", address, *options), reason, hint)
+
+
+def assert_refused(result: Result, reason: str, hint: str) -> None:
+    """One line says why, and what to do, without a password."""
+    assert (result.code, result.text, result.notes.count("\n")) == (69, "", 1), result
+    message, _, advice = result.notes.partition("; ")
+    assert reason in message
+    assert hint in advice
+    assert not re.search("pw|sesame", result.notes)
+
+
+def test_sentinel_and_its_primary(bare_rwq: Rwq, tmp_path: Path) -> None:
+    """Sentinels and servers speak no TLS to one another here: the servers' fronts pass on both."""
+    own = ("user watcher on >sesame ~* &* +@all",)
+    with fronts_in(tmp_path) as servers, fronts_in(tmp_path) as watchers:
+
+        def announced(port: int) -> int:
+            return front_of(servers, port, also_plain=True)
+
+        with running_sentinels(*_USER, sentinel_lines=own, announced=announced) as private:
+            ports = [front_of(watchers, sentinel.port) for sentinel in private.sentinels]
+            hosts = ",".join(f"{HOST}:{port}" for port in ports)
+
+            def add(
+                *options: str, scheme: str = "rediss", user: str = "rwq:pw", own: str = "sesame"
+            ) -> Result:
+                url = f"{scheme}+sentinel://{user}@{hosts}/{private.SERVICE}/0"
+                credentials = "?sentinel_username=watcher"
+                credentials += f"&sentinel_password={own}" if own else ""
+                return bare_rwq("add", "x", "-q", "jobs", "-u", url + credentials, *options)
+
+            ca = ("--tls-ca", str(servers.authority))
+            assert add(*ca).code == 0
+            assert (servers.handshakes, watchers.handshakes > 0) == (1, True)
+            private.fail_over()
+            bare_rwq.variables = {**bare_rwq.variables, "RWQ_PASSWORD": "pw"}
+            assert add(*ca, user="rwq").code == 0
+            assert servers.handshakes == 2
+            bare_rwq.variables = {**bare_rwq.variables, "RWQ_SENTINEL_PASSWORD": "sesame"}
+            assert add(*ca, own="").code == 0
+            assert private.primary().call("LLEN", "jobs:queue") == 3
+            assert_refused(add(*ca, own="no"), "rejected the password", "RWQ_SENTINEL_PASSWORD")
+            assert_refused(add(*ca, user="rwq:no"), "the primary of", "RWQ_PASSWORD")
+            assert_refused(add(), "certificate verify failed", "name its authority with --tls-ca")
+            assert_refused(add(scheme="redis"), "it speaks TLS", "use rediss+sentinel://")
