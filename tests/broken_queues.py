@@ -39,32 +39,34 @@ def make_broken(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes], seed: i
     random = Random(seed)
     seconds, _ = raw.time()
     now_ms = seconds * 1000
+    writes = raw.pipeline(transaction=False)
     in_main: list[bytes] = []
     in_processing: list[bytes] = []
     for item_id in ids:
         if random.random() < 0.85:
-            raw.set(keys.item(item_id), b"data of " + item_id)
+            writes.set(keys.item(item_id), b"data of " + item_id)
         in_main += [item_id] * random.choice((0, 0, 0, 1, 1, 2))
         in_processing += [item_id] * random.choice((0, 0, 0, 1, 1, 2))
         if random.random() < 0.15:
-            raw.lpush(keys.cleaning, item_id)
+            writes.lpush(keys.cleaning, item_id)
         guard = random.choice((b"rwq-delayed:1", b"rwq-buried:why", None, None))
         for key in (keys.lease(item_id), keys.old_lease(item_id)):
             holder = guard or random.choice((None, None, *HOLDERS))
             if holder is not None:
-                raw.set(key, holder, px=random.choice((None, 600_000, 900_000)))
+                writes.set(key, holder, px=random.choice((None, 600_000, 900_000)))
         if guard == b"rwq-delayed:1" or random.random() < 0.15:
-            raw.zadd(keys.delayed, {item_id: now_ms + random.choice((-DAY_MS, DAY_MS))})
+            writes.zadd(keys.delayed, {item_id: now_ms + random.choice((-DAY_MS, DAY_MS))})
         if guard == b"rwq-buried:why" or random.random() < 0.15:
-            raw.zadd(keys.buried, {item_id: now_ms - DAY_MS})
+            writes.zadd(keys.buried, {item_id: now_ms - DAY_MS})
         if random.random() < 0.2:
-            raw.hset(keys.returns, item_id, random.choice((1, 3)))
+            writes.hset(keys.returns, item_id, random.choice((1, 3)))
     random.shuffle(in_main)
     random.shuffle(in_processing)
     if in_main:
-        raw.lpush(keys.main, *in_main)
+        writes.lpush(keys.main, *in_main)
     if in_processing:
-        raw.lpush(keys.processing, *in_processing)
+        writes.lpush(keys.processing, *in_processing)
+    writes.execute()
 
 
 def traces(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes]) -> dict[bytes, Any]:
@@ -74,13 +76,17 @@ def traces(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes]) -> dict[byte
     entries = {name: dict(raw.zscan_iter(key)) for name, key in _zsets(keys)}
     returns = raw.hgetall(keys.returns)
     found = {}
+    reads = raw.pipeline(transaction=False)
     for item_id in ids:
-        leases = [
-            (_lease(raw.get(key)), raw.ttl(key) >= 0)
-            for key in (keys.lease(item_id), keys.old_lease(item_id))
-        ]
+        reads.get(keys.item(item_id))
+        for key in (keys.lease(item_id), keys.old_lease(item_id)):
+            reads.get(key).ttl(key)
+    replies = iter(reads.execute())
+    for item_id in ids:
+        data = next(replies)
+        leases = [(_lease(next(replies)), next(replies) >= 0) for _ in range(2)]
         found[item_id] = (
-            raw.get(keys.item(item_id)),
+            data,
             main.count(item_id),
             processing.count(item_id),
             cleaning.count(item_id),
@@ -94,7 +100,9 @@ def traces(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes]) -> dict[byte
 
 
 def _lease(value: bytes | None) -> bytes | None:
-    """The value of a lease key; a guard's without the due time."""
+    """The value of a lease key; a guard's or a settling lease's without its time."""
+    if value is not None and value.startswith(b"rwq-settling:"):
+        return value.partition(b" ")[0]
     return b"rwq-delayed:" if value and value.startswith(b"rwq-delayed:") else value
 
 

@@ -25,6 +25,8 @@ from tests.item_cases import ITEM_CASES
 Verb = Callable[[WorkQueue, list[bytes], bool], list[Any]]
 # RWQ_ITEMS=20000 for the long run.
 _THOUSANDS = int(os.environ.get("RWQ_ITEMS", "3000"))
+# RWQ_SEEDS=100 for the long run.
+_SEEDS = int(os.environ.get("RWQ_SEEDS", "2"))
 
 
 def _outcomes(name: str, **options: Any) -> Verb:
@@ -147,9 +149,9 @@ def _arrange(raw: redis.Redis, keys: QueueKeys, count: int, seed: int) -> list[b
 
 def _cases() -> Iterator[Any]:
     for name in VERBS:
-        for count in (25, 400):
-            for seed in (1, 2):
-                yield pytest.param(name, count, seed, id=f"{name}-{count}-{seed}")
+        for seed in range(1, _SEEDS + 1):
+            count = (25, 400)[seed % 2]
+            yield pytest.param(name, count, seed, id=f"{name}-{count}-{seed}")
 
 
 def _assert_the_run_does_what_the_dry_run_says(
