@@ -1,6 +1,6 @@
 """Splitting work into calls that do not block the server for long."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -29,43 +29,28 @@ FEW_IDS = 30
 BLOCK_IDS = 200_000
 
 
-def in_batches(
-    entries: Iterable[T | Flush],
-    *,
-    items_max: int = BATCH_ITEMS,
-    bytes_max: int = BATCH_BYTES,
-    size: Callable[[T], int] | None = None,
-) -> Iterator[list[T]]:
+def in_batches(entries: Iterable[T | Flush], *, items_max: int = BATCH_ITEMS) -> Iterator[list[T]]:
     """Split a stream into lists.
 
     Args:
         entries: The stream; it is not read beyond the batch that is being filled. A `FLUSH` in it
             ends the batch.
         items_max: Entries in one batch at most.
-        bytes_max: A batch ends when its sizes reach this many bytes.
-        size: Gives the size of an entry in bytes; None to count entries only.
 
     Yields:
         Non-empty lists, in order.
     """
-    if size is None and isinstance(entries, list) and FLUSH not in entries:
+    if isinstance(entries, list) and FLUSH not in entries:
         for at in range(0, len(entries), items_max):
             yield entries[at : at + items_max]
         return
     batch: list[T] = []
-    batch_bytes = 0
     for entry in entries:
-        if isinstance(entry, Flush):
-            if batch:
-                yield batch
-                batch, batch_bytes = [], 0
-            continue
-        batch.append(entry)
-        if size is not None:
-            batch_bytes += size(entry)
-        if len(batch) >= items_max or batch_bytes >= bytes_max:
+        if not isinstance(entry, Flush):
+            batch.append(entry)
+        if batch and (isinstance(entry, Flush) or len(batch) >= items_max):
             yield batch
-            batch, batch_bytes = [], 0
+            batch = []
     if batch:
         yield batch
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from hypothesis import given, strategies as st
 
 from rwq_cli.core.batches import (
+    BATCH_BYTES,
     BATCH_ITEMS,
     FLUSH,
     SCAN_BUDGET_ENTRIES,
@@ -12,28 +13,57 @@ from rwq_cli.core.batches import (
     ids_per_call,
     in_batches,
 )
+from rwq_cli.core.items.add import ADD_ITEMS, batched_items
+from rwq_cli.core.model import NewItem
 
 
-@given(st.lists(st.integers(0, 50)), st.integers(1, 7), st.integers(1, 60))
-def test_batches_keep_all_and_their_caps(sizes: list[int], items_max: int, bytes_max: int) -> None:
-    batches = list(
-        in_batches(sizes, items_max=items_max, bytes_max=bytes_max, size=lambda size: size)
-    )
-    assert [size for batch in batches for size in batch] == sizes
-    for batch in batches:
-        assert 1 <= len(batch) <= items_max
-        # Only its last entry may carry a batch to the cap or over it.
-        assert sum(batch[:-1]) < bytes_max
-    for batch in batches[:-1]:
-        assert len(batch) == items_max or sum(batch) >= bytes_max
+class Sized(bytes):
+    """Data that claims a size, so that no test needs megabytes."""
+
+    size: int
+
+    def __new__(cls, size: int) -> "Sized":
+        data = super().__new__(cls)
+        data.size = size
+        return data
+
+    def __len__(self) -> int:
+        return self.size
 
 
-def test_without_a_size_only_entries_count() -> None:
-    assert [len(batch) for batch in in_batches(range(2 * BATCH_ITEMS + 1), bytes_max=1)] == [
-        BATCH_ITEMS,
-        BATCH_ITEMS,
-        1,
+@given(st.lists(st.integers()), st.integers(1, 7))
+def test_batches_keep_all_entries_and_are_full_but_for_the_last(
+    entries: list[int], items_max: int
+) -> None:
+    for source in (entries, iter(entries)):
+        batches = list(in_batches(source, items_max=items_max))
+        assert [entry for batch in batches for entry in batch] == entries
+        assert all(len(batch) == items_max for batch in batches[:-1])
+        assert all(1 <= len(batch) <= items_max for batch in batches[-1:])
+
+
+def test_a_batch_has_500_entries_by_default() -> None:
+    batches = in_batches(range(2 * BATCH_ITEMS + 1))
+    assert [len(batch) for batch in batches] == [BATCH_ITEMS, BATCH_ITEMS, 1]
+
+
+@given(
+    st.lists(st.integers(0, BATCH_BYTES // 2), max_size=30),
+    st.lists(st.integers(0, 30), max_size=3),
+)
+def test_batches_of_items_have_at_most_4_mib_before_their_last_item(
+    sizes: list[int], flushes: list[int]
+) -> None:
+    items: list[NewItem | Flush] = [
+        NewItem(b"%d" % number, Sized(size)) for number, size in enumerate(sizes)
     ]
+    for at in flushes:
+        items.insert(at, FLUSH)
+    batches = [batch for batch in batched_items(items) if not isinstance(batch, Flush)]
+    assert [len(data) for batch in batches for data in batch.data] == sizes
+    for batch in batches:
+        assert 1 <= len(batch.ids) <= ADD_ITEMS
+        assert sum(map(len, [*batch.ids[:-1], *batch.data[:-1]])) < BATCH_BYTES
 
 
 def test_nothing_gives_no_batch() -> None:
@@ -56,10 +86,9 @@ def test_the_stream_is_not_read_ahead() -> None:
     assert read == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_pause_ends_a_batch() -> None:
-    stream = [FLUSH, 1, 2, FLUSH, FLUSH, 3, 4, 5, FLUSH, 6, Flush()]
-    batches = in_batches(stream, items_max=3, bytes_max=7, size=lambda number: number)
-    assert list(batches) == [[1, 2], [3, 4], [5], [6]]
+def test_a_flush_ends_a_batch() -> None:
+    stream = [FLUSH, 1, 2, FLUSH, FLUSH, 3, 4, 5, 6, FLUSH, 7, Flush()]
+    assert list(in_batches(stream, items_max=3)) == [[1, 2], [3, 4, 5], [6], [7]]
 
 
 @given(st.integers(0, 100_000_000))

@@ -23,7 +23,7 @@ from rwq_cli.core.items.lease import (
 )
 from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.items.results import RESULT_TTL_S, ResultOptions, result_args
-from rwq_cli.core.items.schedule import Burial, Delay
+from rwq_cli.core.items.schedule import Burial, Delay, How, Return, schedule_args
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.expected import ANY
@@ -307,7 +307,8 @@ class WorkSession:
         step = ending.step
         if step.fate is Fate.COMPLETED and step.data is None:
             return ("complete", *result_args(None))
-        owner = LeasePolicy(ending.job.holder, force=False, own_only=True).args()
+        how: How
+        counts_try = False
         match step.fate:
             case Fate.COMPLETED | Fate.REJECTED:
                 options = ResultOptions(
@@ -315,11 +316,14 @@ class WorkSession:
                 )
                 return ("complete", *result_args(options))
             case Fate.RETRY:
-                return ("schedule", *owner, 0, *Delay(round(step.delay_s * 1000)).args(), 1)
+                how, counts_try = Delay(round(step.delay_s * 1000)), True
             case Fate.BURIED:
-                return ("schedule", *owner, 0, *Burial(step.data).args(), 0)
+                how = Burial(step.data)
             case _:
-                return ("release", *owner, 0, int(step.front), int(step.counted))
+                how, counts_try = Return(step.front), step.counted
+        policy = LeasePolicy(ending.job.holder, force=False, own_only=True)
+        args = schedule_args(policy, how, is_first_look=False, counts_try=counts_try)
+        return (how.script, *args)
 
     def _settle(self, call: _Call, reply: Sequence[Any]) -> None:
         """Note the reply to a call."""
