@@ -48,7 +48,7 @@ def test_a_batch_has_500_entries_by_default() -> None:
 
 
 @given(
-    st.lists(st.integers(0, BATCH_BYTES // 2), max_size=30),
+    st.lists(st.sampled_from((0, 1, BATCH_BYTES // 3, BATCH_BYTES)), max_size=12),
     st.lists(st.integers(0, 30), max_size=3),
 )
 def test_batches_of_items_have_at_most_4_mib_before_their_last_item(
