@@ -104,7 +104,8 @@ def test_errors_and_warnings_are_explained_and_notes_with_verbose(
     verbose = rwq("doctor", "-v", *NOW, *AROUND)
     assert verbose.lines[:12] == result.lines
     assert verbose.lines[13] == "stray-lease"
-    assert verbose.notes.splitlines()[-1] == "warnings 1 (abandoned 1), notes 1 (stray-lease 1); items 1"
+    last = "warnings 1 (abandoned 1), notes 1 (stray-lease 1); items 1"
+    assert verbose.notes.splitlines()[-1] == last
 
 
 def test_what_was_fixed_is_one_line(rwq: Rwq, foreign: Foreign) -> None:
@@ -259,7 +260,8 @@ class TestCodes:
         foreign.abandoned(b"a")
         foreign.lease(b"s")
         result = rwq("doctor", *NOW, *AROUND, "-o", "jsonl")
-        assert result.notes == "errors 1 (held 1), warnings 1 (abandoned 1), notes 1 (stray-lease 1); items 2\n"
+        counts = "errors 1 (held 1), warnings 1 (abandoned 1), notes 1 (stray-lease 1)"
+        assert result.notes == f"{counts}; items 2\n"
         severities = [finding["severity"] for finding in result.jsonl]
         assert severities == [severity.value for severity in Severity]
 
