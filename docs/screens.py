@@ -9,12 +9,14 @@ import fcntl
 import io
 import os
 import pty
+import re
+import shlex
 import signal
 import struct
 import sys
 import tempfile
 import termios
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -116,14 +118,17 @@ def age(raw: redis.Redis, seconds: int) -> None:
         raw.restore(key, 0, raw.dump(key), replace=True, idletime=idle_s)
 
 
-def shown(screen: Screen, home: Path, columns: int) -> bytes:
+def shown(
+    screen: Screen, home: Path, columns: int, more_variables: Mapping[str, str] | None = None
+) -> bytes:
     """What the command shows on a terminal of this width."""
     child, terminal = pty.fork()
     if child == 0:  # pragma: no cover - another process
         try:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
             variables = {"HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
-            command = [sys.executable, "-m", "rwq_cli", *screen.line.split()[1:]]
+            variables |= more_variables or {}
+            command = [sys.executable, "-m", "rwq_cli", *shlex.split(screen.line)[1:]]
             os.execve(sys.executable, command, variables)
         finally:
             os._exit(99)
@@ -136,7 +141,8 @@ def shown(screen: Screen, home: Path, columns: int) -> bytes:
                 break
     os.close(terminal)
     os.waitpid(child, 0)
-    return seen.replace(b"\r\n", b"\n")
+    # Progress that was erased is not shown.
+    return re.sub(rb".*\r\x1b\[2K", b"", seen.replace(b"\r\n", b"\n"))
 
 
 def terminal_lines(text: Text, columns: int) -> Iterator[Text]:
@@ -149,8 +155,17 @@ def terminal_lines(text: Text, columns: int) -> Iterator[Text]:
         yield from line.divide(ends[:-1])
 
 
-def picture(screen: Screen, seen: bytes, columns: int, theme: TerminalTheme) -> str:
-    """The SVG of a terminal with the command line and what it shows."""
+def picture(
+    name: str, lines: Iterable[tuple[str, bytes]], columns: int, theme: TerminalTheme
+) -> str:
+    """The SVG of a terminal with command lines, and what each shows.
+
+    Args:
+        name: What the picture's classes and definitions begin with.
+        lines: Command lines with their output.
+        columns: The width of the terminal.
+        theme: Its colours.
+    """
     console = Console(
         record=True,
         width=columns,
@@ -159,12 +174,14 @@ def picture(screen: Screen, seen: bytes, columns: int, theme: TerminalTheme) -> 
         color_system="truecolor",
         legacy_windows=False,
     )
-    prompt = Text.assemble(("$ ", "bold green"), screen.line)
-    output = Text.from_ansi(seen.decode().rstrip("\n"))
-    for text in (prompt, output):
-        for line in terminal_lines(text, columns):
-            console.print(line, soft_wrap=True)
-    name = f"{screen.name}-{columns}"
+    for number, (line, seen) in enumerate(lines):
+        if number:
+            console.print()
+        prompt = Text.assemble(("$ ", "bold green"), line)
+        output = Text.from_ansi(seen.decode().rstrip("\n"))
+        for text in (prompt, output):
+            for part in terminal_lines(text, columns):
+                console.print(part, soft_wrap=True)
     return console.export_svg(title="rwq", theme=theme, unique_id=name)
 
 
@@ -187,7 +204,9 @@ def main() -> None:
                 seen = shown(screen, Path(home), columns)
                 for name, theme in THEMES.items():
                     file = folder / f"{screen.name}-{columns}-{name}.svg"
-                    file.write_text(picture(screen, seen, columns, theme), "utf-8")
+                    lines = [(screen.line, seen)]
+                    drawn = picture(f"{screen.name}-{columns}", lines, columns, theme)
+                    file.write_text(drawn, "utf-8")
 
 
 if __name__ == "__main__":

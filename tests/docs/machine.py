@@ -219,12 +219,13 @@ def _program(path: Path, text: str) -> None:
 
 
 def _stop_local(rwq: Path, variables: dict[str, str]) -> None:
-    """Stop the server of `local:`, if the page started it."""
+    """Stop the server of `local:`, if the page has started it."""
     if Path(variables["HOME"], ".local", "state", "rwq", "local").exists():
         subprocess.run(
             [rwq, "local", "stop"],
             env=variables,
             capture_output=True,
             timeout=TIMEOUT_S,
-            check=True,
+            # It may be stopped already.
+            check=False,
         )

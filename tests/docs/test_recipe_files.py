@@ -19,15 +19,16 @@ from tests.service.managers import Manager
 
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "docs" / "recipes"
-README = (ROOT / "README.md").read_text("utf-8")
+PAGE = (RECIPES / "README.md").read_text("utf-8")
 UNITS = sorted((RECIPES / "systemd").iterdir())
 MANIFESTS = sorted((RECIPES / "kubernetes").iterdir())
 PROGRAM = "/usr/local/bin/rwq"
 
 
-def test_the_readme_names_every_file() -> None:
+def test_their_page_links_to_every_file() -> None:
     for path in filter(Path.is_file, RECIPES.rglob("*")):
-        assert f"docs/recipes/{path.relative_to(RECIPES)}" in README
+        if path.name != "README.md":
+            assert f"]({path.relative_to(RECIPES)})" in PAGE
 
 
 def environment(rwq: Rwq, pairs: dict[str, str]) -> dict[str, str]:
