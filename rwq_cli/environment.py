@@ -36,7 +36,7 @@ class Environment:
         stdin_is_closed: Whether stdin is closed; `stdin` is empty then.
         quiet: Whether notes are left out; errors are written.
         note_above: Writes a line above the progress line; None while there is none.
-        said: The lines that are not written again.
+        written_once: The lines that are not written again.
     """
 
     variables: Mapping[str, str]
@@ -46,7 +46,7 @@ class Environment:
     stdin_is_closed: bool = False
     quiet: bool = False
     note_above: Callable[[str], None] | None = None
-    said: set[str] = field(default_factory=set)
+    written_once: set[str] = field(default_factory=set)
 
     @classmethod
     def of_process(cls) -> "Environment":
@@ -135,10 +135,10 @@ class Environment:
 
     def error(self, line: str, *, once: bool = False) -> None:
         """Write a line to stderr, if it is still open; `once` only the first time."""
-        if once and line in self.said:
+        if once and line in self.written_once:
             return
         if once:
-            self.said.add(line)
+            self.written_once.add(line)
         with suppress(OSError):
             if self.note_above is not None:
                 self.note_above(line)

@@ -1,6 +1,6 @@
 """Asks for confirmation of a destructive action, on the terminal.
 
-How sure the user has to be depends on the server: see `Protection`.
+Which confirmation is required depends on the server's context: see `Protection`.
 """
 
 import os
@@ -43,7 +43,7 @@ def is_confirmed(settings: Settings, *, yes: bool) -> bool:
     if not yes or context is None or not context.is_protected:
         return yes
     if named is None and not has_terminal():
-        if context.wants_its_name:
+        if context.requires_name:
             raise InvalidArgument(
                 f"context {context.name} is protected", f"use --yes={context.name} to confirm"
             )
@@ -88,7 +88,7 @@ def confirm(
     question = f"rwq will {what.replace('{}', named, 1)} on {_server(settings)}. "
     to_type = [("queue", queue)] if items >= NAME_FROM_ITEMS else []
     yes = "--yes"
-    if context is not None and context.wants_its_name:
+    if context is not None and context.requires_name:
         to_type.append(("context", context.name))
         yes = f"--yes={context.name}"
     ask = ask or (lambda text: _ask_on_terminal(text, yes))

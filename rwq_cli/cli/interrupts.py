@@ -5,7 +5,7 @@ exception raised in a callback of the import system can be lost, and the command
 Once a command runs, Ctrl-C raises `KeyboardInterrupt`. While calls are outstanding, the first
 Ctrl-C only cancels the rest, so that their replies are still read.
 
-Services end so on SIGTERM, too.
+SIGTERM ends services in the same way.
 """
 
 import os
@@ -49,7 +49,7 @@ def _cancel_or_raise(number: int, frame: FrameType | None) -> None:
 
 
 def was_terminated() -> bool:
-    """Whether SIGTERM has ended a command that it ends in order."""
+    """Whether SIGTERM has ended the command; see `ending_on_terminate`."""
     return _was_terminated
 
 

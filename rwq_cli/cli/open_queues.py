@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A scan of all keys is not repeated earlier.
+# A scan of all keys is not repeated before.
 _FIND_EVERY_S = 30.0
 
 
-def found_at_times(find: Callable[[], T]) -> Callable[[], T]:
+def at_most_every_30_s(find: Callable[[], T]) -> Callable[[], T]:
     """A function that finds something at the first call, and again if 30 s have passed."""
     known: list[T] = []
     found_s = 0.0
@@ -95,7 +95,7 @@ class OpenQueues:
 class QueueFinder:
     """Finds the queues that the settings name, or that match their patterns, any number of times.
 
-    For patterns, all keys are scanned; see `found_at_times`.
+    For patterns, all keys are scanned; see `at_most_every_30_s`.
 
     Args:
         settings: The settings; see `open_connection`.
@@ -122,7 +122,7 @@ class QueueFinder:
         self._named = [] if has_patterns else open_queues(settings)
         self.connection = self._named[0].connection if self._named else open_connection(settings)
         self.label = "all queues" if all_queues else ", ".join(map(escaped, self._words))
-        self._found = found_at_times(self._find)
+        self._found = at_most_every_30_s(self._find)
 
     def find(self) -> OpenQueues:
         """The queues."""

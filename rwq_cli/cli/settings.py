@@ -287,7 +287,7 @@ class Settings:
 
     @cached_property
     def _has_contexts(self) -> bool:
-        """Whether there may be contexts: most runs have none, and do without that module."""
+        """Whether there may be contexts: most runs have none, and do not load that module."""
         return os.path.lexists(self.contexts_path)
 
     @cached_property

@@ -165,7 +165,7 @@ class CleaningProcess:
 
     def _report(self, queue: WorkQueue, actions: Iterator[CleanAction]) -> Batch[CleanAction]:
         def when() -> str:
-            # Elsewhere, journald and its like add the time.
+            # Elsewhere, a logger such as journald adds the time.
             is_terminal = self._settings.environment.stderr_is_terminal
             return time.strftime(" at %H:%M:%S") if is_terminal else ""
 

@@ -86,11 +86,6 @@ def complete(
         )
     result_options = _result_options(settings, result, result_ttl_s, rejected=rejected)
     queue = open_queue(settings)
-    owners = None
-    if choice.mine:
-        owners = [queue.holder]
-    elif owner is not None:
-        owners = [os.fsencode(owner), settings.holder_of(owner)]
     question = None if choice.by_name or dry_run else "complete {} and delete their data"
     chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
     undo = None
@@ -102,7 +97,7 @@ def complete(
         queue.name,
         queue.complete(
             chosen.ids,
-            owner=owners,
+            owner=_owners(settings, owner, mine=choice.mine),
             result_options=result_options,
             expected=chosen.expected,
             journal=undo,
@@ -126,6 +121,13 @@ def complete(
 
     stopped = "stopped; items may have been completed"
     return with_undo_file(settings, queue, report, undo, stopped=stopped)
+
+
+def _owners(settings: Settings, owner: str | None, *, mine: bool) -> list[bytes] | None:
+    """The holders whose items are completed; None for any."""
+    if mine:
+        return [settings.holder]
+    return None if owner is None else [os.fsencode(owner), settings.holder_of(owner)]
 
 
 def _result_options(

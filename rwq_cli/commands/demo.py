@@ -102,7 +102,7 @@ def _prepare(directory: Path, settings: Settings, url: str) -> dict[str, str]:
     """
     program = directory / "bin" / "rwq"
     program.parent.mkdir(parents=True)
-    # A tour for people, wherever it prints.
+    # The commands print tables wherever the tour prints.
     look = ("--output", "table", "--color", "always" if settings.colour else "never")
     words = shlex.join([sys.executable, "-m", "rwq_cli", *look])
     program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')

@@ -150,7 +150,7 @@ class _Import:
         )
 
     def _forget_marks(self, queues: Iterable[WorkQueue]) -> None:
-        """Delete what an interrupted import would be resumed by."""
+        """Delete the marks by which an interrupted import would resume."""
         if self._reader.file_id is not None and not (self._dry_run or self._reader.is_stopped):
             for queue in queues:
                 forget_marks(queue, self._reader.file_id)
@@ -193,6 +193,6 @@ def _confirm(settings: Settings, connection: "Connection", source: ExportSource)
 
 
 def _then(batches: Iterable[OutcomeBatch], act: Callable[[], object]) -> Iterator[OutcomeBatch]:
-    """The batches; after the last, something is done."""
+    """The batches; after the last one, `act` is called."""
     yield from batches
     act()

@@ -92,7 +92,7 @@ def lease(
     count = min(number or 1, LONGEST_LIST)
     wait_s = timeout_s if timeout_s is not None else FOREVER if wait else 0.0
 
-    def tell() -> None:
+    def note_waiting() -> None:
         settings.environment.note(waiting_note(names, wait_s))
 
     items = lease_from(
@@ -102,7 +102,7 @@ def lease(
         wait_s=wait_s,
         data=_wants_data(settings),
         shuffle=shuffle,
-        before_waiting=None if settings.output.is_json else tell,
+        before_waiting=None if settings.output.is_json else note_waiting,
         dry_run=dry_run,
     )
     return lease_report(

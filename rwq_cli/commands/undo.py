@@ -188,7 +188,7 @@ def _pruned(entries: list[UndoEntry], *, yes: bool, dry_run: bool) -> Report:
         try:
             return delete(entry.path, dry_run=dry_run)
         except FileNotFoundError:
-            # Somebody was faster.
+            # Another process has deleted it.
             return True
         except OSError as error:
             raise UndoFileError(f"cannot delete {_shown(entry.path)}: {os_reason(error)}")

@@ -55,7 +55,7 @@ from rwq_cli.work.variables import Variables
 
 app = CommandModule()
 
-# A command must not speak for its worker.
+# A command must not notify systemd in the name of its worker.
 _SYSTEMD = (b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"WATCHDOG_PID")
 TEN_SECONDS = Duration("10s")
 TEN_MINUTES = Duration("10m")
@@ -389,7 +389,7 @@ def _terminal(
 
 
 def _write(stream: BinaryIO, data: bytes) -> None:
-    """Pass on what a command printed; it runs on if nobody reads that."""
+    """Pass on what a command printed; the command keeps running if nobody reads it."""
     with suppress(OSError):
         stream.write(data)
         stream.flush()

@@ -1,4 +1,4 @@
-"""Changing `config.toml`, so that comments stay and two writers at once lose nothing."""
+"""Changing `config.toml`: comments stay, and concurrent writers lose nothing."""
 
 import fcntl
 import os
@@ -156,7 +156,7 @@ def _changed(
     try:
         change(document)
     except (ValueError, TOMLKitError):
-        # An inline table, say, can hold no other.
+        # For example, an inline table cannot hold another table.
         raise ContextError(
             f"{path} is laid out so that rwq cannot change it", "write [contexts.NAME] tables"
         )
@@ -174,7 +174,7 @@ def _read(path: Path) -> bytes:
 
 
 def _replace(path: Path, before: bytes, text: bytes) -> bool:
-    """Replace the file, and return whether it was still as before."""
+    """Replace the file if it was not changed meanwhile; return whether it was replaced."""
     # Its mode is 0600.
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

@@ -64,7 +64,7 @@ class Context(NamedTuple):
         return self.protect is not Protection.NONE
 
     @property
-    def wants_its_name(self) -> bool:
+    def requires_name(self) -> bool:
         """Whether only its name confirms a destructive action."""
         return self.protect is Protection.TYPE
 

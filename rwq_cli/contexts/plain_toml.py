@@ -1,8 +1,7 @@
-"""Reading TOML as rwq itself writes it, for a start without tomllib, which takes longer to import
-than rwq takes to read the file.
+"""Reading the subset of TOML that rwq writes: importing tomllib takes longer than reading a file.
 
-Tables of two bare names, bare keys, strings without escapes, and booleans. Whatever else a file
-has, an error too, is left to tomllib.
+The subset is tables of two bare names, bare keys, strings without escapes, and booleans. A file
+with anything else, even an error, is left to tomllib.
 """
 
 _BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")

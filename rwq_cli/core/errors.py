@@ -36,7 +36,7 @@ class ServerError(RwqError):
             first index and count. Empty unless the calls of a batch were sent ahead.
         in_doubt: Whether a call was sent that has no reply: it has run completely, or not at all.
         doubtful: How many items such calls have; 0 if unknown.
-        is_transient: Whether time may cure it, so that a service tries again.
+        is_transient: Whether the same call may succeed later, so that a service tries again.
     """
 
     code = "server-error"

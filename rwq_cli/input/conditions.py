@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 # Integers of up to this many digits are read as integers, longer ones as decimals.
 _DIGITS = 18
-# Only a number that is as small is rounded to it.
+# Smaller numbers are rounded to it.
 _SMALLEST = Decimal(f"1e{MIN_ETINY}")
 
 # Whether a value passes: its JSON text, or None if there is none.

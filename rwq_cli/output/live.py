@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 from rwq_cli.environment import Environment
 
-# Of a terminal that does not know its size.
+# For a terminal that does not know its size.
 _USUAL_LINES = 24
 _CLEAR_SCREEN = b"\x1b[H\x1b[2J"
 _CLEAR_LINE = b"\x1b[2K"
@@ -51,7 +51,7 @@ class RedrawnScreen:
         lines = [*frame.splitlines()[:room], last]
         above = b"\r" if self._lines < 2 else b"\r\x1b[%dA" % (self._lines - 1)
         if self._lines and size != self._size:
-            # The lines may have been broken anew.
+            # A resized terminal may have wrapped the lines differently.
             above = _CLEAR_SCREEN
         drawn = b"\n".join(_CLEAR_LINE + line for line in lines)
         self._out.write(_NO_WRAP + above + drawn + _CLEAR_BELOW + _WRAP)
@@ -67,7 +67,7 @@ class RedrawnScreen:
 
 
 class _Frame(io.BytesIO):
-    """Takes a frame; asked for its size, it is the terminal."""
+    """Collects a frame, and has the descriptor of the terminal, so that its size can be read."""
 
     def __init__(self, terminal: int) -> None:
         super().__init__()
@@ -82,11 +82,11 @@ def captured(environment: Environment) -> Iterator[io.BytesIO]:
     """In the block, what is written to stdout and stderr becomes a frame."""
     # Kept from now on: a frame is no terminal.
     _ = environment.stdout_is_terminal, environment.stderr_is_terminal, environment.stdout_is_pipe
-    streams = environment.stdout, environment.stderr, environment.said
+    streams = environment.stdout, environment.stderr, environment.written_once
     frame = _Frame(environment.stdout.fileno())
     environment.stdout = environment.stderr = frame
-    environment.said = set()
+    environment.written_once = set()
     try:
         yield frame
     finally:
-        environment.stdout, environment.stderr, environment.said = streams
+        environment.stdout, environment.stderr, environment.written_once = streams

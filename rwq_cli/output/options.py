@@ -39,7 +39,7 @@ class OutputFormat(StrEnum):
 
     @property
     def is_bare(self) -> bool:
-        """Whether it is nothing but data or IDs, so that the rest is said on stderr."""
+        """Whether it is nothing but data or IDs, so that everything else goes to stderr."""
         return self in (OutputFormat.DATA, OutputFormat.IDS)
 
 

@@ -299,21 +299,8 @@ def _render_batch(
     writer = None
     if output in (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS):
         writer = part.writer.use(view) if part else Writer(view, options)
-    shows_all = report.shows_all and output is not OutputFormat.IDS
-    failure: OSError | None = None
     try:
-        for batch in report.batches:
-            report.add(batch)
-            if writer is None or failure:
-                continue
-            if environment.stdout_is_terminal:
-                options.end_progress()
-            try:
-                for record in batch:
-                    if shows_all or report.word(record) in report.shown:
-                        writer.write(record)
-            except OSError as error:
-                failure = error
+        failure = _write_batches(report, writer, options)
     except KeyboardInterrupt:
         # Report what was done so far.
         options.end_progress()
@@ -333,14 +320,10 @@ def _render_batch(
         if writer is not None:
             writer.end()
         if output is OutputFormat.JSON:
-            totals = {word.replace("-", "_"): number for word, number in report.totals().items()}
-            counts = {**report.fields(), **totals}
-            if report.explain is not None:
-                counts["failures"] = report.failures()
             if part:
-                part.writer.write(counts)
+                part.writer.write(report.summary_fields())
             else:
-                environment.stdout.write(to_json(counts) + b"\n")
+                environment.stdout.write(to_json(report.summary_fields()) + b"\n")
         environment.stdout.flush()
     except BrokenPipeError:
         pass
@@ -351,6 +334,27 @@ def _render_batch(
         summary_if_quiet = report.summary_if_quiet and any(report.counts.values())
         (environment.error if summary_if_quiet else environment.note)(_summary(report, part))
     return report.status()
+
+
+def _write_batches(
+    report: Batch[T], writer: Writer[T] | None, options: OutputOptions
+) -> OSError | None:
+    """Do all of the work, and write the records while stdout takes them; return why it does not."""
+    shows_all = report.shows_all and options.format is not OutputFormat.IDS
+    failure: OSError | None = None
+    for batch in report.batches:
+        report.add(batch)
+        if writer is None or failure:
+            continue
+        if options.environment.stdout_is_terminal:
+            options.end_progress()
+        try:
+            for record in batch:
+                if shows_all or report.word(record) in report.shown:
+                    writer.write(record)
+        except OSError as error:
+            failure = error
+    return failure
 
 
 def _summary(report: Batch[Any], part: _Part | None) -> str:

@@ -251,12 +251,16 @@ class Batch(Generic[T]):
         if self.dry_run and self.preview is not None:
             self.first_records += islice(batch, NAMED_RECORDS - len(self.first_records))
 
-    def failures(self) -> list[dict[str, Any]]:
-        """The first failures, for JSON: the ID, the word that counts it, and the reason."""
-        return [
-            {**bytes_fields("id", item_id), "code": self.word(record), "reason": reason}
-            for record, item_id, reason in self._explained()
-        ]
+    def summary_fields(self) -> dict[str, Any]:
+        """The summary as JSON: the fields, the counts, and the first failures with reasons."""
+        totals = {word.replace("-", "_"): number for word, number in self.totals().items()}
+        summary = {**self.fields(), **totals}
+        if self.explain is not None:
+            summary["failures"] = [
+                {**bytes_fields("id", item_id), "code": self.word(record), "reason": reason}
+                for record, item_id, reason in self._explained()
+            ]
+        return summary
 
     def failure_lines(self) -> Iterator[str]:
         """A line for each of the first failures."""

@@ -8,7 +8,7 @@ from rwq_cli.core.progress import ProgressListener
 
 
 class Heartbeat:
-    """The main loop's promise of when it will be heard of next.
+    """When the main loop has run last, and when it will run next.
 
     Args:
         silence_s: How long it may be silent, besides announced pauses, seconds.
@@ -26,7 +26,7 @@ class Heartbeat:
 
     @property
     def late_s(self) -> float:
-        """For how long nothing has been heard beyond what was promised, seconds; 0 for nothing."""
+        """How much later than announced the main loop is, seconds; 0 if it is not late."""
         return max(0.0, self._monotonic() - self._due_s)
 
 

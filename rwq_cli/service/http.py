@@ -98,7 +98,7 @@ class _Server(ThreadingHTTPServer):
         self.server_address = listening.getsockname()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is nobody's news."""
+        """Ignore a client that has disconnected."""
 
 
 class _Handler(BaseHTTPRequestHandler):

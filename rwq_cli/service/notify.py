@@ -62,7 +62,7 @@ def _address(name: str) -> bytes | None:
 
 
 def _watchdog_s(variables: Mapping[str, str]) -> float | None:
-    # Another process's, such as the shell's that started this one.
+    # It is for another process, such as the shell that started this one.
     if variables.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None
     text = variables.get("WATCHDOG_USEC", "")

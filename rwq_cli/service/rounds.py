@@ -1,4 +1,4 @@
-"""Work that is repeated until the process is stopped, also through the loss of the server."""
+"""Work that is repeated until the process is stopped, even if the server is lost meanwhile."""
 
 from collections.abc import Callable, Iterator
 from random import random
@@ -8,12 +8,12 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.service.backoff import Backoff, jittered
 from rwq_cli.service.supervision import Supervision
 
-# After a round that took longer than the time between two, the share of that time to rest.
+# After a round that took longer than the interval, the pause is this share of the interval.
 _LEAST_REST = 0.1
 
 
 class Timer:
-    """Says when something is due that happens every so often.
+    """Says when something periodic is due.
 
     The first time comes after a random part of the interval, and later ones within 10 % of it, so
     that processes that started together do not act together.
@@ -92,7 +92,7 @@ class Rounds:
         return self._every_s * random() if number == 1 else jittered(self._every_s)
 
     def failed(self, error: ServerError) -> None:
-        """A round failed; the next one follows soon, and later each time.
+        """Note that a round failed; the pause before the next one grows with each failure.
 
         Raises:
             ServerError: Trying again would not help.

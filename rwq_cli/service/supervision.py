@@ -80,7 +80,7 @@ class Supervision:
         self._heartbeat.beat(pause_s)
 
     def ready(self, status: str) -> None:
-        """The process works; the first time, whoever waits for its start is told so."""
+        """The process works; the first call also tells systemd that it has started."""
         self._lost = None
         if not self._is_ready:
             self._is_ready = True

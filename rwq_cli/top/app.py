@@ -28,7 +28,7 @@ _SCAN_SHARE = 10
 _PATIENCE_S = 2.0
 # Counts of abandoned items that are older are mentioned; in ticks.
 _OLD_TICKS = 3
-_SAYING_S = 5.0
+_MESSAGE_S = 5.0
 
 
 class TopApp(App[None]):
@@ -71,7 +71,7 @@ class TopApp(App[None]):
         self._trouble: RwqError | None = None
         self._trouble_since_s = 0.0
         self._reading_since_s: float | None = None
-        self._saying: tuple[str, float] | None = None
+        self._message: tuple[str, float] | None = None
         self._soon = asyncio.Event()
         self._found: list[bytes] | None = None
         self._every_s = session.every_s
@@ -106,7 +106,7 @@ class TopApp(App[None]):
             executor.shutdown(wait=False, cancel_futures=True)
 
     def _stop(self) -> None:
-        """Neither read nor draw from now on: screens are about to go."""
+        """Stop reading and drawing: the screens are about to be removed."""
         self._is_leaving = True
         for task in self._tasks:
             task.cancel()
@@ -168,7 +168,7 @@ class TopApp(App[None]):
         self._redraw()
 
     async def _in_thread(self, read: Callable[[], T]) -> T:
-        """What a function reads; it has the connection for itself."""
+        """What a function reads while nothing else uses the connection."""
         return await asyncio.get_running_loop().run_in_executor(self._reader, read)
 
     def _look(self) -> Overview:
@@ -197,23 +197,23 @@ class TopApp(App[None]):
             screen.next_read_s = 0.0
         self._soon.set()
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """Show a message for a few seconds."""
         self.note(text)
         self._redraw()
 
     def note(self, text: str) -> None:
-        """Like `say`, from any thread: it is drawn within a second."""
-        self._saying = text, monotonic()
+        """Like `show_message`, from any thread: it is drawn within a second."""
+        self._message = text, monotonic()
 
     def notices(self) -> list[Piece]:
-        """What is to be known besides the numbers, the most important first."""
+        """The messages above the keys, the most important first."""
         now_s = monotonic()
         parts: list[Piece] = []
         if self._is_frozen:
             parts.append(("FROZEN: space goes on", "bold reverse"))
-        if self._saying is not None and now_s - self._saying[1] < _SAYING_S:
-            parts.append((escaped(self._saying[0].encode()), "bold"))
+        if self._message is not None and now_s - self._message[1] < _MESSAGE_S:
+            parts.append((escaped(self._message[0].encode()), "bold"))
         if self._trouble is not None:
             message = escaped(self._trouble.message.encode("utf-8", "surrogateescape"))
             if isinstance(self._trouble, Unreachable | ConnectionLost):

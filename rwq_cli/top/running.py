@@ -1,4 +1,4 @@
-"""Runs the commands of rwq on the terminal in place of `rwq top`: what they ask, they ask here."""
+"""Runs the commands of rwq, with their questions, on the terminal in place of `rwq top`."""
 
 import os
 import shlex

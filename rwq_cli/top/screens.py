@@ -59,9 +59,9 @@ class Host(Protocol):
     overview: Overview
 
     def notices(self) -> list[Piece]:
-        """What is to be known besides the numbers."""
+        """The messages above the keys."""
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """Show a message for a few seconds."""
 
     def read_soon(self) -> None:
@@ -151,7 +151,7 @@ class LiveScreen(Screen[None], Generic[T]):
         raise NotImplementedError
 
     def notices(self) -> list[Piece]:
-        """What is to be known about the list."""
+        """The messages about the list."""
         return [(f"filter {escaped(self.filter.encode())}", "bold")] if self.filter else []
 
     @property
@@ -284,7 +284,7 @@ class QueuesScreen(LiveScreen[None]):
             return None
         action = queue_action(verb, name)
         if action is None:
-            self.top.say(f"{verb}: choose an item: Enter goes into the queue")
+            self.top.show_message(f"{verb}: choose an item: Enter goes into the queue")
         return action
 
 
@@ -380,7 +380,7 @@ class QueueScreen(LiveScreen[QueueDetail]):
         if verb == "doctor":
             return queue_action(verb, self._queue.name)
         if (item := self._chosen()) is None:
-            self.top.say(f"{verb}: no item is chosen; Tab shows the other lists")
+            self.top.show_message(f"{verb}: no item is chosen; Tab shows the other lists")
             return None
         return item_action(verb, item)
 
@@ -510,7 +510,7 @@ _HELP: Sequence[tuple[str, str]] = (
     ("IN/S LEFT/S", "added or returned, and gone or returned, over the last samples"),
     ("", "≥ and -: there was more, or nothing to see: workers were faster than the samples"),
     ("NEXT AGE", "how long ago the next item was last used, which is about when it was added"),
-    ("EMPTY IN", "when nothing waits any more, if it goes on like this"),
+    ("EMPTY IN", "when nothing waits any more, at the present rate"),
     ("HISTORY", "how many items waited in the last samples"),
 )
 

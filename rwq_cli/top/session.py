@@ -1,4 +1,4 @@
-"""What one run of `rwq top` looks at, and what it may do."""
+"""What one run of `rwq top` reads, and which commands it can run."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ LISTS = ("leases", "waiting", "delayed", "buried")
 
 @dataclass(frozen=True)
 class Session:
-    """What one run looks at, and what it may do.
+    """What one run reads, and which commands it can run.
 
     Attributes:
         watch: Samples the queues.

@@ -1,4 +1,4 @@
-"""Leaves the terminal as it was, whatever ends the program."""
+"""Restores the terminal, whatever ends the program."""
 
 import os
 import signal

@@ -30,7 +30,7 @@ def _strip(pieces: Sequence[Piece], width: int, *, colour: bool, style: Style | 
 
 
 class Lines(Widget):
-    """A few lines, as high as they are many.
+    """A few lines; their number is its height.
 
     Args:
         colour: Whether to use colour.
@@ -99,7 +99,7 @@ class Listing(ScrollView, can_focus=True):
                 self.cursor = keys.index(chosen)
             self.cursor = max(0, min(self.cursor, len(lines) - 1))
         self.virtual_size = Size(self.size.width, len(lines))
-        self._keep_cursor_in_sight()
+        self._scroll_to_cursor()
         self.refresh()
 
     @property
@@ -110,7 +110,7 @@ class Listing(ScrollView, can_focus=True):
         return self.keys[self.cursor]
 
     def render_line(self, y: int) -> Strip:
-        """One line of those in sight."""
+        """One visible line."""
         at, width = y + self.scroll_offset.y, self.scrollable_content_region.width
         if at >= len(self.lines):
             return Strip.blank(width)
@@ -123,7 +123,7 @@ class Listing(ScrollView, can_focus=True):
             self.scroll_relative(y=steps, animate=False)
             return
         self.cursor = max(0, min(self.cursor + steps, len(self.lines) - 1))
-        self._keep_cursor_in_sight()
+        self._scroll_to_cursor()
         self.refresh()
 
     def action_page(self, pages: int) -> None:
@@ -134,7 +134,7 @@ class Listing(ScrollView, can_focus=True):
         """Move the cursor, or scroll, to the first or the last line."""
         self.action_move(direction * len(self.lines))
 
-    def _keep_cursor_in_sight(self) -> None:
+    def _scroll_to_cursor(self) -> None:
         if self.keys is None:
             return
         top, height = self.scroll_offset.y, max(1, self.size.height)

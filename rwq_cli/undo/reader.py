@@ -5,6 +5,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
@@ -183,7 +184,7 @@ class UndoReader:
         return self._lines(sorted((*self._front, *self._back)))
 
     def _lines(self, numbers: Iterable[int], *, restored: bool = False) -> Iterator[Line]:
-        """The lines of these that were not restored, or with `restored` those that were."""
+        """The lines with these numbers that were not restored; with `restored`, those that were."""
         for number in numbers:
             if self._is_restored(number) is restored:
                 self._file.seek(self._starts[number])
@@ -277,6 +278,35 @@ def _unreadable(path: Path, error: OSError) -> InvalidArgument:
     return InvalidArgument(f"cannot read {path}: {reason}", "check the file's name")
 
 
+@dataclass(slots=True)
+class _Others:
+    """The latest undo files that `open_latest` passes over.
+
+    Attributes:
+        queue: The queue of the latest one of another queue on this server.
+        elsewhere: The latest one of another server, and that server.
+        tried: The latest one that could not be restored completely.
+    """
+
+    queue: bytes | None = None
+    elsewhere: tuple[Path, str | None] | None = None
+    tried: Path | None = None
+
+    def nothing_to_undo(self, directory: Path, queue: bytes | None) -> NothingToUndo:
+        """The error for a directory without a file to restore, with a hint at one of these."""
+        where = "" if queue is None else f" in {escaped(queue)}"
+        message, hint = f"there is nothing to undo{where}", f"undo files are in {directory}"
+        if self.queue is not None:
+            hint = f"-q {escaped(self.queue)} restores the latest of this server"
+        if self.elsewhere is not None:
+            path, server = self.elsewhere
+            message = f"there is nothing to undo on this server; {path} was written for {server}"
+            hint = "name that server with -u, or use --anywhere"
+        if self.tried is not None:
+            hint = f"{self.tried} has items that could not be restored; name it to try again"
+        return NothingToUndo(message, hint)
+
+
 def open_latest(
     directory: Path,
     queue: bytes | None,
@@ -295,7 +325,7 @@ def open_latest(
         InvalidArgument: The latest cannot be read.
         NothingToUndo: There is none.
     """
-    tried = elsewhere = other = None
+    others = _Others()
     for path in sorted(directory.glob(f"*{SUFFIX}"), reverse=True):
         try:
             line, end = _two_ends(path)
@@ -309,15 +339,15 @@ def open_latest(
         server = header.origin.server if header is not None and header.origin is not None else None
         is_far = is_here is not None and server is not None and not is_here(server)
         if queue is not None and (header is None or header.queue != queue):
-            if header is not None and not (other or is_far or was_tried):
-                other = header.queue
+            if header is not None and not (others.queue or is_far or was_tried):
+                others.queue = header.queue
             continue
         if is_far:
-            if elsewhere is None and not was_tried:
-                elsewhere = path, server
+            if others.elsewhere is None and not was_tried:
+                others.elsewhere = path, server
             continue
         if was_tried:
-            tried = tried or path
+            others.tried = others.tried or path
             continue
         try:
             reader = UndoReader(path)
@@ -327,17 +357,7 @@ def open_latest(
         if not reader.is_done():
             return reader
         reader.close()
-    where = "" if queue is None else f" in {escaped(queue)}"
-    message, hint = f"there is nothing to undo{where}", f"undo files are in {directory}"
-    if other is not None:
-        hint = f"-q {escaped(other)} restores the latest of this server"
-    if elsewhere is not None:
-        path, server = elsewhere
-        message = f"there is nothing to undo on this server; {path} was written for {server}"
-        hint = "name that server with -u, or use --anywhere"
-    if tried is not None:
-        hint = f"{tried} has items that could not be restored; name it to try again"
-    raise NothingToUndo(message, hint)
+    raise others.nothing_to_undo(directory, queue)
 
 
 def _header(line: bytes, path: Path) -> Header | None:

@@ -64,7 +64,7 @@ def _cell(name: str, number: int | None) -> str:
     if name.endswith("_ms"):
         return human.duration(None if number is None else number / 1000)
     if name == "payload_sampled" and not number:
-        # Not even one was looked at.
+        # None was examined.
         return "-"
     return human.size(number) if name.endswith("_bytes") else human.count(number)
 

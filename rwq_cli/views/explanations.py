@@ -1,4 +1,4 @@
-"""Explains the state of an item: its meaning, what happens next, and which commands help."""
+"""Explains the state of an item: what it means, what happens next, and which commands help."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

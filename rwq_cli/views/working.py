@@ -27,8 +27,8 @@ _TICK_S = 0.5
 # The rate is that of this many ticks.
 _RATE_TICKS = 20
 _ERASE = b"\r\x1b[2K"
-# More of what a command said last is left to its stderr.
-_SAID_MAX = 200
+# The last line of a command's stderr is cut to this length; all of it is on stderr.
+_LAST_LINE_MAX = 200
 _SAMPLE = Event(EventKind.STARTED, b"", b"", 1, 0, 0, None, None, None, None, None, False, 0.0)
 
 
@@ -43,7 +43,7 @@ class WorkReport(Batch[Event]):
     gave_up: Callable[[], bool] = bool
 
     def status(self) -> ExitStatus:
-        """The exit code: a worker that gave up all of its items is no less a worker."""
+        """The exit code, which is PARTIAL even if all items were given up."""
         return ExitStatus.PARTIAL if self.gave_up() else ExitStatus.OK
 
 
@@ -189,9 +189,9 @@ def _commands(number: int, verb: str = " have") -> str:
 
 
 def _short(reason: bytes) -> str:
-    """How a command failed, and the last line of what it said."""
+    """How a command failed, and the last line of its stderr."""
     how, _, said = reason.partition(b": ")
-    last = said.rpartition(b"\n")[2][:_SAID_MAX]
+    last = said.rpartition(b"\n")[2][:_LAST_LINE_MAX]
     return escaped(how) + (f": {escaped(last)}" if last else "")
 
 

@@ -1,8 +1,8 @@
 """The guarantees of the protocol, over every interleaving of a few programs on two items.
 
 Of three programs to a depth of a few commands; of two, and of two cleans and a worker, to the end
-of all. By default some casts, so that every two programs meet; `RWQ_MODEL_DEPTH` sets the depth, and
-takes every cast. What that came to:
+of all. By default some casts, so that every two programs meet; `RWQ_MODEL_DEPTH` sets the depth,
+and takes every cast. What that came to:
 
 RESULTS
 """

@@ -63,8 +63,8 @@ class Rates(NamedTuple):
         in_per_s: IDs per second that were added or returned; None if unknown.
         left_per_s: IDs per second that left the queue or were returned; None if unknown.
         is_least: Whether both may be higher.
-        empty_in_s: Seconds until nothing waits any more, if it goes on like this; None if it does
-            not get less.
+        empty_in_s: Seconds until nothing waits any more, at these rates; None if the queue does
+            not shrink.
     """
 
     in_per_s: float | None = None
@@ -107,11 +107,11 @@ class Activity:
         if len(recent) < 2:
             return UNKNOWN_RATES
         first, last = recent[0], recent[-1]
-        # On a clock that stands still, nothing is fast.
+        # A clock that stands still gives no rate.
         passed_s = max(last.at_s - first.at_s, 1e-3)
         entered = left = 0
         for before, after in pairwise(recent):
-            came = _came(before, after)
+            came = _arrivals(before, after)
             entered += came
             left += max(0, came - (after.total - before.total))
         drained_per_s = (first.waiting - last.waiting) / passed_s
@@ -126,7 +126,7 @@ class Activity:
         )
 
 
-def _came(before: Sample, after: Sample) -> int:
+def _arrivals(before: Sample, after: Sample) -> int:
     """How many IDs came into a queue between two samples.
 
     What is promoted or kicked is pushed, too, but comes from the queue itself.

@@ -1,4 +1,4 @@
-"""Watching many queues at an interval, at a cost to the server that has a bound."""
+"""Reading many queues at an interval, at a bounded cost to the server."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # A server that takes longer for one call is asked less often.
 SLOW_S = 0.1
-# Of a slow server's time, one part in this many; but at least one read in this many seconds.
+# After a slow call, the interval is this many times as long as the call, up to this many seconds.
 _SHARE = 20
 _RAREST_S = 15.0
 # Entries of processing whose states are read in one tick: about 10 ms of the server's time.

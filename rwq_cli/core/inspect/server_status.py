@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """How a server is, or one of a cluster; None for what it does not say.
+    """The status of a server, or of one of a cluster; None for what it does not report.
 
     Attributes:
         version: The server and its version, such as `Valkey 8.1.1`.

@@ -1,8 +1,8 @@
 """Adding items to several queues, each to the one that its ID picks.
 
-So a second add of an item meets the first one, wherever that went. An ID picks the queue with the
+So an item that is added twice is a duplicate in the same queue. An ID picks the queue with the
 greatest hash of both names (rendezvous hashing): if a queue is added to the list, only items that
-pick it change their queue, and if one is taken from it, only its own items do.
+pick it change their queue, and if one is removed from the list, only its own items do.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ _READ_ITEMS = 20_000
 class Picker:
     """Picks the queue of an ID; the order of the queues does not matter.
 
-    The rule is the same for ever, and simple enough for other programs: the queue with the greatest
+    The rule never changes, and is simple enough for other programs: the queue with the greatest
     8-byte BLAKE2b hash of its name, a zero byte and the ID.
 
     Args:
