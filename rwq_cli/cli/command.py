@@ -162,7 +162,15 @@ class RwqGroup(TyperGroup):
     """A command with subcommands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        left: list[str] = super().parse_args(ctx, args)
+        try:
+            left: list[str] = super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            option_name = getattr(error, "option_name", None)
+            if option_name is None or ctx.parent is None:
+                raise
+            from rwq_cli.cli.unknown_words import option_of_commands
+
+            raise option_of_commands(self, ctx, option_name) or error from error
         if not (ctx._protected_args or ctx.resilient_parsing):
             raise self._missing_command(ctx)
         return left

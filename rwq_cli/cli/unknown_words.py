@@ -37,7 +37,7 @@ _MOVE = "rwq mv --to moves items to another queue"
 _COPY = "rwq export and rwq import copy a queue"
 _FIND = "rwq ls --where and --match find items by their data, --id-glob by their IDs"
 _REPEAT = (
-    "rwq wait waits for a queue, and watch(1) repeats a command, as in watch rwq stats -q QUEUE"
+    "rwq top shows all queues live, rwq stats -q QUEUE --watch one; rwq wait waits for a queue"
 )
 _PAUSE = (
     "a queue cannot be paused: no key makes workers stop. Stop the workers, or bury the waiting "
@@ -114,6 +114,28 @@ def unknown_command(context: Any, word: str, commands: Sequence[str]) -> UsageEr
     elif context.parent is not None:
         hint = f"{path} is followed by {' or '.join(commands)}"
     return UsageError(f"no such command {word!r}", hint)
+
+
+def option_of_commands(group: Any, context: Any, option: str) -> UsageError | None:
+    """The error for an option before the command that it is for; None if no command has it.
+
+    Args:
+        group: The commands.
+        context: The context of the group.
+        option: The option.
+    """
+    commands = [(name, group.get_command(context, name)) for name in group.list_commands(context)]
+    path = context.command_path
+    meant = [
+        f"{path} {name} {option}"
+        for name, command in commands
+        if any(option in (*each.opts, *each.secondary_opts) for each in command.params)
+    ]
+    if not meant:
+        return None
+    return UsageError(
+        f"{context.info_name} needs a command before {option}", f"as in {' or '.join(meant)}"
+    )
 
 
 def unexpected_words(

@@ -188,6 +188,34 @@ def test_a_group_alone_is_an_object_in_json(bare_rwq: Rwq) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("--every", "1s"),
+            "clean needs a command before --every; as in rwq clean light --every or "
+            "rwq clean deep --every",
+        ),
+        (
+            ("-q", "jobs", "--dry-run"),
+            "clean needs a command before --dry-run; as in rwq clean light --dry-run or "
+            "rwq clean deep --dry-run",
+        ),
+        (
+            ("--deep-every=6h", "light"),
+            "clean needs a command before --deep-every; as in rwq clean light --deep-every",
+        ),
+        (("--evry", "1s"), "no such option: --evry (Possible options: --reverse); see rwq clean"),
+    ],
+)
+def test_an_option_before_its_command_is_answered_with_the_commands_that_have_it(
+    rwq: Rwq, words: tuple[str, ...], said: str
+) -> None:
+    result = rwq("clean", *words)
+    assert (result.code, result.text) == (2, "")
+    assert result.notes.startswith(f"rwq: error: {said}")
+
+
 def test_a_word_after_a_group_is_answered_with_its_commands(rwq: Rwq) -> None:
     assert rwq("clean", "jobs").notes == (
         "rwq: error: no such command 'jobs'; rwq clean is followed by light or deep\n"
