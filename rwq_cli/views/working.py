@@ -1,6 +1,6 @@
 """What a worker shows: its events, its failures, a live line on a terminal, and a summary."""
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -76,9 +76,7 @@ def work_report(
     report = WorkReport(
         view=event_view(),
         batches=read(),
-        count=lambda batch: Counter(
-            event.kind.value for event in batch if event.kind is not EventKind.STARTED
-        ),
+        count=_count_ends,
         word=lambda event: event.kind.value,
         counted=[kind.value for kind in EventKind if kind is not EventKind.STARTED],
         failed=frozenset(),
@@ -88,6 +86,16 @@ def work_report(
         gave_up=gave_up,
     )
     return report
+
+
+def _count_ends(events: Sequence[Event]) -> dict[str, int]:
+    """How many items had each kind of end."""
+    counts: dict[str, int] = {}
+    for event in events:
+        if event.kind is not EventKind.STARTED:
+            word = event.kind.value
+            counts[word] = counts.get(word, 0) + 1
+    return counts
 
 
 def event_view() -> View[Event]:

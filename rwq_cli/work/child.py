@@ -131,7 +131,7 @@ class Child:
     Args:
         invocation: What to run.
         outputs: Where its output goes.
-        selector: Watches its pipes.
+        selector: Watches its pipes after `watch`.
 
     Raises:
         CannotRun: It cannot be run for any item.
@@ -169,6 +169,11 @@ class Child:
         for pipe in (self._feeder, *self._readers):
             if pipe is not None:
                 pipe.started()
+
+    def watch(self) -> None:
+        """Read its output as it comes; until then, it is read by `finish`."""
+        for reader in self._readers:
+            reader.watch()
 
     def _open_pipes(
         self, invocation: Invocation, outputs: Outputs, selector: BaseSelector

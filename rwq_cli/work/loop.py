@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from math import inf
 from selectors import EVENT_READ, DefaultSelector
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ from rwq_cli.work.exchanger import Exchanger, Renewer, Waited
 from rwq_cli.work.housekeeping import Housekeeper
 from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.listener import Listener
-from rwq_cli.work.signals import NOTICE, Requests, SignalPipe, Stage
+from rwq_cli.work.signals import NOTICE, Requests, SignalPipe, Stage, all_blocked
 from rwq_cli.work.tasks import UnknownTask
 from rwq_cli.work.timers import Timers
 
@@ -43,6 +44,11 @@ _PAUSE_S = 1.0
 _BEAT_S = 5.0
 # Commands that take less are given their next items before they end.
 _SHORT_S = 0.05
+# For how much time more items are taken ahead, so that several share a call. While half of them are
+# left, the ends of others wait this long.
+_SHARED_S = 0.005
+# The output of a command that ends sooner is read once, when it has ended.
+_UNREAD_S = 0.005
 # How long items that were taken ahead may wait for a place.
 _AHEAD_S = 1.0
 # How long a killed worker waits for the server to take its items back.
@@ -160,6 +166,12 @@ class Worker:
         self._ready: deque[Sequence[Job]] = deque()
         self._ready_since_s = 0.0
         self._ends: list[tuple[Job, JobEnd]] = []
+        # When the ends that wait for others are sent.
+        self._sends_at_s = inf
+        # The commands whose output is not read yet, in the order of their starts.
+        self._unread: deque[_Run] = deque()
+        # Whether a command may have ended, and whether one is being ended by the worker.
+        self._has_news = self._ends_some = False
         self._events: list[Event] = []
         self._timers = Timers()
         self._taken = self._failures = self._resting = 0
@@ -189,12 +201,13 @@ class Worker:
         self._selector = DefaultSelector()
         self._signals = SignalPipe()
         self._selector.register(self._signals.read_fd, EVENT_READ, self._hear)
-        self._exchanger = Exchanger(self._session, self._signals.notify)
-        self._renewer = Renewer(self._session, self._signals.notify)
         self._housekeeper: Housekeeper | None = None
-        try:
+        with all_blocked():
+            self._exchanger = Exchanger(self._session, self._signals.notify)
+            self._renewer = Renewer(self._session, self._signals.notify)
             if self._make_housekeeper is not None:
                 self._housekeeper = self._make_housekeeper(self._signals.notify)
+        try:
             self._tick()
             self._report_status()
             while True:
@@ -202,12 +215,14 @@ class Worker:
                 if self._events:
                     events, self._events = self._events, []
                     yield events
-                    continue
                 if self._is_over():
                     break
                 left_s = min(self._timers.left_s, _BEAT_S)
                 self._supervision.beat(left_s)
-                for key, _ in self._selector.select(left_s):
+                ready = self._selector.select(min(left_s, self._soon_s()))
+                # A signal gets lost if there are too many.
+                self._has_news = not ready
+                for key, _ in ready:
                     key.data()
                 self._timers.run()
         finally:
@@ -220,6 +235,8 @@ class Worker:
     def _close(self) -> None:
         for run in self._runs.values():
             run.child.send(signal.SIGKILL)
+            # So that its pipes are closed below.
+            run.child.watch()
         self._listener.hide()
         for thread in (self._exchanger, self._renewer, self._housekeeper):
             if thread is not None:
@@ -235,13 +252,28 @@ class Worker:
 
     def _advance(self) -> None:
         """Do everything that can be done now."""
-        self._reap()
+        if self._has_news or self._ends_some:
+            self._reap()
         self._follow_requests()
         self._start_ready()
         self._talk()
         self.progress.running = len(self._runs)
         self.progress.is_paused = self._requests.is_paused
         self.progress.is_stopping = self._is_stopping
+
+    def _soon_s(self) -> float:
+        """Begin to read the output of commands that go on; returns when to look again, seconds."""
+        now_s = time.monotonic()
+        at_s = self._sends_at_s
+        while self._unread:
+            run = self._unread[0]
+            if self._runs.get(run.child.pid) is run:
+                if now_s < run.began_s + _UNREAD_S:
+                    at_s = min(at_s, run.began_s + _UNREAD_S)
+                    break
+                run.child.watch()
+            self._unread.popleft()
+        return max(0.0, at_s - now_s)
 
     def _follow_requests(self) -> None:
         if self._requests.is_paused:
@@ -262,6 +294,7 @@ class Worker:
         else:
             for run in self._runs.values():
                 run.cause = run.cause or _Cause.STOP
+                self._ends_some = True
                 self._kill(run)
             self._timers.after(_LAST_CALL_S, self._abandon)
         self._put_back_ready()
@@ -327,8 +360,9 @@ class Worker:
                 self._session.wake()
             return
         now_s = time.monotonic()
-        if now_s < self._retry_at_s:
+        if now_s < self._retry_at_s or self._waits_for_more(now_s):
             return
+        self._sends_at_s = inf
         if self._ends or self._session.unsettled or (room and not self._is_empty):
             ends, self._ends = self._ends, []
             self._asked, self._asked_s = room, now_s
@@ -336,13 +370,28 @@ class Worker:
         elif room:
             self._exchanger.wait()
 
+    def _waits_for_more(self, now_s: float) -> bool:
+        """Whether what has ended waits for others, because enough was taken ahead."""
+        if self._is_stopping or not 0 < self._ahead < 2 * len(self._ready):
+            return False
+        if self._ends and self._sends_at_s == inf:
+            self._sends_at_s = now_s + _SHARED_S
+        return now_s < self._sends_at_s
+
+    @property
+    def _ahead(self) -> int:
+        """How many items to take ahead."""
+        if self._limits.batch is not None or self._mean_run_s >= _SHORT_S:
+            return 0
+        places = self._limits.concurrency
+        return places + int(places * _SHARED_S / self._mean_run_s)
+
     def _room(self) -> int:
         """How many items to take."""
         if self._is_stopping or self._requests.is_paused or self._is_exhausted:
             return 0
-        free = self._limits.concurrency - len(self._runs) - self._resting - len(self._ready)
-        if self._limits.batch is None and self._mean_run_s < _SHORT_S:
-            free += self._limits.concurrency
+        taken = len(self._runs) + self._resting + len(self._ready)
+        free = self._limits.concurrency + self._ahead - taken
         items = max(0, free) * (self._limits.batch or 1)
         if self._limits.items_max is not None:
             items = min(items, self._limits.items_max - self._taken)
@@ -351,7 +400,9 @@ class Worker:
     def _hear(self) -> None:
         """Take what signals and threads have to say."""
         for number in self._signals.read():
-            if number == NOTICE:
+            if number == signal.SIGCHLD:
+                self._has_news = True
+            elif number == NOTICE:
                 self._take_results()
             elif number == signal.SIGTSTP:
                 self._suspend()
@@ -479,7 +530,7 @@ class Worker:
         is_lost = ended.fate is Fate.LOST
         self._record(
             job,
-            EventKind(ended.fate.value),
+            _KINDS[ended.fate],
             self._exits.pop(id(job), _Exit()),
             reason=_loss(job) if is_lost else _reason_of(ended),
             delay_s=ended.step.delay_s if ended.fate is Fate.RETRY else None,
@@ -560,6 +611,7 @@ class Worker:
 
     def _watch(self, run: _Run) -> None:
         self._runs[run.child.pid] = run
+        self._unread.append(run)
         for job in run.jobs:
             self._run_of[id(job)] = run
             self._record(job, EventKind.STARTED, _Exit(run.child.pid))
@@ -571,6 +623,9 @@ class Worker:
         if run.cause is not None or self._runs.get(run.child.pid) is not run:
             return
         run.cause = cause
+        self._ends_some = True
+        # The end of its stderr is waited for.
+        run.child.watch()
         run.child.send(signal.SIGTERM)
         # One that is stopped cannot end.
         run.child.send(signal.SIGCONT)
@@ -590,6 +645,8 @@ class Worker:
                 code = run.child.poll(leave_group=run.cause is None)
             if code is not None:
                 self._finish(run, code)
+        if self._ends_some:
+            self._ends_some = any(run.cause is not None for run in self._runs.values())
 
     def _finish(self, run: _Run, code: int) -> None:
         """A command has ended."""
@@ -706,6 +763,7 @@ def _loss(job: Job) -> bytes:
     return _LOSSES[job.loss or Loss.ENDED]
 
 
+_KINDS = {fate: EventKind(fate.value) for fate in Fate}
 _LOSSES = {
     Loss.TAKEN: b"another session holds the item",
     Loss.ENDED: b"the lease ended",

@@ -12,6 +12,8 @@ RESULT_BYTES_MAX = 1 << 20
 # What is kept of the end of stderr: it and how the command failed are the reason.
 TAIL_BYTES = REASON_BYTES_MAX - 64
 _READ_BYTES = 1 << 16
+# A new pipe takes this much at once, even that of a user who has too many.
+_EMPTY_PIPE_BYTES = 4096
 # What is read at once of a command that has ended: a pipe holds no more, and what it has started
 # may go on writing.
 _DRAIN_BYTES_MAX = 1 << 20
@@ -72,7 +74,7 @@ class Reader:
     """Reads a pipe as its writer fills it.
 
     Args:
-        selector: Calls `ready` when there is something to read.
+        selector: Calls `ready` when there is something to read, after `watch`.
         sink: Takes what was read.
 
     Attributes:
@@ -85,12 +87,18 @@ class Reader:
         self._sink = sink
         self._fd, self.write_fd = os.pipe()
         self.is_open = True
+        self._is_watched = False
 
     def started(self) -> None:
-        """Read from now on: the writer has been started."""
+        """The writer has been started."""
         os.close(self.write_fd)
         os.set_blocking(self._fd, False)
-        self._selector.register(self._fd, EVENT_READ, self.ready)
+
+    def watch(self) -> None:
+        """Read from now on, as it is filled."""
+        if self.is_open and not self._is_watched:
+            self._is_watched = True
+            self._selector.register(self._fd, EVENT_READ, self.ready)
 
     def cancel(self) -> None:
         """Close both ends: the writer could not be started."""
@@ -120,12 +128,14 @@ class Reader:
         left = _DRAIN_BYTES_MAX
         while self.is_open and left > 0 and (count := self.ready()):
             left -= count
+        self.watch()
 
     def close(self) -> None:
         """Read no more."""
         if self.is_open:
             self.is_open = False
-            self._selector.unregister(self._fd)
+            if self._is_watched:
+                self._selector.unregister(self._fd)
             os.close(self._fd)
 
 
@@ -145,8 +155,9 @@ class Feeder:
         self._left = memoryview(data)
         self.read_fd, self._fd = os.pipe()
         self._is_open = True
-        os.set_blocking(self._fd, False)
         # Most data fit into the pipe, and nothing has to be written later.
+        if len(data) > _EMPTY_PIPE_BYTES:
+            os.set_blocking(self._fd, False)
         self._write()
 
     def started(self) -> None:

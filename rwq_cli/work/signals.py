@@ -2,8 +2,8 @@
 
 import os
 import signal
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from types import FrameType
 from typing import Any
@@ -54,6 +54,16 @@ _REQUESTS = (
 )
 # A byte of the wakeup pipe that is no signal: another thread has something for the loop.
 NOTICE = 0
+
+
+@contextmanager
+def all_blocked() -> Iterator[None]:
+    """Start threads in this block: no signal, such as that of each child, will interrupt them."""
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
 
 
 class SignalPipe:

@@ -67,16 +67,13 @@ class Variables:
         """
         first = items[0]
         session = first.holder.removeprefix(self._holder_prefix)
-        common = {**self._common, b"RWQ_QUEUE": first.queue, b"RWQ_SESSION": session}
-        if is_batch:
-            return common
-        return {
-            **common,
-            **_naming(first.item_id),
-            b"RWQ_ATTEMPT": b"%d" % first.attempt,
-            b"RWQ_RETURNS": b"%d" % first.returns,
-            b"RWQ_LAST": b"1" if first.is_last else b"0",
-        }
+        made = {**self._common, b"RWQ_QUEUE": first.queue, b"RWQ_SESSION": session}
+        if not is_batch:
+            made.update(_naming(first.item_id))
+            made[b"RWQ_ATTEMPT"] = b"%d" % first.attempt
+            made[b"RWQ_RETURNS"] = b"%d" % first.returns
+            made[b"RWQ_LAST"] = b"1" if first.is_last else b"0"
+        return made
 
 
 def _naming(item_id: bytes) -> dict[bytes, bytes]:

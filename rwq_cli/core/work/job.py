@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
@@ -59,8 +60,7 @@ class Job:
         return self.returns + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """A job that ended, as the server acknowledged it.
 
     Attributes:
@@ -76,8 +76,7 @@ class Ended:
     step: Step
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """The result of an exchange with the server.
 
     Attributes:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.schedule import REASON_BYTES_MAX
@@ -23,8 +24,7 @@ class OnFail(StrEnum):
     STOP = "stop"
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """The job succeeded: complete its item.
 
     Attributes:
@@ -34,8 +34,7 @@ class Done:
     result: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """The try failed: retry it later, or after the last try do what the policy says.
 
     Attributes:
@@ -45,8 +44,7 @@ class Failure:
     reason: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PutBack:
+class PutBack(NamedTuple):
     """The job was not tried: release its item without counting a try.
 
     Attributes:
@@ -56,8 +54,7 @@ class PutBack:
     front: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GiveUp:
+class GiveUp(NamedTuple):
     """Another try would fail, too: bury the item at once.
 
     Attributes:
@@ -81,8 +78,7 @@ class Fate(StrEnum):
     LOST = "lost"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """What to do with the item of a job.
 
     Attributes:
@@ -102,6 +98,9 @@ class Step:
     front: bool = False
     gave_up: bool = False
     stops: bool = False
+
+
+_COMPLETED = Step(Fate.COMPLETED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,7 @@ class RetryPolicy:
         """
         match end:
             case Done():
-                return Step(Fate.COMPLETED, end.result)
+                return _COMPLETED if end.result is None else Step(Fate.COMPLETED, end.result)
             case PutBack():
                 return Step(Fate.RELEASED, front=end.front)
             case GiveUp():

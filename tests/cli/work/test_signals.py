@@ -6,6 +6,7 @@
 import os
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
@@ -13,7 +14,7 @@ import redis
 
 from tests.cli.work.test_exits import script
 from tests.conftest import Foreign, contents
-from tests.driver import Rwq, next_line, until
+from tests.driver import TIMEOUT_S, Rwq, next_line, until
 
 # Send a signal to the worker, and wait until it has it: two that are pending are one.
 TELL = (
@@ -117,6 +118,45 @@ def test_usr1_pauses_and_usr2_goes_on(rwq: Rwq, raw: redis.Redis, foreign: Forei
     worker.send_signal(signal.SIGUSR2)
     assert worker.wait() == 0
     assert contents(raw) == {}
+
+
+def test_usr1_puts_back_what_was_taken_ahead_in_order_and_uncounted(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign.waiting(b"1", b"2", b"3", b"4", b"5", b"6")
+    order = raw.lrange("jobs:queue", 0, -1)
+    # All commands count as short, and what was taken ahead for them may wait.
+    for name in ("_SHORT_S", "_SHARED_S", "_AHEAD_S"):
+        monkeypatch.setattr(f"rwq_cli.work.loop.{name}", TIMEOUT_S)
+    go = rwq.home / "go"
+    os.mkfifo(go)
+    # Opened for both, so that nobody waits for the other end.
+    go_fd = os.open(go, os.O_RDWR)
+    seen: list[tuple[list[bytes], list[bytes]]] = []
+
+    def look(in_processing: int) -> None:
+        until(lambda: raw.llen("jobs:processing") == in_processing)
+        seen.append((raw.lrange("jobs:queue", 0, -1), raw.lrange("jobs:processing", 0, -1)))
+
+    def watch() -> None:
+        try:
+            look(6)
+            os.kill(os.getpid(), signal.SIGUSR1)
+            look(1)
+        finally:
+            os.write(go_fd, b"\n")
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    result = rwq("work", "--max", "9", *telling(f"read line <{go}; tell INT"))
+    watcher.join()
+    os.close(go_fd)
+    (ahead, _), (waiting, leased) = seen
+    assert ahead == []
+    assert (waiting, leased) == (order[:-1], order[-1:])
+    assert (result.code, result.notes.splitlines()[-1]) == (0, "completed 1")
+    assert raw.lrange("jobs:queue", 0, -1) == order[:-1]
+    assert raw.exists("jobs:returns", "jobs:processing") == 0
 
 
 def test_hup_drains(rwq: Rwq, foreign: Foreign) -> None:
