@@ -173,13 +173,25 @@ class Rwq:
         self.started.append(process)
         return process
 
-    def shell(self, script: str, variables: Mapping[str, str] | None = None) -> Result:
-        """Run a bash script in which `rwq` is this one."""
+    def shell(
+        self, script: str, variables: Mapping[str, str] | None = None, *, forks: bool = False
+    ) -> Result:
+        """Run a bash script in which `rwq` is this one.
+
+        Args:
+            script: The script.
+            variables: Further environment variables.
+            forks: Whether `rwq` is quick: for scripts that do nothing with its process, its limits
+                or closed streams.
+        """
         program = self.home / "bin" / "rwq"
         if not program.exists():
             program.parent.mkdir()
-            program.write_text(f'#!/bin/sh\nexec {sys.executable} -m rwq_cli "$@"\n')
-            program.chmod(0o755)
+            if forks:
+                fork_server.write_program(program)
+            else:
+                program.write_text(f'#!/bin/sh\nexec {sys.executable} -m rwq_cli "$@"\n')
+                program.chmod(0o755)
         done = subprocess.run(
             ["bash", "-c", script],
             env={

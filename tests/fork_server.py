@@ -7,25 +7,30 @@ session that it is given, and it is a child of the process of the tests. What ne
 and every start on a system other than Linux, is a start of the interpreter.
 
 This file is also the program of the fork server. A test process starts it when it first needs it;
-it ends with that process.
+it ends with that process. Scripts reach it by a program that takes an interpreter's start without
+any import, and waits: see `write_program`.
 """
 
 import ctypes
 import fcntl
 import gc
 import importlib
-import json
+import marshal
 import os
 import pkgutil
 import platform
 import runpy
+import selectors
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -43,6 +48,8 @@ _REQUEST_MAX = 100_000
 # The number of clone(2), by machine, and its flag that makes the child one of the caller's parent.
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _CLONE_PARENT = 0x8000
+
+ROOT = Path(__file__).parent.parent
 
 _lock = Lock()
 
@@ -77,7 +84,7 @@ def _request(
     at_start = {name: variables[name] for name in variables if name.startswith(_READ_AT_START)}
     if at_start != _AT_START:
         return None
-    request = json.dumps(
+    request = marshal.dumps(
         {
             "arguments": [os.fsdecode(word) for word in command[len(COMMAND) :]],
             "variables": dict(variables),
@@ -85,7 +92,7 @@ def _request(
             "session": options.get("start_new_session", False),
             "terminal": terminal,
         }
-    ).encode()
+    )
     return request if len(request) <= _REQUEST_MAX else None
 
 
@@ -101,6 +108,8 @@ def _server() -> socket.socket | None:
             env={"PATH": os.environ["PATH"], **_AT_START},
             stdin=subprocess.DEVNULL,
             pass_fds=(theirs.fileno(),),
+            # It and what it starts have no terminal.
+            start_new_session=True,
         )
     # Of a first fork, which ends at once.
     pid = int(ours.recv(100) or -1)
@@ -108,6 +117,68 @@ def _server() -> socket.socket | None:
         return None
     os.waitpid(pid, 0)
     return ours
+
+
+@cache
+def _socket() -> str:
+    """Where the fork server listens."""
+    server = _server()
+    assert server is not None
+    with _lock:
+        server.send(b"listen")
+        return server.recv(1000).decode()
+
+
+# Waits for the fork of a request, and passes on signals. A module that it imported would cost more
+# than all that it does, but for those of the interpreter itself.
+_CLIENT = """\
+import _signal, _socket, marshal, posix, sys
+
+server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+server.connect({socket!r})
+caught = [_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGUSR1, _signal.SIGUSR2]
+ignored = [number for number in caught if _signal.getsignal(number) == _signal.SIG_IGN]
+variables = {{}}
+for name, value in posix.environ.items():
+    variables[name.decode("utf-8", "surrogateescape")] = value.decode("utf-8", "surrogateescape")
+request = dict(
+    arguments=sys.argv[1:], variables=variables, directory=posix.getcwd(), ignored=ignored,
+    session=False, terminal=False, before={before!r},
+)
+streams = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
+rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)
+for number in set(caught) - set(ignored):
+    _signal.signal(number, lambda number, _: server.send(b"%d" % number))
+server.sendmsg([marshal.dumps(request)], [rights])
+code = int(server.recv(100))
+if code < 0:
+    _signal.signal(-code, _signal.SIG_DFL)
+    posix.kill(posix.getpid(), -code)
+posix._exit(code)
+"""
+
+
+def write_program(path: Path, *, before: str | None = None) -> None:
+    """Write a program that scripts run as `rwq`: quick, but what it runs is not its process.
+
+    It knows neither closed streams nor limits nor job control.
+
+    Args:
+        path: Where to write it.
+        before: What is called first, as in `package.module:function`.
+    """
+    if _server() is None:
+        call = "import sys, runpy\n"
+        if before is not None:
+            module, _, function = before.partition(":")
+            call += f"sys.path.insert(0, {str(ROOT)!r})\n"
+            call += f"from {module} import {function}\n{function}()\n"
+        text = f"#!{sys.executable}\n{call}"
+        text += "runpy.run_module('rwq_cli', run_name='__main__', alter_sys=True)\n"
+    else:
+        text = f"#!{sys.executable} -IS\n{_CLIENT.format(socket=_socket(), before=before)}"
+    path.write_text(text)
+    path.chmod(0o755)
 
 
 class _Forked(subprocess.Popen[bytes]):
@@ -157,28 +228,90 @@ def _import_all() -> None:
             importlib.import_module(module.name)
 
 
-def _serve(connection: socket.socket) -> None:
-    """Fork for each request; returns in each child, which is then set up to run rwq."""
-    # Ctrl-C ends the tests, and they this.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _import_all()
-    gc.collect()
-    gc.freeze()
-    pid = _fork()
-    if pid == 0:
-        os._exit(0)
-    connection.send(str(pid).encode())
-    while True:
-        request, streams, _, _ = socket.recv_fds(connection, 2 * _REQUEST_MAX, 3)
-        if not request:
-            os._exit(0)
+class _ForkServer:
+    """Forks for each request of the tests and of the programs that scripts run."""
+
+    def __init__(self, tests: socket.socket) -> None:
+        self._tests = tests
+        self._folder: str | None = None
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(tests, selectors.EVENT_READ, self._answer_tests)
+
+    def run(self) -> None:
+        """Serve until the tests end; returns in each child, which is then set up to run rwq."""
         pid = _fork()
         if pid == 0:
-            _set_up(json.loads(request), streams)
-            return
-        connection.send(str(pid).encode())
+            os._exit(0)
+        self._tests.send(str(pid).encode())
+        while True:
+            for key, _ in self._selector.select():
+                if key.data():
+                    return
+
+    def _answer_tests(self) -> bool:
+        """Whether this is a child."""
+        request, streams, _, _ = socket.recv_fds(self._tests, 2 * _REQUEST_MAX, 3)
+        if not request:
+            if self._folder is not None:
+                shutil.rmtree(self._folder)
+            os._exit(0)
+        if request == b"listen":
+            self._tests.send(self._listen().encode())
+            return False
+        pid = _fork()
+        if pid == 0:
+            _set_up(marshal.loads(request), streams)
+            return True
+        self._tests.send(str(pid).encode())
         for stream in streams:
             os.close(stream)
+        return False
+
+    def _listen(self) -> str:
+        self._folder = tempfile.mkdtemp(prefix="rwq-fork-")
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(f"{self._folder}/socket")
+        listener.listen(100)
+        self._selector.register(
+            listener, selectors.EVENT_READ, lambda: self._answer_program(listener.accept()[0])
+        )
+        return f"{self._folder}/socket"
+
+    def _answer_program(self, program: socket.socket) -> bool:
+        """Whether this is a child."""
+        request, streams, _, _ = socket.recv_fds(program, 2 * _REQUEST_MAX, 3)
+        pid = os.fork()
+        if pid == 0:
+            os.setpgid(0, 0)
+            _set_up(marshal.loads(request), streams)
+            return True
+        for stream in streams:
+            os.close(stream)
+        ended = os.pidfd_open(pid)
+
+        def pass_on() -> bool:
+            number = program.recv(100)
+            with suppress(ProcessLookupError):
+                if number:
+                    os.kill(pid, int(number))
+                else:
+                    self._selector.unregister(program)
+                    os.killpg(pid, signal.SIGKILL)
+            return False
+
+        def report() -> bool:
+            _, status = os.waitpid(pid, 0)
+            self._selector.unregister(ended)
+            os.close(ended)
+            with suppress(KeyError):
+                self._selector.unregister(program)
+            with program, suppress(OSError):
+                program.send(str(os.waitstatus_to_exitcode(status)).encode())
+            return False
+
+        self._selector.register(program, selectors.EVENT_READ, pass_on)
+        self._selector.register(ended, selectors.EVENT_READ, report)
+        return False
 
 
 def _set_up(request: Mapping[str, Any], streams: Sequence[int]) -> None:
@@ -206,8 +339,20 @@ def _set_up(request: Mapping[str, Any], streams: Sequence[int]) -> None:
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in request.get("ignored", ()):
+        signal.signal(number, signal.SIG_IGN)
+    if request.get("before"):
+        module, _, function = request["before"].partition(":")
+        sys.path.insert(0, str(ROOT))
+        getattr(importlib.import_module(module), function)()
+        del sys.path[0]
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    # Ctrl-C ends the tests, and they this.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _import_all()
+    gc.collect()
+    gc.freeze()
+    _ForkServer(socket.socket(fileno=int(sys.argv[1]))).run()
     runpy.run_module("rwq_cli", run_name="__main__", alter_sys=True)

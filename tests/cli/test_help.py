@@ -166,7 +166,8 @@ def test_every_example_works(
             assert rwq(*shlex.split(before)[1:], variables=VARIABLES).code == 0
         result = rwq(*shlex.split(line)[1:], variables=VARIABLES)
     else:
-        result = rwq.shell(f"set -euo pipefail; {before or ':'}; {line}", VARIABLES)
+        script = f"set -euo pipefail; {before or ':'}; {line}"
+        result = rwq.shell(script, VARIABLES, forks=True)
     assert (result.code, "error:" in result.notes) == (code, False), result.notes
 
 

@@ -19,6 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from tests import fork_server
 from tests.docs.names import HOSTS
 from tests.docs.pages import ROOT
 from tests.driver import TIMEOUT_S
@@ -54,14 +55,6 @@ for step in os.fdopen(9):
         print(*traceback.format_exception_only(error), sep="", end="")
     sys.stdout.flush()
     os.write(1, b"\036%d\n" % status)
-"""
-_RWQ = f"""#!{sys.executable}
-import sys
-sys.path.insert(0, {str(ROOT)!r})
-from tests.docs.names import use
-use()
-from rwq_cli.__main__ import main
-main()
 """
 # redis-cli and valkey-cli, which know the servers by their names, too.
 _CLI = """#!{python}
@@ -197,7 +190,7 @@ def machine(hosts: set[str]) -> Iterator[Machine]:
             "PYTHONPATH": str(ROOT),
             HOSTS: json.dumps({name: str(server.socket) for name, server in servers.items()}),
         }
-        _program(programs / "rwq", _RWQ)
+        fork_server.write_program(programs / "rwq", before="tests.docs.names:use")
         for name in ("valkey-cli", "redis-cli"):
             program = server_binary().with_name(name)
             found = str(program) if program.exists() else shutil.which(name)
