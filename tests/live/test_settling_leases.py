@@ -10,10 +10,10 @@ import redis
 
 from rwq_cli.core import State, WorkQueue
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.restore import lines_of
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.conftest import Backend, FakeClock, Foreign
+from tests.export_lines import lines_of
 from tests.live.foreign import Books, Upstream
 from tests.live.snapshot_cleaner import SnapshotCleaner
 

@@ -57,7 +57,7 @@ from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.items import bulk, complete, importing, lease, release, schedule
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.restore import Line, lines_of
+from rwq_cli.core.items.restore import Line
 from rwq_cli.core.items.results import ResultOptions, ResultStatus
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import NewItems
@@ -65,6 +65,7 @@ from rwq_cli.core.repair import repairs
 from rwq_cli.core.server.pipeline import SENT_AHEAD
 from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
+from tests.export_lines import lines_of
 from tests.live.adversity import (
     Adversity,
     Clean,

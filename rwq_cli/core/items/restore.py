@@ -61,11 +61,6 @@ class Line(NamedTuple):
     written: str | None = None
 
 
-def lines_of(entries: Iterable[ItemSnapshot | Result]) -> Iterator[Line]:
-    """Number entries like the lines of a file that contains only them."""
-    return (Line(number, entry) for number, entry in enumerate(entries, 2))
-
-
 def restore(
     queue: Queue,
     lines: Iterable[Line | Flush],

@@ -9,11 +9,12 @@ from rwq_cli.core import Due, NewItem, State, Status, WorkQueue
 from rwq_cli.core.errors import OutOfMemory
 from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.restore import OnConflict, lines_of
+from rwq_cli.core.items.restore import OnConflict
 from rwq_cli.core.model import Lease
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq
+from tests.export_lines import lines_of
 
 LATER = Due(3_600_000, from_now=True)
 PROCESSING = b"jobs:processing"

@@ -10,9 +10,9 @@ from rwq_cli.core.errors import ConnectionLost, PermissionDenied
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.remove import fingerprint
-from rwq_cli.core.items.restore import lines_of
 from rwq_cli.core.state.snapshot import ItemSnapshot
 from tests.conftest import AsUser, Foreign, Interleaved, contents
+from tests.export_lines import lines_of
 
 
 class Journal:

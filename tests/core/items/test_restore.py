@@ -14,12 +14,12 @@ from rwq_cli.core.items.restore import (
     RESTORE_ITEMS,
     Line,
     OnConflict,
-    lines_of,
 )
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.conftest import Foreign, Interleaved, contents, seconds_left
+from tests.export_lines import lines_of
 
 FAIL, SKIP, REPLACE = OnConflict.FAIL, OnConflict.SKIP, OnConflict.REPLACE
 

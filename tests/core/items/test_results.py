@@ -7,7 +7,7 @@ from rwq_cli.core import State, WorkQueue
 from rwq_cli.core.batches import FLUSH
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.results import Result, ResultStatus, all_results
-from rwq_cli.core.items.restore import OnConflict, lines_of
+from rwq_cli.core.items.restore import OnConflict
 from rwq_cli.core.items.results import ResultLookup, ResultOptions, ResultTally, delete_results
 from rwq_cli.core.queue import FOREVER
 from tests.conftest import (
@@ -19,6 +19,7 @@ from tests.conftest import (
     work_between_calls,
 )
 from tests.core.inspect.test_results import WHEN, a_result, all_of, keep
+from tests.export_lines import lines_of
 
 
 class TestLookup:
