@@ -66,7 +66,7 @@ def test_strange_names_are_escaped(rwq: Rwq) -> None:
 def test_a_queue_that_is_drained_meanwhile_existed(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     waiting = rwq.start("wait", "--timeout", "20s")
-    rwq.shell("sleep 0.7; rwq complete a")
+    rwq.shell("sleep 0.7; rwq complete a", forks=True)
     assert waiting.wait(20) == 0
     assert b"no such queue" not in waiting.communicate()[1]
 

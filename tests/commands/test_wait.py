@@ -109,7 +109,7 @@ def test_a_queue_name_can_be_any_bytes(rwq: Rwq) -> None:
 def test_a_script_continues_when_the_work_is_done(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w1", b"w2")
     script = "(sleep 0.5; rwq complete w1 w2) & rwq wait --timeout 20s >/dev/null && rwq ls -o ids"
-    assert rwq.shell(script).as_tuple() == (0, "", f"completed 2\n{ABSENT}")
+    assert rwq.shell(script, forks=True).as_tuple() == (0, "", f"completed 2\n{ABSENT}")
 
 
 def test_an_interrupt_ends_it_with_130(rwq: Rwq, foreign: Foreign) -> None:
