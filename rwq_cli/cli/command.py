@@ -50,6 +50,8 @@ class Manual:
         reads_only: Whether it changes nothing on the server.
         works_read_only: Whether it is allowed in a read-only context without `--write`: it checks
             itself which of its actions change the server.
+        describes: Whether it describes something rather than listing it: in a pipe, too, it writes
+            by default what it writes on a terminal.
         monitors: Whether its exit codes are those of monitoring plugins, all of them in `exits`,
             and its errors are one line on stdout, with the code `UNKNOWN`.
         plain: The columns of `-o plain`, by what a line stands for.
@@ -59,6 +61,7 @@ class Manual:
     exits: Mapping[ExitCode, str] = field(default_factory=dict)
     reads_only: bool = False
     works_read_only: bool = False
+    describes: bool = False
     monitors: bool = False
     plain: Mapping[str, str] = field(default_factory=dict)
 
@@ -137,6 +140,7 @@ class RwqCommand(TyperCommand):
         if self.manual is not None:
             is_safe = self.manual.reads_only or self.manual.works_read_only
             ctx.obj.changes = not is_safe and not ctx.params.get("dry_run")
+            ctx.obj.describes = self.manual.describes
         ctx.obj.check()
         return super().invoke(ctx)
 
@@ -233,6 +237,7 @@ class CommandModule:
         exits: Mapping[ExitCode, str] | None = None,
         reads_only: bool = False,
         works_read_only: bool = False,
+        describes: bool = False,
         monitors: bool = False,
         null: str | None = None,
         plain: Mapping[str, str] | None = None,
@@ -244,7 +249,9 @@ class CommandModule:
             null: The help of its option `-0`, if it has one.
             options_first: Whether all words after the first argument are arguments.
         """
-        manual = Manual(examples, exits or {}, reads_only, works_read_only, monitors, plain or {})
+        manual = Manual(
+            examples, exits or {}, reads_only, works_read_only, describes, monitors, plain or {}
+        )
 
         def declare(function: "Function") -> "Function":
             run = _with_settings(function, null)

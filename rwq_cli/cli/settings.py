@@ -60,6 +60,7 @@ class Settings:
         given: The global options of the command line, by name.
         null_separated: Whether `-0` was given.
         monitors: Whether the command reports to a monitoring system, including its errors.
+        describes: Whether the command describes something: see `Manual`.
         changes: Whether the command may change something on the server.
         progress: Shows progress on the terminal; None for no progress.
         arguments: The words after `rwq`.
@@ -69,6 +70,7 @@ class Settings:
     given: dict[str, Any] = field(default_factory=dict)
     null_separated: bool = False
     monitors: bool = False
+    describes: bool = False
     changes: bool = False
     progress: "TerminalProgress | None" = None
     arguments: Sequence[str] = ()
@@ -113,13 +115,16 @@ class Settings:
     def output(self) -> OutputFormat:
         """The output format: `-o`, else RWQ_OUTPUT, else a table on a terminal and plain elsewhere.
 
+        A command that describes something writes a table elsewhere, too, unless fields are chosen.
+
         Raises:
             InvalidArgument: There is no such format.
         """
         if (chosen := self.chosen_output) is not None:
             return chosen
-        is_terminal = self.environment.stdout_is_terminal
-        return OutputFormat.TABLE if is_terminal else OutputFormat.PLAIN
+        is_described = self.describes and self.fields is None
+        is_table = self.environment.stdout_is_terminal or is_described
+        return OutputFormat.TABLE if is_table else OutputFormat.PLAIN
 
     @property
     def chosen_output(self) -> OutputFormat | None:
@@ -154,7 +159,6 @@ class Settings:
             self.colour,
             self.null_separated,
             self.progress,
-            is_default=self.chosen_output is None,
             fields=self.fields,
             sort=self.given.get("sort"),
             reverse=bool(self.given.get("reverse")),

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rwq_cli.cli.interrupts import ending_on_terminate
@@ -42,6 +43,8 @@ def watched(
     from rwq_cli.service.rounds import Rounds
     from rwq_cli.views.watching import with_rates, with_time
 
+    # Elsewhere than on a terminal, each tick is a record.
+    settings.describes = False
     # Progress would be drawn over the report.
     settings.end_progress()
     environment = settings.environment
@@ -57,10 +60,10 @@ def watched(
     def make_tick() -> "Records[Any]":
         seconds, microseconds = connection.call("TIME")
         report = make()
-        report.view = with_time(report.view, int(seconds) * 1000 + int(microseconds) // 1000)
+        view = with_time(report.view, int(seconds) * 1000 + int(microseconds) // 1000)
         if rated is not None:
-            report.view = with_rates(report.view, meter.read(rated()))
-        return report
+            view = with_rates(view, meter.read(rated()))
+        return replace(report, view=view)
 
     rounds = Rounds(every, SystemClock(), note=note, is_exact=True)
     return Watch(

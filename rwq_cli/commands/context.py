@@ -59,6 +59,7 @@ def list_(settings: Settings) -> Report:
     examples=("rwq context show", "rwq context show prod -o json"),
     exits={ExitStatus.NO: "no context is in use"},
     reads_only=True,
+    describes=True,
 )
 def show(
     settings: Settings,
@@ -197,6 +198,7 @@ def rm(
     examples=("rwq context check prod -q jobs", "rwq context check -o json"),
     exits={ExitStatus.OK: "it can be reached, whatever else was found"},
     reads_only=True,
+    describes=True,
 )
 def check(
     settings: Settings,

@@ -46,6 +46,7 @@ def _codes(text: str) -> frozenset[Code]:
     },
     works_read_only=True,
     null=NULL_IDS,
+    describes=True,
 )
 def doctor(
     settings: Settings,

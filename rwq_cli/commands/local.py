@@ -25,6 +25,7 @@ Directory = Annotated[
 @app.command(
     help="Start the embedded server if it is not running. -u local: starts it when needed.",
     examples=("rwq local start", "rwq local start ./data"),
+    describes=True,
 )
 def start(settings: Settings, directory: Directory = None) -> Report:
     server = _server(settings, directory)
@@ -36,6 +37,7 @@ def start(settings: Settings, directory: Directory = None) -> Report:
     help="Stop the embedded server and keep its data.",
     examples=("rwq local stop",),
     exits={ExitStatus.NO: "it was not running"},
+    describes=True,
 )
 def stop(settings: Settings, directory: Directory = None) -> Report:
     server = _server(settings, directory)
@@ -48,6 +50,7 @@ def stop(settings: Settings, directory: Directory = None) -> Report:
     examples=("rwq local status -o json",),
     exits={ExitStatus.NO: "it is not running"},
     reads_only=True,
+    describes=True,
 )
 def status(settings: Settings, directory: Directory = None) -> Report:
     now = _server(settings, directory).status()

@@ -31,6 +31,7 @@ app = CommandModule()
         ExitStatus.NO: "there is none: the item exists, or is gone without one",
     },
     works_read_only=True,
+    describes=True,
 )
 def result(
     settings: Settings,

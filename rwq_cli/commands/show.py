@@ -40,6 +40,7 @@ app = CommandModule()
     },
     reads_only=True,
     null=NULL_IDS_BOTH_WAYS,
+    describes=True,
 )
 def show(
     settings: Settings,

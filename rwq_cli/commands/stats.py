@@ -27,6 +27,7 @@ app = CommandModule()
         "rwq stats -q jobs --watch 2s",
     ),
     reads_only=True,
+    describes=True,
 )
 def stats(
     settings: Settings,

@@ -34,6 +34,7 @@ _AT_ONCE_S = 0.2
         ExitStatus.NO: "the condition was not met in time",
     },
     works_read_only=True,
+    describes=True,
 )
 def wait(
     settings: Settings,

@@ -87,6 +87,7 @@ _OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFo
     },
     null=NULL_IDS,
     options_first=True,
+    describes=True,
 )
 def work(
     settings: Settings,

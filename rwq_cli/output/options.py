@@ -52,7 +52,6 @@ class OutputOptions(NamedTuple):
         colour: Whether colour may be used on a terminal.
         null_separated: Whether `ids` and `data` end each record with NUL; IDs are not escaped then.
         progress: The progress line, which ends before results are written; None if there is none.
-        is_default: Whether no format was requested.
         fields: The fields to write, in this order; None for all.
         sort: The field to sort by; None for the order in which the records are read.
         reverse: Whether to reverse that order.
@@ -63,7 +62,6 @@ class OutputOptions(NamedTuple):
     colour: bool = True
     null_separated: bool = False
     progress: "TerminalProgress | None" = None
-    is_default: bool = False
     fields: Sequence[str] | None = None
     sort: str | None = None
     reverse: bool = False

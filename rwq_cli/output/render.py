@@ -145,7 +145,7 @@ def _render_tick(report: Records[Any], options: OutputOptions, part: _Part) -> N
         options.environment.stdout.write(b"\n")
     else:
         # A line for each record, so that those of one tick and of the next do not differ.
-        lines = replace(report, is_one=False, table_in_pipes=False, footer=lambda _: None)
+        lines = replace(report, is_one=False, footer=lambda _: None)
         _render_records(lines, options, part)
 
 
@@ -182,9 +182,6 @@ def _render_records(
 
         records = in_order(report.view, records, options)
     report = replace(report, view=_with_fields(report.view, options))
-    has_default = options.is_default and options.fields is None
-    if report.table_in_pipes and has_default and options.format is OutputFormat.PLAIN:
-        options = options._replace(format=OutputFormat.TABLE)
     environment = options.environment
     total = missing = 0
 

@@ -156,7 +156,6 @@ class Records(Generic[T]):
         empty: Returns the sentence that replaces an empty table.
         fails_if_empty: Whether no records mean exit code 1.
         is_one: Whether the user asked for one record: JSON is an object then.
-        table_in_pipes: Whether a pipe gets by default what a terminal gets.
         unframed_data: Whether `-o data` adds nothing to the bytes, because one item was requested.
         id_batches: The IDs of the records in batches, read in place of the records for `-o ids`;
             None if only the records can be read.
@@ -174,7 +173,6 @@ class Records(Generic[T]):
     empty: Callable[[], str] = str
     fails_if_empty: bool = False
     is_one: bool = False
-    table_in_pipes: bool = False
     unframed_data: bool = False
     id_batches: Iterable[Sequence[bytes]] | None = None
     text: str | None = None

@@ -57,7 +57,6 @@ def one_context(
         view=_view(current, detailed=True),
         records=[context],
         is_one=True,
-        table_in_pipes=True,
         text=text,
         closing=lambda: note,
     )
@@ -189,7 +188,6 @@ def checked_report(checked: Iterable[CheckedServer]) -> Records[CheckedServer]:
         ),
         records=checked,
         is_one=True,
-        table_in_pipes=True,
     )
 
 

@@ -93,7 +93,6 @@ def stats_report(counts: Iterable[Counts], *, fast: bool, deep: bool, one: bool)
         view=view._replace(plain_columns=_columns(*names)),
         records=counts,
         is_one=one,
-        table_in_pipes=True,
         note=note,
     )
 

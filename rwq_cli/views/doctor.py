@@ -60,7 +60,6 @@ def doctor_report(
     return Records(
         view=view,
         records=findings(),
-        table_in_pipes=True,
         empty=lambda: (
             f"Nothing is wrong with {escaped(queue)}."
             if is_all

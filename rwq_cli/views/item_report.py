@@ -75,7 +75,6 @@ def show_report(shown: Iterable[Shown], *, one: bool) -> Records[Shown]:
             nested={**ITEM_NESTED, "result": ("status", "completed_ms", "bytes", "ttl_ms")},
         ),
         records=shown,
-        table_in_pipes=True,
         is_one=one,
         is_missing=lambda record: not record.item.state.has_data,
         note=note,

@@ -13,7 +13,6 @@ def local_report(status: LocalStatus, *, answer_is_no: bool) -> Records[LocalSta
     return Records(
         view=View(_fields, lambda _status: None, status, sections=_sections),
         records=[status],
-        table_in_pipes=True,
         is_one=True,
         is_missing=lambda _status: answer_is_no,
     )

@@ -35,7 +35,6 @@ def result_report(
             data=lambda lookup: None if lookup.result is None else lookup.result.result,
         ),
         records=lookup,
-        table_in_pipes=True,
         is_one=True,
         is_missing=lambda lookup: lookup.result is None,
         note=_note,

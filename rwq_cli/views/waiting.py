@@ -37,7 +37,6 @@ def wait_report(results: Iterable[WaitResult], *, one: bool) -> Records[WaitResu
         ),
         records=read(),
         is_one=one,
-        table_in_pipes=True,
         note=note,
         status=lambda: ExitStatus.NO if missed else ExitStatus.OK,
     )

@@ -339,7 +339,6 @@ def plan_report(queues: Sequence[bytes], plans: Iterable[Planned]) -> Records[Pl
         records=plans,
         empty=lambda: f"No item to work on in {', '.join(map(escaped, queues))}.",
         is_one=True,
-        table_in_pipes=True,
         opening=f"{DRY_RUN}this would be run next",
     )
 
