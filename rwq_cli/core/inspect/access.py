@@ -28,10 +28,13 @@ _VERBS = {
     "release": ("ops/release",),
     "bury": ("ops/schedule",),
     "kick": ("ops/push_scheduled",),
+    "edit": ("ops/set_data",),
+    "set": ("ops/set_data",),
     "rm": ("ops/remove",),
     "mv": ("ops/remove", "move"),
     "purge": ("ops/remove", "ops/delete_results"),
     "undo": ("ops/restore", "ops/restore_results", "mark_lines"),
+    "import": ("ops/restore", "ops/restore_results", "mark_lines"),
     "clean": ("ops/repair", "ops/prune", "promote"),
 }
 
