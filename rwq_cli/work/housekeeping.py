@@ -5,7 +5,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import inf
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from time import monotonic
 
 from rwq_cli.core.errors import ServerError
@@ -24,7 +24,7 @@ class Housekeeper:
         queues: The queues, on a connection of their own.
         clean_s: How often to clean, seconds; None for never.
         count_s: How often to count what waits, seconds; None for never.
-        notify: Called from the thread when there is something new.
+        notify: Called from the thread when there is something new; never after `close`.
 
     Attributes:
         waiting: How many items wait in all queues; None if unknown.
@@ -44,6 +44,7 @@ class Housekeeper:
         self._notify = notify
         self._cleans: deque[tuple[bytes, Mapping[Repair, int]]] = deque()
         self._closed = Event()
+        self._notifying = Lock()
         self.waiting: int | None = None
         self._thread = Thread(target=self._run, name="housekeeping", daemon=True)
         self._thread.start()
@@ -55,7 +56,8 @@ class Housekeeper:
 
     def close(self) -> None:
         """End the thread, unless it is in the middle of a clean, which may be cut off anywhere."""
-        self._closed.set()
+        with self._notifying:
+            self._closed.set()
         self._thread.join(_JOIN_S)
 
     def _run(self) -> None:
@@ -73,7 +75,7 @@ class Housekeeper:
     def _count(self) -> None:
         with suppress(ServerError):
             self.waiting = sum(queue.lengths().waiting for queue in self._queues)
-            self._notify()
+            self._tell()
 
     def _clean(self) -> None:
         for queue in self._queues:
@@ -83,4 +85,10 @@ class Housekeeper:
                 counts = Counter(action.action for action in queue.light_clean())
                 if counts:
                     self._cleans.append((queue.name, counts))
-                    self._notify()
+                    self._tell()
+
+    def _tell(self) -> None:
+        # The caller may have closed what it is woken by; its number could be that of another file.
+        with self._notifying:
+            if not self._closed.is_set():
+                self._notify()
