@@ -25,7 +25,7 @@ from tests.clusters import (
     running_cluster,
     running_sentinels,
 )
-from tests.driver import Rwq
+from tests.driver import Rwq, until
 from tests.servers import NoServerBinary, PrivateServer, running_server
 
 QUEUE = b"jobs"
@@ -597,6 +597,18 @@ def no_call_is_long(interleaved: Interleaved, raw: redis.Redis, list_length: int
 def seconds_left(raw: redis.Redis, *keys: bytes) -> list[int]:
     """The keys' times to live, in seconds that have begun: what was set, for the first of them."""
     return [ceil(raw.pttl(key) / 1000) for key in keys]
+
+
+@contextmanager
+def until_another_asks(raw: redis.Redis, command: str) -> Iterator[None]:
+    """At the end of the block, wait until a client that came in it has sent this command."""
+    known = {client["id"] for client in raw.client_list()}
+    yield
+    until(
+        lambda: any(
+            client["cmd"] == command and client["id"] not in known for client in raw.client_list()
+        )
+    )
 
 
 def until_alone(raw: redis.Redis) -> None:

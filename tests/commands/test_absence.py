@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.conftest import ABSENT, Foreign, contents
-from tests.driver import Rwq
+from tests.conftest import ABSENT, Foreign, contents, until_another_asks
+from tests.driver import TIMEOUT_S, Rwq
 
 pytestmark = pytest.mark.usefixtures("slept_s")
 
@@ -65,9 +65,10 @@ def test_strange_names_are_escaped(rwq: Rwq) -> None:
 
 def test_a_queue_that_is_drained_meanwhile_existed(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
-    waiting = rwq.start("wait", "--timeout", "20s")
-    rwq.shell("sleep 0.7; rwq complete a", forks=True)
-    assert waiting.wait(20) == 0
+    with until_another_asks(foreign.raw, "exec"):
+        waiting = rwq.start("wait")
+    assert rwq("complete", "a").code == 0
+    assert waiting.wait(TIMEOUT_S) == 0
     assert b"no such queue" not in waiting.communicate()[1]
 
 

@@ -5,13 +5,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 import redis
 
-from tests.conftest import ABSENT, Foreign, StartServer, contents
-from tests.driver import TIMEOUT_S, Rwq, until
+from tests.conftest import ABSENT, Foreign, StartServer, contents, until_another_asks
+from tests.driver import TIMEOUT_S, Rwq
 
 NOWHERE = ("-u", "redis://127.0.0.1:1/0")
 
@@ -108,8 +109,12 @@ def test_a_queue_name_can_be_any_bytes(rwq: Rwq) -> None:
 
 def test_a_script_continues_when_the_work_is_done(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w1", b"w2")
-    script = "(sleep 0.5; rwq complete w1 w2) & rwq wait --timeout 20s >/dev/null && rwq ls -o ids"
-    assert rwq.shell(script, forks=True).as_tuple() == (0, "", f"completed 2\n{ABSENT}")
+    script = "rwq wait >/dev/null && rwq ls -o ids"
+    with ThreadPoolExecutor() as pool:
+        with until_another_asks(foreign.raw, "exec"):
+            running = pool.submit(rwq.shell, script, forks=True)
+        assert rwq("complete", "w1", "w2").code == 0
+    assert running.result().as_tuple() == (0, "", ABSENT)
 
 
 def test_an_interrupt_ends_it_with_130(rwq: Rwq, foreign: Foreign) -> None:
@@ -156,13 +161,6 @@ def test_a_dropped_idle_connection_is_replaced(rwq: Rwq, foreign: Foreign) -> No
 @contextmanager
 def _asking(rwq: Rwq, raw: redis.Redis, *words: str) -> "Iterator[subprocess.Popen[bytes]]":
     """A process that waits and has asked."""
-    known = {client["id"] for client in raw.client_list()}
-
-    def asks() -> bool:
-        return any(
-            client["cmd"] == "exec" and client["id"] not in known for client in raw.client_list()
-        )
-
-    process = rwq.start("wait", *words)
-    until(asks)
+    with until_another_asks(raw, "exec"):
+        process = rwq.start("wait", *words)
     yield process

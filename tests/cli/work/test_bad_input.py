@@ -21,13 +21,14 @@ class TestMaxTime:
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"1")
-        result = rwq(*DRAIN, "--max-time", "50ms", *script("echo hello >&2; sleep 60"))
+        # A busy machine takes its time to start the command, which is to have said hello.
+        result = rwq(*DRAIN, "--max-time", "1s", *script("echo hello >&2; sleep 60"))
         assert result.as_tuple() == (
             3,
             "",
-            "hello\nrwq: 1: timed out after 0.05s: hello; buried after try 1\nburied 1\n",
+            "hello\nrwq: 1: timed out after 1s: hello; buried after try 1\nburied 1\n",
         )
-        assert raw.get("jobs:lease:1") == b"rwq-buried:timed out after 0.05s: hello"
+        assert raw.get("jobs:lease:1") == b"rwq-buried:timed out after 1s: hello"
 
     def test_a_command_that_ends_well_then_has_failed_all_the_same(
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
@@ -49,7 +50,7 @@ class TestMaxTime:
     ) -> None:
         """The shell ends at once; its group may not."""
         foreign.waiting(b"1")
-        times = ("--max-time", "100ms", "--kill-after", "200ms")
+        times = ("--max-time", "1s", "--kill-after", "1s")
         inner = 'trap "echo saved" TERM; echo $$; sleep 60; sleep 60'
         result = rwq(*DRAIN, *times, *script(f"sh -c '{inner}' & wait"))
         pid, said = result.text.splitlines()
@@ -267,10 +268,10 @@ def test_an_idle_worker_asks_once_a_second(rwq: Rwq, raw: redis.Redis) -> None:
         # One that ended asks no more.
         until(lambda: worker.poll() is not None or calls(raw) >= first + 3)  # noqa: B023
         assert worker.poll() is None, worker.communicate()
-        before = calls(raw)
+        before, began_s = calls(raw), time.monotonic()
         cpu_s = cpu_of(worker.pid)
         time.sleep(1.5)
-        assert calls(raw) - before <= 3
+        assert calls(raw) - before <= time.monotonic() - began_s + 1.5
         assert cpu_of(worker.pid) - cpu_s <= 0.2
         worker.send_signal(signal.SIGTERM)
         assert worker.wait() == 0
