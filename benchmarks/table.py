@@ -1,4 +1,4 @@
-"""The tables: for a terminal, and for the README."""
+"""The tables: for a terminal, and for docs/performance.md."""
 
 import sys
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def print_comparisons(comparisons: Sequence[Comparison], where: str) -> None:
 
 
 def print_markdown(rows: Sequence[Row], where: str) -> None:
-    """The rows as the README has them."""
+    """The rows as docs/performance.md has them."""
     print(f"{where}\n\n| what | rwq | against | ratio | limit |\n| --- | --- | --- | --: | --: |")
     for row in rows:
         ratio = _ratio(row.ratio) if row.is_within_limit else f"**{_ratio(row.ratio)}**"

@@ -1,4 +1,4 @@
-"""Takes the screenshot of `rwq top` in the README: `python docs/top.py` writes docs/top.svg.
+"""Takes the screenshot of `rwq top`: `python docs/top.py` writes docs/top.svg.
 
 A real run on a throwaway server: two workers are slower than what is added, one is faster, and one
 has died.

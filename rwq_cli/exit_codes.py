@@ -18,7 +18,7 @@ class ExitStatus(IntEnum):
 
     @property
     def meaning(self) -> str:
-        """The meaning, for `--help` and the README."""
+        """The meaning, for `--help` and the reference."""
         return _MEANINGS[self]
 
 
@@ -32,7 +32,7 @@ class MonitoringStatus(IntEnum):
 
     @property
     def meaning(self) -> str:
-        """The code in words, as `--help` and the README give it."""
+        """The code in words, as `--help` and the reference give it."""
         return _MONITORING_MEANINGS[self]
 
 

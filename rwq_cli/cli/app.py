@@ -109,7 +109,7 @@ def build_root() -> Root:
 
 @dataclass(frozen=True)
 class CommandInfo:
-    """A command, for the README and the completions.
+    """A command, for the reference and the completions.
 
     Attributes:
         path: Its name, with the group's, such as `clean light`.

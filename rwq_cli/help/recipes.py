@@ -1,4 +1,4 @@
-"""Ten recipes: for the help and the README. A test runs each of them."""
+"""Ten recipes: for the help and docs/scripting.md. A test runs each of them."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""The environment variables that rwq reads: for the help and the README."""
+"""The environment variables that rwq reads: for the help and the reference."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What each state means: for `show`, the help and the README."""
+"""What each state means: for `show`, the help and the pages."""
 
 from typing import NamedTuple
 
