@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from rwq_cli.core.inspect.thresholds import Level
 from rwq_cli.core.repair.doctor import Diagnosis
 from rwq_cli.local import LocalStatus
-from rwq_cli.output.export_file import item_view as exported_view
+from rwq_cli.output.export_file import exported_view
 from rwq_cli.output.fields import field_names
 from rwq_cli.output.report import Records, View
 from rwq_cli.views.cleaning import clean_report

@@ -12,7 +12,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.options import DryRunOption, YesToReplaceOption, parse_id
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.replacing import ask_about_data, data_report, read_item
+from rwq_cli.commands.replacing import ask_about_data, data_report, item_to_change
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
@@ -46,7 +46,7 @@ def edit(
     dry_run: DryRunOption = False,
 ) -> Report:
     queue = open_queue(settings)
-    item = read_item(settings, queue, item_id)
+    item = item_to_change(settings, queue, item_id)
     if item is None:
         return data_report(settings, queue, "edit", item_id, None, dry_run=dry_run)
     _refuse_binary(settings, queue, item)

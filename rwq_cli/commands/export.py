@@ -21,7 +21,7 @@ from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.export_file import Header, entry_line, header_line, item_view
+from rwq_cli.output.export_file import Header, entry_line, exported_view, header_line
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Report, Stream
 
@@ -90,7 +90,7 @@ class _Run:
         else:
             header = Header(b"", queues[0].now_ms() if queues else 0)
         return Stream(
-            view=item_view(),
+            view=exported_view(),
             batches=self._batches(first),
             header=header_line(header),
             line=lambda entry: entry_line(entry[1], None if is_one else entry[0]),

@@ -17,7 +17,7 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Batch
 
 
-def read_item(settings: Settings, queue: WorkQueue, item_id: bytes) -> ItemSnapshot | None:
+def item_to_change(settings: Settings, queue: WorkQueue, item_id: bytes) -> ItemSnapshot | None:
     """The item to change; a note says who may have read its data already."""
     if item_id == b"-":
         raise InvalidArgument(

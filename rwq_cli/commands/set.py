@@ -8,7 +8,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesToReplaceOption, option, parse_id
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.replacing import ask_about_data, data_report, read_item
+from rwq_cli.commands.replacing import ask_about_data, data_report, item_to_change
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.results import read_payload
 from rwq_cli.output.report import Report
@@ -35,7 +35,7 @@ def set_(
     dry_run: DryRunOption = False,
 ) -> Report:
     queue = open_queue(settings)
-    item = read_item(settings, queue, item_id)
+    item = item_to_change(settings, queue, item_id)
     if item is None:
         return data_report(settings, queue, "set", item_id, None, dry_run=dry_run)
     data = read_payload(settings.environment, file)

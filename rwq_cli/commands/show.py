@@ -62,7 +62,7 @@ def show(
     shown = noting_absence(
         settings,
         queue,
-        look_up(
+        read_shown(
             settings,
             queue,
             chosen,
@@ -78,7 +78,7 @@ def show(
     )
 
 
-def look_up(
+def read_shown(
     settings: Settings,
     queue: WorkQueue,
     ids: Iterable[bytes | Flush],

@@ -11,7 +11,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import command_lines, open_connection
 from rwq_cli.cli.options import Duration, UsageError, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.show import look_up
+from rwq_cli.commands.show import read_shown
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.queues import matching_queues, queue_names
 from rwq_cli.core.keys import is_glob
@@ -127,7 +127,7 @@ def open_session(settings: Settings, every_s: float, guard: "TerminalGuard") -> 
         return WorkQueue(connection, name, holder=settings.holder)
 
     def show(queue: WorkQueue, item_id: bytes) -> Shown:
-        (shown,) = look_up(settings, queue, [item_id], lines)
+        (shown,) = read_shown(settings, queue, [item_id], lines)
         return shown
 
     # It scans in a thread of its own.

@@ -152,7 +152,7 @@ def _check_inside(inner: _Type, nodes: Iterable[_ValueTests]) -> _Check:
     return passes
 
 
-def exists(text: bytes | None) -> bool:
+def is_true(text: bytes | None) -> bool:
     """Whether there is a value other than null and false, as in jq's `select`."""
     return text not in (None, b"null", b"false")
 

@@ -19,7 +19,7 @@ from rwq_cli.input.conditions import (
     Test,
     compares,
     equals,
-    exists,
+    is_true,
     matches,
     opposite,
 )
@@ -94,7 +94,7 @@ class _Parser:
                 "an operator is missing: = != < <= > >= ~",
                 "quote a key that holds other characters than letters, digits and _-$@/",
             )
-            return Condition(path, opposite(exists) if is_negated else exists)
+            return Condition(path, opposite(is_true) if is_negated else is_true)
         if is_negated:
             self._fail("a condition with ! has no operator", "not equal is !=")
         self._at = found.end()

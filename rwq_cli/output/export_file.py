@@ -159,7 +159,7 @@ def exported_fields(item: ItemSnapshot) -> dict[str, Any]:
     }
 
 
-def item_view() -> View[tuple[bytes, ItemSnapshot]]:
+def exported_view() -> View[tuple[bytes, ItemSnapshot]]:
     """Items of an export, each with its queue, in the formats other than its own."""
     return View(
         lambda entry: {**exported_fields(entry[1]), **bytes_fields("queue", entry[0])},

@@ -15,7 +15,7 @@ from rwq_cli.core.batches import (
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_processing
 from rwq_cli.core.server.commands import REFUSED
-from rwq_cli.core.state.probe import FACT_FIELDS, facts_from, probe
+from rwq_cli.core.state.probe import FACT_FIELDS, parse_facts, probe
 from rwq_cli.core.state.rules import Facts
 
 # In longer lists, one LPOS would block the server for too long.
@@ -123,7 +123,7 @@ def _found(
             for length, indexes in zip(lengths, own[FACT_FIELDS:-1], strict=True)
         )
         counts = (len(main), len(processing), len(cleaning))
-        facts = facts_from(queue.keys, item_id, own[:FACT_FIELDS], int(now), *counts, own[-1])
+        facts = parse_facts(queue.keys, item_id, own[:FACT_FIELDS], int(now), *counts, own[-1])
         yield Found(facts, main, processing)
 
 

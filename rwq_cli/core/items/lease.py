@@ -15,7 +15,7 @@ from rwq_cli.core.inspect.report import PREVIEW_BYTES
 from rwq_cli.core.items.schedule import due_ids, promote
 from rwq_cli.core.model import Item, Lease, State, Status
 from rwq_cli.core.server.commands import REFUSED, Command
-from rwq_cli.core.state.probe import returns_from
+from rwq_cli.core.state.probe import parse_returns
 
 LEASE_ITEMS = BATCH_WRITES
 # Entries that a call examines in addition to the wanted items, in case some are ghosts.
@@ -57,7 +57,7 @@ class Leased(Iterator[Item]):
     def __init__(self, lease: Lease | None, batches: Iterator[LeasedBatch]) -> None:
         self.batches = batches
         self._flat = (
-            leased_item(batch.queue, item_id, data, lease, returns_from(count))
+            leased_item(batch.queue, item_id, data, lease, parse_returns(count))
             for batch in batches
             for item_id, data, count in zip(
                 batch.ids, batch.data, batch.returns or repeat(None, len(batch.ids)), strict=True

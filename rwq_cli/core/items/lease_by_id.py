@@ -9,7 +9,7 @@ from rwq_cli.core.items.bulk import new_token
 from rwq_cli.core.items.lease import hint_at_lost_leases, leased_item
 from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.state.list_range import ListRange, Where
-from rwq_cli.core.state.probe import lease_from, returns_from
+from rwq_cli.core.state.probe import parse_lease, parse_returns
 
 # The states from which the script leases.
 _LEASABLE = frozenset({State.WAITING, State.DUPLICATED, State.DELAYED, State.DUE, State.BURIED})
@@ -68,16 +68,16 @@ def lease_ids(
             )
         found = State(state.decode())
         if found not in _LEASABLE:
-            item = Item(queue.name, item_id, found, lease=lease_from(holder, left_ms))
+            item = Item(queue.name, item_id, found, lease=parse_lease(holder, left_ms))
             yield LeaseAttempt(item, False)
         elif dry_run:
             place = position if position >= 0 else None
             waiting = Item(
-                queue.name, item_id, found, position=place, returns=returns_from(returns)
+                queue.name, item_id, found, position=place, returns=parse_returns(returns)
             )
             (item,) = with_details(queue, [waiting], Detail.DATA)
             yield LeaseAttempt(item, True)
         else:
-            count = returns_from(returns)
+            count = parse_returns(returns)
             item = leased_item(queue.name, item_id, payload, lease, count)
             yield LeaseAttempt(item, True)

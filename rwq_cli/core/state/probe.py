@@ -43,7 +43,7 @@ def probe(
         for at, item_id in enumerate(batch):
             fields = reply[1 + at * length : 1 + (at + 1) * length]
             identity = fields.pop() if identities else b""
-            yield facts_from(
+            yield parse_facts(
                 queue.keys,
                 item_id,
                 fields,
@@ -54,7 +54,7 @@ def probe(
             )
 
 
-def facts_from(
+def parse_facts(
     keys: QueueKeys,
     item_id: bytes,
     fields: Sequence[Any],
@@ -77,20 +77,20 @@ def facts_from(
         identity: See `Facts`.
     """
     kind, new, new_ms, old, old_ms, due, buried, returned = fields
-    returns = returns_from(returned)
+    returns = parse_returns(returned)
     return Facts(
         item_id,
         kind != b"none",
         in_main,
         in_processing,
         in_cleaning,
-        lease_from(new, new_ms),
-        lease_from(old, old_ms),
+        parse_lease(new, new_ms),
+        parse_lease(old, old_ms),
         float(due) if due else None,
         float(buried) if buried else None,
         now_ms,
         returns,
-        wrong_types_from(keys, item_id, kind, new_ms, old_ms),
+        parse_wrong_types(keys, item_id, kind, new_ms, old_ms),
         returned is not None and returns is None,
         identity,
     )
@@ -173,7 +173,7 @@ def find_broken(
                 yield item_id, State.GHOST, b""
 
 
-def lease_from(value: bytes, left_ms: int) -> Lease | None:
+def parse_lease(value: bytes, left_ms: int) -> Lease | None:
     """A lease from a script's reply.
 
     Args:
@@ -184,12 +184,12 @@ def lease_from(value: bytes, left_ms: int) -> Lease | None:
     return None if left_ms == -2 else Lease(value, left_ms if left_ms >= 0 else None)
 
 
-def returns_from(value: bytes | None) -> int | None:
+def parse_returns(value: bytes | None) -> int | None:
     """A count of returns; None if there is none, or if it is not a valid number."""
     return int(value) if value and value.isdigit() and len(value) < 16 else None
 
 
-def wrong_types_from(
+def parse_wrong_types(
     keys: QueueKeys, item_id: bytes, kind: bytes, new_ms: int, old_ms: int
 ) -> dict[bytes, str]:
     """The keys of an ID that have the wrong type, with their types.
@@ -198,7 +198,7 @@ def wrong_types_from(
         keys: The queue's keys.
         item_id: The ID.
         kind: The type of its data key.
-        new_ms: The time left of its new lease key, as for `lease_from`.
+        new_ms: The time left of its new lease key, as for `parse_lease`.
         old_ms: The time left of its old lease key.
     """
     wrong: dict[bytes, str] = {}

@@ -9,7 +9,7 @@ from typing import Any
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
 from rwq_cli.core.state.list_range import ListRange
-from rwq_cli.core.state.probe import lease_from, returns_from, wrong_types_from
+from rwq_cli.core.state.probe import parse_lease, parse_returns, parse_wrong_types
 from rwq_cli.core.state.rules import Facts, reason_of
 
 # One call takes the server about two milliseconds.
@@ -130,7 +130,7 @@ def _snapshots(
     for item_id, at in zip(ids, range(2, len(reply), _FIELDS), strict=False):
         kind, data, new, new_ms, old, old_ms, where, due, buried, returns = reply[at : at + _FIELDS]
         if kind != b"string" or new_ms == -3 or old_ms == -3:
-            wrong = wrong_types_from(queue.keys, item_id, kind, new_ms, old_ms)
+            wrong = parse_wrong_types(queue.keys, item_id, kind, new_ms, old_ms)
             (skipped.wrong_types if wrong else skipped.missing).append(item_id)
             skipped.wrong_keys += wrong
         elif where == b"elsewhere":
@@ -143,8 +143,8 @@ def _snapshots(
                 True,
                 int(isinstance(where, int)),
                 int(where == b"processing"),
-                new_lease=lease_from(new, new_ms),
-                old_lease=lease_from(old, old_ms),
+                new_lease=parse_lease(new, new_ms),
+                old_lease=parse_lease(old, old_ms),
                 due_ms=_time_ms(due),
                 buried_ms=_time_ms(buried),
                 now_ms=now_ms,
@@ -190,7 +190,7 @@ def _snapshot(
             state,
             Place.MAIN,
             lease,
-            returns=returns_from(returns),
+            returns=parse_returns(returns),
             position=where,
             nearer=End.NEXT if 2 * where < length else End.LAST,
         )
@@ -203,5 +203,5 @@ def _snapshot(
         place = Place.DELAYED
     reason = None if buried_ms is None else reason_of(lease)
     return ItemSnapshot(
-        item_id, data, state, place, lease, due_ms, buried_ms, reason, returns_from(returns)
+        item_id, data, state, place, lease, due_ms, buried_ms, reason, parse_returns(returns)
     )

@@ -28,7 +28,7 @@ from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.expected import ANY
 from rwq_cli.core.state.list_range import ListRange, Where
-from rwq_cli.core.state.probe import returns_from
+from rwq_cli.core.state.probe import parse_returns
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.core.work.idle import WorkWaiter
 from rwq_cli.core.work.job import Ended, Job, Loss, Turn
@@ -389,7 +389,7 @@ class WorkSession:
         counts = batch.returns or repeat(None, len(batch.ids))
         with self._lock:
             for item_id, data, digits in zip(batch.ids, batch.data, counts, strict=True):
-                returns = returns_from(digits) or 0
+                returns = parse_returns(digits) or 0
                 is_last = self.policy.is_last(returns + 1)
                 job = Job(queue, item_id, data, taking.request.holder, returns, is_last, deadline_s)
                 # The lease of an earlier job has ended, and its item was returned.
