@@ -284,7 +284,7 @@ class TestPassword:
         notes = bare_rwq(*words, "-v").notes
         assert notes == (
             f"server {locked.url} (-c, context a)\npassword (--password-file)\n"
-            f"output plain (default)\nqueue jobs (-q)\n{ABSENT}"
+            f"output table (default)\nqueue jobs (-q)\n{ABSENT}"
         )
 
 
