@@ -19,7 +19,7 @@ from rwq_cli.cli.record_fields import view_of
 from rwq_cli.core.repair.doctor import AUTO_FIXABLE
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.help.fields import OUTCOMES, RECORD_KINDS, SUMMARY, RecordKind
+from rwq_cli.help.fields import OTHER_KINDS, OUTCOMES, RECORD_KINDS, SUMMARY, RecordKind
 from rwq_cli.help.recipes import RECIPES
 from rwq_cli.help.variables import VARIABLES
 from rwq_cli.views.remedies import REMEDIES
@@ -150,6 +150,10 @@ def _fields() -> str:
         parts += [f"### {kind.title}\n", f"Of {commands}.\n"]
         names = record_fields(kind)
         parts.append(_table("field", {f"`{name}`": kind.meanings[name] for name in names}))
+    for kind in OTHER_KINDS:
+        commands = ", ".join(f"`{path}`" for path in kind.commands) or "every command, on stderr"
+        parts += [f"### {kind.title}\n", f"Of {commands}.\n"]
+        parts.append(_table("field", {f"`{name}`": text for name, text in kind.meanings.items()}))
     parts += [_SUMMARIES, _table("field", {f"`{name}`": text for name, text in SUMMARY.items()})]
     parts += [_OUTCOMES, _table("word", {f"`{word}`": text for word, text in OUTCOMES.items()})]
     return "\n".join(parts)

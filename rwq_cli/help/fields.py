@@ -291,6 +291,58 @@ RECORD_KINDS = (
     ),
 )
 
+# What is in JSON besides the records: the fields that `--watch` adds to them, and objects of other
+# kinds.
+OTHER_KINDS = (
+    RecordKind(
+        "What --watch adds",
+        ("stats", "queues", "leases", "ls"),
+        {
+            "in_per_second": "how many were added or returned (`stats`, `queues`)",
+            "left_per_second": "how many were completed, removed or returned (`stats`, `queues`)",
+            "empty_in_seconds": "until nothing waits, if that goes on (`stats`, `queues`)",
+            "rates_are_least": "whether the rates may be higher (`stats`, `queues`)",
+            "at_ms": "the time of the tick",
+        },
+    ),
+    RecordKind(
+        "The first line of an export",
+        ("export",),
+        {
+            "rwq_export": "the version of the format: 1, or 2 for several queues",
+            "queue": "the queue's name, in version 1",
+            "exported_ms": "when it was written",
+            "undo": "null; in an undo file, where its items are from: `verb`, `server`, `context`, "
+            "`to`, and `written_sha256` of an edit",
+        },
+    ),
+    RecordKind(
+        "A result in an export",
+        ("export",),
+        {
+            "queue": "the queue's name, in version 2",
+            "result_of": "the ID of the completed item",
+            "status": "`completed` or `rejected`",
+            "completed_ms": "when the item was completed",
+            "result": "the bytes that were kept",
+            "holder": "who held the item then",
+            "ttl_ms": "how long the result is kept; null = no expiry",
+        },
+    ),
+    RecordKind(
+        "An error",
+        (),
+        {
+            "error": "what happened",
+            "code": "a word that does not change",
+            "hint": "what to do",
+            "acknowledged": "how many items were acknowledged, the first ones of the input",
+            "acknowledged_after": "which others were: pairs of the first one's index and a number",
+            "in_doubt": "how many items may or may not have been changed",
+        },
+    ),
+)
+
 # What a verb did to an item: the word in `status`, and, with `_` for `-`, the name of its count in
 # the summary. Some counts have the plural.
 OUTCOMES = {

@@ -122,7 +122,8 @@ def prepared(verb: str, rwq: Rwq, foreign: Foreign) -> bytes:
     return b"new data"
 
 
-@pytest.mark.needs("acl-check")
+# Older servers do not know +client|no-touch.
+@pytest.mark.needs("no-touch")
 @pytest.mark.usefixtures("slept_s")
 @pytest.mark.parametrize("user", RULES)
 @pytest.mark.parametrize("verb", LINES)

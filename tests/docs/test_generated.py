@@ -1,6 +1,8 @@
 """The generated parts of the pages are those that the code makes now, and leave nothing out."""
 
+import json
 import re
+from typing import Any
 
 import pytest
 
@@ -11,9 +13,13 @@ from rwq_cli.cli.record_fields import view_of
 from rwq_cli.core.model import Repair, State, Status
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.help.fields import OUTCOMES, RECORD_KINDS, SUMMARY
+from rwq_cli.help.fields import OTHER_KINDS, OUTCOMES, RECORD_KINDS, SUMMARY
 from rwq_cli.help.recipes import RECIPES
+from rwq_cli.output.report import View
+from rwq_cli.views.counts import queues_view
+from rwq_cli.views.watching import with_rates, with_time
 from rwq_cli.work.events import EventKind
+from tests.conftest import Foreign
 from tests.docs.pages import pages, text_of
 from tests.driver import Rwq
 
@@ -68,6 +74,27 @@ def test_the_reference_explains_every_field_of_every_record() -> None:
         section = REFERENCE.partition(f"\n### {kind.title}\n")[2].partition("\n##")[0]
         for name in kind.meanings:
             assert f"| `{name}` |" in section, (kind.title, name)
+
+
+def test_the_reference_explains_what_else_is_in_json(rwq: Rwq, foreign: Foreign) -> None:
+    meanings = {kind.title: list(kind.meanings) for kind in OTHER_KINDS}
+    view = queues_view()
+    watched = with_time(with_rates(view, {}), 0).fields(view.sample)
+    assert meanings["What --watch adds"] == [name for name in watched if name not in _own(view)]
+    error = json.loads(rwq("lease", "--for", "soon", "-o", "json").err)
+    assert set(error) <= set(meanings["An error"])
+    foreign.raw.hset(foreign.keys.result(b"1"), mapping={"status": "completed", "completed_ms": 1})
+    Foreign(foreign.raw, b"mail").waiting(b"1")
+    for words in (("-q", "jobs"), ("--all-queues",)):
+        header, *lines = rwq("export", *words).jsonl
+        assert set(header) - {"queue_b64"} <= set(meanings["The first line of an export"])
+        (result,) = (line for line in lines if "result_of" in line)
+        names = {name for name in result if not name.endswith("_b64")}
+        assert names <= set(meanings["A result in an export"])
+
+
+def _own(view: View[Any]) -> set[str]:
+    return set(view.fields(view.sample))
 
 
 def test_the_reference_explains_every_outcome() -> None:
