@@ -69,7 +69,8 @@ _OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFo
 @app.command(
     help="Run a command for each item, as xargs does for each line. Exit code 0 completes the "
     "item, 75 puts it back, 100 buries it, and any other retries it later. The lease is renewed "
-    "while the command runs.",
+    "while the command runs. If rwq is killed, its commands are ended (with SIGTERM, and only on "
+    "systems with /proc, such as Linux).",
     examples=(
         "rwq work -q jobs -- ./resize",
         "rwq work -q high -q low -j 4 --max-time 10m --joblog jobs.tsv -- ./resize",

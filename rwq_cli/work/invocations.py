@@ -95,6 +95,10 @@ class Invocations:
         self._is_batch = is_batch
         self.files = files
 
+    def mark(self, name: bytes) -> bytes:
+        """What finds the commands of this worker; see `Variables.mark`."""
+        return self._variables.mark(name)
+
     def file_for(self, items: Sequence[Subject]) -> bytes | None:
         """Write the data to a file if the command reads one; returns its path.
 

@@ -66,7 +66,7 @@ class Variables:
             is_batch: Whether the command gets them as lines, so that no variable names an item.
         """
         first = items[0]
-        session = first.holder.removeprefix(self._holder_prefix)
+        session = self._session_of(first.holder)
         made = {**self._common, b"RWQ_QUEUE": first.queue, b"RWQ_SESSION": session}
         if not is_batch:
             made.update(_naming(first.item_id))
@@ -74,6 +74,17 @@ class Variables:
             made[b"RWQ_RETURNS"] = b"%d" % first.returns
             made[b"RWQ_LAST"] = b"1" if first.is_last else b"0"
         return made
+
+    def mark(self, name: bytes) -> bytes:
+        """What an entry of every environment that `of` makes begins with.
+
+        Args:
+            name: What the holders of all leases begin with; see `WorkSession.name`.
+        """
+        return b"RWQ_SESSION=" + self._session_of(name) + b"."
+
+    def _session_of(self, holder: bytes) -> bytes:
+        return holder.removeprefix(self._holder_prefix)
 
 
 def _naming(item_id: bytes) -> dict[bytes, bytes]:

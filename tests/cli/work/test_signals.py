@@ -259,3 +259,34 @@ def state_of(pid: int) -> str:
     """The state of a process, as ps shows it."""
     shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False)
     return shown.stdout.decode().strip()[:1]
+
+
+def test_a_worker_that_is_killed_leaves_no_command(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign
+) -> None:
+    """Nobody renews its lease: another worker would run the item beside it."""
+    foreign.waiting(b"1", b"2")
+    text = "trap 'echo ended; exit' TERM; sleep 600 & echo $$ $!; wait"
+    ignoring = "trap '' TERM; echo $$ $$; exec sleep 600"
+    worker = rwq.start(
+        *("work", "-j", "2", "--kill-after", "100ms"),
+        *script(f"[ $RWQ_ID = 1 ] && {{ {text}; }}; {ignoring}"),
+    )
+    pids = [int(pid) for _ in "12" for pid in next_line(worker.stdout).split()]
+    worker.kill()
+    worker.wait()
+    until(lambda: all(state_of(pid) in ("", "Z") for pid in pids))
+    assert worker.stdout is not None
+    assert worker.stdout.read() == b"ended\n"
+    assert raw.llen("jobs:processing") == 2, "a clean returns them when their leases have ended"
+
+
+def test_a_worker_that_ends_leaves_what_its_commands_have_started(
+    rwq: Rwq, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1")
+    worker = rwq.start("work", "--drain", *script("sleep 600 >&- 2>&- & echo $!"))
+    started = int(next_line(worker.stdout))
+    assert worker.wait() == 0
+    assert state_of(started) == "S"
+    os.kill(started, signal.SIGKILL)
