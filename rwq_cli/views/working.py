@@ -267,7 +267,7 @@ def live_line(progress: Progress, rate: float) -> str:
     """The live line.
 
     Args:
-        progress: How the worker stands.
+        progress: The worker's progress.
         rate: Items completed a second.
     """
     parts = [_counts(progress), f"{rate:,.1f}/s", _running(progress)]

@@ -53,7 +53,7 @@ class Event(NamedTuple):
 
 @dataclass(slots=True)
 class Progress:
-    """How a worker stands.
+    """The progress of a worker.
 
     Attributes:
         counts: How many items had each kind of end.

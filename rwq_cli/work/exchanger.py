@@ -1,4 +1,4 @@
-"""The threads that talk to the server: one that hangs holds up no signal and no timeout."""
+"""The threads that talk to the server, so that a call that hangs delays no signal or timeout."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -125,7 +125,7 @@ class Renewer:
         self._thread.start()
 
     def renew_now(self) -> int:
-        """Renew without delay: the process stood still. Returns the number of this request."""
+        """Renew without delay, after a suspension. Returns the number of this request."""
         self._requests += 1
         self._kick.set()
         return self._requests

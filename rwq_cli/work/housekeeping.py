@@ -13,7 +13,7 @@ from rwq_cli.core.model import Repair
 from rwq_cli.core.queue import WorkQueue
 
 _JOIN_S = 0.2
-# Several workers that were started together shall not clean in time.
+# Workers that were started together must not clean at the same time.
 _JITTER = 0.1
 
 

@@ -38,8 +38,8 @@ PUT_BACK = 75
 GIVE_UP = 100
 NOT_RUN = (126, 127)
 
-# The pause before the server is tried again, and of a place whose command had its item put back:
-# whatever it lacks will hardly be there at once.
+# The pause before the server is tried again, and before a slot is used again whose command put its
+# item back: what the command lacks will hardly be there at once.
 _PAUSE_S = 1.0
 # How often an idle loop shows that it is not stuck.
 _BEAT_S = 5.0
@@ -50,7 +50,7 @@ _SHORT_S = 0.05
 _SHARED_S = 0.005
 # The output of a command that ends sooner is read once, when it has ended.
 _UNREAD_S = 0.005
-# How long items that were taken ahead may wait for a place.
+# How long items that were taken ahead may wait for a free slot.
 _AHEAD_S = 1.0
 # How long a killed worker waits for the server to take its items back.
 _LAST_CALL_S = 3.0
@@ -136,7 +136,7 @@ class Worker:
             None for no such thread.
 
     Attributes:
-        progress: How it stands.
+        progress: Its progress.
         ended_by_failures: Whether `failures_max` ended it.
     """
 
@@ -453,7 +453,7 @@ class Worker:
         self._note_contact(turn.error)
 
     def _queue_up(self, jobs: Sequence[Job]) -> None:
-        """Hold jobs until there is a place for them."""
+        """Hold jobs until there is a slot for them."""
         if self._limits.batch is None:
             self._ready.extend([job] for job in jobs)
         else:
@@ -703,7 +703,7 @@ class Worker:
         return run.child.result.value
 
     def _rest(self) -> None:
-        """Leave a place empty for a moment."""
+        """Leave a slot empty for a moment."""
 
         def end() -> None:
             self._resting -= 1

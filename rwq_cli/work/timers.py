@@ -35,5 +35,5 @@ class Timers:
             heapq.heappop(self._heap)[2]()
 
     def shift(self, seconds: float) -> None:
-        """Move all due times: the process stood still for so long."""
+        """Move all due times, because the process was suspended for this long."""
         self._heap = [(due_s + seconds, number, action) for due_s, number, action in self._heap]

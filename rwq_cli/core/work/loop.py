@@ -42,7 +42,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A running job has lost its item; its handler goes on, and nothing comes of it."""
+    """A running job has lost its item; its handler goes on, and its result is ignored."""
 
     job: Job
 
