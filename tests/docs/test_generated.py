@@ -83,6 +83,7 @@ def test_the_reference_explains_what_else_is_in_json(rwq: Rwq, foreign: Foreign)
     assert meanings["What --watch adds"] == [name for name in watched if name not in _own(view)]
     error = json.loads(rwq("lease", "--for", "soon", "-o", "json").err)
     assert set(error) <= set(meanings["An error"])
+    foreign.waiting(b"2")
     foreign.raw.hset(foreign.keys.result(b"1"), mapping={"status": "completed", "completed_ms": 1})
     Foreign(foreign.raw, b"mail").waiting(b"1")
     for words in (("-q", "jobs"), ("--all-queues",)):
