@@ -16,6 +16,7 @@
 | `Q:undo:<file>`            | string, TTL  | bitmap: the lines of a file that a running undo   |
 |                            |              | or import has restored; `<file>` is the SHA-256   |
 |                            |              | of the file                                       |
+| `Q:absent`                 | never exists | named by scripts on a cluster: see `absent`       |
 
 Both lease names mean the same. redis-work-queue 0.1 (what PyPI and npm still serve) writes and
 reads `leased_by_session`, later versions `lease`, and neither knows about the other. So an item is

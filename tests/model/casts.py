@@ -34,6 +34,16 @@ KINDS: tuple[Cast, ...] = (
     ("deep_clean",),
     ("deep_clean_of_many", SESSION),
 )
+# Those that end jobs, keep results, or use another queue. They meet each other program alone.
+OTHER_KINDS: tuple[Cast, ...] = (
+    ("run_jobs", SESSION, "done"),
+    ("run_jobs", SESSION, "failed"),
+    ("run_jobs", SESSION, "stopped"),
+    ("reject", "a"),
+    ("delete_results",),
+    ("move", "a", False),
+    ("move", "a", True),
+)
 
 
 def casts(*, ours: bool) -> Iterator[tuple[Cast, ...]]:
@@ -62,8 +72,15 @@ def duels(*, every: bool) -> Iterator[tuple[Cast, ...]]:
             yield _with_sessions(kinds)
 
 
+def other_duels() -> Iterator[tuple[Cast, ...]]:
+    """Every two programs of which one is of `OTHER_KINDS`."""
+    for kinds in combinations_with_replacement((*KINDS, *OTHER_KINDS), 2):
+        if kinds[1] in OTHER_KINDS:
+            yield _with_sessions(kinds)
+
+
 # Two cleans of ours and an idle worker: what one returns, and the worker pops, the other leaves.
-TRIOS = tuple(
+TRIOS: tuple[tuple[Cast, ...], ...] = tuple(
     (first, ("light_clean",), ("work", name, "s2"))
     for first in (("light_clean",), ("deep_clean",))
     for name in ("new", "old")
@@ -113,8 +130,30 @@ BEGINNINGS: dict[str, Frozen] = {
     "a waits and is leased": made(main=["b", "a"], processing=["a"], new={"a": "them"}),
     "a waits, and its worker has died": made(main=["b", "a"], processing=["a"]),
 }
+_RESULT = {"a": ("completed", 1, "them")}
+# What only `OTHER_KINDS` tell from others.
+OTHER_BEGINNINGS: dict[str, Frozen] = {
+    "a is abandoned, and has been tried twice": made(processing=["a"], returns={"a": 2}),
+    "a was completed before, and has a result": made(
+        main=["b", "a"], data={"a": 2, "b": 1}, lives={"a": 2, "b": 1}, results=_RESULT
+    ),
+    "a is gone, and has a result": made(data={"b": 1}, results=_RESULT),
+}
+_SOME = (
+    "a waits, and is next",
+    "a is abandoned",
+    "a is leased by 0.1",
+    "a is delayed",
+    "a waits and is leased",
+)
 # What the trios find: the worker takes what a clean returns.
 ABANDONED: tuple[Frozen, ...] = (
     made(main=[], processing=["a"], data={"a": 1}),
     made(main=[], processing=["a"], data={"a": 1}, pushed={"a": 1}, **_under("settling")),
 )
+
+
+def other_beginnings(*, every: bool) -> list[Frozen]:
+    """What those programs find when they begin."""
+    known = [keys for name, keys in BEGINNINGS.items() if every or name in _SOME]
+    return [*known, *OTHER_BEGINNINGS.values()]

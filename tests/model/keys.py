@@ -15,6 +15,10 @@ GUARDS = ("delayed", "buried", "settling")
 LATER_S, MARGIN_S, SESSION_S, SETTLING_S = 3600, 60, 1000, 30
 
 Frozen = tuple[Hashable, ...]
+# How many parts of it are keys on a server; the part after them is in the values of some.
+KEY_PARTS = 11
+Result = tuple[str, int, str]
+Moved = tuple[str, int, int]
 
 
 class Keys:
@@ -29,7 +33,9 @@ class Keys:
         old: ID to the holder under the name of 0.1.
         delayed: ID to `later` or `due`.
         buried: IDs.
-        returns: ID to how often a clean returned it.
+        returns: ID to how often a clean returned it, or a try failed.
+        results: ID to the status of its result, the life that it is of, and who held the lease.
+        other: What is in another queue, where nobody else is: ID, life and returns, newest first.
         pushed: ID to how often rwq pushed it; its settling leases bear this number as their time.
         lives: ID to how many lives it had.
         guarded: ID to why no cleaner may touch it, until somebody else changes its leases or lists.
@@ -37,7 +43,7 @@ class Keys:
     """
 
     def __init__(self, frozen: Frozen | None = None) -> None:
-        parts = frozen or ((),) * 13
+        parts = frozen or ((),) * 15
         self.data: dict[str, int] = dict(parts[0])  # type: ignore[call-overload]
         self.main: list[str] = list(parts[1])  # type: ignore[call-overload]
         self.processing: list[str] = list(parts[2])  # type: ignore[call-overload]
@@ -47,10 +53,12 @@ class Keys:
         self.delayed: dict[str, str] = dict(parts[6])  # type: ignore[call-overload]
         self.buried: set[str] = set(parts[7])  # type: ignore[call-overload]
         self.returns: dict[str, int] = dict(parts[8])  # type: ignore[call-overload]
-        self.pushed: dict[str, int] = dict(parts[9])  # type: ignore[call-overload]
-        self.lives: dict[str, int] = dict(parts[10])  # type: ignore[call-overload]
-        self.guarded: dict[str, str] = dict(parts[11])  # type: ignore[call-overload]
-        self.wins: list[tuple[str, int]] = list(parts[12])  # type: ignore[call-overload]
+        self.results: dict[str, Result] = dict(parts[9])  # type: ignore[call-overload]
+        self.other: list[Moved] = list(parts[10])  # type: ignore[call-overload]
+        self.pushed: dict[str, int] = dict(parts[11])  # type: ignore[call-overload]
+        self.lives: dict[str, int] = dict(parts[12])  # type: ignore[call-overload]
+        self.guarded: dict[str, str] = dict(parts[13])  # type: ignore[call-overload]
+        self.wins: list[tuple[str, int]] = list(parts[14])  # type: ignore[call-overload]
 
     def frozen(self) -> Frozen:
         return (
@@ -63,6 +71,8 @@ class Keys:
             tuple(sorted(self.delayed.items())),
             tuple(sorted(self.buried)),
             tuple(sorted(self.returns.items())),
+            tuple(sorted(self.results.items())),
+            tuple(self.other),
             tuple(sorted(self.pushed.items())),
             tuple(sorted(self.lives.items())),
             tuple(sorted(self.guarded.items())),

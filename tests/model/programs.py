@@ -111,10 +111,52 @@ def add(item_id: str, later: bool) -> Program:
 
 
 def lease_and_complete(session: str) -> Program:
-    item_id = yield "lease", session
-    if item_id is not None:
-        yield "touch", item_id
-        yield "complete", item_id, session
+    leased = yield "lease", session
+    if leased is not None:
+        yield "touch", leased[0]
+        yield "complete", leased[0], session
+
+
+def run_jobs(session: str, end: str) -> Program:
+    """What `rwq work` does with an item, whose command ends so: `done`, `failed` or `stopped`.
+
+    A failed item is tried once more, later, and is then buried. One whose worker died in its last
+    try is buried unseen.
+    """
+    leased = yield "lease", session
+    if leased is None:
+        return
+    item_id, returns = leased
+    if returns > 1:
+        yield "end_job", item_id, session, "buried", False
+        return
+    yield "touch", item_id, session
+    if end == "done":
+        yield "complete", item_id, session, "completed", True
+    elif end == "stopped":
+        yield "end_job", item_id, session, "released", False
+    else:
+        how = "buried" if returns else "delayed"
+        yield "end_job", item_id, session, how, how == "delayed"
+
+
+def reject(item_id: str) -> Program:
+    """Complete with a result whoever holds it."""
+    yield "complete", item_id, None, "rejected"
+
+
+def delete_results() -> Program:
+    """Of IDs that no item has."""
+    for item_id, result in (yield ("read_results",)):
+        yield "delete_result", item_id, result
+
+
+def move(item_id: str, force: bool) -> Program:
+    """To another queue; undone at once, if it was moved."""
+    life = yield "get", item_id
+    ((_, status),) = yield "move", item_id, life, force
+    if status == "moved":
+        yield "move_back", item_id, life
 
 
 def lease_id(item_id: str, session: str) -> Program:
@@ -318,6 +360,10 @@ PROGRAMS: dict[str, Callable[..., Program]] = {
         deep_clean_later,
         add,
         lease_and_complete,
+        run_jobs,
+        reject,
+        delete_results,
+        move,
         lease_id,
         complete,
         remove,

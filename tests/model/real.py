@@ -1,13 +1,15 @@
 """The model's keys on a real server: put them there, run one of our scripts, read them again."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import sha1
 from itertools import islice
 from typing import Any
 
 import redis
 
-from rwq_cli.core.items.results import result_args
+from rwq_cli.core.inspect.results import ResultStatus
+from rwq_cli.core.items.remove import Destination
+from rwq_cli.core.items.results import ResultOptions, result_args
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import (
     DATA_DIGITS,
@@ -19,17 +21,29 @@ from rwq_cli.core.lua import (
 )
 from rwq_cli.core.model import STATE_CODES, STATUS_CODES, State
 from rwq_cli.core.state.expected import fingerprint
-from tests.live.raw_keys import LOOK, RawKeys, raw_keys_of
-from tests.model.keys import GUARDS, IDS, LATER_S, MARGIN_S, SESSION_S, SETTLING_S, Frozen
+from tests.live.raw_keys import LOOK, raw_keys_of
+from tests.model.keys import (
+    GUARDS,
+    IDS,
+    KEY_PARTS,
+    LATER_S,
+    MARGIN_S,
+    SESSION_S,
+    SETTLING_S,
+    Frozen,
+)
 from tests.model.programs import Command
 from tests.model.scripts import CLAIM, Identity, Queue
 
 NAME = b"jobs"
 KEYS = QueueKeys(NAME)
+# The queue that items are moved to.
+OTHER = QueueKeys(b"other")
 _STATUS = {code: status.value for status, code in STATUS_CODES.items()}
 _STATE = {code: state for state, code in STATE_CODES.items()}
 # The IDs are looked up by name.
 _BY_NAME = ("name", 0, 0, "mark")
+_LEASED = ("leased", 0, 0, "mark")
 _ANY = ("", "", "0")
 _GUARDS = {
     "delayed": b"rwq-delayed:1",
@@ -37,6 +51,8 @@ _GUARDS = {
     "settling": b"rwq-settling:x %d",
 }
 _REFUSALS = ("gone", "abandoned", "orphaned", "leased", "held", "unlisted")
+# Before any time of a server.
+_FIRST_TIME_MS = 1_000_000
 # Far enough from now, either way, that no test lasts so long.
 _DUE_MS = {"a": 1, "b": 2}
 
@@ -80,13 +96,21 @@ def making(keys: Frozen, now_ms: int) -> list[tuple[Any, ...]]:
         commands.append(("ZADD", KEYS.delayed, due_ms, item_id))
     commands += [("ZADD", KEYS.buried, 1, item_id) for item_id in queue.buried]
     commands += [("HSET", KEYS.returns, item_id, count) for item_id, count in queue.returns.items()]
+    for item_id, (status, life, holder) in queue.results.items():
+        fields = ("status", status, "completed_ms", life, *(("holder", holder) if holder else ()))
+        commands.append(("HSET", KEYS.result(item_id.encode()), *fields))
+    for item_id, life, returns in queue.other:
+        commands.append(("SET", OTHER.item(item_id.encode()), data_of(item_id, life)))
+        commands.append(("RPUSH", OTHER.main, item_id))
+        if returns:
+            commands.append(("HSET", OTHER.returns, item_id, returns))
     return commands
 
 
-def model_of(seen: RawKeys, now_ms: float) -> Frozen:
-    """The model's keys for what is on a server; without what only the witness notes."""
-    queue = Queue()
-    queue.data = {i.decode(): int(data.rsplit(b" ")[-1]) for i, data in seen.data.items()}
+def model_of(reply: Sequence[tuple[bytes, Sequence[bytes]]], now_ms: float) -> Frozen:
+    """The model's keys for what `LOOK` saw on a server; without what only the witness notes."""
+    queue, seen = Queue(), raw_keys_of(reply, NAME)
+    queue.data = {i.decode(): _life(data) for i, data in seen.data.items()}
     for entries, ids in (
         (queue.main, seen.main),
         (queue.processing, seen.processing),
@@ -101,7 +125,32 @@ def model_of(seen: RawKeys, now_ms: float) -> Frozen:
         queue.delayed[item_id.decode()] = "later" if due_ms > now_ms else "due"
     queue.buried = {item_id.decode() for item_id in seen.buried}
     queue.returns = {item_id.decode(): count for item_id, count in seen.returns.items()}
-    return queue.frozen()[:9]
+    found = dict(reply)
+    for item_id in seen.results:
+        words = [word.decode() for word in found[KEYS.result(item_id)]]
+        fields = dict(zip(words[::2], words[1::2], strict=True))
+        # The server's time, if it is not one of `making`.
+        life = int(fields["completed_ms"])
+        life = life if life < _FIRST_TIME_MS else 0
+        queue.results[item_id.decode()] = (fields["status"], life, fields.get("holder", ""))
+    moved = raw_keys_of(reply, OTHER.name)
+    for item_id in moved.main:
+        life, returns = _life(moved.data[item_id]), moved.returns.get(item_id, 0)
+        queue.other.append((item_id.decode(), life, returns))
+    return queue.frozen()[:KEY_PARTS]
+
+
+def _life(data: bytes) -> int:
+    return int(data.rsplit(b" ")[-1])
+
+
+def as_seen(before: Frozen, after: Frozen) -> Frozen:
+    """The model's keys after a script, as `model_of` sees them."""
+    kept, queue = Queue(before).results, Queue(after)
+    for item_id, (status, _, holder) in queue.results.items():
+        if kept.get(item_id) != queue.results[item_id]:
+            queue.results[item_id] = (status, 0, holder)
+    return queue.frozen()[:KEY_PARTS]
 
 
 # What each of our scripts is sent for a command of the model, and what its reply means.
@@ -120,14 +169,31 @@ def script_call(command: Command, lives: Any) -> tuple[str, tuple[Any, ...]]:
         case "lease_id":
             return "lease_by_id", (*_BY_NAME, args[1], SESSION_S * 1000, "1", args[0])
         case "complete":
-            owners = () if args[1] is None else (args[1],)
-            return name, (*_BY_NAME, *_ANY, len(owners), *result_args(None), *owners, args[0])
+            item_id, owner, status, leased = (*args, "", False)[:4]
+            owners = () if owner is None else (owner,)
+            kept = ResultOptions(status=ResultStatus(status)) if status else None
+            place = _LEASED if leased else _BY_NAME
+            return name, (*place, *_ANY, len(owners), *result_args(kept), *owners, item_id)
+        case "end_job":
+            item_id, own, how, counts = args
+            policy = (own, "own", 0)
+            if how == "released":
+                return "release", (*_LEASED, *_ANY, *policy, 0, int(counts), item_id)
+            what = LATER_S * 1000 if how == "delayed" else "bury"
+            return "schedule", (*_LEASED, *_ANY, *policy, what, "why", int(counts), item_id)
+        case "delete_result":
+            return "delete_results", (args[0], args[1][1])
+        case "move" | "move_back":
+            item_id, life, *force = args
+            to = Destination(OTHER if name == "move" else KEYS, bool(force and force[0]))
+            saved = fingerprint(data_of(item_id, life)) if life else ""
+            return "remove", (*_BY_NAME, "", "", "1", *to.args(), "", "", item_id, saved)
         case "remove":
             item_id, life = args
             saved = fingerprint(data_of(item_id, life)) if life else ""
             return name, (*_BY_NAME, "", "", "1", *[""] * 8, "0", "", "", item_id, saved)
         case "touch":
-            return name, (SESSION_S * 1000, 0, args[0])
+            return name, (SESSION_S * 1000, len(args) - 1, *args)
         case "release":
             item_id, own, force, first_look, front = args
             policy = (own, int(force), int(first_look), int(front), 0)
@@ -167,14 +233,16 @@ def meaning(command: Command, reply: Any) -> Any:
         case "add":
             return ((args[0], "duplicate" if reply else "added"),)
         case "lease":
-            return reply[4].decode() if len(reply) > 4 else None
+            if len(reply) == 4:
+                return None
+            return reply[4].decode(), int((reply[3] or [None])[0] or 0)
         case "lease_id":
             state = reply[0].decode()
             refused = "leased" if state in ("held", "unlisted") else state
             return ((args[0], refused if state in _REFUSALS else "taken"),)
         case "prune" | "claim":
             return tuple(item_id.decode() for item_id in reply)
-        case "unclaim":
+        case "unclaim" | "delete_result":
             return reply
         case "states":
             codes, fingerprints = (part.decode() for part in reply)
@@ -254,7 +322,6 @@ def differences(raw: redis.Redis, effects: Iterable[Effect]) -> list[str]:
     """
     seconds, _ = raw.time()
     now_ms = int(seconds) * 1000
-    head, keys = queue_args(KEYS, dry_run=False), queue_keys(KEYS)
     found: list[str] = []
     left = iter(effects)
     while some := list(islice(left, _AT_ONCE)):
@@ -264,19 +331,20 @@ def differences(raw: redis.Redis, effects: Iterable[Effect]) -> list[str]:
             words = (word for each in making_it for word in (len(each), *each))
             pipeline.execute_command("EVAL", _RUN_ALL, 0, *words)
             name, args = script_call(command, Queue(before).lives)
-            script = load_script(name)
+            script, queue = load_script(name), OTHER if command[0] == "move_back" else KEYS
+            head, keys = queue_args(queue, dry_run=False), queue_keys(queue)
             pipeline.execute_command("EVAL", script.text, len(keys), *keys, *head, *args)
             pipeline.execute_command("EVAL", LOOK, 0)
         replies = pipeline.execute()
         for at, ((before, command), (after, reply)) in enumerate(some):
             real = (
-                model_of(raw_keys_of(replies[3 * at + 2], NAME), now_ms),
+                model_of(replies[3 * at + 2], now_ms),
                 meaning(command, replies[3 * at + 1]),
             )
-            expected = after[:9], as_server_says(command, reply)
+            expected = as_seen(before, after), as_server_says(command, reply)
             if real != expected:
                 found.append(
-                    f"{' '.join(map(str, command))}\n  before: {before[:9]}\n"
+                    f"{' '.join(map(str, command))}\n  before: {before[:KEY_PARTS]}\n"
                     f"  model:  {expected}\n  server: {real}"
                 )
     return found

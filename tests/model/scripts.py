@@ -7,7 +7,7 @@ Written from the protocol, not from the Lua files, with which `test_model.py` co
 
 from collections.abc import Iterable, Sequence
 
-from tests.model.keys import GUARDS, LATER_S, MARGIN_S, SESSION_S, SETTLING_S, Keys
+from tests.model.keys import GUARDS, LATER_S, MARGIN_S, SESSION_S, SETTLING_S, Keys, Result
 
 MUTATIONS = (
     "a clean does not check again",
@@ -113,8 +113,9 @@ class Queue(Keys):
                 del leases[item_id]
         self.guarded.pop(item_id, None)
 
-    def _unlist(self, item_id: str) -> None:
-        for entries in (self.main, self.processing):
+    def _unlist(self, item_id: str, *, leased: bool = False) -> None:
+        """Remove its entries; under its own lease, nobody looks for it in main."""
+        for entries in (self.processing,) if leased else (self.main, self.processing):
             entries[:] = [entry for entry in entries if entry != item_id]
 
     def _unschedule(self, item_id: str) -> None:
@@ -127,10 +128,10 @@ class Queue(Keys):
         self.returns.pop(item_id, None)
         self.cleaning[:] = [entry for entry in self.cleaning if entry != item_id]
 
-    def _push_settled(self, item_id: str, *, front: bool = False) -> None:
+    def _push_settled(self, item_id: str, *, front: bool = False, leased: bool = False) -> None:
         self.pushed[item_id] = self.pushed.get(item_id, 0) + 1
         self._set_leases(item_id, "settling")
-        self._unlist(item_id)
+        self._unlist(item_id, leased=leased)
         self._unschedule(item_id)
         self.main.insert(len(self.main) if front else 0, item_id)
 
@@ -186,6 +187,10 @@ class Queue(Keys):
             return True
         return not self.is_settling(item_id) or self.pushed[item_id] == pushed
 
+    def read_results(self) -> tuple[tuple[str, Result], ...]:
+        """The results of IDs that no item has."""
+        return tuple(each for each in sorted(self.results.items()) if each[0] not in self.data)
+
     def scheduled(self) -> tuple[str, ...]:
         return tuple(sorted({*self.delayed, *self.buried}))
 
@@ -221,8 +226,12 @@ class Queue(Keys):
             self.main.insert(0, item_id)
         return ((item_id, "added"),)
 
-    def lease(self, holder: str) -> str | None:
-        """Promote what is due, then take the next item; ghosts on the way are dropped."""
+    def lease(self, holder: str) -> tuple[str, int] | None:
+        """Promote what is due, then take the next item; ghosts on the way are dropped.
+
+        Returns:
+            The ID and its count of returns.
+        """
         for item_id in self.due():
             kind = self._entry_kind(item_id, "delayed")
             if kind == "push":
@@ -238,7 +247,7 @@ class Queue(Keys):
             if item_id in self.data and not working:
                 self._set_leases(item_id, holder)
                 self.processing.insert(0, item_id)
-                return item_id
+                return item_id, self.returns.get(item_id, 0)
         return None
 
     def lease_id(self, item_id: str, holder: str) -> Outcomes:
@@ -255,15 +264,77 @@ class Queue(Keys):
         self.processing.insert(0, item_id)
         return ((item_id, "taken"),)
 
-    def complete(self, item_id: str, owner: str | None) -> Outcomes:
+    def complete(
+        self, item_id: str, owner: str | None, status: str = "", leased: bool = False
+    ) -> Outcomes:
+        """Complete, and keep a result if there is a status.
+
+        Args:
+            item_id: The ID.
+            owner: Who must hold its lease; None for anybody.
+            status: `completed` or `rejected` for a result; "" for none.
+            leased: Whether the caller has leased it, and looks for it only in processing.
+        """
         if owner is not None and item_id in self.data and self.effective(item_id) != owner:
             return ((item_id, "not-owner"),)
-        life = self.data.pop(item_id, 0)
+        if self._is_taken_away(item_id, leased):
+            return ((item_id, "elsewhere"),)
+        holder, life = self.session(item_id) or "", self.data.pop(item_id, 0)
         if life:
             self.wins.append((item_id, life))
+            self.results.pop(item_id, None)
+        if life and status:
+            self.results[item_id] = (status, life, "" if holder.startswith(CLAIM) else holder)
+        self._forget(item_id)
+        self._unlist(item_id, leased=leased)
+        return ((item_id, "completed" if life else "missing"),)
+
+    def _is_taken_away(self, item_id: str, leased: bool) -> bool:
+        """Whether another worker is completing what the caller has leased."""
+        return leased and item_id in self.data and item_id not in self.processing
+
+    def delete_result(self, item_id: str, result: Result) -> int:
+        """Delete a result that was read, unless an item has its ID now."""
+        if item_id in self.data or self.results.get(item_id, ("", 0))[1] != result[1]:
+            return 0
+        del self.results[item_id]
+        return 1
+
+    def move(self, item_id: str, life: int, force: bool) -> Outcomes:
+        """Move an item, whose data the caller has read, to the other queue."""
+        if item_id not in self.data:
+            self._unlist(item_id)
+            return ((item_id, "missing"),)
+        if self.effective(item_id) and not force:
+            return ((item_id, "not-owner"),)
+        if self.data[item_id] != life:
+            return ((item_id, "changed"),)
+        if any(item_id == moved for moved, *_ in self.other):
+            return ((item_id, "conflict"),)
+        self.other.insert(0, (item_id, self.data.pop(item_id), self.returns.get(item_id, 0)))
         self._forget(item_id)
         self._unlist(item_id)
-        return ((item_id, "completed" if life else "missing"),)
+        return ((item_id, "moved"),)
+
+    def move_back(self, item_id: str, life: int) -> Outcomes:
+        """Move an item back that was moved to the other queue."""
+        found = next((moved for moved in self.other if moved[0] == item_id), None)
+        if found is None:
+            return ((item_id, "missing"),)
+        if found[1] != life:
+            return ((item_id, "changed"),)
+        if item_id in self.data:
+            return ((item_id, "conflict"),)
+        self.other.remove(found)
+        self._unschedule(item_id)
+        self.returns.pop(item_id, None)
+        self.data[item_id] = life
+        if found[2]:
+            self.returns[item_id] = found[2]
+        self.pushed[item_id] = self.pushed.get(item_id, 0) + 1
+        self._set_leases(item_id, "settling")
+        self.main.insert(0, item_id)
+        return ((item_id, "moved"),)
 
     def remove(self, item_id: str, life: int) -> Outcomes:
         """Delete an item whose data the caller has saved; or the entries of one without data."""
@@ -277,10 +348,14 @@ class Queue(Keys):
         self._unlist(item_id)
         return ((item_id, "removed"),)
 
-    def touch(self, item_id: str) -> Outcomes:
+    def touch(self, item_id: str, owner: str | None = None) -> Outcomes:
         session = self.session(item_id)
-        if item_id not in self.data or not session:
-            return ((item_id, "missing" if item_id not in self.data else "not-leased"),)
+        if item_id not in self.data:
+            return ((item_id, "missing"),)
+        if owner is not None and session != owner:
+            return ((item_id, "not-owner"),)
+        if not session:
+            return ((item_id, "not-leased"),)
         self._set_leases(item_id, session)
         return ((item_id, "touched"),)
 
@@ -291,6 +366,31 @@ class Queue(Keys):
         if first_look and self.state(item_id) in ("abandoned", "orphaned"):
             return "in-transit"
         return None
+
+    def end_job(self, item_id: str, own: str, how: str, counts: bool) -> Outcomes:
+        """What a worker does that has leased an item, and only while its lease lasts.
+
+        Args:
+            item_id: The ID.
+            own: Its session.
+            how: `released`, `delayed` or `buried`.
+            counts: Whether a failed try is counted.
+        """
+        if item_id not in self.data:
+            return ((item_id, "missing"),)
+        if self.session(item_id) != own:
+            return ((item_id, "not-owner"),)
+        if item_id not in self.processing:
+            return ((item_id, "elsewhere"),)
+        if counts:
+            self.returns[item_id] = self.returns.get(item_id, 0) + 1
+        if how == "released":
+            self._push_settled(item_id, leased=True)
+        else:
+            self._guard(item_id, how)
+            self._unlist(item_id, leased=True)
+            self._put_away(item_id, how)
+        return ((item_id, how),)
 
     def release(
         self, item_id: str, own: str, force: bool, first_look: bool, front: bool
@@ -324,6 +424,10 @@ class Queue(Keys):
             return ((item_id, "already-buried"),)
         self._guard(item_id, how)
         self._unlist(item_id)
+        self._put_away(item_id, how)
+        return ((item_id, how),)
+
+    def _put_away(self, item_id: str, how: str) -> None:
         if self.mutation != "two writes swapped":
             self._unschedule(item_id)
         if how == "delayed":
@@ -332,7 +436,6 @@ class Queue(Keys):
             self.buried.add(item_id)
         if self.mutation == "two writes swapped":
             self._unschedule(item_id)
-        return ((item_id, how),)
 
     def _entry_kind(self, item_id: str, which: str) -> str | None:
         """What the entry of an ID in a sorted set calls for."""

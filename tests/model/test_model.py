@@ -9,19 +9,30 @@ RESULTS
 
 import os
 from collections import Counter
+from collections.abc import Iterable
+from itertools import product
 
 import pytest
 import redis
 
-from tests.model.casts import ABANDONED, BEGINNINGS, TRIOS, casts, duels, pairs_of_casts
+from tests.model.casts import (
+    ABANDONED,
+    BEGINNINGS,
+    TRIOS,
+    casts,
+    duels,
+    other_beginnings,
+    other_duels,
+    pairs_of_casts,
+)
 from tests.model.checker import SCRIPTS, Checker, Violation
-from tests.model.keys import Frozen
+from tests.model.keys import KEY_PARTS, Frozen
 from tests.model.programs import Cast
 from tests.model.real import differences
 from tests.model.scripts import MUTATIONS
 
 _DEPTH = int(os.environ.get("RWQ_MODEL_DEPTH", "0"))
-_SOME_STEPS = 7
+_SOME_STEPS, _FEW_STEPS = 7, 6
 # More than these programs send.
 _TO_THE_END = 100
 
@@ -29,13 +40,17 @@ _TO_THE_END = 100
 def explore_all(checker: Checker, depth: int, *, every: bool = False) -> Counter[str]:
     """Explore casts from every beginning; the counts."""
     counts: Counter[str] = Counter()
-    depths = dict.fromkeys(casts(ours=True) if every else pairs_of_casts(), depth)
-    depths |= dict.fromkeys(duels(every=every), _TO_THE_END)
-    runs = [(keys, cast, _TO_THE_END) for cast in TRIOS for keys in ABANDONED]
-    runs += [(keys, cast, steps) for cast, steps in depths.items() for keys in BEGINNINGS.values()]
-    for keys, cast, steps in runs:
-        found = checker.explore(keys, cast, steps)
-        counts.update(states=found.states, steps=found.steps, complete=found.complete, runs=1)
+    beginnings = tuple(BEGINNINGS.values())
+    plan: list[tuple[Iterable[tuple[Cast, ...]], Iterable[Frozen], int]] = [
+        (casts(ours=True) if every else pairs_of_casts(), beginnings, depth),
+        (TRIOS, ABANDONED, _TO_THE_END),
+        (duels(every=every), beginnings, _TO_THE_END),
+        (other_duels(), other_beginnings(every=every), _TO_THE_END if every else _FEW_STEPS),
+    ]
+    for some_casts, some_beginnings, steps in plan:
+        for cast, keys in product(some_casts, some_beginnings):
+            found = checker.explore(keys, cast, steps)
+            counts.update(states=found.states, steps=found.steps, complete=found.complete, runs=1)
     return counts
 
 
@@ -60,8 +75,9 @@ def test_our_scripts_do_in_every_state_what_the_model_says(
     known: set[tuple[Frozen, Cast]] = set()
     effects = []
     for (keys, command), effect in checker.effects.items():
-        if command[0] in SCRIPTS | {"states"} and (keys[:11], command) not in known:
-            known.add((keys[:11], command))
+        on_server = keys[: KEY_PARTS + 1]
+        if command[0] in SCRIPTS | {"states"} and (on_server, command) not in known:
+            known.add((on_server, command))
             effects.append(((keys, command), effect))
     assert differences(raw, effects) == []
     print({"states compared": len(effects)})

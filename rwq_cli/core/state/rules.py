@@ -83,7 +83,12 @@ class Facts:
 
     @property
     def is_guarded(self) -> bool:
-        """Whether guards under both lease names prove that it is delayed or buried."""
+        """Whether guards under both lease names prove that it is delayed or buried.
+
+        They do so if it is not in the main list. Rwq sets both only as it takes an item off both
+        lists. So an entry in processing is that of a worker that popped what another program
+        pushed since, and has no lease yet; its lease will take the place of one guard.
+        """
         if self.new_lease is None or self.old_lease is None:
             return False
         new, old = guard_kind(self.new_lease), guard_kind(self.old_lease)
@@ -191,7 +196,8 @@ def state_of(facts: Facts) -> State:
     """The state that follows from the facts, by the table of the protocol.
 
     The lists take precedence over the sorted sets: an item that a worker can lease, or has leased,
-    is waiting or leased, even if an old entry was left in a sorted set; cleans prune it.
+    is waiting or leased, even if an old entry was left in a sorted set; cleans prune it. Only an
+    item that `is_guarded` stays delayed or buried if it has an entry in processing.
 
     Args:
         facts: The facts of one atomic read.

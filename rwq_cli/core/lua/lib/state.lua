@@ -95,7 +95,8 @@ local function session_of(facts)
   return holder and not guard_kind(holder) and holder
 end
 
--- Whether guards under both names prove that the ID is delayed or buried.
+-- Whether guards under both names prove that the ID is delayed or buried: unless it is in main. Of an entry in
+-- processing, its worker has no lease yet; see `Facts.is_guarded` in `core/state/rules.py`.
 local function is_guarded(facts)
   local new, old = facts.new, facts.old
   if not (new and old) or new == true or old == true then
