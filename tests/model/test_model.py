@@ -32,7 +32,7 @@ from tests.model.real import differences
 from tests.model.scripts import MUTATIONS
 
 _DEPTH = int(os.environ.get("RWQ_MODEL_DEPTH", "0"))
-_SOME_STEPS, _FEW_STEPS = 7, 6
+_SOME_STEPS, _FEW_STEPS = 7, 5
 # More than these programs send.
 _TO_THE_END = 100
 
@@ -42,8 +42,8 @@ def explore_all(checker: Checker, depth: int, *, every: bool = False) -> Counter
     counts: Counter[str] = Counter()
     beginnings = tuple(BEGINNINGS.values())
     plan: list[tuple[Iterable[tuple[Cast, ...]], Iterable[Frozen], int]] = [
-        (casts(ours=True) if every else pairs_of_casts(), beginnings, depth),
         (TRIOS, ABANDONED, _TO_THE_END),
+        (casts(ours=True) if every else pairs_of_casts(), beginnings, depth),
         (duels(every=every), beginnings, _TO_THE_END),
         (other_duels(), other_beginnings(every=every), _TO_THE_END if every else _FEW_STEPS),
     ]

@@ -66,12 +66,12 @@ def run_again(link: Link, request: Command, reply: Any) -> Any:
     """
     while did_not_run(reply):
         assert isinstance(request, ScriptCommand)
-        name = request.script_name
+        name, call = request.script_name, request
         if is_unchecked(reply):
             link.permissions[name] = link.permissions.get(name, b"") + check(link, reply)
         else:
-            request = request.by_text()
-        link.send(pack_request(request, link))
+            call = request.by_text()
+        link.send(pack_request(call, link))
         reply = link.read()
     return reply
 
