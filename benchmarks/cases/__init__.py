@@ -7,12 +7,16 @@ from benchmarks.cases import (
     moving,
     removing,
     scheduling,
+    spreading,
     starting,
     working,
 )
 
 CASES = {
     case.name: case
-    for module in (starting, adding, removing, moving, scheduling, cleaning, looking, working)
+    for module in (
+        *(starting, adding, removing, moving, scheduling, cleaning, looking, working),
+        spreading,
+    )
     for case in module.CASES
 }
