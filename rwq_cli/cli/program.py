@@ -13,7 +13,13 @@ from rwq_cli.cli.app import build_root
 from rwq_cli.cli.interrupts import was_terminated
 from rwq_cli.cli.options import UsageError
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import AuthenticationFailed, RwqError, ServerError, Unreachable
+from rwq_cli.core.errors import (
+    AuthenticationFailed,
+    RwqError,
+    SentinelAuthenticationFailed,
+    ServerError,
+    Unreachable,
+)
 from rwq_cli.environment import Environment, os_reason
 from rwq_cli.exit_codes import ExitCode, ExitStatus, MonitoringStatus, exit_status_of
 
@@ -93,7 +99,9 @@ def _name_context(failure: RwqError, settings: Settings) -> None:
     context = settings.server.context
     if context is None:
         return
-    if isinstance(failure, AuthenticationFailed):
+    if isinstance(failure, SentinelAuthenticationFailed):
+        failure.hint = f"put ?sentinel_password=... into the url of context {context.name}"
+    elif isinstance(failure, AuthenticationFailed):
         failure.hint = f"check the password_command or password_file of context {context.name}"
     elif failure.hint is not None:
         failure.hint = failure.hint.replace("-u or RWQ_URL", f"the url of context {context.name}")

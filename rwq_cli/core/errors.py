@@ -68,6 +68,10 @@ class AuthenticationFailed(ServerError):
     code = "authentication-failed"
 
 
+class SentinelAuthenticationFailed(AuthenticationFailed):
+    """A Sentinel requires a password of its own, or rejected the given one."""
+
+
 class PermissionDenied(ServerError):
     """The ACL user may not run a command or access a key."""
 

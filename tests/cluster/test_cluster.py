@@ -340,8 +340,11 @@ def test_a_single_server_is_not_a_cluster(bare_rwq: Rwq, sentinels: Any) -> None
         69,
         "",
         f"rwq: error: redis+cluster://127.0.0.1:{port} is not a Redis Cluster; "
-        "use redis:// for a single server\n",
+        "use redis:// for a single server, redis+sentinel:// for Sentinels\n",
     )
+    result = bare_rwq("queues", "-u", f"redis+cluster://127.0.0.1:{sentinels.sentinels[0].port}")
+    assert result.code == 69
+    assert "is not a Redis Cluster; use " in result.notes
 
 
 def test_a_node_by_its_own_address_names_the_cluster(

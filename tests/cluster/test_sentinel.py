@@ -42,6 +42,16 @@ def test_a_service_that_no_sentinel_knows(
     )
 
 
+def test_a_server_that_is_no_sentinel(bare_rwq: Rwq, sentinels: PrivateSentinels) -> None:
+    url = f"redis+sentinel://127.0.0.1:{sentinels.primary().port}/main/0"
+    assert bare_rwq("queues", "-u", url).as_tuple() == (
+        69,
+        "",
+        f"rwq: error: {url} names a server that is no Sentinel; name the Sentinels, whose port is "
+        "26379 by default; redis:// is for one server\n",
+    )
+
+
 def test_one_sentinel_that_is_down_is_passed_over(srwq: Rwq, sentinels: PrivateSentinels) -> None:
     sentinels.sentinels[0].kill()
     assert srwq("add", "one", "-Q").as_tuple() == (0, "", "")

@@ -137,3 +137,9 @@ def test_sentinel_and_its_primary(bare_rwq: Rwq, tmp_path: Path) -> None:
             assert_refused(add(*ca, user="rwq:no"), "the primary of", "RWQ_PASSWORD")
             assert_refused(add(), "certificate verify failed", "name its authority with --tls-ca")
             assert_refused(add(scheme="redis"), "it speaks TLS", "use rediss+sentinel://")
+            # The variable is not for the server of a context.
+            url = f"rediss+sentinel://rwq@{hosts}/main?sentinel_username=watcher"
+            assert bare_rwq("context", "set", "prod", "-u", url).code == 0
+            assert_refused(
+                bare_rwq("queues", "-c", "prod", *ca), "a Sentinel of", "the url of context prod"
+            )

@@ -14,7 +14,13 @@ from rwq_cli.core import errors
 from rwq_cli.core.keys import QueueKeys, hash_tag
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
 from rwq_cli.core.server.connection import Connection
-from rwq_cli.core.server.error_mapping import REPLIES, lacks_tls, translate, unreachable
+from rwq_cli.core.server.error_mapping import (
+    REPLIES,
+    is_unknown,
+    lacks_tls,
+    translate,
+    unreachable,
+)
 from rwq_cli.core.server.following import FollowingConnection, Shared
 from rwq_cli.core.server.link import Link, LinkOptions
 from rwq_cli.core.server.node import Node
@@ -139,10 +145,10 @@ class Topology:
             return errors.Unavailable(f"{self._name} has no slots", "try again in a moment")
         cause = error.__cause__ or error
         refusal = cause.__context__ if isinstance(cause, rx.RedisClusterException) else cause
-        if isinstance(refusal, rx.ResponseError) and "cluster support disabled" in str(refusal):
-            return errors.ServerError(
-                f"{self._name} is not a Redis Cluster", "use redis:// for a single server"
-            )
+        is_disabled = isinstance(refusal, rx.ResponseError) and "support disabled" in str(refusal)
+        if is_disabled or is_unknown(refusal, "CLUSTER"):
+            hint = "use redis:// for a single server, redis+sentinel:// for Sentinels"
+            return errors.ServerError(f"{self._name} is not a Redis Cluster", hint)
         if isinstance(refusal, REPLIES):
             return translate(refusal, self._name)
         reason = refusal if isinstance(refusal, Exception) else error

@@ -223,6 +223,11 @@ def unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unrea
     return errors.Unreachable(f"cannot reach {server}: {reason}", hint)
 
 
+def is_unknown(error: object, command: str) -> bool:
+    """Whether a server replied that it knows no such command."""
+    return isinstance(error, rx.ResponseError) and f"unknown command '{command}'" in str(error)
+
+
 def lacks_tls(
     error: Exception, server: str, host: str, port: int, timeout_s: float
 ) -> errors.Unreachable | None:

@@ -11,7 +11,13 @@ from redis.retry import Retry
 from redis.sentinel import MasterNotFoundError, Sentinel
 
 from rwq_cli.core import errors
-from rwq_cli.core.server.error_mapping import REPLIES, lacks_tls, translate, unreachable
+from rwq_cli.core.server.error_mapping import (
+    REPLIES,
+    is_unknown,
+    lacks_tls,
+    translate,
+    unreachable,
+)
 from rwq_cli.core.server.following import FollowingConnection, Shared
 from rwq_cli.core.server.link import Link, LinkOptions
 from rwq_cli.core.server.node import Node
@@ -129,9 +135,16 @@ class SentinelLocator:
             )
 
     def _refused(self, error: Exception) -> errors.ServerError:
+        if is_unknown(error, "SENTINEL"):
+            return errors.ServerError(
+                f"{self._name} names a server that is no Sentinel",
+                "name the Sentinels, whose port is 26379 by default; redis:// is for one server",
+            )
         refusal = translate(error, f"a Sentinel of {self._name}")
         if isinstance(refusal, errors.AuthenticationFailed):
-            refusal.hint = "give the Sentinels' own password in RWQ_SENTINEL_PASSWORD"
+            return errors.SentinelAuthenticationFailed(
+                refusal.message, "give the Sentinels' own password in RWQ_SENTINEL_PASSWORD"
+            )
         return refusal
 
     def _not_found(self) -> errors.ServerError:
