@@ -1,5 +1,6 @@
 """Servers and lines that behave badly: a server that is loading, and a line with a fault."""
 
+import errno
 import socket
 import sys
 import threading
@@ -153,7 +154,7 @@ class CountedSocket:
 
     def sendall(self, data: Any) -> None:
         if self._is_cut:
-            raise BrokenPipeError
+            raise BrokenPipeError(errno.EPIPE, "broken pipe")
         self._line.before_send()
         passed = self._passed("up", len(data))
         self._inner.sendall(memoryview(data)[:passed])

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 import pytest
 import redis
 
+from rwq_cli.core import Connection, WorkQueue
 from tests.clusters import PrivateCluster, PrivateSentinels
 from tests.driver import Rwq
 from tests.faults.verbs import FarQueue, Stage
@@ -36,12 +37,14 @@ def stage_on(request: pytest.FixtureRequest, bare_rwq: Rwq) -> Iterator[Callable
             cluster.flush()
             near, far = "{jobs}", "{other}"
             assert cluster.owner(near) != cluster.owner(far)
+            far_raw = clients.enter_context(cluster.client(far))
+            far_queue = WorkQueue(Connection(far_raw), far.encode())
             return Stage(
                 rwq_at(cluster.url, near),
                 clients.enter_context(cluster.client(near)),
                 name=near.encode(),
                 other=b"{jobs}:other",
-                far=FarQueue(clients.enter_context(cluster.client(far)), far.encode()),
+                far=FarQueue(far_raw, far.encode(), far_queue),
             )
 
         def make(kind: str) -> Stage:

@@ -173,10 +173,12 @@ class FarQueue:
     Attributes:
         raw: A plain client of its node, which has no other queue of the test.
         name: Its name.
+        queue: The same queue, as rwq reaches it.
     """
 
     raw: redis.Redis
     name: bytes
+    queue: WorkQueue
 
     def look(self) -> RawKeys:
         """Its keys."""
@@ -325,8 +327,8 @@ class Stage:
         assert here.data.keys() | there.data.keys() == {*IDS}
         leasable = [*here.main, *there.main]
         assert len(leasable) == len({*leasable})
-        for raw, name in ((self.raw, self.name), (far.raw, far.name)):
-            list(WorkQueue(Connection(raw), name).deep_clean(grace_s=0))
+        for queue in (self._queue, far.queue):
+            list(queue.deep_clean(grace_s=0))
         assert (self.look().main, far.look().main) == (here.main, there.main)
         # What it finishes first, or had finished before, is missing afterwards.
         assert self.run(verb).code in (0, 1, 3)

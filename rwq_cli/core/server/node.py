@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import redis
@@ -81,7 +82,9 @@ class Node:
         self._idle.append(link)
 
     def _new_link(self) -> Link:
-        make_raw = self._client.connection_pool.make_connection
+        # A pool counts what it has made, 100 by default, and would refuse the next one.
+        pool = self._client.connection_pool
+        make_raw = partial(pool.connection_class, **pool.connection_kwargs)
         return Link(make_raw, self._options, self._name, self._greet)
 
     def close(self) -> None:

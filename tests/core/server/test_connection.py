@@ -483,3 +483,9 @@ class TestConnectTimeout:
                 connection.call("PING")
         go_on.set()
         assert connection.call("PING") in (True, b"PONG")
+
+
+def test_any_number_of_links_may_be_opened(connection: Connection) -> None:
+    """A program that waits for weeks opens one for each wait; redis-py's pools make 100."""
+    for _ in range(150):
+        connection.open_link().close()
