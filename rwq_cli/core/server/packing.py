@@ -8,6 +8,7 @@ try:
     from hiredis import pack_command as _pack_in_c
 except ImportError:
     _pack_in_c = None
+_TEXT = frozenset((bytes, str))
 
 
 def pack(command: Sequence[Any]) -> bytes:
@@ -20,6 +21,10 @@ def pack(command: Sequence[Any]) -> bytes:
         command: The command's words: bytes, text (sent as UTF-8) and numbers.
     """
     if _pack_in_c is not None:
+        # Up to version 3.5 at least, hiredis crashes if a signal handler raises while it formats a
+        # number, as Ctrl-C does.
+        if not _TEXT.issuperset(map(type, command)):
+            command = [word if isinstance(word, bytes | str) else str(word) for word in command]
         return _pack_in_c(tuple(command))
     words = [word if isinstance(word, bytes) else str(word).encode() for word in command]
     return b"*%d\r\n%b" % (

@@ -36,3 +36,12 @@ def test_a_command_is_packed_in_the_protocol(pack: Any, command: Any, packed: by
 def test_text_that_is_not_utf_8_is_an_error(pack: Any) -> None:
     with pytest.raises(UnicodeEncodeError):
         pack(("GET", "\udcff"))
+
+
+def test_hiredis_is_given_no_numbers(pack: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends the process if Ctrl-C comes while it formats one."""
+    if packing._pack_in_c is not None:
+        given: list[object] = []
+        monkeypatch.setattr(packing, "_pack_in_c", given.extend)
+        pack(("ZADD", b"z", 1, 0.25))
+        assert given == ["ZADD", b"z", "1", "0.25"]
