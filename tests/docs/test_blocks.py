@@ -3,6 +3,7 @@
 import configparser
 import json
 import re
+import shlex
 import shutil
 import tomllib
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from tests.docs.machine import machine
 from tests.docs.matching import difference, matches
 from tests.docs.pages import Block, blocks, pages
 from tests.docs.steps import RUN, Step, hosts, steps
+from tests.driver import Rwq
 from tests.servers import NoServerBinary
 
 # .ci/run runs the two of the first page, each in a fresh clone.
@@ -62,6 +64,22 @@ def test_every_block_has_a_known_language() -> None:
     assert [place.partition(":")[0] for place in shell] == ["README.md", "README.md"]
     others = [block for block in BLOCKS if block.language != SHELL]
     assert {block.place: block.language for block in others if block.language not in known} == {}
+
+
+def command_lines() -> list[tuple[str, str]]:
+    """The lines of pictures that are calls of rwq: what cannot run, as it needs other machines."""
+    texts = (block for block in BLOCKS if block.language == "text")
+    lines = ((block.place, line) for block in texts for line in block.text.splitlines())
+    return [(place, line) for place, line in lines if re.match(r"(?:\S+=\S+ )*rwq ", line)]
+
+
+@pytest.mark.parametrize(("place", "line"), command_lines())
+def test_the_options_of_a_command_that_does_not_run_exist(place: str, line: str, rwq: Rwq) -> None:
+    words = shlex.split(line, comments=True)
+    words = words[words.index("rwq") + 1 :]
+    at = next((words.index(word) for word in ("--", "|", ">", "&&") if word in words), len(words))
+    result = rwq(*words[:at], "--help")
+    assert (result.code, result.notes) == (0, ""), place
 
 
 @pytest.mark.parametrize(
