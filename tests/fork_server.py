@@ -45,6 +45,8 @@ _AT_START = {"LANG": "C.UTF-8"}
 _OPTIONS = {"env", "cwd", "stdin", "stdout", "stderr", "bufsize", "start_new_session"}
 # Longer requests than the socket takes start an interpreter.
 _REQUEST_MAX = 100_000
+# Begins the request to listen in a folder; no other begins so.
+_LISTEN = b"listen "
 # The number of clone(2), by machine, and its flag that makes the child one of the caller's parent.
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _CLONE_PARENT = 0x8000
@@ -124,9 +126,11 @@ def _socket() -> str:
     """Where the fork server listens."""
     server = _server()
     assert server is not None
+    folder = tempfile.mkdtemp(prefix="rwq-fork-")
     with _lock:
-        server.send(b"listen")
-        return server.recv(1000).decode()
+        server.send(_LISTEN + folder.encode())
+        server.recv(1)
+    return f"{folder}/socket"
 
 
 # Waits for the fork of a request, and passes on signals. A module that it imported would cost more
@@ -255,8 +259,9 @@ class _ForkServer:
             if self._folder is not None:
                 shutil.rmtree(self._folder)
             os._exit(0)
-        if request == b"listen":
-            self._tests.send(self._listen().encode())
+        if request.startswith(_LISTEN):
+            self._listen(request.removeprefix(_LISTEN).decode())
+            self._tests.send(b"!")
             return False
         pid = _fork()
         if pid == 0:
@@ -267,15 +272,14 @@ class _ForkServer:
             os.close(stream)
         return False
 
-    def _listen(self) -> str:
-        self._folder = tempfile.mkdtemp(prefix="rwq-fork-")
+    def _listen(self, folder: str) -> None:
+        self._folder = folder
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        listener.bind(f"{self._folder}/socket")
+        listener.bind(f"{folder}/socket")
         listener.listen(100)
         self._selector.register(
             listener, selectors.EVENT_READ, lambda: self._answer_program(listener.accept()[0])
         )
-        return f"{self._folder}/socket"
 
     def _answer_program(self, program: socket.socket) -> bool:
         """Whether this is a child."""
