@@ -47,7 +47,9 @@ class JobLog:
     def _fail(self, reason: str) -> None:
         if not self._has_failed:
             self._has_failed = True
-            self._warn(f"cannot write the job log {self._path}: {reason}; it misses items from now")
+            self._warn(
+                f"rwq: cannot write the job log {self._path}: {reason}; it misses items from now"
+            )
 
     def close(self) -> None:
         """Close the file."""

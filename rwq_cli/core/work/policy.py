@@ -171,9 +171,7 @@ class RetryPolicy:
                     delay_s = self.delay_s(attempt, random)
                     return Step(Fate.RETRY, reason, delay_s, counted=True)
             case None:
-                reason = b"returned %d times: its last worker died or lost the lease" % (
-                    attempt - 1
-                )
+                reason = b"no try is left: %d failed, or died with their worker" % (attempt - 1)
         match self.on_fail:
             case OnFail.BURY:
                 return Step(Fate.BURIED, reason, gave_up=True)

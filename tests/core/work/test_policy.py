@@ -67,7 +67,7 @@ def test_an_item_that_killed_its_last_worker_is_given_up_without_another_try(
     policy = RetryPolicy(retries=3, on_fail=on_fail)
     assert [policy.is_exhausted(attempt) for attempt in (1, 4, 5, 6)] == [False, False, True, True]
     step = policy.step(None, 5, MIDDLE)
-    reason = b"returned 4 times: its last worker died or lost the lease"
+    reason = b"no try is left: 4 failed, or died with their worker"
     assert step == Step(fate, reason, gave_up=True)
 
 
