@@ -223,7 +223,11 @@ def main() -> None:
     time, and nothing is left to close.
     """
     environment = Environment.of_process()
-    status = run(sys.argv[1:], environment)
+    try:
+        status = run(sys.argv[1:], environment)
+    except KeyboardInterrupt:
+        # A second Ctrl-C, while the first one is handled.
+        status = ExitStatus.INTERRUPTED
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
