@@ -3,7 +3,6 @@
 import os
 import random
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,11 +16,14 @@ from redis_work_queue import Item, KeyPrefix, WorkQueue as UpstreamQueue
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.inspect.survey import Survey, survey
 from rwq_cli.core.keys import QueueKeys
+from tests import fork_server
+from tests.fork_server import COMMAND
 from tests.servers import PrivateServer
 
-ITEMS = 8_000
-# One of each command by default; RWQ_KILLS=30 for the long run.
-ROUNDS = max(1, int(os.environ.get("RWQ_KILLS", "3")) // 3)
+# One of each command by default; RWQ_KILLS=30 for the long run, of longer commands.
+KILLS = int(os.environ.get("RWQ_KILLS", "3"))
+ROUNDS = max(1, KILLS // 3)
+ITEMS = 4_000 if KILLS <= 3 else 8_000
 KEYS = QueueKeys(b"jobs")
 IDS = [b"%05d" % number for number in range(ITEMS)]
 
@@ -122,14 +124,15 @@ def test_a_killed_command_loses_nothing(name: str, server: PrivateServer, tmp_pa
         fill(raw, **shape)
         worker = Worker(raw)
         with ids.open("rb") as stdin, worker.at_work():
-            process = subprocess.Popen(
-                [sys.executable, "-m", "rwq_cli", *words, "-q", "jobs", "-u", server.url],
+            process = fork_server.start(
+                [*COMMAND, *words, "-q", "jobs", "-u", server.url],
+                env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LANG": "C.UTF-8"},
                 stdin=stdin,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
             # The server's own count of our calls says when it is at work.
-            until = random.randint(2, 12)
+            until = random.randint(2, ITEMS // 650)
             while process.poll() is None and script_calls(raw) < until:
                 time.sleep(0.002)
             process.kill()

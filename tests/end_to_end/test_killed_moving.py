@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 import redis
 
+from tests import fork_server
 from tests.conftest import until_alone
+from tests.fork_server import COMMAND
 from tests.servers import PrivateServer
 
 ITEMS = 8_000
@@ -33,9 +35,9 @@ def fill(raw: redis.Redis) -> None:
 
 def command(server: PrivateServer, home: Path, *words: str) -> "subprocess.Popen[bytes]":
     """Start rwq; what it says is thrown away."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "rwq_cli", *words, "-u", server.url, "-q", "jobs"],
-        env={**os.environ, "XDG_STATE_HOME": str(home)},
+    return fork_server.start(
+        [*COMMAND, *words, "-u", server.url, "-q", "jobs"],
+        env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "XDG_STATE_HOME": str(home)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
