@@ -130,7 +130,6 @@ class TestPermissions:
             ("stats --deep", "scan"),
         ],
     )
-    @pytest.mark.needs("acl-check")
     def test_a_denied_command_is_named_and_nothing_changes(
         self,
         rwq: Rwq,
@@ -160,7 +159,6 @@ class TestPermissions:
             *("mv --to other a l ab --force --yes", "purge --yes", "set a --yes -f /dev/null"),
         ],
     )
-    @pytest.mark.needs("acl-check")
     def test_a_denied_command_leaves_all_or_nothing_done(
         self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str], line: str, missing: str
     ) -> None:
@@ -187,7 +185,6 @@ class TestPermissions:
             assert contents(foreign.raw) == done
 
     @pytest.mark.parametrize("missing", ["lset", "del", "lrem", "rpop", "zrem", "hdel"])
-    @pytest.mark.needs("acl-check")
     def test_a_denied_complete_of_many_changes_nothing(
         self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str], missing: str
     ) -> None:
@@ -200,7 +197,6 @@ class TestPermissions:
 
     @pytest.mark.parametrize("missing", ["lpush", "set", "del", "lrem", "rpop"])
     @pytest.mark.parametrize("verb", ["light", "deep"])
-    @pytest.mark.needs("acl-check")
     def test_a_denied_clean_loses_nothing(
         self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str], verb: str, missing: str
     ) -> None:
@@ -214,7 +210,6 @@ class TestPermissions:
         assert sorted(item_id for item_id in listed if item_id != b"orphan") == [b"a", b"ab"]
 
     @pytest.mark.parametrize("missing", ["lpush", "set", "del", "lrem", "rpop", "zrem", "hdel"])
-    @pytest.mark.needs("acl-check")
     def test_a_denied_doctor_loses_nothing(
         self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str], missing: str
     ) -> None:

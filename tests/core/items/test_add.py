@@ -687,7 +687,6 @@ class TestLeftovers:
         assert contents(raw) == before
 
 
-@pytest.mark.needs("acl-check")
 @pytest.mark.parametrize("rule", ["-zadd", "-set", "-setnx", "-time"])
 def test_nothing_is_scheduled_if_a_command_is_denied(
     as_user: AsUser, raw: Redis, rule: str

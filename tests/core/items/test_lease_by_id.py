@@ -278,7 +278,6 @@ def test_an_unreadable_lease_counts_as_held(queue: WorkQueue, raw: Redis, foreig
     assert contents(raw) == before
 
 
-@pytest.mark.needs("acl-check")
 @pytest.mark.parametrize("missing", ["lrem", "lpush", "set", "zrem", "get"])
 def test_nothing_is_written_where_a_command_is_denied(
     as_user: AsUser, raw: Redis, foreign: Foreign, missing: str

@@ -1227,7 +1227,6 @@ class TestReturns:
         assert clean(WorkQueue(interleaved, QUEUE, clock=clock), "light") == []
         assert raw.hgetall(b"jobs:returns") == {b"1": b"2"}
 
-    @pytest.mark.needs("acl-check")
     @pytest.mark.parametrize("denied", ["-hset", "-zadd", "-mset"])
     @each_kind
     def test_a_denied_command_changes_nothing(

@@ -78,7 +78,6 @@ def test_a_user_without_the_right_to_write(as_user: AsUser, server: PrivateServe
     assert contents(raw) == before
 
 
-@pytest.mark.needs("acl-check")
 @pytest.mark.parametrize(
     ("command", "act"),
     [
