@@ -2,9 +2,10 @@
 
 Of three programs to a depth of a few commands; of two, and of two cleans and a worker, to the end
 of all. By default some casts, so that every two programs meet; `RWQ_MODEL_DEPTH` sets the depth,
-and takes every cast. What that came to:
+and takes every cast. What that came to, without a violation:
 
-RESULTS
+| depth | explorations | states | steps | states compared with the real scripts |
+| 7, some casts | 2,532 | 310,831 | 626,475 | 9,452 |
 """
 
 import os
