@@ -2,7 +2,7 @@
 
 By default at a few bytes of each; `RWQ_CUTS=1` for every byte, `RWQ_CUTS=10` for every tenth, each
 on one server, behind Sentinel and on a cluster. At every byte of what acts on one server, about
-100,000 cuts found nothing.
+100,000 cuts found nothing; behind Sentinel and on a cluster, 4,500 at every 59th.
 """
 
 import os

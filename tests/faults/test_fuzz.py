@@ -2,7 +2,8 @@
 
 No traceback, nothing that rwq calls a bug, and no escape sequence from data. What goes on for ever
 is interrupted. `RWQ_FUZZ` sets how many lines there are, and `RWQ_FUZZ_SEED` where they begin: each
-is a seed of its own, so that a failure names the line. The last 100,000 found nothing.
+is a seed of its own, so that a failure names the line. The last 26,000 found nothing, after they
+had found that Ctrl-C could end hiredis with a crash.
 """
 
 import os
