@@ -83,8 +83,8 @@ class Writer(Generic[T]):
             self._write_csv_header(self._flat(self._view.sample))
         if self._changed_ids:
             self._environment.note(
-                f"{self._changed_ids:,} of these IDs are not UTF-8 or hold control characters and "
-                "are shown escaped; -0 prints them unescaped"
+                "IDs that are not UTF-8 or hold control characters are shown escaped "
+                f"({self._changed_ids:,}); -0 prints them unescaped"
             )
 
     def _flat(self, record: T) -> dict[str, Any]:

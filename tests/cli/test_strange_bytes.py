@@ -121,8 +121,8 @@ class TestEveryListing:
         assert result.text.split("\n")[:-1] == [STRANGE[item_id] for item_id in shown_by(line)]
         escaped = sum(STRANGE[item_id] != os.fsdecode(item_id) for item_id in shown_by(line))
         assert result.notes == (
-            f"{escaped} of these IDs are not UTF-8 or hold control characters and are shown "
-            "escaped; -0 prints them unescaped\n"
+            "IDs that are not UTF-8 or hold control characters are shown escaped "
+            f"({escaped}); -0 prints them unescaped\n"
         )
 
     @pytest.mark.parametrize("output", ["json", "jsonl"])
@@ -199,7 +199,7 @@ def test_a_note_says_that_ids_are_shown_escaped(rwq: Rwq, raw: redis.Redis) -> N
     assert rwq("ls", "-o", "ids").as_tuple() == (
         0,
         "plain\n\\x1b[2J\n\\xff\n",
-        "2 of these IDs are not UTF-8 or hold control characters and are shown escaped; "
+        "IDs that are not UTF-8 or hold control characters are shown escaped (2); "
         "-0 prints them unescaped\n",
     )
 

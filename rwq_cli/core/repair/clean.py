@@ -177,6 +177,7 @@ def _grace_period(queue: Queue, suspects: Suspects, grace_s: float) -> None:
 
 def _places(queue: Queue) -> Iterator[dict[bytes, int]]:
     """The places of all IDs in processing from the right end, which was pushed first, in pages."""
+    queue.progress.begin("reading processing again", lengths_of(queue, queue.keys.processing))
     pages = walk_processing(queue, page_size=WALK_ENTRIES)
     for page in pages:
         # Of two entries, the one nearer to the right end is older.
