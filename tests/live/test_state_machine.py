@@ -55,7 +55,7 @@ from rwq_cli.core import (
 from rwq_cli.core.inspect.cursor import ListCursor
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.inspect.selection import Selection
-from rwq_cli.core.items import bulk, complete, importing, lease, release, schedule
+from rwq_cli.core.items import bulk, complete, lease, restore, schedule
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.restore import Line
 from rwq_cli.core.items.results import ResultOptions, ResultStatus
@@ -791,7 +791,7 @@ class QueueMachine(RuleBasedStateMachine):
         keys = self.queue.keys
         if first | second:
             assert self.raw.pttl(keys.undo(_FILE_ID)) > 0
-        importing.forget_marks(self.queue, _FILE_ID)
+        restore.forget_marks(self.queue, _FILE_ID)
         assert not self.raw.exists(keys.undo(_FILE_ID))
 
     def _restore_all(
@@ -1124,11 +1124,10 @@ SETTINGS = settings(
 def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of three, so that a few items make a long list."""
     monkeypatch.setattr(complete, "BATCH_ITEMS", 3)
-    monkeypatch.setattr(release, "_RELEASE_ITEMS", 3)
     monkeypatch.setattr(schedule, "_SCHEDULE_ITEMS", 3)
     monkeypatch.setattr(repairs, "_REPAIR_ITEMS", 3)
     monkeypatch.setattr(lease, "LEASE_ITEMS", 3)
-    monkeypatch.setattr(importing, "RESTORE_ITEMS", _CALL_ITEMS)
+    monkeypatch.setattr(restore, "RESTORE_ITEMS", _CALL_ITEMS)
     monkeypatch.setattr(bulk, "_WINDOW_PAGES", 2)
     monkeypatch.setattr(bulk, "_PAGE_MIN", 0)
     monkeypatch.setattr(bulk, "MAIN_PAGE_ENTRIES", 3)

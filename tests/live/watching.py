@@ -128,8 +128,13 @@ class WatchedConnection(Connection):
     ) -> list[Any]:
         sent = list(commands)
         self._let_others_in("several")
-        assert {command[0] for command in sent} <= _READS
-        return super().call_all(sent, atomic=atomic, return_errors=return_errors)
+        if {command[0] for command in sent} <= _READS:
+            return super().call_all(sent, atomic=atomic, return_errors=return_errors)
+        # A script without items and a transaction that reads, before items are added.
+        before = self.look()
+        replies = super().call_all(sent, atomic=atomic, return_errors=return_errors)
+        assert self.look() == before, f"{sent} changed something"
+        return replies
 
     def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
         self._let_others_in(script_name)
