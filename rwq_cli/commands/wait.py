@@ -17,9 +17,6 @@ from rwq_cli.views.waiting import wait_report
 
 app = CommandModule()
 
-# A wait for an empty queue polls twice.
-_AT_ONCE_S = 0.2
-
 
 @app.command(
     help="Wait until a queue is empty or short enough, or items are gone; for scripts. Several "
@@ -83,4 +80,4 @@ def wait(
 
 def _was_empty(result: WaitResult) -> bool:
     """Whether the queue was empty from the beginning; it may have been emptied meanwhile."""
-    return result.counts.is_empty and result.waited_s < _AT_ONCE_S
+    return result.counts.is_empty and result.met_at_first

@@ -71,6 +71,8 @@ class AuthenticationFailed(ServerError):
 class SentinelAuthenticationFailed(AuthenticationFailed):
     """A Sentinel requires a password of its own, or rejected the given one."""
 
+    code = "sentinel-authentication-failed"
+
 
 class PermissionDenied(ServerError):
     """The ACL user may not run a command or access a key."""

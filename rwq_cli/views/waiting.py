@@ -32,7 +32,7 @@ def wait_report(results: Iterable[WaitResult], *, one: bool) -> Records[WaitResu
         view=View(
             _fields,
             lambda waited: waited.counts.queue,
-            WaitResult(True, Counts(b"", 0, 0, 0, 0), None, 0.0),
+            WaitResult(True, Counts(b"", 0, 0, 0, 0), None, 0.0, True),
             sections=_sections,
         ),
         records=read(),

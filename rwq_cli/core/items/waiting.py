@@ -42,12 +42,14 @@ class WaitResult:
         counts: The lengths of the queue's structures at the end.
         remaining: How many of the condition's items still existed; None for another condition.
         waited_s: How long it took, seconds.
+        met_at_first: Whether the first poll met the condition already.
     """
 
     reached: bool
     counts: Counts
     remaining: int | None
     waited_s: float
+    met_at_first: bool
 
 
 def wait(
@@ -90,17 +92,20 @@ def wait_for_all(
         return
     clock = queues[0].clock
     started_s = clock.monotonic()
+    met_at_first: Sequence[bool] = ()
     while True:
         results = []
         for queue in queues:
             left_s = max(0.0, timeout_s - (clock.monotonic() - started_s))
             results.append(wait(queue, condition, timeout_s=left_s))
+        met_at_first = met_at_first or [result.met_at_first for result in results]
         if len(queues) > 1 and all(result.reached for result in results):
             # The first may have been filled again while the last was waited for.
             results = [wait(queue, condition, timeout_s=0) for queue in queues]
         waited_s = clock.monotonic() - started_s
         if waited_s >= timeout_s or all(result.reached for result in results):
-            yield from (replace(result, waited_s=waited_s) for result in results)
+            for result, met in zip(results, met_at_first, strict=True):
+                yield replace(result, waited_s=waited_s, met_at_first=met)
             return
         clock.sleep(min(_FIRST_PAUSE_S, timeout_s - waited_s))
 
@@ -109,25 +114,28 @@ def _wait(queue: Queue, condition: WaitCondition, timeout_s: float) -> WaitResul
     clock = queue.clock
     started_s = clock.monotonic()
     pause_s, seen_empty = _FIRST_PAUSE_S, False
+    met_at_first: bool | None = None
     promotes = queue.connection.promotes
     left: Sequence[bytes] = condition.ids
     while True:
         counts: Counts | None = None
         if condition.ids:
             left = _existing(queue, left)
-            reached = not left
+            reached = is_met = not left
         else:
             counts = lengths(queue)
             if condition.below is not None:
-                reached = counts.waiting < condition.below
+                reached = is_met = counts.waiting < condition.below
             else:
                 # Buried items need no worker, so they are not waited for.
-                is_done = not (counts.waiting or counts.processing or counts.delayed)
-                reached, seen_empty = is_done and seen_empty, is_done
+                is_met = not (counts.waiting or counts.processing or counts.delayed)
+                reached, seen_empty = is_met and seen_empty, is_met
+        if met_at_first is None:
+            met_at_first = is_met
         waited_s = clock.monotonic() - started_s
         if reached or (waited_s >= timeout_s and not seen_empty):
             remaining = len(left) if condition.ids else None
-            return WaitResult(reached, counts or lengths(queue), remaining, waited_s)
+            return WaitResult(reached, counts or lengths(queue), remaining, waited_s, met_at_first)
         if seen_empty:
             clock.sleep(_FIRST_PAUSE_S)
             continue

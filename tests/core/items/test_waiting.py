@@ -30,7 +30,7 @@ class TestEmpty:
         self, queue: WorkQueue, clock: FakeClock
     ) -> None:
         counts = Counts(b"jobs", 0, 0, 0, 0)
-        assert queue.wait(timeout_s=0) == WaitResult(True, counts, None, pytest.approx(0.05))
+        assert queue.wait(timeout_s=0) == WaitResult(True, counts, None, pytest.approx(0.05), True)
         # A second look, in case an item was between two lists.
         assert clock.slept_s == [0.05]
 
@@ -70,7 +70,9 @@ class TestEmpty:
     ) -> None:
         foreign.waiting(b"a", b"b")
         waited = queue.wait(timeout_s=2.5)
-        assert waited == WaitResult(False, Counts(b"jobs", 2, 0, 0, 0), None, pytest.approx(2.5))
+        assert waited == WaitResult(
+            False, Counts(b"jobs", 2, 0, 0, 0), None, pytest.approx(2.5), False
+        )
         assert sum(clock.slept_s) == pytest.approx(2.5)
 
     def test_an_item_between_two_lists(
@@ -116,7 +118,7 @@ class TestBelow:
 class TestIds:
     def test_missing_items_are_gone_at_once(self, queue: WorkQueue, clock: FakeClock) -> None:
         waited = queue.wait(WaitCondition(ids=(b"a", b"\xff")), timeout_s=0)
-        assert waited == WaitResult(True, Counts(b"jobs", 0, 0, 0, 0), 0, 0.0)
+        assert waited == WaitResult(True, Counts(b"jobs", 0, 0, 0, 0), 0, 0.0, True)
         assert clock.slept_s == []
 
     @pytest.mark.parametrize("place", ["waiting", "leased", "data", "buried"])
