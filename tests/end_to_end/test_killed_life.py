@@ -22,7 +22,7 @@ from rwq_cli.core.keys import QueueKeys
 from tests.end_to_end.test_killed_bulk import Worker, pages
 from tests.servers import PrivateServer
 
-SECONDS = float(os.environ.get("RWQ_CHAOS_SECONDS", "3"))
+SECONDS = float(os.environ.get("RWQ_CHAOS_SECONDS", "2"))
 KEYS = QueueKeys(b"jobs")
 AT_ONCE = 3
 ITEMS = 2000

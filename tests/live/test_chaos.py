@@ -60,7 +60,7 @@ from tests.live.raw_keys import end_settling_leases, read_raw_keys
 from tests.servers import PrivateServer
 
 QUEUE = "chaos"
-SECONDS = float(os.environ.get("RWQ_CHAOS_SECONDS", "4"))
+SECONDS = float(os.environ.get("RWQ_CHAOS_SECONDS", "2"))
 PYTHON_WORKERS = 4
 _LATER_WORKERS = 2
 _ITEMS_PER_S = 45

@@ -33,7 +33,7 @@ from tests.model.real import differences
 from tests.model.scripts import MUTATIONS
 
 _DEPTH = int(os.environ.get("RWQ_MODEL_DEPTH", "0"))
-_SOME_STEPS, _FEW_STEPS = 7, 5
+_SOME_STEPS, _FEW_STEPS = 6, 5
 # More than these programs send.
 _TO_THE_END = 100
 

@@ -49,14 +49,15 @@ def left_alone(
     return unchanged and repair(queue, how, dry_run=False) > 0
 
 
-each_dry_run = pytest.mark.parametrize("dry_run", [False, True])
+others_and_dry_run = pytest.mark.parametrize(
+    ("others", "dry_run"), [(0, False), (0, True), (700, False)]
+)
 few_and_many = pytest.mark.parametrize("others", [0, 700])
 all_cleaners = pytest.mark.parametrize("how", ["light", "deep", "doctor"])
 
 
 @all_cleaners
-@few_and_many
-@each_dry_run
+@others_and_dry_run
 @pytest.mark.parametrize("broken", [1, 100])
 def test_an_abandoned_id_with_other_data_stays(
     queue: WorkQueue,
@@ -80,8 +81,7 @@ def test_an_abandoned_id_with_other_data_stays(
 
 
 @all_cleaners
-@few_and_many
-@each_dry_run
+@others_and_dry_run
 @pytest.mark.parametrize("broken", [1, 100])
 def test_an_abandoned_id_that_was_popped_again_with_the_same_data_stays(
     queue: WorkQueue,
@@ -108,8 +108,7 @@ def test_an_abandoned_id_that_was_popped_again_with_the_same_data_stays(
 
 
 @pytest.mark.parametrize("how", ["deep", "doctor"])
-@few_and_many
-@each_dry_run
+@others_and_dry_run
 @pytest.mark.parametrize("broken", [1, 100])
 @pytest.mark.parametrize("entries", [0, 2])
 def test_an_orphaned_or_duplicated_id_with_other_data_stays(
