@@ -44,9 +44,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two processes, as CI has two cores; this one alone for a file or for tests that are named."""
+    """Three processes, as CI has two cores and tests also wait; this one alone for named tests."""
     named = [Path(word.partition("::")[0]) for word in config.args]
-    return 0 if all(path.is_file() for path in named) else 2
+    return 0 if all(path.is_file() for path in named) else 3
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -32,11 +33,7 @@ class Root(RwqGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
-            return None
-        if cmd_name not in self.commands:
-            self.commands[cmd_name] = load_command(cmd_name)
-        return self.commands[cmd_name]
+        return load_command(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         width = max(map(len, COMMANDS))
@@ -56,8 +53,12 @@ class Root(RwqGroup):
         super().format_epilog(ctx, formatter)
 
 
+@cache
 def load_command(name: str) -> Any:
-    """Import a command's module, which has a `CommandModule` in `app`, and build its parser."""
+    """Import a command's module, which has a `CommandModule` in `app`, and build its parser.
+
+    A parser keeps nothing of a command line, so that a process needs one only.
+    """
     module = import_module(f"rwq_cli.commands.{name}")
     command: Any = typer.main.get_command(module.app.typer)
     command.name = name
