@@ -390,7 +390,8 @@ class PrivateSentinels:
         return any(role[0] == b"slave" and role[3] == b"connected" for role in roles)
 
     def fail_over(self) -> None:
-        """Have the Sentinels make the replica the primary."""
+        """Have the Sentinels make the replica the primary, when it has everything."""
+        until(self.is_replicated, "the replica")
         before, asked_s = self.primary(), 0.0
 
         def is_done() -> bool:
