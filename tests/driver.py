@@ -301,11 +301,18 @@ def _converse(
 def next_line(stream: Any, timeout_s: float = TIMEOUT_S) -> bytes:
     """The next line of a pipe whose writer lives on.
 
+    It is read byte by byte: what the stream had buffered of a further line would not be seen.
+
     Raises:
         AssertionError: There was none in time.
     """
-    assert select.select([stream], [], [], timeout_s)[0], "nothing was written in time"
-    line: bytes = stream.readline()
+    line = b""
+    while not line.endswith(b"\n"):
+        assert select.select([stream], [], [], timeout_s)[0], "nothing was written in time"
+        byte = os.read(stream.fileno(), 1)
+        if not byte:
+            break
+        line += byte
     return line
 
 
