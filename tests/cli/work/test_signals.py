@@ -128,7 +128,7 @@ def test_usr1_puts_back_what_was_taken_ahead_in_order_and_uncounted(
     # All commands count as short, and what was taken ahead for them may wait.
     for name in ("_SHORT_S", "_SHARED_S", "_AHEAD_S"):
         monkeypatch.setattr(f"rwq_cli.work.loop.{name}", TIMEOUT_S)
-    go = rwq.home / "go"
+    go, began = rwq.home / "go", rwq.home / "began"
     os.mkfifo(go)
     # Opened for both, so that nobody waits for the other end.
     go_fd = os.open(go, os.O_RDWR)
@@ -140,15 +140,21 @@ def test_usr1_puts_back_what_was_taken_ahead_in_order_and_uncounted(
 
     def watch() -> None:
         try:
+            # What is leased before its command has begun would be put back, too.
+            until(began.exists)
             look(6)
             os.kill(os.getpid(), signal.SIGUSR1)
             look(1)
+        except BaseException:
+            # Nothing else would end it.
+            os.kill(os.getpid(), signal.SIGINT)
+            raise
         finally:
             os.write(go_fd, b"\n")
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    result = rwq("work", "--max", "9", *telling(f"read line <{go}; tell INT"))
+    result = rwq("work", "--max", "9", *telling(f": >{began}; read line <{go}; tell INT"))
     watcher.join()
     os.close(go_fd)
     (ahead, _), (waiting, leased) = seen
