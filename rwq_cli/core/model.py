@@ -72,8 +72,7 @@ _BROKEN = _IN_TRANSIT | {State.HELD, State.WRONG_TYPE}
 STATE_CODES = dict(zip(State, "wlhaoudtbDgsGW", strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(NamedTuple):
     """A lease that exists.
 
     Attributes:

@@ -1,7 +1,6 @@
 """Looking up IDs wherever they are: their facts, and their places in the lists."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import (
@@ -150,8 +149,7 @@ def _by_walk(
         main, processing = _places_after_moves(*seen) if any(seen) else ((), ())
         in_cleaning = len(cleaning.get(item_id, ())) if cleaning else 0
         if main or processing or in_cleaning:
-            facts = replace(
-                facts,
+            facts = facts._replace(
                 in_main=len(main),
                 in_processing=len(processing),
                 in_cleaning=in_cleaning,

@@ -80,7 +80,7 @@ def inspect_items(queue: Queue, ids: Iterable[bytes]) -> list[ItemReport]:
         types = {**_types(queue, facts.wrong_types), **wrong}
         reports.append(
             ItemReport(
-                replace(facts, wrong_types=types) if types else facts,
+                facts._replace(wrong_types=types) if types else facts,
                 tuple(key for key, _ in leases),
                 tuple((key, lease) for key, lease in leases if key not in types),
                 tuple(main),

@@ -1,7 +1,6 @@
 """Looking up IDs: the same facts by name and by a walk over the lists, also while items move."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from redis import Redis
@@ -26,10 +25,9 @@ def comparable(found: Found) -> Found:
     """Without what time changes."""
 
     def lasting(lease):
-        return lease and replace(lease, ttl_ms=lease.ttl_ms and round(lease.ttl_ms, -4))
+        return lease and lease._replace(ttl_ms=lease.ttl_ms and round(lease.ttl_ms, -4))
 
-    facts = replace(
-        found.facts,
+    facts = found.facts._replace(
         now_ms=0,
         new_lease=lasting(found.facts.new_lease),
         old_lease=lasting(found.facts.old_lease),

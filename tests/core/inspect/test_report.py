@@ -27,14 +27,14 @@ from tests.servers import PrivateServer
 FAR_MS = 10**13
 
 NOTHING = Facts(item_id=b"1", has_data=False)
-DATA = replace(NOTHING, has_data=True)
+DATA = NOTHING._replace(has_data=True)
 
 
 def facts_of(queue: WorkQueue, item_id: bytes = b"1") -> Facts:
     """The facts, their own instant checked and left out."""
     (report,) = queue.inspect_items([item_id])
     assert abs(report.facts.now_ms - time.time() * 1000) < 5000
-    return replace(report.facts, now_ms=0)
+    return report.facts._replace(now_ms=0)
 
 
 def both(holder: bytes, ttl_ms: int | None = None) -> dict[str, Lease]:
@@ -44,51 +44,51 @@ def both(holder: bytes, ttl_ms: int | None = None) -> dict[str, Lease]:
 
 ARRANGED: dict[str, tuple[Callable[[Foreign], Any], Facts, State]] = {
     "gone": (lambda _: None, NOTHING, State.GONE),
-    "waiting": (lambda f: f.waiting(b"1"), replace(DATA, in_main=1), State.WAITING),
+    "waiting": (lambda f: f.waiting(b"1"), DATA._replace(in_main=1), State.WAITING),
     "held": (
         lambda f: f.leased(b"1", ttl_ms=None),
-        replace(DATA, in_processing=1, **both(b"them")),
+        DATA._replace(in_processing=1, **both(b"them")),
         State.HELD,
     ),
     "abandoned": (
         lambda f: f.abandoned(b"1", b"1"),
-        replace(DATA, in_processing=2),
+        DATA._replace(in_processing=2),
         State.ABANDONED,
     ),
     "orphaned": (lambda f: f.data(b"1"), DATA, State.ORPHANED),
     "in an old cleaner's hand": (
         lambda f: (f.data(b"1"), f.raw.lpush(f.keys.cleaning, b"1", b"x", b"1")),
-        replace(DATA, in_cleaning=2),
+        DATA._replace(in_cleaning=2),
         State.ORPHANED,
     ),
     "due": (
         lambda f: (f.data(b"1"), f.raw.zadd(f.keys.delayed, {b"1": 1_600_000_000_123})),
-        replace(DATA, due_ms=1_600_000_000_123),
+        DATA._replace(due_ms=1_600_000_000_123),
         State.DUE,
     ),
     "buried": (
         lambda f: f.buried(b"1"),
-        replace(DATA, buried_ms=1_700_000_000_000, **both(b"rwq-buried:broken")),
+        DATA._replace(buried_ms=1_700_000_000_000, **both(b"rwq-buried:broken")),
         State.BURIED,
     ),
     "duplicated": (
         lambda f: (f.waiting(b"1", b"x", b"1"), f.abandoned(b"1")),
-        replace(DATA, in_main=2, in_processing=1),
+        DATA._replace(in_main=2, in_processing=1),
         State.DUPLICATED,
     ),
     "ghost": (
         lambda f: f.raw.lpush(f.keys.processing, b"1"),
-        replace(NOTHING, in_processing=1),
+        NOTHING._replace(in_processing=1),
         State.GHOST,
     ),
     "stray lease": (
         lambda f: f.lease(b"1", ttl_ms=None),
-        replace(NOTHING, **both(b"them")),
+        NOTHING._replace(**both(b"them")),
         State.STRAY_LEASE,
     ),
     "returned before": (
         lambda f: (f.waiting(b"1"), f.raw.hset(f.keys.returns, b"1", 3)),
-        replace(DATA, in_main=1, returns=3),
+        DATA._replace(in_main=1, returns=3),
         State.WAITING,
     ),
 }
@@ -181,8 +181,7 @@ def test_a_key_of_the_wrong_type_is_named_and_the_rest_still_seen(
     facts = facts_of(queue)
     # Of a lease that is no string, nobody can say who holds it.
     unreadable = {b"jobs:lease:1": "new_lease", b"jobs:leased_by_session:1": "old_lease"}
-    assert facts == replace(
-        DATA,
+    assert facts == DATA._replace(
         in_main=0 if key == b"jobs:queue" else 1,
         in_processing=0 if key == b"jobs:processing" else 1,
         **both(b"them") | ({unreadable[key]: Lease(b"", None)} if key in unreadable else {}),
@@ -196,7 +195,7 @@ def test_names_and_ids_can_be_any_bytes(backend: Backend, raw: Redis, name: byte
     queue = WorkQueue(backend.connect(), name)
     for item_id in (b"", b"*", b"\x00\r\n", b"a:item:b"):
         Foreign(raw, name).waiting(item_id)
-        assert facts_of(queue, item_id) == replace(DATA, item_id=item_id, in_main=1)
+        assert facts_of(queue, item_id) == DATA._replace(item_id=item_id, in_main=1)
 
 
 def test_the_item_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:

@@ -1,7 +1,5 @@
 """From facts to a state: every row of the protocol's table, and no facts without a state."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, strategies as st
 
@@ -11,7 +9,7 @@ from rwq_cli.core.state.rules import Facts, effective_lease, is_guard, state_of
 NOW_MS = 1_700_000_000_000
 
 NOTHING = Facts(b"1", False, now_ms=NOW_MS)
-DATA = replace(NOTHING, has_data=True)
+DATA = NOTHING._replace(has_data=True)
 
 ENDS = Lease(b"them", 1000)
 ENDLESS = Lease(b"them", None)
@@ -24,75 +22,75 @@ SETTLING = Lease(b"rwq-settling:released", 30_000)
 @pytest.mark.parametrize(
     ("facts", "state"),
     [
-        (replace(DATA, in_main=1), State.WAITING),
+        (DATA._replace(in_main=1), State.WAITING),
         # A cleaner came between a worker's pop and its lease: a worker can have it, so it waits.
-        (replace(DATA, in_main=1, new_lease=ENDS), State.WAITING),
-        (replace(DATA, in_main=1, due_ms=NOW_MS + 1), State.WAITING),
+        (DATA._replace(in_main=1, new_lease=ENDS), State.WAITING),
+        (DATA._replace(in_main=1, due_ms=NOW_MS + 1), State.WAITING),
         (
-            replace(DATA, in_main=1, buried_ms=NOW_MS, new_lease=BURY_GUARD, old_lease=BURY_GUARD),
+            DATA._replace(in_main=1, buried_ms=NOW_MS, new_lease=BURY_GUARD, old_lease=BURY_GUARD),
             State.WAITING,
         ),
-        (replace(DATA, in_processing=1, new_lease=ENDS), State.LEASED),
-        (replace(DATA, in_processing=2, new_lease=ENDS), State.LEASED),
-        (replace(DATA, in_processing=1, in_cleaning=1, new_lease=ENDS), State.LEASED),
-        (replace(DATA, in_processing=1, new_lease=ENDLESS), State.HELD),
-        (replace(DATA, new_lease=ENDLESS), State.HELD),
-        (replace(DATA, in_processing=1), State.ABANDONED),
-        (replace(DATA, in_processing=1, in_cleaning=1), State.ABANDONED),
+        (DATA._replace(in_processing=1, new_lease=ENDS), State.LEASED),
+        (DATA._replace(in_processing=2, new_lease=ENDS), State.LEASED),
+        (DATA._replace(in_processing=1, in_cleaning=1, new_lease=ENDS), State.LEASED),
+        (DATA._replace(in_processing=1, new_lease=ENDLESS), State.HELD),
+        (DATA._replace(new_lease=ENDLESS), State.HELD),
+        (DATA._replace(in_processing=1), State.ABANDONED),
+        (DATA._replace(in_processing=1, in_cleaning=1), State.ABANDONED),
         (DATA, State.ORPHANED),
-        (replace(DATA, in_cleaning=1), State.ORPHANED),
-        (replace(DATA, new_lease=ENDS), State.UNLISTED),
-        (replace(DATA, in_cleaning=1, new_lease=ENDS), State.UNLISTED),
-        (replace(DATA, new_lease=CLAIM), State.UNLISTED),
+        (DATA._replace(in_cleaning=1), State.ORPHANED),
+        (DATA._replace(new_lease=ENDS), State.UNLISTED),
+        (DATA._replace(in_cleaning=1, new_lease=ENDS), State.UNLISTED),
+        (DATA._replace(new_lease=CLAIM), State.UNLISTED),
         (
-            replace(DATA, due_ms=NOW_MS + 1, new_lease=DELAY_GUARD, old_lease=DELAY_GUARD),
+            DATA._replace(due_ms=NOW_MS + 1, new_lease=DELAY_GUARD, old_lease=DELAY_GUARD),
             State.DELAYED,
         ),
-        (replace(DATA, due_ms=NOW_MS + 1), State.DELAYED),
-        (replace(DATA, due_ms=NOW_MS, new_lease=DELAY_GUARD, old_lease=DELAY_GUARD), State.DUE),
-        (replace(DATA, due_ms=NOW_MS - 1, new_lease=DELAY_GUARD, old_lease=DELAY_GUARD), State.DUE),
-        (replace(DATA, buried_ms=NOW_MS, new_lease=BURY_GUARD, old_lease=BURY_GUARD), State.BURIED),
+        (DATA._replace(due_ms=NOW_MS + 1), State.DELAYED),
+        (DATA._replace(due_ms=NOW_MS, new_lease=DELAY_GUARD, old_lease=DELAY_GUARD), State.DUE),
+        (DATA._replace(due_ms=NOW_MS - 1, new_lease=DELAY_GUARD, old_lease=DELAY_GUARD), State.DUE),
+        (DATA._replace(buried_ms=NOW_MS, new_lease=BURY_GUARD, old_lease=BURY_GUARD), State.BURIED),
         (
-            replace(
-                DATA, buried_ms=NOW_MS, in_processing=1, new_lease=BURY_GUARD, old_lease=BURY_GUARD
+            DATA._replace(
+                buried_ms=NOW_MS, in_processing=1, new_lease=BURY_GUARD, old_lease=BURY_GUARD
             ),
             State.BURIED,
         ),
         # A worker took it after all: its lease, not our old entry, says what it is.
-        (replace(DATA, buried_ms=NOW_MS, in_processing=1, new_lease=ENDS), State.LEASED),
-        (replace(DATA, due_ms=NOW_MS + 1, in_processing=1, new_lease=ENDS), State.LEASED),
+        (DATA._replace(buried_ms=NOW_MS, in_processing=1, new_lease=ENDS), State.LEASED),
+        (DATA._replace(due_ms=NOW_MS + 1, in_processing=1, new_lease=ENDS), State.LEASED),
         # Half a guard, or one without its entry, proves nothing of an item in a list.
-        (replace(DATA, buried_ms=NOW_MS, in_processing=1, old_lease=BURY_GUARD), State.ABANDONED),
-        (replace(DATA, due_ms=NOW_MS, in_processing=1, new_lease=DELAY_GUARD), State.ABANDONED),
+        (DATA._replace(buried_ms=NOW_MS, in_processing=1, old_lease=BURY_GUARD), State.ABANDONED),
+        (DATA._replace(due_ms=NOW_MS, in_processing=1, new_lease=DELAY_GUARD), State.ABANDONED),
         (
-            replace(DATA, in_processing=1, new_lease=BURY_GUARD, old_lease=BURY_GUARD),
+            DATA._replace(in_processing=1, new_lease=BURY_GUARD, old_lease=BURY_GUARD),
             State.ABANDONED,
         ),
-        (replace(DATA, new_lease=BURY_GUARD, old_lease=BURY_GUARD), State.ORPHANED),
-        (replace(DATA, buried_ms=NOW_MS, new_lease=BURY_GUARD), State.BURIED),
+        (DATA._replace(new_lease=BURY_GUARD, old_lease=BURY_GUARD), State.ORPHANED),
+        (DATA._replace(buried_ms=NOW_MS, new_lease=BURY_GUARD), State.BURIED),
         # A settling lease is nobody's.
-        (replace(DATA, in_processing=1, new_lease=SETTLING, old_lease=SETTLING), State.ABANDONED),
-        (replace(DATA, in_processing=1, new_lease=SETTLING, old_lease=ENDS), State.LEASED),
-        (replace(DATA, in_main=1, new_lease=SETTLING, old_lease=SETTLING), State.WAITING),
-        (replace(DATA, new_lease=SETTLING), State.ORPHANED),
-        (replace(NOTHING, new_lease=SETTLING, old_lease=SETTLING), State.GONE),
-        (replace(DATA, in_main=2), State.DUPLICATED),
-        (replace(DATA, in_main=1, in_processing=1), State.DUPLICATED),
-        (replace(DATA, in_main=1, in_processing=1, new_lease=ENDS), State.DUPLICATED),
-        (replace(NOTHING, in_main=1), State.GHOST),
-        (replace(NOTHING, in_processing=1), State.GHOST),
-        (replace(NOTHING, in_processing=1, new_lease=ENDS), State.GHOST),
-        (replace(NOTHING, due_ms=NOW_MS), State.GHOST),
+        (DATA._replace(in_processing=1, new_lease=SETTLING, old_lease=SETTLING), State.ABANDONED),
+        (DATA._replace(in_processing=1, new_lease=SETTLING, old_lease=ENDS), State.LEASED),
+        (DATA._replace(in_main=1, new_lease=SETTLING, old_lease=SETTLING), State.WAITING),
+        (DATA._replace(new_lease=SETTLING), State.ORPHANED),
+        (NOTHING._replace(new_lease=SETTLING, old_lease=SETTLING), State.GONE),
+        (DATA._replace(in_main=2), State.DUPLICATED),
+        (DATA._replace(in_main=1, in_processing=1), State.DUPLICATED),
+        (DATA._replace(in_main=1, in_processing=1, new_lease=ENDS), State.DUPLICATED),
+        (NOTHING._replace(in_main=1), State.GHOST),
+        (NOTHING._replace(in_processing=1), State.GHOST),
+        (NOTHING._replace(in_processing=1, new_lease=ENDS), State.GHOST),
+        (NOTHING._replace(due_ms=NOW_MS), State.GHOST),
         (
-            replace(NOTHING, buried_ms=NOW_MS, new_lease=BURY_GUARD, old_lease=BURY_GUARD),
+            NOTHING._replace(buried_ms=NOW_MS, new_lease=BURY_GUARD, old_lease=BURY_GUARD),
             State.GHOST,
         ),
-        (replace(NOTHING, new_lease=ENDS), State.STRAY_LEASE),
-        (replace(NOTHING, new_lease=ENDLESS), State.STRAY_LEASE),
+        (NOTHING._replace(new_lease=ENDS), State.STRAY_LEASE),
+        (NOTHING._replace(new_lease=ENDLESS), State.STRAY_LEASE),
         (NOTHING, State.GONE),
-        (replace(NOTHING, returns=3), State.GONE),
-        (replace(DATA, in_main=1, wrong_types={b"jobs:queue": "string"}), State.WRONG_TYPE),
-        (replace(NOTHING, wrong_types={b"jobs:item:1": "hash"}), State.WRONG_TYPE),
+        (NOTHING._replace(returns=3), State.GONE),
+        (DATA._replace(in_main=1, wrong_types={b"jobs:queue": "string"}), State.WRONG_TYPE),
+        (NOTHING._replace(wrong_types={b"jobs:item:1": "hash"}), State.WRONG_TYPE),
     ],
 )
 def test_facts_lead_to_the_state_in_the_table(facts: Facts, state: State) -> None:
@@ -167,7 +165,7 @@ def test_all_facts_have_a_state(facts: Facts) -> None:
 def test_returns_and_the_list_of_old_cleaners_do_not_change_the_state(
     facts: Facts, returns: int, in_cleaning: int
 ) -> None:
-    assert state_of(facts) is state_of(replace(facts, returns=returns, in_cleaning=in_cleaning))
+    assert state_of(facts) is state_of(facts._replace(returns=returns, in_cleaning=in_cleaning))
 
 
 @pytest.mark.parametrize(
