@@ -1,10 +1,9 @@
 """The tree of commands. A command's module is imported only when it is run or its help is shown."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup, TyperOption
@@ -108,8 +107,7 @@ def build_root() -> Root:
     )
 
 
-@dataclass(frozen=True)
-class CommandInfo:
+class CommandInfo(NamedTuple):
     """A command, for the reference and the completions.
 
     Attributes:

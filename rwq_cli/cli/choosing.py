@@ -3,9 +3,8 @@
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -74,8 +73,7 @@ def _age(text: str) -> float:
     return parse_duration(text, FOREVER)
 
 
-@dataclass(frozen=True)
-class Criteria:
+class Criteria(NamedTuple):
     """The options that select items by their properties, an `OptionGroup`."""
 
     offered: frozenset[State] = frozenset(SELECTABLE)
@@ -131,8 +129,7 @@ def _criteria(
     """The parameters of `Criteria`."""
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """The items that the command line chooses, by ID or by options.
 
     Attributes:
@@ -162,8 +159,8 @@ class Choice:
         """Return a choice that also selects these states, unless `--state` or IDs were given."""
         if self.has_states or self.selection.states is None:
             return self
-        more = replace(self.selection, states=self.selection.states | states)
-        return replace(self, selection=more)
+        more = self.selection._replace(states=self.selection.states | states)
+        return self._replace(selection=more)
 
     def chosen(
         self,
@@ -188,20 +185,19 @@ class Choice:
             chosen = Chosen(self.named)
         else:
             warn_of_idle_reset(settings, [queue], self.selection)
-            selection = replace(self.selection, holder=queue.holder if self.mine else None)
+            selection = self.selection._replace(holder=queue.holder if self.mine else None)
             chosen = queue.choose(selection, limit=self.limit)
-            chosen = replace(chosen, ids=noting_absence(settings, queue, chosen.ids))
+            chosen = chosen._replace(ids=noting_absence(settings, queue, chosen.ids))
         if confirm is None or is_confirmed(settings, yes=yes):
             return chosen
 
         def counted(ids: Sequence[bytes]) -> Sequence[bytes]:
-            return ids if concerned is None else concerned(replace(chosen, ids=ids))
+            return ids if concerned is None else concerned(chosen._replace(ids=ids))
 
-        return replace(chosen, ids=confirm_ids(settings, confirm, chosen.ids, queue, counted))
+        return chosen._replace(ids=confirm_ids(settings, confirm, chosen.ids, queue, counted))
 
 
-@dataclass(frozen=True)
-class SelectionScope:
+class SelectionScope(NamedTuple):
     """The IDs and options that choose the items of a verb, an `OptionGroup`.
 
     Attributes:
@@ -273,7 +269,7 @@ class SelectionScope:
         has_states = selected.states is not None
         if not has_states:
             states = self.everything if everything else self.default
-            selected = replace(selected, states=_MINE if mine else states)
+            selected = selected._replace(states=_MINE if mine else states)
         return Choice(None, selected, limit or None, has_states=has_states, mine=mine)
 
 

@@ -1,7 +1,6 @@
 """`rwq ls`: list items."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
 
@@ -106,7 +105,7 @@ def ls(
     if deep:
         if which is not Which.ALL:
             raise InvalidArgument("--deep needs all", "rwq ls all --deep")
-        source = replace(source, deep=True)
+        source = source._replace(deep=True)
     finder = QueueFinder(settings, all_queues=all_queues)
     # A larger number than the longest list has the same meaning, but overflows in the server.
     first, last = min(offset, LONGEST_LIST), min(limit, LONGEST_LIST) or None
@@ -165,5 +164,5 @@ def _resolve(which: Which | None, selection: Selection) -> tuple[Which | None, S
         which = Which.WAITING
     if which in _ONE_STATE:
         one_state = frozenset({_ONE_STATE[which]})
-        selection = replace(selection, states=one_state & (states or one_state))
+        selection = selection._replace(states=one_state & (states or one_state))
     return which, source, selection

@@ -3,9 +3,8 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, BinaryIO
+from typing import Annotated, BinaryIO, NamedTuple
 
 import typer
 
@@ -322,8 +321,7 @@ def _check(
     template.check(input_is_given=input_ is not None, is_batch=batch is not None)
 
 
-@dataclass(frozen=True)
-class _Subject:
+class _Subject(NamedTuple):
     """The item that a dry run shows, as if it were leased; see `Subject`."""
 
     queue: bytes

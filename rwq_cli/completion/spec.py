@@ -1,9 +1,8 @@
 """The commands, options and arguments to complete, read from the parsers of the commands."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from rwq_cli.cli.app import build_root
 from rwq_cli.cli.choosing import SELECTABLE
@@ -81,8 +80,7 @@ _KINDS = {
 _NAMING_SUBJECTS = (("help",), ("man",))
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """An option, or an argument of a command.
 
     Attributes:
@@ -112,8 +110,7 @@ class Parameter:
         return self.kind is not Kind.NONE
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A command, or `rwq` itself.
 
     Attributes:
@@ -141,8 +138,7 @@ class Command:
             yield from command.walk()
 
 
-@dataclass(frozen=True)
-class Spec:
+class Spec(NamedTuple):
     """What the scripts are generated from.
 
     Attributes:
@@ -189,9 +185,9 @@ def _with_subjects(root: Command) -> Command:
             return command
         topics = [Command((topic,), SUMMARIES[topic], (), (), ()) for topic in Topic]
         subjects = tuple(subject(one, command.path) for one in (*root.commands, *topics))
-        return replace(command, arguments=(), commands=subjects)
+        return command._replace(arguments=(), commands=subjects)
 
-    return replace(root, commands=tuple(map(with_subjects, root.commands)))
+    return root._replace(commands=tuple(map(with_subjects, root.commands)))
 
 
 def _parameters(command: Any) -> list[Any]:

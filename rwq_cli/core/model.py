@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 from typing import Any, NamedTuple
@@ -145,8 +144,7 @@ class NewItems(NamedTuple):
             yield NewItems(self.ids[part], self.data[part], dues, self.random_ids)
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """An item as a listing shows it.
 
     Attributes:
@@ -228,8 +226,7 @@ STATUS_CODES = dict(zip(Status, "adctrwmonihspfxvgylbekuPRDUGISNq-", strict=True
 _STATUS_OF_CODE = {code: status for status, code in STATUS_CODES.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """An ID and its status after an operation.
 
     Attributes:
@@ -350,8 +347,7 @@ class Repair(StrEnum):
     BURIED = "buried"
 
 
-@dataclass(frozen=True, slots=True)
-class CleanAction:
+class CleanAction(NamedTuple):
     """One repair that a clean did, or in a dry run would do.
 
     Attributes:
@@ -368,8 +364,7 @@ class CleanAction:
     where: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(NamedTuple):
     """How many items a queue has, by state.
 
     A field is None if it was not counted: some need more than lengths, some a deep count.

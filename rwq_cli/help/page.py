@@ -1,11 +1,10 @@
 """A page of the manual. Its texts may have `code` between backquotes, and no other markup."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class PageSection:
+class PageSection(NamedTuple):
     """A part of a page.
 
     Attributes:
@@ -21,8 +20,7 @@ class PageSection:
     code: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(NamedTuple):
     """A page of the manual.
 
     Attributes:

@@ -29,8 +29,7 @@ _SMALLEST = Decimal(f"1e{MIN_ETINY}")
 Test = Callable[[bytes | None], bool]
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(NamedTuple):
     """A condition on one value.
 
     Attributes:

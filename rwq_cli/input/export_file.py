@@ -4,11 +4,10 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, cast
+from typing import Annotated, Any, BinaryIO, NamedTuple, cast
 
 from msgspec import UNSET, Meta, Struct, ValidationError
 from msgspec.json import Decoder, decode
@@ -270,8 +269,7 @@ def file_id_of(file: BinaryIO) -> bytes | None:
     return digest.hexdigest().encode()
 
 
-@dataclass(frozen=True)
-class ExportSource:
+class ExportSource(NamedTuple):
     """The file of an export, or stdin.
 
     Attributes:
@@ -306,7 +304,7 @@ class ExportSource:
         copy = cast(BinaryIO, TemporaryFile())  # noqa: SIM115
         with self.open() as stream:
             copyfileobj(stream, copy, _CHUNK_BYTES)
-        return replace(self, copy=copy)
+        return self._replace(copy=copy)
 
 
 class ExportReader:
@@ -393,7 +391,7 @@ class ExportReader:
                     continue
                 if isinstance(entry, Result) and entry.ttl_ms is None:
                     # Something else removed its expiry; rwq stores no result without one.
-                    entry = replace(entry, ttl_ms=round(1000 * RESULT_TTL_S))
+                    entry = entry._replace(ttl_ms=round(1000 * RESULT_TTL_S))
                 yield queue, Line(number, entry)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from stat import S_ISREG
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
@@ -54,8 +54,7 @@ def _one_by_one() -> Iterator[bytes]:
         yield from random_ids(_IDS_AT_ONCE)
 
 
-@dataclass(frozen=True, slots=True)
-class IdRule:
+class IdRule(NamedTuple):
     """How to make an ID for an item that has none.
 
     Attributes:

@@ -8,8 +8,8 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from rwq_cli.core.errors import LocalServerError
@@ -28,8 +28,7 @@ _PAUSE_MIN_S = 0.001
 _PAUSE_MAX_S = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class LocalStatus:
+class LocalStatus(NamedTuple):
     """The state of a local server.
 
     Attributes:

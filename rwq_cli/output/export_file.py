@@ -2,9 +2,8 @@
 
 import json
 from base64 import b64encode
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.model import State
@@ -18,8 +17,7 @@ from rwq_cli.output.report import View
 VERSION = 2
 
 
-@dataclass(frozen=True)
-class UndoOrigin:
+class UndoOrigin(NamedTuple):
     """The part of a header that only undo files have: what removed the items.
 
     Attributes:
@@ -44,8 +42,7 @@ class UndoOrigin:
         return self.server if self.context is None else f"{self.context} ({self.server})"
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(NamedTuple):
     """The first line.
 
     Attributes:
@@ -70,8 +67,7 @@ class ControlWord(StrEnum):
     TRIED = "tried"
 
 
-@dataclass(frozen=True, slots=True)
-class ControlLine:
+class ControlLine(NamedTuple):
     """A line of an undo file that is neither an item nor a result.
 
     Attributes:

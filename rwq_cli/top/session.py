@@ -1,7 +1,6 @@
 """What one run of `rwq top` reads, and which commands it can run."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from rwq_cli.core.inspect.queue_watch import Overview, QueueRow, QueueWatch
@@ -23,8 +22,7 @@ _PROCESSING_MAX = 10_000
 LISTS = ("leases", "waiting", "delayed", "buried")
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(NamedTuple):
     """What one run reads, and which commands it can run.
 
     Attributes:

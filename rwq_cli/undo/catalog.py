@@ -3,9 +3,9 @@
 import fcntl
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Result
@@ -35,8 +35,7 @@ _STATE_AFTER = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class UndoEntry:
+class UndoEntry(NamedTuple):
     """An undo file.
 
     Attributes:

@@ -2,8 +2,7 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rwq_cli.contexts.file import holds_secret
 from rwq_cli.contexts.model import Context, Protection
@@ -18,8 +17,7 @@ _SAMPLE = Context("", "local:")
 _LEAST = LAST_EXTRA + 1
 
 
-@dataclass(frozen=True)
-class CheckedServer:
+class CheckedServer(NamedTuple):
     """What `rwq context check` found.
 
     Attributes:

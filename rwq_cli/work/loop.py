@@ -56,8 +56,7 @@ _AHEAD_S = 1.0
 _LAST_CALL_S = 3.0
 
 
-@dataclass(frozen=True)
-class WorkLimits:
+class WorkLimits(NamedTuple):
     """How a worker works, and when it ends.
 
     Attributes:

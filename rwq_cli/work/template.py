@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
 
@@ -22,8 +22,7 @@ _NEEDS = {b"{file}": Input.FILE, b"{data}": Input.ARG}
 _PLACEHOLDER = re.compile(rb"\{(?:id|file|data)\}")
 
 
-@dataclass(frozen=True)
-class CommandTemplate:
+class CommandTemplate(NamedTuple):
     """The words of a command, in which placeholders stand for the item.
 
     Attributes:

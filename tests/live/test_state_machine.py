@@ -25,7 +25,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -1084,7 +1083,7 @@ def _restorable(items: Iterable[ItemSnapshot]) -> Iterator[ItemSnapshot]:
             continue
         if item.place is Place.MAIN:
             # A lease that it had there would take the place of its settling lease.
-            yield replace(item, lease=None)
+            yield item._replace(lease=None)
         elif item.place is not None:
             yield item
 

@@ -5,7 +5,6 @@ import io
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import replace
 from time import monotonic
 from typing import Any, cast
 
@@ -133,7 +132,7 @@ def play(rwq: Rwq, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             def note(action: Any, options: Sequence[str]) -> None:
                 ran.append(session.command_line(action, " ".join(options)))
 
-            app = TopApp(replace(session, run=note))
+            app = TopApp(session._replace(run=note))
             async with app.run_test(size=size) as pilot:
                 yield Live(app, pilot, ran)
 
@@ -551,7 +550,7 @@ def test_a_slow_server_is_mentioned_and_read_less_often(
         def slow() -> Overview:
             nonlocal ticks
             ticks += 1
-            return replace(tick(), call_s=0.5)
+            return tick()._replace(call_s=0.5)
 
         monkeypatch.setattr(watch, "tick", slow)
         await live.until_shown("slow server (0.5s a call): read every 10s")

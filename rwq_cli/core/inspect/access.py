@@ -1,9 +1,8 @@
 """Probes what a server supports and what its user may do, without changing anything."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
@@ -39,8 +38,7 @@ _VERBS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ServerAccess:
+class ServerAccess(NamedTuple):
     """What can be done on a server.
 
     Attributes:

@@ -7,7 +7,6 @@ since. The rest follows from the lengths.
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -24,8 +23,7 @@ _RATE_SAMPLES = 6
 HISTORY_SAMPLES = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """A queue at one instant.
 
     Attributes:

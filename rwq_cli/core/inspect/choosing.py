@@ -5,7 +5,7 @@ or list it twice. Their IDs are kept in memory: about 110 MB for a million.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.handle import Queue
@@ -16,8 +16,7 @@ from rwq_cli.core.model import State
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(NamedTuple):
     """Items to act on.
 
     Attributes:
@@ -79,6 +78,6 @@ def _candidates(
         for item_id, state in listed_states(queue, source, states, selection.id_glob):
             yield item_id, state, None
         return
-    wanted = replace(selection, states=states)
+    wanted = selection._replace(states=states)
     for item in items(queue, source, wanted, data=needs_data, bare=not needs_data):
         yield item.item_id, item.state, item.data

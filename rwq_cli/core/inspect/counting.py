@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.handle import Queue
@@ -39,13 +38,13 @@ def lengths_and_abandoned(queue: Queue) -> Counts:
     if known.processing > PAGE_SIZE:
         return known
     if known.processing == 0:
-        return replace(known, abandoned=0)
+        return known._replace(abandoned=0)
     (abandoned,) = count_abandoned([queue])
     if isinstance(abandoned, PermissionDenied):
         return known
     if isinstance(abandoned, ServerError):
         raise abandoned
-    return replace(known, abandoned=abandoned)
+    return known._replace(abandoned=abandoned)
 
 
 def count_abandoned(queues: Sequence[Queue]) -> list[int | ServerError]:
@@ -131,8 +130,7 @@ def _with_processing(queue: Queue, known: Counts, duplicated: frozenset[bytes]) 
                 stale["buried"] += facts.buried_ms is not None
             if state is State.LEASED and facts.session and facts.session.ttl_ms is not None:
                 left_ms.append(facts.session.ttl_ms)
-    return replace(
-        known,
+    return known._replace(
         # Entries may have been removed since the lengths were read.
         delayed=max(0, known.delayed - stale["delayed"]),
         buried=max(0, known.buried - stale["buried"]),
@@ -161,8 +159,7 @@ def _with_waiting(queue: Queue, known: Counts, *, sample_sizes: bool) -> Counts:
         replies = iter(queue.call_all(commands, return_errors=True))
         pairs = zip(replies, replies, strict=True)
         sizes = sorted(size for there, size in pairs if there == 1 and isinstance(size, int))
-    return replace(
-        known,
+    return known._replace(
         oldest_waiting_s=idle_s,
         payload_sampled=len(sizes),
         payload_min_bytes=min(sizes, default=None),

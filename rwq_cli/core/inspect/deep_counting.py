@@ -1,7 +1,6 @@
 """Counting the states that only a walk over the whole queue finds."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
@@ -18,8 +17,7 @@ def with_survey(queue: Queue, known: Counts) -> tuple[Counts, frozenset[bytes]]:
     totals, others = Totals(), _OtherKeys(queue)
     found = survey(queue, others.add, totals)
     ghosts = found.ghosts
-    known = replace(
-        known,
+    known = known._replace(
         returned=totals.returned,
         held=len(found.held),
         orphaned=len(found.orphaned),

@@ -1,14 +1,13 @@
 """Forecasting when a waiting item will be leased, from how fast it moves up."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.report import ItemReport, inspect_items
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(NamedTuple):
     """When an item will be leased, estimated from its place at two times.
 
     Attributes:

@@ -3,7 +3,6 @@
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import replace
 from heapq import merge, nsmallest
 from itertools import islice
 
@@ -312,7 +311,7 @@ def _chosen(
             candidates = [item for item in candidates if _holder_of(item) == selection.holder]
         for item in with_details(queue, candidates, read):
             if selection.accepts(item):
-                yield item if read is detail else replace(item, data=None)
+                yield item if read is detail else item._replace(data=None)
 
 
 def _holder_of(item: Item) -> bytes | None:

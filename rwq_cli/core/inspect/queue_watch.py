@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.core.clock import Clock, SystemClock
 from rwq_cli.core.errors import ServerError
@@ -45,8 +45,7 @@ def interval_s(every_s: float, call_s: float) -> float:
     return every_s if call_s <= SLOW_S else max(every_s, min(_SHARE * call_s, _RAREST_S))
 
 
-@dataclass(frozen=True, slots=True)
-class QueueRow:
+class QueueRow(NamedTuple):
     """What is known of a queue.
 
     Attributes:
@@ -71,8 +70,7 @@ class QueueRow:
         return max(0, self.sample.processing - (self.abandoned or 0))
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
+class Overview(NamedTuple):
     """What is known of all watched queues.
 
     Attributes:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
 from enum import Enum, auto
 from os import urandom
-from typing import Any
+from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_ITEMS, in_batches
 from rwq_cli.core.errors import ServerError, WrongType
@@ -27,8 +26,7 @@ PREVIEW_BYTES = 200
 ITEMS_WITH_DATA = 16
 
 
-@dataclass(frozen=True, slots=True)
-class ItemReport:
+class ItemReport(NamedTuple):
     """The facts about an ID, its lease keys and its places.
 
     Attributes:
@@ -231,8 +229,7 @@ def _with_detail(item: Item, idle: object, data: object, size: object, preview: 
         size, preview = len(data), data[:PREVIEW_BYTES]
     # STRLEN of a missing key is 0, like that of an empty payload.
     has_data = item.state.has_data
-    return replace(
-        item,
+    return item._replace(
         idle_s=idle if isinstance(idle, int) else None,
         payload_bytes=size if has_data and isinstance(size, int) else None,
         preview=preview if has_data and isinstance(preview, bytes) else None,

@@ -1,7 +1,6 @@
 """Reading the results of completed items."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -23,8 +22,7 @@ class ResultStatus(StrEnum):
     REJECTED = "rejected"
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """The result of a completed item.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Item, State
@@ -20,8 +20,7 @@ _BURIED = ANYWHERE | {State.BURIED}
 ITEMS = frozenset(state for state in State if state.is_item)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """Which items of a listing to select.
 
     Attributes:
@@ -68,8 +67,7 @@ class Selection:
         return self.where is None or self.where(data)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """Which structures a listing walks.
 
     A listing decides the state of an ID by its entry in the list, its keys and its scores. Only a

@@ -1,8 +1,7 @@
 """A server's version, memory and persistence."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.core.server.durability import Durability, durability_of
 
@@ -10,8 +9,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
 
 
-@dataclass(frozen=True, slots=True)
-class ServerStatus:
+class ServerStatus(NamedTuple):
     """The status of a server, or of one of a cluster; None for what it does not report.
 
     Attributes:

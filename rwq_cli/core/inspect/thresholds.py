@@ -1,8 +1,9 @@
 """Comparing a queue's numbers with limits, for monitoring."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.choosing import choose
@@ -36,8 +37,7 @@ class Measure(StrEnum):
     ORPHANED = "orphaned"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """The limits of a measure.
 
     Attributes:
@@ -49,8 +49,7 @@ class Limits:
     critical: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """A measure, compared with its limits.
 
     Attributes:
@@ -114,9 +113,9 @@ def check(
             wanted = Selection(states=frozenset({State(measure.value)}))
             number = sum(1 for _ in choose(queue, wanted, grace_s=grace_s).ids)
             if measure is Measure.ABANDONED:
-                counts = replace(counts, abandoned=number)
+                counts = counts._replace(abandoned=number)
             else:
-                counts = replace(counts, orphaned=number)
+                counts = counts._replace(orphaned=number)
             found = evaluate(counts, limits)
     return found
 

@@ -1,7 +1,7 @@
 """Leasing items by their IDs, wherever they wait: `lua/ops/lease_by_id.lua`."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.report import Detail, with_details
@@ -15,8 +15,7 @@ from rwq_cli.core.state.probe import parse_lease, parse_returns
 _LEASABLE = frozenset({State.WAITING, State.DUPLICATED, State.DELAYED, State.DUE, State.BURIED})
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseAttempt:
+class LeaseAttempt(NamedTuple):
     """The result of an attempt to lease one item.
 
     Attributes:

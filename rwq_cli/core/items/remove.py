@@ -4,8 +4,8 @@ Items are written to a journal before they are removed, so that they can be rest
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from rwq_cli.core.batches import BATCH_WRITES, FEW_IDS, Flush
 from rwq_cli.core.errors import ConnectionLost, ServerError
@@ -34,8 +34,7 @@ _OTHER_DATA = "-"
 _Written = tuple[ListRange, Mapping[bytes, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(NamedTuple):
     """The queue that items are moved to.
 
     Attributes:
@@ -54,8 +53,7 @@ class Destination:
         return (*lists, *prefixes, int(self.force))
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
+class Marks(NamedTuple):
     """The bitmap of restored lines of an undo file.
 
     Attributes:
@@ -143,7 +141,7 @@ class Remover:
     ) -> None:
         if not queue.connection.set_no_touch():
             # Reading an item to save it would reset its idle time.
-            expected = replace(expected, idle_s=None)
+            expected = expected._replace(idle_s=None)
         self._queue = queue
         self._journal = journal
         self._destination = destination
@@ -195,7 +193,7 @@ class Remover:
             yield from outcomes
 
     def _take(self, seen: ListRange, fingerprints: Mapping[bytes, str]) -> OutcomeBatch:
-        expected = replace(self._expected, fingerprints=fingerprints)
+        expected = self._expected._replace(fingerprints=fingerprints)
         args = remove_args(
             seen, self._token, expected, destination=self._destination, marks=self._marks
         )
@@ -262,7 +260,7 @@ class Remover:
             self._is_past_middle = False
         self._offset = seen.offset
         if self._is_past_middle:
-            items = [replace(i, nearer=End.LAST) if i.nearer is End.NEXT else i for i in items]
+            items = [i._replace(nearer=End.LAST) if i.nearer is End.NEXT else i for i in items]
         self._is_past_middle |= any(item.nearer is End.LAST for item in items)
         return items
 

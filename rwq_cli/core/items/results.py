@@ -1,7 +1,8 @@
 """Results of completed items: options, waiting, and deleting by `lua/ops/delete_results.lua`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_batches
 from rwq_cli.core.errors import InvalidArgument, WrongType
@@ -53,8 +54,7 @@ def result_args(options: ResultOptions | None) -> tuple[object, ...]:
     return (options.ttl_ms, options.status.value, has_result, options.result or b"")
 
 
-@dataclass(frozen=True, slots=True)
-class ResultLookup:
+class ResultLookup(NamedTuple):
     """The result of an ID, and the state of the item with this ID.
 
     Attributes:
@@ -102,7 +102,7 @@ def result(
             if lookup.state is State.GONE:
                 return lookup
             if not waited.reached:
-                return replace(lookup, result=None, timed_out=True)
+                return lookup._replace(result=None, timed_out=True)
 
 
 def _look_up(queue: Queue, item_id: bytes) -> ResultLookup:

@@ -1,7 +1,6 @@
 """Completing items that are written to a journal first: `lua/ops/complete.lua`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.handle import Queue
@@ -60,7 +59,7 @@ class _Completer(Remover):
         )
 
     def _take(self, seen: ListRange, fingerprints: Mapping[bytes, str]) -> OutcomeBatch:
-        expected = replace(self._expected, fingerprints=fingerprints)
+        expected = self._expected._replace(fingerprints=fingerprints)
         args = (*seen.args(self._token), *expected.args(), *self._args)
         reply = self._queue.run("complete", *args, *expected.id_args(seen.ids))
         batch = OutcomeBatch.from_reply(seen.ids, reply)
@@ -93,8 +92,7 @@ class _WaitingJournal:
 def _as_waiting(item: ItemSnapshot) -> ItemSnapshot:
     if item.state in _STAYS and (item.lease is None or is_guard(item.lease)):
         return item
-    return replace(
-        item,
+    return item._replace(
         state=State.WAITING,
         place=Place.MAIN,
         lease=None,

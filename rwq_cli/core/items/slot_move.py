@@ -14,7 +14,6 @@ next move of the same kind finishes those first:
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from rwq_cli.core.batches import Flush, in_batches
@@ -97,7 +96,7 @@ class SlotMover(Remover):
     ) -> OutcomeBatch:
         """Bury items here; called even without items, for a page that is to be rotated."""
         assert self._destination is not None
-        expected = replace(self._expected, fingerprints=fingerprints)
+        expected = self._expected._replace(fingerprints=fingerprints)
         policy = LeasePolicy(b"", self._destination.force)
         own_args = schedule_args(policy, Burial(self._leaving), is_first_look=False)
         args = (*seen.args(self._token), *expected.args(), *own_args, *expected.id_args(ids))
@@ -137,7 +136,7 @@ class SlotMover(Remover):
         args = restore_args(OnConflict.FAIL)
         for at, item in enumerate(items):
             buried_ms = now_ms + at / 1000
-            copy = replace(item, place=None, lease=guard, due_ms=None, buried_ms=buried_ms)
+            copy = item._replace(place=None, lease=guard, due_ms=None, buried_ms=buried_ms)
             args += item_args(at, copy)
         reply = self._to.run("restore", *args)
         return OutcomeBatch.from_reply([item.item_id for item in items], reply)

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied, ReadOnly
@@ -17,8 +17,7 @@ _LONGEST_PAUSE_S = 1.0
 _GROWTH = 1.5
 
 
-@dataclass(frozen=True, slots=True)
-class WaitCondition:
+class WaitCondition(NamedTuple):
     """What to wait for; by default, until the queue is empty.
 
     A queue is empty when no item waits, is in processing or is delayed. Buried items stay until
@@ -33,8 +32,7 @@ class WaitCondition:
     ids: tuple[bytes, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WaitResult:
+class WaitResult(NamedTuple):
     """How a wait ended.
 
     Attributes:
@@ -105,7 +103,7 @@ def wait_for_all(
         waited_s = clock.monotonic() - started_s
         if waited_s >= timeout_s or all(result.reached for result in results):
             for result, met in zip(results, met_at_first, strict=True):
-                yield replace(result, waited_s=waited_s, met_at_first=met)
+                yield result._replace(waited_s=waited_s, met_at_first=met)
             return
         clock.sleep(min(_FIRST_PAUSE_S, timeout_s - waited_s))
 

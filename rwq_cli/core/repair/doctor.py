@@ -6,8 +6,8 @@ checks again as it acts, so that concurrent doctors and cleaners fix an ID only 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.handle import Queue
@@ -46,8 +46,7 @@ _OF_ONE_ITEM = frozenset({Code.ABANDONED, Code.ORPHANED, Code.DUPLICATED})
 _OF_LEASES = frozenset({Code.TWO_HOLDERS, Code.STRAY_LEASE, Code.ENDLESS_LEASE})
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(NamedTuple):
     """The findings about a queue.
 
     Attributes:

@@ -1,14 +1,12 @@
 """A server's settings for eviction and persistence."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
 
 
-@dataclass(frozen=True, slots=True)
-class Durability:
+class Durability(NamedTuple):
     """A server's eviction and persistence; None if unknown: managed services may hide them.
 
     Attributes:

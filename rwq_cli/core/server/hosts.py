@@ -1,6 +1,6 @@
 """URLs that name several hosts: those of Sentinel and of Redis Cluster."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 SENTINEL_PORT = 26379
@@ -9,8 +9,7 @@ CLUSTER_PORT = 6379
 SENTINEL_OPTIONS = ("sentinel_username", "sentinel_password")
 
 
-@dataclass(frozen=True, slots=True)
-class HostsUrl:
+class HostsUrl(NamedTuple):
     """The parts of such a URL.
 
     Attributes:

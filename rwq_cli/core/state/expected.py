@@ -1,15 +1,14 @@
 """The conditions that chosen items must still meet when an operation acts on them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha1
+from typing import NamedTuple
 
 from rwq_cli.core.lua import FINGERPRINT_BYTES
 from rwq_cli.core.model import State
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(NamedTuple):
     """The conditions that chosen items must still meet: see `core/lua/lib/expected.lua`.
 
     Attributes:

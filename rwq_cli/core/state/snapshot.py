@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
@@ -36,8 +36,7 @@ class End(StrEnum):
     LAST = "last"
 
 
-@dataclass(frozen=True, slots=True)
-class ItemSnapshot:
+class ItemSnapshot(NamedTuple):
     """Everything about one item.
 
     Attributes:

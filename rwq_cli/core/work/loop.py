@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 from threading import Event, Lock, Thread
+from typing import NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.handle import Queue
@@ -33,22 +33,19 @@ class WhyEnded(StrEnum):
     ON_FAIL = "on-fail"
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(NamedTuple):
     """A job begins."""
 
     job: Job
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(NamedTuple):
     """A running job has lost its item; its handler goes on, and its result is ignored."""
 
     job: Job
 
 
-@dataclass(frozen=True, slots=True)
-class Outage:
+class Outage(NamedTuple):
     """A call failed, and is tried again."""
 
     error: ServerError
@@ -57,8 +54,7 @@ class Outage:
 WorkEvent = Started | Ended | Lost | Outage
 
 
-@dataclass(frozen=True, slots=True)
-class WorkSummary:
+class WorkSummary(NamedTuple):
     """What a worker did.
 
     Attributes:
@@ -99,8 +95,7 @@ class StopToken:
         self._sessions.remove(session)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkRules:
+class WorkRules(NamedTuple):
     """When a worker ends, and how long it waits for a server that is gone.
 
     Attributes:

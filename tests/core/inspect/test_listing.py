@@ -2,7 +2,6 @@
 
 import math
 import re
-from dataclasses import replace
 
 import pytest
 from redis import Redis
@@ -49,7 +48,7 @@ def test_waiting_items_have_positions_sizes_and_previews(
     items = list(queue.items(MAIN))
     # Idle times are differences of whole seconds: a moment may be one of them.
     assert [item.idle_s in (0, 1) for item in items] == [True, True, False]
-    assert [replace(item, idle_s=None) for item in items] == [
+    assert [item._replace(idle_s=None) for item in items] == [
         Item(
             *(b"jobs", b"1", State.WAITING),
             payload_bytes=9 if sizes else None,
@@ -459,7 +458,7 @@ def test_a_deep_listing_has_each_item_once_by_its_state(queue: WorkQueue, foreig
     foreign.leased(b"leased", b"both")
     foreign.waiting(b"both")
     foreign.data(b"orphaned")
-    assert states(queue.items(replace(ALL, deep=True))) == {
+    assert states(queue.items(ALL._replace(deep=True))) == {
         b"1": [State.WAITING],
         b"2": [State.WAITING],
         b"leased": [State.LEASED],

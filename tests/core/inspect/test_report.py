@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -216,10 +215,10 @@ def test_the_item_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) ->
     )
     (item,) = queue.describe([report])
     assert item.idle_s in (0, 1)
-    assert replace(item, idle_s=None) == expected
+    assert item._replace(idle_s=None) == expected
     (item,) = queue.describe([report], data=True)
-    assert replace(item, idle_s=None) == replace(
-        expected, data=b"data of 1", payload_bytes=9, preview=b"data of 1"
+    assert item._replace(idle_s=None) == expected._replace(
+        data=b"data of 1", payload_bytes=9, preview=b"data of 1"
     )
 
 

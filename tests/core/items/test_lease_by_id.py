@@ -1,7 +1,6 @@
 """Leasing items by their IDs: where they waited no trace is left, and who has one keeps it."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from redis import Redis
@@ -228,7 +227,7 @@ def test_only_its_own_entries_go(queue: WorkQueue, raw: Redis, foreign: Foreign)
     foreign.buried(b"other")
     raw.hset(b"jobs:returns", b"2", 3)
     (attempt,) = queue.lease_ids([b"2"], lease_s=60)
-    assert attempt == LeaseAttempt(replace(leased(b"2").item, returns=3), True)
+    assert attempt == LeaseAttempt(leased(b"2").item._replace(returns=3), True)
     assert raw.lrange(b"jobs:queue", 0, -1) == [b"3", b"1"]
     assert raw.lrange(b"jobs:processing", 0, -1) == [b"2", b"old"]
     assert raw.zrange(b"jobs:buried", 0, -1) == [b"other"]
