@@ -65,7 +65,7 @@ def top(
 
     # Colour is decided here, and Textual would decide for itself.
     no_color = os.environ.pop("NO_COLOR", None)
-    live = TopApp(session)
+    live = TopApp(session, guard)
     if no_color is not None:
         os.environ["NO_COLOR"] = no_color
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.drivers.linux_driver import LinuxDriver
 
 from rwq_cli.core.errors import ConnectionLost, RwqError, ServerError, Unreachable
 from rwq_cli.core.inspect.queue_watch import Overview, interval_s
@@ -18,6 +19,7 @@ from rwq_cli.output.screen import Piece
 from rwq_cli.top.running import Action
 from rwq_cli.top.screens import HelpScreen, LiveScreen, QueuesScreen
 from rwq_cli.top.session import Session
+from rwq_cli.top.terminal import TerminalGuard
 
 T = TypeVar("T")
 
@@ -31,13 +33,34 @@ _OLD_TICKS = 3
 _MESSAGE_S = 5.0
 
 
+class _Driver(LinuxDriver):
+    """Textual's driver, which notes when it has the terminal."""
+
+    def start_application_mode(self) -> None:
+        """Begin to draw."""
+        self._note_drawn(is_drawn=True)
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def close(self) -> None:
+        """End drawing, or pause it while others have the terminal."""
+        super().close()
+        self._note_drawn(is_drawn=False)
+
+    def _note_drawn(self, *, is_drawn: bool) -> None:
+        assert isinstance(self._app, TopApp)
+        if self._app.guard is not None:
+            self._app.guard.note_drawn(is_drawn=is_drawn)
+
+
 class TopApp(App[None]):
     """`rwq top`.
 
     Args:
         session: What it looks at.
+        guard: Restores the terminal; None if it draws on none.
 
     Attributes:
+        guard: See above.
         overview: What is known of all queues.
         failure: The error that ended it; None for none.
     """
@@ -62,9 +85,10 @@ class TopApp(App[None]):
         Binding("question_mark", "help", show=False),
     ]
 
-    def __init__(self, session: Session) -> None:
-        super().__init__(ansi_color=True)
+    def __init__(self, session: Session, guard: TerminalGuard | None = None) -> None:
+        super().__init__(_Driver, ansi_color=True)
         self._session = session
+        self.guard = guard
         self.overview: Overview = session.first
         self.failure: BaseException | None = None
         self._is_frozen = self._is_leaving = False

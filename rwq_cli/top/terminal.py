@@ -11,18 +11,35 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
+from rwq_cli.service.death_watch import DeathWatch
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # After a signal, the program has this long to end by itself.
 _PATIENCE_S = 2.0
-# Bracketed paste, line wrap, resize reports, keyboard protocol, screen, cursor, focus and style.
-_RESET = b"\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l\x1b[0m"
+# The end of a sequence that was cut off and of synchronized output; bracketed paste, line wrap,
+# resize reports, keyboard protocol, screen, cursor, focus and style.
+_RESET = (
+    b"\x18\x1b[?2026l\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l\x1b[0m"
+)
+
+_DRAWN, _LEFT = "drawn", "left"
+# $1 is what restores the screen, $2 the modes as stty writes them; stderr is the terminal.
+# The modes are restored if they are still Textual's, in which no key sends a signal (-isig): the
+# user's shell may have set its own already.
+_SCRIPT = rf"""
+[ "$state" = {_DRAWN} ] || exit
+exec 3<&2 2>/dev/null
+printf %b "$1" >&3
+case $(stty -a <&3) in *-isig*) stty "$2" <&3 ;; esac
+"""
 
 
 class TerminalGuard:
     """Restores the modes of the terminal when its block ends, or when a signal ends the program.
 
     The first signal asks the program to leave. If it does not, or if there is a second one, the
-    terminal is restored and the process ends at once.
+    terminal is restored and the process ends at once. After SIGKILL or a crash, a small shell
+    restores it: without `/bin/sh` nothing does, and without `stty` only the screen is restored.
 
     Attributes:
         signal: The signal that ended the program; None for none.
@@ -38,23 +55,42 @@ class TerminalGuard:
         self._input, self._screen = sys.stdin.fileno(), sys.stderr.fileno()
         self._modes = termios.tcgetattr(self._input)
         self._handlers: list[tuple[int, Any]] = []
+        self._watch: DeathWatch | None = None
 
     def __enter__(self) -> "TerminalGuard":
+        reset = _RESET.replace(b"\x1b", rb"\033").replace(b"\x18", rb"\030")
+        modes = _stty_modes(self._screen)
+        self._watch = DeathWatch(_SCRIPT, b"rwq-terminal", reset, modes, stderr=self._screen)
         self._handlers = [(number, signal.signal(number, self._on_signal)) for number in SIGNALS]
         return self
 
     def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         for number, handler in self._handlers:
             signal.signal(number, handler)
-        self.restore(is_clean=error is None)
+        self._restore(is_clean=error is None)
 
-    def restore(self, *, is_clean: bool) -> None:
+    def note_drawn(self, *, is_drawn: bool) -> None:
+        """Note that the program is about to draw on the terminal, or has left it to others."""
+        # Continued in the background, the program stops again before it draws.
+        if self._watch is not None and not (is_drawn and self._is_in_background()):
+            self._watch.tell(_DRAWN if is_drawn else _LEFT)
+
+    def _is_in_background(self) -> bool:
+        try:
+            return os.tcgetpgrp(self._screen) != os.getpgrp()
+        except OSError:
+            # It is not the terminal of this session, whose jobs have it in turn.
+            return False
+
+    def _restore(self, *, is_clean: bool) -> None:
         """Restore the modes of the terminal; unless it was left cleanly, also its screen."""
         if not is_clean:
             with suppress(OSError):
                 os.write(self._screen, _RESET)
         with suppress(termios.error):
             termios.tcsetattr(self._input, termios.TCSANOW, self._modes)
+        if self._watch is not None:
+            self._watch.close()
 
     def raise_signal(self) -> None:
         """End the process by the signal that ended the program, as its parent expects."""
@@ -80,5 +116,14 @@ class TerminalGuard:
     def _give_up(self) -> None:
         """End the process now: it hangs, perhaps because the terminal is gone."""
         assert self.signal is not None
-        self.restore(is_clean=False)
+        self._restore(is_clean=False)
         os._exit(128 + self.signal)
+
+
+def _stty_modes(terminal: int) -> bytes:
+    """The modes of a terminal, as an argument of stty; empty if there is no stty."""
+    try:
+        shown = subprocess.run(["stty", "-g"], stdin=terminal, capture_output=True, check=False)
+    except OSError:
+        return b""
+    return shown.stdout.strip()

@@ -28,7 +28,7 @@ from rwq_cli.work.exchanger import Exchanger, Renewer, Waited
 from rwq_cli.work.housekeeping import Housekeeper
 from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.listener import Listener
-from rwq_cli.work.orphans import OrphanWatch
+from rwq_cli.work.orphans import watch_orphans
 from rwq_cli.work.signals import NOTICE, Requests, SignalPipe, Stage, all_blocked
 from rwq_cli.work.tasks import UnknownTask
 from rwq_cli.work.timers import Timers
@@ -201,7 +201,7 @@ class Worker:
         self._selector = DefaultSelector()
         self._signals = SignalPipe()
         self._selector.register(self._signals.read_fd, EVENT_READ, self._hear)
-        self._orphan_watch = OrphanWatch(
+        self._orphan_watch = watch_orphans(
             self._invocations.mark(self._session.name), self._limits.kill_after_s
         )
         self._housekeeper: Housekeeper | None = None
@@ -249,7 +249,8 @@ class Worker:
                 os.close(key.fd)
         self._selector.close()
         self._signals.close()
-        self._orphan_watch.close()
+        if self._orphan_watch is not None:
+            self._orphan_watch.close()
         self._invocations.files.close()
 
     # ---- what to do next

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from rwq_cli.cli.app import all_commands
+from tests.cli.work.test_signals import state_of
 from tests.conftest import Foreign, StartServer
 from tests.driver import TIMEOUT_S, Rwq
 from tests.servers import PrivateServer
@@ -92,6 +93,25 @@ class Terminal:
         for on, off in _MODES.items():
             assert written.rfind(off) >= written.rfind(on), on
 
+    def is_as_before(self, written: bytes) -> bool:
+        """Whether every mode that was switched on is off again."""
+        try:
+            self.assert_as_before(written)
+        except AssertionError:
+            return False
+        return True
+
+    def until_unused(self) -> list[Any]:
+        """Wait until no process has the terminal open, and return its modes."""
+        os.close(self._slave)
+        self._slave = -1
+        while True:
+            assert select.select([self.master], [], [], TIMEOUT_S)[0], "a process has it open"
+            try:
+                self.seen += os.read(self.master, 65536)
+            except OSError:
+                return termios.tcgetattr(self.master)
+
     def close(self) -> None:
         """End the program, and close the terminal."""
         if self.process.poll() is None:
@@ -148,6 +168,63 @@ def test_a_key_or_a_signal_leaves_the_terminal_as_it_was(
     assert terminal.end() == code
     terminal.assert_as_before(terminal.seen)
     assert b"Traceback" not in terminal.seen
+
+
+class TestKilled:
+    """By SIGKILL, which no program can handle."""
+
+    def test_the_terminal_is_as_it_was(self, on_terminal: Callable[..., Terminal]) -> None:
+        killed, goes_on = on_terminal(), on_terminal()
+        shown(killed)
+        shown(goes_on)
+        killed.process.kill()
+        killed.until(lambda: killed.is_as_before(killed.seen))
+        killed.until_unused()
+        assert not goes_on.is_as_before(goes_on.seen)
+        goes_on.type(b"q")
+        assert goes_on.end() == 0
+        goes_on.until_unused()
+
+    def test_modes_that_another_program_has_set_stay(
+        self, on_terminal: Callable[..., Terminal]
+    ) -> None:
+        """A shell that edits its command line, and has the terminal before it is restored."""
+        terminal = on_terminal()
+        shown(terminal)
+        terminal.process.send_signal(signal.SIGSTOP)
+        edits = termios.tcgetattr(terminal._slave)
+        edits[3] |= termios.ISIG
+        termios.tcsetattr(terminal._slave, termios.TCSANOW, edits)
+        terminal.process.kill()
+        terminal.until(lambda: b"\x1b[?1049l" in terminal.seen)
+        assert terminal.until_unused() == edits
+
+    def test_a_terminal_that_others_have_meanwhile_is_left_alone(
+        self, on_terminal: Callable[..., Terminal]
+    ) -> None:
+        terminal = on_terminal()
+        shown(terminal)
+        terminal.type(b"\x1a")
+        terminal.until(lambda: state_of(terminal.process.pid) == "T")
+        terminal.until(lambda: terminal.is_as_before(terminal.seen))
+        terminal.seen = b""
+        terminal.process.kill()
+        terminal.until_unused()
+        assert terminal.seen == b""
+
+    def test_a_program_that_was_continued_has_the_terminal_again(
+        self, on_terminal: Callable[..., Terminal]
+    ) -> None:
+        terminal = on_terminal()
+        shown(terminal)
+        terminal.type(b"\x1a")
+        terminal.until(lambda: state_of(terminal.process.pid) == "T")
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.seen = b""
+        shown(terminal)
+        terminal.process.kill()
+        terminal.until(lambda: terminal.is_as_before(terminal.seen))
+        terminal.until_unused()
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
