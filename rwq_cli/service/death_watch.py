@@ -1,40 +1,31 @@
-"""A shell that cleans up after this process if it was killed and could not do so itself."""
+"""A process that cleans up after this one if it was killed and could not do so itself."""
 
 import os
 import signal
 from contextlib import suppress
 
-_SHELL = b"/bin/sh"
 _PATH = b"/usr/local/bin:/usr/bin:/bin"
-# No key and no hangup ends the shell or stops it, and it may write to a terminal that has another
-# process group in the foreground.
-_WAIT = r"""
-trap '' HUP INT QUIT TERM TSTP TTIN TTOU
-state=
-while read -r line; do state=$line; done
-"""
 
 
 class DeathWatch:
-    """Runs a shell script when this process has ended, unless the watch was closed before.
+    """A program that reads its stdin to the end, which comes when this process has ended.
 
-    A shell waits at a pipe whose other end this process alone has open. It has a process group of
-    its own, and no variable of this process but the PATH. Without `/bin/sh` there is no watch.
+    Its stdin is a pipe whose other end this process alone has open. It has a process group of its
+    own, and no variable of this process but a PATH. If it cannot be started, there is no watch.
 
     Args:
-        script: The script; `$state` is what was told last, or empty.
-        words: `$0`, `$1` and so on.
+        command: The file of the program, and its arguments.
         stderr: The file descriptor that is its stderr; None for the null device.
     """
 
-    def __init__(self, script: str, *words: bytes, stderr: int | None = None) -> None:
+    def __init__(self, command: tuple[str | bytes, ...], *, stderr: int | None = None) -> None:
         self._pid: int | None = None
         read_fd, self._write_fd = os.pipe()
         null = (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)
         try:
             self._pid = os.posix_spawn(
-                _SHELL,
-                [_SHELL, b"-c", (_WAIT + script).encode(), *words],
+                command[0],
+                command,
                 {b"PATH": _PATH},
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, read_fd, 0),
@@ -49,15 +40,15 @@ class DeathWatch:
         finally:
             os.close(read_fd)
 
-    def tell(self, state: str) -> None:
-        """Tell the script a word."""
+    def tell(self, line: bytes) -> None:
+        """Write a line to its stdin."""
         if self._pid is not None:
-            # The shell may have been killed.
+            # It may have been killed.
             with suppress(OSError):
-                os.write(self._write_fd, state.encode() + b"\n")
+                os.write(self._write_fd, line + b"\n")
 
     def close(self) -> None:
-        """End the watch; the script does not run."""
+        """End the watch before this process ends."""
         if self._pid is not None:
             pid, self._pid = self._pid, None
             os.kill(pid, signal.SIGKILL)

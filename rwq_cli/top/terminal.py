@@ -1,5 +1,6 @@
 """Restores the terminal, whatever ends the program."""
 
+import marshal
 import os
 import signal
 import subprocess
@@ -12,34 +13,19 @@ from types import FrameType
 from typing import Any
 
 from rwq_cli.service.death_watch import DeathWatch
+from rwq_cli.top import restorer
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # After a signal, the program has this long to end by itself.
 _PATIENCE_S = 2.0
-# The end of a sequence that was cut off and of synchronized output; bracketed paste, line wrap,
-# resize reports, keyboard protocol, screen, cursor, focus and style.
-_RESET = (
-    b"\x18\x1b[?2026l\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l\x1b[0m"
-)
-
-_DRAWN, _LEFT = "drawn", "left"
-# $1 is what restores the screen, $2 the modes as stty writes them; stderr is the terminal.
-# The modes are restored if they are still Textual's, in which no key sends a signal (-isig): the
-# user's shell may have set its own already.
-_SCRIPT = rf"""
-[ "$state" = {_DRAWN} ] || exit
-exec 3<&2 2>/dev/null
-printf %b "$1" >&3
-case $(stty -a <&3) in *-isig*) stty "$2" <&3 ;; esac
-"""
 
 
 class TerminalGuard:
     """Restores the modes of the terminal when its block ends, or when a signal ends the program.
 
     The first signal asks the program to leave. If it does not, or if there is a second one, the
-    terminal is restored and the process ends at once. After SIGKILL or a crash, a small shell
-    restores it: without `/bin/sh` nothing does, and without `stty` only the screen is restored.
+    terminal is restored and the process ends at once. After SIGKILL or a crash, another process
+    restores it: see `restorer`.
 
     Attributes:
         signal: The signal that ended the program; None for none.
@@ -58,9 +44,9 @@ class TerminalGuard:
         self._watch: DeathWatch | None = None
 
     def __enter__(self) -> "TerminalGuard":
-        reset = _RESET.replace(b"\x1b", rb"\033").replace(b"\x18", rb"\030")
-        modes = _stty_modes(self._screen)
-        self._watch = DeathWatch(_SCRIPT, b"rwq-terminal", reset, modes, stderr=self._screen)
+        modes = marshal.dumps(self._modes).hex()
+        command = (sys.executable, "-IS", restorer.__file__, modes)
+        self._watch = DeathWatch(command, stderr=self._screen)
         self._handlers = [(number, signal.signal(number, self._on_signal)) for number in SIGNALS]
         return self
 
@@ -73,7 +59,7 @@ class TerminalGuard:
         """Note that the program is about to draw on the terminal, or has left it to others."""
         # Continued in the background, the program stops again before it draws.
         if self._watch is not None and not (is_drawn and self._is_in_background()):
-            self._watch.tell(_DRAWN if is_drawn else _LEFT)
+            self._watch.tell(restorer.DRAWN if is_drawn else restorer.LEFT)
 
     def _is_in_background(self) -> bool:
         try:
@@ -86,7 +72,7 @@ class TerminalGuard:
         """Restore the modes of the terminal; unless it was left cleanly, also its screen."""
         if not is_clean:
             with suppress(OSError):
-                os.write(self._screen, _RESET)
+                os.write(self._screen, restorer.RESET)
         with suppress(termios.error):
             termios.tcsetattr(self._input, termios.TCSANOW, self._modes)
         if self._watch is not None:
@@ -118,12 +104,3 @@ class TerminalGuard:
         assert self.signal is not None
         self._restore(is_clean=False)
         os._exit(128 + self.signal)
-
-
-def _stty_modes(terminal: int) -> bytes:
-    """The modes of a terminal, as an argument of stty; empty if there is no stty."""
-    try:
-        shown = subprocess.run(["stty", "-g"], stdin=terminal, capture_output=True, check=False)
-    except OSError:
-        return b""
-    return shown.stdout.strip()

@@ -7,6 +7,8 @@ from rwq_cli.service.death_watch import DeathWatch
 # $1 is the entry of the environment by which commands are found, $2 how long they get, seconds.
 # Neither the shell nor grep has that entry.
 _SCRIPT = r"""
+trap '' HUP INT QUIT TERM TSTP
+read -r _
 send() {
     found=
     for file in $(grep -lsF -e "$1" /proc/[0-9]*/environ); do
@@ -41,4 +43,5 @@ def watch_orphans(mark: bytes, kill_after_s: float) -> DeathWatch | None:
     # A pattern of two lines would be two patterns.
     if not os.path.exists("/proc/self/environ") or b"\n" in mark:
         return None
-    return DeathWatch(_SCRIPT, b"rwq-orphans", mark, b"%g" % kill_after_s)
+    words = (b"rwq-orphans", mark, b"%g" % kill_after_s)
+    return DeathWatch((b"/bin/sh", b"-c", _SCRIPT.encode(), *words))

@@ -1,0 +1,56 @@
+"""The program that restores the terminal when `rwq top` was killed.
+
+It is run by its file, without anything else of rwq, and must be quick: the user's shell has the
+terminal again a moment later. Most shells then set the modes of the terminal anew; zsh keeps those
+that it finds, which are Textual's if this program was slower.
+"""
+
+import marshal
+import os
+import signal
+import sys
+import termios
+from contextlib import suppress
+
+# The end of a sequence that was cut off and of synchronized output; bracketed paste, line wrap,
+# resize reports, keyboard protocol, screen, cursor, focus and style.
+RESET = (
+    b"\x18\x1b[?2026l\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l\x1b[0m"
+)
+# The lines that it is told: whether it is Textual that has the terminal.
+DRAWN, LEFT = b"drawn", b"left"
+
+# No key and no hangup ends or stops it, and it may change a terminal on which another process group
+# is in the foreground.
+_IGNORED = (
+    *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM),
+    *(signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU),
+)
+_TERMINAL = 2
+
+
+def main() -> None:
+    """Wait for the end of stdin. The argument is the modes from before, as hexadecimal digits."""
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    modes = marshal.loads(bytes.fromhex(sys.argv[1]))
+    told = b""
+    while read := os.read(0, 1024):
+        told = read
+    if told.endswith(DRAWN + b"\n"):
+        with suppress(termios.error):
+            if _are_textuals(termios.tcgetattr(_TERMINAL)):
+                termios.tcsetattr(_TERMINAL, termios.TCSANOW, modes)
+        with suppress(OSError):
+            os.write(_TERMINAL, RESET)
+
+
+def _are_textuals(modes: list[int]) -> bool:
+    """Whether these are still Textual's modes, and not those in which a shell edits a line."""
+    return not modes[0] & termios.ICRNL and not modes[3] & (
+        termios.ICANON | termios.ECHO | termios.ISIG
+    )
+
+
+if __name__ == "__main__":
+    main()
