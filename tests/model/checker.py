@@ -11,14 +11,23 @@ Once the settling lease has ended, nothing protects what a worker has popped and
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from tests.model.keys import IDS, NAMES, Frozen
 from tests.model.programs import UPSTREAM, Actor, Cast, Command, next_command
 from tests.model.scripts import Identity, Queue, is_session
 
-State = tuple[Frozen, tuple[Actor | None, ...]]
+T = TypeVar("T")
+# The numbers that a checker gives to the keys, and to each program with its replies; the latter is
+# `_ENDED` for one that sends nothing more.
+State = tuple[int, ...]
+# Who sent what, and the reply.
 Step = tuple[str, Command, Any]
+# What is sent, the reply, the number of the keys after it, and that of the program.
+Move = tuple[Command, Any, int, int]
+# By state, the one before it, and and which part of that moved: 0 is time, for the keys.
+Parents = dict[State, tuple[State, int, Move] | None]
+_ENDED = -1
 
 # Our scripts that write.
 SCRIPTS = frozenset(
@@ -65,6 +74,24 @@ class Found:
 Watch = Callable[[Queue, Actor, Command, Any, Queue], bool]
 
 
+class _Numbered(Generic[T]):
+    """Values with the numbers that stand for them.
+
+    Attributes:
+        values: By number.
+    """
+
+    def __init__(self) -> None:
+        self.values: list[T] = []
+        self._numbers: dict[T, int] = {}
+
+    def number(self, value: T) -> int:
+        known = self._numbers.setdefault(value, len(self.values))
+        if known == len(self.values):
+            self.values.append(value)
+        return known
+
+
 class Checker:
     """Explores casts; what a command does to given keys is computed and checked once.
 
@@ -79,7 +106,14 @@ class Checker:
         self._mutation = mutation
         self.effects: dict[tuple[Frozen, Command], tuple[Frozen, Any]] = {}
         self._recovered: set[Frozen] = set()
-        self._queues: dict[Frozen, Queue] = {}
+        # Numbers are quicker to compare than the keys that they stand for.
+        self._keys: _Numbered[Frozen] = _Numbered()
+        self._actors: _Numbered[Actor] = _Numbered()
+        # The actors that have begun to walk a list, and must not be late.
+        self._walkers: set[int] = set()
+        self._moves: dict[tuple[int, int], Move] = {}
+        self._times: dict[tuple[int, bool], list[Move]] = {}
+        self._checked: set[int] = set()
 
     def explore(
         self,
@@ -102,64 +136,75 @@ class Checker:
             Violation: With the shortest sequence that leads to it.
         """
         begun = begun or {}
-        actors = tuple((program, begun.get(at, ())) for at, program in enumerate(cast))
-        first: State = (keys, actors)
-        parents: dict[State, tuple[State, Step] | None] = {first: None}
+        actors = [(program, begun.get(at, ())) for at, program in enumerate(cast)]
+        first: State = (self._keys.number(keys), *map(self._number_of_actor, actors))
+        parents: Parents = {first: None}
         found = Found(states=1)
         level = [first]
         for _ in range(depth):
             following: list[State] = []
             for state in level:
                 try:
-                    for step, reached in self._steps(state):
+                    for at, move, reached in self._steps(state):
                         found.steps += 1
-                        if watch is not None and _happens(watch, state, step, reached):
-                            found.way = [*_way(parents, state), step]
+                        if watch is not None and self._happens(watch, state, at, move):
+                            found.way = [*self._way(parents, state), self._step(state, at, move)]
                             return found
                         if reached not in parents:
-                            parents[reached] = (state, step)
+                            parents[reached] = (state, at, move)
                             following.append(reached)
-                            self._check_recovery(reached[0])
+                            if reached[0] not in self._checked:
+                                self._check_recovery(self._keys.values[reached[0]])
+                                self._checked.add(reached[0])
                 except Violation as violation:
-                    raise Violation(f"{violation}\n{_story([*_way(parents, state)])}") from None
+                    story = _story(self._way(parents, state))
+                    raise Violation(f"{violation}\n{story}") from None
             level = following
             if not level:
                 break
         found.states, found.complete = len(parents), not level
         return found
 
-    def _steps(self, state: State) -> Iterator[tuple[Step, State]]:
-        keys, actors = state
-        walking = False
-        for at, actor in enumerate(actors):
-            if actor is None:
-                continue
-            command = next_command(actor)
-            if command is None:
-                continue
-            (name, *_), replies = actor
-            walking = walking or (name in UPSTREAM and "clean" in name and bool(replies))
-            after, reply = self._effect(keys, command)
-            moved: Actor | None = (actor[0], (*replies, reply))
-            if next_command(moved) is None:  # type: ignore[arg-type]
-                moved = None
-            step = (f"{name}#{at}", command, reply)
-            yield step, (after, (*actors[:at], moved, *actors[at + 1 :]))
-        for command in self._times(keys, walking):
+    def _number_of_actor(self, actor: Actor) -> int:
+        if next_command(actor) is None:
+            return _ENDED
+        number = self._actors.number(actor)
+        (name, *_), replies = actor
+        if name in UPSTREAM and "clean" in name and replies:
+            self._walkers.add(number)
+        return number
+
+    def _steps(self, state: State) -> Iterator[tuple[int, Move, State]]:
+        """Each step from a state: the part that moves, what it does, and the state after it."""
+        keys = state[0]
+        for at in range(1, len(state)):
+            actor = state[at]
+            if actor != _ENDED:
+                move = self._moves.get((keys, actor)) or self._move(keys, actor)
+                yield at, move, (move[2], *state[1:at], move[3], *state[at + 1 :])
+        walking = not self._walkers.isdisjoint(state[1:])
+        times = self._times.get((keys, walking))
+        if times is None:
+            times = self._times[keys, walking] = [*self._time_passes(keys, walking)]
+        for move in times:
+            yield 0, move, (move[2], *state[1:])
+
+    def _move(self, keys: int, actor: int) -> Move:
+        program, replies = self._actors.values[actor]
+        command = next_command((program, replies))
+        assert command is not None
+        after, reply = self._effect(self._keys.values[keys], command)
+        moved = self._number_of_actor((program, (*replies, reply)))
+        made = command, reply, self._keys.number(after), moved
+        self._moves[keys, actor] = made
+        return made
+
+    def _time_passes(self, number: int, walking: bool) -> Iterator[Move]:
+        keys = self._keys.values[number]
+        for command in _ends(keys, walking):
             after, reply = self._effect(keys, command)
             if after != keys:
-                yield ("time", command, reply), (after, actors)
-
-    @staticmethod
-    def _times(keys: Frozen, walking: bool) -> Iterator[Command]:
-        new, old, delayed = dict(keys[4]), dict(keys[5]), keys[6]  # type: ignore[call-overload]
-        for item_id in IDS:
-            held = {leases[item_id] for leases in (new, old) if item_id in leases}
-            if held - {"buried"} and not (walking and held == {"settling"}):
-                yield "expire", item_id
-        for item_id, when in delayed:  # type: ignore[attr-defined]
-            if when == "later":
-                yield "come_due", item_id
+                yield command, reply, self._keys.number(after), _ENDED
 
     def _effect(self, keys: Frozen, command: Command) -> tuple[Frozen, Any]:
         known = self.effects.get((keys, command))
@@ -175,6 +220,25 @@ class Checker:
                 raise Violation(f"{violation}: {_line(command, reply)}") from None
             known = self.effects[keys, command] = (after, reply)
         return known
+
+    def _happens(self, watch: Watch, state: State, at: int, move: Move) -> bool:
+        if not at:
+            return False
+        command, reply, after, _ = move
+        queue = Queue(self._keys.values[state[0]])
+        actor = self._actors.values[state[at]]
+        return watch(queue, actor, command, reply, Queue(self._keys.values[after]))
+
+    def _step(self, state: State, at: int, move: Move) -> Step:
+        who = f"{self._actors.values[state[at]][0][0]}#{at - 1}" if at else "time"
+        return who, move[0], move[1]
+
+    def _way(self, parents: Parents, state: State) -> list[Step]:
+        way: list[Step] = []
+        while (parent := parents[state]) is not None:
+            way.append(self._step(*parent))
+            state = parent[0]
+        return way[::-1]
 
     # What a clean makes of any state, once everybody else is gone.
 
@@ -201,6 +265,18 @@ class Checker:
             keys, reply = self._effect(keys, command)
             actor = (program, (*actor[1], reply))
         return keys
+
+
+def _ends(keys: Frozen, walking: bool) -> Iterator[Command]:
+    """What time may do: leases end, and delayed items come due."""
+    new, old, delayed = dict(keys[4]), dict(keys[5]), keys[6]  # type: ignore[call-overload]
+    for item_id in IDS:
+        held = {leases[item_id] for leases in (new, old) if item_id in leases}
+        if held - {"buried"} and not (walking and held == {"settling"}):
+            yield "expire", item_id
+    for item_id, when in delayed:  # type: ignore[attr-defined]
+        if when == "later":
+            yield "come_due", item_id
 
 
 def _after_everybody(keys: Frozen) -> Frozen:
@@ -407,23 +483,6 @@ def _check_popped(seen: Identity | None, before: Queue, after: Queue, item_id: s
         return
     if item_id not in before.main and before.pushed[item_id] != seen[1]:
         raise Violation(f"a clean took {item_id} from who has popped it since the first look")
-
-
-def _happens(watch: Watch, state: State, step: Step, reached: State) -> bool:
-    who, command, reply = step
-    if who == "time":
-        return False
-    actor = state[1][int(who.partition("#")[2])]
-    assert actor is not None
-    return watch(Queue(state[0]), actor, command, reply, Queue(reached[0]))
-
-
-def _way(parents: dict[State, tuple[State, Step] | None], state: State) -> list[Step]:
-    way: list[Step] = []
-    while (parent := parents[state]) is not None:
-        state, step = parent
-        way.append(step)
-    return way[::-1]
 
 
 def _story(way: Sequence[Step]) -> str:
