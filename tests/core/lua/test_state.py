@@ -1,6 +1,6 @@
 """What Lua says of facts and of identities is what Python says, for every combination of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 
 from redis import Redis
@@ -31,40 +31,55 @@ BURIED_MS = (None, NOW_MS)
 DATA = ("none", "string", "hash")
 ENTRIES = (0, 1, 2)
 
+# For one type of the data and one lease key: a line for each combination of the other lease key,
+# the entries and the scores, in the order of `lines_of`. ARGV: the type; of the lease key its kind,
+# the time left and its value; and the same of every other one.
 HARNESS = """
-local replies = {}
-for at = 1, #ARGV, 11 do
-  local a = {}
-  for i = 0, 10 do a[i] = ARGV[at + i] end
-  local left = { new = tonumber(a[4]), old = tonumber(a[7]) }
-  local function value(kind, text)
-    return kind == 'string' and text or kind == 'other'
-  end
-  local facts = {
-    data = a[0], main = tonumber(a[1]), processing = tonumber(a[2]),
-    new = value(a[3], a[5]), old = value(a[6], a[8]),
-    left = left,
-    due_ms = tonumber(a[9]), buried_ms = tonumber(a[10]),
-  }
-  local holder = effective_lease(facts)
-  replies[#replies + 1] = state_of(facts, NOW)
-  replies[#replies + 1] = not holder and 'none' or 'held:' .. (holder ~= true and holder or '')
-  replies[#replies + 1] = effective_left_ms(facts)
-  replies[#replies + 1] = is_guarded(facts) and 1 or 0
-  local session = session_of(facts)
-  replies[#replies + 1] = session and 1 or 0
-  local is_scheduled = facts.due_ms or facts.buried_ms
-  replies[#replies + 1] = is_scheduled and is_guard_weak(facts, NOW) and 1 or 0
-  replies[#replies + 1] = has_stale_schedule(facts, state_of(facts, NOW)) and 1 or 0
+local lines = {}
+local function key(at)
+  local kind = ARGV[at]
+  return kind == 'string' and ARGV[at + 2] or kind == 'other', tonumber(ARGV[at + 1])
 end
-return replies
+local function line(facts)
+  local holder, session = effective_lease(facts), session_of(facts)
+  local is_scheduled = facts.due_ms or facts.buried_ms
+  local state = state_of(facts, NOW)
+  lines[#lines + 1] = table.concat({
+    state,
+    not holder and 'none' or 'held:' .. (holder ~= true and holder or ''),
+    effective_left_ms(facts),
+    tostring(is_guarded(facts)),
+    tostring(session and true or false),
+    tostring(is_scheduled and is_guard_weak(facts, NOW) or false),
+    tostring(has_stale_schedule(facts, state)),
+  }, ' ')
+end
+local new, new_left = key(2)
+for at = 5, #ARGV, 3 do
+  local old, old_left = key(at)
+  for _, main in ipairs({ ENTRIES }) do
+    for _, processing in ipairs({ ENTRIES }) do
+      for _, due in ipairs({ DUE }) do
+        for _, buried in ipairs({ BURIED }) do
+          line({
+            data = ARGV[1], main = main, processing = processing, new = new, old = old,
+            left = { new = new_left, old = old_left },
+            due_ms = due or nil, buried_ms = buried or nil,
+          })
+        end
+      end
+    end
+  end
+end
+return table.concat(lines, '\\n')
 """
 
+LUA = {True: b"true", False: b"false"}
 Key = tuple[bytes | None, int] | None
 
 
-def domain() -> Iterator[tuple[str, int, int, Key, Key, int | None, int | None]]:
-    return product(DATA, ENTRIES, ENTRIES, KEYS, KEYS, DUE_MS, BURIED_MS)
+def lua_values(values: Iterable[int | None]) -> str:
+    return ", ".join("false" if value is None else str(value) for value in values)
 
 
 def lua_key(key: Key) -> tuple[object, ...]:
@@ -82,61 +97,49 @@ def python_lease(key: Key) -> Lease | None:
     return Lease(holder or b"", None if left_ms == -1 else left_ms)
 
 
-def expected(
-    data: str, main: int, processing: int, new: Key, old: Key, due: int | None, buried: int | None
-) -> list[object]:
+def lines_of(data: str, new: Key, old: Key) -> Iterator[bytes]:
+    """What Python says, in the form and the order of the harness."""
     wrong = {b"data": data} if data not in ("none", "string") else {}
     wrong |= {
         name: "not a string"
         for name, key in ((b"new", new), (b"old", old))
         if key and key[0] is None
     }
-    facts = Facts(
-        b"1",
-        data != "none",
-        main,
-        processing,
-        0,
-        python_lease(new),
-        python_lease(old),
-        due,
-        buried,
-        NOW_MS,
-        wrong_types=wrong,
-    )
-    lease = facts.lease
-    left_ms = -2 if lease is None else -1 if lease.ttl_ms is None else lease.ttl_ms
-    holder = b"none" if lease is None else b"held:" + lease.holder
-    return [
-        facts.state.value.encode(),
-        holder,
-        left_ms,
-        int(facts.is_guarded),
-        int(facts.session is not None),
-        int(facts.is_scheduled and facts.is_guard_weak),
-        int(facts.has_stale_schedule),
-    ]
+    leases = python_lease(new), python_lease(old)
+    for main, processing, due, buried in product(ENTRIES, ENTRIES, DUE_MS, BURIED_MS):
+        facts = Facts(
+            *(b"1", data != "none", main, processing, 0, *leases, due, buried, NOW_MS),
+            wrong_types=wrong,
+        )
+        lease = facts.lease
+        left_ms = -2 if lease is None else -1 if lease.ttl_ms is None else lease.ttl_ms
+        yield b"%b %b %d %b %b %b %b" % (
+            facts.state.value.encode(),
+            b"none" if lease is None else b"held:" + lease.holder,
+            left_ms,
+            LUA[facts.is_guarded],
+            LUA[facts.session is not None],
+            LUA[facts.is_scheduled and facts.is_guard_weak],
+            LUA[facts.has_stale_schedule],
+        )
 
 
 def test_lua_and_python_agree_on_every_combination_of_facts(raw: Redis) -> None:
-    script = library_text("state") + HARNESS.replace("NOW", str(NOW_MS))
-    sha = raw.script_load(script)
-    combinations = list(domain())
-    assert len(combinations) > 200_000
-    for start in range(0, len(combinations), 4000):
-        part = combinations[start : start + 4000]
-        words: list[object] = []
-        for data, main, processing, new, old, due, buried in part:
-            kind, left, value = lua_key(new)
-            old_kind, old_left, old_value = lua_key(old)
-            words += (data, main, processing, kind, left, value)
-            words += (old_kind, old_left, old_value)
-            words += ("" if due is None else due, "" if buried is None else buried)
-        # The order of the harness: kind, left, value of each key.
-        replies = raw.execute_command("EVALSHA", sha, 0, *words)
-        for at, facts in enumerate(part):
-            reply = replies[at * 7 : at * 7 + 7]
-            assert reply == expected(*facts), facts
+    script = library_text("state") + HARNESS
+    for name, values in (("ENTRIES", ENTRIES), ("DUE", DUE_MS), ("BURIED", BURIED_MS)):
+        script = script.replace(f"{{ {name} }}", f"{{ {lua_values(values)} }}")
+    sha = raw.script_load(script.replace("NOW", str(NOW_MS)))
+    combinations = 0
+    olds = [word for old in KEYS for word in lua_key(old)]
+    for data, new in product(DATA, KEYS):
+        reply = raw.execute_command("EVALSHA", sha, 0, data, *lua_key(new), *olds)
+        lines = iter(reply.split(b"\n"))
+        for old in KEYS:
+            for expected in lines_of(data, new, old):
+                assert next(lines) == expected, (data, new, old)
+                combinations += 1
+        assert [*lines] == []
+    assert combinations > 200_000
 
 
 def test_lua_and_python_agree_on_every_two_identities(raw: Redis) -> None:
