@@ -32,6 +32,7 @@ from rwq_cli.core.work.policy import JobEnd
 from tests.broken_queues import make_broken
 from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, Interleaved
 from tests.core.test_dry_runs import VERBS, Verb
+from tests.digest import digest
 
 
 def _add_later(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
@@ -85,20 +86,6 @@ WRITES: dict[str, Verb] = {
     "bury a job": _work(GiveUp(b"why")),
     "put a job back": _work(PutBack()),
 }
-# One text that tells everything on the server but idle times.
-STATE = """
-local keys, all = redis.call('KEYS', '*'), {}
-local function expires(key)
-  local at_ms = redis.pcall('PEXPIRETIME', key)
-  -- Redis 6.2 does not tell it.
-  return type(at_ms) == 'number' and at_ms or math.min(redis.call('PTTL', key), 0)
-end
-table.sort(keys)
-for i, key in ipairs(keys) do
-  all[i] = #key .. ':' .. key .. expires(key) .. ':' .. redis.call('DUMP', key)
-end
-return redis.sha1hex(table.concat(all))
-"""
 READS = {
     *("GET", "MGET", "EXISTS", "TYPE", "TIME", "SCAN", "STRLEN", "PTTL", "LRANGE", "LLEN", "LPOS"),
     *("ZRANGE", "ZSCORE", "ZMSCORE", "ZCARD", "HMGET", "HGETALL", "HGET", "HSCAN", "ZSCAN", "INFO"),
@@ -173,24 +160,24 @@ def test_a_user_who_lacks_any_one_command_leaves_no_half_step(
     commands = sorted(c for c in used if not c.startswith(NOT_OF_SCRIPTS))
     assert len(commands) > 3
     ids = _arrange(raw, count)
-    arranged = raw.eval(STATE, 0)
+    arranged = digest(raw)
     denied, half_done = 0, []
     for command in commands:
         before = [arranged]
         limited = Interleaved(as_user("+@all", f"-{command}"))
         limited.before = lambda name, before=before: before.append(
-            None if reads_only(name) else raw.eval(STATE, 0)
+            None if reads_only(name) else digest(raw)
         )
         try:
             WRITES[name](_queue(limited), ids, False)
         except PermissionDenied:
             denied += 1
             # Of several calls, those before it are done.
-            if before[-1] is not None and raw.eval(STATE, 0) != before[-1]:
+            if before[-1] is not None and digest(raw) != before[-1]:
                 half_done.append(command)
-        if raw.eval(STATE, 0) != arranged:
+        if digest(raw) != arranged:
             _arrange(raw, count)
-            arranged = raw.eval(STATE, 0)
+            arranged = digest(raw)
     assert half_done == []
     assert denied > 2
 
@@ -202,12 +189,12 @@ rwq_asks = pytest.mark.parametrize("who_asks", ["rwq"], indirect=True)
 @pytest.mark.usefixtures("who_asks")
 def test_the_keys_that_a_user_may_use_are_asked_for_too(raw: redis.Redis, as_user: AsUser) -> None:
     ids = _arrange(raw, 3)
-    before = raw.eval(STATE, 0)
+    before = digest(raw)
     # Without the lease keys of 0.1.
     limited = as_user("+@all", keys=["jobs:[qpidbrc]*", "jobs:lease:*"])
     with pytest.raises(PermissionDenied, match="command on jobs:leased_by_session:"):
         list(_queue(limited).bury(ids))
-    assert raw.eval(STATE, 0) == before
+    assert digest(raw) == before
 
 
 @rwq_asks

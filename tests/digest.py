@@ -1,0 +1,34 @@
+"""Everything that a server holds in one text, which the server makes: for comparisons of many keys."""
+
+import redis
+
+_DIGEST = """
+local keys, all = redis.call('KEYS', '*'), {}
+local function expires(key)
+  local at_ms = redis.pcall('PEXPIRETIME', key)
+  -- Redis 6.2 does not tell it.
+  return type(at_ms) == 'number' and at_ms or math.min(redis.call('PTTL', key), 0)
+end
+-- A list that was turned round is the same, but its nodes are not.
+local function value(key)
+  if redis.call('TYPE', key).ok ~= 'list' then
+    return redis.call('DUMP', key)
+  end
+  local entries = redis.call('LRANGE', key, 0, -1)
+  for i, entry in ipairs(entries) do
+    entries[i] = #entry .. ':' .. entry
+  end
+  return table.concat(entries)
+end
+table.sort(keys)
+for i, key in ipairs(keys) do
+  all[i] = #key .. ':' .. key .. expires(key) .. ':' .. value(key)
+end
+return redis.sha1hex(table.concat(all))
+"""
+
+
+def digest(raw: redis.Redis) -> bytes:
+    """A digest of every key, its value and when it expires, but not of how long it was not used."""
+    found: bytes = raw.eval(_DIGEST, 0)
+    return found
