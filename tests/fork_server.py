@@ -59,7 +59,7 @@ _lock = Lock()
 def start(
     command: Sequence[str | bytes], *, terminal: bool = False, **options: Any
 ) -> "subprocess.Popen[bytes]":
-    """Start a process as `subprocess.Popen` does, but faster if it is rwq.
+    """Start a process as `subprocess.Popen` does, but faster if it is rwq or a module of the tests.
 
     Args:
         command: The command line.
@@ -69,13 +69,21 @@ def start(
     if terminal:
         options["start_new_session"] = True
     request = None
-    if tuple(command[: len(COMMAND)]) == COMMAND and options.keys() <= _OPTIONS:
+    if _is_forked(command) and options.keys() <= _OPTIONS:
         request = _request(command, terminal, options)
     if request is not None and (server := _server()) is not None:
         return _Forked(server, request, command, **options)
     if terminal:
         options["preexec_fn"] = _take_terminal
     return subprocess.Popen(command, **options)
+
+
+def _is_forked(command: Sequence[str | bytes]) -> bool:
+    """Whether it is rwq, or a program of the tests that is started as a module."""
+    *start, module = command[: len(COMMAND)]
+    return (*start, "rwq_cli") == COMMAND and (
+        module == "rwq_cli" or os.fsdecode(module).startswith("tests.")
+    )
 
 
 def _request(
@@ -88,6 +96,7 @@ def _request(
         return None
     request = marshal.dumps(
         {
+            "module": os.fsdecode(command[2]),
             "arguments": [os.fsdecode(word) for word in command[len(COMMAND) :]],
             "variables": dict(variables),
             "directory": str(options.get("cwd") or Path.cwd()),
@@ -146,8 +155,8 @@ variables = {{}}
 for name, value in posix.environ.items():
     variables[name.decode("utf-8", "surrogateescape")] = value.decode("utf-8", "surrogateescape")
 request = dict(
-    arguments=sys.argv[1:], variables=variables, directory=posix.getcwd(), ignored=ignored,
-    session=False, terminal=False, before={before!r},
+    module="rwq_cli", arguments=sys.argv[1:], variables=variables, directory=posix.getcwd(),
+    ignored=ignored, session=False, terminal=False, before={before!r},
 )
 streams = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
 rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)
@@ -241,19 +250,19 @@ class _ForkServer:
         self._selector = selectors.DefaultSelector()
         self._selector.register(tests, selectors.EVENT_READ, self._answer_tests)
 
-    def run(self) -> None:
-        """Serve until the tests end; returns in each child, which is then set up to run rwq."""
+    def run(self) -> str:
+        """Serve until the tests end; returns in each child, which is set up to run this module."""
         pid = _fork()
         if pid == 0:
             os._exit(0)
         self._tests.send(str(pid).encode())
         while True:
             for key, _ in self._selector.select():
-                if key.data():
-                    return
+                if module := key.data():
+                    return str(module)
 
-    def _answer_tests(self) -> bool:
-        """Whether this is a child."""
+    def _answer_tests(self) -> str:
+        """In a child, the module that it is to run."""
         request, streams, _, _ = socket.recv_fds(self._tests, 2 * _REQUEST_MAX, 3)
         if not request:
             if self._folder is not None:
@@ -262,15 +271,14 @@ class _ForkServer:
         if request.startswith(_LISTEN):
             self._listen(request.removeprefix(_LISTEN).decode())
             self._tests.send(b"!")
-            return False
+            return ""
         pid = _fork()
         if pid == 0:
-            _set_up(marshal.loads(request), streams)
-            return True
+            return _set_up(marshal.loads(request), streams)
         self._tests.send(str(pid).encode())
         for stream in streams:
             os.close(stream)
-        return False
+        return ""
 
     def _listen(self, folder: str) -> None:
         self._folder = folder
@@ -281,19 +289,18 @@ class _ForkServer:
             listener, selectors.EVENT_READ, lambda: self._answer_program(listener.accept()[0])
         )
 
-    def _answer_program(self, program: socket.socket) -> bool:
-        """Whether this is a child."""
+    def _answer_program(self, program: socket.socket) -> str:
+        """In a child, the module that it is to run."""
         request, streams, _, _ = socket.recv_fds(program, 2 * _REQUEST_MAX, 3)
         pid = os.fork()
         if pid == 0:
             os.setpgid(0, 0)
-            _set_up(marshal.loads(request), streams)
-            return True
+            return _set_up(marshal.loads(request), streams)
         for stream in streams:
             os.close(stream)
         ended = os.pidfd_open(pid)
 
-        def pass_on() -> bool:
+        def pass_on() -> str:
             number = program.recv(100)
             with suppress(ProcessLookupError):
                 if number:
@@ -301,9 +308,9 @@ class _ForkServer:
                 else:
                     self._selector.unregister(program)
                     os.killpg(pid, signal.SIGKILL)
-            return False
+            return ""
 
-        def report() -> bool:
+        def report() -> str:
             _, status = os.waitpid(pid, 0)
             self._selector.unregister(ended)
             os.close(ended)
@@ -311,20 +318,26 @@ class _ForkServer:
                 self._selector.unregister(program)
             with program, suppress(OSError):
                 program.send(str(os.waitstatus_to_exitcode(status)).encode())
-            return False
+            return ""
 
         self._selector.register(program, selectors.EVENT_READ, pass_on)
         self._selector.register(ended, selectors.EVENT_READ, report)
-        return False
+        return ""
 
 
-def _set_up(request: Mapping[str, Any], streams: Sequence[int]) -> None:
-    """Make this process what an interpreter with these arguments is when it has started."""
+def _set_up(request: Mapping[str, Any], streams: Sequence[int]) -> str:
+    """Make this process what an interpreter with these arguments is when it has started.
+
+    Returns:
+        The module that it is to run.
+    """
     if request["session"]:
         os.setsid()
     for own, given in enumerate(streams):
         os.dup2(given, own)
     os.closerange(3, 1024)
+    # A socket of the fork server that the collector finds here would close what has its number now.
+    gc.freeze()
     if request["terminal"]:
         _take_terminal()
     os.chdir(request["directory"])
@@ -350,6 +363,7 @@ def _set_up(request: Mapping[str, Any], streams: Sequence[int]) -> None:
         sys.path.insert(0, str(ROOT))
         getattr(importlib.import_module(module), function)()
         del sys.path[0]
+    return str(request["module"])
 
 
 if __name__ == "__main__":
@@ -358,5 +372,5 @@ if __name__ == "__main__":
     _import_all()
     gc.collect()
     gc.freeze()
-    _ForkServer(socket.socket(fileno=int(sys.argv[1]))).run()
-    runpy.run_module("rwq_cli", run_name="__main__", alter_sys=True)
+    chosen = _ForkServer(socket.socket(fileno=int(sys.argv[1]))).run()
+    runpy.run_module(chosen, run_name="__main__", alter_sys=True)

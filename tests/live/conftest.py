@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.peers import Peer, node_peer, python_peer
+from tests.live.peers import Peer, node_peer, python_peer, start
 from tests.servers import NoServerBinary, PrivateServer, running_server
 
 _NPM_PACKAGE = "@mevitae/redis-work-queue@0.1.5"
@@ -38,17 +38,14 @@ def live_server(live_server_process: PrivateServer) -> PrivateServer:
 
 @pytest.fixture
 def start_process() -> Iterator[StartProcess]:
-    """`subprocess.Popen`, whose processes all end with the test, however it ends."""
+    """`peers.start`, whose processes all end with the test, however it ends."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(*words: object) -> "subprocess.Popen[bytes]":
-        process = subprocess.Popen(
-            [str(word) for word in words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-        )
-        started.append(process)
-        return process
+    def start_one(*words: object) -> "subprocess.Popen[bytes]":
+        started.append(start(words))
+        return started[-1]
 
-    yield start
+    yield start_one
     for process in started:
         process.kill()
     for process in started:

@@ -2,14 +2,16 @@
 
 import base64
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rwq_cli.core import NewItem
+from tests import fork_server
 
 _HERE = Path(__file__).parent
 _END_TIMEOUT_S = 30.0
@@ -87,24 +89,38 @@ class Peer:
             What it wrote into its book.
         """
         book.unlink(missing_ok=True)
-        subprocess.run(
-            self.command_line(do=verb, book=book, **told),
-            check=True,
-            timeout=_END_TIMEOUT_S,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )
+        process = start(self.command_line(do=verb, book=book, **told))
+        try:
+            assert process.wait(_END_TIMEOUT_S) == 0
+        finally:
+            process.kill()
+            process.wait()
         return read_book(book)
+
+
+def start(command_line: Sequence[object]) -> "subprocess.Popen[bytes]":
+    """Start one, or rwq, at the root of the project."""
+    return fork_server.start(
+        [str(word) for word in command_line],
+        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"},
+        cwd=fork_server.ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def _module(name: str) -> tuple[str, ...]:
+    return sys.executable, "-m", f"tests.live.{name}"
 
 
 def python_peer() -> Peer:
     """Workers on the package from PyPI."""
-    return Peer((sys.executable, str(_HERE / "peer_worker.py")))
+    return Peer(_module("peer_worker"))
 
 
 def core_peer(**settings: Any) -> Peer:
     """Workers on `WorkQueue.work`."""
-    return Peer((sys.executable, "-m", "tests.live.core_worker"), settings)
+    return Peer(_module("core_worker"), settings)
 
 
 def node_peer(packages: Path) -> Peer:
@@ -114,17 +130,17 @@ def node_peer(packages: Path) -> Peer:
 
 def later_peer() -> Peer:
     """Workers as upstream's later versions are."""
-    return Peer((sys.executable, str(_HERE / "later_worker.py")))
+    return Peer(_module("later_worker"))
 
 
 def seed_cleaner(lease: str) -> Peer:
     """Cleaners by upstream's README, that look at the lease keys of this name."""
-    return Peer((sys.executable, str(_HERE / "seed_cleaner.py")), {"lease": lease})
+    return Peer(_module("seed_cleaner"), {"lease": lease})
 
 
 def snapshot_cleaner(*, old: bool) -> Peer:
     """Cleaners as upstream's own code is, of either generation."""
-    return Peer((sys.executable, str(_HERE / "snapshot_cleaner.py")), {"old": old})
+    return Peer(_module("snapshot_cleaner"), {"old": old})
 
 
 def encoded(items: Iterable[NewItem]) -> list[tuple[str, str]]:

@@ -18,7 +18,6 @@ import math
 import os
 import random
 import signal
-import sys
 import threading
 import time
 from collections import Counter
@@ -45,6 +44,7 @@ from rwq_cli.core import (
     WorkQueue,
     connect,
 )
+from tests.fork_server import COMMAND, start
 from tests.live.conftest import StartProcess
 from tests.live.peer_worker import DEATH_STATUS
 from tests.live.peers import (
@@ -247,9 +247,9 @@ class Acts:
                 self.removals.setdefault(item_id, []).append(removal)
 
     def _rwq(self, *words: str) -> int:
-        env = {**os.environ, "XDG_STATE_HOME": str(self._folder)}
-        command = [sys.executable, "-m", "rwq_cli", *words, "-u", self._url, "-q", QUEUE]
-        with Popen(command, env=env, stdin=DEVNULL, stdout=PIPE, stderr=PIPE) as process:
+        env = {"HOME": str(self._folder), "LANG": "C.UTF-8"}
+        command = [*COMMAND, *words, "-u", self._url, "-q", QUEUE]
+        with start(command, env=env, stdin=DEVNULL, stdout=PIPE, stderr=PIPE) as process:
             self._output, notes = process.communicate()
         assert process.returncode in (0, 1, 3), (words, notes)
         return process.returncode
