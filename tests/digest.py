@@ -1,4 +1,4 @@
-"""Everything that a server holds in one text, which the server makes: for comparisons of many keys."""
+"""Everything that a server holds in one text, made by the server: to compare many keys."""
 
 import redis
 

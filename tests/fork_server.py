@@ -75,6 +75,8 @@ def start(
         return _Forked(server, request, command, **options)
     if terminal:
         options["preexec_fn"] = _take_terminal
+    if _is_forked(command) and command[2] != COMMAND[2]:
+        options["env"] = {**options["env"], "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(command, **options)
 
 
@@ -373,4 +375,6 @@ if __name__ == "__main__":
     gc.collect()
     gc.freeze()
     chosen = _ForkServer(socket.socket(fileno=int(sys.argv[1]))).run()
+    if chosen.startswith("tests."):
+        sys.path.insert(0, str(ROOT))
     runpy.run_module(chosen, run_name="__main__", alter_sys=True)

@@ -1,13 +1,16 @@
 """A client whose clock is days wrong: all times are the server's, so it changes nothing."""
 
+import json
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 
-from tests.driver import Rwq, until
+from tests.driver import TIMEOUT_S, Rwq, until
 from tests.servers import PrivateServer
 
 _HOUR_MS = 3_600_000
@@ -15,38 +18,12 @@ _DAYS_S = 3 * 86_400
 # A busy machine may take so long from our look at the server's clock to the command's own.
 _SLACK_MS = 20_000
 
-# Read by every Python process that finds it on its path.
-_SITECUSTOMIZE = """
-import datetime, os, time
-
-_shift_s = float(os.environ["WRONG_BY_S"])
-_time, _time_ns, _gmtime, _localtime = time.time, time.time_ns, time.gmtime, time.localtime
-time.time = lambda: _time() + _shift_s
-time.time_ns = lambda: _time_ns() + int(_shift_s) * 10**9
-time.gmtime = lambda secs=None: _gmtime(time.time() if secs is None else secs)
-time.localtime = lambda secs=None: _localtime(time.time() if secs is None else secs)
-
-class Wrong(datetime.datetime):
-    @classmethod
-    def now(cls, tz=None):
-        return cls.fromtimestamp(time.time(), tz)
-
-    @classmethod
-    def utcnow(cls):
-        return cls.fromtimestamp(time.time(), datetime.timezone.utc).replace(tzinfo=None)
-
-    @classmethod
-    def today(cls):
-        return cls.now()
-
-datetime.datetime = Wrong
-"""
+_WRONG_RWQ = (sys.executable, "-m", "tests.end_to_end.wrong_clock")
 
 
 @pytest.fixture
-def wrong(request: pytest.FixtureRequest, server: PrivateServer, tmp_path: Path) -> Rwq:
+def wrong(request: pytest.FixtureRequest, server: PrivateServer, tmp_path: Path) -> Iterator[Rwq]:
     """rwq as a process whose clock is three days ahead, or as many seconds as are given."""
-    (tmp_path / "sitecustomize.py").write_text(_SITECUSTOMIZE)
     variables = {
         "PATH": "/usr/bin:/bin",
         "HOME": str(tmp_path),
@@ -55,10 +32,11 @@ def wrong(request: pytest.FixtureRequest, server: PrivateServer, tmp_path: Path)
         "TZ": "UTC",
         "RWQ_URL": server.url,
         "RWQ_QUEUE": "jobs",
-        "PYTHONPATH": str(tmp_path),
         "WRONG_BY_S": str(getattr(request, "param", _DAYS_S)),
     }
-    return Rwq(variables, tmp_path)
+    rwq = Rwq(variables, tmp_path)
+    yield rwq
+    rwq.close()
 
 
 def now_ms(raw: redis.Redis) -> int:
@@ -67,17 +45,22 @@ def now_ms(raw: redis.Redis) -> int:
     return int(seconds) * 1000 + int(microseconds) // 1000
 
 
-def does(rwq: Rwq, *words: str, code: int = 0) -> list[str]:
+def does(wrong: Rwq, *words: str, code: int = 0) -> list[str]:
     """Run it as a process; its lines."""
-    result = rwq.process(*words)
-    assert result.code == code, result
-    return result.text.splitlines()
+    process = wrong.start(*words, command=_WRONG_RWQ)
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == code, (out, err)
+    return out.decode().splitlines()
+
+
+def tells(wrong: Rwq, *words: str) -> Any:
+    """The JSON that it prints."""
+    return json.loads("\n".join(does(wrong, *words, "-o", "json")))
 
 
 def shows_the_same(wrong: Rwq, *words: str) -> bool:
     """Whether its output is that of a client whose clock is right."""
-    right = Rwq({k: v for k, v in wrong.variables.items() if k != "PYTHONPATH"}, wrong.home)
-    return does(wrong, *words) == right(*words).text.splitlines()
+    return does(wrong, *words) == wrong(*words).text.splitlines()
 
 
 both_ways = pytest.mark.parametrize(
@@ -92,10 +75,10 @@ def is_about(found_ms: float | None, expected_ms: float) -> bool:
 @both_ways
 def test_the_clock_is_wrong(wrong: Rwq) -> None:
     """Without this, the others would prove nothing."""
-    program = "import time, datetime; print(time.time(), datetime.datetime.now().timestamp())"
-    script = f'{sys.executable} -c "{program}"'
     here = datetime.now().timestamp()
-    for there in map(float, wrong.shell(script).text.split()):
+    lines = does(wrong, "tell")
+    assert len(lines) == 2
+    for there in map(float, " ".join(lines).split()):
         off_s = there - here - float(wrong.variables["WRONG_BY_S"])
         assert abs(off_s) < _SLACK_MS / 1000
 
@@ -133,14 +116,14 @@ def test_only_due_items_are_promoted(wrong: Rwq, raw: redis.Redis) -> None:
     for depth in ("light", "deep"):
         does(wrong, "clean", depth, "--grace", "0")
     assert raw.llen("jobs:queue") == 0
-    (first, second) = wrong.process("ls", "delayed", "-o", "json").json
+    (first, second) = tells(wrong, "ls", "delayed")
     assert [first["state"], second["state"]] == ["delayed", "delayed"]
     until(lambda: shows_the_same(wrong, "ls", "delayed", "-o", "table"))
 
     raw.zadd("jobs:delayed", {"soon": now_ms(raw) - 1})
     assert does(wrong, "ls", "delayed", "-o", "ids") == ["soon", "later"]
     assert does(wrong, "show", "soon", "-o", "json")[0]
-    assert [item["state"] for item in wrong.process("ls", "delayed", "-o", "json").json] == [
+    assert [item["state"] for item in tells(wrong, "ls", "delayed")] == [
         "due",
         "delayed",
     ]
@@ -171,5 +154,5 @@ def test_cleans_promote_due_items(wrong: Rwq, raw: redis.Redis) -> None:
     for item_id, depth in (("a", "light"), ("b", "deep")):
         does(wrong, "add", "--id", item_id, "--delay", "1h", "x")
         raw.zadd("jobs:delayed", {item_id: now_ms(raw) - 1})
-        assert wrong.process("clean", depth, "--grace", "0", "-o", "json").json["promoted"] == 1
+        assert tells(wrong, "clean", depth, "--grace", "0")["promoted"] == 1
     assert raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]
