@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD, SETTLING_GUARD
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
 
-_GUARDS = frozenset({DELAYED_GUARD, BURIED_GUARD, SETTLING_GUARD})
+_GUARDS = (DELAYED_GUARD, BURIED_GUARD, SETTLING_GUARD)
 
 
 class Facts(NamedTuple):
@@ -157,10 +157,9 @@ def reason_of(lease: Lease | None) -> bytes | None:
 
 def guard_kind(lease: Lease | None) -> bytes | None:
     """The prefix of a guard's value; None for any other lease."""
-    if lease is None:
+    if lease is None or not lease.holder.startswith(_GUARDS):
         return None
-    prefix = lease.holder[: lease.holder.find(b":") + 1]
-    return prefix if prefix in _GUARDS else None
+    return lease.holder[: lease.holder.index(b":") + 1]
 
 
 def is_guard(lease: Lease | None) -> bool:
