@@ -1,6 +1,6 @@
 """Signals to the worker, sent by its own command, and what is in the queue after each.
 
-`$PPID` is the worker: most tests run it in this process.
+`$PPID` is the worker. What only a signal ends is a process: one that is deaf is killed in the end.
 """
 
 import os
@@ -40,7 +40,7 @@ class TestTheFirst:
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, name: str
     ) -> None:
         foreign.waiting(b"1", b"2")
-        result = rwq("work", *telling(f"tell {name}; echo done"))
+        result = rwq.process("work", *telling(f"tell {name}; echo done"))
         assert result.as_tuple() == (
             0,
             "done\n",
@@ -54,7 +54,7 @@ class TestTheFirst:
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, name: str
     ) -> None:
         foreign.waiting(b"1", b"2")
-        result = rwq("work", *telling(f"tell {name}; exit 1"))
+        result = rwq.process("work", *telling(f"tell {name}; exit 1"))
         assert (result.code, result.notes.splitlines()[-1]) == (0, "retry 1")
         assert raw.hgetall("jobs:returns") == {b"1": b"1"}
 
@@ -64,7 +64,7 @@ class TestTheSecond:
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"1", b"2")
-        result = rwq("work", *telling("tell INT; tell INT; sleep 60; echo not"))
+        result = rwq.process("work", *telling("tell INT; tell INT; sleep 60; echo not"))
         assert result.as_tuple() == (130, "", f"{ENDED}interrupted: released 1\n")
         assert raw.lrange("jobs:queue", 0, -1) == [b"2", b"1"], "the first one is next again"
         assert raw.exists("jobs:processing", "jobs:returns") == 0
@@ -75,7 +75,9 @@ class TestTheSecond:
         foreign.waiting(b"1", b"2")
         # Its stderr is closed because the shell says there how its sleep ended.
         text = "exec 2>&-; trap 'echo saved; exit 0' TERM; tell INT; tell INT; "
-        result = rwq("work", *telling(text + "for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done"))
+        result = rwq.process(
+            "work", *telling(text + "for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done")
+        )
         assert result.as_tuple() == (130, "saved\n", f"{ENDED}interrupted: completed 1\n")
         assert raw.lrange("jobs:queue", 0, -1) == [b"2"]
 
@@ -83,13 +85,13 @@ class TestTheSecond:
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"1")
-        result = rwq("work", "--grace", "50ms", *telling("tell TERM; sleep 60"))
+        result = rwq.process("work", "--grace", "50ms", *telling("tell TERM; sleep 60"))
         assert result.as_tuple() == (130, "", f"{ENDED}interrupted: released 1\n")
         assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
 
     def test_kills_what_ignores_it(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
         foreign.waiting(b"1")
-        result = rwq(
+        result = rwq.process(
             *("work", "--kill-after", "50ms"),
             *telling("trap '' TERM; tell INT; tell INT; sleep 60"),
         )
@@ -99,7 +101,7 @@ class TestTheSecond:
 
 def test_the_third_kills(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1")
-    result = rwq(
+    result = rwq.process(
         "work",
         *telling("trap '' TERM; tell INT; tell INT; tell INT; sleep 60; echo not"),
     )
@@ -116,14 +118,14 @@ def test_usr1_pauses_and_usr2_goes_on(rwq: Rwq, raw: redis.Redis, foreign: Forei
     assert raw.lrange("jobs:queue", 0, -1) == [b"2"]
     assert worker.poll() is None
     worker.send_signal(signal.SIGUSR2)
-    assert worker.wait() == 0
+    assert worker.wait(TIMEOUT_S) == 0
     assert contents(raw) == {}
 
 
 def test_usr1_puts_back_what_was_taken_ahead_in_order_and_uncounted(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    foreign.waiting(b"1", b"2", b"3", b"4", b"5", b"6")
+    foreign.waiting(b"1", b"2", b"3", b"4", b"5", b"6", b"7")
     order = raw.lrange("jobs:queue", 0, -1)
     # All commands count as short, and what was taken ahead for them may wait.
     for name in ("_SHORT_S", "_SHARED_S", "_AHEAD_S"):
@@ -150,15 +152,19 @@ def test_usr1_puts_back_what_was_taken_ahead_in_order_and_uncounted(
             os.kill(os.getpid(), signal.SIGINT)
             raise
         finally:
-            os.write(go_fd, b"\n")
+            # For every command that there may be.
+            os.write(go_fd, b"\n" * 9)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    result = rwq("work", "--max", "9", *telling(f": >{began}; read line <{go}; tell INT"))
+    # The last item is not taken, so that it is seen which are put back before it. USR2 is for a
+    # worker that goes on.
+    text = f": >{began}; read line <{go}; tell INT; tell USR2"
+    result = rwq("work", "--max", "6", *telling(text))
     watcher.join()
     os.close(go_fd)
     (ahead, _), (waiting, leased) = seen
-    assert ahead == []
+    assert ahead == order[:1]
     assert (waiting, leased) == (order[:-1], order[-1:])
     assert (result.code, result.notes.splitlines()[-1]) == (0, "completed 1")
     assert raw.lrange("jobs:queue", 0, -1) == order[:-1]
@@ -167,7 +173,7 @@ def test_usr1_puts_back_what_was_taken_ahead_in_order_and_uncounted(
 
 def test_hup_drains(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"1", b"2")
-    assert rwq("work", *telling("tell HUP")).as_tuple() == (0, "", "completed 2\n")
+    assert rwq.process("work", *telling("tell HUP")).as_tuple() == (0, "", "completed 2\n")
 
 
 def test_a_signal_that_is_ignored_stays_ignored(rwq: Rwq, foreign: Foreign) -> None:
@@ -199,7 +205,7 @@ def test_a_signal_to_the_group_of_the_worker_reaches_no_command(
     worker = rwq.start("work", *script("echo began; sleep 0.2; echo done"), process_group=0)
     assert next_line(worker.stdout) == b"began\n"
     os.killpg(worker.pid, signal.SIGINT)
-    out, _ = worker.communicate()
+    out, _ = worker.communicate(timeout=TIMEOUT_S)
     assert (worker.returncode, out) == (0, b"done\n")
     assert contents(raw) == {}
 
@@ -221,7 +227,7 @@ def test_ctrl_z_stops_the_commands_too(rwq: Rwq, raw: redis.Redis, foreign: Fore
     until(lambda: state_of(worker.pid) == "T" and state_of(command) == "T")
     worker.send_signal(signal.SIGCONT)
     (rwq.home / "go").write_text("\n")
-    out, _ = worker.communicate()
+    out, _ = worker.communicate(timeout=TIMEOUT_S)
     assert (worker.returncode, out) == (0, b"done\n")
     assert contents(raw) == {}
 
@@ -237,7 +243,7 @@ def test_a_command_whose_lease_ended_while_it_was_stopped_is_ended(
     # As if its lease had ended, and another worker had taken it.
     foreign.lease(b"1", holder=b"other")
     worker.send_signal(signal.SIGCONT)
-    out, told = worker.communicate()
+    out, told = worker.communicate(timeout=TIMEOUT_S)
     assert (worker.returncode, out) == (0, b"")
     assert told == (b"rwq: 1: another session holds the item; lost, and not completed\nlost 1\n")
     assert raw.get("jobs:lease:1") == b"other"
@@ -255,7 +261,7 @@ def test_a_worker_that_was_stopped_for_longer_than_its_lease_completes_nothing(
     # The lease ends, a clean returns the item, another worker takes it.
     foreign.lease(b"1", holder=b"other")
     worker.send_signal(signal.SIGCONT)
-    out, _ = worker.communicate()
+    out, _ = worker.communicate(timeout=TIMEOUT_S)
     assert (worker.returncode, out) == (0, b"")
     assert raw.get("jobs:lease:1") == b"other"
     assert raw.exists("jobs:item:1") == 1
@@ -280,7 +286,7 @@ def test_a_worker_that_is_killed_leaves_no_command(
     )
     pids = [int(pid) for _ in "12" for pid in next_line(worker.stdout).split()]
     worker.kill()
-    worker.wait()
+    worker.wait(TIMEOUT_S)
     until(lambda: all(state_of(pid) in ("", "Z") for pid in pids))
     assert worker.stdout is not None
     assert worker.stdout.read() == b"ended\n"
@@ -293,6 +299,6 @@ def test_a_worker_that_ends_leaves_what_its_commands_have_started(
     foreign.waiting(b"1")
     worker = rwq.start("work", "--drain", *script("sleep 600 >&- 2>&- & echo $!"))
     started = int(next_line(worker.stdout))
-    assert worker.wait() == 0
+    assert worker.wait(TIMEOUT_S) == 0
     assert state_of(started) == "S"
     os.kill(started, signal.SIGKILL)
