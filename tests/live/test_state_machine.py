@@ -1111,7 +1111,7 @@ def _check_returned(
 
 # Not derandomized where a CI is recognized: every run shall look elsewhere.
 SETTINGS = settings(
-    max_examples=int(os.environ.get("RWQ_STATE_MACHINE_EXAMPLES", "60")),
+    max_examples=int(os.environ.get("RWQ_STATE_MACHINE_EXAMPLES", "30")),
     stateful_step_count=40,
     deadline=None,
     derandomize=False,
