@@ -287,8 +287,3 @@ class TestPassword:
             f"server {locked.url} (-c, context a)\npassword (--password-file)\n"
             f"output table (default)\nqueue jobs (-q)\n{ABSENT}"
         )
-
-
-def test_the_demo_knows_no_context_of_the_users(bare_rwq: Rwq) -> None:
-    configure(bare_rwq.home, "[contexts")
-    assert bare_rwq.process("demo").code == 0

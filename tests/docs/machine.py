@@ -57,7 +57,7 @@ for step in os.fdopen(9):
     os.write(1, b"\036%d\n" % status)
 """
 # redis-cli and valkey-cli, which know the servers by their names, too.
-_CLI = """#!{python}
+_CLI = """#!{python} -IS
 import json, os, sys
 words = sys.argv[1:]
 host = "localhost"

@@ -13,10 +13,10 @@ import pytest
 from tests.driver import TIMEOUT_S
 
 
-def start(place: Path) -> "subprocess.Popen[bytes]":
+def start(place: Path, **variables: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
         [sys.executable, "-m", "rwq_cli", "demo"],
-        env={**os.environ, "TMPDIR": str(place)},
+        env={**os.environ, "TMPDIR": str(place), **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
@@ -48,8 +48,13 @@ def servers_below(place: Path) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc to see processes")
-def test_demo_shows_the_main_job_and_cleans_up(short_place: Path) -> None:
-    process = start(short_place)
+def test_demo_shows_the_main_job_and_cleans_up(short_place: Path, tmp_path: Path) -> None:
+    # It knows no context of the user's: these cannot be read.
+    contexts = tmp_path / "rwq" / "config.toml"
+    contexts.parent.mkdir()
+    contexts.write_text("[contexts")
+    contexts.chmod(0o600)
+    process = start(short_place, XDG_CONFIG_HOME=str(tmp_path))
     output, _ = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0
     commands = re.findall(rb"^\$ (.*)$", output, re.M)

@@ -3,13 +3,14 @@
 import os
 import random
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests import fork_server
 from tests.conftest import until_alone
+from tests.fork_server import COMMAND
 from tests.servers import PrivateServer
 
 LINES = 100_000
@@ -29,23 +30,13 @@ def test_a_killed_add_leaves_whole_items(number: int, lines: Path, server: Priva
     wait_s = random.uniform(0.1, 0.5)
     with server.client() as raw:
         raw.flushall()
-        process = subprocess.Popen(
+        process = fork_server.start(
             [
-                sys.executable,
-                "-m",
-                "rwq_cli",
-                "add",
-                "-q",
-                "jobs",
-                "--id-from",
-                "line",
-                "-u",
-                server.url,
-                "-o",
-                "ids",
-                "-f",
-                str(lines),
+                *(*COMMAND, "add", "-q", "jobs", "-u", server.url),
+                *("--id-from", "line", "-o", "ids", "-f", str(lines)),
             ],
+            env={"HOME": str(lines.parent), "LANG": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )

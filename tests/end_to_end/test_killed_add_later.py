@@ -3,13 +3,14 @@
 import os
 import random
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests import fork_server
 from tests.conftest import until_alone
+from tests.fork_server import COMMAND
 from tests.servers import PrivateServer
 
 LINES = 60_000
@@ -30,12 +31,18 @@ def test_a_killed_add_leaves_whole_delayed_items(
 ) -> None:
     until = ("--delay", "1h") if number % 2 else ("--at", "2150-01-01T00:00Z")
     command = [
-        *(sys.executable, "-m", "rwq_cli", "add", "-q", "jobs", "-u", server.url),
+        *(*COMMAND, "add", "-q", "jobs", "-u", server.url),
         *("--id-from", "line", "-o", "ids", "-f", str(lines), *until),
     ]
     with server.client() as raw:
         raw.flushall()
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        process = fork_server.start(
+            command,
+            env={"HOME": str(lines.parent), "LANG": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         assert process.stdout is not None
         # In the middle, whatever the machine's speed: after so much was acknowledged, and a moment.
         printed = process.stdout.read(random.randrange(1000, 300_000))

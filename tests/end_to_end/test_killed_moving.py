@@ -5,9 +5,9 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 import redis
@@ -33,13 +33,15 @@ def fill(raw: redis.Redis) -> None:
         raw.lpush("jobs:queue", *some)
 
 
-def command(server: PrivateServer, home: Path, *words: str) -> "subprocess.Popen[bytes]":
+def command(
+    server: PrivateServer, home: Path, *words: str, stdout: int | BinaryIO = subprocess.DEVNULL
+) -> "subprocess.Popen[bytes]":
     """Start rwq; what it says is thrown away."""
     return fork_server.start(
         [*COMMAND, *words, "-u", server.url, "-q", "jobs"],
         env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "XDG_STATE_HOME": str(home)},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdout=stdout,
         stderr=subprocess.DEVNULL,
     )
 
@@ -81,12 +83,7 @@ def exported(server: PrivateServer, folder: Path) -> Path:
     """A file with an export of the queue."""
     file = folder / "export"
     with file.open("wb") as out:
-        subprocess.run(
-            [sys.executable, "-m", "rwq_cli", "export", "-u", server.url, "-q", "jobs"],
-            stdout=out,
-            stderr=subprocess.DEVNULL,
-            check=True,
-        )
+        assert command(server, folder, "export", stdout=out).wait() == 0
     return file
 
 

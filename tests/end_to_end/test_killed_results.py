@@ -2,15 +2,16 @@
 
 import random
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from rwq_cli.core.keys import QueueKeys
+from tests import fork_server
 from tests.conftest import until_alone
 from tests.end_to_end.test_killed_bulk import script_calls
+from tests.fork_server import COMMAND
 from tests.servers import PrivateServer
 
 KEYS = QueueKeys(b"jobs")
@@ -32,9 +33,10 @@ def test_a_killed_complete_keeps_results_of_completed_items_only(
         raw.mset({KEYS.item(item_id): b"data of " + item_id for item_id in IDS})
         raw.lpush(listed_in, *IDS)
         with ids.open("rb") as stdin:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "rwq_cli", "complete", "-", "--result", str(result)],
-                env={"RWQ_URL": server.url, "RWQ_QUEUE": "jobs", "HOME": str(tmp_path)},
+            variables = {"RWQ_URL": server.url, "RWQ_QUEUE": "jobs", "HOME": str(tmp_path)}
+            process = fork_server.start(
+                [*COMMAND, "complete", "-", "--result", str(result)],
+                env={**variables, "LANG": "C.UTF-8"},
                 stdin=stdin,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
