@@ -422,7 +422,8 @@ class Worker:
             self._take_turn(result)
         elif isinstance(result, Waited):
             # A wait that ends without an item was woken, or has lasted long enough.
-            self._is_empty = not result.found
+            # After an error, an exchange finds out at once when the server answers again.
+            self._is_empty = not result.found and result.error is None
             self._note_contact(result.error)
         while (renewal := self._renewer.take_renewal()) is not None:
             self._note_contact(self._session.error)
