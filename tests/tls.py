@@ -1,5 +1,6 @@
 """TLS in front of servers of the tests', which were built without it."""
 
+import os
 import socket
 import ssl
 import threading
@@ -43,6 +44,9 @@ class TlsFronts:
     """
 
     def __init__(self, folder: Path) -> None:
+        # A client in this process reads this machine's authorities for each connection, which takes
+        # 0.1 s: it is to find none. It would trust none of them here.
+        os.environ["SSL_CERT_FILE"] = os.devnull
         self.authority = folder / "server.pem"
         self.authority.write_text(_KEY_AND_CERTIFICATE)
         self.handshakes = 0
