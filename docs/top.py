@@ -9,7 +9,6 @@ import io
 import os
 import random
 import threading
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -78,7 +77,7 @@ def main() -> None:
             session = open_session(settings, _EVERY_S, cast(Any, None))
             # Where the server was is of no interest.
             shown = session.server._replace(url="redis://db1:6379/0")
-            picture = asyncio.run(_run(TopApp(replace(session, server=shown))))
+            picture = asyncio.run(_run(TopApp(session._replace(server=shown))))
         finally:
             stop.set()
             worker.join()
