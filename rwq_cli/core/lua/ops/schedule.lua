@@ -2,9 +2,7 @@
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
 -- arg 5..7  the conditions that the items must still meet: see `lib/expected.lua`
--- arg 8     the caller's own holder, whose leases may always be ended
--- arg 9     '1' to end leases of other sessions, too, 'own' to take only what that holder has, else '0'
--- arg 10    '1' to skip abandoned and orphaned items, because this is the first look at them
+-- arg 8..10  which of them may be taken: see `lib/taking.lua`
 -- arg 11    how long to delay them, ms; 'bury' to bury them; 'rebury' to bury them and replace the reason of
 --           those that are already buried
 -- arg 12    the reason to bury them, bytes
@@ -12,41 +10,20 @@
 -- arg 14..  IDs, each once
 -- Returns the outcomes of `outcome_reply`: buried, already-buried, delayed, not-owner, missing,
 -- changed, in-transit, elsewhere.
-local own_holder, force, own_only, is_first_look = arg(8), arg(9) == '1', arg(9) == 'own', arg(10) == '1'
 local delay_ms, replaces_reason, reason = tonumber(arg(11)), arg(11) == 'rebury', arg(12)
 local counts_try, ids = arg(13) == '1', ids_from(14)
-if counts_try and not dry_run and denied('count_returns') then
-  return denied('count_returns')
+local facts, refusal = facts_to_take(ids, counts_try)
+if refusal then
+  return refusal
 end
-local facts = read_facts(ids, claim)
-local wrong = wrong_data(ids, facts)
-if wrong then
-  return wrong
-end
-locate(ids, facts)
-
 local statuses, moved, already_buried, now_ms = {}, {}, {}, clock_ms()
 for _, id in ipairs(ids) do
   local found = facts[id]
-  local session = session_of(found)
-  if not found.main then
-    statuses[id] = 'elsewhere'
-  elseif found.data == 'none' then
-    statuses[id] = 'missing'
-  elseif is_changed(id, found, now_ms) then
-    statuses[id] = 'changed'
-  elseif own_only and session ~= own_holder then
-    statuses[id] = 'not-owner'
-  elseif session and session ~= own_holder and not force then
-    statuses[id] = 'not-owner'
-  elseif is_first_look and may_be_in_transit(found, now_ms) then
-    statuses[id] = 'in-transit'
-  elseif found.main + found.processing == 0 and not may_push_unlisted(found) then
-    statuses[id] = 'elsewhere'
-  elseif not delay_ms and state_of(found, now_ms) == 'buried' then
+  statuses[id] = untaken_status(id, found, now_ms)
+  if not statuses[id] and not delay_ms and state_of(found, now_ms) == 'buried' then
     statuses[id] = 'already-buried'
     already_buried[#already_buried + 1] = id
-  else
+  elseif not statuses[id] then
     statuses[id] = delay_ms and 'delayed' or 'buried'
     moved[#moved + 1] = id
   end

@@ -1,0 +1,49 @@
+-- Which items an operation may take from where they are, to release, bury or delay them.
+--
+-- arg 8     the caller's own holder, whose leases may always be ended
+-- arg 9     '1' to end leases of other sessions, too, 'own' to take only what that holder has, else '0'
+-- arg 10    '1' to skip abandoned and orphaned items, because this is the first look at them
+local own_holder, force, own_only, is_first_look = arg(8), arg(9) == '1', arg(9) == 'own', arg(10) == '1'
+
+-- The facts about IDs with their places; or nil, and the error that prevents the operation.
+--
+-- counts_try  whether it counts a return of each
+local function facts_to_take(ids, counts_try)
+  local refusal = counts_try and not dry_run and denied('count_returns')
+  if refusal then
+    return nil, refusal
+  end
+  local facts = read_facts(ids, claim)
+  local wrong = wrong_data(ids, facts)
+  if wrong then
+    return nil, wrong
+  end
+  locate(ids, facts)
+  return facts
+end
+
+-- The status of an ID that may not be taken, or nil.
+--
+-- found    its facts
+-- already  the status of an item that is where it is to go; nil if it is not there
+local function untaken_status(id, found, now_ms, already)
+  local session = session_of(found)
+  if not found.main then
+    return 'elsewhere'
+  elseif found.data == 'none' then
+    return 'missing'
+  elseif is_changed(id, found, now_ms) then
+    return 'changed'
+  elseif own_only and session ~= own_holder then
+    return 'not-owner'
+  elseif already then
+    return already
+  elseif session and session ~= own_holder and not force then
+    return 'not-owner'
+  elseif is_first_look and may_be_in_transit(found, now_ms) then
+    return 'in-transit'
+  elseif found.main + found.processing == 0 and not may_push_unlisted(found) then
+    return 'elsewhere'
+  end
+  return nil
+end
