@@ -18,7 +18,7 @@ import pytest
 import redis
 from redis.crc import key_slot
 
-from tests.servers import START_TIMEOUT_S, _die_with_parent, server_binary
+from tests.servers import START_TIMEOUT_S, UNNAMED, _die_with_parent, server_binary
 
 HOST = "127.0.0.1"
 SLOTS = 16384
@@ -89,7 +89,7 @@ class TcpServer:
 
     def client(self, **options: Any) -> redis.Redis:
         """A plain client."""
-        return redis.Redis(HOST, self.port, **options)
+        return redis.Redis(HOST, self.port, **{**UNNAMED, **options})
 
     def call(self, *command: Any, **options: Any) -> Any:
         """Send one command over a connection of its own."""
