@@ -129,7 +129,8 @@ def test_sentinel_and_its_primary(bare_rwq: Rwq, tmp_path: Path) -> None:
             private.fail_over()
             bare_rwq.variables = {**bare_rwq.variables, "RWQ_PASSWORD": "pw"}
             assert add(*ca, user="rwq").code == 0
-            assert servers.handshakes == 2
+            # One with the new primary; more with the old one, until the Sentinels agree.
+            assert servers.handshakes > 1
             bare_rwq.variables = {**bare_rwq.variables, "RWQ_SENTINEL_PASSWORD": "sesame"}
             assert add(*ca, own="").code == 0
             assert private.primary().call("LLEN", "jobs:queue") == 3
