@@ -83,6 +83,8 @@ def fork(function: Callable[[], None]) -> int:
     """Run a function in a child process, and return its process ID."""
     pid = os.fork()
     if pid == 0:
+        # An interrupt that comes in a finalizer is only printed.
+        sys.unraisablehook = lambda _: None
         try:
             with suppress(KeyboardInterrupt):
                 function()
