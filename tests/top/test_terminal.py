@@ -146,6 +146,16 @@ def shown(terminal: Terminal) -> bytes:
     return terminal.seen
 
 
+def stopped(on_terminal: Callable[..., Terminal]) -> Terminal:
+    """Start `rwq top`, and stop it by Ctrl-Z, so that others have the terminal."""
+    terminal = on_terminal()
+    shown(terminal)
+    terminal.type(b"\x1a")
+    terminal.until(lambda: state_of(terminal.process.pid) == "T")
+    terminal.until(lambda: terminal.is_as_before(terminal.seen))
+    return terminal
+
+
 @pytest.mark.parametrize(
     ("end", "code"),
     [
@@ -202,11 +212,7 @@ class TestKilled:
     def test_a_terminal_that_others_have_meanwhile_is_left_alone(
         self, on_terminal: Callable[..., Terminal]
     ) -> None:
-        terminal = on_terminal()
-        shown(terminal)
-        terminal.type(b"\x1a")
-        terminal.until(lambda: state_of(terminal.process.pid) == "T")
-        terminal.until(lambda: terminal.is_as_before(terminal.seen))
+        terminal = stopped(on_terminal)
         terminal.seen = b""
         terminal.process.kill()
         terminal.until_unused()
@@ -215,10 +221,7 @@ class TestKilled:
     def test_a_program_that_was_continued_has_the_terminal_again(
         self, on_terminal: Callable[..., Terminal]
     ) -> None:
-        terminal = on_terminal()
-        shown(terminal)
-        terminal.type(b"\x1a")
-        terminal.until(lambda: state_of(terminal.process.pid) == "T")
+        terminal = stopped(on_terminal)
         terminal.process.send_signal(signal.SIGCONT)
         terminal.seen = b""
         shown(terminal)
