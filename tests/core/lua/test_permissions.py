@@ -200,6 +200,18 @@ def test_a_user_who_lacks_any_one_command_leaves_no_half_step(
     assert who_asks == "rwq" or len(refused) > 2
 
 
+@pytest.mark.usefixtures("who_asks")
+@pytest.mark.parametrize("command", ["rpop", "lpush", "set"])
+def test_a_lease_that_promotes_nothing_needs_all_that_it_does(
+    raw: redis.Redis, foreign: Foreign, as_user: AsUser, command: str
+) -> None:
+    foreign.waiting(b"a", b"b")
+    before = digest(raw)
+    with pytest.raises(PermissionDenied):
+        list(_queue(as_user("+@all", f"-{command}")).lease_many(2))
+    assert digest(raw) == before
+
+
 rwq_asks = pytest.mark.parametrize("who_asks", ["rwq"], indirect=True)
 
 
