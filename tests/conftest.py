@@ -47,9 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Three processes, as CI has two cores and tests also wait; this one alone for named tests."""
+    """Four processes, as CI has two cores and tests also wait; this one alone for named tests."""
     named = [Path(word.partition("::")[0]) for word in config.args]
-    return 0 if all(path.is_file() for path in named) else 3
+    return 0 if all(path.is_file() for path in named) else 4
 
 
 @pytest.hookimpl(wrapper=True)

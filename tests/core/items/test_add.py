@@ -3,6 +3,7 @@ later: in one step with the guard, by the server's clock, in the order of puttin
 
 import socket
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from threading import Thread
@@ -335,7 +336,9 @@ class Cutter:
             if self.cut == "reply":
                 client.shutdown(socket.SHUT_RDWR)
                 return
-            client.sendall(chunk)
+            # The client does not wait for what it no longer needs.
+            with suppress(BrokenPipeError):
+                client.sendall(chunk)
 
     def close(self) -> None:
         self._listening.close()
