@@ -40,10 +40,14 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "needs(feature): skipped on a server without it; see FEATURES in tests/conftest.py",
     )
-    # A shell lets what it starts in the background ignore Ctrl-C, and so would every rwq that the
-    # tests start and interrupt.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A shell lets what it starts in the background ignore Ctrl-C, and nohup a hangup, and so would
+    # every rwq that the tests start and signal.
+    for number, usual in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGHUP, signal.SIG_DFL),
+    ):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
