@@ -236,27 +236,34 @@ class _Worker:
         return WorkSummary(dict(self._fates), self._given_up, self._why or WhyEnded.STOPPED)
 
     def _serve_in_threads(self, concurrency: int) -> None:
-        threads = [
-            Thread(target=self._serve_or_fail, name=f"rwq-work-{number}", daemon=True)
-            for number in range(1, concurrency + 1)
-        ]
-        for thread in threads:
-            thread.start()
+        # Not joined: before Python 3.13, a join that is interrupted takes its thread for ended.
+        returned: list[Event] = []
         try:
-            for thread in threads:
-                thread.join()
+            for number in range(1, concurrency + 1):
+                event = Event()
+                Thread(
+                    target=self._serve_or_fail,
+                    args=(event,),
+                    name=f"rwq-work-{number}",
+                    daemon=True,
+                ).start()
+                returned.append(event)
+            for event in returned:
+                event.wait()
         except BaseException:
             self._end(WhyEnded.STOPPED)
-            for thread in threads:
-                thread.join()
+            for event in returned:
+                event.wait()
             raise
 
-    def _serve_or_fail(self) -> None:
+    def _serve_or_fail(self, returned: Event) -> None:
         try:
             self._serve()
         except BaseException as error:
             self._failure = self._failure or error
             self._end(WhyEnded.STOPPED)
+        finally:
+            returned.set()
 
     def _serve(self) -> None:
         """Take one item after the other; the end of one and the next take share a round trip."""
