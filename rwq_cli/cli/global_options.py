@@ -94,7 +94,12 @@ def global_options() -> list[TyperOption]:
             help=f"{', '.join(ColourMode)}. Default: auto: on a terminal, without NO_COLOR.",
         ),
         option("--no-color", is_flag=True, help="The same as --color never."),
-        option("-Q", "--quiet", is_flag=True, help="No notes, summaries or progress; only errors."),
+        option(
+            "-Q",
+            "--quiet",
+            is_flag=True,
+            help="Print only results and errors: no notes, summaries or progress.",
+        ),
         option(
             "-v",
             "--verbose",

@@ -105,7 +105,10 @@ def _lease_duration(text: str) -> Duration:
 
 
 LeaseForOption = Annotated[
-    Duration, option("--for DUR", "How long the lease lasts from now.", _lease_duration)
+    Duration,
+    option(
+        "--for DUR", "How long the lease lasts, from when it is set or renewed.", _lease_duration
+    ),
 ]
 
 
@@ -138,7 +141,11 @@ WatchOption = Annotated[
     ),
 ]
 NotifyOption = Annotated[
-    bool, option("--notify", "Tell systemd when it is ready, stops, and still works (watchdog).")
+    bool,
+    option(
+        "--notify",
+        "Notify systemd when it is ready, when it stops and, for the watchdog, that it is alive.",
+    ),
 ]
 GraceOption = Annotated[
     Duration,

@@ -104,8 +104,8 @@ _FIELDS = """## Fields
 
 In JSON, in CSV, and for `--fields` and `--sort`. A field that does not apply is null, and none is
 left out. Bytes that are not UTF-8 are in `NAME_b64`, in base64, and `NAME` is null then. CSV has a
-column for each field of an object, as `lease_holder`. `_ms` is milliseconds (since 1970 for a time,
-on the server's clock), `_seconds` is seconds.
+column for each field of an object, such as `lease_holder`. `_ms` is milliseconds (since 1970 for a
+time, on the server's clock), `_seconds` is seconds.
 """
 _SUMMARIES = """### A summary
 

@@ -54,7 +54,7 @@ DeepEveryOption = Annotated[
 # What --every changes.
 _EXITS: dict[ExitCode, str] = {
     ExitStatus.OK: "done; with --every: stopped by SIGTERM",
-    ExitStatus.SERVER: f"{ExitStatus.SERVER.meaning}; with --every only if it refuses",
+    ExitStatus.SERVER: f"{ExitStatus.SERVER.meaning}; with --every, only if the server refuses",
 }
 
 

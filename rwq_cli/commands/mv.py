@@ -32,8 +32,9 @@ _SCOPE = SelectionScope(default=_CHOSEN, everything=_CHOSEN, offered=ITEMS)
 
 @app.command(
     help="Move items to the end of another queue on the same server. Each is in exactly"
-    " one of the two at every instant. Without --state and --force, the options choose items that"
-    " are neither leased nor delayed nor buried.",
+    " one of the two at every instant, except between two slots of a cluster, where it is buried"
+    " in both for a moment. Without --state and --force, the options choose items that are neither"
+    " leased nor delayed nor buried.",
     examples=(
         "rwq mv -q jobs --to slow-jobs --where 'kind~^video/' --yes",
         "rwq mv -q jobs --to jobs-2 --all --dry-run",

@@ -106,7 +106,7 @@ def work(
         Duration | None,
         option(
             "--max-time DUR",
-            "Send SIGTERM to a command after this long, which is a failure.",
+            "Send SIGTERM to a command that runs longer than this; it counts as failed.",
             Duration,
         ),
     ] = None,
@@ -157,7 +157,8 @@ def work(
         Duration, option("--result-ttl DUR", "Keep the result for this long.", Duration)
     ] = AN_HOUR,
     drain: Annotated[
-        bool, option("--drain", "End when the queues are empty and no retry is due any more.")
+        bool,
+        option("--drain", "End when nothing can be leased and none of its own retries is left."),
     ] = False,
     items_max: Annotated[int | None, option("--max N", "End after N items.", min=1)] = None,
     failures_max: Annotated[
@@ -165,7 +166,7 @@ def work(
     ] = None,
     idle_s: Annotated[
         Duration | None,
-        option("--idle DUR", "End when there was nothing to do for this long.", Duration),
+        option("--idle DUR", "End when there has been nothing to do for this long.", Duration),
     ] = None,
     grace_s: Annotated[
         Duration | None,
@@ -176,7 +177,10 @@ def work(
         ),
     ] = None,
     reconnect_s: Annotated[
-        Duration, option("--reconnect DUR", "How long to try a lost server again.", Duration)
+        Duration,
+        option(
+            "--reconnect DUR", "How long to keep trying to reconnect to a lost server.", Duration
+        ),
     ] = FIVE_MINUTES,
     clean_s: Annotated[
         Duration | None,

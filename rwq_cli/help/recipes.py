@@ -53,9 +53,10 @@ RECIPES = (
         ),
     ),
     Recipe(
-        "Take everything back from a dead machine",
-        "Its leases need not expire first. Make sure that its workers are no longer running: each "
-        "item is leased again.",
+        "Take back what rwq leased on a dead machine",
+        "Its leases need not expire first. Make sure that nothing runs there any more: each item "
+        "will be leased again. Leases of library workers do not name their host, and have to "
+        "expire.",
         (
             "rwq leases -q jobs --holder 'rwq:*@deadhost:*' -n 0",
             "rwq leases -q jobs --holder 'rwq:*@deadhost:*' -n 0 -o ids -0 | "

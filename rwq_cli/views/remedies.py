@@ -40,7 +40,7 @@ REMEDIES = {
     ),
     Code.DUPLICATED: Remedy(
         "An item is listed more than once: its ID existed when it was added with --unique, or "
-        "somebody pushed it again. It may run twice.",
+        "another program pushed it again. It may run twice.",
         "Remove the surplus entries.",
         _FIX,
     ),

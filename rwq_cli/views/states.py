@@ -82,8 +82,8 @@ STATES = {
         ("kick", "complete"),
     ),
     State.DUPLICATED: StateMeaning(
-        "It is listed more than once: its ID existed when it was added with --unique, or somebody "
-        "pushed it again.",
+        "It is listed more than once: its ID existed when it was added with --unique, or another "
+        "program pushed it again.",
         "data; more than once in main, or in main and processing",
         "it may run twice, until a deep clean removes the surplus entries",
         ("doctor --fix", "clean deep"),
@@ -100,7 +100,7 @@ STATES = {
         "the lease expires",
     ),
     State.GONE: StateMeaning(
-        "There is no such item: it was completed, or never added.",
+        "There is no such item: it was completed or removed, or never added.",
         "nothing",
         "nothing",
     ),

@@ -110,7 +110,7 @@ CASES = {
     "Find out why an item is stuck, and fix it": Case(
         "", lambda foreign: foreign.abandoned(b"4f2a9c"), fixed
     ),
-    "Take everything back from a dead machine": Case("", set_up_dead_machine, taken_back),
+    "Take back what rwq leased on a dead machine": Case("", set_up_dead_machine, taken_back),
     "Set poison items aside": Case("", lambda foreign: foreign.waiting(b"1", b"4f2a9c"), kicked),
     "Find an item by its data, and make it the next one": Case("", set_up_data, comes_next),
     "Remove items, and restore them": Case("", set_up_data, restored),
