@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # The states that `--state` can choose; an ID in the others is in no list, and has no data.
 SELECTABLE = tuple(state for state in State if state not in (State.STRAY_LEASE, State.GONE))
 _KEYWORD = Parameter.KEYWORD_ONLY
-# What `--mine` chooses: the leases of rwq's sessions end.
+# What `--mine` chooses. Not `held`: a lease of rwq always has an expiry.
 _MINE = frozenset({State.LEASED})
 
 

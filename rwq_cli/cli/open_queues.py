@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A scan of all keys is not repeated before.
+# How long the result of a scan of all keys is used.
 _FIND_EVERY_S = 30.0
 
 
-def at_most_every_30_s(find: Callable[[], T]) -> Callable[[], T]:
-    """A function that finds something at the first call, and again if 30 s have passed."""
+def remembered(find: Callable[[], T]) -> Callable[[], T]:
+    """A function that finds something, and finds it again only after `_FIND_EVERY_S`."""
     known: list[T] = []
     found_s = 0.0
 
@@ -95,7 +95,7 @@ class OpenQueues:
 class QueueFinder:
     """Finds the queues that the settings name, or that match their patterns, any number of times.
 
-    For patterns, all keys are scanned; see `at_most_every_30_s`.
+    For patterns, all keys are scanned; see `remembered`.
 
     Args:
         settings: The settings; see `open_connection`.
@@ -122,7 +122,7 @@ class QueueFinder:
         self._named = [] if has_patterns else open_queues(settings)
         self.connection = self._named[0].connection if self._named else open_connection(settings)
         self.label = "all queues" if all_queues else ", ".join(map(escaped, self._words))
-        self._found = at_most_every_30_s(self._find)
+        self._found = remembered(self._find)
 
     def find(self) -> OpenQueues:
         """The queues."""
@@ -154,12 +154,14 @@ class QueueFinder:
         origin = "--all-queues" if self._all_queues else self._settings.queue_origin
         queues = queue_handles(self._settings, self.connection, names, origin)
         if self._changes:
-            queues = [each for each in queues if each.name in words or self._is_queue(each)]
+            queues = [
+                each for each in queues if each.name in words or self._has_items_or_note(each)
+            ]
         is_one = len(names) == 1 and not are_found
         return OpenQueues(queues, is_one, are_found)
 
-    def _is_queue(self, queue: WorkQueue) -> bool:
-        """Whether keys with a queue's names are one's; a note if not."""
+    def _has_items_or_note(self, queue: WorkQueue) -> bool:
+        """Whether a queue that a pattern found has items; if not, note that it is skipped."""
         from rwq_cli.core.inspect.queues import has_items
 
         if has_items(queue):

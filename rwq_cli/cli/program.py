@@ -148,7 +148,7 @@ def _acknowledged(error: ServerError) -> str | None:
     else:
         done = f"only {ranges} were acknowledged" if after else "none was acknowledged"
     if error.in_doubt:
-        # Up to two calls are outstanding.
+        # Up to three calls are outstanding.
         doubtful = f"{error.doubtful:,} in doubt: " if error.doubtful else ""
         done += f"; {doubtful}each batch without a reply was applied in full or not at all"
     return done

@@ -29,7 +29,7 @@ def watched(
         every: The time between two reports; None for one report.
         connection: The server.
         make: Makes one report.
-        rated: Returns the queues whose rates are shown, too; None if the records are no queues.
+        rated: Returns the queues whose rates are shown, too; None if records are not queues.
 
     Raises:
         InvalidArgument: The output format needs an end.

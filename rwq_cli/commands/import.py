@@ -12,7 +12,7 @@ from rwq_cli.cli.connect import naming, open_connection, queue_handles
 from rwq_cli.cli.options import NULL_IDS, YES_FOR, DryRunOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.removing import open_undo_file, with_undo_file
-from rwq_cli.commands.restoring import report_bad_line, restore_report
+from rwq_cli.commands.restoring import bad_line_reporter, restore_report
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.restore import Line, OnConflict, forget_marks
@@ -75,7 +75,7 @@ def import_(
     if on_conflict is OnConflict.REPLACE and not dry_run and not is_confirmed(settings, yes=yes):
         source = source.repeatable()
         _confirm(settings, connection, source)
-    reader = ExportReader(source, strict=strict, report=report_bad_line(settings, file))
+    reader = ExportReader(source, strict=strict, report=bad_line_reporter(settings, file))
 
     return _Import(settings, connection, reader, on_conflict, dry_run=dry_run).report()
 

@@ -56,9 +56,9 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
         for batch in batches:
             is_empty = is_empty and not len(batch)
             yield batch
-        if is_empty and not (purged.results or purged.others or purged.is_unknown):
+        if is_empty and not (purged.results or purged.others or purged.is_denied):
             note_if_absent(settings, queue)
-        if purged.is_unknown:
+        if purged.is_denied:
             settings.environment.note("rwq: this user may not access results; they are kept")
         elif purged.others:
             keys = (

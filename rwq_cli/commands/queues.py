@@ -8,7 +8,7 @@ import typer
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_connection
-from rwq_cli.cli.open_queues import at_most_every_30_s
+from rwq_cli.cli.open_queues import remembered
 from rwq_cli.cli.options import WatchOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
@@ -75,7 +75,7 @@ def queues(
         names = filter(wanted.match, queue_names(connection))
         return [WorkQueue(connection, name) for name in names]
 
-    found = at_most_every_30_s(find)
+    found = remembered(find)
 
     def counted() -> Iterator[Counts]:
         connection.set_no_touch()

@@ -69,12 +69,12 @@ def restore_report(
             **extra(),
             "results": results.restored,
             "results-already-there": results.already_there,
-            "results-rejected": results.rejected,
+            "results-rejected": results.wrong_type,
         },
     )
 
 
-def report_bad_line(settings: Settings, name: str) -> Callable[[int, str], None]:
+def bad_line_reporter(settings: Settings, name: str) -> Callable[[int, str], None]:
     """A function that reports an unusable line of a file."""
     place = "line" if name == "-" else f"{name}, line"
     report = bad_record_reporter(settings, "not imported")

@@ -1,6 +1,7 @@
 """`rwq result`: show the result of a completed item."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +15,9 @@ from rwq_cli.core.queue import FOREVER
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.report import Report
 from rwq_cli.views.results import result_report
+
+if TYPE_CHECKING:
+    from rwq_cli.core.items.results import ResultLookup
 
 app = CommandModule()
 
@@ -54,6 +58,9 @@ def result(
     queue.connection.promotes = not settings.is_read_only
     waits = wait or timeout_s is not None
     limit_s = FOREVER if timeout_s is None else timeout_s
-    lookups = (queue.result(each, wait=waits, timeout_s=limit_s) for each in (item_id,))
-    found = noting_absence(settings, queue, lookups, lambda lookup: lookup.result is None)
+
+    def lookups() -> "Iterator[ResultLookup]":
+        yield queue.result(item_id, wait=waits, timeout_s=limit_s)
+
+    found = noting_absence(settings, queue, lookups(), lambda lookup: lookup.result is None)
     return result_report(found, queue.now_ms)

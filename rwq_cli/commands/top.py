@@ -161,9 +161,9 @@ def _names(connection: "Connection", words: list[bytes]) -> Iterable[bytes]:
 
 
 def _sort(settings: Settings) -> "tuple[Column[QueueRow], bool]":
-    """The column of `--sort`, and whether not in its own order: numbers from the highest.
+    """The column of `--sort`, and whether its usual order is reversed.
 
-    `--sort` itself is from the lowest, as everywhere.
+    Numbers usually come from the highest; `--sort` means from the lowest, as everywhere.
     """
     from rwq_cli.views.live import SORT_COLUMNS
 

@@ -12,7 +12,7 @@ from rwq_cli.cli.confirm import confirm_action
 from rwq_cli.cli.connect import naming, open_connection
 from rwq_cli.cli.options import NULL_IDS, DryRunOption, Duration, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.restoring import report_bad_line, restore_report
+from rwq_cli.commands.restoring import bad_line_reporter, restore_report
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
@@ -105,7 +105,7 @@ def undo(
     entries = _entries(settings, _named_queue(settings), older_than_s or 0.0)
     if list_:
         return undo_files_report(entries, undo_directory(settings.environment.variables))
-    return _pruned(list(entries), yes=yes, dry_run=dry_run)
+    return _prune(list(entries), yes=yes, dry_run=dry_run)
 
 
 def _named_queue(settings: Settings) -> bytes | None:
@@ -127,7 +127,7 @@ def _restore(settings: Settings, file: Path | None, *, anywhere: bool, dry_run: 
         reader.close()
         raise
     queue = WorkQueue(connection, reader.header.queue, holder=settings.holder)
-    bad_line = report_bad_line(settings, str(reader.path))
+    bad_line = bad_line_reporter(settings, str(reader.path))
     for number, reason in reader.rejected:
         bad_line(number, reason)
     run = UndoRun(reader, queue, dry_run=dry_run)
@@ -175,7 +175,7 @@ def _entries(settings: Settings, wanted: bytes | None, age_s: float) -> Iterator
     return (entry for entry in entries if entry.time_ms <= latest_ms)
 
 
-def _pruned(entries: list[UndoEntry], *, yes: bool, dry_run: bool) -> Report:
+def _prune(entries: list[UndoEntry], *, yes: bool, dry_run: bool) -> Report:
     if entries and not (yes or dry_run):
         count = len(entries)
         left = sum(entry.state is not UndoState.RESTORED for entry in entries)

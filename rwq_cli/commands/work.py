@@ -3,8 +3,8 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Annotated, BinaryIO, NamedTuple
+from functools import cache, partial
+from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
 
 import typer
 
@@ -51,6 +51,9 @@ from rwq_cli.work.signals import Requests
 from rwq_cli.work.tasks import UnknownTask
 from rwq_cli.work.template import CommandTemplate, Input
 from rwq_cli.work.variables import Variables
+
+if TYPE_CHECKING:
+    from rwq_cli.cli.queue_scraper import QueueScraper
 
 app = CommandModule()
 
@@ -244,20 +247,23 @@ def work(
         reconnect_s=reconnect_s,
     )
 
-    def housekeeper(notify: Callable[[], object]) -> Housekeeper:
+    def housekeeper(wake: Callable[[], object]) -> Housekeeper:
         count_s = _COUNT_S if notes.tick_s is not None else None
-        return Housekeeper(queues, clean_s=clean_s, count_s=count_s, notify=notify)
+        return Housekeeper(queues, clean_s=clean_s, count_s=count_s, notify=wake)
 
     session = WorkSession(
         queues, lease_s=lease_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
     )
-    has_house = clean_s is not None or notes.tick_s is not None
+    needs_housekeeper = clean_s is not None or notes.tick_s is not None
 
-    def metrics() -> list[Metric]:
+    @cache
+    def scraper() -> "QueueScraper":
         from rwq_cli.cli.queue_scraper import QueueScraper
 
-        scraper = QueueScraper(queues[0].connection)
-        return [*scraper.read(queues), *work_metrics(worker.progress)]
+        return QueueScraper(queues[0].connection)
+
+    def metrics() -> list[Metric]:
+        return [*scraper().read(queues), *work_metrics(worker.progress)]
 
     supervision = Supervision(
         notifies=notify,
@@ -273,7 +279,7 @@ def work(
         requests,
         notes,
         supervision,
-        housekeeper if has_house else None,
+        housekeeper if needs_housekeeper else None,
     )
     return work_report(
         names,

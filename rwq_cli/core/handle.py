@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from rwq_cli.core.clock import Clock, SystemClock
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import queue_args, queue_keys
 from rwq_cli.core.progress import ProgressListener
@@ -116,3 +117,21 @@ class Queue:
 def to_bytes(text: bytes | str) -> bytes:
     """Encode text as UTF-8; return bytes unchanged."""
     return text.encode() if isinstance(text, str) else text
+
+
+def distinct_queues(queues: Iterable[Queue]) -> list[Queue]:
+    """The queues to take items from, each once, in their order.
+
+    Raises:
+        InvalidArgument: There is none, or they are not on one connection.
+    """
+    by_name: dict[bytes, Queue] = {}
+    for queue in queues:
+        by_name.setdefault(queue.name, queue)
+    distinct = list(by_name.values())
+    if not distinct:
+        raise InvalidArgument("no queue to take items from", "name one")
+    root = distinct[0].connection.root
+    if any(queue.connection.root is not root for queue in distinct):
+        raise InvalidArgument("the queues are not on one connection", "open them on the same")
+    return distinct

@@ -18,9 +18,9 @@
 |                            |              | of the file                                       |
 | `Q:absent`                 | never exists | named by scripts on a cluster: see `absent`       |
 
-Both lease names mean the same. redis-work-queue 0.1 (what PyPI and npm still serve) writes and
+Both lease keys mean the same thing. redis-work-queue 0.1 (what PyPI and npm still serve) writes and
 reads `leased_by_session`, later versions `lease`, and neither knows about the other. So an item is
-leased while *either* key exists, and rwq always sets, guards or deletes *both*: otherwise a cleaner
+leased while *either* key exists, and rwq always sets and deletes *both*: otherwise a cleaner
 of one generation would take live items from workers of the other.
 """
 
@@ -101,6 +101,11 @@ class QueueKeys:
     def old_lease(self, item_id: bytes) -> bytes:
         """The lease key that workers of 0.1 use."""
         return self.old_lease_prefix + item_id
+
+    @property
+    def id_prefixes(self) -> tuple[bytes, bytes, bytes]:
+        """The prefixes of an item's data key and of its two lease keys."""
+        return self.item_prefix, self.lease_prefix, self.old_lease_prefix
 
     def result(self, item_id: bytes) -> bytes:
         """The key of the result of a completed item."""

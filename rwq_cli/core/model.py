@@ -47,7 +47,7 @@ class State(StrEnum):
 
     @property
     def is_broken(self) -> bool:
-        """Whether it is a finding of the doctor that is more than a note."""
+        """Whether the doctor finds every item in this state, as an error or a warning."""
         return self in _BROKEN
 
     @property

@@ -80,8 +80,9 @@ class WorkQueue(Queue):
     >>> queue = WorkQueue(connect(Server("redis://localhost:6379/0")), "jobs")
     >>> queue.add(b"some work")  # doctest: +SKIP
 
-    Every operation is atomic on the server: a client that is killed leaves nothing half done. Names
-    and IDs are bytes; text is encoded as UTF-8. Each method is documented at its function:
+    Each item is changed in one atomic step on the server, except by `move` between two slots of a
+    cluster. A client that is killed leaves no step half done. Names and IDs are bytes; text is
+    encoded as UTF-8. Each method is documented at its function:
     `help(rwq_cli.core.items.complete.complete)`.
     """
 

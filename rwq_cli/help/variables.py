@@ -30,9 +30,9 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
         "XDG_STATE_HOME": "The directory of `rwq/undo`, the undo files, and of `rwq/local`, the "
         "data of `local:`. Default: `~/.local/state`.",
         "XDG_RUNTIME_DIR, TMPDIR": "Where the socket of `local:` is if the path of its data is too "
-        "long for one. `TMPDIR` is also where `rwq edit` keeps what is edited.",
-        "XDG_DATA_HOME": "Where the completions of bash and zsh are installed. Default: "
-        "`~/.local/share`.",
+        "long for one. `TMPDIR` also holds the files of `rwq edit` and `rwq work --input file`.",
+        "XDG_DATA_HOME": "Where completions of bash and zsh, and man pages, are installed. "
+        "Default: `~/.local/share`.",
         "XDG_CONFIG_HOME": "The directory of `rwq/config.toml`, the contexts, and where the "
         "completion of fish is installed. Default: `~/.config`.",
         "BASH_COMPLETION_USER_DIR": "Where the completion of bash is installed, before "

@@ -86,7 +86,7 @@ class ControlLine(NamedTuple):
 def header_line(header: Header) -> bytes:
     """The first line, with its end."""
     fields: dict[str, Any] = {
-        "rwq_export": 1 if header.queue else 2,
+        "rwq_export": 1 if header.queue else VERSION,
         **bytes_fields("queue", header.queue or None),
         "exported_ms": header.exported_ms,
         "undo": None,

@@ -235,7 +235,7 @@ class TopApp(App[None]):
         now_s = monotonic()
         parts: list[Piece] = []
         if self._is_frozen:
-            parts.append(("FROZEN: space goes on", "bold reverse"))
+            parts.append(("FROZEN: space resumes", "bold reverse"))
         if self._message is not None and now_s - self._message[1] < _MESSAGE_S:
             parts.append((escaped(self._message[0].encode()), "bold"))
         if self._trouble is not None:

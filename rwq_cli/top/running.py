@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rwq_cli.cli.settings import Settings
 from rwq_cli.output.screen import styled
 from rwq_cli.top.terminal import TerminalGuard
-from rwq_cli.views.command_lines import CommandLines
+from rwq_cli.views.command_lines import CommandLines, can_be_argument
 
 # Options that a command of the same run needs, too.
 _VALUES = (
@@ -55,7 +55,7 @@ class Action(NamedTuple):
         words: list[str | bytes] = [self.verb, "-q", self.queue]
         if self.item_id is None:
             return [*words, *options], b""
-        if self.item_id == b"-" or b"\0" in self.item_id:
+        if not can_be_argument(self.item_id):
             return [*words, "-", *options], self.item_id + b"\n"
         if self.item_id.startswith(b"-"):
             return [*words, *options, "--", self.item_id], b""

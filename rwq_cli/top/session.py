@@ -17,7 +17,7 @@ from rwq_cli.views.live import ShownServer
 ITEMS_SHOWN = 100
 # Buried items whose reasons are counted.
 _REASONS_READ = 1000
-# Of a longer processing list, neither all states are read nor all leases.
+# If processing is longer than this, neither all states nor all leases are read.
 _PROCESSING_MAX = 10_000
 LISTS = ("leases", "waiting", "delayed", "buried")
 

@@ -70,14 +70,14 @@ class UndoRun:
 
     def _restore(self) -> Iterator[OutcomeBatch]:
         reader, queue = self._reader, self._queue
-        yield from self._counted(self._restored(reader.front(), at_front=True))
-        yield from self._counted(self._restored(reader.others(), at_front=False))
-        self.is_complete = self.is_complete and not self.results.rejected
+        yield from self._counted(self._restore_lines(reader.front(), at_front=True))
+        yield from self._counted(self._restore_lines(reader.others(), at_front=False))
+        self.is_complete = self.is_complete and not self.results.wrong_type
         if not self._dry_run:
             reader.finish(read_marks(queue, reader.file_id), complete=self.is_complete)
             forget_marks(queue, reader.file_id)
 
-    def _restored(self, lines: Iterable[Line], *, at_front: bool) -> Iterator[OutcomeBatch]:
+    def _restore_lines(self, lines: Iterable[Line], *, at_front: bool) -> Iterator[OutcomeBatch]:
         return self._queue.restore(
             lines,
             # Only what an import has written: see `Line.written`.

@@ -36,7 +36,7 @@ class CommandLines(NamedTuple):
         command = self.of_queue(verb, queue)
         if verb.split()[0] in _WITHOUT_ID:
             return command
-        if item_id == b"-" or b"\0" in item_id:
+        if not can_be_argument(item_id):
             octal = "".join(f"\\{byte:03o}" for byte in item_id)
             return f"printf '{octal}\\n' | {command} -"
         return f"{command} {'-- ' if item_id.startswith(b'-') else ''}{shell_word(item_id)}"
@@ -90,3 +90,8 @@ def shell_word(raw: bytes) -> str:
             quoted.append(f"\\x{byte:02x}")
     # A hexadecimal digit that follows is not part of \xHH: two digits at most are read.
     return f"$'{''.join(quoted)}'"
+
+
+def can_be_argument(item_id: bytes) -> bool:
+    """Whether an ID can be a word of a command line: `-` means stdin, and NUL ends a word."""
+    return item_id != b"-" and b"\0" not in item_id

@@ -14,7 +14,6 @@ from rwq_cli.output.report import Records, Row, Section, View
 
 # Wrapping some megabytes for a terminal would take minutes.
 _SHOWN_BYTES = 16 * 1024
-# The formats that show only the result.
 
 
 def result_report(

@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from shlex import quote
 from time import monotonic
 from typing import Any, BinaryIO, NamedTuple
 
@@ -17,7 +16,7 @@ from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric
 from rwq_cli.output.machine import plain
-from rwq_cli.output.report import DRY_RUN, Batch, Records, Section, View
+from rwq_cli.output.report import COMMAND_STYLE, DRY_RUN, Batch, Records, Section, View
 from rwq_cli.views.command_lines import shell_word
 from rwq_cli.work.child import Invocation
 from rwq_cli.work.events import Event, EventKind, Progress
@@ -156,15 +155,16 @@ class Notes(Listener):
 
     def stopping(self, running: int) -> None:
         if running:
+            them = "it" if running == 1 else "them"
             self._environment.note(
-                f"rwq: stopping when {_commands(running)} ended; again (Ctrl-C) to end "
-                f"{'it' if running == 1 else 'them'} and release the items"
+                f"rwq: waiting for {_commands(running)} to end; Ctrl-C ends {them} and releases "
+                "the items"
             )
 
     def ending(self, running: int) -> None:
         if running:
             self._environment.note(
-                f"rwq: sent SIGTERM to {_commands(running, '')}; again to send SIGKILL"
+                f"rwq: sent SIGTERM to {_commands(running)}; Ctrl-C sends SIGKILL"
             )
 
     def result_cut(self, item_id: bytes) -> None:
@@ -190,10 +190,8 @@ class Notes(Listener):
         self._environment.note(f"rwq: clean light: {text} ({escaped(queue)})")
 
 
-def _commands(number: int, verb: str = " have") -> str:
-    if number == 1:
-        return f"1 command{' has' if verb else ''}"
-    return f"{number:,} commands{verb}"
+def _commands(number: int) -> str:
+    return "1 command" if number == 1 else f"{number:,} commands"
 
 
 def _short(reason: bytes) -> str:
@@ -363,11 +361,13 @@ def _plan_sections(plan: Planned) -> list[Section]:
     rows.append(("queue", escaped(first.queue), None))
     if len(plan.items) > 1:
         rows.append(("items", human.count(len(plan.items)), None))
-    rows.append(("returned", f"{first.returns or 0:,} times", None))
+    returns = first.returns or 0
+    rows.append(("returned", "once" if returns == 1 else f"{returns:,} times", None))
     if plan.invocation is None:
-        rows.append(("buried", quote(plan.reason or ""), None))
+        reason = (plan.reason or "").encode("utf-8", "backslashreplace")
+        rows.append(("buried", escaped(reason), None))
     else:
         words = " ".join(map(shell_word, plan.invocation.arguments))
-        rows.append(("command", words, "cyan"))
+        rows.append(("command", words, COMMAND_STYLE))
         rows.append(("stdin", human.size(len(plan.invocation.stdin or b"")), None))
     return [Section("", rows)]

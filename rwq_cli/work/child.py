@@ -25,7 +25,7 @@ _EXHAUSTED = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 class CannotRun(InvalidArgument):
-    """The command cannot be run, for no item."""
+    """The command cannot be run, whatever the item."""
 
     code = "cannot-run"
 

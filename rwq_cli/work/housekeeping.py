@@ -1,6 +1,5 @@
 """What a worker does beside its commands: light cleans, and counting what waits."""
 
-import random
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,10 +10,9 @@ from time import monotonic
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.model import Repair
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.service.backoff import jittered
 
 _JOIN_S = 0.2
-# Workers that were started together must not clean at the same time.
-_JITTER = 0.1
 
 
 class Housekeeper:
@@ -69,8 +67,8 @@ class Housekeeper:
                 count_at_s = monotonic() + self._count_s
             if self._clean_s is not None and monotonic() >= clean_at_s:
                 self._clean()
-                spread = random.uniform(1 - _JITTER, 1 + _JITTER)
-                clean_at_s = monotonic() + self._clean_s * spread
+                # Workers that were started together must not clean at the same time.
+                clean_at_s = monotonic() + jittered(self._clean_s)
 
     def _count(self) -> None:
         with suppress(ServerError):

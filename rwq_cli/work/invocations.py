@@ -70,7 +70,7 @@ class Invocations:
     """Makes the invocation for an item, or for a batch of them.
 
     Args:
-        template: The command; without words, the data name a task.
+        template: The command; without words, the data names a task.
         program: The path of the command's program.
         task_dir: The directory of the tasks; None for a command.
         variables: The environment.
@@ -117,7 +117,7 @@ class Invocations:
             file: What `file_for` returned.
 
         Raises:
-            UnknownTask: The data name no task.
+            UnknownTask: The data names no task.
         """
         first = items[0]
         variables = self._variables.of(items, is_batch=self._is_batch)

@@ -48,7 +48,8 @@ class JobLog:
         if not self._has_failed:
             self._has_failed = True
             self._warn(
-                f"rwq: cannot write the job log {self._path}: {reason}; it misses items from now"
+                f"rwq: cannot write the job log {self._path}: {reason}; "
+                "it is incomplete from now on"
             )
 
     def close(self) -> None:

@@ -45,8 +45,8 @@ _PAUSE_S = 1.0
 _BEAT_S = 5.0
 # Commands that take less are given their next items before they end.
 _SHORT_S = 0.05
-# For how much time more items are taken ahead, so that several share a call. While half of them are
-# left, the ends of others wait this long.
+# Enough items are taken ahead for this much time, so that several share a call. While more than
+# half of those are left, commands that have ended wait this long to be reported together.
 _SHARED_S = 0.005
 # The output of a command that ends sooner is read once, when it has ended.
 _UNREAD_S = 0.005
@@ -200,7 +200,7 @@ class Worker:
         """
         self._selector = DefaultSelector()
         self._signals = SignalPipe()
-        self._selector.register(self._signals.read_fd, EVENT_READ, self._hear)
+        self._selector.register(self._signals.read_fd, EVENT_READ, self._handle_notices)
         self._orphan_watch = watch_orphans(
             self._invocations.mark(self._session.name), self._limits.kill_after_s
         )
@@ -222,7 +222,7 @@ class Worker:
                     break
                 left_s = min(self._timers.left_s, _BEAT_S)
                 self._supervision.beat(left_s)
-                ready = self._selector.select(min(left_s, self._soon_s()))
+                ready = self._selector.select(min(left_s, self._watch_outputs()))
                 # A signal gets lost if there are too many.
                 self._has_news = not ready
                 for key, _ in ready:
@@ -261,13 +261,13 @@ class Worker:
             self._reap()
         self._follow_requests()
         self._start_ready()
-        self._talk()
+        self._request_due()
         self.progress.running = len(self._runs)
         self.progress.is_paused = self._requests.is_paused
         self.progress.is_stopping = self._is_stopping
 
-    def _soon_s(self) -> float:
-        """Begin to read the output of commands that go on; returns when to look again, seconds."""
+    def _watch_outputs(self) -> float:
+        """Start reading the output of commands that still run; return when to look again, s."""
         now_s = time.monotonic()
         at_s = self._sends_at_s
         while self._unread:
@@ -357,7 +357,7 @@ class Worker:
 
     # ---- items
 
-    def _talk(self) -> None:
+    def _request_due(self) -> None:
         """Request what is due from the server."""
         room = self._room()
         if self._exchanger.is_busy:
@@ -402,7 +402,7 @@ class Worker:
             items = min(items, self._limits.items_max - self._taken)
         return items
 
-    def _hear(self) -> None:
+    def _handle_notices(self) -> None:
         """Take what signals and threads have to say."""
         for number in self._signals.read():
             if number == signal.SIGCHLD:
@@ -467,9 +467,9 @@ class Worker:
             self._put_back_ready()
             return
         self._ready_since_s = time.monotonic()
-        self._timers.after(_AHEAD_S, self._give_up_ahead)
+        self._timers.after(_AHEAD_S, self._put_back_overdue)
 
-    def _give_up_ahead(self) -> None:
+    def _put_back_overdue(self) -> None:
         """Put back what was taken ahead and has waited for too long: commands are slow by now."""
         if self._ready and time.monotonic() - self._ready_since_s >= _AHEAD_S:
             self._mean_run_s = 1.0
@@ -666,7 +666,7 @@ class Worker:
         exited = _Exit(run.child.pid, code, None, run_s)
         if code < 0:
             exited = _Exit(run.child.pid, None, -code, run_s)
-        end = self._end_of(run, code)
+        end = self._judge_exit(run, code)
         for job in run.jobs:
             del self._run_of[id(job)]
             if job.loss is None:
@@ -675,8 +675,8 @@ class Worker:
             else:
                 self._record(job, EventKind.LOST, exited, reason=_loss(job))
 
-    def _end_of(self, run: _Run, code: int) -> JobEnd:
-        """What the exit code of a command says about its items."""
+    def _judge_exit(self, run: _Run, code: int) -> JobEnd:
+        """Decide what becomes of the items of a command; a slot may rest, or the worker end."""
         if run.cause is _Cause.TIMEOUT:
             return Failure(_reason(run, f"timed out after {self._limits.max_time_s:g}s".encode()))
         if code == 0:

@@ -9,7 +9,7 @@ from rwq_cli.core.items.schedule import REASON_BYTES_MAX
 
 # What a result holds at most.
 RESULT_BYTES_MAX = 1 << 20
-# What is kept of the end of stderr: it and how the command failed are the reason.
+# How much of the end of stderr is kept: with how the command failed, it is the reason.
 TAIL_BYTES = REASON_BYTES_MAX - 64
 _READ_BYTES = 1 << 16
 # A new pipe takes this much at once, even that of a user who has too many.
@@ -155,7 +155,7 @@ class Feeder:
         self._left = memoryview(data)
         self.read_fd, self._fd = os.pipe()
         self._is_open = True
-        # Most data fit into the pipe, and nothing has to be written later.
+        # Most data fits into the pipe, and nothing has to be written later.
         if len(data) > _EMPTY_PIPE_BYTES:
             os.set_blocking(self._fd, False)
         self._write()

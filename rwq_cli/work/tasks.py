@@ -1,4 +1,4 @@
-"""Named tasks: JSON data that name a program of a directory, and its arguments."""
+"""Named tasks: JSON data that names a program of a directory, and its arguments."""
 
 import json
 import os
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class UnknownTask(Exception):
-    """The data name no program of the directory; the message is the reason to bury the item."""
+    """The data names no program of the directory; the message is the reason to bury the item."""
 
 
 class Task(NamedTuple):
@@ -29,7 +29,7 @@ def read_task(directory: bytes, data: bytes) -> Task:
         data: The data of the item.
 
     Raises:
-        UnknownTask: The data are neither, or there is no such program.
+        UnknownTask: The data is neither, or there is no such program.
     """
     try:
         value = json.loads(data)

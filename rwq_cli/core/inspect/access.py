@@ -106,10 +106,9 @@ def _denied(queue: Queue) -> dict[str, str] | None:
     keys = queue.keys
     # As if a queue were moved to itself: its keys are those that are checked.
     to = (keys.main, keys.processing, keys.delayed, keys.buried, keys.returns)
-    prefixes = (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix)
     marks = keys.undo(b"x")
     try:
-        reply = queue.run("access", marks, *(b"",) * 6, *to, *prefixes, dry_run=True)
+        reply = queue.run("access", marks, *(b"",) * 6, *to, *keys.id_prefixes, dry_run=True)
     except PermissionDenied as error:
         return dict.fromkeys(_VERBS, error.message)
     if reply is None:

@@ -10,7 +10,7 @@ from rwq_cli.core.model import Counts, State
 from rwq_cli.core.state.probe import probe, states_of_each
 
 _SAMPLE_ITEMS = 100
-# The age of the queue is that of the first item among this many entries; others may be ghosts.
+# How many of the next entries are tried for the age of the queue: the first may be ghosts.
 _AGES = 10
 
 

@@ -32,8 +32,8 @@ class ListCursor(Iterator[list[bytes]]):
         start: How many entries to skip first.
         page_size: Entries in one read.
         rotates: Other commands may rotate the list: see `walk_processing`.
-        is_progress: Each entry counts as progress when it is read. If not, the caller counts what
-            it has done with the entries.
+        reports_progress: Whether to report each entry as it is read. If not, the caller reports
+            what it has done with the entries.
 
     Attributes:
         offset: The place of the last page's first entry, counted from this end.
@@ -48,10 +48,10 @@ class ListCursor(Iterator[list[bytes]]):
         start: int = 0,
         page_size: int = PAGE_SIZE,
         rotates: bool = False,
-        is_progress: bool = True,
+        reports_progress: bool = True,
     ) -> None:
         self._queue = queue
-        self._is_progress = is_progress
+        self._is_progress = reports_progress
         self._key = key
         self._from_left = from_left
         self._page_size = page_size

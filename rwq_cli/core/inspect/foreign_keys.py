@@ -105,7 +105,7 @@ class WrongKeys:
 def find_wrong_keys(queue: Queue) -> WrongKeys:
     """Find keys of the wrong type by scanning for each type, so that SCAN skips the others."""
     keys = queue.keys
-    members = (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix)
+    members = keys.id_prefixes
     shadowing: dict[bytes, None] = {}
     wrong: dict[bytes, None] = {}
     for kind in ("list", "zset", "hash", "set", "stream"):

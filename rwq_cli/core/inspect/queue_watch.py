@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 # A server that takes longer for one call is asked less often.
 SLOW_S = 0.1
 # After a slow call, the interval is this many times as long as the call, up to this many seconds.
-_SHARE = 20
-_RAREST_S = 15.0
+_INTERVAL_FACTOR = 20
+_INTERVAL_MAX_S = 15.0
 # Entries of processing whose states are read in one tick: about 10 ms of the server's time.
 _ENTRIES_PER_TICK = 2 * PAGE_SIZE
 # How often the status of the server is read, seconds.
@@ -40,9 +40,13 @@ def interval_s(every_s: float, call_s: float) -> float:
 
     Args:
         every_s: The requested interval.
-        call_s: How long the longest call of the last read took.
+        call_s: How long a call of the last read took: see `Overview`.
     """
-    return every_s if call_s <= SLOW_S else max(every_s, min(_SHARE * call_s, _RAREST_S))
+    return (
+        every_s
+        if call_s <= SLOW_S
+        else max(every_s, min(_INTERVAL_FACTOR * call_s, _INTERVAL_MAX_S))
+    )
 
 
 class QueueRow(NamedTuple):
@@ -77,7 +81,7 @@ class Overview(NamedTuple):
         rows: The queues, by name.
         status: The server's status; None if it is not known yet.
         left_out: Why some queues are left out.
-        call_s: How long a call took.
+        call_s: How long a sampling call took on average, or the call for the ages, if longer.
         abandoned_age_s: How old the oldest count of abandoned items is, seconds.
     """
 

@@ -134,11 +134,16 @@ def describe_with_results(
     return list(_detailed(items, details, detail)), result_keys_from(ids, kept)
 
 
-def _without_wrong_structures(queue: Queue) -> tuple[Queue, dict[bytes, str]]:
-    """A handle that hides the queue's lists and sorted sets of the wrong type, and their types."""
+def wrong_structures(queue: Queue) -> dict[bytes, str]:
+    """The queue's lists, sorted sets and hash that have a wrong type, with their types."""
     structures = queue.keys.structures
     types = _types(queue, structures)
-    wrong = {key: kind for key, kind in types.items() if kind not in ("none", structures[key])}
+    return {key: kind for key, kind in types.items() if kind not in ("none", structures[key])}
+
+
+def _without_wrong_structures(queue: Queue) -> tuple[Queue, dict[bytes, str]]:
+    """A handle that hides the queue's lists and sorted sets of the wrong type, and their types."""
+    wrong = wrong_structures(queue)
     masked, masked.keys = copy(queue), copy(queue.keys)
     for name, key in vars(queue.keys).items():
         if key in wrong:

@@ -431,7 +431,7 @@ class BulkRun:
             return
         left = set(wanted)
         main = self._queue.keys.main
-        cursor = ListCursor(self._queue, main, page_size=MAIN_PAGE_ENTRIES, is_progress=False)
+        cursor = ListCursor(self._queue, main, page_size=MAIN_PAGE_ENTRIES, reports_progress=False)
         for page in cursor:
             for batch in self.apply_to_page(cursor, page, left):
                 left.difference_update(batch.located().ids)

@@ -24,7 +24,7 @@ def complete(
     journal: "Journal | None" = None,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Complete items wherever they are; exactly one complete of an item succeeds.
+    """Complete items wherever they are; exactly one call succeeds in completing an item.
 
     The result is kept in the same atomic step, and only for items that this call completes. The
     result of an earlier item with the same ID is replaced, or deleted if none is kept.
@@ -50,7 +50,7 @@ def complete(
     args = (len(owners), *result_args(result_options), *owners)
     items_max = BATCH_ITEMS if result_options is None else result_options.items_max
     if journal is not None and not dry_run:
-        # A complete by name needs none of this.
+        # Completing items by name needs none of this.
         from rwq_cli.core.items.saved_complete import complete_saved
 
         return Outcomes(

@@ -8,8 +8,8 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_batches
-from rwq_cli.core.errors import InvalidArgument, ServerError
-from rwq_cli.core.handle import Queue
+from rwq_cli.core.errors import ServerError
+from rwq_cli.core.handle import Queue, distinct_queues
 from rwq_cli.core.inspect.cursor import lengths_of
 from rwq_cli.core.inspect.report import PREVIEW_BYTES
 from rwq_cli.core.items.schedule import due_ids, promote
@@ -133,15 +133,8 @@ def lease_from(
     Returns:
         The items, all from one queue.
     """
-    by_name: dict[bytes, Queue] = {}
-    for queue in queues:
-        by_name.setdefault(queue.name, queue)
-    distinct = list(by_name.values())
-    if not distinct:
-        raise InvalidArgument("no queue to lease from", "name one")
+    distinct = distinct_queues(queues)
     first = distinct[0]
-    if any(queue.connection.root is not first.connection.root for queue in distinct):
-        raise InvalidArgument("the queues are not on one connection", "open them on the same")
     lease_ms = max(1, round(lease_s * 1000))
     request = LeaseRequest(count, first.holder, lease_ms, data)
     if dry_run:
@@ -241,18 +234,21 @@ class _FirstBatch(NamedTuple):
 
 def first_lease(queue: Queue, request: LeaseRequest) -> Command:
     """The first call of `lease_from_first` for one queue."""
-    # It examines few entries, so that it is short.
-    return queue.script("lease", *request.args(request.count, request.count + _SPARE_ENTRIES, 0))
+    return queue.script("lease", *_first_args(request))
+
+
+def _first_args(request: LeaseRequest) -> tuple[object, ...]:
+    """The arguments of a first call, which examines few entries, so that it is short."""
+    return request.args(request.count, request.count + _SPARE_ENTRIES, 0)
 
 
 def lease_from_first(queues: list[Queue], request: LeaseRequest) -> _FirstBatch:
     """Try the queues in turn."""
     due_in_s = float("inf")
     for queue in queues:
-        # The first call for one item examines few entries, so that it is short.
-        entries = request.count + _SPARE_ENTRIES
+        args = _first_args(request)
         while True:
-            reply = queue.run("lease", *request.args(request.count, entries, 0))
+            reply = queue.run("lease", *args)
             examined, unscheduled, due_in_ms = reply[:3]
             batch = batch_of(queue, reply)
             if batch.ids:
@@ -260,7 +256,7 @@ def lease_from_first(queues: list[Queue], request: LeaseRequest) -> _FirstBatch:
             if not (examined or unscheduled):
                 break
             # Only ghosts and stale entries so far.
-            entries = LEASE_ITEMS
+            args = request.args(request.count, LEASE_ITEMS, 0)
         if due_in_ms >= 0:
             due_in_s = min(due_in_s, due_in_ms / 1000)
     return _FirstBatch(queue, None, due_in_s)

@@ -33,12 +33,12 @@ class PurgedResults:
     Attributes:
         results: How many results were removed.
         others: How many keys are not results, and stay.
-        is_unknown: Whether this user may not access results, so that all of them stay.
+        is_denied: Whether this user may not access results, so that all of them stay.
     """
 
     results: int = 0
     others: int = 0
-    is_unknown: bool = False
+    is_denied: bool = False
 
 
 def purge(
@@ -133,9 +133,8 @@ class _Purge:
         left = self._in_no_list(item_id for page in pages for item_id in page)
         if left:
             queue.clock.sleep(self._grace_s)
-            prefixes = (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix)
             for ids in in_batches(self._in_no_list(left)):
-                yield from self._unlisted(exclude_nested_queues(queue, ids, prefixes))
+                yield from self._unlisted(exclude_nested_queues(queue, ids, keys.id_prefixes))
 
     def _in_main(self) -> Iterator[OutcomeBatch]:
         queue, main = self._queue, self._queue.keys.main
@@ -143,7 +142,7 @@ class _Purge:
         if left and queue.call("LPOS", main, newest, "RANK", 2) is not None:
             # The newest ID is in main twice: its older entry must not end the walk.
             newest = None
-        cursor = ListCursor(queue, main, page_size=MAIN_PAGE_ENTRIES, is_progress=False)
+        cursor = ListCursor(queue, main, page_size=MAIN_PAGE_ENTRIES, reports_progress=False)
         while left > 0 and (page := next(cursor, None)):
             page = page[:left]
             if newest in page:
@@ -223,7 +222,7 @@ class _Purge:
                     self._purged.results += len(results)
                     queue.progress.advance(len(results))
             except PermissionDenied:
-                self._purged.is_unknown = True
+                self._purged.is_denied = True
                 return
         self._purged.others = len(others)
 

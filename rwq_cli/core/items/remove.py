@@ -49,8 +49,7 @@ class Destination(NamedTuple):
         """The script arguments."""
         keys = self.keys
         lists = (keys.main, keys.processing, keys.delayed, keys.buried, keys.returns)
-        prefixes = (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix)
-        return (*lists, *prefixes, int(self.force))
+        return (*lists, *keys.id_prefixes, int(self.force))
 
 
 class Marks(NamedTuple):
@@ -173,7 +172,7 @@ class Remover:
         Yields:
             One batch for each range; `ELSEWHERE` for an ID that is not where it was seen.
         """
-        for group in self._written(ranges):
+        for group in self._save(ranges):
             outcomes: list[OutcomeBatch] = []
             left = dict.fromkeys(_saved_in(group))
             try:
@@ -200,8 +199,8 @@ class Remover:
         reply = self._queue.run("remove", *args, dry_run=self._dry_run)
         return OutcomeBatch.from_reply(seen.ids, reply)
 
-    def _written(self, ranges: Iterable[ListRange]) -> Iterator[list[_Written]]:
-        """Write the items of the ranges; yield the ranges in groups, with the fingerprints.
+    def _save(self, ranges: Iterable[ListRange]) -> Iterator[list[_Written]]:
+        """Save the items of the ranges; yield the ranges in groups, with the fingerprints.
 
         Items are written in their order in main. Items that are looked up by name come in any
         order, so several of these small ranges are read together.
@@ -249,10 +248,10 @@ class Remover:
                 else:
                     fingerprints[item.item_id] = data
                     items.append(item)
-            yield self._in_order(seen, items)
+            yield self._with_fixed_ends(seen, items)
 
-    def _in_order(self, seen: ListRange, items: list[ItemSnapshot]) -> list[ItemSnapshot]:
-        """The items, with `nearer` set to LAST after the first item that is nearer to the end.
+    def _with_fixed_ends(self, seen: ListRange, items: list[ItemSnapshot]) -> list[ItemSnapshot]:
+        """The items; once one is nearer to the end, all that follow it have `nearer` LAST.
 
         Removed items shift the middle of main during a walk.
         """

@@ -333,7 +333,7 @@ class _Restore:
         self._queue.progress.begin("restoring results")
         for batch in filter(None, batches):
             args: list[object] = [self._marks, int(self._on_conflict is OnConflict.REPLACE)]
-            replaceable = self._replaceable_results(batch)
+            replaceable = self._save_replaced_results(batch)
             for number, found, _ in batch:
                 assert isinstance(found, Result)
                 args += (
@@ -352,11 +352,11 @@ class _Restore:
             outcomes = self._outcomes(batch, reply)
             tally.restored += outcomes.count(Status.IMPORTED, Status.REPLACED)
             tally.already_there += outcomes.count(Status.ALREADY_THERE)
-            tally.rejected += outcomes.count(Status.WRONG_TYPE)
+            tally.wrong_type += outcomes.count(Status.WRONG_TYPE)
             self._queue.progress.advance(len(outcomes))
 
-    def _replaceable_results(self, batch: Sequence[Line]) -> dict[bytes, str]:
-        """The completion times of the results that may be replaced, which the journal then has."""
+    def _save_replaced_results(self, batch: Sequence[Line]) -> dict[bytes, str]:
+        """Save the results to be replaced, if there is a journal; return their completion times."""
         written = {
             line.entry.item_id: line.written or _NEVER for line in batch if line.written is not None
         }

@@ -128,12 +128,12 @@ class ResultTally:
     Attributes:
         restored: How many were restored, including those that replaced an existing result.
         already_there: How many were not, because a result existed.
-        rejected: How many were not, because another key has the result key's name.
+        wrong_type: How many were not, because something else has the result's key.
     """
 
     restored: int = 0
     already_there: int = 0
-    rejected: int = 0
+    wrong_type: int = 0
 
 
 def delete_results(queue: Queue, found: Sequence[Result]) -> None:

@@ -26,7 +26,7 @@ def complete_saved(
     items_max: int,
     expected: Expected,
 ) -> Iterator[OutcomeBatch]:
-    """Complete items that were saved; one whose data differs from the saved data is `CHANGED`.
+    """Save items to the journal, then complete them; one that differs from it is `CHANGED`.
 
     Args:
         queue: The queue.

@@ -119,7 +119,7 @@ class SlotMover(Remover):
         outcomes.update((item_id, Outcome(item_id, Status.CONFLICT)) for item_id in refused)
         prints = {i.item_id: fingerprint(i.data) for i in items if i.item_id in copied}
         removed = self._remove(self._queue, prints)
-        # Of one that was changed here in between, the copy is old.
+        # An item that was changed here in between has an old copy there.
         stale = removed.ids_with(Status.CHANGED, Status.ELSEWHERE)
         self._remove(self._to, {item_id: prints[item_id] for item_id in stale})
         self._push(self._queue, stale)

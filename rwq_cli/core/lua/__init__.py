@@ -218,12 +218,12 @@ _KEYS = {
 }
 # The number of the argument that is the key of the marks, if not 1.
 _MARKS_AT = {"ops/remove": 17}
-# The prefixes of rwq's own lease values, by their names in the libraries.
+# The prefixes of rwq's own lease values, by their names in the libraries: three guards and a claim.
 _GUARDS = {
     "delayed": DELAYED_GUARD,
     "buried": BURIED_GUARD,
     "settling": SETTLING_GUARD,
-    "cleaning": CLAIM_PREFIX,
+    "claim": CLAIM_PREFIX,
 }
 # An item is identified by digits of the SHA-1 of its data, and of the time when rwq pushed it.
 DATA_DIGITS, PUSH_DIGITS = 12, 4

@@ -25,13 +25,6 @@ from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.state.probe import find_broken
 from rwq_cli.core.state.seen import Seen
 
-_REPAIRS = {
-    Status.RETURNED: Repair.RETURNED,
-    Status.BURIED: Repair.BURIED,
-    Status.DROPPED: Repair.DROPPED,
-    Status.PRUNED: Repair.PRUNED,
-}
-
 
 def light_clean(
     queue: Queue, *, grace_s: float = 1.0, dry_run: bool = False, bury_after: int | None = None
@@ -66,7 +59,7 @@ def _light_clean(
     for item_id in prune(queue, "returns", stale_returns(queue), dry_run=dry_run):
         yield _pruned(item_id, "returns")
     if suspects:
-        _grace_period(queue, suspects, grace_s)
+        _wait_and_drop_pushed(queue, suspects, grace_s)
         yield from _repair_processing(queue, suspects, bury_after, dry_run)
 
 
@@ -107,7 +100,7 @@ def _deep_clean(
         yield action
     if not (suspects or unguarded or found.is_broken):
         return
-    _grace_period(queue, suspects, grace_s)
+    _wait_and_drop_pushed(queue, suspects, grace_s)
     # A repaired ID needs no second repair; in a dry run it would still look broken.
     done: set[bytes] = set()
     for action in _repair_processing(queue, suspects, bury_after, dry_run):
@@ -156,7 +149,7 @@ def broken_in_processing(queue: Queue) -> Suspects:
     return found
 
 
-def _grace_period(queue: Queue, suspects: Suspects, grace_s: float) -> None:
+def _wait_and_drop_pushed(queue: Queue, suspects: Suspects, grace_s: float) -> None:
     """Wait, and drop the suspects whose entry in processing was pushed meanwhile.
 
     Promotion comes before this: it may rotate processing.
@@ -203,8 +196,7 @@ def _repair_lists(
     queue: Queue, found: Survey, done: set[bytes], bury_after: int | None, dry_run: bool
 ) -> Iterator[CleanAction]:
     # Another queue, whose items look like this queue's, may have been created since.
-    prefixes = (queue.keys.item_prefix, queue.keys.lease_prefix, queue.keys.old_lease_prefix)
-    orphaned = exclude_nested_queues(queue, without(found.orphaned, done), prefixes)
+    orphaned = exclude_nested_queues(queue, without(found.orphaned, done), queue.keys.id_prefixes)
     for ids, state, where in (
         (orphaned, State.ORPHANED, None),
         (found.main_ghosts, State.GHOST, "main"),
@@ -261,7 +253,7 @@ def _actions(
     batch: OutcomeBatch, state: State, where: str | None, *, dropped: State | None = None
 ) -> Iterator[CleanAction]:
     for item_id, status in zip(batch.ids, batch.statuses, strict=True):
-        action = _REPAIRS[status]
+        action = Repair(status.value)
         seen = dropped if dropped and action is Repair.DROPPED else state
         yield CleanAction(item_id, action, seen, where)
 

@@ -22,6 +22,7 @@ from rwq_cli.core.inspect.foreign_keys import (
 )
 from rwq_cli.core.inspect.lookup import look_up
 from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
+from rwq_cli.core.inspect.report import wrong_structures
 from rwq_cli.core.inspect.survey import Totals, scheduled_ids, survey_facts
 from rwq_cli.core.items.prune import prune, prune_cleaning
 from rwq_cli.core.items.schedule import promote
@@ -157,12 +158,9 @@ def _about_wrong_keys(queue: Queue) -> Iterator[Finding]:
 
 
 def _wrong_structures(queue: Queue) -> Tally:
-    structures = queue.keys.structures
-    types = queue.call_all([("TYPE", key) for key in structures])
     wrong = Tally()
-    for (key, expected), found in zip(structures.items(), types, strict=True):
-        if found.decode() not in ("none", expected):
-            wrong.add(key)
+    for key in wrong_structures(queue):
+        wrong.add(key)
     return wrong
 
 
@@ -291,11 +289,8 @@ def _repair(*states: State) -> _Fix:
 def _return_orphans(
     queue: Queue, ids: Sequence[bytes], seen: Seen, dry_run: bool
 ) -> Iterable[bytes]:
-    keys = queue.keys
     # Another queue, whose items look like this queue's, may have been created since.
-    own = exclude_nested_queues(
-        queue, ids, (keys.item_prefix, keys.lease_prefix, keys.old_lease_prefix)
-    )
+    own = exclude_nested_queues(queue, ids, queue.keys.id_prefixes)
     return _repair(State.ORPHANED)(queue, own, seen, dry_run)
 
 

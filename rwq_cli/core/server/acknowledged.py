@@ -61,7 +61,7 @@ def in_doubt(outstanding: Callable[[], int], shown_by: str) -> Iterator[None]:
     try:
         yield
     except ServerError as error:
-        # Otherwise the caller knew more.
+        # If it is set, the code inside the block has set it, and knows more.
         if error.in_doubt and not error.doubtful:
             error.doubtful = outstanding()
             error.hint = shown_by

@@ -113,7 +113,7 @@ def _connect_following(server: Server, name: str) -> Connection:
                 server,
                 connect_timeout_s=min(server.connect_timeout_s, reply_s),
                 reply_timeout_s=reply_s,
-                # Another thread waits for nothing.
+                # The other thread must not wait for a failover.
                 patience_s=0,
             )
         ),

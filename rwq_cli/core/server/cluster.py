@@ -331,7 +331,7 @@ def _slot_of(request: Command) -> int | None:
 
 
 class Scan:
-    """A scan of the keys of a node; its cursor is known to no other, nor to itself after a restart.
+    """A scan of the keys of a node, whose cursor means nothing to other nodes or after a restart.
 
     Args:
         link: A link to the node.

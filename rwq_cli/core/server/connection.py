@@ -45,7 +45,7 @@ class Connection:
         tell: Called with a message if a command waits for a failover or a moving queue.
         promotes: Whether waits promote items that fall due.
         stop: Ends `run_each` and `transact_each` once all outstanding replies are read.
-        is_cluster: Whether a queue's keys are in one slot of a cluster.
+        is_cluster: Whether the server is a cluster.
     """
 
     is_cluster = False

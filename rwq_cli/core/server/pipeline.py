@@ -1,7 +1,7 @@
 """Sending calls ahead of their replies, so that the server never waits for its client.
 
-Two calls are outstanding: the server runs one while the next is in its socket. More would gain
-nothing.
+Up to three calls are outstanding while a reply is awaited: two are sent ahead, so that the server
+always has the next one in its socket. More would gain nothing.
 
 A server that refuses a call because it is out of memory may still run the next one, which is
 smaller. To prevent that, the client would have to wait for each reply before it sends the next

@@ -1,4 +1,4 @@
-"""What is sent again, to a cluster or through Sentinel, and why that never does a thing twice.
+"""What is sent again, to a cluster or through Sentinel, and why nothing is ever done twice.
 
 On one server nothing is ever sent again. Behind Sentinel and in a cluster a command may meet a node
 that cannot run it now: `CASES` says what happens then. A command that is in no case is not sent
@@ -18,7 +18,7 @@ class Case(NamedTuple):
 
     Attributes:
         failure: redis-py's exception for an error reply, or an error of the core.
-        writes: Whether also a request that may change something is sent again.
+        writes: Whether a request that may change something is sent again, too.
         finds_again: Whether the node is looked up again first.
         why: Why that is safe.
     """

@@ -28,8 +28,8 @@ class SuggestedName(NamedTuple):
 def suggested_names(connection: Connection, name: bytes, wanted: int) -> Iterator[SuggestedName]:
     """Names with hash tags whose slots are spread evenly over the primaries.
 
-    Each primary gets as many, and within its slots they are spread evenly, too: so the names stay
-    spread when slots move to new nodes. The numbers in the names have gaps.
+    Each primary gets the same number, give or take one, spread evenly over its slots, so that the
+    names stay spread when slots move to new nodes. The numbers in the names have gaps.
 
     Args:
         connection: A cluster.

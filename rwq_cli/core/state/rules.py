@@ -87,9 +87,9 @@ class Facts(NamedTuple):
     def is_guarded(self) -> bool:
         """Whether guards under both lease names prove that it is delayed or buried.
 
-        They do so if it is not in the main list. Rwq sets both only as it takes an item off both
-        lists. So an entry in processing is that of a worker that popped what another program
-        pushed since, and has no lease yet; its lease will take the place of one guard.
+        They do unless it is in the main list, which the caller checks. rwq sets both only when it
+        takes an item off both lists. So if it is in processing, another program has pushed it
+        since, and a worker has popped it, but has not leased it yet.
         """
         if not self.is_scheduled or self.new_lease is None or self.old_lease is None:
             return False

@@ -10,9 +10,9 @@ _FORMAT = f"0{IDENTITY_DIGITS}x"
 _IDENTITY = (1 << _IDENTITY_BITS) - 1
 _PUSH_BITS = 4 * PUSH_DIGITS
 _PUSH = (1 << _PUSH_BITS) - 1
-# Longer than any list.
-_ANYWHERE = (1 << 40) - 1
-_NOT_SEEN = _ANYWHERE << _IDENTITY_BITS
+# Stands for an unknown place: longer than any list.
+_UNKNOWN_PLACE = (1 << 40) - 1
+_UNPLACED = _UNKNOWN_PLACE << _IDENTITY_BITS
 
 
 class Seen(Mapping[bytes, str]):
@@ -31,7 +31,7 @@ class Seen(Mapping[bytes, str]):
     def __init__(self) -> None:
         self._values: dict[bytes, int] = {}
 
-    def note(self, item_id: bytes, identity: bytes, place: int = _ANYWHERE) -> None:
+    def note(self, item_id: bytes, identity: bytes, place: int = _UNKNOWN_PLACE) -> None:
         """Note an item.
 
         Args:
@@ -46,7 +46,7 @@ class Seen(Mapping[bytes, str]):
         """Note the places of items that have none yet; see `note`."""
         values = self._values
         for item_id in values.keys() & places.keys():
-            if values[item_id] >= _NOT_SEEN:
+            if values[item_id] >= _UNPLACED:
                 place = places[item_id] << _IDENTITY_BITS
                 values[item_id] = place | values[item_id] & _IDENTITY
 
@@ -62,7 +62,7 @@ class Seen(Mapping[bytes, str]):
             places: Their places in processing now, counted from the right end.
         """
         get, bits = self._values.get, _IDENTITY_BITS
-        return [i for i, place in places.items() if get(i, _NOT_SEEN) >> bits < place]
+        return [i for i, place in places.items() if get(i, _UNPLACED) >> bits < place]
 
     def is_same(self, item_id: bytes, identity: bytes) -> bool:
         """Whether an item has the data that was seen, and rwq has not pushed it since.

@@ -14,9 +14,9 @@ from rwq_cli.core.server.commands import Command
 if TYPE_CHECKING:
     from rwq_cli.core.server.push_waiter import PushWaiter
 
-# How often an idle worker looks for delayed items that became due before it expected that.
+# How often an idle worker looks, in case a delayed item falls due earlier than expected.
 _LOOK_S = 1.0
-# A push onto one of a few queues is noticed at once; each takes a link that is blocked.
+# Up to this many queues, a push is noticed at once; each queue then takes a blocked link.
 _WATCHED_QUEUES = 8
 
 
@@ -34,7 +34,7 @@ class WorkWaiter:
         self.due_in_s = inf
         self._queues = queues
         self._clock = queues[0].clock
-        # Of a cluster, the one that finds the node of each call.
+        # On a cluster, the connection that sends each call to its node.
         self._connection = queues[0].connection.root
         # A call reads queues whose keys may be on different nodes of a cluster separately.
         groups: dict[bytes | None, list[Queue]] = {}
@@ -79,7 +79,7 @@ class WorkWaiter:
             timeout_s: How long to wait at most, seconds.
 
         Raises:
-            ServerError: Repeat it after a pause.
+            ServerError: The server is gone, or refused; the caller may try again after a pause.
 
         Returns:
             Whether there may be an item; False after the timeout, or after `wake`.

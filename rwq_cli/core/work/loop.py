@@ -1,7 +1,7 @@
 """Running a function for each item: `WorkQueue.work`."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from math import inf
 from threading import Event, Lock, Thread
@@ -18,6 +18,8 @@ from rwq_cli.core.work.session import WorkSession
 _RECONNECT_PAUSE_S = 1.0
 # An idle worker checks this often whether it is to end, besides being woken.
 _IDLE_S = 60.0
+# How long the calling thread may take to notice a signal that came at a bad moment.
+_SIGNAL_S = 1.0
 
 Handler = Callable[[Job], JobEnd | bytes | None]
 
@@ -202,7 +204,7 @@ class _Worker:
         self._clock = session.clock
         self._fates: Counter[Fate] = Counter()
         self._given_up = self._failures = 0
-        # Jobs that are not settled, and takes that may become some; and how many there were.
+        # Items that are taken, or about to be, and not settled; and all that were taken so far.
         self._running = self._taken = 0
         self._is_waiting = False
         self._why: WhyEnded | None = None
@@ -248,12 +250,10 @@ class _Worker:
                     daemon=True,
                 ).start()
                 returned.append(event)
-            for event in returned:
-                event.wait()
+            _wait_for_all(returned)
         except BaseException:
             self._end(WhyEnded.STOPPED)
-            for event in returned:
-                event.wait()
+            _wait_for_all(returned)
             raise
 
     def _serve_or_fail(self, returned: Event) -> None:
@@ -269,24 +269,24 @@ class _Worker:
         """Take one item after the other; the end of one and the next take share a round trip."""
         ends: list[tuple[Job, JobEnd]] = []
         while True:
-            takes = self._may_take()
+            takes = self._reserve()
             turn = self._session.exchange(ends, take=int(takes))
             ends = []
             self._record(turn, takes)
             if turn.error is not None and not turn.error.is_transient:
                 raise turn.error
             if turn.jobs:
-                ends = [(job, self._end_of(job)) for job in turn.jobs]
+                ends = [(job, self._run_counted(job)) for job in turn.jobs]
             elif turn.error is not None:
                 self._wait_for_server(turn.error)
             elif not takes:
                 return
             elif all(ended.end is not None for ended in turn.ended):
-                # None was given up in place of a job.
+                # An item that was given up came in place of a job: do not wait, look again.
                 self._wait_for_work()
 
-    def _may_take(self) -> bool:
-        """Whether to take one more item; if so, it counts as taken."""
+    def _reserve(self) -> bool:
+        """Reserve one more item; return False if no more are to be taken."""
         with self._lock:
             if self._stop.is_set:
                 self._why = self._why or WhyEnded.STOPPED
@@ -331,9 +331,9 @@ class _Worker:
             with self._event_lock:
                 self._on_event(event)
 
-    def _end_of(self, job: Job) -> JobEnd:
+    def _run_counted(self, job: Job) -> JobEnd:
         """Run a job. Whether its failure ends the worker is known before the next take."""
-        end = self._run(job)
+        end = self._call_handler(job)
         if isinstance(end, Failure | GiveUp):
             with self._lock:
                 self._count_failure()
@@ -341,7 +341,7 @@ class _Worker:
                     self._why = self._why or WhyEnded.ON_FAIL
         return end
 
-    def _run(self, job: Job) -> JobEnd:
+    def _call_handler(self, job: Job) -> JobEnd:
         """Call the handler."""
         if self._on_event is not None:
             self._tell(Started(job))
@@ -364,7 +364,7 @@ class _Worker:
         """Wait until there may be work, or it is time to end."""
         with self._idle_lock:
             with self._lock:
-                wait_s = self._idle_left_s()
+                wait_s = self._decide_wait_s()
                 self._is_waiting = wait_s > 0
             try:
                 if wait_s > 0:
@@ -376,8 +376,8 @@ class _Worker:
                 self._is_waiting = False
         self._wait_for_server(error)
 
-    def _idle_left_s(self) -> float:
-        """How long to wait for work, seconds; 0 if it is time to end."""
+    def _decide_wait_s(self) -> float:
+        """Decide how long to wait for work, seconds: 0, and why, if it is time to end."""
         waits_s = [_IDLE_S]
         if not self._running:
             now_s = self._clock.monotonic()
@@ -417,3 +417,10 @@ class _Worker:
         except BaseException as error:
             self._failure = self._failure or error
             self._end(WhyEnded.STOPPED)
+
+
+def _wait_for_all(events: Iterable[Event]) -> None:
+    for event in events:
+        # Python handles a signal that arrives as a wait begins only when the wait ends.
+        while not event.wait(_SIGNAL_S):
+            pass

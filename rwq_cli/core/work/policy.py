@@ -113,7 +113,7 @@ class RetryPolicy:
         retries: How many tries follow the first.
         backoff_s: The delay after the first failure, seconds; it doubles with each further one.
         backoff_max_s: The maximum delay, seconds.
-        jitter: By which share of it a delay varies at random, so that items that failed together
+        jitter: The fraction by which a delay varies at random, so that items that failed together
             are not retried together.
         on_fail: What happens to an item whose last try failed.
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_WRITES, in_batches
 from rwq_cli.core.errors import InvalidArgument, ServerError
-from rwq_cli.core.handle import Queue
+from rwq_cli.core.handle import Queue, distinct_queues
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.lease import (
     LeasedBatch,
@@ -87,10 +87,10 @@ class WorkSession:
 
     It starts no threads, and several threads may use it. An item is completed, retried, buried or
     released only while this session holds its lease, in one atomic step. Each exchange leases with
-    another holder, so that an item which was lost and then leased again is not mistaken for the
-    first job.
+    a holder of its own, so that an item which was lost and then leased again is not mistaken for
+    the first job.
 
-    A server that is gone is reported, and loses no job before its lease has ended.
+    If the server is gone, that is reported; no job is lost before its lease has ended.
 
     Args:
         queues: The queues in order of preference, on one connection; duplicates are ignored.
@@ -122,15 +122,8 @@ class WorkSession:
         result_ttl_s: float = RESULT_TTL_S,
         rng: random.Random | None = None,
     ) -> None:
-        by_name: dict[bytes, Queue] = {}
-        for queue in queues:
-            by_name.setdefault(queue.name, queue)
-        self._queues = list(by_name.values())
-        if not self._queues:
-            raise InvalidArgument("no queue to take items from", "name one")
+        self._queues = distinct_queues(queues)
         first = self._queues[0]
-        if any(queue.connection.root is not first.connection.root for queue in self._queues):
-            raise InvalidArgument("the queues are not on one connection", "open them on the same")
         if round(lease_s * 1000) < 1:
             raise InvalidArgument("the lease is too short", "give at least 1 ms")
         self.lease_s = lease_s
@@ -138,7 +131,7 @@ class WorkSession:
         self._is_fair = fair
         self._result_ttl_ms = max(1, round(result_ttl_s * 1000))
         self._random = rng or random.Random()
-        # Of a cluster, the one that finds the node of each call.
+        # On a cluster, the connection that sends each call to its node.
         self._connection, self.clock = first.connection.root, first.clock
         self.name = first.holder + b"+" + os.urandom(4).hex().encode()
         self._exchanges = count(1)
@@ -167,7 +160,7 @@ class WorkSession:
 
     @property
     def unsettled(self) -> int:
-        """How many jobs ended, and calls may have leased items, without an acknowledgement."""
+        """How many ended jobs, and calls that may have leased items, are not acknowledged yet."""
         return len(self._endings) + len(self._doubtful)
 
     @property
@@ -258,7 +251,7 @@ class WorkSession:
             if not isinstance(reply, ServerError):
                 self._settle(call, reply)
             elif reply.in_doubt:
-                # Of one node of a cluster.
+                # One node of a cluster was lost.
                 for ending in call.endings:
                     ending.in_doubt = True
         refusals = [reply for reply in replies if isinstance(reply, ServerError)]
@@ -446,8 +439,8 @@ class WorkSession:
     def renew(self) -> list[Job]:
         """Renew the leases of all jobs in one round trip.
 
-        A server that does not answer loses a job only when the lease has ended by our own clock.
-        Its error is not raised; see `error`.
+        If the server does not answer, a job is lost only once its lease has ended by our clock.
+        The error is not raised; see `error`.
 
         Returns:
             Running jobs that were found lost, each once.
@@ -492,7 +485,7 @@ class WorkSession:
         return jobs[0].handle.script("touch", lease_ms, 1, *pairs)
 
     def _lose(self, job: Job, loss: Loss) -> None:
-        """Note that a running job is lost; of one that has ended, its own call finds out."""
+        """Note that a running job is lost; the call that ends a finished job finds out itself."""
         if job.loss is None and job not in self._endings:
             if self._is_held(job):
                 job.loss = loss
@@ -543,7 +536,7 @@ def _was_done(ending: _Ending, outcome: Outcome) -> bool:
     if outcome.status is Status.MISSING:
         return ending.in_doubt
     if outcome.status is Status.NOT_OWNER:
-        # A complete would have deleted the data.
+        # Completing it would have deleted the data.
         return ending.in_doubt and ending.step.fate not in (Fate.COMPLETED, Fate.REJECTED)
     return True
 

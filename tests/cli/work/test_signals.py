@@ -29,8 +29,8 @@ def telling(text: str) -> tuple[str, ...]:
 
 
 ENDED = (
-    "rwq: stopping when 1 command has ended; again (Ctrl-C) to end it and release the items\n"
-    "rwq: sent SIGTERM to 1 command; again to send SIGKILL\n"
+    "rwq: waiting for 1 command to end; Ctrl-C ends it and releases the items\n"
+    "rwq: sent SIGTERM to 1 command; Ctrl-C sends SIGKILL\n"
 )
 
 
@@ -44,8 +44,8 @@ class TestTheFirst:
         assert result.as_tuple() == (
             0,
             "done\n",
-            "rwq: stopping when 1 command has ended; again (Ctrl-C) to end it and release the "
-            "items\ncompleted 1\n",
+            "rwq: waiting for 1 command to end; Ctrl-C ends it and releases the items\n"
+            "completed 1\n",
         )
         assert raw.lrange("jobs:queue", 0, -1) == [b"2"]
         assert raw.exists("jobs:processing") == 0

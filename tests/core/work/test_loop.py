@@ -237,9 +237,11 @@ def test_an_interrupt_of_the_calling_thread_lets_several_functions_return(
 
     def interrupt(_job: Job) -> None:
         if both.wait(30) == 0:
+            # The calling thread is waiting by then.
+            time.sleep(0.1)
             os.kill(os.getpid(), signal.SIGINT)
         # Whichever thread is the last is waited for.
-        time.sleep(0.5 if threading.current_thread().name.endswith(last) else 0.1)
+        time.sleep(0.5 if threading.current_thread().name.endswith(last) else 0.2)
 
     with pytest.raises(KeyboardInterrupt):
         queue.work(interrupt, concurrency=2)

@@ -15,7 +15,7 @@ local function lease_value(key)
   local value = redis.pcall('GET', key)
   if type(value) ~= 'table' then
     return value
-  elseif string.sub(value.err, 1, 9) ~= 'WRONGTYPE' then
+  elseif not is_wrong_type(value) then
     -- Raises it; Redis 6.2 cannot raise the table.
     return redis.call('GET', key)
   end

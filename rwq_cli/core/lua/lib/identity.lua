@@ -23,7 +23,7 @@ local function identify(id, new, old)
   local key = item_prefix .. id
   local data = redis.pcall('GETRANGE', key, 0, END_BYTES - 1)
   if type(data) == 'table' then
-    if string.sub(data.err, 1, 9) ~= 'WRONGTYPE' then
+    if not is_wrong_type(data) then
       -- Raises it; Redis 6.2 cannot raise the table.
       redis.call('GETRANGE', key, 0, 0)
     end

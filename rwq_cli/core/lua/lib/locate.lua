@@ -14,7 +14,7 @@
 -- another call. Entries are pushed at the left end, so only that end is read to find new ones.
 local mode, offset, count, token = arg(1), tonumber(arg(2)), tonumber(arg(3)), arg(4)
 -- The lease that the caller put on IDs that it saw in no list, so that no cleaner pushes them.
-local claim = GUARDS.cleaning .. token
+local claim = GUARDS.claim .. token
 -- Entries that count as recent pushes.
 local RECENT_ENTRIES = 500
 -- Others may have pushed or popped this many entries since the caller read main.

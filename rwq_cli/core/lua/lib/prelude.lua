@@ -36,6 +36,11 @@ local function args_from(n)
   return rest
 end
 
+-- Whether a command was refused because its key has the wrong type.
+local function is_wrong_type(refusal)
+  return string.sub(refusal.err, 1, 9) == 'WRONGTYPE'
+end
+
 -- Run a command on many values, in chunks that unpack can handle; `key` may be nil.
 -- Returns the sum of the replies that are numbers.
 local function for_all(command, key, values)

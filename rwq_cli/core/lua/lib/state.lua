@@ -27,7 +27,7 @@ end
 
 -- Whether a lease is the claim of an rwq clean.
 local function is_claim(holder)
-  return string.sub(holder, 1, #GUARDS.cleaning) == GUARDS.cleaning
+  return string.sub(holder, 1, #GUARDS.claim) == GUARDS.claim
 end
 
 -- The precedence of a lease: one whose holder cannot be read before a session's, and that before a guard.
@@ -95,8 +95,8 @@ local function session_of(facts)
   return holder and not guard_kind(holder) and holder
 end
 
--- Whether guards under both names prove that the ID is delayed or buried: unless it is in main. Of an entry in
--- processing, its worker has no lease yet; see `Facts.is_guarded` in `core/state/rules.py`.
+-- Whether guards under both names prove that the ID is delayed or buried. The caller checks main. An entry in
+-- processing proves nothing against it: see `Facts.is_guarded` in `core/state/rules.py`.
 local function is_guarded(facts)
   local new, old = facts.new, facts.old
   if not (new and old) or new == true or old == true then
@@ -114,8 +114,8 @@ local function is_guard_weak(facts, now_ms)
     return true
   end
   for _, name in ipairs({ 'new', 'old' }) do
-    local left_ms = left_ms(facts, name)
-    if left_ms ~= -1 and (facts.buried_ms or left_ms < facts.due_ms - now_ms) then
+    local ms = left_ms(facts, name)
+    if ms ~= -1 and (facts.buried_ms or ms < facts.due_ms - now_ms) then
       return true
     end
   end

@@ -108,7 +108,7 @@ while examined < #candidates and #leased < count_max and bytes < bytes_max and n
     local data = read(id)
     local worked_on = data and type(data) ~= 'table' and is_worked_on(id, values[2 * i - 1], values[2 * i])
     if type(data) == 'table' then
-      if string.sub(data.err, 1, 9) ~= 'WRONGTYPE' then
+      if not is_wrong_type(data) then
         -- Raises it, with what Redis 6.2 would not say in a reply.
         return redis.call(READ, item_prefix .. id)
       elseif examined == 0 then

@@ -46,7 +46,7 @@ local function read_data(id)
     return 'none', ''
   elseif type(data) == 'string' then
     return 'string', data
-  elseif string.sub(data.err, 1, 9) ~= 'WRONGTYPE' then
+  elseif not is_wrong_type(data) then
     -- Raises it; Redis 6.2 cannot raise the table.
     redis.call('GET', item_prefix .. id)
   end
