@@ -162,14 +162,14 @@ class Choice(NamedTuple):
         more = self.selection._replace(states=self.selection.states | states)
         return self._replace(selection=more)
 
-    def chosen(
+    def choose(
         self,
         queue: WorkQueue,
         settings: Settings,
         *,
         confirm: str | None = None,
         yes: bool = False,
-        concerned: Callable[[Chosen], Sequence[bytes]] | None = None,
+        affected: Callable[[Chosen], Sequence[bytes]] | None = None,
     ) -> Chosen:
         """Return the named IDs as a stream, or select the items now.
 
@@ -178,7 +178,7 @@ class Choice(NamedTuple):
             settings: The settings.
             confirm: The action to confirm, such as `remove {}`; None for no question.
             yes: Whether `--yes` was given.
-            concerned: Returns the items on which the action would succeed, which the question
+            affected: Returns the items on which the action would succeed, which the question
                 counts; None if it acts on all.
         """
         if self.named is not None:
@@ -192,7 +192,7 @@ class Choice(NamedTuple):
             return chosen
 
         def counted(ids: Sequence[bytes]) -> Sequence[bytes]:
-            return ids if concerned is None else concerned(chosen._replace(ids=ids))
+            return ids if affected is None else affected(chosen._replace(ids=ids))
 
         return chosen._replace(ids=confirm_ids(settings, confirm, chosen.ids, queue, counted))
 

@@ -115,7 +115,7 @@ def confirm_ids(
     what: str,
     ids: Iterable[bytes | Flush],
     queue: WorkQueue,
-    concerned: Callable[[Sequence[bytes]], Sequence[bytes]],
+    affected: Callable[[Sequence[bytes]], Sequence[bytes]],
 ) -> list[bytes]:
     """Return the IDs, each once, only if the user agrees; see `confirm`.
 
@@ -126,10 +126,10 @@ def confirm_ids(
         what: See `confirm`.
         ids: The IDs.
         queue: The queue.
-        concerned: Returns those of the IDs that the question counts.
+        affected: Returns those of the IDs that the question counts.
     """
     known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
-    counted = concerned(known)
+    counted = affected(known)
     leased = queue.count_leased(counted)
     queue.progress.hide()
     confirm(settings, what, len(counted), escaped(queue.name), leased=leased)

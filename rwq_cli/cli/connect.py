@@ -63,7 +63,7 @@ def open_connection(settings: Settings) -> "Connection":
             sentinel_password=_sentinel_password(settings),
         )
     )
-    connection.tell = settings.environment.note
+    connection.on_wait = settings.environment.note
     cancel_on_interrupt(connection.stop)
     if settings.verbose:
         _, origin, context = settings.server

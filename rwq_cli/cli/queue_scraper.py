@@ -21,7 +21,7 @@ class QueueScraper:
     """
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection.twin(reply_timeout_s=_REPLY_TIMEOUT_S)
+        self._connection = connection.for_other_thread(reply_timeout_s=_REPLY_TIMEOUT_S)
 
     def read(self, queues: Sequence[Queue]) -> list[Metric]:
         """The metrics of `rwq check --format prometheus`; `queues` may be the main thread's."""

@@ -61,7 +61,7 @@ def bury(
     queue = open_queue(settings)
     question = "bury {} and end the leases of other sessions" if force and not dry_run else None
     choice = choice.including(_LEASED) if force else choice
-    chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
+    chosen = choice.choose(queue, settings, confirm=question, yes=yes)
     return batch_of_ids(
         queue.name,
         queue.bury(

@@ -87,7 +87,7 @@ def complete(
     result_options = _result_options(settings, result, result_ttl_s, rejected=rejected)
     queue = open_queue(settings)
     question = None if choice.by_name or dry_run else "complete {} and delete their data"
-    chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
+    chosen = choice.choose(queue, settings, confirm=question, yes=yes)
     undo = None
     if not choice.by_name:
         from rwq_cli.commands.removing import open_undo_file

@@ -101,7 +101,7 @@ class _Run:
     def _begin(self, queue: WorkQueue) -> Export:
         chosen: frozenset[bytes] | None = None
         if not self._choice.is_whole_queue:
-            ids = self._choice.chosen(queue, self._settings).ids
+            ids = self._choice.choose(queue, self._settings).ids
             chosen = frozenset(item_id for item_id in ids if not isinstance(item_id, Flush))
             self._named = chosen if self._choice.by_name else self._named
         self._exports.append(queue.export(chosen))

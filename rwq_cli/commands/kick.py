@@ -35,7 +35,7 @@ def kick(
     settings: Settings, choice: Annotated[Choice, _SCOPE], dry_run: DryRunOption = False
 ) -> Report:
     queue = open_queue(settings)
-    chosen = choice.chosen(queue, settings)
+    chosen = choice.choose(queue, settings)
     return batch_of_ids(
         queue.name,
         queue.kick(chosen.ids, expected=chosen.expected, dry_run=dry_run),

@@ -69,8 +69,8 @@ def mv(
         outcomes = queue.move(ids, to, NoJournal(), force=force, expected=expected, dry_run=True)
         return [each.item_id for each in outcomes if each.status is Status.MOVED]
 
-    chosen = choice.chosen(
-        queue, settings, confirm=None if dry_run else question, yes=yes, concerned=movable
+    chosen = choice.choose(
+        queue, settings, confirm=None if dry_run else question, yes=yes, affected=movable
     )
     undo = open_undo_file(settings, queue, "mv", to)
     report = removal_report(

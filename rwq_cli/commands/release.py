@@ -61,7 +61,7 @@ def release(
         raise InvalidArgument("a delay is at least 1ms", "leave --delay out to return them now")
     queue = open_queue(settings)
     question = "release {} and end the leases of other sessions" if force and not dry_run else None
-    chosen = choice.chosen(queue, settings, confirm=question, yes=yes)
+    chosen = choice.choose(queue, settings, confirm=question, yes=yes)
     return batch_of_ids(
         queue.name,
         queue.release(

@@ -38,7 +38,7 @@ def rm(
     dry_run: DryRunOption = False,
 ) -> Report:
     queue = open_queue(settings)
-    chosen = choice.chosen(queue, settings, confirm=None if dry_run else "remove {}", yes=yes)
+    chosen = choice.choose(queue, settings, confirm=None if dry_run else "remove {}", yes=yes)
     undo = open_undo_file(settings, queue, "rm")
     return removal_report(
         settings,

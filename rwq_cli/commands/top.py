@@ -131,7 +131,7 @@ def open_session(settings: Settings, every_s: float, guard: "TerminalGuard") -> 
         return shown
 
     # It scans in a thread of its own.
-    scanned = connection.twin(reply_timeout_s=settings.reply_timeout_s)
+    scanned = connection.for_other_thread(reply_timeout_s=settings.reply_timeout_s)
 
     def find() -> Iterable[bytes]:
         return _names(scanned, words)

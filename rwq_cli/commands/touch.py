@@ -32,7 +32,7 @@ def touch(
     queue = open_queue(settings)
     return batch_of_ids(
         queue.name,
-        queue.touch(choice.chosen(queue, settings).ids, lease_s=lease_s, dry_run=dry_run),
+        queue.touch(choice.choose(queue, settings).ids, lease_s=lease_s, dry_run=dry_run),
         success=Status.TOUCHED,
         failures=(Status.NOT_LEASED, Status.MISSING),
         dry_run=dry_run,

@@ -241,7 +241,7 @@ class ClusterConnection(FollowingConnection):
         """A connection to the node that has a slot; to any primary for None."""
         locator = AnyPrimary(self.topology) if slot is None else SlotLocator(self.topology, slot)
         connection = FollowingConnection(self._shared, locator)
-        connection.tell = self.tell
+        connection.on_wait = self.on_wait
         return connection
 
     def _send(self, requests: Sequence[Command], *, writes: bool) -> list[Any]:
@@ -273,7 +273,7 @@ class ClusterConnection(FollowingConnection):
                     yield page
                 return
             except errors.ServerError as error:
-                if not self._waits(error, patience):
+                if not self._wait_to_retry(error, patience):
                     raise
 
     def _scan_all(self, options: Sequence[Any]) -> Iterator[list[bytes]]:
@@ -379,7 +379,7 @@ class _QueueConnection(FollowingConnection):
         super().__init__(cluster._shared, locator)
         self._cluster = cluster
         self._keys = QueueKeys(queue)
-        self.progress, self.tell = cluster.progress, cluster.tell
+        self.progress, self.on_wait = cluster.progress, cluster.on_wait
 
     @property
     def root(self) -> Connection:
@@ -416,7 +416,7 @@ class TaggedConnection(_QueueConnection):
                         yield page
                 return
             except errors.ServerError as error:
-                if not self._waits(error, patience):
+                if not self._wait_to_retry(error, patience):
                     raise
 
 

@@ -42,7 +42,7 @@ class Connection:
 
     Attributes:
         progress: The progress listener of operations.
-        tell: Called with a message if a command waits for a failover or a moving queue.
+        on_wait: Called with a message if a command waits for a failover or a moving queue.
         promotes: Whether waits promote items that fall due.
         stop: Ends `run_each` and `transact_each` once all outstanding replies are read.
         is_cluster: Whether the server is a cluster.
@@ -66,7 +66,7 @@ class Connection:
         self.name = name
         self.address = name if address is None else address
         self.progress = ProgressListener()
-        self.tell: Callable[[str], object] = str
+        self.on_wait: Callable[[str], object] = lambda _message: None
         self.stop = CancelToken()
         self.promotes = True
         self._options = LinkOptions(connect_timeout_s, reply_timeout_s)
@@ -237,11 +237,11 @@ class Connection:
         """
         return self._take(fresh=True)[1]
 
-    def finds_again(self, error: errors.ServerError) -> bool:  # noqa: ARG002
-        """Whether a blocking command that failed so may be sent on another link."""
+    def recover(self, error: errors.ServerError) -> bool:  # noqa: ARG002
+        """Prepare for another link after a blocking command failed; return whether that helps."""
         return False
 
-    def twin(self, *, reply_timeout_s: float) -> "Connection":
+    def for_other_thread(self, *, reply_timeout_s: float) -> "Connection":
         """Another connection to this server, for another thread.
 
         Args:

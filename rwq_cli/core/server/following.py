@@ -57,7 +57,7 @@ class Shared:
         options: The options of all links.
         patience_s: How long to wait for a node that can run a command, seconds.
         stop: See `Connection`.
-        twin: Makes another connection to the same, with this reply timeout.
+        for_other_thread: Makes another connection to the same, with this reply timeout.
         has_told: Whether a long wait was reported; it is reported once.
     """
 
@@ -67,14 +67,14 @@ class Shared:
         address: str,
         options: LinkOptions,
         patience_s: float,
-        twin: Callable[[float], Connection],
+        for_other_thread: Callable[[float], Connection],
     ) -> None:
         self.name = name
         self.address = address
         self.options = options
         self.patience_s = patience_s
         self.stop = CancelToken()
-        self.twin = twin
+        self.for_other_thread = for_other_thread
         self.client = redis.Redis()
         self.has_told = False
 
@@ -149,7 +149,7 @@ class FollowingConnection(Connection):
         (reply,) = self._until_accepted([request], [refusal], writes=True)
         return reply
 
-    def finds_again(self, error: errors.ServerError) -> bool:
+    def recover(self, error: errors.ServerError) -> bool:
         cause = error.__cause__
         if isinstance(cause, rx.MovedError):
             self._locator.note_moved(cause)
@@ -162,8 +162,8 @@ class FollowingConnection(Connection):
         self._locator.forget()
         return True
 
-    def twin(self, *, reply_timeout_s: float) -> Connection:
-        return self._shared.twin(reply_timeout_s)
+    def for_other_thread(self, *, reply_timeout_s: float) -> Connection:
+        return self._shared.for_other_thread(reply_timeout_s)
 
     def close(self) -> None:
         self._locator.close()
@@ -176,14 +176,14 @@ class FollowingConnection(Connection):
                 return node, node.take(fresh=fresh)
             except errors.ServerError as error:
                 # Nothing was sent.
-                if not self._waits(error, patience):
+                if not self._wait_to_retry(error, patience):
                     raise
 
     def _patience(self) -> Patience:
-        return Patience(self._shared, self.tell)
+        return Patience(self._shared, self.on_wait)
 
-    def _waits(self, error: errors.ServerError, patience: Patience) -> bool:
-        """Wait after a failure of what changes nothing; whether to try again."""
+    def _wait_to_retry(self, error: errors.ServerError, patience: Patience) -> bool:
+        """Wait after a failure that changed nothing; return whether to try again."""
         case = case_of(error, writes=False)
         if case is None or not (self._locator.was_found and patience.wait(error)):
             return False

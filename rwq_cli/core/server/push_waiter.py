@@ -71,7 +71,7 @@ class PushWaiter:
             if isinstance(reply, rx.ResponseError):
                 raise translate(reply, connection.name, key=key) from reply
         except ServerError as error:
-            if not connection.finds_again(error):
+            if not connection.recover(error):
                 raise
             # The caller looks at the list on its new node first.
             assert self._selector is not None

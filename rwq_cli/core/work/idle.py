@@ -46,18 +46,18 @@ class WorkWaiter:
         for fd in (self._reader, self._writer):
             os.set_blocking(fd, False)
 
-    def looks(self) -> list[Command]:
-        """Commands whose replies `ready` understands."""
+    def look_commands(self) -> list[Command]:
+        """The commands that look at all queues; `ready_queues` reads their replies."""
         return [
             group[0].script("ready", *(k for q in group for k in (q.keys.main, q.keys.delayed)))
             for group in self._groups
         ]
 
-    def ready(self, replies: Sequence[Any]) -> list[Queue]:
+    def ready_queues(self, replies: Sequence[Any]) -> list[Queue]:
         """The queues that may have an item, in order of preference.
 
         Args:
-            replies: The replies to `looks`; those that are errors are ignored.
+            replies: The replies to `look_commands`; those that are errors are ignored.
         """
         looks = [
             (group, reply)
@@ -92,7 +92,7 @@ class WorkWaiter:
                     return True
                 if self._is_woken():
                     return False
-                if self.ready(self._connection.call_all(self.looks())):
+                if self.ready_queues(self._connection.call_all(self.look_commands())):
                     return True
         except ServerError:
             self._close_pushes()

@@ -234,7 +234,7 @@ class WorkSession:
         if taking is not None and len(self._queues) == 1:
             commands.append(first_lease(self._queues[0], taking.request))
         elif taking is not None:
-            commands += self._waiter.looks()
+            commands += self._waiter.look_commands()
         if not commands:
             return
         sent_s = self.clock.monotonic()
@@ -360,7 +360,7 @@ class WorkSession:
             # Only ghosts and stale entries so far.
             ready = self._queues
         else:
-            ready = self._waiter.ready(replies)
+            ready = self._waiter.ready_queues(replies)
         if self._is_fair:
             self._random.shuffle(ready)
         for queue in ready:

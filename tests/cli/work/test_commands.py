@@ -373,8 +373,8 @@ class TestOutput:
         assert result.as_tuple() == (
             0,
             "",
-            "rwq: cannot write the job log /dev/full: no space left on device; it misses items "
-            "from now\ncompleted 2\n",
+            "rwq: cannot write the job log /dev/full: no space left on device; it is "
+            "incomplete from now on\ncompleted 2\n",
         )
         assert contents(raw) == {}
 
