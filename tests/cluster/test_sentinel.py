@@ -76,9 +76,11 @@ def test_a_primary_that_is_killed(srwq: Rwq, fresh_sentinels: PrivateSentinels) 
     waiting = srwq.start("lease", "--wait", "-o", "data", variables=url)
     primary = sentinels.primary()
     until(sentinels.is_replicated, "the replica")
-    # Between two calls that block, a killed server leaves it open whether it gave the item out.
-    until(lambda: primary.client().info("clients")["blocked_clients"] == 1, "the wait")
-    primary.kill()
+    # Between two calls that block, a killed server leaves it open whether it gave the item out: so
+    # it is killed at the beginning of one.
+    with primary.client() as client, client.monitor() as monitor:
+        next(each for each in monitor.listen() if each["command"].startswith("BLMOVE"))
+        primary.kill()
     result = srwq("add", "two", "--patience", "0", variables=url)
     assert (result.code, result.text) == (69, "")
     assert "connection refused" in result.notes

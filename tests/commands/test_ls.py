@@ -343,6 +343,7 @@ class TestDeep:
         foreign.waiting(b"w")
         foreign.data(b"o")
 
+    @pytest.mark.needs("no-touch")
     def test_all_says_that_items_in_no_list_are_not_looked_for(self, rwq: Rwq) -> None:
         result = rwq("ls", "all", "-o", "table")
         assert [line.split()[0] for line in result.lines[2:]] == ["w"]
@@ -351,6 +352,7 @@ class TestDeep:
         assert empty == "No items in none; --deep also shows items in no list.\n"
         assert "--deep" not in rwq("ls", "-o", "table").notes
 
+    @pytest.mark.needs("no-touch")
     def test_deep_shows_them(self, rwq: Rwq) -> None:
         result = rwq("ls", "all", "--deep", "-o", "json")
         assert [(record["id"], record["state"]) for record in result.json] == [

@@ -69,6 +69,7 @@ def test_no_interleaving_breaks_a_guarantee(checker: Checker) -> None:
     assert met >= SCRIPTS, "a script was never run"
 
 
+@pytest.mark.needs("acl-check")
 def test_our_scripts_do_in_every_state_what_the_model_says(
     checker: Checker, raw: redis.Redis
 ) -> None:
