@@ -82,8 +82,8 @@ class Column(NamedTuple, Generic[T]):
         right: Whether it is right-aligned.
         style: The style of a cell, such as `red`; None if there is none.
         field: The name of the field in JSON and CSV; empty for the title in lower case.
-        rank: In which order columns are left out on a narrow terminal, from 1; 0 for never.
-            Up to LAST_EXTRA they are extras.
+        rank: In which order columns are left out on a narrow terminal, from 1; 0 for not before
+            all others are. Up to LAST_EXTRA they are extras.
         cut: Where its cells are cut on a narrow terminal; None for nowhere.
     """
 

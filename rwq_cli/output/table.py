@@ -92,12 +92,10 @@ def _is_empty(column: Column[T], texts: Sequence[str], rows: Sequence[T]) -> boo
 
 def _head(columns: Sequence[Column[T]], widths: dict[int, int]) -> list[list[Piece]]:
     """The titles, and a rule below them."""
-    titles = [
-        columns[index].title.rjust(room)
-        if columns[index].right
-        else columns[index].title.ljust(room)
-        for index, room in widths.items()
-    ]
+    titles = []
+    for index, room in widths.items():
+        title = cut(columns[index].title, room)
+        titles.append(title.rjust(room) if columns[index].right else title.ljust(room))
     return [[(_GAP.join(titles), "bold")], [("─" * total_width(widths), "dim")]]
 
 

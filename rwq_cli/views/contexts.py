@@ -81,7 +81,12 @@ def list_columns(current: str | None) -> tuple[Column[Context], ...]:
         return context.name == current
 
     return (
-        Column("NAME", lambda context: context.name, style=lambda context: context.color),
+        Column(
+            "NAME",
+            lambda context: context.name,
+            style=lambda context: context.color,
+            cut=Cut.MIDDLE,
+        ),
         Column(
             "CURRENT",
             lambda context: _yes(is_current(context)),

@@ -10,7 +10,7 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import COMMAND_STYLE, DRY_RUN, Column, Records, Row, Section, View
+from rwq_cli.output.report import COMMAND_STYLE, DRY_RUN, Column, Cut, Records, Row, Section, View
 from rwq_cli.views.command_lines import CommandLines
 from rwq_cli.views.remedies import REMEDIES, command_for, left_because
 
@@ -127,7 +127,7 @@ def _overview(*, fix: bool, dry_run: bool) -> list[Column[Finding]]:
             lambda finding: finding.code.severity.value,
             style=lambda finding: _STYLES[finding.code.severity] if finding.left else None,
         ),
-        Column("FINDING", lambda finding: finding.code.value),
+        Column("FINDING", lambda finding: finding.code.value, cut=Cut.MIDDLE),
         Column("COUNT", lambda finding: finding.count, _counter("count"), right=True),
     ]
     if fix:

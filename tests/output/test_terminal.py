@@ -85,6 +85,28 @@ class TestWidth:
         assert len(rows) >= 3
         assert max(map(cell_len, rows)) <= columns
 
+    @pytest.mark.parametrize("columns", range(1, 12))
+    @pytest.mark.parametrize(
+        ("line", "title"),
+        [
+            ("ls", "ID"),
+            ("ls all --fields state,bytes", "STATE"),
+            ("leases", "ID"),
+            ("queues", "QUEUE"),
+            ("stats -q jobs -q jobs-2", "QUEUE"),
+            ("doctor", "FINDING"),
+        ],
+    )
+    @pytest.mark.usefixtures("slept_s")
+    def test_the_most_important_column_is_always_there(
+        self, rwq: Rwq, line: str, title: str, columns: int
+    ) -> None:
+        rows = rwq(*line.split(), "-o", "table", variables={"COLUMNS": str(columns)}).lines
+        shown = title if columns >= len(title) else f"{title[: columns - 1]}…"
+        assert rows[0].startswith(shown)
+        assert len(rows) >= 3
+        assert max(map(cell_len, rows[:3])) <= columns
+
     def test_a_long_id_loses_its_middle(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.raw.flushall()
         foreign.waiting(b"cc34" + b"0" * 55 + b"47b49")

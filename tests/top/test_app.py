@@ -502,6 +502,27 @@ def test_two_hundred_queues_fit_any_width(
     play(story, size=(columns, 24))
 
 
+@pytest.mark.parametrize("columns", [1, 2, 10])
+def test_the_narrowest_terminals_show_names(play: Callable[..., None], columns: int) -> None:
+    async def story(live: Live) -> None:
+        for width in (80, *range(12, 0, -1)):
+            await live.pilot.resize_terminal(width, 24)
+            await live.until(lambda width=width: live.strips[0].cell_length == width)
+            assert live.listing.chosen == b"jobs"
+            assert len(live.rows) == 3
+        assert live.lines[2] == live.rows[0][0] == "…"
+        await live.press("enter")
+        await live.until(lambda: live.listing.chosen)
+        for width in range(1, 12):
+            await live.pilot.resize_terminal(width, 24)
+            await live.until(lambda width=width: live.strips[0].cell_length == width)
+        await live.press("enter")
+        await live.pilot.resize_terminal(80, 24)
+        await live.until_shown("jobs")
+
+    play(story, size=(columns, 24))
+
+
 def test_a_lost_server_is_mentioned_and_waited_for(
     play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
