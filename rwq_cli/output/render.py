@@ -198,8 +198,6 @@ def _render_records(
                 # The reason for no output is an error, which --quiet does not hide.
                 (environment.error if is_missing else environment.note)(note)
             yield record
-        if opening:
-            environment.note(opening)
 
     if options.format is OutputFormat.IDS and report.id_batches is not None and not is_in_order:
         writer = _writer(report, options, part)
@@ -261,7 +259,10 @@ def _write_records(
         write_fields(stdout, view, records)
     elif output is OutputFormat.JSON and report.is_one:
         encode = to_indented_json if options.environment.stdout_is_terminal else to_json
-        for record in records:
+        found = list(records)
+        if not found and report.nothing is not None:
+            found = [report.nothing]
+        for record in found:
             stdout.write(encode(view.fields(record)) + b"\n")
     else:
         _writer(report, options, part).write_all(records)

@@ -156,11 +156,13 @@ class Records(Generic[T]):
         empty: Returns the sentence that replaces an empty table.
         fails_if_empty: Whether no records mean exit code 1.
         is_one: Whether the user asked for one record: JSON is an object then.
+        nothing: With `is_one`, the record that JSON shows if there is none; None if there always is
+            one.
         unframed_data: Whether `-o data` adds nothing to the bytes, because one item was requested.
         id_batches: The IDs of the records in batches, read in place of the records for `-o ids`;
             None if only the records can be read.
         text: The output for `table` and `plain`, with line ends; None for the view's.
-        opening: A note for stderr before the first record.
+        opening: A note for stderr before the first record; left out if there is none.
         note: A note for stderr on a record in this format.
         footer: Returns a note for stderr after a table, given the number of records.
         closing: A note for stderr after the last record.
@@ -173,6 +175,7 @@ class Records(Generic[T]):
     empty: Callable[[], str] = str
     fails_if_empty: bool = False
     is_one: bool = False
+    nothing: T | None = None
     unframed_data: bool = False
     id_batches: Iterable[Sequence[bytes]] | None = None
     text: str | None = None

@@ -326,17 +326,19 @@ class Planned(NamedTuple):
 
 
 def plan_report(queues: Sequence[bytes], plans: Iterable[Planned]) -> Records[Planned]:
-    """The report of a dry run."""
+    """The report of a dry run; without a plan, JSON is one of no items."""
+    nothing = Planned([], None, None)
     return Records(
         view=View(
             _plan_fields,
             lambda plan: plan.items[0].item_id,
-            Planned([], None, None),
+            nothing,
             sections=_plan_sections,
         ),
         records=plans,
         empty=lambda: f"No item to work on in {', '.join(map(escaped, queues))}.",
         is_one=True,
+        nothing=nothing,
         opening=f"{DRY_RUN}this would be run next",
     )
 

@@ -10,7 +10,7 @@ import redis
 
 from tests.cli.work.test_exits import script
 from tests.conftest import Foreign, StartServer, contents
-from tests.driver import Rwq
+from tests.driver import Result, Rwq
 
 DRAIN = ("work", "--drain", "--retries", "0")
 
@@ -415,8 +415,26 @@ class TestDryRun:
         assert contents(raw) == before
 
     def test_of_an_empty_queue_says_so(self, rwq: Rwq) -> None:
-        result = rwq("work", "--dry-run", "-o", "table", "--", "true")
-        assert (result.code, result.text) == (0, "No item to work on in jobs.\n")
+        def run(*words: str) -> Result:
+            return rwq("work", "--dry-run", *words, "--", "true")
+
+        assert run("-o", "table").as_tuple() == (0, "No item to work on in jobs.\n", "")
+        for output in ("plain", "jsonl", "ids"):
+            assert run("-o", output).as_tuple() == (0, "", "")
+        result = run("-o", "json")
+        assert (result.code, result.notes) == (0, "")
+        assert result.json == {
+            "queue": None,
+            "queue_b64": None,
+            "id": None,
+            "id_b64": None,
+            "items": 0,
+            "returns": None,
+            "command": None,
+            "stdin_bytes": None,
+            "reason": None,
+        }
+        assert run("-o", "json", "--fields", "id,items").json == {"id": None, "items": 0}
 
 
 def test_queues_are_taken_in_order(rwq: Rwq, raw: redis.Redis) -> None:
