@@ -26,6 +26,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import Selection, Source, source_of
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Records, Report
 from rwq_cli.views.items import columns_for, plain_names
 from rwq_cli.views.listing import listing_report
@@ -112,6 +113,11 @@ def ls(
     # An ID that is in processing twice is one item, so its entries have to be compared.
     needs_ids_only = selection.is_all and source.is_one and not source.processing
 
+    # IDs are mostly piped to another command, which has notes of its own.
+    is_for_another_command = (
+        settings.output is OutputFormat.IDS and not settings.environment.stderr_is_terminal
+    )
+
     def items(queue: WorkQueue) -> Iterator[Item]:
         found = queue.items(
             source,
@@ -141,7 +147,7 @@ def ls(
             lengths=lambda: opened.each(settings, lambda queue: [queue.lengths()]),
             is_selected=is_selected,
             filters=not selection.is_all,
-            skips_unlisted=which is Which.ALL and not source.deep,
+            notes_unlisted=which is Which.ALL and not source.deep and not is_for_another_command,
             has_queue=not opened.is_one,
             id_batches=opened.each(settings, ids) if needs_ids_only else None,
         )

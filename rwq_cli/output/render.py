@@ -233,10 +233,14 @@ def _end_records(
         from rwq_cli.output.screen import styled
 
         footer = styled(footer, "dim")
-    for note in (footer, report.closing()):
-        if note:
-            environment.flush()
-            environment.note(part.note(note) if part else note)
+    closing = report.closing()
+    if footer or closing:
+        environment.flush()
+    if footer:
+        environment.note(part.note(footer) if part else footer)
+    if closing:
+        # A report that is watched has it at each time.
+        environment.note(part.note(closing) if part else closing, once=True)
 
 
 def _write_records(

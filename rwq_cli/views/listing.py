@@ -19,7 +19,7 @@ def listing_report(
     lengths: Callable[[], Iterable[Counts]],
     is_selected: bool,
     filters: bool,
-    skips_unlisted: bool = False,
+    notes_unlisted: bool = False,
     has_queue: bool = False,
     id_batches: Iterable[Sequence[bytes]] | None = None,
 ) -> Records[Item]:
@@ -34,7 +34,7 @@ def listing_report(
         lengths: Reads the lengths of the lists of each queue.
         is_selected: Whether the user selected some of them.
         filters: Whether entries of the source may be filtered out.
-        skips_unlisted: Whether it is of all items, but does not look for those in no list.
+        notes_unlisted: Whether to say that it does not look for items in no list.
         has_queue: Whether each row names its queue.
         id_batches: The IDs, if they can be read without the items; else None.
     """
@@ -52,15 +52,13 @@ def listing_report(
         total = human.count(sum(getattr(each, name) for each in lengths() for name in names))
         kind = f" {names[0]}" if source.is_one else ""
         out_of = "that match, out of" if filters else "of"
-        deep = "\n--deep also shows items in no list" if skips_unlisted else ""
-        return f"{human.count(shown)} shown {out_of} {total}{kind} in {label}{deep}"
-
-    deep = "; --deep also shows items in no list" if skips_unlisted else ""
+        return f"{human.count(shown)} shown {out_of} {total}{kind} in {label}"
 
     return Records(
         view=item_view((QUEUE, *columns) if has_queue else columns),
         records=items,
-        empty=lambda: f"No {'such ' if is_selected else ''}{noun} in {label}{deep}.",
+        empty=lambda: f"No {'such ' if is_selected else ''}{noun} in {label}.",
         footer=footer,
+        closing=lambda: "--deep also shows items in no list" if notes_unlisted else None,
         id_batches=id_batches,
     )

@@ -5,6 +5,7 @@ import redis
 
 from rwq_cli.commands.ls import Which, _resolve
 from rwq_cli.core import Selection, Source, State
+from rwq_cli.output.options import OutputFormat
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq
 
@@ -348,9 +349,30 @@ class TestDeep:
         result = rwq("ls", "all", "-o", "table")
         assert [line.split()[0] for line in result.lines[2:]] == ["w"]
         assert result.notes == "1 shown of 1 in jobs\n--deep also shows items in no list\n"
-        empty = rwq("ls", "all", "-q", "none", "-o", "table").text
-        assert empty == "No items in none; --deep also shows items in no list.\n"
+        for output in OutputFormat:
+            said = rwq("ls", "all", "-o", output).notes
+            # Other commands read IDs.
+            has_note = output is not OutputFormat.IDS
+            assert said.endswith("--deep also shows items in no list\n") == has_note, output
+            assert rwq("ls", "all", "-Q", "-o", output).notes == ""
+            assert "--deep" not in rwq("ls", "all", "--deep", "-o", output).notes
         assert "--deep" not in rwq("ls", "-o", "table").notes
+
+    @pytest.mark.needs("no-touch")
+    @pytest.mark.parametrize("queue", ["jobs", "none"])
+    def test_all_says_so_even_if_there_is_no_list(
+        self, rwq: Rwq, foreign: Foreign, queue: str
+    ) -> None:
+        foreign.raw.delete("jobs:queue", "jobs:item:w")
+        said = (
+            f"rwq: {queue}: there is no such queue, or it is empty; rwq queues lists the queues\n"
+            "--deep also shows items in no list\n"
+        )
+        words = ("ls", "all", "-q", queue)
+        assert rwq(*words).as_tuple() == (0, "", said)
+        assert rwq(*words, "-o", "json").as_tuple() == (0, "[]\n", said)
+        assert rwq(*words, "-o", "table").as_tuple() == (0, f"No items in {queue}.\n", said)
+        assert rwq(*words, "-o", "table", "-Q").as_tuple() == (0, "", "")
 
     @pytest.mark.needs("no-touch")
     def test_deep_shows_them(self, rwq: Rwq) -> None:

@@ -123,6 +123,16 @@ def test_a_missing_queue_is_noted_once(
     assert rwq("stats", "--watch", "20s", "-o", "ids").notes == ABSENT
 
 
+def test_what_is_not_looked_for_is_noted_once(
+    rwq: Rwq, foreign: Foreign, pauses: Callable[..., None]
+) -> None:
+    foreign.waiting(b"a")
+    pauses(lambda: None, lambda: None)
+    result = rwq("ls", "all", "--watch", "20s", "--fields", "id", "-o", "plain")
+    assert result.text == "a\n" * 3
+    assert result.notes.count("--deep also shows items in no list\n") == 1
+
+
 @pytest.mark.parametrize("words", [("-o", "json"), ("--watch", "0"), ("--watch", "often")])
 def test_bad_options_are_refused(rwq: Rwq, words: tuple[str, ...]) -> None:
     result = rwq("stats", "--watch", "1s", *words)
