@@ -12,7 +12,7 @@ from rwq_cli.cli.connect import naming, open_connection, queue_handles
 from rwq_cli.cli.options import NULL_IDS, YES_FOR, DryRunOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.removing import open_undo_file, with_undo_file
-from rwq_cli.commands.restoring import bad_line_reporter, restore_report
+from rwq_cli.commands.restoring import bad_line, bad_line_reporter, restore_report
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.restore import Line, OnConflict, forget_marks
@@ -22,7 +22,7 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.export_file import ExportReader, ExportSource
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import Batch, Report, Several
+from rwq_cli.output.report import NAMED_FAILURES, Batch, Report, Several
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -75,25 +75,43 @@ def import_(
     if on_conflict is OnConflict.REPLACE and not dry_run and not is_confirmed(settings, yes=yes):
         source = source.repeatable()
         _confirm(settings, connection, source)
-    reader = ExportReader(source, strict=strict, report=bad_line_reporter(settings, file))
+    report_line = bad_line_reporter(settings, file)
+    rejected: list[str] = []
 
-    return _Import(settings, connection, reader, on_conflict, dry_run=dry_run).report()
+    def reject(number: int, reason: str) -> None:
+        report_line(number, reason)
+        if len(rejected) < NAMED_FAILURES:
+            rejected.append(bad_line(number, reason))
+
+    reader = ExportReader(source, strict=strict, report=reject)
+    return _Import(settings, connection, reader, rejected, on_conflict, dry_run=dry_run).report()
 
 
 class _Import:
-    """An import into one queue, or into each queue of an export of several."""
+    """An import into one queue, or into each queue of an export of several.
+
+    Args:
+        settings: The settings.
+        connection: The connection.
+        reader: Reads the export.
+        rejected: Where the first bad lines are while it is read.
+        on_conflict: What is done about other data.
+        dry_run: Whether it is a dry run.
+    """
 
     def __init__(
         self,
         settings: Settings,
         connection: "Connection",
         reader: ExportReader,
+        rejected: list[str],
         on_conflict: OnConflict,
         *,
         dry_run: bool,
     ) -> None:
         self._settings = settings
         self._reader = reader
+        self._rejected = rejected
         self._parts = _parts(settings, connection, reader)
         self._on_conflict = on_conflict
         self._dry_run = dry_run
@@ -112,6 +130,7 @@ class _Import:
             queues.setdefault(queue.name, queue)
             yield escaped(queue.name), self._into(queue, lines, rejected)
             rejected = self._reader.rejected
+            self._rejected.clear()
         self._forget_marks(queues.values())
         if rejected < self._reader.rejected:
             raise InvalidArgument("no line of this export can be used", "see the errors above")
@@ -142,6 +161,7 @@ class _Import:
                 "overwrites it"
             },
             extra=lambda: {"rejected": reader.rejected - rejected_before, "imported-before": 0},
+            rejected=self._rejected,
             dry_run=self._dry_run,
         )
         stopped, restored_by_undo = "stopped after replacing some items", "what was replaced"

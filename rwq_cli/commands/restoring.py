@@ -29,6 +29,7 @@ def restore_report(
     naming: Naming,
     reasons: Mapping[Status, Reason],
     extra: Callable[[], Mapping[str, int]],
+    rejected: Sequence[str],
     dry_run: bool,
     words: Mapping[Status, str] | None = None,
     fields: Mapping[str, str] | None = None,
@@ -45,6 +46,7 @@ def restore_report(
         naming: How the queue and the server are named.
         reasons: See `failure_reasons`.
         extra: Returns counts to add to those of the items; called at the end.
+        rejected: The first lines that cannot be used, with the reasons; read at the end.
         dry_run: Whether it is a dry run.
         words: Words for statuses that are not counted under their names.
         fields: Further fields of the summary.
@@ -64,6 +66,7 @@ def restore_report(
         dry_run=dry_run,
         summary_end=naming.summary_end,
         suffix=suffix,
+        rejected=rejected,
         explain=lambda failed: failure_reasons(queue, failed, leases, reasons, naming.lines),
         extra=lambda: {
             **extra(),
@@ -72,6 +75,11 @@ def restore_report(
             "results-rejected": results.wrong_type,
         },
     )
+
+
+def bad_line(number: int, reason: str) -> str:
+    """An unusable line and the reason, for the failures in JSON."""
+    return f"line {number}: {reason}"
 
 
 def bad_line_reporter(settings: Settings, name: str) -> Callable[[int, str], None]:

@@ -12,7 +12,7 @@ from rwq_cli.cli.confirm import confirm_action
 from rwq_cli.cli.connect import naming, open_connection
 from rwq_cli.cli.options import NULL_IDS, DryRunOption, Duration, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.restoring import bad_line_reporter, restore_report
+from rwq_cli.commands.restoring import bad_line, bad_line_reporter, restore_report
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
@@ -127,9 +127,9 @@ def _restore(settings: Settings, file: Path | None, *, anywhere: bool, dry_run: 
         reader.close()
         raise
     queue = WorkQueue(connection, reader.header.queue, holder=settings.holder)
-    bad_line = bad_line_reporter(settings, str(reader.path))
+    report_line = bad_line_reporter(settings, str(reader.path))
     for number, reason in reader.rejected:
-        bad_line(number, reason)
+        report_line(number, reason)
     run = UndoRun(reader, queue, dry_run=dry_run)
     verb = reader.origin.verb
     # Only what was moved can have a lease.
@@ -157,6 +157,7 @@ def _restore(settings: Settings, file: Path | None, *, anywhere: bool, dry_run: 
             "restored-before": run.restored_before,
             "in-doubt": run.in_doubt,
         },
+        rejected=[bad_line(number, reason) for number, reason in reader.rejected],
         fields={"verb": verb, "undo_file": str(reader.path)},
         suffix=suffix,
         dry_run=dry_run,

@@ -399,5 +399,6 @@ SUMMARY = {
     "verb": "the command that `undo` undoes",
     "dry_run": "whether nothing was changed; the counts are what would be",
     "undo_file": "the file that `undo` restores; null if none was written",
-    "failures": "the first five: `id`, `code` (as `status`) and `reason`",
+    "failures": "the first five: `id`, `code` (as `status`) and `reason`; lines that `import` and "
+    "`undo` rejected come first, with `id` null",
 }

@@ -212,6 +212,8 @@ class Batch(Generic[T]):
         explain: Returns the reason for each of these failures, and what to do; None if failures are
             reported otherwise.
         preview: What a dry run would do to a record, for people; None to name no records.
+        rejected: Why parts of the input became no records, for the failures in JSON; read at the
+            end.
         first_failures: The first records that failed, `NAMED_FAILURES` at most.
         first_records: In a dry run with a preview, the first records.
     """
@@ -235,6 +237,7 @@ class Batch(Generic[T]):
     summary_if_quiet: bool = False
     explain: Callable[[Sequence[T]], Iterable[str]] | None = None
     preview: Callable[[T], str] | None = None
+    rejected: Sequence[str] = ()
     counts: Counter[str] = field(default_factory=Counter)
     first_failures: list[T] = field(default_factory=list)
     first_records: list[T] = field(default_factory=list)
@@ -257,10 +260,15 @@ class Batch(Generic[T]):
         totals = {word.replace("-", "_"): number for word, number in self.totals().items()}
         summary = {**self.fields(), **totals}
         if self.explain is not None:
-            summary["failures"] = [
+            failures = [
+                {**bytes_fields("id", None), "code": "rejected", "reason": reason}
+                for reason in self.rejected
+            ]
+            failures += [
                 {**bytes_fields("id", item_id), "code": self.word(record), "reason": reason}
                 for record, item_id, reason in self._explained()
             ]
+            summary["failures"] = failures[:NAMED_FAILURES]
         return summary
 
     def failure_lines(self) -> Iterator[str]:

@@ -106,6 +106,42 @@ BAD = [
 ]
 
 
+def test_json_has_the_first_rejected_lines(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.raw.set("jobs:item:a", "old")
+    bad = b"".join(line + b"\n" for line, _ in BAD[:3])
+    result = rwq("import", "-", "-o", "json", stdin=lines(item("a"), item("b")) + bad)
+    assert result.code == 3
+    assert (result.json["imported"], result.json["rejected"]) == (1, 3)
+    *rejected, conflict = result.json["failures"]
+    assert [(each["id"], each["id_b64"], each["code"]) for each in rejected] == [
+        (None, None, "rejected")
+    ] * 3
+    for number, (each, (_, why)) in enumerate(zip(rejected, BAD, strict=False), 4):
+        assert each["reason"].startswith(f"line {number}: {why}")
+    assert (conflict["id"], conflict["code"]) == ("a", "conflicts")
+    many = rwq("import", "-", "-o", "json", stdin=lines(item("b")) + 2 * bad).json
+    assert (many["rejected"], len(many["failures"])) == (6, 5)
+    assert [each["reason"][:7] for each in many["failures"]] == [f"line {n}:" for n in range(3, 8)]
+
+
+def test_json_has_the_rejected_lines_of_each_queue(rwq: Rwq) -> None:
+    given = (
+        b'{"rwq_export": 2}\n{"queue": "jobs"}\n'
+        b'{"queue": "jobs", "id": "a", "data": "x"}\n[]\n'
+        b'{"queue": "mail", "id": "a", "data": "x"}\n'
+        b'{"queue": "web", "id": "a", "data": "x"}\n{}\n'
+    )
+    documents = rwq("import", "-", "-o", "json", stdin=given, variables={"RWQ_QUEUE": ""}).json
+    assert [
+        (each["queue"], each["rejected"], [line["reason"][:7] for line in each["failures"]])
+        for each in documents
+    ] == [
+        ("jobs", 2, ["line 2:", "line 4:"]),
+        ("mail", 0, []),
+        ("web", 1, ["line 7:"]),
+    ]
+
+
 @pytest.mark.parametrize(("line", "why"), BAD)
 def test_a_bad_line_is_rejected_alone(rwq: Rwq, foreign: Foreign, line: bytes, why: str) -> None:
     given = lines(item("a")) + line + b"\n" + lines(item("b"))[len(HEADER) :]

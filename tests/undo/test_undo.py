@@ -630,6 +630,24 @@ class TestEdits:
         assert (result.code, result.json["already_there"], result.json["in_doubt"]) == (0, 1, 0)
         assert "in doubt" not in result.notes
 
+    def test_json_has_the_first_rejected_lines(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        rwq("rm", "a", "--yes")
+        (file,) = undo_files(rwq)
+        with file.open("ab") as appended:
+            appended.write(b"[]\n")
+        number = file.read_bytes().count(b"\n")
+        result = rwq("undo", "-o", "json")
+        assert (result.code, result.json["restored"], result.json["rejected"]) == (3, 1, 1)
+        assert result.json["failures"] == [
+            {
+                "id": None,
+                "id_b64": None,
+                "code": "rejected",
+                "reason": f"line {number}: expected `object`, got `array`",
+            }
+        ]
+
     def test_another_type_is_rejected(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         rwq("set", "a", stdin=b"new")
