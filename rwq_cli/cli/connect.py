@@ -114,10 +114,12 @@ _TLS_OPTIONS = {"tls_ca": "ssl_ca_certs", "tls_cert": "ssl_certfile", "tls_key":
 def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
     """The environment variables that let another rwq reach this server; None for those to unset.
 
-    A context's server is named by the context, whose password stays where it is.
+    A context's server is named by the context, whose password stays where it is, unless options
+    replace something of it.
     """
     url, _, context = settings.server
-    if context is not None:
+    replaced = ("password_file", *_TLS_OPTIONS, "tls_insecure")
+    if context is not None and not any(settings.given.get(name) for name in replaced):
         named = {"RWQ_URL": None, "RWQ_CONTEXT": context.name}
     else:
         from urllib.parse import quote

@@ -207,6 +207,10 @@ def work(
     allow_open_files(concurrency)
     if clean_s is not None and clean_s < 1:
         raise InvalidArgument("--clean must be at least 1s", "a clean looks twice, a second apart")
+    if max_time_s is not None and max_time_s <= 0:
+        raise InvalidArgument("--max-time must be longer than 0", "without it, there is no limit")
+    if backoff_s > backoff_max_s:
+        raise InvalidArgument("--backoff is longer than --backoff-max", "give both")
     policy = RetryPolicy(retries, backoff_s, backoff_max_s, on_fail=on_fail)
     queues = open_queues(settings)
     names = [queue.name for queue in queues]

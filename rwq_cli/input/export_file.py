@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple, cast
 
-from msgspec import UNSET, Meta, Struct, ValidationError
+from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder, decode
 
 from rwq_cli.core.batches import Flush
@@ -67,7 +67,7 @@ class _Record(Struct):
     data: str | None = None
     data_b64: bytes | None = None
     state: State | None = None
-    place: Place | None = None
+    place: Place | UnsetType | None = UNSET
     lease: _Lease | None = None
     due_ms: _TimeMs | None = None
     buried_ms: _TimeMs | None = None
@@ -201,6 +201,9 @@ def _entry(record: _Record) -> ItemSnapshot | Result | ControlLine:
     if max(len(data), len(item_id)) > ITEM_BYTES_MAX:
         raise BadRecord("larger than the 512 MB that a server accepts")
     place, due_ms, buried_ms = record.place, record.due_ms, record.buried_ms
+    if place is UNSET:
+        # Null means in no list: that must not be what a line without it comes to.
+        raise BadRecord("it has no place")
     if (place is Place.DELAYED and due_ms is None) or (place is Place.BURIED and buried_ms is None):
         raise BadRecord(f"its place is {place.value}, but it has no such time")
     if place is Place.MAIN and not due_ms is buried_ms is None:

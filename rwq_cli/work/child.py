@@ -2,6 +2,7 @@
 
 import errno
 import os
+import select
 import shutil
 import signal
 from collections.abc import Mapping
@@ -122,6 +123,7 @@ def allow_open_files(children: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
+_STDOUT = 1
 _AFTER = "the command follows --, as in: rwq work -q jobs -- ./work"
 
 
@@ -149,6 +151,7 @@ class Child:
         self.result = Head()
         self._feeder: Feeder | None = None
         self._readers: list[Reader] = []
+        self._inherits_stdout = False
         try:
             actions = self._open_pipes(invocation, outputs, selector)
             self.pid = os.posix_spawn(
@@ -185,10 +188,14 @@ class Child:
             actions.append((os.POSIX_SPAWN_DUP2, self._feeder.read_fd, 0))
         else:
             actions.append((os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0))
-        if outputs.stdout is Stdout.STDERR:
+        if outputs.stdout is Stdout.INHERITED:
+            self._inherits_stdout = not _is_lost(_STDOUT)
+            if not self._inherits_stdout:
+                actions.append((os.POSIX_SPAWN_OPEN, _STDOUT, os.devnull, os.O_WRONLY, 0))
+        elif outputs.stdout is Stdout.STDERR:
             # Before stderr becomes a pipe: what it prints is no reason.
             actions.append((os.POSIX_SPAWN_DUP2, 2, 1))
-        elif outputs.stdout is not Stdout.INHERITED:
+        else:
             sink: Sink = self.result
             if outputs.stdout is Stdout.PASSED_ON:
                 self._lines.append(WholeLines(outputs.to_stdout))
@@ -242,8 +249,18 @@ class Child:
             self._feeder.close()
         for reader in self._readers:
             reader.drain()
-        for lines in self._lines:
+        stderr, *stdout = self._lines
+        # rwq may say something next, on a line of its own.
+        stderr.flush(b"\n")
+        for lines in stdout:
             lines.flush()
+
+    def has_lost_stdout(self) -> bool:
+        """Whether nobody reads the stdout any more that it shares with rwq, as it may have noticed.
+
+        The next commands write to the null device instead.
+        """
+        return self._inherits_stdout and _is_lost(_STDOUT)
 
     @property
     def last_words(self) -> bytes:
@@ -259,5 +276,16 @@ def _failure(invocation: Invocation, error: OSError) -> Exception:
         return TooLong("the arguments are too long; see --input stdin and --input file")
     if error.errno in _EXHAUSTED:
         return Exhausted(f"cannot start another process: {reason}", "run fewer at once: -j")
-    hint = "is its first line #! and an interpreter?" if error.errno == errno.ENOEXEC else None
+    # A file that is there, and is not found, is a script whose interpreter is not.
+    is_script = error.errno == errno.ENOEXEC or (
+        error.errno == errno.ENOENT and os.path.exists(invocation.program)
+    )
+    hint = "is its first line #! and an interpreter?" if is_script else None
     return CannotRun(f"cannot run {name}: {reason}", hint)
+
+
+def _is_lost(fd: int) -> bool:
+    """Whether the other end of a pipe, or a terminal, is gone."""
+    poller = select.poll()
+    poller.register(fd, 0)
+    return bool(poller.poll(0))

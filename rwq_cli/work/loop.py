@@ -41,6 +41,8 @@ NOT_RUN = (126, 127)
 # The pause before the server is tried again, and before a slot is used again whose command put its
 # item back: what the command lacks will hardly be there at once.
 _PAUSE_S = 1.0
+# A command that has run for less may have been hit by a signal as it started.
+_START_S = 1.0
 # How often an idle loop shows that it is not stuck.
 _BEAT_S = 5.0
 # Commands that take less are given their next items before they end.
@@ -546,6 +548,9 @@ class Worker:
             return
         if ended.step.stops:
             self._requests.advance(Stage.STOPPING)
+        elif ended.step.gave_up and ended.fate is Fate.RELEASED:
+            # It may be the only item, and fail at once again.
+            self._rest()
         if isinstance(ended.end, Failure) or ended.step.gave_up:
             self._failures += 1
             if self._failures == self._limits.failures_max:
@@ -577,8 +582,10 @@ class Worker:
             time.time(),
         )
         self._events.append(event)
-        # What a successful command did to its own item is no news.
-        is_own_doing = exit.exit_code == 0 and job.loss in (Loss.MOVED, Loss.GONE)
+        # What a successful command did to its own item is no news. Before its time, a lease ends
+        # only by a command, such as `release`.
+        is_early = job.loss is Loss.ENDED and time.monotonic() < job.deadline_s
+        is_own_doing = exit.exit_code == 0 and (is_early or job.loss in (Loss.MOVED, Loss.GONE))
         if reason is not None and not is_own_doing:
             self._listener.failed(event)
 
@@ -681,7 +688,7 @@ class Worker:
             return Failure(_reason(run, f"timed out after {self._limits.max_time_s:g}s".encode()))
         if code == 0:
             return Done(self._result(run))
-        if run.cause is not None:
+        if run.cause is not None or self._was_hit(run, code) or run.child.has_lost_stdout():
             return PutBack(front=True)
         if code == PUT_BACK:
             self._rest()
@@ -695,6 +702,14 @@ class Worker:
         if code < 0:
             return Failure(_reason(run, signal_name(-code).encode()))
         return Failure(_reason(run, b"exit %d" % code))
+
+    def _was_hit(self, run: _Run, code: int) -> bool:
+        """Whether a signal to the worker's process group, such as that of Ctrl-C, ended a command.
+
+        It is in that group itself for a moment, until it has a group of its own.
+        """
+        is_young = time.monotonic() < run.began_s + _START_S
+        return code < 0 and is_young and self._requests.has_received(-code, run.began_s)
 
     def _result(self, run: _Run) -> bytes | None:
         if self._outputs.stdout is not Stdout.KEPT:

@@ -221,8 +221,8 @@ class WholeLines:
         self._sink(self._rest + data[:end])
         self._rest = data[end:]
 
-    def flush(self) -> None:
-        """Pass on the rest: the stream has ended."""
+    def flush(self, end: bytes = b"") -> None:
+        """Pass on the rest, and this end of its line: the stream has ended."""
         if self._rest:
             rest, self._rest = self._rest, b""
-            self._sink(rest)
+            self._sink(rest + end)

@@ -5,6 +5,8 @@ import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import IntEnum
+from math import inf
+from time import monotonic
 from types import FrameType
 from typing import Any
 
@@ -31,9 +33,11 @@ class Requests:
         self.stage = Stage.WORKING
         self.is_paused = False
         self.drains = drains
+        self._received_s: dict[int, float] = {}
 
     def receive(self, number: int) -> None:
         """A signal has arrived."""
+        self._received_s[number] = monotonic()
         if number in (signal.SIGINT, signal.SIGTERM):
             self.advance(Stage(min(self.stage + 1, Stage.KILLING)))
         elif number == signal.SIGUSR1:
@@ -42,6 +46,10 @@ class Requests:
             self.is_paused = False
         elif number == signal.SIGHUP:
             self.drains = True
+
+    def has_received(self, number: int, since_s: float) -> bool:
+        """Whether a signal has arrived since a time of the monotonic clock."""
+        return self._received_s.get(number, -inf) >= since_s
 
     def advance(self, stage: Stage) -> None:
         """Go on to a later stage."""

@@ -95,6 +95,8 @@ BAD = [
     (b'{"id": "x"}', "it has neither data nor data_b64"),
     (b'{"id": 1, "data": "x"}', "id: expected `str | null`, got `int`"),
     (b'{"id": "x", "data_b64": "?"}', "data_b64: invalid base64 encoded string"),
+    (b'{"id": "x", "data": ""}', "it has no place"),
+    (b'{"id": "x", "data": "", "state": "waiting"}', "it has no place"),
     (b'{"id": "x", "data": "", "place": "moon"}', "place: invalid enum value 'moon'"),
     (b'{"id": "x", "data": "", "place": "delayed"}', "its place is delayed, but it has no such"),
     (b'{"id": "x", "data": "", "place": "main", "due_ms": 1}', "its place is main, but it has a"),

@@ -129,7 +129,9 @@ class WorkSession:
         self.lease_s = lease_s
         self.policy = policy or RetryPolicy()
         self._is_fair = fair
-        self._result_ttl_ms = max(1, round(result_ttl_s * 1000))
+        if round(result_ttl_s * 1000) < 1:
+            raise InvalidArgument("a result must be kept for at least 1 ms", "give 1ms or more")
+        self._result_ttl_ms = round(result_ttl_s * 1000)
         self._random = rng or random.Random()
         # On a cluster, the connection that sends each call to its node.
         self._connection, self.clock = first.connection.root, first.clock

@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 
+import pytest
 import redis
 
 from rwq_cli.work.pipes import Head
 from tests.cli.work.test_commands import DRAIN, put
 from tests.cli.work.test_exits import script
 from tests.conftest import Foreign, StartServer, contents, work_of
-from tests.driver import COMMAND, Rwq, next_line, until
+from tests.driver import COMMAND, TIMEOUT_S, Rwq, next_line, until
 
 
 class TestMaxTime:
@@ -211,6 +212,51 @@ def test_a_file_that_cannot_be_written_puts_the_item_back(
     assert "cannot write the data of an item into /nowhere: no such file" in result.notes
     assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
     assert raw.exists("jobs:processing", "jobs:returns") == 0
+
+
+def test_a_stdout_that_nobody_reads_any_more_fails_no_item(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1", b"2", b"3")
+    go, ran = rwq.home / "go", rwq.home / "ran"
+    os.mkfifo(go)
+    first = f"[ -e {ran} ] || {{ : >{ran}; read _ <{go}; }}"
+    worker = rwq.start(*DRAIN, *script(f"echo begun; {first}; echo ended"))
+    assert worker.stdout is not None
+    assert next_line(worker.stdout) == b"begun\n"
+    worker.stdout.close()
+    go.write_text("\n")
+    assert worker.wait(TIMEOUT_S) == 0
+    assert worker.stderr is not None
+    assert worker.stderr.read().endswith(b"completed 3, released 1\n")
+    assert contents(raw) == {}
+
+
+def test_a_line_of_rwq_is_not_glued_to_one_of_a_command(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+    result = rwq(*DRAIN, *script("printf unfinished >&2; exit 1"))
+    assert result.notes == "unfinished\nrwq: 1: exit 1: unfinished; buried after try 1\nburied 1\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("--max-time 0", "--max-time must be longer than 0; without it, there is no limit"),
+        ("--backoff 30m", "--backoff is longer than --backoff-max; give both"),
+        (
+            "--result --result-ttl 0",
+            "a result must be kept for at least 1 ms; give 1ms or more",
+        ),
+    ],
+)
+def test_times_that_mean_nothing_are_refused(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign, words: str, error: str
+) -> None:
+    foreign.waiting(b"1")
+    before = contents(raw)
+    result = rwq(*DRAIN, *words.split(), "--", "true")
+    assert result.as_tuple() == (2, "", f"rwq: error: {error}\n")
+    assert contents(raw) == before
 
 
 def test_a_full_disk_puts_the_item_back(rwq: Rwq, raw: redis.Redis) -> None:

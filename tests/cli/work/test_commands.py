@@ -175,6 +175,8 @@ class TestEnvironment:
             {"URL": rwq.variables["RWQ_URL"], "RWQ_URL": "", "RWQ_QUEUE": ""},
         )
         assert (result.code, result.text) == (0, "1\n")
+        # What a successful command did to its own item is no news.
+        assert "not completed" not in result.notes
         assert result.notes.splitlines()[-1].startswith("completed 1, lost 2 (jobs on unix://")
         assert raw.get("jobs:lease:2") == b"rwq-buried:odd"
         assert raw.lrange("jobs:queue", 0, -1) == [b"3"]
@@ -188,6 +190,22 @@ class TestEnvironment:
         more = {"RWQ_URL": "", "RWQ_CONTEXT": "here", "RWQ_QUEUE": ""}
         found = self.variables(rwq, **more)
         assert (found["RWQ_CONTEXT"], "RWQ_URL" in found) == ("here", False)
+
+    def test_what_options_replace_of_a_context_is_passed_on(
+        self, rwq: Rwq, start_server: StartServer
+    ) -> None:
+        server = start_server("--requirepass", "secret", password="secret")
+        file = rwq.home / "password"
+        file.write_text("secret\n")
+        with server.client(password="secret") as raw:
+            put(raw, b"1", b"data")
+        assert rwq("context", "set", "here", "-u", server.url, "-q", "jobs").code == 0
+        result = rwq(
+            *(*DRAIN, "-c", "here", "--password-file", str(file)),
+            *script('echo "$RWQ_CONTEXT $RWQ_URL $RWQ_PASSWORD"'),
+            variables={"RWQ_URL": "", "RWQ_QUEUE": ""},
+        )
+        assert (result.code, result.text) == (0, f" {server.url} secret\n"), result.notes
 
     def test_a_password_is_in_no_argument(self, rwq: Rwq, start_server: StartServer) -> None:
         server = start_server("--requirepass", "secret", password="secret")

@@ -82,6 +82,17 @@ class TestOneItem:
         assert found.pop(b"jobs:returns") == {b"1": b"1"}
         assert found == kept
 
+    def test_on_fail_release_leaves_a_slot_empty_for_a_moment(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
+        """An item that always fails must not be run again and again without a pause."""
+        foreign.waiting(b"1")
+        log = rwq.home / "log"
+        words = ("--retries", "0", "--max", "2", "--on-fail", "release", "--joblog", str(log))
+        assert rwq("work", *words, "--", "false").code == 3
+        first, second = (float(line.split()[0]) for line in log.read_text().splitlines())
+        assert second - first >= 1
+
     def test_on_fail_stop_ends_the_worker(
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
     ) -> None:

@@ -59,6 +59,17 @@ class TestTheFirst:
         assert raw.hgetall("jobs:returns") == {b"1": b"1"}
 
 
+def test_a_command_that_the_same_signal_ends_as_it_starts_is_put_back(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign
+) -> None:
+    """Ctrl-C reaches a command that has no process group of its own yet."""
+    foreign.waiting(b"1", b"2")
+    result = rwq.process("work", "--retries", "0", *telling("tell INT; kill -INT $$"))
+    assert (result.code, result.notes.splitlines()[-1]) == (0, "released 1")
+    assert raw.lrange("jobs:queue", 0, -1) == [b"2", b"1"]
+    assert raw.exists("jobs:processing", "jobs:returns", "jobs:buried") == 0
+
+
 class TestTheSecond:
     def test_ends_the_commands_and_releases_their_items_uncounted(
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
