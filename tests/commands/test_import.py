@@ -129,9 +129,9 @@ def test_json_has_the_first_rejected_lines(rwq: Rwq, foreign: Foreign) -> None:
 def test_json_has_the_rejected_lines_of_each_queue(rwq: Rwq) -> None:
     given = (
         b'{"rwq_export": 2}\n{"queue": "jobs"}\n'
-        b'{"queue": "jobs", "id": "a", "data": "x"}\n[]\n'
-        b'{"queue": "mail", "id": "a", "data": "x"}\n'
-        b'{"queue": "web", "id": "a", "data": "x"}\n{}\n'
+        b'{"queue": "jobs", "id": "a", "data": "x", "place": "main"}\n[]\n'
+        b'{"queue": "mail", "id": "a", "data": "x", "place": "main"}\n'
+        b'{"queue": "web", "id": "a", "data": "x", "place": "main"}\n{}\n'
     )
     documents = rwq("import", "-", "-o", "json", stdin=given, variables={"RWQ_QUEUE": ""}).json
     assert [
