@@ -1,7 +1,8 @@
 """A primary behind Sentinel: found, and found again after a failover; see also `test_tls.py`."""
 
 import signal
-from threading import Timer
+from threading import Thread, Timer
+from typing import Any
 
 import pytest
 
@@ -90,6 +91,29 @@ def test_a_primary_that_is_killed(srwq: Rwq, fresh_sentinels: PrivateSentinels) 
     out, err = waiting.communicate(timeout=60)
     assert (waiting.returncode, out) == (0, b"two"), err
     assert srwq("ls", "all", "-o", "ids", variables=url).lines == ["b", "a"]
+
+
+def test_after_a_wait_was_lost_no_earlier_link_is_used(sentinels: PrivateSentinels) -> None:
+    """A server that ends may close the link of the wait first, and the others later."""
+    queue = WorkQueue(connect(Server(sentinels.url)), "jobs")
+    found: list[Any] = []
+    waiting = Thread(target=lambda: found.append(queue.lease(wait_s=60)), daemon=True)
+    with sentinels.primary().client() as raw:
+        others = {each["id"] for each in raw.client_list(_type="normal")}
+        waiting.start()
+        until(lambda: raw.info("clients")["blocked_clients"] == 1, "the wait")
+        links = {
+            each["id"]: each["flags"]
+            for each in raw.client_list(_type="normal")
+            if each["id"] not in others
+        }
+        assert sorted(links.values()) == ["N", "b"]
+        raw.client_kill_filter(_id=next(name for name, flags in links.items() if flags == "b"))
+        until(lambda: raw.info("clients")["blocked_clients"] == 1, "the next wait")
+        assert links.keys().isdisjoint(each["id"] for each in raw.client_list())
+        WorkQueue(connect(Server(sentinels.url)), "jobs").add("one", "1")
+        waiting.join()
+    assert found[0].item_id == b"1"
 
 
 def test_a_long_wait_is_told_and_ends(srwq: Rwq, fresh_sentinels: PrivateSentinels) -> None:

@@ -160,6 +160,9 @@ class FollowingConnection(Connection):
         if not is_demoted and not any(cases):
             return False
         self._locator.forget()
+        # A server that ends closes its links one after the other: a command on one that it has not
+        # closed yet would be lost, and leave open whether it ran.
+        self._locator.close()
         return True
 
     def for_other_thread(self, *, reply_timeout_s: float) -> Connection:
