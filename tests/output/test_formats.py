@@ -216,7 +216,8 @@ class TestListings:
             return
 
         def without_times(out: bytes) -> bytes:
-            return re.sub(rb"\b5\d{4}\b|(?<=\t)\d(?=\t)", b"MS", out)
+            times = rb"\b5\d{4}\b|(?<=\t)\d(?=\t)|last used (just now|\d+s ago)"
+            return re.sub(times, b"TIME", out)
 
         output = "table" if line.split()[0] in DESCRIBING else "plain"
         assert without_times(run(line).out) == without_times(run(line, "-o", output).out)
