@@ -210,7 +210,9 @@ def work(
     if max_time_s is not None and max_time_s <= 0:
         raise InvalidArgument("--max-time must be longer than 0", "without it, there is no limit")
     if backoff_s > backoff_max_s:
-        raise InvalidArgument("--backoff is longer than --backoff-max", "give both")
+        raise InvalidArgument(
+            "--backoff is longer than --backoff-max", f"--backoff-max {backoff_s} allows it"
+        )
     policy = RetryPolicy(retries, backoff_s, backoff_max_s, on_fail=on_fail)
     queues = open_queues(settings)
     names = [queue.name for queue in queues]

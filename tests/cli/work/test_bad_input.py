@@ -242,7 +242,7 @@ def test_a_line_of_rwq_is_not_glued_to_one_of_a_command(rwq: Rwq, foreign: Forei
     ("words", "error"),
     [
         ("--max-time 0", "--max-time must be longer than 0; without it, there is no limit"),
-        ("--backoff 30m", "--backoff is longer than --backoff-max; give both"),
+        ("--backoff 30m", "--backoff is longer than --backoff-max; --backoff-max 30m allows it"),
         (
             "--result --result-ttl 0",
             "a result must be kept for at least 1 ms; give 1ms or more",
