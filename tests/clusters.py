@@ -9,9 +9,10 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 
 import pytest
@@ -21,6 +22,9 @@ from redis.crc import key_slot
 from tests.servers import START_TIMEOUT_S, UNNAMED, _die_with_parent, server_binary
 
 HOST = "127.0.0.1"
+PORTS = (20_000, 32_768)
+# Hypothesis sets the seed of the shared one.
+RANDOM = SystemRandom()
 SLOTS = 16384
 # After this time a server that does not answer is replaced by its replica. With shorter times, that
 # happens on a busy machine, too.
@@ -28,10 +32,17 @@ NODE_TIMEOUT_MS = 1500
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago."""
-    with ExitStack() as stack:
-        listeners = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
-        return [listener.getsockname()[1] for listener in listeners]
+    """Ports that were free a moment ago, below those that systems give to outgoing connections.
+
+    Between this and the start of a server, and while one is started again, another connection
+    would otherwise now and then get the port.
+    """
+    ports: set[int] = set()
+    while len(ports) < count:
+        port = RANDOM.randrange(*PORTS)
+        with suppress(OSError), socket.create_server((HOST, port)):
+            ports.add(port)
+    return list(ports)
 
 
 def until(condition: Callable[[], Any], what: str = "it", timeout_s: float = 30.0) -> None:
@@ -201,7 +212,8 @@ def running_cluster(
     """
     _skip_before_7()
     count = primaries + replicas
-    ports, buses = free_ports(count), free_ports(count)
+    both = free_ports(2 * count)
+    ports, buses = both[:count], both[count:]
     public = [announced(port) for port in ports]
     ids = [f"{number:x}".rjust(40, "0") for number in range(1, count + 1)]
     root = Path(tempfile.mkdtemp(prefix="rwq-cluster-"))

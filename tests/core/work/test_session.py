@@ -818,14 +818,27 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> float:
     return 0.2
 
 
-def _later(act: Callable[[], object]) -> threading.Timer:
-    timer = threading.Timer(0.1, act)
-    timer.start()
-    return timer
+Later = Callable[[Callable[[], object]], None]
 
 
-def test_a_wait_ends_when_an_item_is_pushed(live_session: WorkSession, foreign: Foreign) -> None:
-    _later(lambda: foreign.waiting(b"1"))
+@pytest.fixture
+def later() -> Iterator[Later]:
+    """Does something a moment later; the test does not end before."""
+    timers: list[threading.Timer] = []
+
+    def start(act: Callable[[], object]) -> None:
+        timers.append(threading.Timer(0.1, act))
+        timers[-1].start()
+
+    yield start
+    for timer in timers:
+        timer.join()
+
+
+def test_a_wait_ends_when_an_item_is_pushed(
+    live_session: WorkSession, foreign: Foreign, later: Later
+) -> None:
+    later(lambda: foreign.waiting(b"1"))
     assert live_session.wait_for_work(60)
     assert len(take(live_session)) == 1
 
@@ -842,10 +855,14 @@ def test_a_wait_ends_when_an_item_falls_due(
 
 
 def test_a_wait_notices_an_item_that_is_delayed_meanwhile(
-    live_session: WorkSession, foreign: Foreign, queue: WorkQueue, looks_often: float
+    live_session: WorkSession,
+    foreign: Foreign,
+    queue: WorkQueue,
+    looks_often: float,
+    later: Later,
 ) -> None:
     assert take(live_session) == []
-    _later(lambda: foreign.delayed(b"1", queue.now_ms() + round(looks_often * 1000)))
+    later(lambda: foreign.delayed(b"1", queue.now_ms() + round(looks_often * 1000)))
     assert live_session.wait_for_work(60)
     assert [job.item_id for job in take(live_session)] == [b"1"]
 
@@ -862,10 +879,10 @@ def test_a_wait_times_out(live_session: WorkSession) -> None:
     assert not live_session.wait_for_work(0)
 
 
-def test_a_wait_is_woken_even_before_it_begins(live_session: WorkSession) -> None:
+def test_a_wait_is_woken_even_before_it_begins(live_session: WorkSession, later: Later) -> None:
     live_session.wake()
     assert not live_session.wait_for_work(60)
-    _later(live_session.wake)
+    later(live_session.wake)
     assert not live_session.wait_for_work(60)
     live_session.wake()
     live_session.pause(60)
@@ -886,13 +903,13 @@ def test_a_wake_after_the_end_writes_nowhere(backend: Backend) -> None:
 
 
 def test_a_wait_that_failed_can_be_repeated(
-    live_session: WorkSession, foreign: Foreign, raw: redis.Redis
+    live_session: WorkSession, foreign: Foreign, raw: redis.Redis, later: Later
 ) -> None:
-    _later(lambda: raw.client_kill_filter(_type="normal", skipme=True))
+    later(lambda: raw.client_kill_filter(_type="normal", skipme=True))
     with pytest.raises(ServerError):
         live_session.wait_for_work(60)
     assert live_session.error is not None
-    _later(lambda: foreign.waiting(b"1"))
+    later(lambda: foreign.waiting(b"1"))
     assert live_session.wait_for_work(60)
 
 
