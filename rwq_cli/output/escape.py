@@ -1,7 +1,5 @@
 """Bytes to text that is safe to show: all text from the server passes through here."""
 
-import unicodedata
-
 # Control and format characters (direction overrides, zero-width characters), surrogates, private
 # use, unassigned, and the two separators that end a line.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -22,7 +20,10 @@ def escaped(raw: bytes) -> str:
 
 def is_safe(character: str) -> bool:
     """Whether a character may go to a terminal unescaped."""
-    return unicodedata.category(character) not in _UNSAFE_CATEGORIES
+    # Here, because most text is ASCII, and the import takes two milliseconds.
+    from unicodedata import category
+
+    return category(character) not in _UNSAFE_CATEGORIES
 
 
 def _escape(character: str) -> str:
