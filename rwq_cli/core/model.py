@@ -353,7 +353,8 @@ class CleanAction(NamedTuple):
     Attributes:
         item_id: The ID.
         action: The repair.
-        state: The state that both looks saw, which is the reason.
+        state: The state that both looks saw, which is the reason; of a pruned entry, the state of
+            its item.
         where: The structure that was changed: `main`, `processing`, `cleaning`, `delayed`,
             `buried` or `returns`; None for an item that was in none.
     """

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.inspect.queue_watch import Overview, QueueRow, QueueWatch
 from rwq_cli.core.inspect.selection import Source
+from rwq_cli.core.items.schedule import NO_REASON
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.report import Column
@@ -110,15 +111,15 @@ _SOURCES = {
 }
 
 
-# The one that `bury` itself would give.
-_REASON = "--reason 'by hand'"
+_REASON = f"--reason '{NO_REASON.decode()}'"
 
 
 def item_action(verb: str, item: Item) -> Action:
     """The command for an item, with the options that it needs in its state."""
     is_held = session_lease(item) is not None
     options = ["--force"] if is_held and verb in ("release", "bury") else []
-    if verb == "bury":
+    # A given reason would replace that of a buried item.
+    if verb == "bury" and item.buried_ms is None:
         options.append(_REASON)
     return Action(verb, item.queue, item.item_id, " ".join(options), is_ready=verb == "edit")
 

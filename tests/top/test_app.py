@@ -387,6 +387,7 @@ def test_a_command_for_a_queue_is_shown_before_it_runs(
         (0, "b", "bury --reason 'by hand'"),
         (1, "r", "release"),
         (3, "K", "kick"),
+        (3, "b", "bury"),
     ],
 )
 def test_a_command_for_an_item_has_the_options_that_it_needs(

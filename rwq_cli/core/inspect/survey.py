@@ -33,7 +33,7 @@ class Survey:
         duplicated: Items in main more than once, or in main and in processing.
         stale_cleaning: IDs in the list of a 0.1 cleaner that are gone, or in another structure.
         stale_schedule: Items in main or in processing that are also in the delayed or buried sorted
-            set, with the set's name.
+            set, with the set's name and the item's state.
         stale_returns: IDs with a count of returns that have no data.
         seen: The orphaned and duplicated items, so that the second look recognizes them.
     """
@@ -46,7 +46,7 @@ class Survey:
     scheduled_ghosts: list[tuple[bytes, str]] = field(default_factory=list)
     duplicated: list[bytes] = field(default_factory=list)
     stale_cleaning: list[bytes] = field(default_factory=list)
-    stale_schedule: list[tuple[bytes, str]] = field(default_factory=list)
+    stale_schedule: list[tuple[bytes, str, State]] = field(default_factory=list)
     stale_returns: list[bytes] = field(default_factory=list)
     seen: Seen = field(default_factory=Seen, compare=False)
 
@@ -101,7 +101,7 @@ class Survey:
             if state is State.GHOST:
                 self.scheduled_ghosts.append((facts.item_id, name))
             elif facts.has_stale_schedule:
-                self.stale_schedule.append((facts.item_id, name))
+                self.stale_schedule.append((facts.item_id, name, state))
 
 
 @dataclass(slots=True)

@@ -95,7 +95,8 @@ class _Purge:
         self._remover = Remover(queue, journal, dry_run=dry_run)
         # IDs that were not where they were seen.
         self._moved: dict[bytes, None] = {}
-        # In a dry run, the items that would have been removed.
+        # In a dry run, the IDs that were reported, and those that would have been removed.
+        self._reported: set[bytes] = set()
         self._gone: set[bytes] = set()
 
     def batches(self) -> Iterator[OutcomeBatch]:
@@ -103,13 +104,14 @@ class _Purge:
         queue.progress.begin("removing", lengths_of(queue, keys.main, keys.processing))
         with Acknowledged() as acknowledged:
             for batch in self._items():
-                known = batch.only(set(batch.ids) - self._gone)
+                known = batch.only(set(batch.ids) - self._reported)
                 # A ghost is not an item.
                 shown = known.only(
                     set(known.ids_with(Status.REMOVED, Status.WRONG_TYPE, Status.CHANGED))
                 )
                 if self._dry_run:
-                    self._gone.update(shown.ids)
+                    self._reported.update(shown.ids)
+                    self._gone.update(shown.ids_with(Status.REMOVED))
                 if len(shown):
                     acknowledged.add(shown.count(Status.REMOVED))
                     queue.progress.advance(len(shown))
@@ -181,7 +183,7 @@ class _Purge:
         return self._remover.perform(ListRange(Where.UNLISTED, 0, 0, batch) for batch in batches)
 
     def _in_no_list(self, ids: Iterable[bytes]) -> list[bytes]:
-        wanted = {item_id: None for item_id in ids if item_id not in self._gone}
+        wanted = {item_id: None for item_id in ids if item_id not in self._reported}
         listed = find_places(self._queue, wanted).listed if wanted else set()
         return [item_id for item_id in wanted if item_id not in listed]
 

@@ -11,11 +11,14 @@ from rwq_cli.core.server.link import Link
 from rwq_cli.core.server.packing import pack
 from rwq_cli.core.server.permissions import check, is_unchecked
 
+# The commands that change nothing as rwq sends them; CONFIG only as CONFIG GET. A read that is not
+# among them is not sent again after its reply was lost.
 _READS = frozenset(
     (
-        *("CONFIG", "EXISTS", "GET", "HEXISTS", "HGET", "HLEN", "HMGET", "HSCAN", "HSTRLEN"),
-        *("INFO", "LINDEX", "LLEN", "LPOS", "LRANGE", "MGET", "OBJECT", "PTTL", "SCAN"),
-        *("STRLEN", "TIME", "TYPE", "ZCARD", "ZCOUNT", "ZRANGE", "ZSCAN", "ZSCORE"),
+        *("ACL", "CONFIG", "EXISTS", "GET", "GETRANGE", "HEXISTS", "HGET", "HLEN", "HMGET"),
+        *("HSCAN", "HSTRLEN", "INFO", "LINDEX", "LLEN", "LPOS", "LRANGE", "MGET", "OBJECT"),
+        *("PING", "PTTL", "SCAN", "STRLEN", "TIME", "TYPE", "ZCARD", "ZCOUNT", "ZRANGE"),
+        *("ZRANGEBYSCORE", "ZSCAN", "ZSCORE"),
     )
 )
 

@@ -129,9 +129,9 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         if min(self.retries, self.backoff_s, self.backoff_max_s, self.jitter) < 0:
-            raise InvalidArgument("retries and backoff cannot be negative", "give 0 or more")
+            raise InvalidArgument("retries, backoff and jitter cannot be negative", "give 0 or more")
         if self.jitter > 1:
-            raise InvalidArgument("the jitter cannot be greater than 1", "give 0.2 for 20 %")
+            raise InvalidArgument("the jitter cannot be greater than 1", "give 0.2 for 20%")
 
     def is_last(self, attempt: int) -> bool:
         """Whether no retry follows this attempt."""
@@ -147,8 +147,10 @@ class RetryPolicy:
     def delay_s(self, attempt: int, random: float) -> float:
         """The delay after a failed attempt, seconds; `random` is at least 0 and less than 1."""
         doubled: float = self.backoff_s * 2.0 ** min(attempt - 1, _DOUBLINGS_MAX)
-        varied = min(doubled, self.backoff_max_s) * (1 + self.jitter * (2 * random - 1))
-        return min(varied, self.backoff_max_s)
+        usual_s = min(doubled, self.backoff_max_s)
+        shortest_s = usual_s * (1 - self.jitter)
+        longest_s = min(usual_s * (1 + self.jitter), self.backoff_max_s)
+        return shortest_s + random * (longest_s - shortest_s)
 
     def step(self, end: JobEnd | None, attempt: int, random: float) -> Step:
         """What happens to the item of a job that ended.

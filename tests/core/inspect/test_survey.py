@@ -18,6 +18,7 @@ from rwq_cli.core.inspect.survey import (
     survey_facts,
 )
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.model import State
 from tests.conftest import QUEUE, Backend, Foreign, Interleaved
 
 FAR_MS = 10**13
@@ -87,7 +88,11 @@ def test_each_state_is_found(queue: WorkQueue, foreign: Foreign) -> None:
         "scheduled_ghosts": [(b"g buried", "buried"), (b"g delayed", "delayed")],
         "duplicated": [b"both, abandoned", b"both, leased", b"w2", b"w3"],
         "stale_cleaning": [b"gone", b"w1"],
-        "stale_schedule": [(b"s1", "delayed"), (b"s2", "buried"), (b"s3", "buried")],
+        "stale_schedule": [
+            (b"s1", "delayed", State.WAITING),
+            (b"s2", "buried", State.LEASED),
+            (b"s3", "buried", State.LEASED),
+        ],
         "stale_returns": [b"gone"],
     }
 

@@ -8,6 +8,7 @@ from redis import Redis
 from rwq_cli.core import Outcome, Status, WorkQueue
 from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.purge import PurgedResults
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_is_long
 from tests.core.inspect.test_results import keep
 from tests.core.items.test_remove import Journal, many
@@ -79,6 +80,19 @@ def test_a_dry_run_removes_nothing(queue: WorkQueue, raw: Redis, foreign: Foreig
     assert sorted(o.item_id for o in outcomes) == sorted(items)
     assert {o.status for o in outcomes} == {Status.REMOVED}
     assert contents(raw) == before
+
+
+def test_a_result_of_an_item_that_stays_is_kept(queue: WorkQueue, raw: Redis) -> None:
+    for item_id in (b"stays", b"goes"):
+        raw.set(b"jobs:item:" + item_id, b"data")
+        raw.lpush("jobs:queue", item_id)
+        keep(raw, item_id)
+    raw.hset("jobs:lease:stays", "x", "y")
+    for dry_run in (True, False):
+        results = PurgedResults()
+        outcomes = set(queue.purge(NoJournal(), results=results, dry_run=dry_run))
+        assert outcomes == {Outcome(b"stays", Status.WRONG_TYPE), Outcome(b"goes", Status.REMOVED)}
+        assert results == PurgedResults(results=1)
 
 
 def test_an_empty_queue_is_purged(queue: WorkQueue, clock: FakeClock) -> None:

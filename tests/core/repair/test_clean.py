@@ -33,8 +33,8 @@ SECOND_ENTRY_DROPPED = CleanAction(b"1", Repair.DROPPED, State.DUPLICATED, "proc
 DUPLICATE_DROPPED = CleanAction(b"1", Repair.DROPPED, State.DUPLICATED, "main")
 
 
-def pruned(where: str) -> CleanAction:
-    return CleanAction(b"1", Repair.PRUNED, State.GHOST, where)
+def pruned(where: str, state: State = State.GHOST) -> CleanAction:
+    return CleanAction(b"1", Repair.PRUNED, state, where)
 
 
 def numbered(count: int) -> list[bytes]:
@@ -135,7 +135,7 @@ CASES = {
     ),
     "left by an old cleaner, while it waits": Case(
         lambda foreign: (foreign.waiting(b"1"), foreign.raw.lpush(foreign.keys.cleaning, b"1")),
-        deep=[pruned("cleaning")],
+        deep=[pruned("cleaning", State.WAITING)],
         deep_after={b"jobs:cleaning": None},
     ),
     "left by an old cleaner, without data": Case(
@@ -247,8 +247,8 @@ CASES = {
             unguard(foreign, b"jobs:lease:1"),
             in_main(foreign, b"new", b"1", b"old"),
         ),
-        [pruned("delayed")],
-        [pruned("delayed")],
+        [pruned("delayed", State.WAITING)],
+        [pruned("delayed", State.WAITING)],
         {b"jobs:delayed": None, **NO_LEASE},
         {b"jobs:delayed": None, **NO_LEASE},
     ),
@@ -272,12 +272,12 @@ CASES = {
             unguard(foreign, b"jobs:lease:1"),
             in_main(foreign, b"1", b"new", b"old"),
         ),
-        deep=[pruned("delayed")],
+        deep=[pruned("delayed", State.WAITING)],
         deep_after={b"jobs:delayed": None, **NO_LEASE},
     ),
     "buried and waiting": Case(
         lambda foreign: (foreign.buried(b"1"), in_main(foreign, b"1", b"new", b"old")),
-        deep=[pruned("buried")],
+        deep=[pruned("buried", State.WAITING)],
         deep_after={b"jobs:buried": None, **NO_LEASE},
     ),
     "buried and leased by a worker of one generation": Case(
@@ -286,7 +286,7 @@ CASES = {
             foreign.raw.lpush(foreign.keys.processing, b"1"),
             foreign.lease(b"1", generations="new"),
         ),
-        deep=[pruned("buried")],
+        deep=[pruned("buried", State.LEASED)],
         deep_after={b"jobs:buried": None, b"jobs:leased_by_session:1": None},
     ),
     "buried, delayed and waiting": Case(
@@ -295,7 +295,7 @@ CASES = {
             foreign.buried(b"1"),
             in_main(foreign, b"1", b"new", b"old"),
         ),
-        deep=[pruned("delayed"), pruned("buried")],
+        deep=[pruned("delayed", State.WAITING), pruned("buried", State.WAITING)],
         deep_after={b"jobs:delayed": None, b"jobs:buried": None, **NO_LEASE},
     ),
     "abandoned, and counted before": Case(
@@ -379,7 +379,8 @@ def test_a_deep_clean_leaves_nothing_to_do(
     clean(queue, "deep")
     # The item that an old cleaner left is in a list only since the first.
     second = clean(queue, "deep")
-    assert second == ([pruned("cleaning")] if name == "left by an old cleaner" else [])
+    left = [pruned("cleaning", State.WAITING)]
+    assert second == (left if name == "left by an old cleaner" else [])
     assert clean(queue, "deep") == []
     assert b"jobs:cleaning" not in contents(raw)
 

@@ -16,6 +16,7 @@ import pytest
 from redis import Redis
 from redis.connection import UnixDomainSocketConnection
 
+from rwq_cli import core
 from rwq_cli.core import Connection, Server, WorkQueue, connect, lua
 from rwq_cli.core.errors import (
     AuthenticationFailed,
@@ -26,7 +27,7 @@ from rwq_cli.core.errors import (
 from rwq_cli.core.lua import load_script
 from rwq_cli.core.server import link
 from rwq_cli.core.server.commands import ScriptCommand
-from rwq_cli.core.server.requests import script_writes
+from rwq_cli.core.server.requests import script_writes, writes
 from tests.conftest import QUEUE, AsUser, Foreign, StartServer, supports_no_touch
 from tests.servers import PrivateServer
 from tests.tls import tls_front
@@ -217,7 +218,7 @@ def test_a_server_that_hangs_up() -> None:
         other = Thread(target=hang_up)
         other.start()
         with pytest.raises(ConnectionLost) as caught:
-            connect(Server(f"redis://127.0.0.1:{port}")).call("PING")
+            connect(Server(f"redis://127.0.0.1:{port}")).call("DEL", "a")
         other.join()
     assert caught.value.message == (
         f"lost the connection to redis://127.0.0.1:{port}: connection closed by server"
@@ -237,7 +238,7 @@ def silent_server() -> Iterator[str]:
 
 def test_a_server_that_does_not_answer() -> None:
     with silent_server() as url, pytest.raises(ConnectionLost) as caught:
-        connect(Server(url, reply_timeout_s=0.05)).call("PING")
+        connect(Server(url, reply_timeout_s=0.05)).call("DEL", "a")
     assert caught.value.message == f"{url} did not answer within 0.05 s"
     assert caught.value.hint == "check what was done before you repeat it"
 
@@ -266,6 +267,17 @@ def test_the_hint_of_a_call_that_only_reads_speaks_of_no_writes() -> None:
         with silent_server() as url, pytest.raises(ConnectionLost) as caught:
             call(connect(Server(url, reply_timeout_s=0.02)))
         assert caught.value.hint == "check what was done before you repeat it"
+
+
+def test_every_read_that_rwq_sends_is_known(raw: Redis) -> None:
+    """By what the server says of each command that stands in the core."""
+    files = Path(core.__file__).parent.rglob("*.py")
+    words = sorted({word for file in files for word in re.findall(r'"([A-Z]+)"', file.read_text())})
+    raw.response_callbacks.clear()
+    commands = dict(zip(words, raw.execute_command("COMMAND", "INFO", *words), strict=True))
+    reads = {word for word, found in commands.items() if found and b"readonly" in found[2]}
+    assert {"GETRANGE", "LRANGE"} <= reads
+    assert {word for word in reads if writes((word,))} == set()
 
 
 def test_every_script_that_writes_is_known_to() -> None:
@@ -345,14 +357,14 @@ class TestDeadlines:
         with silent_server() as url:
             connection = connect(Server(url))
             with connection.deadline(1e-9), pytest.raises(ConnectionLost) as caught:
-                connection.call("PING")
+                connection.call("DEL", "a")
         assert caught.value.message == f"{url} did not answer within 0.1 s"
 
     def test_connecting_ends_near_the_deadline(self) -> None:
         with silent_server() as url:
             connection = connect(Server(url, password="x"))
             with connection.deadline(1e-9), pytest.raises(Unreachable) as caught:
-                connection.call("PING")
+                connection.call("DEL", "a")
         assert caught.value.message == f"cannot reach {url}: it does not answer within 0.1 s"
 
     def test_a_shorter_reply_timeout_holds(self) -> None:

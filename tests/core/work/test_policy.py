@@ -19,7 +19,7 @@ MIDDLE = 0.5
 
 
 def test_the_delay_doubles_up_to_its_maximum() -> None:
-    policy = RetryPolicy(retries=9, backoff_s=10, backoff_max_s=100)
+    policy = RetryPolicy(retries=9, backoff_s=10, backoff_max_s=100, jitter=0)
     delays = [policy.step(Failure(b""), attempt, MIDDLE).delay_s for attempt in range(1, 10)]
     assert delays == [10, 20, 40, 80, 100, 100, 100, 100, 100]
 
@@ -27,11 +27,13 @@ def test_the_delay_doubles_up_to_its_maximum() -> None:
 def test_the_delay_varies_by_the_jitter_but_never_exceeds_the_maximum() -> None:
     policy = RetryPolicy(backoff_s=10, backoff_max_s=21, jitter=0.2)
     assert [policy.delay_s(1, random) for random in (0.0, 0.5, 1.0)] == pytest.approx([8, 10, 12])
-    assert [policy.delay_s(2, random) for random in (0.0, 0.5, 1.0)] == pytest.approx([16, 20, 21])
+    # Also at the maximum, no two delays are the same.
+    delays = [policy.delay_s(2, random) for random in (0.0, 0.5, 1.0)]
+    assert delays == pytest.approx([16, 18.5, 21])
 
 
 def test_a_huge_attempt_does_not_overflow() -> None:
-    assert RetryPolicy(retries=10**15).delay_s(10**14, MIDDLE) == 600
+    assert RetryPolicy(retries=10**15, jitter=0).delay_s(10**14, MIDDLE) == 600
     assert RetryPolicy(backoff_s=0).delay_s(10**14, MIDDLE) == 0
 
 
