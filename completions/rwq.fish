@@ -360,7 +360,7 @@ complete -c rwq -n '__rwq_at work' -l kill-after -x -d 'Send SIGKILL this long a
 complete -c rwq -n '__rwq_at work' -l retries -x -d 'Retry a failed item this many times'
 complete -c rwq -n '__rwq_at work' -l backoff -x -d 'The delay of the first retry; it doubles each time'
 complete -c rwq -n '__rwq_at work' -l backoff-max -x -d 'The longest delay of a retry'
-complete -c rwq -n '__rwq_at work' -l on-fail -x -a 'bury\\t release\\t reject\\t stop\\t' -d 'After the last try: bury the item with the reason, release it, reject it (completed as rejected), or stop the worker'
+complete -c rwq -n '__rwq_at work' -l on-fail -x -a 'bury\\t release\\t reject\\t stop\\t' -d 'After the last attempt: bury the item with the reason, release it, reject it (completed as rejected), or stop the worker'
 complete -c rwq -n '__rwq_at work' -l input -x -a 'stdin\\t file\\t arg\\t none\\t' -d 'How the command gets the data: stdin, file ({file} is its path), arg ({data} is the data), or none. {id} is always the ID. [default: stdin]'
 complete -c rwq -n '__rwq_at work' -l batch -x -d 'Up to N items for one command, as JSON lines on stdin'
 complete -c rwq -n '__rwq_at work' -l task-dir -x -a '(__fish_complete_directories)' -d 'Instead of a command: data ["NAME", [ARGS...]] or {"task": "NAME"} run DIR/NAME'

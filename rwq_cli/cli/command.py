@@ -36,6 +36,7 @@ _USUAL_EXITS: dict[ExitCode, str] = {
     ExitStatus.OK: "done",
     ExitStatus.USAGE: "wrong usage",
     ExitStatus.SERVER: ExitStatus.SERVER.meaning,
+    ExitStatus.OUTPUT: ExitStatus.OUTPUT.meaning,
     ExitStatus.INTERRUPTED: ExitStatus.INTERRUPTED.meaning,
 }
 

@@ -45,12 +45,13 @@ class OpenQueues:
         queues: The queues; none if no queue matches.
         is_one: Whether the user named one queue: the output is then that of one.
         are_found: Whether they were found by a pattern: others may have keys with such names.
+        left_out: Those that were found, but have a structure of the wrong type.
     """
 
     queues: list[WorkQueue]
     is_one: bool
     are_found: bool
-    _left_out: set[bytes] = field(default_factory=set)
+    left_out: set[bytes] = field(default_factory=set)
 
     @property
     def label(self) -> str:
@@ -73,22 +74,22 @@ class OpenQueues:
         """The report of the one queue, or those of all."""
         if self.is_one:
             return make(self.queues[0])
-        from rwq_cli.output.report import Several
+        from rwq_cli.output.report import ReportsByQueue
 
-        return Several((escaped(queue.name), make(queue)) for queue in self.queues)
+        return ReportsByQueue((escaped(queue.name), make(queue)) for queue in self.queues)
 
     def reader(
         self, settings: Settings, read: Callable[[WorkQueue], Iterable[T]], queue: WorkQueue
     ) -> Iterator[T]:
         """What is read from one queue; see `readers`."""
-        if queue.name in self._left_out:
+        if queue.name in self.left_out:
             return
         try:
             yield from read(queue)
         except WrongType as error:
             if not self.are_found:
                 raise
-            self._left_out.add(queue.name)
+            self.left_out.add(queue.name)
             settings.environment.error(f"skipped: {error.message}", once=True)
 
 

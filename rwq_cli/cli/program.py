@@ -21,7 +21,14 @@ from rwq_cli.core.errors import (
     Unreachable,
 )
 from rwq_cli.environment import Environment, os_reason
-from rwq_cli.exit_codes import ExitCode, ExitStatus, MonitoringStatus, exit_status_of
+from rwq_cli.exit_codes import (
+    Bug,
+    ExitCode,
+    ExitStatus,
+    MonitoringStatus,
+    OutputError,
+    exit_status_of,
+)
 
 # -o, alone or after flags that take no value: -o json, -ojson, -vo json.
 _SHORT_OUTPUT = re.compile(r"-[vQ0]*o(.*)", re.DOTALL)
@@ -82,18 +89,6 @@ def _run(arguments: Sequence[str], settings: Settings) -> ExitCode:
     return render(report, settings.output_options)
 
 
-class OutputError(RwqError):
-    """The output cannot be written."""
-
-    code = "output"
-
-
-class Bug(RwqError):
-    """An unexpected error."""
-
-    code = "bug"
-
-
 def _name_context(failure: RwqError, settings: Settings) -> None:
     """Change the hint for a server that a context names."""
     context = settings.server.context
@@ -115,7 +110,8 @@ def _as_rwq_error(error: Exception) -> RwqError:
         return error
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
-        message = error.format_message().rstrip(".")
+        # A list of choices has line ends.
+        message = " ".join(error.format_message().split()).rstrip(".")
         where = context.command_path if context else "rwq"
         usage = UsageError(message[:1].lower() + message[1:], f"see {where} --help")
         if type(error).__name__ == "NoArgsIsHelpError":

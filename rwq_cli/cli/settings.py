@@ -339,6 +339,12 @@ class Settings:
             if is_same_server(self._without_local(each.url), place)
         )
 
+    def is_server(self, url: str) -> bool:
+        """Whether a URL is that of the server."""
+        from rwq_cli.core.server.same_server import is_same_server
+
+        return is_same_server(url, self._without_local(self.server.url))
+
     def _without_local(self, url: str) -> str:
         """The URL of the server, also of an embedded one."""
         if not url.startswith(LOCAL):
@@ -438,7 +444,7 @@ class Settings:
 
     @property
     def holder(self) -> bytes:
-        """The holder that leases of this run name: `rwq:<user>@<host>:<session>`.
+        """The holder that is written into this run's leases: `rwq:<user>@<host>:<session>`.
 
         The session is RWQ_SESSION, else the ID of the process's session, so that the commands of
         one shell or script recognize their own leases.
@@ -446,7 +452,7 @@ class Settings:
         return self.holder_of(self.environment.variables.get("RWQ_SESSION") or str(os.getsid(0)))
 
     def holder_of(self, session: str) -> bytes:
-        """The holder that leases of one of this user's sessions on this host name."""
+        """The holder for leases of one of this user's sessions on this host."""
         variables = self.environment.variables
         user = variables.get("USER") or variables.get("LOGNAME") or _account()
         return os.fsencode(f"rwq:{user}@{os.uname().nodename}:{session}")

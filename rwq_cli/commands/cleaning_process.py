@@ -16,7 +16,7 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.model import CleanAction
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import Batch, Endless
+from rwq_cli.output.report import Batch, ReportStream
 from rwq_cli.service.heartbeat import BeatingClock, BeatingProgress
 from rwq_cli.service.rounds import Rounds, Timer
 from rwq_cli.service.supervision import Supervision
@@ -100,9 +100,9 @@ class CleaningProcess:
             note=lambda line: settings.environment.error(f"rwq: {line}"),
         )
 
-    def report(self) -> Endless:
+    def report(self) -> ReportStream:
         """What it does, as it does it."""
-        return Endless(self._reports(), self._rounds.failed, self._running())
+        return ReportStream(self._reports(), self._rounds.failed, self._running())
 
     @contextmanager
     def _running(self) -> Iterator[None]:

@@ -111,7 +111,8 @@ class _Run:
         choice = self._choice
         # A selection by options has its own note.
         is_selected = not (choice.by_name or choice.is_whole_queue)
-        for queue in self._opened.queues:
+
+        def read(queue: WorkQueue) -> Iterator[Sequence[_Entry]]:
             run = first or self._begin(queue)
             is_empty = True
             for batch in _entries(self._settings, run, has_results=self._has_results):
@@ -119,6 +120,8 @@ class _Run:
                 yield [(queue.name, entry) for entry in batch]
             if is_empty and not (is_selected or run.skipped.wrong_keys):
                 self._empty.append(queue)
+
+        yield from self._opened.each(self._settings, read)
 
     def _missing(self, exported: int) -> int:
         """How many of the named items do not exist."""
@@ -146,7 +149,8 @@ class _Run:
         return f"{done}{counts}{origin}{skipped}"
 
     def _status(self, exported: int) -> ExitStatus:
-        if not (_wrong_types(self._exports) or self._missing(exported)):
+        left_out = self._opened.left_out or _wrong_types(self._exports)
+        if not (left_out or self._missing(exported)):
             return ExitStatus.OK
         return ExitStatus.PARTIAL if exported else ExitStatus.NO
 

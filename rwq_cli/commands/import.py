@@ -22,7 +22,7 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.export_file import ExportReader, ExportSource
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import NAMED_FAILURES, Batch, Report, Several
+from rwq_cli.output.report import NAMED_FAILURES, Batch, Report, ReportsByQueue
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -118,7 +118,7 @@ class _Import:
 
     def report(self) -> Report:
         if not self._reader.header.queue:
-            return Several(self._into_several())
+            return ReportsByQueue(self._into_several())
         ((queue, lines),) = self._parts
         one = self._into(queue, lines)
         return replace(one, batches=_then(one.batches, lambda: self._forget_marks([queue])))

@@ -79,10 +79,18 @@ def undo(
         bool, option("--anywhere", "Allow a server other than the one they were removed from.")
     ] = False,
     list_: Annotated[
-        bool, option("--list", "List the undo files, latest first; with -q, those of that queue.")
+        bool,
+        option(
+            "--list",
+            "List the undo files, latest first; with -q, -u or -c those of that queue or server.",
+        ),
     ] = False,
     prune: Annotated[
-        bool, option("--prune", "Delete the undo files that are older than --older-than.")
+        bool,
+        option(
+            "--prune",
+            "Delete the undo files older than --older-than; -q, -u and -c as for --list.",
+        ),
     ] = False,
     older_than_s: Annotated[
         Duration | None,
@@ -165,7 +173,7 @@ def _restore(settings: Settings, file: Path | None, *, anywhere: bool, dry_run: 
 
 
 def _entries(settings: Settings, wanted: bytes | None, age_s: float) -> Iterator[UndoEntry]:
-    """The undo files of this queue and at least of this age."""
+    """The undo files at least of this age; with -q, -u or -c of this queue or server."""
 
     def unreadable(path: Path, reason: str) -> None:
         settings.environment.error(f"rwq: cannot read {_shown(path)}: {reason}")
@@ -173,6 +181,8 @@ def _entries(settings: Settings, wanted: bytes | None, age_s: float) -> Iterator
     latest_ms = 1000 * (time() - age_s) if age_s else float("inf")
     directory = undo_directory(settings.environment.variables)
     entries = undo_files(directory, wanted, unreadable)
+    if {"url", "context"} & settings.given.keys():
+        entries = filter(lambda entry: settings.is_server(entry.server), entries)
     return (entry for entry in entries if entry.time_ms <= latest_ms)
 
 

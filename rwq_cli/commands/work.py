@@ -130,8 +130,8 @@ def work(
         OnFail,
         option(
             "--on-fail HOW",
-            "After the last try: bury the item with the reason, release it, reject it (completed "
-            "as rejected), or stop the worker.",
+            "After the last attempt: bury the item with the reason, release it, reject it "
+            "(completed as rejected), or stop the worker.",
         ),
     ] = OnFail.BURY,
     input_: Annotated[
@@ -163,8 +163,8 @@ def work(
         bool,
         option("--drain", "End when nothing can be leased and none of its own retries is left."),
     ] = False,
-    items_max: Annotated[int | None, option("--max N", "End after N items.", min=1)] = None,
-    failures_max: Annotated[
+    max_items: Annotated[int | None, option("--max N", "End after N items.", min=1)] = None,
+    max_failures: Annotated[
         int | None, option("--max-failures N", "End after N failures.", min=1)
     ] = None,
     idle_s: Annotated[
@@ -244,8 +244,8 @@ def work(
     limits = WorkLimits(
         concurrency=concurrency,
         batch=batch,
-        items_max=items_max,
-        failures_max=failures_max,
+        max_items=max_items,
+        max_failures=max_failures,
         idle_s=idle_s,
         max_time_s=max_time_s,
         kill_after_s=kill_after_s,

@@ -94,7 +94,7 @@ class WrongType(ServerError):
 
     @classmethod
     def of(cls, key: bytes) -> "WrongType":
-        """The error for this key, worded as in the scripts."""
+        """The error for this key; scripts also name both types."""
         name = key.decode("utf-8", "backslashreplace")
         return cls(f"{name} has the wrong type")
 

@@ -133,5 +133,5 @@ def distinct_queues(queues: Iterable[Queue]) -> list[Queue]:
         raise InvalidArgument("no queue to take items from", "name one")
     root = distinct[0].connection.root
     if any(queue.connection.root is not root for queue in distinct):
-        raise InvalidArgument("the queues are not on one connection", "open them on the same")
+        raise InvalidArgument("the queues are not on one connection", "open all of them on one")
     return distinct

@@ -11,7 +11,7 @@
 | `Q:delayed`                | zset         | ID to due time, unix ms                           |
 | `Q:buried`                 | zset         | ID to the time it was buried, unix ms             |
 | `Q:returns`                | hash         | ID to how often it was returned, by a clean or    |
-|                            |              | after a failed try                                |
+|                            |              | after a failed attempt                            |
 | `Q:result:<id>`            | hash, TTL    | result that is kept after completion              |
 | `Q:undo:<file>`            | string, TTL  | bitmap: the lines of a file that a running undo   |
 |                            |              | or import has restored; `<file>` is the SHA-256   |
@@ -37,8 +37,17 @@ CLAIM_PREFIX = b"rwq-clean:"
 # Long enough to read the lists of a very large queue; it expires if rwq dies.
 CLAIM_MS = 120_000
 
-# The suffixes of the keys that exist once per queue, and of those that exist once per ID or file.
-PER_QUEUE_SUFFIXES = (b":queue", b":processing", b":cleaning", b":delayed", b":buried", b":returns")
+# The suffixes of the keys that exist once per queue, with their types, in the order of the KEYS of
+# scripts; and what follows the name in those that exist once per ID or file.
+STRUCTURE_TYPES = {
+    b":queue": "list",
+    b":processing": "list",
+    b":cleaning": "list",
+    b":delayed": "zset",
+    b":buried": "zset",
+    b":returns": "hash",
+}
+PER_QUEUE_SUFFIXES = tuple(STRUCTURE_TYPES)
 PER_ID_INFIXES = (b":item:", b":lease:", b":leased_by_session:", b":result:", b":undo:")
 
 _GLOB_CHARACTERS = b"*?[]\\^-"
@@ -127,14 +136,9 @@ class QueueKeys:
     @property
     def structures(self) -> dict[bytes, str]:
         """The keys that exist once per queue, with the type that each should have."""
-        return {
-            self.main: "list",
-            self.processing: "list",
-            self.cleaning: "list",
-            self.delayed: "zset",
-            self.buried: "zset",
-            self.returns: "hash",
-        }
+        lists = self.main, self.processing, self.cleaning
+        names = *lists, self.delayed, self.buried, self.returns
+        return dict(zip(names, STRUCTURE_TYPES.values(), strict=True))
 
     @property
     def pattern(self) -> bytes:
@@ -161,10 +165,10 @@ def is_key_of(key: bytes, names: Sequence[bytes]) -> bool:
     )
 
 
-def queue_of_list(key: bytes) -> bytes | None:
+def queue_of_structure(key: bytes) -> bytes | None:
     """The queue that a list or zset key belongs to by its name, or None if it names no queue."""
-    for suffix in (b":queue", b":processing", b":cleaning", b":delayed", b":buried"):
-        if key.endswith(suffix) and len(key) > len(suffix):
+    for suffix, kind in STRUCTURE_TYPES.items():
+        if kind != "hash" and key.endswith(suffix) and len(key) > len(suffix):
             return key[: -len(suffix)]
     return None
 

@@ -161,7 +161,7 @@ class Item(NamedTuple):
         due_ms: For delayed items, when they are due, unix ms; else None.
         buried_ms: For buried items, when they were buried, unix ms; else None.
         reason: For buried items, why; else None.
-        returns: How often a clean returned it, or a try failed; None if unknown.
+        returns: How often a clean returned it, or an attempt failed; None if unknown.
     """
 
     queue: bytes
@@ -233,11 +233,13 @@ class Outcome(NamedTuple):
         item_id: The ID.
         status: Its status.
         holder: For `NOT_OWNER`, who holds the lease; else None.
+        state: For `PRUNED`, the state of the item; else None.
     """
 
     item_id: bytes
     status: Status
     holder: bytes | None = None
+    state: State | None = None
 
 
 class OutcomeBatch:
@@ -246,15 +248,16 @@ class OutcomeBatch:
     Args:
         ids: The IDs.
         codes: One code of `STATUS_CODES` for each ID.
-        holders: Who holds the lease, for each `NOT_OWNER` in order.
+        details: Who holds the lease, for each `NOT_OWNER`, and the state, for each `PRUNED`, in
+            order.
     """
 
-    __slots__ = ("_codes", "_holders", "ids")
+    __slots__ = ("_codes", "_details", "ids")
 
-    def __init__(self, ids: Sequence[bytes], codes: str, holders: Sequence[bytes] = ()) -> None:
+    def __init__(self, ids: Sequence[bytes], codes: str, details: Sequence[bytes] = ()) -> None:
         self.ids = ids
         self._codes = codes
-        self._holders = holders
+        self._details = details
 
     @classmethod
     def of(cls, outcomes: Iterable[Outcome]) -> "OutcomeBatch":
@@ -263,7 +266,11 @@ class OutcomeBatch:
         return cls(
             [outcome.item_id for outcome in known],
             "".join(STATUS_CODES[outcome.status] for outcome in known),
-            [outcome.holder or b"" for outcome in known if outcome.status is Status.NOT_OWNER],
+            [
+                outcome.state.encode() if outcome.state else outcome.holder or b""
+                for outcome in known
+                if outcome.status in (Status.NOT_OWNER, Status.PRUNED)
+            ],
         )
 
     @classmethod
@@ -273,18 +280,22 @@ class OutcomeBatch:
 
     @classmethod
     def from_reply(cls, ids: Sequence[bytes], reply: Sequence[Any]) -> "OutcomeBatch":
-        """A batch from a script's reply: the codes, then the holders."""
+        """A batch from a script's reply: the codes, then the details."""
         return cls(ids, reply[0].decode("ascii"), reply[1:])
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __iter__(self) -> Iterator[Outcome]:
-        holders = iter(self._holders)
+        details = iter(self._details)
         for item_id, code in zip(self.ids, self._codes, strict=True):
             status = _STATUS_OF_CODE[code]
-            holder = (next(holders, b"") or None) if status is Status.NOT_OWNER else None
-            yield Outcome(item_id, status, holder)
+            if status is Status.NOT_OWNER:
+                yield Outcome(item_id, status, holder=next(details, b"") or None)
+            elif status is Status.PRUNED:
+                yield Outcome(item_id, status, state=State(next(details).decode()))
+            else:
+                yield Outcome(item_id, status)
 
     @property
     def statuses(self) -> Iterator[Status]:

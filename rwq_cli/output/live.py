@@ -40,7 +40,7 @@ class RedrawnScreen:
         """Draw lines.
 
         Args:
-            frame: The lines; those that do not fit are left out.
+            frame: The lines; those that do not fit are left out, and counted in the last line.
             last: The last line, which is always drawn.
 
         Raises:
@@ -48,7 +48,10 @@ class RedrawnScreen:
         """
         size = os.get_terminal_size(self._out.fileno())
         room = (size.lines or _USUAL_LINES) - 1
-        lines = [*frame.splitlines()[:room], last]
+        all_lines = frame.splitlines()
+        if (left_out := len(all_lines) - room) > 0:
+            last += b"; %d more lines do not fit" % left_out
+        lines = [*all_lines[:room], last]
         above = b"\r" if self._lines < 2 else b"\r\x1b[%dA" % (self._lines - 1)
         if self._lines and size != self._size:
             # A resized terminal may have wrapped the lines differently.

@@ -9,7 +9,7 @@ from rwq_cli.environment import Environment
 from rwq_cli.output import human
 
 # Shorter work shows no progress.
-_PATIENCE_S = 1.0
+_SHOW_AFTER_S = 1.0
 _REDRAW_S = 0.1
 _BAR_WIDTH = 20
 _ERASE = "\r\x1b[2K"
@@ -70,7 +70,7 @@ class TerminalProgress(ProgressListener):
 
     def _draw(self) -> None:
         now_s = self._monotonic()
-        if self._ended or now_s - self._began_s < _PATIENCE_S:
+        if self._ended or now_s - self._began_s < _SHOW_AFTER_S:
             return
         self._drawn_s = now_s
         done = self._done()

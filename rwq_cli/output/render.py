@@ -12,10 +12,10 @@ from rwq_cli.output.machine import SharedWriter, Writer, write_fields
 from rwq_cli.output.options import OutputFormat, OutputOptions
 from rwq_cli.output.report import (
     Batch,
-    Endless,
     Records,
     Report,
-    Several,
+    ReportsByQueue,
+    ReportStream,
     Stream,
     Text,
     View,
@@ -38,12 +38,17 @@ def render(report: Report, options: OutputOptions) -> ExitCode:
     if isinstance(report, Batch):
         return _render_batch(report, options)
     if isinstance(report, Records):
-        return _render_records(report, options)
+        try:
+            return _render_records(report, options)
+        except OSError as error:
+            if report.if_unwritten and not isinstance(error, BrokenPipeError):
+                options.environment.error(report.if_unwritten)
+            raise
     if isinstance(report, Stream):
         return _render_stream(report, options)
-    if isinstance(report, Several):
+    if isinstance(report, ReportsByQueue):
         return _render_several(report, options)
-    if isinstance(report, Endless):
+    if isinstance(report, ReportStream):
         return _render_endless(report, options)
     if isinstance(report, Watch):
         return _render_watch(report, options)
@@ -77,7 +82,7 @@ class _Part(NamedTuple):
 _COUNTS: View[dict[str, Any]] = View(lambda counts: counts, lambda _counts: None, {})
 
 
-def _render_several(report: Several, options: OutputOptions) -> ExitCode:
+def _render_several(report: ReportsByQueue, options: OutputOptions) -> ExitCode:
     """Write the reports as one; batches in which nothing was done share one summary."""
     environment = options.environment
     writer = SharedWriter(_COUNTS, options)
@@ -105,7 +110,7 @@ def _render_several(report: Several, options: OutputOptions) -> ExitCode:
     return ExitStatus.PARTIAL if is_mixed else status
 
 
-def _render_endless(report: Endless, options: OutputOptions) -> ExitStatus:
+def _render_endless(report: ReportStream, options: OutputOptions) -> ExitStatus:
     """Write each report when its work is done; those of nothing are left out."""
     environment = options.environment
     writer = SharedWriter(_COUNTS, options)

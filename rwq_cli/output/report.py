@@ -82,8 +82,8 @@ class Column(NamedTuple, Generic[T]):
         right: Whether it is right-aligned.
         style: The style of a cell, such as `red`; None if there is none.
         field: The name of the field in JSON and CSV; empty for the title in lower case.
-        rank: In which order columns are left out on a narrow terminal, from 1; 0 for not before
-            all others are. Up to LAST_EXTRA they are extras.
+        rank: The order in which columns are left out on a narrow terminal, 1 first; 0 is left out
+            only after all others. Up to LAST_EXTRA they are extras.
         cut: Where its cells are cut on a narrow terminal; None for nowhere.
     """
 
@@ -168,6 +168,7 @@ class Records(Generic[T]):
         closing: A note for stderr after the last record.
         is_missing: Whether a record stands for something that does not exist.
         status: Returns the exit code; None for the usual one.
+        if_unwritten: A line for stderr if the output cannot be written; None for none.
     """
 
     view: View[T]
@@ -185,6 +186,7 @@ class Records(Generic[T]):
     closing: Callable[[], str | None] = _nothing
     is_missing: Callable[[T], bool] = lambda _record: False
     status: Callable[[], ExitCode | None] = _nothing
+    if_unwritten: str | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -259,7 +261,8 @@ class Batch(Generic[T]):
         """The summary as JSON: the fields, the counts, and the first failures with reasons."""
         totals = {word.replace("-", "_"): number for word, number in self.totals().items()}
         summary = {**self.fields(), **totals}
-        if self.explain is not None:
+        # What an add rejects is named while it is read; other failures are rare there.
+        if self.explain is not None and (self.shows_all or self.first_failures):
             failures = [
                 {**bytes_fields("id", None), "code": "rejected", "reason": reason}
                 for reason in self.rejected
@@ -352,7 +355,7 @@ class Stream(Generic[T]):
     status: Callable[[int], ExitStatus]
 
 
-class Several(NamedTuple):
+class ReportsByQueue(NamedTuple):
     """Reports of one kind, one for each queue, as one output.
 
     Attributes:
@@ -362,7 +365,7 @@ class Several(NamedTuple):
     reports: Iterable[tuple[str, Records[Any] | Batch[Any]]]
 
 
-class Endless(NamedTuple):
+class ReportStream(NamedTuple):
     """Reports without end, each written when its work is done, until the process is stopped.
 
     Attributes:
@@ -404,4 +407,4 @@ class Text(NamedTuple):
     text: str
 
 
-Report = Records[Any] | Batch[Any] | Stream[Any] | Several | Endless | Watch | Text
+Report = Records[Any] | Batch[Any] | Stream[Any] | ReportsByQueue | ReportStream | Watch | Text

@@ -27,7 +27,7 @@ T = TypeVar("T")
 SCAN_EVERY_S = 30.0
 _SCAN_SHARE = 10
 # A read that takes longer is mentioned.
-_PATIENCE_S = 2.0
+_SLOW_READ_S = 2.0
 # Counts of abandoned items that are older are mentioned; in ticks.
 _OLD_TICKS = 3
 _MESSAGE_S = 5.0
@@ -244,7 +244,7 @@ class TopApp(App[None]):
                 lost = human.duration(int(now_s - self._trouble_since_s))
                 message = f"no answer for {lost}, trying again: {message}"
             parts.append((message, "bold red"))
-        elif self._reading_since_s is not None and now_s - self._reading_since_s > _PATIENCE_S:
+        elif self._reading_since_s is not None and now_s - self._reading_since_s > _SLOW_READ_S:
             waited = human.duration(int(now_s - self._reading_since_s))
             parts.append((f"the server has not answered for {waited}", "bold red"))
         if self._every_s > self._session.every_s:

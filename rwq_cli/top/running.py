@@ -31,14 +31,14 @@ class Action(NamedTuple):
         queue: The queue's name.
         item_id: The item's ID; None for the queue.
         options: The options to begin with, which the user may change.
-        is_ready: Whether it runs at once: it changes nothing, or shows first what it changes.
+        runs_at_once: Whether it runs at once: it changes nothing, or shows first what it changes.
     """
 
     verb: str
     queue: bytes
     item_id: bytes | None = None
     options: str = ""
-    is_ready: bool = False
+    runs_at_once: bool = False
 
     def line(self, lines: CommandLines, options: str = "") -> str:
         """The command line, which can be pasted."""

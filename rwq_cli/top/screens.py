@@ -210,7 +210,7 @@ class LiveScreen(Screen[None], Generic[T]):
         action = self.action_for(verb)
         if action is None:
             return
-        if action.is_ready:
+        if action.runs_at_once:
             self.top.run_command(action, ())
             return
 

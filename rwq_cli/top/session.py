@@ -121,7 +121,7 @@ def item_action(verb: str, item: Item) -> Action:
     # A given reason would replace that of a buried item.
     if verb == "bury" and item.buried_ms is None:
         options.append(_REASON)
-    return Action(verb, item.queue, item.item_id, " ".join(options), is_ready=verb == "edit")
+    return Action(verb, item.queue, item.item_id, " ".join(options), runs_at_once=verb == "edit")
 
 
 # What the commands for a whole queue are given; `edit` needs an item.
@@ -138,4 +138,4 @@ def queue_action(verb: str, queue: bytes) -> Action | None:
     options = _QUEUE_OPTIONS.get(verb)
     if options is None:
         return None
-    return Action(verb, queue, None, options, is_ready=verb == "doctor")
+    return Action(verb, queue, None, options, runs_at_once=verb == "doctor")

@@ -17,7 +17,7 @@ from rwq_cli.top import restorer
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # After a signal, the program has this long to end by itself.
-_PATIENCE_S = 2.0
+_END_WITHIN_S = 2.0
 
 
 class TerminalGuard:
@@ -95,9 +95,9 @@ class TerminalGuard:
                 self.child.send_signal(number)
         if self.leave is not None:
             self.leave()
-        patience = threading.Timer(_PATIENCE_S, self._give_up)
-        patience.daemon = True
-        patience.start()
+        timer = threading.Timer(_END_WITHIN_S, self._give_up)
+        timer.daemon = True
+        timer.start()
 
     def _give_up(self) -> None:
         """End the process now: it hangs, perhaps because the terminal is gone."""

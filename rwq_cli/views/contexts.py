@@ -181,7 +181,7 @@ def _sections(context: Context, *, is_current: bool) -> list[Section]:
 
 def checked_report(checked: Iterable[CheckedServer]) -> Records[CheckedServer]:
     """The report of `rwq context check`. Reading the record queries the server."""
-    nothing = ServerAccess(None, 0.0, None, False, None, None)
+    nothing = ServerAccess(None, 0.0, None, None, False, None, None)
     return Records(
         view=View(
             _checked_fields,
@@ -210,6 +210,8 @@ def _checked_fields(checked: CheckedServer) -> dict[str, Any]:
         "latency_ms": round(access.latency_ms, 3),
         "user": access.user,
         "denied": denied,
+        "writes": access.no_writes_because is None,
+        "no_writes_because": access.no_writes_because,
         "times": access.no_times_because is None,
         "no_times_because": access.no_times_because,
         "undo": checked.no_undo_because is None,
@@ -226,6 +228,7 @@ def _checked_sections(checked: CheckedServer) -> list[Section]:
         ("latency", f"{access.latency_ms:.2f} ms", None),
         ("user", escaped((access.user or "unknown").encode()), None),
         *_denied(checked),
+        _writes(access.no_writes_because),
         _works("times", access.no_times_because),
         _works("undo", checked.no_undo_because),
         _works(
@@ -248,6 +251,12 @@ def _denied(checked: CheckedServer) -> list[Row]:
         ("" if number else "denied", f"rwq {verb}: {escaped(reason.encode())}", "red")
         for number, (verb, reason) in enumerate(denied.items())
     ]
+
+
+def _writes(no_because: str | None) -> Row:
+    if no_because is None:
+        return ("writes", "possible", None)
+    return ("writes", f"not possible: {no_because}", "red")
 
 
 def _works(what: str, no_because: str | None) -> Row:

@@ -200,7 +200,7 @@ def _fact_rows(record: Shown) -> list[Row]:
         rows.append(("reason", escaped(item.reason), None))
     if facts.returns is not None:
         times = "once" if facts.returns == 1 else f"{human.count(facts.returns)} times"
-        rows.append(("returns", f"{times}, by cleans or after failed tries", None))
+        rows.append(("returns", f"{times}, by cleans or after failed attempts", None))
     if record.result is not None:
         rows.append(("result", _result_text(record.result, item.state, facts.now_ms), None))
     return rows

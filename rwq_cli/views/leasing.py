@@ -15,6 +15,7 @@ from rwq_cli.views.items import LEASED_COLUMNS, QUEUE, item_view
 if TYPE_CHECKING:
     from rwq_cli.views.command_lines import CommandLines
 
+_IF_UNWRITTEN = "rwq: items may now be leased to this session; rwq release --mine puts them back"
 _DRY_RUN = f"{DRY_RUN}these would be leased now"
 
 
@@ -37,6 +38,7 @@ def lease_report(
         id_batches=None if dry_run else id_batches,
         opening=_DRY_RUN if dry_run else None,
         note=_held,
+        if_unwritten=None if dry_run else _IF_UNWRITTEN,
     )
 
 
@@ -102,6 +104,7 @@ def lease_by_id_report(
         note=_held,
         closing=lambda: "\n".join(refusals) if leased else None,
         status=lambda: ExitStatus.PARTIAL if refusals and leased else None,
+        if_unwritten=None if dry_run else _IF_UNWRITTEN,
     )
 
 

@@ -25,7 +25,7 @@ _ITEMS = {
     "delayed": "Delayed items, due ones included.",
     "due": "Delayed items that are due.",
     "buried": "Buried items.",
-    "returned": "Items that were returned at least once, by a clean or after a failed try.",
+    "returned": "Items that were returned at least once, by a clean or after a failed attempt.",
     "orphaned": "Items in no list without a lease.",
     "unlisted": "Items in no list with a lease that ends.",
     "duplicated": "Items in the lists more than once.",
@@ -34,7 +34,7 @@ _OTHERS = {
     "ghosts": "Entries of a list without an item.",
     "stray_leases": "Leases without an item.",
     "wrong_types": "Keys of items and leases that have a wrong type.",
-    "returns": "How often items were returned, by cleans or after failed tries.",
+    "returns": "How often items were returned, by cleans or after failed attempts.",
     "results": "Stored results of completed items.",
 }
 

@@ -78,7 +78,12 @@ def batch_of_ids(
     )
 
 
-ADDED = {Status.ADDED: "added", Status.DUPLICATE: "duplicates"}
+ADDED = {
+    Status.ADDED: "added",
+    Status.DUPLICATE: "duplicates",
+    Status.WRONG_TYPE: Status.WRONG_TYPE.value,
+}
+NOT_ADDED = frozenset({"rejected", Status.WRONG_TYPE.value})
 
 
 class Rejects(Protocol):
@@ -92,17 +97,24 @@ def batch_of_added(
     queue: bytes, outcomes: Outcomes, rejects: Rejects, *, naming: Naming, dry_run: bool
 ) -> Batch[Outcome]:
     """The report of `rwq add`. Reading the outcomes adds the items."""
+
+    def explain(failed: Sequence[Outcome]) -> Iterable[str]:
+        from rwq_cli.views.failures import failure_reasons
+
+        return failure_reasons(queue, failed, lambda _ids: (), {}, naming.lines)
+
     return Batch(
         view=outcome_view(queue),
         batches=outcomes.batches,
         count=lambda batch: {ADDED[status]: n for status, n in batch.counts().items()},
         word=lambda outcome: ADDED[outcome.status],
         counted=("added", "duplicates", "rejected"),
-        failed=frozenset({"rejected"}),
+        failed=NOT_ADDED,
         shown=frozenset({"added"}),
         shows_all=False,
         fields=lambda: {**bytes_fields("queue", queue), "dry_run": dry_run},
         dry_run=dry_run,
+        explain=explain,
         extra=lambda: {"rejected": rejects.rejected, "empty": rejects.empty},
         summary_end=naming.summary_end,
     )

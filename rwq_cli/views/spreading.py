@@ -9,7 +9,7 @@ from rwq_cli.core.model import Outcome, Status
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Batch, View
-from rwq_cli.views.outcomes import ADDED, Rejects, outcome_view
+from rwq_cli.views.outcomes import ADDED, NOT_ADDED, Rejects, outcome_view
 
 # A summary names at most this many queues.
 _NAMED_QUEUES = 8
@@ -57,7 +57,7 @@ def batch_of_spread(
         count=count,
         word=lambda each: ADDED[each.outcome.status],
         counted=("added", "duplicates", "rejected"),
-        failed=frozenset({"rejected"}),
+        failed=NOT_ADDED,
         shown=frozenset({"added"}),
         shows_all=False,
         fields=fields,

@@ -123,7 +123,7 @@ def _fields(event: Event) -> dict[str, Any]:
 def joblog_lines(events: Iterable[Event]) -> Iterator[str]:
     """The lines of a job log: one for each item that is done with.
 
-    Columns: time, queue, ID, try, what happened, exit code, signal, seconds, reason.
+    Columns: time, queue, ID, attempt, what happened, exit code, signal, seconds, reason.
     """
     for event in events:
         if event.kind is EventKind.STARTED:
@@ -169,13 +169,13 @@ class Notes(Listener):
 
     def result_cut(self, item_id: bytes) -> None:
         self._environment.error(
-            f"rwq: {escaped(item_id)}: its command printed more than 1 MiB; the result is the "
-            "beginning"
+            f"rwq: {escaped(item_id)}: its command printed more than 1 MiB; only the first is "
+            "kept as its result"
         )
 
     def disconnected(self, error: ServerError) -> None:
         self._environment.error(
-            f"rwq: {escaped(error.message.encode())}; commands go on, and rwq tries again for "
+            f"rwq: {escaped(error.message.encode())}; commands go on, and rwq keeps trying for "
             f"{human.duration(self._reconnect_s)}"
         )
 
@@ -204,11 +204,11 @@ def _short(reason: bytes) -> str:
 def _fate(event: Event) -> str:
     """What becomes of an item that failed."""
     if event.kind is EventKind.RETRY:
-        return f"try {event.attempt + 1:,} in {human.duration(event.delay_s)}"
+        return f"attempt {event.attempt + 1:,} in {human.duration(event.delay_s)}"
     if event.kind is EventKind.LOST:
         return "lost, and not completed"
     if event.gave_up:
-        return f"{event.kind.value} after try {event.attempt:,}"
+        return f"{event.kind.value} after attempt {event.attempt:,}"
     return event.kind.value
 
 

@@ -31,7 +31,7 @@ class CannotRun(InvalidArgument):
     code = "cannot-run"
 
 
-class TooLong(Exception):
+class BadArguments(Exception):
     """The arguments are too long for this item; the message is the reason to bury it."""
 
 
@@ -137,7 +137,7 @@ class Child:
 
     Raises:
         CannotRun: It cannot be run for any item.
-        TooLong: Its arguments are too long.
+        BadArguments: Its arguments are too long.
         Exhausted: There is no room for one more process.
 
     Attributes:
@@ -168,7 +168,7 @@ class Child:
             raise _failure(invocation, error)
         except ValueError:
             self._cancel()
-            raise TooLong("NUL cannot be part of an argument") from None
+            raise BadArguments("NUL cannot be part of an argument") from None
         for pipe in (self._feeder, *self._readers):
             if pipe is not None:
                 pipe.started()
@@ -273,14 +273,14 @@ def _failure(invocation: Invocation, error: OSError) -> Exception:
     name = os.fsdecode(invocation.program)
     reason = os_reason(error)
     if error.errno == errno.E2BIG:
-        return TooLong("the arguments are too long; see --input stdin and --input file")
+        return BadArguments("the arguments are too long; see --input stdin and --input file")
     if error.errno in _EXHAUSTED:
         return Exhausted(f"cannot start another process: {reason}", "run fewer at once: -j")
     # A file that is there, and is not found, is a script whose interpreter is not.
     is_script = error.errno == errno.ENOEXEC or (
         error.errno == errno.ENOENT and os.path.exists(invocation.program)
     )
-    hint = "is its first line #! and an interpreter?" if is_script else None
+    hint = "does its first line name an interpreter, such as #!/bin/sh?" if is_script else None
     return CannotRun(f"cannot run {name}: {reason}", hint)
 
 

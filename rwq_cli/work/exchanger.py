@@ -7,7 +7,7 @@ from threading import Event, Thread
 from typing import NamedTuple
 
 from rwq_cli.core.errors import ServerError
-from rwq_cli.core.work.job import Job, Turn
+from rwq_cli.core.work.job import ExchangeResult, Job
 from rwq_cli.core.work.policy import JobEnd
 from rwq_cli.core.work.session import WorkSession
 
@@ -51,7 +51,7 @@ class Exchanger:
         self._session = session
         self._notify = notify
         self._requests: SimpleQueue[Exchange | float | None] = SimpleQueue()
-        self._results: deque[Turn | Waited] = deque()
+        self._results: deque[ExchangeResult | Waited] = deque()
         self.is_busy = False
         self.is_waiting = False
         self._thread = Thread(target=self._run, name="exchange", daemon=True)
@@ -67,7 +67,7 @@ class Exchanger:
         self.is_busy = self.is_waiting = True
         self._requests.put(_WAIT_S)
 
-    def take_result(self) -> Turn | Waited | None:
+    def take_result(self) -> ExchangeResult | Waited | None:
         """The result of the request; None if there is none yet."""
         if not self._results:
             return None
@@ -85,7 +85,7 @@ class Exchanger:
             self._results.append(self._result(request))
             self._notify()
 
-    def _result(self, request: Exchange | float) -> Turn | Waited:
+    def _result(self, request: Exchange | float) -> ExchangeResult | Waited:
         if isinstance(request, Exchange):
             return self._session.exchange(request.ends, take=request.take)
         try:
@@ -118,7 +118,7 @@ class Renewer:
         self._session = session
         self._notify = notify
         self._renewals: deque[Renewal] = deque()
-        self._kick = Event()
+        self._wakeup = Event()
         self._requests = 0
         self._is_closed = False
         self._thread = Thread(target=self._run, name="renew", daemon=True)
@@ -127,7 +127,7 @@ class Renewer:
     def renew_now(self) -> int:
         """Renew without delay, after a suspension. Returns the number of this request."""
         self._requests += 1
-        self._kick.set()
+        self._wakeup.set()
         return self._requests
 
     def take_renewal(self) -> Renewal | None:
@@ -137,19 +137,19 @@ class Renewer:
     def close(self) -> None:
         """End the thread."""
         self._is_closed = True
-        self._kick.set()
+        self._wakeup.set()
         self._thread.join(_JOIN_S)
 
     def _run(self) -> None:
         while True:
             # A lease that is taken meanwhile is not due earlier.
-            is_kicked = self._kick.wait(
+            is_woken = self._wakeup.wait(
                 min(self._session.next_renewal_s, self._session.lease_s / 3)
             )
-            self._kick.clear()
+            self._wakeup.clear()
             if self._is_closed:
                 return
-            if is_kicked or self._session.next_renewal_s <= 0:
+            if is_woken or self._session.next_renewal_s <= 0:
                 request = self._requests
                 self._renewals.append(Renewal(request, self._session.renew()))
                 self._notify()

@@ -16,7 +16,7 @@ _JOIN_S = 0.2
 
 
 class Housekeeper:
-    """A thread that cleans and counts now and then. A server that fails it is tried again.
+    """A thread that cleans and counts at intervals; after a server error, at the next one again.
 
     Args:
         queues: The queues, on a connection of their own.

@@ -17,7 +17,7 @@ class Listener:
     tick_s: float | None = None
 
     def failed(self, event: Event) -> None:
-        """An item was retried, given up, put back after its last try, or lost."""
+        """An item was retried, given up, put back after its last attempt, or lost."""
 
     def stopping(self, running: int) -> None:
         """No more items are taken; this many commands still run."""

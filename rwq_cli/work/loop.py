@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import RwqError, ServerError
-from rwq_cli.core.work.job import Ended, Job, Loss, Turn
+from rwq_cli.core.work.job import Ended, ExchangeResult, Job, Loss
 from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, JobEnd, PutBack
 from rwq_cli.core.work.session import WorkSession
 from rwq_cli.service.supervision import Supervision
-from rwq_cli.work.child import CannotRun, Child, Exhausted, Outputs, Stdout, TooLong
+from rwq_cli.work.child import BadArguments, CannotRun, Child, Exhausted, Outputs, Stdout
 from rwq_cli.work.events import Event, EventKind, Progress
 from rwq_cli.work.exchanger import Exchanger, Renewer, Waited
 from rwq_cli.work.housekeeping import Housekeeper
@@ -64,8 +64,8 @@ class WorkLimits(NamedTuple):
     Attributes:
         concurrency: How many commands run at once.
         batch: How many items a command gets; None for one, without lines.
-        items_max: End after this many items.
-        failures_max: End after this many failures.
+        max_items: End after this many items.
+        max_failures: End after this many failures.
         idle_s: End if there was nothing to do for so long, seconds.
         max_time_s: How long a command may run, seconds.
         kill_after_s: How long after SIGTERM a command gets SIGKILL, seconds.
@@ -75,8 +75,8 @@ class WorkLimits(NamedTuple):
 
     concurrency: int = 1
     batch: int | None = None
-    items_max: int | None = None
-    failures_max: int | None = None
+    max_items: int | None = None
+    max_failures: int | None = None
     idle_s: float | None = None
     max_time_s: float | None = None
     kill_after_s: float = 10.0
@@ -138,7 +138,7 @@ class Worker:
 
     Attributes:
         progress: Its progress.
-        ended_by_failures: Whether `failures_max` ended it.
+        ended_by_failures: Whether `max_failures` ended it.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class Worker:
         self._timers = Timers()
         self._taken = self._failures = self._resting = 0
         self._mean_run_s = 1.0
-        # Whether the queues had no more items, by a request that was sent then.
+        # Whether the last request found no items, when it was sent, and how many it asked for.
         self._is_empty = False
         self._asked_s = self._empty_at_s = 0.0
         self._asked = 0
@@ -225,7 +225,7 @@ class Worker:
                 left_s = min(self._timers.left_s, _BEAT_S)
                 self._supervision.beat(left_s)
                 ready = self._selector.select(min(left_s, self._watch_outputs()))
-                # A signal gets lost if there are too many.
+                # A full pipe loses signals, so after an idle wait all commands are looked at.
                 self._has_news = not ready
                 for key, _ in ready:
                     key.data()
@@ -340,7 +340,7 @@ class Worker:
     @property
     def _takes_all(self) -> bool:
         """Whether all items of `--max` were taken."""
-        return self._limits.items_max is not None and self._taken >= self._limits.items_max
+        return self._limits.max_items is not None and self._taken >= self._limits.max_items
 
     def _has_drained(self) -> bool:
         """Whether the queues were empty when the last retry of this session was due."""
@@ -400,8 +400,8 @@ class Worker:
         taken = len(self._runs) + self._resting + len(self._ready)
         free = self._limits.concurrency + self._ahead - taken
         items = max(0, free) * (self._limits.batch or 1)
-        if self._limits.items_max is not None:
-            items = min(items, self._limits.items_max - self._taken)
+        if self._limits.max_items is not None:
+            items = min(items, self._limits.max_items - self._taken)
         return items
 
     def _handle_notices(self) -> None:
@@ -420,8 +420,8 @@ class Worker:
 
     def _take_results(self) -> None:
         result = self._exchanger.take_result()
-        if isinstance(result, Turn):
-            self._take_turn(result)
+        if isinstance(result, ExchangeResult):
+            self._take_exchange(result)
         elif isinstance(result, Waited):
             # A wait that ends without an item was woken, or has lasted long enough.
             # After an error, an exchange finds out at once when the server answers again.
@@ -439,21 +439,21 @@ class Worker:
             for queue, counts in self._housekeeper.take_cleans():
                 self._listener.cleaned(queue, counts)
 
-    def _take_turn(self, turn: Turn) -> None:
-        for job in turn.lost:
+    def _take_exchange(self, result: ExchangeResult) -> None:
+        for job in result.lost:
             self._lose(job)
-        for ended in turn.ended:
+        for ended in result.ended:
             self._settle(ended)
-        jobs = turn.jobs
+        jobs = result.jobs
         self._taken += len(jobs)
-        if self._asked and turn.error is None:
-            self._is_empty = not jobs and not any(ended.end is None for ended in turn.ended)
+        if self._asked and result.error is None:
+            self._is_empty = not jobs and not any(ended.end is None for ended in result.ended)
             if self._is_empty:
                 self._empty_at_s = self._asked_s
         if jobs:
             self._idle_since_s = None
             self._queue_up(jobs)
-        self._note_contact(turn.error)
+        self._note_contact(result.error)
 
     def _queue_up(self, jobs: Sequence[Job]) -> None:
         """Hold jobs until there is a slot for them."""
@@ -488,7 +488,7 @@ class Worker:
         self._ends += [(job, PutBack(front=True)) for job in jobs if job.loss is None]
 
     def _lose(self, job: Job) -> None:
-        """The lease of a job was lost."""
+        """Do what follows from a lost lease: end the command, or put the rest of its batch back."""
         run = self._run_of.get(id(job))
         if run is None:
             for jobs in list(self._ready):
@@ -530,7 +530,7 @@ class Worker:
         self._requests.advance(Stage.STOPPING)
 
     def _settle(self, ended: Ended) -> None:
-        """The server has acknowledged the end of a job."""
+        """Record an end that the server has acknowledged; it may end the worker."""
         job = ended.job
         if isinstance(ended.end, PutBack) and id(job) not in self._exits:
             # It was taken ahead, and never started.
@@ -553,7 +553,7 @@ class Worker:
             self._rest()
         if isinstance(ended.end, Failure) or ended.step.gave_up:
             self._failures += 1
-            if self._failures == self._limits.failures_max:
+            if self._failures == self._limits.max_failures:
                 self.ended_by_failures = True
                 self._requests.advance(Stage.STOPPING)
 
@@ -603,7 +603,7 @@ class Worker:
         try:
             file = self._invocations.file_for(jobs)
             child = Child(self._invocations.of(jobs, file), self._outputs, self._selector)
-        except (UnknownTask, TooLong) as error:
+        except (UnknownTask, BadArguments) as error:
             self._ends += [(job, GiveUp(str(error).encode())) for job in jobs]
         except Exhausted as error:
             if not self._runs:
@@ -662,7 +662,7 @@ class Worker:
             self._ends_some = any(run.cause is not None for run in self._runs.values())
 
     def _finish(self, run: _Run, code: int) -> None:
-        """A command has ended."""
+        """Take note of a command that has ended."""
         run_s = time.monotonic() - run.began_s
         self._mean_run_s += (run_s - self._mean_run_s) / 4
         del self._runs[run.child.pid]

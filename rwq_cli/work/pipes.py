@@ -90,7 +90,7 @@ class Reader:
         self._is_watched = False
 
     def started(self) -> None:
-        """The writer has been started."""
+        """Close the end of the writer, which has been started."""
         os.close(self.write_fd)
         os.set_blocking(self._fd, False)
 

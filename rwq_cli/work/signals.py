@@ -36,7 +36,7 @@ class Requests:
         self._received_s: dict[int, float] = {}
 
     def receive(self, number: int) -> None:
-        """A signal has arrived."""
+        """Follow a signal that has arrived."""
         self._received_s[number] = monotonic()
         if number in (signal.SIGINT, signal.SIGTERM):
             self.advance(Stage(min(self.stage + 1, Stage.KILLING)))

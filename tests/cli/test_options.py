@@ -323,7 +323,7 @@ class TestTimeouts:
         server.process.send_signal(signal.SIGSTOP)
         url = f"unix://:x@{server.socket}"
         words = ("stats", "-q", "jobs", "-u", url, "--connect-timeout", "50ms")
-        assert "it does not answer within 0.05 s" in bare_rwq(*words).notes
+        assert "it did not answer within 0.05 s" in bare_rwq(*words).notes
 
     @pytest.mark.parametrize("option", ["--connect-timeout", "--reply-timeout"])
     def test_what_is_no_time_is_refused(self, rwq: Rwq, option: str) -> None:

@@ -474,6 +474,17 @@ class TestExport:
         assert again.notes.splitlines()[0] == "mail:in: already there 3"
         assert without_times(contents(raw)) == before
 
+    def test_a_queue_that_cannot_be_read_is_left_out_and_said(
+        self, rwq: Rwq, raw: redis.Redis
+    ) -> None:
+        raw.set("mail:odd:processing", "text")
+        raw.lpush("mail:odd:queue", "1")
+        result = rwq("export", *ALL)
+        assert result.code == 3
+        assert "skipped: mail:odd:processing has the wrong type\n" in result.notes
+        assert {line.get("queue") for line in result.jsonl[1:]} == {"mail:in", "mail:out", "other"}
+        assert rwq("export", "-q", "mail:in", "-q", "mail:odd").code == 69
+
     def test_a_selection_of_several_queues(self, rwq: Rwq, raw: redis.Redis) -> None:
         exported = rwq("export", *ALL, "--id-glob", "?1").out
         raw.flushdb()

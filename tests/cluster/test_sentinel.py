@@ -39,7 +39,7 @@ def test_a_service_that_no_sentinel_knows(
     assert result.as_tuple() == (
         69,
         "",
-        f"rwq: error: the Sentinels of {url} know no service other; they know: main\n",
+        f"rwq: error: the Sentinels of {url} do not monitor a service other; they monitor: main\n",
     )
 
 
@@ -48,8 +48,8 @@ def test_a_server_that_is_no_sentinel(bare_rwq: Rwq, sentinels: PrivateSentinels
     assert bare_rwq("queues", "-u", url).as_tuple() == (
         69,
         "",
-        f"rwq: error: {url} names a server that is no Sentinel; name the Sentinels, whose port is "
-        "26379 by default; redis:// is for one server\n",
+        f"rwq: error: {url} names a server that is not a Sentinel; name the Sentinels, whose port "
+        "is 26379 by default; redis:// is for one server\n",
     )
 
 

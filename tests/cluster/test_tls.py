@@ -85,7 +85,7 @@ def test_what_is_wrong_with_a_cluster_is_said(
     tls_to_plain = (f"rediss+cluster://{cluster.hosts}", (*ca, "--connect-timeout", "1s"))
     plain_to_tls = (url.replace("rediss", "redis"), ())
     for (address, options), reason, hint in (
-        ((url, ()), "certificate verify failed: self", "name its authority with --tls-ca"),
+        ((url, ()), "certificate verify failed: self", "give its CA certificate with --tls-ca"),
         (plain_to_tls, "it speaks TLS", "use rediss+cluster:// for a server with TLS"),
         (tls_to_plain, "it does not speak TLS", "use redis+cluster:// "),
         ((url_of(tls_cluster, "rwq:no"), ca), "rejected the password", "RWQ_PASSWORD"),
@@ -136,7 +136,9 @@ def test_sentinel_and_its_primary(bare_rwq: Rwq, tmp_path: Path) -> None:
             assert private.primary().call("LLEN", "jobs:queue") == 3
             assert_refused(add(*ca, own="no"), "rejected the password", "RWQ_SENTINEL_PASSWORD")
             assert_refused(add(*ca, user="rwq:no"), "the primary of", "RWQ_PASSWORD")
-            assert_refused(add(), "certificate verify failed", "name its authority with --tls-ca")
+            assert_refused(
+                add(), "certificate verify failed", "give its CA certificate with --tls-ca"
+            )
             assert_refused(add(scheme="redis"), "it speaks TLS", "use rediss+sentinel://")
             # The variable is not for the server of a context.
             url = f"rediss+sentinel://rwq@{hosts}/main?sentinel_username=watcher"

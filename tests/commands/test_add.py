@@ -253,6 +253,23 @@ def test_jsonl_prints_the_added_items(rwq: Rwq) -> None:
     assert [(record["id"], record["status"]) for record in result.jsonl] == [("b", "added")]
 
 
+def test_a_data_key_of_another_type_is_no_duplicate(rwq: Rwq, raw: redis.Redis) -> None:
+    raw.hset("jobs:item:a", "x", "y")
+    assert rwq("add", "--id-from", "line", "a").code == 1
+    for dry in ((), ("--dry-run",)):
+        raw.delete("jobs:queue", "jobs:item:b")
+        result = rwq("add", "--id-from", "line", "a", "b", *dry)
+        assert result.code == 3
+        assert (
+            "rwq: a: one of its keys has the wrong type; rwq show -q jobs a says which"
+            in result.notes
+        )
+        counts = rwq("add", "--id-from", "line", "a", "c", "-o", "json", "--dry-run").json
+        assert (counts["added"], counts["duplicates"], counts["wrong_type"]) == (1, 0, 1)
+        assert [failure["id"] for failure in counts["failures"]] == ["a"]
+    assert raw.hgetall("jobs:item:a") == {b"x": b"y"}
+
+
 def test_the_summary_in_json(rwq: Rwq) -> None:
     result = rwq("add", "a", "b", "-o", "json")
     assert result.as_tuple() == (

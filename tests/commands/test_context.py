@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_settings import configure
-from tests.conftest import Foreign, contents
+from tests.conftest import Foreign, StartServer, contents
 from tests.driver import Rwq
 from tests.servers import PrivateServer
 
@@ -222,6 +222,8 @@ class TestCheck:
             "user": "default",
             "times": True,
             "no_times_because": None,
+            "writes": True,
+            "no_writes_because": None,
             "undo": True,
             "no_undo_because": None,
         }
@@ -253,10 +255,20 @@ class TestCheck:
             with server.client() as client:
                 client.execute_command("ACL", "DELUSER", "ann")
 
-    def test_times_need_a_policy_that_keeps_them(self, rwq: Rwq, start_server) -> None:  # type: ignore[no-untyped-def]
+    def test_times_need_a_policy_that_keeps_them(self, rwq: Rwq, start_server: StartServer) -> None:
         lfu = start_server("--maxmemory-policy", "allkeys-lfu")
         found = rwq("context", "check", "-u", lfu.url, "-o", "json").json
         assert found["no_times_because"] == "its maxmemory-policy is allkeys-lfu"
+
+    def test_a_replica_accepts_no_writes(self, rwq: Rwq, start_server: StartServer) -> None:
+        replica = start_server("--replicaof", "127.0.0.1 1")
+        found = rwq("context", "check", "-u", replica.url, "-o", "json").json
+        assert found["writes"] is False
+        assert found["no_writes_because"] == "it is a read-only replica of 127.0.0.1:1"
+        assert (
+            "not possible: it is a read-only replica"
+            in rwq("context", "check", "-u", replica.url, "-o", "table").text
+        )
 
     def test_undo_needs_a_place_for_its_files(self, rwq: Rwq) -> None:
         (rwq.home / "file").touch()

@@ -380,7 +380,7 @@ def test_the_number_of_returns_is_shown(rwq: Rwq, foreign: Foreign, count: int, 
     foreign.waiting(b"w1")
     assert "brought it back" not in rwq("show", "w1", "-o", "table").text
     foreign.raw.hset(foreign.keys.returns, "w1", count)
-    assert f"{said}, by cleans or after failed tries\n" in rwq("show", "w1", "-o", "table").text
+    assert f"{said}, by cleans or after failed attempts\n" in rwq("show", "w1", "-o", "table").text
     assert rwq("show", "w1", "-o", "json").json["returns"] == count
     assert rwq("ls", "-o", "json").json[0]["returns"] == count
 

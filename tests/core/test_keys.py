@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import InvalidArgument
-from rwq_cli.core.keys import QueueKeys, escape_glob, hash_tag, queue_of_list
+from rwq_cli.core.keys import QueueKeys, escape_glob, hash_tag, queue_of_structure
 
 STRANGE = [
     b"jobs",
@@ -110,7 +110,7 @@ def test_only_glob_characters_are_escaped() -> None:
     ],
 )
 def test_the_queue_that_a_key_gives_away(key: bytes, queue: bytes | None) -> None:
-    assert queue_of_list(key) == queue
+    assert queue_of_structure(key) == queue
 
 
 @pytest.mark.parametrize(

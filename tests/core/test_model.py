@@ -13,11 +13,15 @@ def test_every_status_has_a_code_of_its_own() -> None:
     assert len(set(STATUS_CODES.values())) == len(Status)
 
 
+def outcome_of(number: int, status: Status) -> Outcome:
+    """An outcome with what belongs to its status, different for each number."""
+    holder = b"holder of %d" % number if status is Status.NOT_OWNER else None
+    state = tuple(State)[number % len(State)] if status is Status.PRUNED else None
+    return Outcome(b"%d" % number, status, holder, state)
+
+
 def test_a_batch_is_read_as_it_was_made() -> None:
-    outcomes = [
-        Outcome(b"%d" % number, status, b"them" if status is Status.NOT_OWNER else None)
-        for number, status in enumerate(Status)
-    ]
+    outcomes = [outcome_of(number, status) for number, status in enumerate(Status)]
     assert list(OutcomeBatch.of(outcomes)) == outcomes
 
 
@@ -37,10 +41,7 @@ def test_each_holder_belongs_to_its_outcome() -> None:
 def test_counts_and_choices_agree_with_the_outcomes(
     statuses: list[Status], chosen: set[int]
 ) -> None:
-    outcomes = [
-        Outcome(b"%d" % at, status, b"holder of %d" % at if status is Status.NOT_OWNER else None)
-        for at, status in enumerate(statuses)
-    ]
+    outcomes = [outcome_of(at, status) for at, status in enumerate(statuses)]
     batch = OutcomeBatch.of(outcomes)
     assert batch.counts() == {status: statuses.count(status) for status in set(statuses)}
     wanted = {b"%d" % number for number in chosen}

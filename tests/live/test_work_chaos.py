@@ -181,7 +181,7 @@ def test_every_item_is_completed_once_and_poison_is_buried(chaos: WorkChaos) -> 
     twice = [i for i in chaos.added if completed[i] > 1]
     assert not twice, "completed twice:\n" + "\n".join(map(chaos.story, twice[:3]))
     assert completed.keys() <= chaos.added.keys()
-    assert all(reason.startswith(b"rwq-buried:no try is left: ") for reason in reasons), reasons
+    assert all(reason.startswith(b"rwq-buried:no attempts left: ") for reason in reasons), reasons
     for each in attempts.values():
         assert len(set(each)) == len(each)
         assert max(each, default=0) <= RETRIES + 1

@@ -33,7 +33,7 @@ class Keys:
         old: ID to the holder under the name of 0.1.
         delayed: ID to `later` or `due`.
         buried: IDs.
-        returns: ID to how often a clean returned it, or a try failed.
+        returns: ID to how often a clean returned it, or an attempt failed.
         results: ID to the status of its result, the life that it is of, and who held the lease.
         other: What is in another queue, where nobody else is: ID, life and returns, newest first.
         pushed: ID to how often rwq pushed it; its settling leases bear this number as their time.

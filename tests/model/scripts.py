@@ -374,7 +374,7 @@ class Queue(Keys):
             item_id: The ID.
             own: Its session.
             how: `released`, `delayed` or `buried`.
-            counts: Whether a failed try is counted.
+            counts: Whether a failed attempt is counted.
         """
         if item_id not in self.data:
             return ((item_id, "missing"),)

@@ -289,7 +289,7 @@ def test_memory_is_collected_while_it_runs(on_terminal: Callable[..., Terminal])
 _STUCK = """
 import sys, time
 from rwq_cli.top import screens, terminal
-terminal._PATIENCE_S = {patience_s}
+terminal._END_WITHIN_S = {patience_s}
 draw = screens.QueuesScreen.draw
 def stick(self, room):
     draw(self, room)

@@ -221,6 +221,14 @@ class TestPrune:
         assert self.prune(rwq, "0", "--yes", "-q", "other").code == 0
         assert undo_files(rwq) == files
 
+    def test_only_those_of_a_server(self, rwq: Rwq, files: list[Path]) -> None:
+        assert self.prune(rwq, "0", "--yes", "-u", "unix:///other").code == 0
+        assert undo_files(rwq) == files
+        assert rwq("undo", "--list", "-u", "unix:///other", "-o", "ids").text == ""
+        url = rwq.variables["RWQ_URL"]
+        assert self.prune(rwq, "0", "--yes", "-u", url).code == 0
+        assert undo_files(rwq) == []
+
     def test_nothing_else_is_deleted(self, rwq: Rwq, files: list[Path]) -> None:
         export = files[0].parent / "export.jsonl"
         export.write_bytes(rwq("export").out)

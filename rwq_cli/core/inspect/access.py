@@ -45,6 +45,7 @@ class ServerAccess(NamedTuple):
         version: The server and its version, such as `Valkey 8.1.1`; None if it does not say.
         latency_ms: The shortest of a few round trips, milliseconds.
         user: The user's name; None if the server does not say.
+        no_writes_because: Why nothing can be changed; None if things can, as far as the server says.
         has_no_touch: Whether reads can be kept from resetting idle times.
         no_times_because: Why idle times are unavailable; None if they are available.
         denied: The commands of rwq that the user may not run, each with the reason; None if the
@@ -54,6 +55,7 @@ class ServerAccess(NamedTuple):
     version: str | None
     latency_ms: float
     user: str | None
+    no_writes_because: str | None
     has_no_touch: bool
     no_times_because: str | None
     denied: Mapping[str, str] | None
@@ -78,15 +80,25 @@ def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess
         started_s = perf_counter()
         connection.call("PING")
         latencies.append(perf_counter() - started_s)
-    info, user = connection.call_all([("INFO", "server"), ("ACL", "WHOAMI")], return_errors=True)
+    info, replication, user = connection.call_all(
+        [("INFO", "server"), ("INFO", "replication"), ("ACL", "WHOAMI")], return_errors=True
+    )
     return ServerAccess(
         version=version_of(info) if isinstance(info, dict) else None,
         latency_ms=1000 * min(latencies),
         user=user.decode("utf-8", "backslashreplace") if isinstance(user, bytes) else None,
+        no_writes_because=_no_writes_because(replication),
         has_no_touch=connection.set_no_touch(),
         no_times_because=_no_times_because(connection, queue),
         denied=None if queue is None else _denied(queue),
     )
+
+
+def _no_writes_because(replication: object) -> str | None:
+    if not isinstance(replication, dict) or not replication.get("slave_read_only"):
+        return None
+    host, port = replication.get("master_host"), replication.get("master_port")
+    return f"it is a read-only replica of {host}:{port}"
 
 
 def _no_times_because(connection: "Connection", queue: Queue | None) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.keys import glob_pattern, is_glob, queue_of_list
+from rwq_cli.core.keys import glob_pattern, is_glob, queue_of_structure
 from rwq_cli.core.server.scan import scan_keys
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def queue_names(connection: "Connection") -> list[bytes]:
     names: set[bytes] = set()
     for kind in ("list", "zset"):
         for page in scan_keys(connection, kind=kind):
-            names.update(name for key in page if (name := queue_of_list(key)))
+            names.update(name for key in page if (name := queue_of_structure(key)))
     return sorted(names)
 
 

@@ -31,9 +31,10 @@ class Survey:
         processing_ghosts: IDs in processing without data.
         scheduled_ghosts: IDs in the delayed or buried sorted set without data, with the set's name.
         duplicated: Items in main more than once, or in main and in processing.
-        stale_cleaning: IDs in the list of a 0.1 cleaner that are gone, or in another structure.
+        stale_cleaning: IDs in the list of a 0.1 cleaner that are in another structure, with the
+            state, or have no data, with `GHOST`.
         stale_schedule: Items in main or in processing that are also in the delayed or buried sorted
-            set, with the set's name and the item's state.
+            set, with the set's name.
         stale_returns: IDs with a count of returns that have no data.
         seen: The orphaned and duplicated items, so that the second look recognizes them.
     """
@@ -45,8 +46,8 @@ class Survey:
     processing_ghosts: list[bytes] = field(default_factory=list)
     scheduled_ghosts: list[tuple[bytes, str]] = field(default_factory=list)
     duplicated: list[bytes] = field(default_factory=list)
-    stale_cleaning: list[bytes] = field(default_factory=list)
-    stale_schedule: list[tuple[bytes, str, State]] = field(default_factory=list)
+    stale_cleaning: list[tuple[bytes, State]] = field(default_factory=list)
+    stale_schedule: list[tuple[bytes, str]] = field(default_factory=list)
     stale_returns: list[bytes] = field(default_factory=list)
     seen: Seen = field(default_factory=Seen, compare=False)
 
@@ -80,7 +81,7 @@ class Survey:
         if state is State.GHOST and facts.in_processing:
             self.processing_ghosts.append(item_id)
         if facts.is_stale_in_cleaning:
-            self.stale_cleaning.append(item_id)
+            self.stale_cleaning.append((item_id, state if facts.has_data else State.GHOST))
         if facts.has_stale_returns:
             self.stale_returns.append(item_id)
         if state is State.ORPHANED:
@@ -101,7 +102,7 @@ class Survey:
             if state is State.GHOST:
                 self.scheduled_ghosts.append((facts.item_id, name))
             elif facts.has_stale_schedule:
-                self.stale_schedule.append((facts.item_id, name, state))
+                self.stale_schedule.append((facts.item_id, name))
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from rwq_cli.core.batches import BATCH_BYTES, Flush
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.errors import InvalidArgument, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.model import Due, NewItem, NewItems, Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged, in_doubt
@@ -49,6 +49,8 @@ def add(
     elif at_ms is not None:
         due = Due(at_ms, from_now=False)
     (outcome,) = add_many(queue, [_new_item(data, item_id, due)])
+    if outcome.status is Status.WRONG_TYPE:
+        raise WrongType.of(queue.keys.item(outcome.item_id))
     return outcome.status is Status.ADDED
 
 
@@ -105,9 +107,13 @@ def add_batches(
             in flight was added completely or not at all.
 
     Returns:
-        For each item `ADDED` or `DUPLICATE`, in order, as the server acknowledges it.
+        For each item `ADDED`, `DUPLICATE`, or `WRONG_TYPE` if its data key has the wrong type, in
+        order, as the server acknowledges it.
     """
     return Outcomes(_outcomes(queue, batches, unique, dry_run))
+
+
+_REFUSED = {True: Status.DUPLICATE, False: Status.WRONG_TYPE}
 
 
 def _outcomes(
@@ -135,16 +141,18 @@ def _outcomes(
         lambda: sum(len(batch.ids) for batch in sent), "rwq ls --tail shows what was added last"
     )
     with doubt, Acknowledged() as acknowledged:
-        for duplicates in add_all(queue, checked(), dry_run):
+        for reply in add_all(queue, checked(), dry_run):
             batch = sent.pop(0)
-            if duplicates is REFUSED:
+            if reply is REFUSED:
                 acknowledged.skip(len(batch.ids))
                 continue
-            found = frozenset(duplicates)
+            found = {abs(at) - 1: _REFUSED[at > 0] for at in reply}
             if dry_run:
                 # The batches before this one were not added.
                 if not unique or batch.dues is not None:
-                    found |= {at for at, item_id in enumerate(batch.ids) if item_id in seen}
+                    for at, item_id in enumerate(batch.ids):
+                        if item_id in seen:
+                            found.setdefault(at, Status.DUPLICATE)
                 seen.update(batch.ids)
             acknowledged.add(len(batch.ids))
             queue.progress.advance(len(batch.ids))
@@ -152,13 +160,13 @@ def _outcomes(
                 yield OutcomeBatch.all_of(batch.ids, Status.ADDED)
                 continue
             yield OutcomeBatch.of(
-                Outcome(item_id, Status.DUPLICATE if at in found else Status.ADDED)
+                Outcome(item_id, found.get(at, Status.ADDED))
                 for at, item_id in enumerate(batch.ids)
             )
 
 
 def _if_new(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> Iterator[Any]:
-    """Add items whose IDs are new; yields the indexes of the duplicates, or `REFUSED`."""
+    """Add items whose IDs are new; yields the replies, or `REFUSED`."""
 
     def calls() -> Iterator[Sequence[object] | None]:
         for batch in batches:
@@ -193,12 +201,12 @@ def _unique(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> 
     """Add batches, unchecked if they have no delayed items; yields the same as `_if_new`."""
     has_delays = False
 
-    def kind(batch: NewItems | None) -> bool:
+    def are_delayed(batch: NewItems | None) -> bool:
         nonlocal has_delays
         has_delays = has_delays if batch is None else batch.dues is not None
         return has_delays
 
-    for delayed, group in groupby(batches, kind):
+    for delayed, group in groupby(batches, are_delayed):
         yield from (_if_new if delayed else _without_check)(queue, group, dry_run)
 
 
@@ -273,7 +281,7 @@ class BatchBuilder:
         return len(self._ids) == ADD_ITEMS or self._room_bytes <= 0
 
     def take(self) -> Iterator[NewItems]:
-        """Return the batch, if it has items, and begin the next one."""
+        """Yield the batch, if it has items, and begin the next one."""
         if self._ids:
             items = NewItems(self._ids, self._data, self._dues if any(self._dues) else None)
             self._clear()

@@ -1,4 +1,4 @@
-"""Removing stale entries of items that are gone: `lua/ops/prune.lua`."""
+"""Removing stale entries: `lua/ops/prune.lua`."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 

@@ -6,7 +6,7 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.lease_policy import LeasePolicy
-from rwq_cli.core.items.schedule import Delay, Return, reschedule
+from rwq_cli.core.items.schedule import Delay, Release, reschedule
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.expected import ANY, Expected
 
@@ -50,5 +50,5 @@ def release(
     delay_ms = round(delay_s * 1000)
     if delay_ms > 0 and front:
         raise InvalidArgument("front and delay cannot be used together", "give one of them")
-    how = Delay(delay_ms) if delay_ms > 0 else Return(front)
+    how = Delay(delay_ms) if delay_ms > 0 else Release(front)
     return reschedule(queue, ids, policy, how, expected=expected, grace_s=grace_s, dry_run=dry_run)

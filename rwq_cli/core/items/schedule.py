@@ -69,7 +69,7 @@ class Delay:
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
+class Release:
     """Return items to the main list.
 
     Attributes:
@@ -85,7 +85,7 @@ class Return:
         return (int(self.front),)
 
 
-How = Burial | Delay | Return
+How = Burial | Delay | Release
 
 
 def bury(
@@ -122,7 +122,7 @@ def bury(
 
 
 def schedule_args(
-    policy: LeasePolicy, how: How, *, is_first_look: bool, counts_try: bool = False
+    policy: LeasePolicy, how: How, *, is_first_look: bool, counts_attempt: bool = False
 ) -> tuple[object, ...]:
     """The arguments of `lua/ops/release.lua` and `schedule.lua` between `Expected` and the IDs.
 
@@ -130,9 +130,9 @@ def schedule_args(
         policy: Whose leases may be ended.
         how: What to do with the items.
         is_first_look: Skip abandoned and orphaned items, which may be in transit.
-        counts_try: Count a return of each, because a try of it failed.
+        counts_attempt: Count a return of each, because an attempt of it failed.
     """
-    return (*policy.args(), int(is_first_look), *how.args(), int(counts_try))
+    return (*policy.args(), int(is_first_look), *how.args(), int(counts_attempt))
 
 
 def reschedule(
@@ -160,7 +160,7 @@ def reschedule(
         # Items that were chosen by their state were looked at twice.
         looks_twice=not (policy.force or expected.states),
         grace_s=grace_s,
-        in_order=isinstance(how, Return) and how.front,
+        in_order=isinstance(how, Release) and how.front,
         dry_run=dry_run,
     )
     return Outcomes(batches)
@@ -199,8 +199,8 @@ def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
         dry_run: Change nothing, and report what would be done.
 
     Yields:
-        `PROMOTED` for an item that is now waiting, and `DROPPED` for a stale entry, whose item is
-        gone or in a list.
+        `PROMOTED` for an item that is now waiting, and `PRUNED` for an entry that was removed,
+        because its item is gone, in a list, leased or buried.
     """
     if dry_run:
         queue.connection.set_no_touch()
@@ -208,7 +208,7 @@ def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
     if not due:
         return
     for batch in apply(queue, _push("delayed", "promoting"), due, dry_run=dry_run):
-        changed = batch.only(set(batch.ids_with(Status.PROMOTED, Status.DROPPED)))
+        changed = batch.only(set(batch.ids_with(Status.PROMOTED, Status.PRUNED)))
         if len(changed):
             yield changed
 

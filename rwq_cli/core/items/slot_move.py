@@ -41,8 +41,8 @@ class SlotMover(Remover):
         super().__init__(queue, *args, **options)
         assert self._destination is not None
         self._to = queue.sibling(self._destination.keys.name)
-        self._leaving = b"rwq mv moves it to %b; the same mv finishes that" % self._to.name
-        self._coming = b"rwq mv moves it here from %b; the same mv finishes that" % queue.name
+        self._leaving = b"being moved to %b; the same rwq mv finishes it" % self._to.name
+        self._coming = b"being moved here from %b; the same rwq mv finishes it" % queue.name
 
     def apply(self, ids: Iterable[bytes | Flush]) -> Iterator[OutcomeBatch]:
         if not self._dry_run:
@@ -71,7 +71,7 @@ class SlotMover(Remover):
             except ServerError as error:
                 error.in_doubt, error.doubtful = True, len(leaving)
                 error.hint = (
-                    f"{len(leaving)} are buried on their way: the same rwq mv finishes that"
+                    f"{len(leaving)} are still buried in transit: run the same rwq mv again"
                 )
                 raise
         return OutcomeBatch.of(statuses[item_id] for item_id in seen.ids)

@@ -76,7 +76,7 @@ def wait_for_all(
     *,
     timeout_s: float = float("inf"),
 ) -> Iterator[WaitResult]:
-    """Wait until all of some queues meet the condition: one after the other, then all at once.
+    """Wait until several queues all meet the condition: one after the other, then all at once.
 
     Args:
         queues: The queues.

@@ -294,7 +294,9 @@ def load_script(name: str) -> Script:
         or group == operation
         or (not group.startswith("ops/") and _uses(group, operation))
     ]
-    check = f"if not dry_run and denied('{operation}') then return denied('{operation}') end"
+    check = (
+        f"local refusal = not dry_run and denied('{operation}')\nif refusal then return refusal end"
+    )
     parts = [
         ("lib/prelude.lua", _read("lib/prelude.lua")),
         ("", "\n".join(tables) + "\n"),
@@ -352,14 +354,7 @@ def _commands(group: str) -> Iterator[str]:
 
 def queue_keys(keys: QueueKeys) -> tuple[bytes, ...]:
     """The KEYS of every script, as `prelude.lua` names them."""
-    return (
-        keys.main,
-        keys.processing,
-        keys.cleaning,
-        keys.delayed,
-        keys.buried,
-        keys.returns,
-    )
+    return tuple(keys.structures)
 
 
 # Where in the ARGV of a script it says whether this is a dry run; they count from 0.

@@ -19,11 +19,10 @@ from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
 from rwq_cli.core.inspect.survey import Survey, find_unguarded, stale_returns, survey
 from rwq_cli.core.items.prune import prune, prune_cleaning
 from rwq_cli.core.items.schedule import promote
-from rwq_cli.core.model import CleanAction, OutcomeBatch, Repair, State, Status
+from rwq_cli.core.model import CleanAction, Outcome, OutcomeBatch, Repair, State, Status
 from rwq_cli.core.repair.repairs import remove_stale_schedule, repair, restore_guards, without
 from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.state.probe import find_broken
-from rwq_cli.core.state.rules import Facts
 from rwq_cli.core.state.seen import Seen
 
 
@@ -221,17 +220,18 @@ def _prune_entries(
 ) -> Iterator[CleanAction]:
     # The script does not look up items in the lists, and promotion may have dropped the entry that
     # made an entry of cleaning stale, so the facts are read again.
-    stale_cleaning = without(found.stale_cleaning, due)
-    stale = {f.item_id: f for f in facts_of(queue, stale_cleaning) if f.is_stale_in_cleaning}
-    for item_id in dict.fromkeys(prune_cleaning(queue, list(stale), dry_run=dry_run)):
-        yield _pruned(stale[item_id], "cleaning")
-    entries: dict[bytes, list[tuple[str, State]]] = {}
-    for item_id, where, state in found.stale_schedule:
-        entries.setdefault(item_id, []).append((where, state))
+    states = dict(found.stale_cleaning)
+    stale_cleaning = without(states, due)
+    stale = [f.item_id for f in facts_of(queue, stale_cleaning) if f.is_stale_in_cleaning]
+    for item_id in dict.fromkeys(prune_cleaning(queue, stale, dry_run=dry_run)):
+        yield CleanAction(item_id, Repair.PRUNED, states[item_id], "cleaning")
+    entries: dict[bytes, list[str]] = {}
+    for item_id, where in found.stale_schedule:
+        entries.setdefault(item_id, []).append(where)
     for batch in remove_stale_schedule(queue, without(entries, done), dry_run=dry_run):
-        for item_id in batch.ids:
-            for where, state in entries[item_id]:
-                yield CleanAction(item_id, Repair.PRUNED, state, where)
+        for outcome in batch:
+            for where in entries[outcome.item_id]:
+                yield _pruned(outcome, where)
     for where in ("delayed", "buried"):
         ghosts = [item_id for item_id, name in found.scheduled_ghosts if name == where]
         # A ghost that was dropped from a list still has this entry; promotion drops its own.
@@ -243,11 +243,11 @@ def _prune_entries(
 
 def _promote(queue: Queue, dry_run: bool) -> Iterator[CleanAction]:
     for batch in promote(queue, dry_run=dry_run):
-        for item_id in batch.ids_with(Status.PROMOTED):
-            yield CleanAction(item_id, Repair.PROMOTED, State.DUE, "delayed")
-        # Few, unless the queue is broken.
-        for facts in facts_of(queue, batch.ids_with(Status.DROPPED)):
-            yield _pruned(facts, "delayed")
+        for outcome in batch:
+            if outcome.status is Status.PROMOTED:
+                yield CleanAction(outcome.item_id, Repair.PROMOTED, State.DUE, "delayed")
+            else:
+                yield _pruned(outcome, "delayed")
 
 
 def _actions(
@@ -259,7 +259,6 @@ def _actions(
         yield CleanAction(item_id, action, seen, where)
 
 
-def _pruned(facts: Facts, where: str) -> CleanAction:
-    # The entry of an ID without data is a ghost, also after it was removed.
-    state = facts.state if facts.has_data else State.GHOST
-    return CleanAction(facts.item_id, Repair.PRUNED, state, where)
+def _pruned(outcome: Outcome, where: str) -> CleanAction:
+    assert outcome.state is not None
+    return CleanAction(outcome.item_id, Repair.PRUNED, outcome.state, where)

@@ -70,7 +70,8 @@ class Finding:
         code: The code.
         count: The number of IDs or keys; 1 for findings about the server or the queue's name.
         examples: A few of them; the ones that are left come first.
-        of_keys: Whether the examples are key names instead of IDs.
+        of_keys: Whether the examples are not IDs: key names, the queue's name, or the eviction
+            policy.
         fixed: How many were fixed, or in a dry run would be.
         left: How many are left.
     """

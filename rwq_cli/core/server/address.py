@@ -87,7 +87,7 @@ def connect(server: Server) -> Connection:
 
 def _connect_following(server: Server, name: str) -> Connection:
     """A connection to the primary that Sentinel names, or to a cluster."""
-    from rwq_cli.core.server.following import Shared
+    from rwq_cli.core.server.following import SharedState
     from rwq_cli.core.server.hosts import split_hosts
 
     scheme = server.url.partition("://")[0]
@@ -103,7 +103,7 @@ def _connect_following(server: Server, name: str) -> Connection:
     for option in ("host", "port"):
         settings.pop(option, None)
     options = LinkOptions(server.connect_timeout_s, server.reply_timeout_s)
-    shared = Shared(
+    shared = SharedState(
         name,
         f"{scheme}://{url.place}",
         options,

@@ -21,7 +21,7 @@ from rwq_cli.core.server.error_mapping import (
     translate,
     unreachable,
 )
-from rwq_cli.core.server.following import FollowingConnection, Shared
+from rwq_cli.core.server.following import FollowingConnection, SharedState
 from rwq_cli.core.server.link import Link, LinkOptions
 from rwq_cli.core.server.node import Node
 from rwq_cli.core.server.packing import pack
@@ -218,7 +218,7 @@ class ClusterConnection(FollowingConnection):
 
     is_cluster = True
 
-    def __init__(self, shared: Shared, topology: Topology) -> None:
+    def __init__(self, shared: SharedState, topology: Topology) -> None:
         super().__init__(shared, AnyPrimary(topology))
         self.topology = topology
         self._queues: dict[bytes, Connection] = {}
@@ -247,7 +247,7 @@ class ClusterConnection(FollowingConnection):
     def _send(self, requests: Sequence[Command], *, writes: bool) -> list[Any]:
         """Send requests, in one round trip for each slot.
 
-        Of several slots, the failure of one is the reply to its requests.
+        If there are several slots, the error of one is the reply to each of its requests.
         """
         slots = [_slot_of(request) for request in requests]
         replies: dict[int, Any] = {}

@@ -217,9 +217,9 @@ def unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unrea
         reason = f"no TLS handshake within {timeout_s:.3g} s: it is busy, or it does not speak TLS"
         hint = f"use {_scheme(server, 'redis')} only if the server has no TLS"
     elif "certificate verify failed" in reason:
-        hint = "name its authority with --tls-ca"
+        hint = "give its CA certificate with --tls-ca"
     elif _is_timeout(error):
-        reason = f"it does not answer within {timeout_s:.3g} s"
+        reason = f"it did not answer within {timeout_s:.3g} s"
     return errors.Unreachable(f"cannot reach {server}: {reason}", hint)
 
 

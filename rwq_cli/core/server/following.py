@@ -47,7 +47,7 @@ class Locator(Protocol):
         """Close the links that are not in use."""
 
 
-class Shared:
+class SharedState:
     """What all connections to one cluster, or through one Sentinel, share.
 
     Attributes:
@@ -87,7 +87,7 @@ class Patience:
         tell: Called with what is waited for, if it takes long.
     """
 
-    def __init__(self, shared: Shared, tell: Callable[[str], object]) -> None:
+    def __init__(self, shared: SharedState, tell: Callable[[str], object]) -> None:
         self._shared = shared
         self._tell = tell
         self._began_s = monotonic()
@@ -136,7 +136,7 @@ class FollowingConnection(Connection):
         locator: Finds the server.
     """
 
-    def __init__(self, shared: Shared, locator: Locator) -> None:
+    def __init__(self, shared: SharedState, locator: Locator) -> None:
         super().__init__(shared.client, shared.name, address=shared.address)
         self._options = shared.options
         self._shared = shared

@@ -87,7 +87,7 @@ class Link:
         make_raw: Makes the connection, not yet opened.
         options: The options of all links of the connection.
         name: The server's name in messages.
-        greet: Called with the link whenever it was opened; None for nothing.
+        on_connect: Called with the link whenever it was opened; None for nothing.
 
     Attributes:
         permissions: By script, what `permissions.check` has found on this link.
@@ -98,13 +98,13 @@ class Link:
         make_raw: Callable[[], Any],
         options: LinkOptions,
         name: str,
-        greet: "Greeting | None" = None,
+        on_connect: "OnConnect | None" = None,
     ) -> None:
         self._make_raw = make_raw
         self._raw = make_raw()
         self._options = options
         self._name = name
-        self._greet = greet
+        self._on_connect = on_connect
         self.permissions: dict[str, bytes] = {}
         self._is_open = False
         self._has_no_touch = False
@@ -121,8 +121,8 @@ class Link:
             self.close()
         if not self._is_open:
             self._open()
-            if self._greet is not None:
-                self._greet(self)
+            if self._on_connect is not None:
+                self._on_connect(self)
         if self._options.no_touch and not self._has_no_touch:
             self._set_no_touch()
 
@@ -278,4 +278,4 @@ class Link:
         self._raw.disconnect()
 
 
-Greeting = Callable[[Link], object]
+OnConnect = Callable[[Link], object]

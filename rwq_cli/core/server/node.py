@@ -8,7 +8,7 @@ from typing import Any
 import redis
 
 from rwq_cli.core import errors
-from rwq_cli.core.server.link import Greeting, Link, LinkOptions
+from rwq_cli.core.server.link import Link, LinkOptions, OnConnect
 
 
 class Node:
@@ -18,17 +18,21 @@ class Node:
         client: A redis-py client, whose pool makes the connections.
         options: The options of its links.
         name: The server's name in messages, without a password.
-        greet: Called with each link that was opened, before its first command; None for nothing.
+        on_connect: Called with each new link, before its first command; None for nothing.
     """
 
     def __init__(
-        self, client: redis.Redis, options: LinkOptions, name: str, greet: Greeting | None = None
+        self,
+        client: redis.Redis,
+        options: LinkOptions,
+        name: str,
+        on_connect: OnConnect | None = None,
     ) -> None:
         # redis-py annotates its own calls, not those of its users.
         self._client: Any = client
         self._options = options
         self._name = name
-        self._greet = greet
+        self._on_connect = on_connect
         self._idle: list[Link] = []
 
     def take(self, *, fresh: bool = False) -> Link:
@@ -85,7 +89,7 @@ class Node:
         # A pool counts what it has made, 100 by default, and would refuse the next one.
         pool = self._client.connection_pool
         make_raw = partial(pool.connection_class, **pool.connection_kwargs)
-        return Link(make_raw, self._options, self._name, self._greet)
+        return Link(make_raw, self._options, self._name, self._on_connect)
 
     def close(self) -> None:
         """Close the links that are not in use."""

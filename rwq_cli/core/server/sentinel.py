@@ -18,7 +18,7 @@ from rwq_cli.core.server.error_mapping import (
     translate,
     unreachable,
 )
-from rwq_cli.core.server.following import FollowingConnection, Shared
+from rwq_cli.core.server.following import FollowingConnection, SharedState
 from rwq_cli.core.server.link import Link, LinkOptions
 from rwq_cli.core.server.node import Node
 
@@ -137,7 +137,7 @@ class SentinelLocator:
     def _refused(self, error: Exception) -> errors.ServerError:
         if is_unknown(error, "SENTINEL"):
             return errors.ServerError(
-                f"{self._name} names a server that is no Sentinel",
+                f"{self._name} names a server that is not a Sentinel",
                 "name the Sentinels, whose port is 26379 by default; redis:// is for one server",
             )
         refusal = translate(error, f"a Sentinel of {self._name}")
@@ -167,8 +167,8 @@ class SentinelLocator:
         if known or failure is None:
             names = ", ".join(sorted(known)) or "none"
             return errors.ServerError(
-                f"the Sentinels of {self._name} know no service {self._service}",
-                f"they know: {names}",
+                f"the Sentinels of {self._name} do not monitor a service {self._service}",
+                f"they monitor: {names}",
             )
         name = f"any Sentinel of {self._name}"
         if self._settings.get("connection_class") is not SSLConnection:
@@ -181,7 +181,7 @@ class SentinelLocator:
 class SentinelConnection(FollowingConnection):
     """A connection to the primary of a service."""
 
-    def __init__(self, shared: Shared, locator: SentinelLocator) -> None:
+    def __init__(self, shared: SharedState, locator: SentinelLocator) -> None:
         super().__init__(shared, locator)
         self._sentinel = locator
 

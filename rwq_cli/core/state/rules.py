@@ -32,7 +32,7 @@ class Facts(NamedTuple):
         due_ms: Its score in the delayed sorted set, unix ms, or None.
         buried_ms: Its score in the buried sorted set, unix ms, or None.
         now_ms: The server's clock at that instant, unix ms.
-        returns: How often a clean returned it, or a try failed; None for never.
+        returns: How often a clean returned it, or an attempt failed; None for never.
         wrong_types: Its keys of the wrong type, with their types.
         has_invalid_returns: Whether its count of returns is not a number.
         identity: A short digest of the data, and when rwq pushed the item, if requested and neither

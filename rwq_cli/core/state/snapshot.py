@@ -50,7 +50,7 @@ class ItemSnapshot(NamedTuple):
         buried_ms: Time of burial in unix ms if it is in the buried zset and not waiting, else
             None.
         reason: For buried items, why; else None.
-        returns: How often a clean returned it, or a try failed; None for never.
+        returns: How often a clean returned it, or an attempt failed; None for never.
         position: For items in main, how many are ahead: 0 is next to be leased; else None.
         nearer: For items in main, which end is nearer; else None.
     """

@@ -34,8 +34,8 @@ class Job:
         item_id: The ID.
         data: The payload.
         holder: The value of its lease, unique to the call that leased it.
-        returns: How often a try failed, or a clean returned it.
-        is_last: Whether no retry follows if this try fails.
+        returns: How often an attempt failed, or a clean returned it.
+        is_last: Whether no retry follows if this attempt fails.
         deadline_s: When the lease ends, on the clock of the queue.
         loss: Why it is not held any more; None while it is.
     """
@@ -56,7 +56,7 @@ class Job:
 
     @property
     def attempt(self) -> int:
-        """The number of this try, from 1."""
+        """The number of this attempt, from 1."""
         return self.returns + 1
 
 
@@ -65,7 +65,7 @@ class Ended(NamedTuple):
 
     Attributes:
         job: The job.
-        end: How it ended; None if the item was given up without this try.
+        end: How it ended; None if the item was given up without this attempt.
         fate: What became of the item.
         step: What was to be done with it.
     """
@@ -76,7 +76,7 @@ class Ended(NamedTuple):
     step: Step
 
 
-class Turn(NamedTuple):
+class ExchangeResult(NamedTuple):
     """The result of an exchange with the server.
 
     Attributes:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.results import RESULT_TTL_S
-from rwq_cli.core.work.job import Ended, Job, Turn
+from rwq_cli.core.work.job import Ended, ExchangeResult, Job
 from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, JobEnd, RetryPolicy
 from rwq_cli.core.work.session import WorkSession
 
@@ -24,7 +24,7 @@ _SIGNAL_S = 1.0
 Handler = Callable[[Job], JobEnd | bytes | None]
 
 
-class WhyEnded(StrEnum):
+class EndReason(StrEnum):
     """Why a worker ended."""
 
     STOPPED = "stopped"
@@ -61,13 +61,13 @@ class WorkSummary(NamedTuple):
 
     Attributes:
         fates: How many jobs had which fate.
-        given_up: How many items were given up: buried, rejected, or released after the last try.
+        given_up: How many items were buried, rejected, or released after the last attempt.
         why: Why it ended.
     """
 
     fates: dict[Fate, int]
     given_up: int
-    why: WhyEnded
+    why: EndReason
 
 
 class StopToken:
@@ -136,9 +136,10 @@ def work(
     """Call a function for each item, until the worker is to end.
 
     The item is completed when the function returns, and kept leased until then; bytes that it
-    returns are kept as the result. An exception is a failed try: the item is retried later, and
-    after its last try buried with the exception as the reason. A function can also return `PutBack`
-    or `GiveUp`, or a `Failure` of its own. Nothing is done with an item whose lease was lost.
+    returns are kept as the result. An exception is a failed attempt: the item is retried later, and
+    after its last attempt buried with the exception as the reason. A function can also return
+    `PutBack` or `GiveUp`, or a `Failure` of its own. Nothing is done with an item whose lease was
+    lost.
 
     An exception that is not an `Exception`, such as KeyboardInterrupt, puts the item back and ends
     the worker. With several functions at once, an interrupt of the calling thread takes no more
@@ -164,6 +165,7 @@ def work(
 
     Raises:
         InvalidArgument: A number is too small, or the queues are not on one connection.
+        TypeError: The handler returned something else than None, bytes or a `JobEnd`.
         ServerError: The server refused a call, or was gone for too long. A clean returns items that
             are still leased when their leases have ended.
     """
@@ -207,7 +209,7 @@ class _Worker:
         # Items that are taken, or about to be, and not settled; and all that were taken so far.
         self._running = self._taken = 0
         self._is_waiting = False
-        self._why: WhyEnded | None = None
+        self._why: EndReason | None = None
         self._failure: BaseException | None = None
         self._busy_s = self._clock.monotonic()
         self._lock = Lock()
@@ -235,7 +237,7 @@ class _Worker:
             self._stop.forget(self._session)
             self._has_ended.set()
             renewer.join()
-        return WorkSummary(dict(self._fates), self._given_up, self._why or WhyEnded.STOPPED)
+        return WorkSummary(dict(self._fates), self._given_up, self._why or EndReason.STOPPED)
 
     def _serve_in_threads(self, concurrency: int) -> None:
         # Not joined: before Python 3.13, a join that is interrupted takes its thread for ended.
@@ -252,7 +254,7 @@ class _Worker:
                 returned.append(event)
             _wait_for_all(returned)
         except BaseException:
-            self._end(WhyEnded.STOPPED)
+            self._end(EndReason.STOPPED)
             _wait_for_all(returned)
             raise
 
@@ -261,7 +263,7 @@ class _Worker:
             self._serve()
         except BaseException as error:
             self._failure = self._failure or error
-            self._end(WhyEnded.STOPPED)
+            self._end(EndReason.STOPPED)
         finally:
             returned.set()
 
@@ -270,18 +272,18 @@ class _Worker:
         ends: list[tuple[Job, JobEnd]] = []
         while True:
             takes = self._reserve()
-            turn = self._session.exchange(ends, take=int(takes))
+            result = self._session.exchange(ends, take=int(takes))
             ends = []
-            self._record(turn, takes)
-            if turn.error is not None and not turn.error.is_transient:
-                raise turn.error
-            if turn.jobs:
-                ends = [(job, self._run_counted(job)) for job in turn.jobs]
-            elif turn.error is not None:
-                self._wait_for_server(turn.error)
+            self._record(result, takes)
+            if result.error is not None and not result.error.is_transient:
+                raise result.error
+            if result.jobs:
+                ends = [(job, self._run_counted(job)) for job in result.jobs]
+            elif result.error is not None:
+                self._wait_for_server(result.error)
             elif not takes:
                 return
-            elif all(ended.end is not None for ended in turn.ended):
+            elif all(ended.end is not None for ended in result.ended):
                 # An item that was given up came in place of a job: do not wait, look again.
                 self._wait_for_work()
 
@@ -289,7 +291,7 @@ class _Worker:
         """Reserve one more item; return False if no more are to be taken."""
         with self._lock:
             if self._stop.is_set:
-                self._why = self._why or WhyEnded.STOPPED
+                self._why = self._why or EndReason.STOPPED
             if self._why is not None:
                 return False
             if self._taken >= self._rules.max_items:
@@ -298,33 +300,33 @@ class _Worker:
             self._running += 1
             return True
 
-    def _record(self, turn: Turn, takes: bool) -> None:
+    def _record(self, result: ExchangeResult, takes: bool) -> None:
         """Count what an exchange settled, and tell the listener."""
         with self._lock:
-            if takes and not turn.jobs:
+            if takes and not result.jobs:
                 self._taken -= 1
                 self._running -= 1
-            for ended in turn.ended:
+            for ended in result.ended:
                 self._running -= ended.end is not None
                 self._fates[ended.fate] += 1
                 self._given_up += ended.step.gave_up and ended.fate is not Fate.LOST
                 if ended.end is None:
                     self._count_failure()
-            if turn.jobs or turn.ended:
+            if result.jobs or result.ended:
                 self._busy_s = self._clock.monotonic()
             if self._taken >= self._rules.max_items and not self._running:
-                self._why = self._why or WhyEnded.MAX_ITEMS
+                self._why = self._why or EndReason.MAX_ITEMS
             if self._is_waiting and not self._running:
                 self._session.wake()
-        for job in turn.lost:
+        for job in result.lost:
             self._tell(Lost(job))
-        for ended in turn.ended:
+        for ended in result.ended:
             self._tell(ended)
 
     def _count_failure(self) -> None:
         self._failures += 1
         if self._failures >= self._rules.max_failures:
-            self._why = self._why or WhyEnded.MAX_FAILURES
+            self._why = self._why or EndReason.MAX_FAILURES
 
     def _tell(self, event: WorkEvent) -> None:
         if self._on_event is not None:
@@ -338,7 +340,7 @@ class _Worker:
             with self._lock:
                 self._count_failure()
                 if self._session.policy.step(end, job.attempt, 0.0).stops:
-                    self._why = self._why or WhyEnded.ON_FAIL
+                    self._why = self._why or EndReason.ON_FAIL
         return end
 
     def _call_handler(self, job: Job) -> JobEnd:
@@ -355,7 +357,7 @@ class _Worker:
             raise TypeError(f"the handler returned a {type(value).__name__}")
         return value
 
-    def _end(self, why: WhyEnded) -> None:
+    def _end(self, why: EndReason) -> None:
         """End all threads after what they run."""
         self._why = self._why or why
         self._session.wake()
@@ -381,9 +383,9 @@ class _Worker:
         waits_s = [_IDLE_S]
         if not self._running:
             now_s = self._clock.monotonic()
-            ends_s = {WhyEnded.IDLE: self._busy_s + self._rules.idle_s}
+            ends_s = {EndReason.IDLE: self._busy_s + self._rules.idle_s}
             if self._rules.drain:
-                ends_s[WhyEnded.DRAINED] = self._session.last_retry_s
+                ends_s[EndReason.DRAINED] = self._session.last_retry_s
             for why, end_s in ends_s.items():
                 waits_s.append(end_s - now_s)
                 if end_s <= now_s:
@@ -416,7 +418,7 @@ class _Worker:
                     self._tell(Outage(session.error))
         except BaseException as error:
             self._failure = self._failure or error
-            self._end(WhyEnded.STOPPED)
+            self._end(EndReason.STOPPED)
 
 
 def _wait_for_all(events: Iterable[Event]) -> None:

@@ -12,10 +12,10 @@ _DOUBLINGS_MAX = 60
 
 
 class OnFail(StrEnum):
-    """What happens to an item whose last try failed.
+    """What happens to an item whose last attempt failed.
 
     An item that is released, or that stopped the worker, is at the end of the queue and can be
-    taken again; each take is one more last try.
+    taken again; each take is one more last attempt.
     """
 
     BURY = "bury"
@@ -35,7 +35,7 @@ class Done(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """The try failed: retry it later, or after the last try do what the policy says.
+    """The attempt failed: retry it later, or after the last attempt do what the policy says.
 
     Attributes:
         reason: Why; what exceeds `REASON_BYTES_MAX` is cut off.
@@ -45,7 +45,7 @@ class Failure(NamedTuple):
 
 
 class PutBack(NamedTuple):
-    """The job was not tried: release its item without counting a try.
+    """The job was not tried: release its item without counting an attempt.
 
     Attributes:
         front: Whether it is the next to be leased, instead of the last.
@@ -55,7 +55,7 @@ class PutBack(NamedTuple):
 
 
 class GiveUp(NamedTuple):
-    """Another try would fail, too: bury the item at once.
+    """Another attempt would fail, too: bury the item at once.
 
     Attributes:
         reason: Why; what exceeds `REASON_BYTES_MAX` is cut off.
@@ -85,7 +85,7 @@ class Step(NamedTuple):
         fate: What is to become of it; never `LOST`.
         data: For `COMPLETED` and `REJECTED`, the result to keep, or None; for others the reason.
         delay_s: For `RETRY`, the delay, seconds.
-        counted: Whether a failed try is counted, in `Q:returns`.
+        counted: Whether a failed attempt is counted, in `Q:returns`.
         front: For `RELEASED`, whether it is the next to be leased.
         gave_up: Whether the item is given up.
         stops: Whether the worker is to end.
@@ -105,17 +105,17 @@ _COMPLETED = Step(Fate.COMPLETED)
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """When a failed job is tried again, and what happens after its last try.
+    """When a failed job is tried again, and what happens after its last attempt.
 
-    Attempts count from 1, and include those of other workers and tries whose worker was killed.
+    Attempts count from 1, and include those of other workers and attempts whose worker was killed.
 
     Attributes:
-        retries: How many tries follow the first.
+        retries: How many attempts follow the first.
         backoff_s: The delay after the first failure, seconds; it doubles with each further one.
         backoff_max_s: The maximum delay, seconds.
         jitter: The fraction by which a delay varies at random, so that items that failed together
             are not retried together.
-        on_fail: What happens to an item whose last try failed.
+        on_fail: What happens to an item whose last attempt failed.
 
     Raises:
         InvalidArgument: A number is negative, or the jitter is greater than 1.
@@ -129,7 +129,9 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         if min(self.retries, self.backoff_s, self.backoff_max_s, self.jitter) < 0:
-            raise InvalidArgument("retries, backoff and jitter cannot be negative", "give 0 or more")
+            raise InvalidArgument(
+                "retries, backoff and jitter cannot be negative", "give 0 or more"
+            )
         if self.jitter > 1:
             raise InvalidArgument("the jitter cannot be greater than 1", "give 0.2 for 20%")
 
@@ -138,9 +140,9 @@ class RetryPolicy:
         return attempt > self.retries
 
     def is_exhausted(self, attempt: int) -> bool:
-        """Whether all tries are used up, so that the item is given up without this attempt.
+        """Whether all attempts are used up, so that the item is given up without this attempt.
 
-        That happens to an item whose worker was killed in its last try.
+        That happens to an item whose worker was killed in its last attempt.
         """
         return attempt > self.retries + 1 and self.on_fail in (OnFail.BURY, OnFail.REJECT)
 
@@ -173,7 +175,7 @@ class RetryPolicy:
                     delay_s = self.delay_s(attempt, random)
                     return Step(Fate.RETRY, reason, delay_s, counted=True)
             case None:
-                reason = b"no try is left: %d failed, or died with their worker" % (attempt - 1)
+                reason = b"no attempts left: %d failed, or died with their worker" % (attempt - 1)
         match self.on_fail:
             case OnFail.BURY:
                 return Step(Fate.BURIED, reason, gave_up=True)

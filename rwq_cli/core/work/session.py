@@ -23,7 +23,7 @@ from rwq_cli.core.items.lease import (
 )
 from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.items.results import RESULT_TTL_S, ResultOptions, result_args
-from rwq_cli.core.items.schedule import Burial, Delay, How, Return, schedule_args
+from rwq_cli.core.items.schedule import Burial, Delay, How, Release, schedule_args
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.expected import ANY
@@ -31,7 +31,7 @@ from rwq_cli.core.state.list_range import ListRange, Where
 from rwq_cli.core.state.probe import parse_returns
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.core.work.idle import WorkWaiter
-from rwq_cli.core.work.job import Ended, Job, Loss, Turn
+from rwq_cli.core.work.job import Ended, ExchangeResult, Job, Loss
 from rwq_cli.core.work.policy import Fate, JobEnd, PutBack, RetryPolicy, Step
 
 # A lease is renewed when this share of it is left.
@@ -105,7 +105,7 @@ class WorkSession:
         clock: The clock of the queues.
         name: What the holders of all leases begin with.
         error: The error of the last call; None if it succeeded.
-        failing_since_s: When the first call failed since one succeeded, on the clock of the queues.
+        failing_since_s: When the failures since the last success began, on the clock of the queues.
 
     Raises:
         InvalidArgument: There is no queue, they are not on one connection, or the lease is too
@@ -170,11 +170,11 @@ class WorkSession:
         """When the last retry of this session falls due, on the clock of the queues; else -inf."""
         return self._last_retry_s
 
-    def exchange(self, ends: Iterable[tuple[Job, JobEnd]] = (), *, take: int = 0) -> Turn:
+    def exchange(self, ends: Iterable[tuple[Job, JobEnd]] = (), *, take: int = 0) -> ExchangeResult:
         """Finish jobs, and take new ones in the same round trip.
 
-        With several queues, taking needs a second round trip. An item whose tries are used up is
-        given up without another try, and is among `ended`.
+        With several queues, taking needs a second round trip. An item whose attempts are used up is
+        given up without another attempt, and is among `ended`.
 
         Ends that the server did not acknowledge are sent again by the next exchange. That is safe
         if only the reply was lost: a script acts only under the lease, which the first call ended.
@@ -207,7 +207,7 @@ class WorkSession:
         with self._lock:
             ended, self._settled = self._settled, []
             lost, self._lost = self._lost, []
-        return Turn(taking.jobs if taking is not None else [], ended, lost, error)
+        return ExchangeResult(taking.jobs if taking is not None else [], ended, lost, error)
 
     def _begin(self, ends: Iterable[tuple[Job, JobEnd]]) -> list[_Ending]:
         """Note how jobs ended; return the endings to send."""
@@ -303,7 +303,7 @@ class WorkSession:
         if step.fate is Fate.COMPLETED and step.data is None:
             return ("complete", *result_args(None))
         how: How
-        counts_try = False
+        counts_attempt = False
         match step.fate:
             case Fate.COMPLETED | Fate.REJECTED:
                 options = ResultOptions(
@@ -311,13 +311,13 @@ class WorkSession:
                 )
                 return ("complete", *result_args(options))
             case Fate.RETRY:
-                how, counts_try = Delay(round(step.delay_s * 1000)), True
+                how, counts_attempt = Delay(round(step.delay_s * 1000)), True
             case Fate.BURIED:
                 how = Burial(step.data)
             case _:
-                how, counts_try = Return(step.front), step.counted
+                how, counts_attempt = Release(step.front), step.counted
         policy = LeasePolicy(ending.job.holder, force=False, own_only=True)
-        args = schedule_args(policy, how, is_first_look=False, counts_try=counts_try)
+        args = schedule_args(policy, how, is_first_look=False, counts_attempt=counts_attempt)
         return (how.script, *args)
 
     def _settle(self, call: _Call, reply: Sequence[Any]) -> None:
@@ -417,7 +417,7 @@ class WorkSession:
                 pass
             self._doubtful.pop(holder, None)
 
-    def release_all(self) -> Turn:
+    def release_all(self) -> ExchangeResult:
         """Put all jobs that have not ended back to the front of their queues, not counted."""
         return self.exchange([(job, PutBack(front=True)) for job in self.jobs])
 

@@ -27,7 +27,7 @@ class TestMaxTime:
         assert result.as_tuple() == (
             3,
             "",
-            "hello\nrwq: 1: timed out after 1s: hello; buried after try 1\nburied 1\n",
+            "hello\nrwq: 1: timed out after 1s: hello; buried after attempt 1\nburied 1\n",
         )
         assert raw.get("jobs:lease:1") == b"rwq-buried:timed out after 1s: hello"
 
@@ -146,7 +146,7 @@ class TestAServerThatGoes:
         out, told = worker.communicate()
         assert (worker.returncode, out) == (69, b"")
         lines = told.decode().splitlines()
-        assert "commands go on, and rwq tries again for 1s" in lines[0]
+        assert "commands go on, and rwq keeps trying for 1s" in lines[0]
         assert lines[1] == (
             "rwq: 1: the lease ended while the server did not answer; lost, and not completed"
         )
@@ -196,7 +196,7 @@ def test_binary_output_is_passed_on_and_escaped_in_the_reason(
     foreign.waiting(b"1")
     result = rwq(*DRAIN, *script("printf 'a\\033[2J\\377\\n' >&2; exit 1"))
     assert result.err == (
-        b"a\033[2J\xff\nrwq: 1: exit 1: a\\x1b[2J\\xff; buried after try 1\nburied 1\n"
+        b"a\033[2J\xff\nrwq: 1: exit 1: a\\x1b[2J\\xff; buried after attempt 1\nburied 1\n"
     )
     assert raw.get("jobs:lease:1") == b"rwq-buried:exit 1: a\033[2J\xff"
 
@@ -235,7 +235,9 @@ def test_a_stdout_that_nobody_reads_any_more_fails_no_item(
 def test_a_line_of_rwq_is_not_glued_to_one_of_a_command(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     result = rwq(*DRAIN, *script("printf unfinished >&2; exit 1"))
-    assert result.notes == "unfinished\nrwq: 1: exit 1: unfinished; buried after try 1\nburied 1\n"
+    assert (
+        result.notes == "unfinished\nrwq: 1: exit 1: unfinished; buried after attempt 1\nburied 1\n"
+    )
 
 
 @pytest.mark.parametrize(

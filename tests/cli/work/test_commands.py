@@ -326,7 +326,7 @@ class TestOutput:
         assert result.as_tuple() == (
             0,
             "",
-            "rwq: 1: its command printed more than 1 MiB; the result is the beginning\n"
+            "rwq: 1: its command printed more than 1 MiB; only the first is kept as its result\n"
             "completed 1\n",
         )
         assert rwq("result", "1", "-o", "data").out == b"\0" * (1 << 20)
@@ -366,7 +366,7 @@ class TestOutput:
         assert rwq(*DRAIN, "-Q", *script('[ "$RWQ_ID" = 1 ]')).as_tuple() == (
             3,
             "",
-            "rwq: 2: exit 1; buried after try 1\n",
+            "rwq: 2: exit 1; buried after attempt 1\n",
         )
 
     def test_the_job_log_has_a_line_for_each_item(self, rwq: Rwq, foreign: Foreign) -> None:
@@ -462,7 +462,7 @@ def test_queues_are_taken_in_order(rwq: Rwq, raw: redis.Redis) -> None:
             raw.lpush(f"{queue}:queue", number)
     result = rwq(*DRAIN, "-q", "high", "-q", "low", *script('echo "$RWQ_QUEUE $RWQ_ID"; exit 100'))
     assert result.text == "high 0\nhigh 1\nlow 0\nlow 1\n"
-    assert result.notes.splitlines()[0] == "rwq: 0 of high: exit 100; buried after try 1"
+    assert result.notes.splitlines()[0] == "rwq: 0 of high: exit 100; buried after attempt 1"
     assert result.notes.splitlines()[-1].startswith("buried 4 (high, low on ")
 
 

@@ -32,7 +32,7 @@ class TestOneItem:
             "no such host",
             "retry 1",
         )
-        assert told.startswith("rwq: 1: exit 7: no such host; try 2 in ")
+        assert told.startswith("rwq: 1: exit 7: no such host; attempt 2 in ")
         assert raw.hgetall("jobs:returns") == {b"1": b"1"}
         assert raw.zrange("jobs:delayed", 0, -1) == [b"1"]
         due_s = raw.zscore("jobs:delayed", "1") or 0.0
@@ -47,7 +47,7 @@ class TestOneItem:
         result = rwq(*WORK, *script("echo first >&2; echo second >&2; exit 7"))
         assert (result.code, result.notes.splitlines()[2:]) == (
             3,
-            ["rwq: 1: exit 7: second; buried after try 1", "buried 1"],
+            ["rwq: 1: exit 7: second; buried after attempt 1", "buried 1"],
         )
         assert raw.get("jobs:lease:1") == b"rwq-buried:exit 7: first\nsecond"
 
@@ -76,7 +76,7 @@ class TestOneItem:
         result = rwq("work", "--retries", "0", "--max", "1", "--on-fail", how, *script("exit 7"))
         assert (result.code, result.notes) == (
             3,
-            "rwq: 1: exit 7; released after try 1\nreleased 1\n",
+            "rwq: 1: exit 7; released after attempt 1\nreleased 1\n",
         )
         found = contents(raw)
         assert found.pop(b"jobs:returns") == {b"1": b"1"}
@@ -107,7 +107,7 @@ class TestOneItem:
         result = rwq(*WORK, "--on-fail", "reject", *script("exit 7"))
         assert (result.code, result.notes) == (
             3,
-            "rwq: 1: exit 7; rejected after try 1\nrejected 1\n",
+            "rwq: 1: exit 7; rejected after attempt 1\nrejected 1\n",
         )
         assert raw.exists("jobs:item:1") == 0
         assert rwq("result", "1", "-o", "json").json["status"] == "rejected"
@@ -126,7 +126,7 @@ class TestOneItem:
         result = rwq("work", "--drain", *script("echo bad address >&2; exit 100"))
         assert (result.code, result.notes.splitlines()[1:]) == (
             3,
-            ["rwq: 1: exit 100: bad address; buried after try 1", "buried 1"],
+            ["rwq: 1: exit 100: bad address; buried after attempt 1", "buried 1"],
         )
         assert raw.get("jobs:lease:1") == b"rwq-buried:exit 100: bad address"
 
@@ -200,7 +200,7 @@ class TestACommandThatCannotRun:
         assert (result.code, result.notes) == (
             2,
             f"rwq: error: cannot run {program}: exec format error; "
-            "is its first line #! and an interpreter?\n",
+            "does its first line name an interpreter, such as #!/bin/sh?\n",
         )
         assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
 

@@ -87,12 +87,8 @@ def test_each_state_is_found(queue: WorkQueue, foreign: Foreign) -> None:
         "processing_ghosts": [b"g leased", b"g processing"],
         "scheduled_ghosts": [(b"g buried", "buried"), (b"g delayed", "delayed")],
         "duplicated": [b"both, abandoned", b"both, leased", b"w2", b"w3"],
-        "stale_cleaning": [b"gone", b"w1"],
-        "stale_schedule": [
-            (b"s1", "delayed", State.WAITING),
-            (b"s2", "buried", State.LEASED),
-            (b"s3", "buried", State.LEASED),
-        ],
+        "stale_cleaning": [(b"gone", State.GHOST), (b"w1", State.WAITING)],
+        "stale_schedule": [(b"s1", "delayed"), (b"s2", "buried"), (b"s3", "buried")],
         "stale_returns": [b"gone"],
     }
 

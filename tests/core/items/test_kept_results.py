@@ -239,7 +239,7 @@ def test_a_hash_that_is_not_a_result(
         with pytest.raises(WrongType) as caught:
             statuses(queue, *ids, result_options=HALF_A_MINUTE, dry_run=dry_run)
         assert caught.value.message == (
-            f"jobs:result:{ids[-1].decode()} has the wrong type: a hash, not one of results"
+            f"jobs:result:{ids[-1].decode()} has the wrong type: a hash, not the hash of a result"
         )
     assert contents(raw) == before
     assert statuses(queue, *ids) == [Status.COMPLETED] * count

@@ -91,7 +91,7 @@ class TestPromote:
     ) -> None:
         due(foreign, b"gone", b"a")
         raw.delete(keys.item(b"gone"))
-        assert promoted(queue) == [(b"gone", "dropped"), (b"a", "promoted")]
+        assert promoted(queue) == [(b"gone", "pruned"), (b"a", "promoted")]
         assert contents(raw) == {keys.main: [b"a"], keys.item(b"a"): b"data of a"}
 
     def test_an_item_leased_by_a_worker_stays_leased(
@@ -100,7 +100,7 @@ class TestPromote:
         """A cleaner of another language had returned it before we came."""
         due(foreign, b"a")
         foreign.leased(b"a", generations="new", holder=b"worker")
-        assert promoted(queue) == [(b"a", "dropped")]
+        assert promoted(queue) == [(b"a", "pruned")]
         assert raw.exists(keys.delayed, keys.main) == 0
         assert raw.get(keys.lease(b"a")) == b"worker"
 
@@ -109,7 +109,7 @@ class TestPromote:
     ) -> None:
         due(foreign, b"a")
         foreign.buried(b"a")
-        assert promoted(queue) == [(b"a", "dropped")]
+        assert promoted(queue) == [(b"a", "pruned")]
         assert raw.exists(keys.delayed, keys.main) == 0
         assert raw.zrange(keys.buried, 0, -1) == [b"a"]
         assert queue.state(b"a") == "buried"
@@ -175,7 +175,7 @@ class TestWithoutAFullGuard:
     ) -> None:
         rest = self.arrange(foreign, others, left)
         raw.lpush(list_name, b"a")
-        assert sorted(promoted(queue)) == sorted([(b"a", "dropped"), *rest])
+        assert sorted(promoted(queue)) == sorted([(b"a", "pruned"), *rest])
         assert raw.lrange(list_name, 0, -1).count(b"a") == 1
         assert raw.exists(b"jobs:delayed") == 0
         assert not any(b":lease" in key for key in contents(raw))

@@ -264,7 +264,7 @@ class TestConnections:
     def test_a_connection_that_is_not_made_in_time_is_unreachable(self) -> None:
         error = unreachable(rx.TimeoutError("Timeout connecting to server"), "redis://host", 5)
         assert type(error) is Unreachable
-        assert error.message == "cannot reach redis://host: it does not answer within 5 s"
+        assert error.message == "cannot reach redis://host: it did not answer within 5 s"
         assert error.hint == "check -u or RWQ_URL, and that the server runs"
 
     def test_a_broken_connection_leaves_the_outcome_in_doubt(self) -> None:

@@ -11,7 +11,7 @@ from redis import exceptions as rx
 from rwq_cli.core import errors
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
 from rwq_cli.core.server.connection import Connection
-from rwq_cli.core.server.following import FollowingConnection, Shared
+from rwq_cli.core.server.following import FollowingConnection, SharedState
 from rwq_cli.core.server.link import LinkOptions
 from rwq_cli.core.server.resend import CASES, case_of
 
@@ -69,7 +69,7 @@ class Scripted:
         def no_twin(_reply_timeout_s: float) -> Connection:
             raise AssertionError
 
-        shared = Shared("c", "c", LinkOptions(1, 1), patience_s, no_twin)
+        shared = SharedState("c", "c", LinkOptions(1, 1), patience_s, no_twin)
         self.connection = FollowingConnection(shared, self.locator)
 
 

@@ -15,7 +15,7 @@ from rwq_cli.core import InvalidArgument, Server, ServerError, WorkQueue, connec
 from rwq_cli.core.errors import Unreachable, WrongType
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.work.job import Ended, Job, Loss
-from rwq_cli.core.work.loop import Lost, Outage, Started, StopToken, WhyEnded, WorkEvent
+from rwq_cli.core.work.loop import EndReason, Lost, Outage, Started, StopToken, WorkEvent
 from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, OnFail, PutBack, RetryPolicy
 from tests.conftest import QUEUE, Backend, Foreign, StartServer, contents
 from tests.driver import until
@@ -49,7 +49,7 @@ def test_every_item_is_run_once_and_completed(
     )
     assert Counter(ran) == Counter((item_id, b"data of " + item_id) for item_id in ids)
     assert (summary.fates, summary.given_up) == ({Fate.COMPLETED: 200}, 0)
-    assert summary.why is WhyEnded.DRAINED
+    assert summary.why is EndReason.DRAINED
     assert contents(raw) == {}
 
 
@@ -92,7 +92,7 @@ def test_a_handler_says_how_its_job_ended(
         Fate.RETRY: 1,
         Fate.RELEASED: 1,
     }
-    assert (summary.given_up, summary.why) == (1, WhyEnded.MAX_ITEMS)
+    assert (summary.given_up, summary.why) == (1, EndReason.MAX_ITEMS)
     results = [queue.result(item_id).result for item_id in (b"nothing", b"bytes", b"done")]
     assert [kept and kept.result for kept in results] == [None, b"result", b"more"]
     assert raw.get(queue.keys.lease(b"bury")) == b"rwq-buried:bad data"
@@ -151,7 +151,7 @@ def test_a_worker_ends_after_its_items(
 ) -> None:
     foreign.waiting(*(b"%d" % number for number in range(9)))
     summary = queue.work(ignore, max_items=5, concurrency=concurrency)
-    assert (summary.fates, summary.why) == ({Fate.COMPLETED: 5}, WhyEnded.MAX_ITEMS)
+    assert (summary.fates, summary.why) == ({Fate.COMPLETED: 5}, EndReason.MAX_ITEMS)
     assert raw.llen(queue.keys.main) == 4
     assert raw.llen(queue.keys.processing) == 0
 
@@ -159,13 +159,13 @@ def test_a_worker_ends_after_its_items(
 def test_a_worker_ends_after_its_failures(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(*(b"%d" % number for number in range(9)))
     summary = queue.work(lambda _job: Failure(b"no"), max_failures=3)
-    assert (summary.fates, summary.why) == ({Fate.RETRY: 3}, WhyEnded.MAX_FAILURES)
+    assert (summary.fates, summary.why) == ({Fate.RETRY: 3}, EndReason.MAX_FAILURES)
 
 
 def test_a_worker_ends_when_it_is_idle(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     summary = queue.work(ignore, idle_s=0.05)
-    assert (summary.fates, summary.why) == ({Fate.COMPLETED: 1}, WhyEnded.IDLE)
+    assert (summary.fates, summary.why) == ({Fate.COMPLETED: 1}, EndReason.IDLE)
 
 
 def test_a_worker_ends_after_the_last_try_of_an_item(
@@ -174,7 +174,7 @@ def test_a_worker_ends_after_the_last_try_of_an_item(
     foreign.waiting(b"1", b"2")
     policy = RetryPolicy(retries=0, on_fail=OnFail.STOP)
     summary = queue.work(lambda _job: Failure(b"no"), policy=policy)
-    assert (summary.given_up, summary.why) == (1, WhyEnded.ON_FAIL)
+    assert (summary.given_up, summary.why) == (1, EndReason.ON_FAIL)
     assert raw.lrange(queue.keys.main, 0, -1) == [b"1", b"2"]
 
 
@@ -185,7 +185,7 @@ def test_a_token_stops_a_busy_worker_after_what_it_runs(
     foreign.waiting(*(b"%d" % number for number in range(20)))
     stop = StopToken()
     summary = queue.work(lambda _job: stop.set(), stop=stop, concurrency=concurrency)
-    assert summary.why is WhyEnded.STOPPED
+    assert summary.why is EndReason.STOPPED
     assert 1 <= summary.fates[Fate.COMPLETED] <= concurrency
     assert raw.llen(queue.keys.main) == 20 - summary.fates[Fate.COMPLETED]
     assert raw.llen(queue.keys.processing) == 0
@@ -195,7 +195,7 @@ def test_a_token_stops_a_busy_worker_after_what_it_runs(
 def test_a_token_stops_an_idle_worker_at_once(queue: WorkQueue, concurrency: int) -> None:
     stop = StopToken()
     threading.Timer(0.1, stop.set).start()
-    assert queue.work(ignore, stop=stop, concurrency=concurrency).why is WhyEnded.STOPPED
+    assert queue.work(ignore, stop=stop, concurrency=concurrency).why is EndReason.STOPPED
 
 
 def test_a_drain_ends_when_the_last_of_several_is_done(queue: WorkQueue, foreign: Foreign) -> None:

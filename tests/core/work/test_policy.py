@@ -56,7 +56,7 @@ def test_each_failed_try_that_leaves_the_item_in_the_queue_is_counted() -> None:
         policy = RetryPolicy(retries=1, on_fail=on_fail)
         for attempt in (1, 2):
             step = policy.step(Failure(b""), attempt, MIDDLE)
-            # Of a buried item, the last try is not counted: who releases it by hand wants a try.
+            # The last attempt of a buried item is not counted: who releases it wants one more.
             assert step.counted == (step.fate in (Fate.RETRY, Fate.RELEASED))
 
 
@@ -69,7 +69,7 @@ def test_an_item_that_killed_its_last_worker_is_given_up_without_another_try(
     policy = RetryPolicy(retries=3, on_fail=on_fail)
     assert [policy.is_exhausted(attempt) for attempt in (1, 4, 5, 6)] == [False, False, True, True]
     step = policy.step(None, 5, MIDDLE)
-    reason = b"no try is left: 4 failed, or died with their worker"
+    reason = b"no attempts left: 4 failed, or died with their worker"
     assert step == Step(fate, reason, gave_up=True)
 
 

@@ -12,7 +12,7 @@ import redis
 from rwq_cli.core import Connection, InvalidArgument, WorkQueue
 from rwq_cli.core.errors import ConnectionLost, OutOfMemory, ServerError, Unreachable
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.work.job import Job, Loss, Turn
+from rwq_cli.core.work.job import ExchangeResult, Job, Loss
 from rwq_cli.core.work.policy import (
     Done,
     Failure,
@@ -102,15 +102,15 @@ def session(open_session: Callable[..., WorkSession]) -> WorkSession:
 
 
 def take(session: WorkSession, count: int = 1) -> list[Job]:
-    turn = session.exchange(take=count)
-    assert turn.error is None
-    return list(turn.jobs)
+    result = session.exchange(take=count)
+    assert result.error is None
+    return list(result.jobs)
 
 
 def finish(session: WorkSession, job: Job, end: JobEnd) -> Fate:
-    turn = session.exchange([(job, end)])
-    assert turn.error is None
-    (ended,) = turn.ended
+    result = session.exchange([(job, end)])
+    assert result.error is None
+    (ended,) = result.ended
     assert ended.job is job
     assert ended.end == end
     return ended.fate
@@ -186,7 +186,7 @@ def test_ghosts_do_not_hide_the_items_behind_them(
 
 
 def test_nothing_to_take_is_no_error(session: WorkSession) -> None:
-    assert session.exchange(take=3) == Turn([], [], [])
+    assert session.exchange(take=3) == ExchangeResult([], [], [])
 
 
 def test_taking_and_finishing_share_a_round_trip(
@@ -195,10 +195,10 @@ def test_taking_and_finishing_share_a_round_trip(
     foreign.waiting(b"1", b"2")
     (job,) = take(session)
     before = unreliable.round_trips
-    turn = session.exchange([(job, Done())], take=1)
+    result = session.exchange([(job, Done())], take=1)
     assert unreliable.round_trips == before + 1
-    assert [ended.fate for ended in turn.ended] == [Fate.COMPLETED]
-    assert [job.item_id for job in turn.jobs] == [b"2"]
+    assert [ended.fate for ended in result.ended] == [Fate.COMPLETED]
+    assert [job.item_id for job in result.jobs] == [b"2"]
 
 
 def test_queues_on_different_connections_are_refused(backend: Backend) -> None:
@@ -242,8 +242,8 @@ def test_a_failed_item_is_delayed_and_its_try_counted(
     foreign.waiting(b"1")
     (job,) = take(session)
     now_ms = queue.now_ms()
-    turn = session.exchange([(job, Failure(b"why"))])
-    delay_s = turn.ended[0].step.delay_s
+    result = session.exchange([(job, Failure(b"why"))])
+    delay_s = result.ended[0].step.delay_s
     assert 8 <= delay_s <= 12
     due_ms = raw.zscore(keys.delayed, b"1")
     assert due_ms is not None
@@ -292,8 +292,8 @@ def test_an_item_released_after_its_last_try_waits_at_the_end_with_the_try_count
     session = open_session(policy=RetryPolicy(retries=0, on_fail=on_fail))
     foreign.waiting(b"1", b"2")
     (job,) = take(session)
-    turn = session.exchange([(job, Failure(b"why"))])
-    assert turn.ended[0].step.stops == (on_fail is OnFail.STOP)
+    result = session.exchange([(job, Failure(b"why"))])
+    assert result.ended[0].step.stops == (on_fail is OnFail.STOP)
     assert settling(raw) == {"released": [b"1"]}
     assert counts(raw) == {b"1": b"1"}
     assert [job.item_id for job in take(session, 5)] == [b"2", b"1"]
@@ -326,12 +326,12 @@ def test_an_item_that_killed_all_its_workers_is_buried_without_being_run(
 ) -> None:
     foreign.waiting(b"poison", b"other")
     raw.hset(keys.returns, b"poison", 4)
-    turn = session.exchange(take=2)
-    assert [job.item_id for job in turn.jobs] == [b"other"]
-    (ended,) = turn.ended
+    result = session.exchange(take=2)
+    assert [job.item_id for job in result.jobs] == [b"other"]
+    (ended,) = result.ended
     assert (ended.job.item_id, ended.end, ended.fate) == (b"poison", None, Fate.BURIED)
     assert ended.step.gave_up
-    assert raw.get(keys.lease(b"poison")).startswith(b"rwq-buried:no try is left: 4 failed")
+    assert raw.get(keys.lease(b"poison")).startswith(b"rwq-buried:no attempts left: 4 failed")
     assert [job.item_id for job in session.jobs] == [b"other"]
 
 
@@ -359,9 +359,9 @@ def test_many_jobs_end_at_once_each_in_its_own_way(
     foreign.waiting(*ids)
     jobs = take(session, 200)
     ends = [list(ENDS.values())[at % len(ENDS)] for at in range(200)]
-    turn = session.exchange(zip(jobs, ends, strict=True))
+    result = session.exchange(zip(jobs, ends, strict=True))
     fates = list(DONE_FATES.values())
-    assert {e.job.item_id: e.fate for e in turn.ended} == {
+    assert {e.job.item_id: e.fate for e in result.ended} == {
         item_id: fates[at % len(ENDS)] for at, item_id in enumerate(ids)
     }
     lengths = [raw.llen(keys.main), raw.zcard(keys.delayed), raw.zcard(keys.buried)]
@@ -481,9 +481,9 @@ def test_an_item_that_is_lost_and_taken_again_is_another_job(
     foreign.waiting(b"1")
     (first,) = take(session)
     _return(raw, keys)
-    turn = session.exchange(take=1)
-    (second,) = turn.jobs
-    assert list(turn.lost) == [first]
+    result = session.exchange(take=1)
+    (second,) = result.jobs
+    assert list(result.lost) == [first]
     assert first.loss is Loss.TAKEN
     assert finish(session, first, Done()) is Fate.LOST
     assert raw.exists(keys.item(b"1"))
@@ -505,9 +505,9 @@ def test_an_end_under_an_old_lease_does_not_touch_the_new_one(
     _return(raw, keys)
     unreliable.loses = ""
     # The first end is sent in front of the call that takes the item again.
-    turn = session.exchange(take=1)
-    assert [(ended.job, ended.fate) for ended in turn.ended] == [(first, Fate.LOST)]
-    (second,) = turn.jobs
+    result = session.exchange(take=1)
+    assert [(ended.job, ended.fate) for ended in result.ended] == [(first, Fate.LOST)]
+    (second,) = result.jobs
     assert finish(session, second, Done()) is Fate.COMPLETED
 
 
@@ -610,15 +610,15 @@ def test_an_end_that_was_not_acknowledged_is_done_once(
     foreign.waiting(b"1")
     (job,) = take(session)
     unreliable.loses = lost
-    turn = session.exchange([(job, ENDS[name])], take=1)
-    assert (list(turn.ended), list(turn.jobs)) == ([], [])
-    assert turn.error is session.error is not None
+    result = session.exchange([(job, ENDS[name])], take=1)
+    assert (list(result.ended), list(result.jobs)) == ([], [])
+    assert result.error is session.error is not None
     # The end, and what the call may have leased.
     assert session.unsettled == (1 if lost == "calls" else 2)
     unreliable.loses = ""
-    turn = session.exchange()
-    assert turn.error is None
-    assert [ended.fate for ended in turn.ended] == [DONE_FATES[name]]
+    result = session.exchange()
+    assert result.error is None
+    assert [ended.fate for ended in result.ended] == [DONE_FATES[name]]
     assert session.unsettled == 0
     assert session.exchange().ended == []
     assert session.jobs == []
@@ -660,11 +660,11 @@ def test_items_that_a_lost_reply_leased_are_put_back_in_their_place(
     assert session.exchange(take=2).error is not None
     assert raw.lrange(keys.main, 0, -1) == [b"4"]
     unreliable.loses = ""
-    turn = session.exchange(take=3)
-    assert turn.error is None
-    assert [job.item_id for job in turn.jobs] == [b"2", b"3", b"4"]
-    assert [job.attempt for job in turn.jobs] == [1, 1, 1]
-    assert session.jobs == [held, *turn.jobs]
+    result = session.exchange(take=3)
+    assert result.error is None
+    assert [job.item_id for job in result.jobs] == [b"2", b"3", b"4"]
+    assert [job.attempt for job in result.jobs] == [1, 1, 1]
+    assert session.jobs == [held, *result.jobs]
     assert raw.get(keys.lease(b"theirs")) == b"them"
 
 
@@ -676,9 +676,9 @@ def test_a_reply_that_is_lost_on_one_node_of_a_cluster_is_in_doubt_too(
     unreliable.refused = {0: ConnectionLost("lost it"), 1: ConnectionLost("lost it")}
     assert session.exchange([(job, Done())], take=1).error is not None
     unreliable.refused = {}
-    turn = session.exchange(take=2)
-    assert [ended.fate for ended in turn.ended] == [Fate.COMPLETED]
-    assert [job.item_id for job in turn.jobs] == [b"2", b"3"]
+    result = session.exchange(take=2)
+    assert [ended.fate for ended in result.ended] == [Fate.COMPLETED]
+    assert [job.item_id for job in result.jobs] == [b"2", b"3"]
 
 
 def test_with_several_queues_too(
@@ -707,9 +707,9 @@ def test_an_end_is_settled_even_if_nothing_can_be_taken(
     foreign.waiting(b"1", b"2")
     (job,) = take(session)
     unreliable.refused = {1: OutOfMemory("it is full")}
-    turn = session.exchange([(job, Done())], take=1)
-    assert [ended.fate for ended in turn.ended] == [Fate.COMPLETED]
-    assert isinstance(turn.error, OutOfMemory)
+    result = session.exchange([(job, Done())], take=1)
+    assert [ended.fate for ended in result.ended] == [Fate.COMPLETED]
+    assert isinstance(result.error, OutOfMemory)
     assert session.unsettled == 0
 
 
@@ -719,10 +719,10 @@ def test_items_are_taken_even_if_an_end_is_refused(
     foreign.waiting(b"1", b"2")
     (job,) = take(session)
     unreliable.refused = {0: OutOfMemory("it is full")}
-    turn = session.exchange([(job, Failure(b""))], take=1)
-    assert [job.item_id for job in turn.jobs] == [b"2"]
-    assert (list(turn.ended), isinstance(turn.error, OutOfMemory)) == ([], True)
-    assert session.jobs == turn.jobs
+    result = session.exchange([(job, Failure(b""))], take=1)
+    assert [job.item_id for job in result.jobs] == [b"2"]
+    assert (list(result.ended), isinstance(result.error, OutOfMemory)) == ([], True)
+    assert session.jobs == result.jobs
 
 
 def test_an_item_is_given_up_even_if_an_end_beside_it_is_refused(
@@ -732,12 +732,12 @@ def test_an_item_is_given_up_even_if_an_end_beside_it_is_refused(
     raw.hset(QueueKeys(QUEUE).returns, b"poison", 4)
     (job,) = take(session)
     unreliable.refused = {0: OutOfMemory("it is full")}
-    turn = session.exchange([(job, PutBack())], take=1)
-    assert (list(turn.jobs), list(turn.ended)) == ([], [])
+    result = session.exchange([(job, PutBack())], take=1)
+    assert (list(result.jobs), list(result.ended)) == ([], [])
     unreliable.refused = {}
-    turn = session.exchange()
+    result = session.exchange()
     # The first was done, but for the reply.
-    assert {ended.job.item_id: ended.end for ended in turn.ended} == {
+    assert {ended.job.item_id: ended.end for ended in result.ended} == {
         b"1": PutBack(),
         b"poison": None,
     }
@@ -750,8 +750,8 @@ def test_a_job_ends_once(session: WorkSession, unreliable: Unreliable, foreign: 
     unreliable.loses = "calls"
     session.exchange([(job, Done())])
     unreliable.loses = ""
-    turn = session.exchange([(job, PutBack())])
-    assert [(ended.end, ended.fate) for ended in turn.ended] == [(Done(), Fate.COMPLETED)]
+    result = session.exchange([(job, PutBack())])
+    assert [(ended.end, ended.fate) for ended in result.ended] == [(Done(), Fate.COMPLETED)]
 
 
 def test_an_end_that_is_refused_is_sent_again(
@@ -763,8 +763,8 @@ def test_an_end_that_is_refused_is_sent_again(
     for _ in range(2):
         clock.now_s += 1
         ends = [(job, PutBack())] if clock.now_s == 1 else []
-        turn = session.exchange(ends)
-        assert (list(turn.ended), isinstance(turn.error, OutOfMemory)) == ([], True)
+        result = session.exchange(ends)
+        assert (list(result.ended), isinstance(result.error, OutOfMemory)) == ([], True)
         assert session.failing_since_s == 1
 
 
@@ -783,9 +783,9 @@ def test_an_interrupted_exchange_is_in_doubt(
     with pytest.raises(KeyboardInterrupt):
         session.exchange([(job, Done())], take=1)
     monkeypatch.undo()
-    turn = session.exchange(take=1)
-    assert [ended.fate for ended in turn.ended] == [Fate.COMPLETED]
-    assert [job.item_id for job in turn.jobs] == [b"2"]
+    result = session.exchange(take=1)
+    assert [ended.fate for ended in result.ended] == [Fate.COMPLETED]
+    assert [job.item_id for job in result.jobs] == [b"2"]
 
 
 def test_all_jobs_can_be_put_back_in_their_order(
@@ -793,8 +793,8 @@ def test_all_jobs_can_be_put_back_in_their_order(
 ) -> None:
     foreign.waiting(b"1", b"2", b"3", b"4")
     jobs = [take(session, 1)[0], *take(session, 2)]
-    turn = session.release_all()
-    assert [ended.fate for ended in turn.ended] == [Fate.RELEASED] * 3
+    result = session.release_all()
+    assert [ended.fate for ended in result.ended] == [Fate.RELEASED] * 3
     assert session.jobs == []
     assert raw.lrange(keys.main, 0, -1) == [b"4", b"3", b"2", b"1"]
     assert counts(raw) == {}
@@ -966,11 +966,11 @@ def test_threads_share_a_session(backend: Backend, foreign: Foreign, raw: redis.
     with WorkSession([WorkQueue(backend.connect(), QUEUE)]) as session:
 
         def serve() -> None:
-            turn = session.exchange(take=1)
-            while turn.jobs:
+            result = session.exchange(take=1)
+            while result.jobs:
                 session.renew()
-                turn = session.exchange([(job, Done()) for job in turn.jobs], take=1)
-                done.extend(e.job.item_id for e in turn.ended if e.fate is Fate.COMPLETED)
+                result = session.exchange([(job, Done()) for job in result.jobs], take=1)
+                done.extend(e.job.item_id for e in result.ended if e.fate is Fate.COMPLETED)
 
         threads = [threading.Thread(target=serve) for _ in range(4)]
         for thread in threads:

@@ -140,19 +140,22 @@ local function forget(ids, leased)
   forget_entries(ids)
 end
 
--- The reply of an operation on IDs: a code of the status of each ID in order, then the lease holder of each
--- ID that is 'not-owner'. `statuses` has the status by ID. `status_codes` is made from `core/model.py`.
+-- The reply of an operation on IDs: a code of the status of each ID in order, then a detail of each ID that
+-- is 'not-owner', its lease holder, or 'pruned', the state in its facts. `statuses` has the status by ID.
+-- `status_codes` is made from `core/model.py`.
 local function outcome_reply(ids, statuses, facts)
-  local codes, holders, code_of = {}, {}, status_codes()
+  local codes, details, code_of = {}, {}, status_codes()
   for i = 1, #ids do
     local id = ids[i]
     codes[i] = code_of[statuses[id]]
     if statuses[id] == 'not-owner' then
       local holder = effective_lease(facts[id])
-      holders[#holders + 1] = holder ~= true and holder or ''
+      details[#details + 1] = holder ~= true and holder or ''
+    elseif statuses[id] == 'pruned' then
+      details[#details + 1] = facts[id].state
     end
   end
-  return { table.concat(codes), unpack(holders) }
+  return { table.concat(codes), unpack(details) }
 end
 
 -- The value of a lease key as a reply; '' also for a wrong type, because its holder cannot be read.

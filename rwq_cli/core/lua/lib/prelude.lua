@@ -5,7 +5,7 @@
 -- KEYS[3]  Q:cleaning    list  IDs that a cleaner of redis-work-queue 0.1 is processing
 -- KEYS[4]  Q:delayed     zset  ID -> due time, unix ms
 -- KEYS[5]  Q:buried      zset  ID -> time of burial, unix ms
--- KEYS[6]  Q:returns     hash  ID -> how often it was returned, by a clean or after a failed try
+-- KEYS[6]  Q:returns     hash  ID -> how often it was returned, by a clean or after a failed attempt
 -- ARGV[1]  prefix of the data keys, bytes
 -- ARGV[2]  prefix of the lease keys of 0.2 and later, bytes
 -- ARGV[3]  prefix of the lease keys of 0.1, bytes
@@ -111,8 +111,8 @@ local function wrong_type(key, found, expected)
     .. found .. ', not ' .. expected)
 end
 
--- Filled from the table NEEDS of `__init__.py`: by group, a function that gives the commands that it must be
--- allowed to run. Most groups are not needed in most calls.
+-- Filled from the table NEEDS of `__init__.py`: by group, a function that gives the commands that the user must
+-- be allowed to run. Most groups are not needed in most calls.
 local NEEDS = {}
 
 -- A server before Redis 7 cannot check permissions within a script. There the caller checks them, see

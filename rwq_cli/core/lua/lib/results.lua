@@ -16,7 +16,7 @@ local function result_kind(key)
 end
 
 local function wrong_result(key, kind)
-  return wrong_type(key, kind, kind == 'hash' and 'one of results' or 'a hash')
+  return wrong_type(key, kind, kind == 'hash' and 'the hash of a result' or 'a hash')
 end
 
 -- Whether this user may read result keys. Before Redis 7, only reading one shows that.

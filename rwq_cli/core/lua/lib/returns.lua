@@ -1,4 +1,4 @@
--- Counting how often items were returned: by a clean, or after a failed try. And returning what a clean found.
+-- Counting how often items were returned: by a clean, or after a failed attempt. And returning what a clean found.
 
 -- By ID, how often it was returned; nil for never, and for a field that is not a number.
 local function returns_of(ids)

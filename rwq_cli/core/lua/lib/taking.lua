@@ -7,9 +7,9 @@ local own_holder, force, own_only, is_first_look = arg(8), arg(9) == '1', arg(9)
 
 -- The facts about IDs with their places; or nil, and the error that prevents the operation.
 --
--- counts_try  whether it counts a return of each
-local function facts_to_take(ids, counts_try)
-  local refusal = counts_try and not dry_run and denied('count_returns')
+-- counts_attempt  whether it counts a return of each
+local function facts_to_take(ids, counts_attempt)
+  local refusal = counts_attempt and not dry_run and denied('count_returns')
   if refusal then
     return nil, refusal
   end

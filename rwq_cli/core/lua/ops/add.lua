@@ -6,8 +6,8 @@
 --           from now, 'ms' for a due time, unix ms. '' if no item is delayed
 -- arg 3..   ID, data, ID, data, ... (bytes; at most 2,000 pairs, far fewer of delayed items, which take three
 --           keys each; none to run only the checks)
--- Returns the 0-based indexes of the duplicates, which were not added. A repeated ID is a duplicate the second
--- time, even in a dry run.
+-- Returns the 1-based indexes of the items that were not added: of duplicates as they are, and negative if the
+-- data key has the wrong type. A repeated ID is a duplicate the second time, even in a dry run.
 local has_delays = arg(2) ~= ''
 local refusal = has_delays and not dry_run and denied('add_delayed')
 if refusal then
@@ -128,15 +128,22 @@ local function enter(added)
   for_all('LPUSH', main, for_main)
 end
 
+-- The reply for an item whose data key exists.
+local function refused_at(i)
+  return redis.call('TYPE', keys_and_data[2 * i - 1]).ok == 'string' and i or -i
+end
+
 if dry_run then
-  local duplicates, seen = {}, {}
+  local refused, seen = {}, {}
   for i, id in ipairs(ids) do
-    if seen[id] or has_data(id) then
-      duplicates[#duplicates + 1] = i - 1
+    if has_data(id) then
+      refused[#refused + 1] = refused_at(i)
+    elseif seen[id] then
+      refused[#refused + 1] = i
     end
     seen[id] = true
   end
-  return duplicates
+  return refused
 end
 -- Nearly always, all IDs are new, and one call is enough. MSETNX sets all keys or none. It cannot be used if an
 -- ID may be repeated, because it would keep the last data instead of the first.
@@ -144,13 +151,13 @@ if arg(1) ~= 'any' and redis.call('MSETNX', unpack(keys_and_data)) == 1 then
   enter(ids)
   return {}
 end
-local added, duplicates = {}, {}
+local added, refused = {}, {}
 for i, id in ipairs(ids) do
   if redis.call('SETNX', keys_and_data[2 * i - 1], keys_and_data[2 * i]) == 1 then
     added[#added + 1] = id
   else
-    duplicates[#duplicates + 1] = i - 1
+    refused[#refused + 1] = refused_at(i)
   end
 end
 enter(added)
-return duplicates
+return refused

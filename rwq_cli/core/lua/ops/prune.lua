@@ -1,4 +1,4 @@
--- Remove entries of Q:cleaning, Q:delayed, Q:buried and Q:returns whose item is gone.
+-- Remove stale entries of Q:cleaning, Q:delayed, Q:buried and Q:returns.
 --
 -- arg 1     'cleaning' | 'delayed' | 'buried' | 'returns'
 -- arg 2     for 'cleaning', how many of its oldest entries to pop at once; those that are not among the IDs
@@ -7,7 +7,8 @@
 -- arg 3     how many entries to skip first: in a dry run, those that earlier calls examined; else 0
 -- arg 4..   IDs whose entries looked stale a grace period ago
 -- Returns the IDs whose entry was removed. Entries of delayed, buried and returns are removed only if the
--- item has no data. Entries of cleaning are removed even if it has: the caller saw the item in a list.
+-- item has no data. Entries of cleaning are removed even if it has: the caller saw the item in another
+-- structure.
 local which, page_size, skip, ids = arg(1), tonumber(arg(2)), tonumber(arg(3)), args_from(4)
 local pruned = {}
 if which == 'cleaning' and page_size > 0 then

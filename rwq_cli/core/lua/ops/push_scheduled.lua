@@ -5,9 +5,9 @@
 -- arg 8     'delayed' | 'buried', or 'moved' for buried ones that keep their counts of returns
 -- arg 9..   IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`. Both: elsewhere. Of buried: kicked, not-buried, missing,
--- changed, not-owner. Of delayed: promoted, dropped for a stale entry, skipped. A stale entry, whose item
--- has no data or is in a list, is removed together with its guards. A kick also deletes the item's count
--- of returns.
+-- changed, not-owner. Of delayed: promoted, skipped, and pruned for an entry that is stale, that a burial
+-- supersedes, or whose item a session has leased. A stale entry, whose item has no data or is in a list, is
+-- removed together with its guards. A kick also deletes the item's count of returns.
 local which, ids = arg(8) == 'moved' and 'buried' or arg(8), ids_from(9)
 local zset, is_promotion = which == 'delayed' and delayed or buried, which == 'delayed'
 local facts = read_facts(ids, claim)
@@ -35,18 +35,21 @@ for _, id in ipairs(ids) do
       statuses[id] = is_promotion and 'promoted' or 'kicked'
       pushed[#pushed + 1] = id
     elseif kind == 'leased' then
-      statuses[id] = is_promotion and 'dropped' or 'not-owner'
+      statuses[id] = is_promotion and 'pruned' or 'not-owner'
       if is_promotion then
         entries[#entries + 1] = id
       end
     elseif kind == 'superseded' then
-      statuses[id] = 'dropped'
+      statuses[id] = 'pruned'
       entries[#entries + 1] = id
     elseif kind == 'stale' then
-      statuses[id] = is_promotion and 'dropped' or found.data == 'none' and 'missing' or 'not-buried'
+      statuses[id] = is_promotion and 'pruned' or found.data == 'none' and 'missing' or 'not-buried'
       stale[#stale + 1] = id
     else
       statuses[id] = is_promotion and 'skipped' or found.data == 'none' and 'missing' or 'not-buried'
+    end
+    if statuses[id] == 'pruned' then
+      found.state = state_of(found, now_ms)
     end
   end
 end

@@ -4,12 +4,12 @@
 -- arg 5..7  the conditions that the items must still meet: see `lib/expected.lua`
 -- arg 8..10  which of them may be taken: see `lib/taking.lua`
 -- arg 11    '1' to make the items the next to be leased, '0' for the end of the queue
--- arg 12    '1' to count a return of each, because a try of it failed, else '0'
+-- arg 12    '1' to count a return of each, because an attempt of it failed, else '0'
 -- arg 13..  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`: released, already-waiting, not-owner, missing, changed,
 -- in-transit, elsewhere.
-local front, counts_try, ids = arg(11) == '1', arg(12) == '1', ids_from(13)
-local facts, refusal = facts_to_take(ids, counts_try)
+local front, counts_attempt, ids = arg(11) == '1', arg(12) == '1', ids_from(13)
+local facts, refusal = facts_to_take(ids, counts_attempt)
 if refusal then
   return refusal
 end
@@ -25,7 +25,7 @@ for _, id in ipairs(ids) do
 end
 if not dry_run then
   settle_ids(released, 'released')
-  if counts_try then
+  if counts_attempt then
     count_returns(released, returns_of(released))
   end
   remove_entries(released, facts)

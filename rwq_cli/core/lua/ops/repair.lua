@@ -42,7 +42,7 @@ for i = 1, #ids do
   elseif not expected_states then
     statuses[id] = 'skipped'
     if has_stale_schedule(found, state) then
-      statuses[id] = 'pruned'
+      statuses[id], found.state = 'pruned', state
       stale[#stale + 1] = id
     end
   elseif not expected_states[state] or changed[id] then

@@ -5,8 +5,8 @@
 -- arg 3     '1' to put each item of main before all waiting items, '0' after them
 -- arg 4     how many IDs may be removed from the lists first, each of which costs a scan: replaced items, and
 --           entries without data, which would list the item twice
--- arg 5..   for each item: the number of its line in the file; ID; '1' if such an entry may be in a
---           list, else '0'; data; place ('main', 'processing' or 'none'); holder; ms left of its lease
+-- arg 5..   for each item: the number of its line in the file; ID; '1' if an entry without data may be in
+--           a list, else '0'; data; place ('main', 'processing' or 'none'); holder; ms left of its lease
 --           (-1 no expiry, -2 none); due time and time of burial, unix ms, or ''; its returns, or '';
 --           which data 'replace' may replace: '' any, '-' none, else the SHA-1 of the data, and the
 --           item must exist. Each ID once

@@ -6,13 +6,13 @@
 -- arg 11    how long to delay them, ms; 'bury' to bury them; 'rebury' to bury them and replace the reason of
 --           those that are already buried
 -- arg 12    the reason to bury them, bytes
--- arg 13    '1' to count a return of those that are delayed, because a try of theirs failed, else '0'
+-- arg 13    '1' to count a return of those that are delayed, because an attempt of theirs failed, else '0'
 -- arg 14..  IDs, each once
 -- Returns the outcomes of `outcome_reply`: buried, already-buried, delayed, not-owner, missing,
 -- changed, in-transit, elsewhere.
 local delay_ms, replaces_reason, reason = tonumber(arg(11)), arg(11) == 'rebury', arg(12)
-local counts_try, ids = arg(13) == '1', ids_from(14)
-local facts, refusal = facts_to_take(ids, counts_try)
+local counts_attempt, ids = arg(13) == '1', ids_from(14)
+local facts, refusal = facts_to_take(ids, counts_attempt)
 if refusal then
   return refusal
 end
@@ -40,7 +40,7 @@ if not dry_run then
     end
     scores[2 * i - 1], scores[2 * i], listed[i] = as_ms(at_ms), id, id
   end
-  if counts_try then
+  if counts_attempt then
     count_returns(moved, returns_of(moved))
   end
   for _, id in ipairs(already_buried) do
