@@ -208,7 +208,7 @@ __rwq_table() {
         ;;
     'context check')
         rwq_arguments+=(CONTEXT)
-        rwq_fields=server,context,queue,queue_b64,version,latency_ms,user,denied,times,no_times_because,undo,no_undo_because,no_touch
+        rwq_fields=server,context,queue,queue_b64,version,latency_ms,user,denied,writes,no_writes_because,times,no_times_because,undo,no_undo_because,no_touch
         rwq_sort=$rwq_fields
         ;;
     local)

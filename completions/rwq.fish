@@ -258,7 +258,7 @@ function __rwq_fields
         case 'context show'
             set fields name current url queue password password_command password_file color read_only protect
         case 'context check'
-            set fields server context queue queue_b64 version latency_ms user denied times no_times_because undo no_undo_because no_touch
+            set fields server context queue queue_b64 version latency_ms user denied writes no_writes_because times no_times_because undo no_undo_because no_touch
         case 'local start'
             set fields running pid url directory server used_memory_bytes aof_bytes uptime_seconds
         case 'local stop'
@@ -282,7 +282,7 @@ complete -c rwq -f
 # The options that every command accepts, before its name or after it.
 complete -c rwq -s q -l queue -x -a '(__rwq_names queue)' -d 'The queue. Default: RWQ_QUEUE, else the context\'s'
 complete -c rwq -s u -l url -x -d 'The server. Default: -c, RWQ_URL, RWQ_CONTEXT, the current context, REDIS_URL, redis://localhost:6379/0'
-complete -c rwq -s c -l context -x -a '(__rwq_names context)' -d 'The server by its name'
+complete -c rwq -s c -l context -x -a '(__rwq_names context)' -d 'The server of this context'
 complete -c rwq -s o -l output -x -a 'table\\t plain\\t wide\\t json\\t jsonl\\t csv\\t ids\\t data\\t' -d 'table, plain, wide, json, jsonl, csv, ids, data. Default: RWQ_OUTPUT, else table on a terminal'
 complete -c rwq -l password-file -r -F -d 'A file with the password. Default: the password of the URL or context; else, for a server named by its URL, RWQ_PASSWORD'
 complete -c rwq -l tls-ca -r -F -d 'Certificate authorities to trust (rediss://)'
@@ -294,8 +294,8 @@ complete -c rwq -l reply-timeout -x -d 'How long to wait for one reply, for slow
 complete -c rwq -l patience -x -d 'With Sentinel or a cluster: how long to wait for a failover, or until a queue has moved to another node. [default: 30s]'
 complete -c rwq -l write -d 'Allow changes in a read-only context'
 complete -c rwq -l fields -x -a '(__rwq_fields list)' -d 'Only these fields, in this order, in any format; an unknown one lists them all'
-complete -c rwq -l sort -x -a '(__rwq_fields one)' -d 'Sort what was read by this field'
-complete -c rwq -l reverse -d 'Reverse the order of what was read'
+complete -c rwq -l sort -x -a '(__rwq_fields one)' -d 'Sort the records by this field'
+complete -c rwq -l reverse -d 'Reverse the order of the records'
 complete -c rwq -l color -x -a 'auto\\t always\\t never\\t' -d 'auto, always, never. Default: auto: on a terminal, without NO_COLOR'
 complete -c rwq -l no-color -d 'The same as --color never'
 complete -c rwq -s Q -l quiet -d 'Print only results and errors: no notes, summaries or progress'
@@ -310,7 +310,7 @@ complete -c rwq -n '__rwq_at' -a 'work' -d 'Run a command for each item, as xarg
 complete -c rwq -n '__rwq_at' -a 'lease' -d 'Lease the next items and print them'
 complete -c rwq -n '__rwq_at' -a 'complete' -d 'Complete items: remove them as done, whoever holds them'
 complete -c rwq -n '__rwq_at' -a 'result' -d 'Show the result that complete stored for an item'
-complete -c rwq -n '__rwq_at' -a 'touch' -d 'Renew live leases, starting now'
+complete -c rwq -n '__rwq_at' -a 'touch' -d 'Renew live leases, whoever holds them: each ends --for from now'
 complete -c rwq -n '__rwq_at' -a 'release' -d 'Release items: end their leases and return them to the queue, now or after a delay'
 complete -c rwq -n '__rwq_at' -a 'bury' -d 'Bury items with a reason: workers and cleaners leave them alone until they are kicked'
 complete -c rwq -n '__rwq_at' -a 'kick' -d 'Return buried items to the end of the queue, the longest buried first, and reset their count of returns'
@@ -319,7 +319,7 @@ complete -c rwq -n '__rwq_at' -a 'set' -d 'Replace the data of an item with a fi
 complete -c rwq -n '__rwq_at' -a 'rm' -d 'Remove items in any state, even leased ones, without completing them'
 complete -c rwq -n '__rwq_at' -a 'mv' -d 'Move items to the end of another queue on the same server'
 complete -c rwq -n '__rwq_at' -a 'purge' -d 'Remove a queue with all its keys'
-complete -c rwq -n '__rwq_at' -a 'undo' -d 'Restore the items that rm, mv, purge, or complete with options removed, and the data that edit or set replaced'
+complete -c rwq -n '__rwq_at' -a 'undo' -d 'Restore what rm, mv and purge removed, what complete removed if options chose it, and what edit, set and import replaced'
 complete -c rwq -n '__rwq_at' -a 'ls' -d 'List items, the next to be leased first; in processing, the oldest entry first'
 complete -c rwq -n '__rwq_at' -a 'leases' -d 'List the items in processing, who holds them and for how long: abandoned items first, then by the time left'
 complete -c rwq -n '__rwq_at' -a 'show' -d 'Show everything about items: the state and its reasons, what happens next and when, and the commands that help'
@@ -343,7 +343,7 @@ complete -c rwq -n '__rwq_at' -a 'completion' -d 'Print the completion script of
 complete -c rwq -n '__rwq_at add' -s f -l file -r -F -d 'Read items from a file; - is stdin'
 complete -c rwq -n '__rwq_at add' -l format -x -a 'lines\\t jsonl\\t nul\\t raw\\t' -d 'lines: one item per line. jsonl: one object per line with data or data_b64, optionally id and delay. nul: items end with NUL. raw: each input is one item'
 complete -c rwq -n '__rwq_at add' -l id -x -d 'The ID of the only item'
-complete -c rwq -n '__rwq_at add' -l id-from -x -d 'uuid, sha256 (of the data), line (the data itself) or field:NAME (of JSON data)'
+complete -c rwq -n '__rwq_at add' -l id-from -x -d 'How IDs are made: uuid (random, the default), sha256 (of the data), line (the data itself) or field:NAME (of JSON data)'
 complete -c rwq -n '__rwq_at add' -l unique -d 'Skip the duplicate check: the IDs are known to be new'
 complete -c rwq -n '__rwq_at add' -l delay -x -d 'Delay the items; a delay in a JSON line takes precedence'
 complete -c rwq -n '__rwq_at add' -l at -x -d 'Delay the items until this time of the server\'s clock: 08:00, 2026-11-22T08:00, with a zone (Z, +01:00) or in local time, or @ and unix seconds'
@@ -372,7 +372,7 @@ complete -c rwq -n '__rwq_at work' -l max-failures -x -d 'End after N failures'
 complete -c rwq -n '__rwq_at work' -l idle -x -d 'End when there has been nothing to do for this long'
 complete -c rwq -n '__rwq_at work' -l grace -x -d 'When stopped, end commands that run for longer than this. [default: never]'
 complete -c rwq -n '__rwq_at work' -l reconnect -x -d 'How long to keep trying to reconnect to a lost server'
-complete -c rwq -n '__rwq_at work' -l clean -x -d 'Do a light clean this often, if nothing else cleans'
+complete -c rwq -n '__rwq_at work' -l clean -x -d 'Also do a light clean this often, where nothing else cleans'
 complete -c rwq -n '__rwq_at work' -l joblog -r -F -d 'Append a tab-separated line for each item'
 complete -c rwq -n '__rwq_at work' -l notify -d 'Notify systemd when it is ready, when it stops and, for the watchdog, that it is alive'
 complete -c rwq -n '__rwq_at work' -l listen -x -d 'Serve /healthz and /metrics (Prometheus) there'
@@ -385,7 +385,7 @@ complete -c rwq -n '__rwq_at lease' -s n -l number -x -d 'Lease at most N items.
 complete -c rwq -n '__rwq_at lease' -l for -x -d 'How long the lease lasts, from when it is set or renewed'
 complete -c rwq -n '__rwq_at lease' -l id -x -a '(__rwq_names item waiting)' -d 'Lease this waiting, delayed or buried item; can be given several times'
 complete -c rwq -n '__rwq_at lease' -l wait -d 'Wait until there is an item to lease'
-complete -c rwq -n '__rwq_at lease' -l timeout -x -d 'Wait at most this long'
+complete -c rwq -n '__rwq_at lease' -l timeout -x -d 'Wait, but at most this long'
 complete -c rwq -n '__rwq_at lease' -l fair -d 'Try several queues in random order, reshuffled for each attempt'
 complete -c rwq -n '__rwq_at lease' -l dry-run -d 'Report what would be done, but change nothing'
 complete -c rwq -n '__rwq_at lease' -s 0 -l null -d 'End each record of -o ids and -o data with NUL, and do not escape it'
@@ -410,7 +410,7 @@ complete -c rwq -n '__rwq_at_argument complete' -a '(__rwq_names item processing
 
 # rwq result
 complete -c rwq -n '__rwq_at result' -l wait -d 'Wait while the item exists, in any state. Due items are promoted meanwhile'
-complete -c rwq -n '__rwq_at result' -l timeout -x -d 'Wait at most this long'
+complete -c rwq -n '__rwq_at result' -l timeout -x -d 'Wait, but at most this long'
 complete -c rwq -n '__rwq_at_argument result; and test $__rwq_count -eq 0' -a '(__rwq_names item all)'
 
 # rwq touch
@@ -516,8 +516,8 @@ complete -c rwq -n '__rwq_at purge' -s 0 -l null -d 'End each ID of -o ids with 
 
 # rwq undo
 complete -c rwq -n '__rwq_at undo' -l anywhere -d 'Allow a server other than the one they were removed from'
-complete -c rwq -n '__rwq_at undo' -l list -d 'List the undo files, latest first; with -q, those of that queue'
-complete -c rwq -n '__rwq_at undo' -l prune -d 'Delete the undo files that are older than --older-than'
+complete -c rwq -n '__rwq_at undo' -l list -d 'List the undo files, latest first; with -q, -u or -c those of that queue or server'
+complete -c rwq -n '__rwq_at undo' -l prune -d 'Delete the undo files older than --older-than; -q, -u and -c as for --list'
 complete -c rwq -n '__rwq_at undo' -l older-than -x -d 'With --list or --prune: only files of this age'
 complete -c rwq -n '__rwq_at undo' -l yes -d 'Do not ask before --prune deletes files'
 complete -c rwq -n '__rwq_at undo' -l dry-run -d 'Report what would be done, but change nothing'
@@ -562,7 +562,7 @@ complete -c rwq -n '__rwq_at stats' -l watch -x -d 'Show it again about this oft
 complete -c rwq -n '__rwq_at stats' -l all-queues -d 'Every queue of the server. -q can be given several times, too, and takes patterns such as \'mail:*\''
 
 # rwq queues
-complete -c rwq -n '__rwq_at queues' -l suggest -x -d 'Print N names that begin with PATTERN, for queues in as many slots of a cluster'
+complete -c rwq -n '__rwq_at queues' -l suggest -x -d 'Print N queue names such as {PATTERN:1}, each in another slot of a cluster'
 complete -c rwq -n '__rwq_at queues' -l watch -x -d 'Show it again about this often: on a terminal in place, elsewhere as further records'
 complete -c rwq -n '__rwq_at queues' -s 0 -l null -d 'End each name of -o ids with NUL, and do not escape it'
 complete -c rwq -n '__rwq_at_argument queues; and test $__rwq_count -eq 0' -a '(__rwq_names queue)'
@@ -656,7 +656,7 @@ complete -c rwq -n '__rwq_at help' -a 'work' -d 'Run a command for each item, as
 complete -c rwq -n '__rwq_at help' -a 'lease' -d 'Lease the next items and print them'
 complete -c rwq -n '__rwq_at help' -a 'complete' -d 'Complete items: remove them as done, whoever holds them'
 complete -c rwq -n '__rwq_at help' -a 'result' -d 'Show the result that complete stored for an item'
-complete -c rwq -n '__rwq_at help' -a 'touch' -d 'Renew live leases, starting now'
+complete -c rwq -n '__rwq_at help' -a 'touch' -d 'Renew live leases, whoever holds them: each ends --for from now'
 complete -c rwq -n '__rwq_at help' -a 'release' -d 'Release items: end their leases and return them to the queue, now or after a delay'
 complete -c rwq -n '__rwq_at help' -a 'bury' -d 'Bury items with a reason: workers and cleaners leave them alone until they are kicked'
 complete -c rwq -n '__rwq_at help' -a 'kick' -d 'Return buried items to the end of the queue, the longest buried first, and reset their count of returns'
@@ -665,7 +665,7 @@ complete -c rwq -n '__rwq_at help' -a 'set' -d 'Replace the data of an item with
 complete -c rwq -n '__rwq_at help' -a 'rm' -d 'Remove items in any state, even leased ones, without completing them'
 complete -c rwq -n '__rwq_at help' -a 'mv' -d 'Move items to the end of another queue on the same server'
 complete -c rwq -n '__rwq_at help' -a 'purge' -d 'Remove a queue with all its keys'
-complete -c rwq -n '__rwq_at help' -a 'undo' -d 'Restore the items that rm, mv, purge, or complete with options removed, and the data that edit or set replaced'
+complete -c rwq -n '__rwq_at help' -a 'undo' -d 'Restore what rm, mv and purge removed, what complete removed if options chose it, and what edit, set and import replaced'
 complete -c rwq -n '__rwq_at help' -a 'ls' -d 'List items, the next to be leased first; in processing, the oldest entry first'
 complete -c rwq -n '__rwq_at help' -a 'leases' -d 'List the items in processing, who holds them and for how long: abandoned items first, then by the time left'
 complete -c rwq -n '__rwq_at help' -a 'show' -d 'Show everything about items: the state and its reasons, what happens next and when, and the commands that help'
@@ -714,7 +714,7 @@ complete -c rwq -n '__rwq_at man' -a 'work' -d 'Run a command for each item, as 
 complete -c rwq -n '__rwq_at man' -a 'lease' -d 'Lease the next items and print them'
 complete -c rwq -n '__rwq_at man' -a 'complete' -d 'Complete items: remove them as done, whoever holds them'
 complete -c rwq -n '__rwq_at man' -a 'result' -d 'Show the result that complete stored for an item'
-complete -c rwq -n '__rwq_at man' -a 'touch' -d 'Renew live leases, starting now'
+complete -c rwq -n '__rwq_at man' -a 'touch' -d 'Renew live leases, whoever holds them: each ends --for from now'
 complete -c rwq -n '__rwq_at man' -a 'release' -d 'Release items: end their leases and return them to the queue, now or after a delay'
 complete -c rwq -n '__rwq_at man' -a 'bury' -d 'Bury items with a reason: workers and cleaners leave them alone until they are kicked'
 complete -c rwq -n '__rwq_at man' -a 'kick' -d 'Return buried items to the end of the queue, the longest buried first, and reset their count of returns'
@@ -723,7 +723,7 @@ complete -c rwq -n '__rwq_at man' -a 'set' -d 'Replace the data of an item with 
 complete -c rwq -n '__rwq_at man' -a 'rm' -d 'Remove items in any state, even leased ones, without completing them'
 complete -c rwq -n '__rwq_at man' -a 'mv' -d 'Move items to the end of another queue on the same server'
 complete -c rwq -n '__rwq_at man' -a 'purge' -d 'Remove a queue with all its keys'
-complete -c rwq -n '__rwq_at man' -a 'undo' -d 'Restore the items that rm, mv, purge, or complete with options removed, and the data that edit or set replaced'
+complete -c rwq -n '__rwq_at man' -a 'undo' -d 'Restore what rm, mv and purge removed, what complete removed if options chose it, and what edit, set and import replaced'
 complete -c rwq -n '__rwq_at man' -a 'ls' -d 'List items, the next to be leased first; in processing, the oldest entry first'
 complete -c rwq -n '__rwq_at man' -a 'leases' -d 'List the items in processing, who holds them and for how long: abandoned items first, then by the time left'
 complete -c rwq -n '__rwq_at man' -a 'show' -d 'Show everything about items: the state and its reasons, what happens next and when, and the commands that help'

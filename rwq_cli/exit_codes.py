@@ -6,28 +6,14 @@ from enum import IntEnum
 from rwq_cli.core.errors import InvalidArgument, RwqError, ServerError
 
 
-class OutputError(RwqError):
-    """The output cannot be written."""
-
-    code = "output"
-
-
-class Bug(RwqError):
-    """An unexpected error."""
-
-    code = "bug"
-
-
 class ExitStatus(IntEnum):
-    """The exit codes of all commands except `rwq check`. From 69 on, those of sysexits.h."""
+    """The exit codes of all commands except `rwq check`."""
 
     OK = 0
     NO = 1
     USAGE = 2
     PARTIAL = 3
     SERVER = 69
-    BUG = 70
-    OUTPUT = 74
     INTERRUPTED = 130
 
     @property
@@ -56,10 +42,8 @@ _MEANINGS = {
     ExitStatus.OK: "success; an empty listing is a success",
     ExitStatus.NO: "the answer is no: nothing to lease, no such item, no item of a batch succeeded",
     ExitStatus.USAGE: "wrong usage, or a confirmation was needed and there was no terminal",
-    ExitStatus.PARTIAL: "part of a batch failed",
+    ExitStatus.PARTIAL: "part of a batch failed, or the output of what was done",
     ExitStatus.SERVER: "server error: unreachable, connection lost, or a command was refused",
-    ExitStatus.BUG: "a bug in rwq",
-    ExitStatus.OUTPUT: "the output cannot be written: what was done stays done",
     ExitStatus.INTERRUPTED: "interrupted",
 }
 
@@ -75,10 +59,7 @@ _MONITORING_MEANINGS = {
 EXIT_STATUS_OF: Mapping[type[BaseException], ExitStatus] = {
     InvalidArgument: ExitStatus.USAGE,
     ServerError: ExitStatus.SERVER,
-    # Not `NO`: a loop would end as if the queue were empty.
-    OutputError: ExitStatus.OUTPUT,
-    Bug: ExitStatus.BUG,
-    # Declined, no undo file.
+    # Declined, no undo file, output that cannot be written, a bug in rwq.
     RwqError: ExitStatus.NO,
     KeyboardInterrupt: ExitStatus.INTERRUPTED,
     # The reader of stdout has closed it, as in `rwq ls | head`.

@@ -36,7 +36,6 @@ _USUAL_EXITS: dict[ExitCode, str] = {
     ExitStatus.OK: "done",
     ExitStatus.USAGE: "wrong usage",
     ExitStatus.SERVER: ExitStatus.SERVER.meaning,
-    ExitStatus.OUTPUT: ExitStatus.OUTPUT.meaning,
     ExitStatus.INTERRUPTED: ExitStatus.INTERRUPTED.meaning,
 }
 
@@ -70,6 +69,8 @@ class Manual:
     def all_exits(self) -> dict[ExitCode, str]:
         """Every exit code of the command with its meaning, in order."""
         always = dict(_USUAL_EXITS)
+        if not self.reads_only:
+            always[ExitStatus.PARTIAL] = "it was done, but the output could not be written"
         if self.monitors:
             always = {ExitStatus.INTERRUPTED: ExitStatus.INTERRUPTED.meaning}
         merged = {**always, **self.exits}

@@ -46,7 +46,7 @@ def global_options() -> list[TyperOption]:
             help="The server. Default: -c, RWQ_URL, RWQ_CONTEXT, the current context, REDIS_URL, "
             "redis://localhost:6379/0.",
         ),
-        option("-c", "--context", metavar="CONTEXT", help="The server by its name."),
+        option("-c", "--context", metavar="CONTEXT", help="The server of this context."),
         option(
             "-o",
             "--output",
@@ -86,8 +86,8 @@ def global_options() -> list[TyperOption]:
             metavar="NAME,...",
             help="Only these fields, in this order, in any format; an unknown one lists them all.",
         ),
-        option("--sort", metavar="FIELD", help="Sort what was read by this field."),
-        option("--reverse", is_flag=True, help="Reverse the order of what was read."),
+        option("--sort", metavar="FIELD", help="Sort the records by this field."),
+        option("--reverse", is_flag=True, help="Reverse the order of the records."),
         option(
             "--color",
             metavar="WHEN",

@@ -22,11 +22,9 @@ from rwq_cli.core.errors import (
 )
 from rwq_cli.environment import Environment, os_reason
 from rwq_cli.exit_codes import (
-    Bug,
     ExitCode,
     ExitStatus,
     MonitoringStatus,
-    OutputError,
     exit_status_of,
 )
 
@@ -65,7 +63,11 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
             _report_to_monitor(failure, environment)
         else:
             _report(failure, arguments, environment)
-        return MonitoringStatus.UNKNOWN if settings.monitors else exit_status_of(failure)
+        if settings.monitors:
+            return MonitoringStatus.UNKNOWN
+        # Not `NO`: to a loop of leases, the queue would be empty.
+        is_done = isinstance(failure, OutputError) and settings.changes
+        return ExitStatus.PARTIAL if is_done else exit_status_of(failure)
     finally:
         settings.end_progress()
 
@@ -87,6 +89,18 @@ def _run(arguments: Sequence[str], settings: Settings) -> ExitCode:
         gc.freeze()
         gc.enable()
     return render(report, settings.output_options)
+
+
+class OutputError(RwqError):
+    """The output cannot be written."""
+
+    code = "output"
+
+
+class Bug(RwqError):
+    """An unexpected error."""
+
+    code = "bug"
 
 
 def _name_context(failure: RwqError, settings: Settings) -> None:

@@ -72,7 +72,8 @@ def add(
         IdRule | None,
         option(
             "--id-from RULE",
-            "uuid, sha256 (of the data), line (the data itself) or field:NAME (of JSON data).",
+            "How IDs are made: uuid (random, the default), sha256 (of the data), line (the data "
+            "itself) or field:NAME (of JSON data).",
             IdRule.parse,
         ),
     ] = None,

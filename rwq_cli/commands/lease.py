@@ -63,7 +63,7 @@ def lease(
     ] = None,
     wait: Annotated[bool, option("--wait", "Wait until there is an item to lease.")] = False,
     timeout_s: Annotated[
-        Duration | None, option("--timeout DUR", "Wait at most this long.", Duration)
+        Duration | None, option("--timeout DUR", "Wait, but at most this long.", Duration)
     ] = None,
     fair: Annotated[
         bool, option("--fair", "Try several queues in random order, reshuffled for each attempt.")

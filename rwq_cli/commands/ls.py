@@ -85,7 +85,7 @@ def ls(
         typer.Argument(
             metavar="[WHICH]",
             help="waiting, processing, leased, abandoned, delayed, buried or all. Default: "
-            "wherever items in --state are, else waiting.",
+            "where items in --state can be, else waiting.",
             show_default=False,
         ),
     ] = None,

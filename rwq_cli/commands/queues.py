@@ -54,7 +54,7 @@ def queues(
         int | None,
         option(
             "--suggest N",
-            "Print N names that begin with PATTERN, for queues in as many slots of a cluster.",
+            "Print N queue names such as {PATTERN:1}, each in another slot of a cluster.",
             min=1,
         ),
     ] = None,
@@ -63,7 +63,7 @@ def queues(
     if suggest is not None:
         if pattern is None or watch is not None:
             what = "needs a name" if pattern is None else "cannot be used with --watch"
-            raise InvalidArgument(f"--suggest {what}", "such as rwq queues --suggest 12 jobs")
+            raise InvalidArgument(f"--suggest {what}", "for example: rwq queues --suggest 12 jobs")
         from rwq_cli.core.server.suggest import suggested_names
         from rwq_cli.views.suggestions import suggestions_report
 

@@ -26,7 +26,8 @@ _SCOPE = SelectionScope(
 
 
 @app.command(
-    help="Release items: end their leases and return them to the queue, now or after a delay.",
+    help="Release items: end their leases and return them to the queue, now or after a delay. "
+    "Without --state, options choose items in processing.",
     examples=(
         "rwq release -q jobs 4f2a9c",
         "rwq release -q jobs --state abandoned --older-than 1h --dry-run",

@@ -47,7 +47,7 @@ def result(
         ),
     ] = False,
     timeout_s: Annotated[
-        Duration | None, option("--timeout DUR", "Wait at most this long.", Duration)
+        Duration | None, option("--timeout DUR", "Wait, but at most this long.", Duration)
     ] = None,
 ) -> Report:
     if item_id == b"-":

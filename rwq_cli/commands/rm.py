@@ -20,7 +20,7 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS)
 
 @app.command(
     help="Remove items in any state, even leased ones, without completing them. They are "
-    "written to an undo file first.",
+    "written to an undo file first. Without --state, options choose items in any state.",
     examples=(
         "rwq rm -q jobs --yes 4f2a9c",
         "rwq rm -q jobs --where tenant.id=3 --dry-run -o ids",

@@ -43,10 +43,10 @@ _WORDS = {
 
 
 @app.command(
-    help="Restore the items that rm, mv, purge, or complete with options removed, and the data "
-    "that edit or set replaced. Uses FILE, else the newest undo file that was not used yet, or "
-    "whose undo was interrupted. Items get their former state back, and none is restored twice, "
-    "even if undo is interrupted and run again within a day. Waiting items return to the "
+    help="Restore what rm, mv and purge removed, what complete removed if options chose it, and "
+    "what edit, set and import replaced. Uses FILE, else the newest undo file that was not used "
+    "yet, or whose undo was interrupted. Items get their former state back, and none is restored "
+    "twice, even if undo is interrupted and run again within a day. Waiting items return to the "
     "nearer end of the queue, completed items that somebody held to the front, and moved items to "
     "the back. Edited items get their old data back unless they have changed since.",
     examples=(
@@ -109,7 +109,7 @@ def undo(
         name = "a file" if file is not None else "--anywhere"
         raise InvalidArgument(f"{name} cannot be used with --list or --prune", "leave it out")
     if prune and older_than_s is None:
-        raise InvalidArgument("--prune needs --older-than", "such as --older-than 30d")
+        raise InvalidArgument("--prune needs --older-than", "for example: --older-than 30d")
     entries = _entries(settings, _named_queue(settings), older_than_s or 0.0)
     if list_:
         return undo_files_report(entries, undo_directory(settings.environment.variables))

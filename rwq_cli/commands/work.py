@@ -70,9 +70,9 @@ _OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFo
 
 @app.command(
     help="Run a command for each item, as xargs does for each line. Exit code 0 completes the "
-    "item, 75 puts it back, 100 buries it, and any other retries it later. The lease is renewed "
-    "while the command runs. If rwq is killed, its commands are ended (with SIGTERM, and only on "
-    "systems with /proc, such as Linux).",
+    "item, 75 puts it back, 100 buries it, 126 and 127 put it back and end the worker, and any "
+    "other retries it later. The lease is renewed while the command runs. If rwq is killed, its "
+    "commands are ended (with SIGTERM, and only on systems with /proc, such as Linux).",
     examples=(
         "rwq work -q jobs -- ./resize",
         "rwq work -q high -q low -j 4 --max-time 10m --joblog jobs.tsv -- ./resize",
@@ -187,7 +187,9 @@ def work(
     ] = FIVE_MINUTES,
     clean_s: Annotated[
         Duration | None,
-        option("--clean DUR", "Do a light clean this often, if nothing else cleans.", Duration),
+        option(
+            "--clean DUR", "Also do a light clean this often, where nothing else cleans.", Duration
+        ),
     ] = None,
     joblog: Annotated[
         str | None, option("--joblog FILE", "Append a tab-separated line for each item.")

@@ -20,8 +20,9 @@ class Recipe(NamedTuple):
 RECIPES = (
     Recipe(
         "Process a queue in a shell script",
-        "`lease` exits with 1 if there is no item, which ends the loop; with `--wait` it waits for "
-        "the next one. If the work fails, the lease expires, and a clean returns the item.",
+        "`lease` exits with 1 if there is no item, which ends the loop, as an error does; with "
+        "`--wait` it waits for the next one. If the work fails, the lease expires, and a clean "
+        "returns the item.",
         (
             "while id=$(rwq lease -q jobs --for 10m -o ids); do",
             '    rwq show -q jobs -o data -- "$id" >job && ./work <job && '
@@ -36,8 +37,8 @@ RECIPES = (
         "are safe while workers and other cleaners run. Instead of cron, `rwq clean light -q jobs "
         "--every 1m --deep-every 6h` can run as a service.",
         (
-            "rwq clean light -q jobs -o json",
-            "rwq clean deep -q jobs -o json",
+            "rwq clean light -q jobs -Q",
+            "rwq clean deep -q jobs -Q",
             "rwq check -q jobs --age-warn 15m --abandoned-critical 100",
         ),
     ),

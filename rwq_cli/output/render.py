@@ -39,7 +39,9 @@ def render(report: Report, options: OutputOptions) -> ExitCode:
         return _render_batch(report, options)
     if isinstance(report, Records):
         try:
-            return _render_records(report, options)
+            status = _render_records(report, options)
+            options.environment.stdout.flush()
+            return status
         except OSError as error:
             if report.if_unwritten and not isinstance(error, BrokenPipeError):
                 options.environment.error(report.if_unwritten)

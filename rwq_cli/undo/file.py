@@ -93,32 +93,32 @@ class UndoFile:
         self.items = 0
         self.results = 0
 
-    def write(self, items: Sequence[ItemSnapshot], written: Sequence[str] = ()) -> None:
+    def write(self, items: Sequence[ItemSnapshot], replaced_by: Sequence[str] = ()) -> None:
         """Write items so that they survive a crash of this machine.
 
         Raises:
             UndoFileError: Writing failed. What was written before is intact.
         """
-        self._write(items, written)
+        self._write(items, replaced_by)
         self.items += len(items)
 
-    def write_results(self, results: Sequence[Result], written: Sequence[str] = ()) -> None:
+    def write_results(self, results: Sequence[Result], replaced_by: Sequence[str] = ()) -> None:
         """Write results so that they survive a crash of this machine.
 
         Raises:
             UndoFileError: Writing failed. What was written before is intact.
         """
-        self._write(results, written)
+        self._write(results, replaced_by)
         self.results += len(results)
 
-    def record_removed(self, not_removed: Sequence[bytes]) -> None:
+    def record_removed_except(self, kept: Sequence[bytes]) -> None:
         """Record that all written items are removed, except these."""
-        self.items -= len(not_removed)
+        self.items -= len(kept)
         lines = b"".join(
-            control_line(ControlLine(ControlWord.NOT_REMOVED, item_id)) for item_id in not_removed
+            control_line(ControlLine(ControlWord.NOT_REMOVED, item_id)) for item_id in kept
         )
         self._pending = lines + control_line(ControlLine(ControlWord.REMOVED), self.items)
-        if not_removed:
+        if kept:
             self._write_pending()
 
     def close(self) -> None:
@@ -134,8 +134,8 @@ class UndoFile:
         self._file.close()
         self._file = None
 
-    def _write(self, entries: Sequence[ItemSnapshot | Result], written: Sequence[str]) -> None:
-        by: Iterable[str] = written or repeat("")
+    def _write(self, entries: Sequence[ItemSnapshot | Result], replaced_by: Sequence[str]) -> None:
+        by: Iterable[str] = replaced_by or repeat("")
         lines = b"".join(
             entry_line(entry)
             + (control_line(ControlLine(ControlWord.REPLACED_BY, written=text)) if text else b"")

@@ -80,7 +80,7 @@ class UndoRun:
     def _restore_lines(self, lines: Iterable[Line], *, at_front: bool) -> Iterator[OutcomeBatch]:
         return self._queue.restore(
             lines,
-            # Only what an import has written: see `Line.written`.
+            # Only what an import has written: see `Line.replaced_by`.
             on_conflict=OnConflict.REPLACE if self._reader.is_of_import else OnConflict.FAIL,
             at_front=at_front,
             file_id=self._reader.file_id,

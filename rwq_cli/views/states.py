@@ -72,7 +72,7 @@ STATES = {
     State.DUE: StateMeaning(
         "It was delayed, and is due now.",
         "as for `delayed`, with a due time in the past",
-        "the next `rwq lease`, clean or wait promotes it",
+        "the next `rwq lease`, `work`, `wait` or clean promotes it",
         ("release", "complete"),
     ),
     State.BURIED: StateMeaning(
@@ -91,8 +91,8 @@ STATES = {
     State.GHOST: StateMeaning(
         "The ID is listed without data: the item was completed, or its data was deleted.",
         "no data; the ID in a list, or in `jobs:delayed` or `jobs:buried`",
-        "a clean drops the entry, a light one only from processing; so does a lease that "
-        "reaches it",
+        "a clean drops the entry (a light one only from processing), and so does `rwq lease` "
+        "when it reaches it",
     ),
     State.STRAY_LEASE: StateMeaning(
         "There is a lease but no item: the item was completed while it was leased.",

@@ -122,7 +122,7 @@ class TestFullDisk:
         with open("/dev/full", "wb") as full:
             process = rwq.start(*line.split(), stdout=full)
         _, err = process.communicate(timeout=TIMEOUT_S)
-        assert process.returncode == 74
+        assert process.returncode == 1
         assert err.startswith(b"rwq: error: cannot write the output: no space left on device")
         assert err.count(b"\n") == 1
 
@@ -132,14 +132,14 @@ class TestFullDisk:
         with open("/dev/full", "wb") as full:
             process = rwq.start("ls", "-o", "json", stdout=full)
         _, err = process.communicate(timeout=TIMEOUT_S)
-        assert process.returncode == 74
+        assert process.returncode == 1
         assert json.loads(err)["code"] == "output"
 
     def test_an_add_says_how_many_items_are_in(self, rwq: Rwq, raw: redis.Redis) -> None:
         with open("/dev/full", "wb") as full:
             process = rwq.start("add", "-o", "ids", stdout=full)
         _, err = process.communicate(b"x\n" * 3000, timeout=TIMEOUT_S)
-        assert process.returncode == 74
+        assert process.returncode == 3
         assert b"cannot write the output: no space left on device" in err
         assert b"Traceback" not in err
         assert f"{raw.llen('jobs:queue'):,}".encode() in err
@@ -151,7 +151,7 @@ class TestFullDisk:
         with open("/dev/full", "wb") as full:
             process = rwq.start("lease", "-o", "data", stdout=full)
         _, err = process.communicate(timeout=TIMEOUT_S)
-        assert process.returncode == 74
+        assert process.returncode == 3
         assert b"leased to this session; rwq release --mine puts them back" in err
         assert rwq("release", "--mine").code == 0
         assert rwq("stats", "--fields", "waiting,processing", "-o", "csv").text.endswith("2,0\n")

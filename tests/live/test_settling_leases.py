@@ -252,7 +252,7 @@ def test_a_settling_lease_outlives_the_stale_entry_of_a_waiting_item(
     list(queue.light_clean())
     settling = raw.get(keys.lease(b"a"))
     raw.zadd(keys.delayed, {b"a": 1})
-    assert [outcome.status for batch in queue.promote() for outcome in batch] == ["dropped"]
+    assert [outcome.status for batch in queue.promote() for outcome in batch] == ["pruned"]
     assert raw.get(keys.lease(b"a")) == raw.get(keys.old_lease(b"a")) == settling
 
 

@@ -162,8 +162,8 @@ class Removed:
     def write_results(self, results: Sequence[Result]) -> None:
         raise AssertionError(f"a removal of items writes {results}")
 
-    def record_removed(self, not_removed: Sequence[bytes]) -> None:
-        self.items = [item for item in self.items if item.item_id not in not_removed]
+    def record_removed_except(self, kept: Sequence[bytes]) -> None:
+        self.items = [item for item in self.items if item.item_id not in kept]
 
 
 class QueueMachine(RuleBasedStateMachine):

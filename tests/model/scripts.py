@@ -475,13 +475,13 @@ class Queue(Keys):
                 if not promotes:
                     self.returns.pop(item_id, None)
             elif kind == "stale":
-                status = "dropped" if promotes else status
+                status = "pruned" if promotes else status
                 self.delayed.pop(item_id, None) if promotes else self.buried.discard(item_id)
                 self._drop_guards(item_id)
             elif kind == "leased" and not promotes:
                 status = "not-owner"
             elif kind:
-                status = "dropped"
+                status = "pruned"
                 self.delayed.pop(item_id)
             statuses.append((item_id, status))
         return tuple(statuses)

@@ -45,7 +45,7 @@ class ServerAccess(NamedTuple):
         version: The server and its version, such as `Valkey 8.1.1`; None if it does not say.
         latency_ms: The shortest of a few round trips, milliseconds.
         user: The user's name; None if the server does not say.
-        no_writes_because: Why nothing can be changed; None if things can, as far as the server says.
+        no_writes_because: Why the server accepts no writes; None if it does.
         has_no_touch: Whether reads can be kept from resetting idle times.
         no_times_because: Why idle times are unavailable; None if they are available.
         denied: The commands of rwq that the user may not run, each with the reason; None if the

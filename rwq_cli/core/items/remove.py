@@ -185,10 +185,10 @@ class Remover:
                 # The call may have run, so the written items stay in doubt.
                 raise
             except ServerError:
-                self._journal.record_removed(list(left))
+                self._journal.record_removed_except(list(left))
                 yield from outcomes
                 raise
-            self._journal.record_removed(list(left))
+            self._journal.record_removed_except(list(left))
             yield from outcomes
 
     def _take(self, seen: ListRange, fingerprints: Mapping[bytes, str]) -> OutcomeBatch:
@@ -271,7 +271,7 @@ class Remover:
                 self._journal.write(items)
             except Exception:
                 fresh = {item.item_id for item in items}
-                self._journal.record_removed([i for i in _saved_in(group) if i not in fresh])
+                self._journal.record_removed_except([i for i in _saved_in(group) if i not in fresh])
                 raise
         items.clear()
 

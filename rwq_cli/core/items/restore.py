@@ -52,13 +52,13 @@ class Line(NamedTuple):
     Attributes:
         number: Its number in the file, from 1 for the header.
         entry: The item or the result.
-        written: For what an import replaced, what replaced it, as in `Journal`: the entry is
+        replaced_by: For what an import replaced, what replaced it, as in `Journal`: the entry is
             restored only in place of that. Else None.
     """
 
     number: int
     entry: ItemSnapshot | Result
-    written: str | None = None
+    replaced_by: str | None = None
 
 
 def restore(
@@ -104,7 +104,7 @@ def restore(
     Returns:
         For each item, in order, `IMPORTED`, `IMPORTED_BEFORE` by an interrupted run,
         `ALREADY_THERE`, `SKIPPED`, `REPLACED`, `CONFLICT` or `WRONG_TYPE`. With a journal, or lines
-        with `written`, also `CHANGED` or `MISSING` if the item is no longer what was to be
+        with `replaced_by`, also `CHANGED` or `MISSING` if the item is no longer what was to be
         replaced.
     """
     marks = b"" if file_id is None else queue.keys.undo(file_id)
@@ -255,7 +255,7 @@ class _Restore:
             left = batch
             while left:
                 removals_max = ids_per_call(self._list_length())
-                if self._journal is not None or left[0].written is not None:
+                if self._journal is not None or left[0].replaced_by is not None:
                     outcomes = self._replace(left, removals_max, ghosts)
                 else:
                     args = self._item_args(left, removals_max, ghosts)
@@ -276,14 +276,14 @@ class _Restore:
         replaced = OutcomeBatch.from_reply(ids, reply).ids_with(Status.REPLACED)
         by_id = {line.entry.item_id: line for line in lines}
         replaceable = {
-            line.entry.item_id: _NEVER if line.written is None else _OTHER for line in lines
+            line.entry.item_id: _NEVER if line.replaced_by is None else _OTHER for line in lines
         }
         saved: list[bytes] = []
         seen = ListRange(Where.NAME, 0, 0, replaced)
         for items in read_snapshots(self._queue, seen, Skipped()) if replaced else ():
             for item in items:
-                written = by_id[item.item_id].written
-                if written in (None, sha256(item.data).hexdigest()):
+                replaced_by = by_id[item.item_id].replaced_by
+                if replaced_by in (None, sha256(item.data).hexdigest()):
                     replaceable[item.item_id] = sha1(item.data, usedforsecurity=False).hexdigest()
             if self._journal is not None:
                 entries = [by_id[item.item_id].entry for item in items]
@@ -298,12 +298,14 @@ class _Restore:
             raise
         except ServerError:
             if self._journal is not None:
-                self._journal.record_removed(saved)
+                self._journal.record_removed_except(saved)
             raise
         outcomes = self._outcomes(lines[: len(reply[0])], reply)
         if self._journal is not None:
             done = set(outcomes.ids_with(Status.REPLACED))
-            self._journal.record_removed([item_id for item_id in saved if item_id not in done])
+            self._journal.record_removed_except(
+                [item_id for item_id in saved if item_id not in done]
+            )
         return outcomes
 
     def _item_args(
@@ -357,11 +359,13 @@ class _Restore:
 
     def _save_replaced_results(self, batch: Sequence[Line]) -> dict[bytes, str]:
         """Save the results to be replaced, if there is a journal; return their completion times."""
-        written = {
-            line.entry.item_id: line.written or _NEVER for line in batch if line.written is not None
+        replaced_by = {
+            line.entry.item_id: line.replaced_by or _NEVER
+            for line in batch
+            if line.replaced_by is not None
         }
         if self._journal is None or self._on_conflict is not OnConflict.REPLACE:
-            return written
+            return replaced_by
         replaceable = {line.entry.item_id: _NEVER for line in batch}
         new = {line.entry.item_id: line.entry for line in batch}
         for keys in read_result_keys(self._queue, list(new), data=True):

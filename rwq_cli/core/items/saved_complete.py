@@ -79,14 +79,14 @@ class _WaitingJournal:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    def write(self, items: Sequence[ItemSnapshot], _written: Sequence[str] = ()) -> None:
+    def write(self, items: Sequence[ItemSnapshot], _replaced_by: Sequence[str] = ()) -> None:
         self._journal.write([_as_waiting(item) for item in items])
 
-    def write_results(self, results: Sequence[Result], _written: Sequence[str] = ()) -> None:
+    def write_results(self, results: Sequence[Result], _replaced_by: Sequence[str] = ()) -> None:
         self._journal.write_results(results)
 
-    def record_removed(self, not_removed: Sequence[bytes]) -> None:
-        self._journal.record_removed(not_removed)
+    def record_removed_except(self, kept: Sequence[bytes]) -> None:
+        self._journal.record_removed_except(kept)
 
 
 def _as_waiting(item: ItemSnapshot) -> ItemSnapshot:

@@ -68,10 +68,10 @@ def set_data(
         # It may have run.
         raise
     except ServerError:
-        journal.record_removed([item.item_id])
+        journal.record_removed_except([item.item_id])
         raise
     (status,) = OutcomeBatch.from_reply([item.item_id], reply).statuses
-    journal.record_removed([] if status is Status.SET else [item.item_id])
+    journal.record_removed_except([] if status is Status.SET else [item.item_id])
     return status
 
 

@@ -37,11 +37,11 @@ class Journal:
     def write_results(self, results: Sequence[Result]) -> None:
         self.results += results
 
-    def record_removed(self, not_removed: Sequence[bytes]) -> None:
-        assert set(not_removed) <= set(self.in_doubt)
+    def record_removed_except(self, kept: Sequence[bytes]) -> None:
+        assert set(kept) <= set(self.in_doubt)
         self.in_doubt.clear()
-        self.kept += not_removed
-        for item_id in not_removed:
+        self.kept += kept
+        for item_id in kept:
             del self._standing[item_id]
 
     @property

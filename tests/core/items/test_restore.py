@@ -293,8 +293,8 @@ class Notes:
     def write_results(self, results: Sequence[Result], _written: Sequence[str] = ()) -> None:
         self.results += results
 
-    def record_removed(self, not_removed: Sequence[bytes]) -> None:
-        self.settled.append(list(not_removed))
+    def record_removed_except(self, kept: Sequence[bytes]) -> None:
+        self.settled.append(list(kept))
 
 
 class TestJournal:

@@ -32,7 +32,7 @@ class Notes:
     def write_results(self, _results: Sequence[object]) -> None:
         raise AssertionError("it has no results")
 
-    def record_removed(self, kept: Sequence[bytes]) -> None:
+    def record_removed_except(self, kept: Sequence[bytes]) -> None:
         self.kept = list(kept)
 
 

@@ -114,5 +114,5 @@ def test_names_are_suggested_only_for_a_cluster(rwq: Rwq) -> None:
     assert rwq("queues", "--suggest", "3").as_tuple() == (
         2,
         "",
-        "rwq: error: --suggest needs a name; such as rwq queues --suggest 12 jobs\n",
+        "rwq: error: --suggest needs a name; for example: rwq queues --suggest 12 jobs\n",
     )

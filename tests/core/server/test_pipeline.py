@@ -34,7 +34,7 @@ def test_replies_come_in_the_order_of_the_calls(connection: Connection, raw: Red
     raw.set(b"jobs:item:2", b"old")
     raw.set(b"jobs:item:6", b"old")
     replies = list(add_each(connection, add_args(*range(8))))
-    assert replies == [[], [], [0], [], [], [], [0], []]
+    assert replies == [[], [], [1], [], [], [], [1], []]
     assert raw.lrange(b"jobs:queue", 0, -1) == ids(0, 1, 3, 4, 5, 7)
 
 
