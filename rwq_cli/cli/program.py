@@ -21,12 +21,7 @@ from rwq_cli.core.errors import (
     Unreachable,
 )
 from rwq_cli.environment import Environment, os_reason
-from rwq_cli.exit_codes import (
-    ExitCode,
-    ExitStatus,
-    MonitoringStatus,
-    exit_status_of,
-)
+from rwq_cli.exit_codes import ExitCode, ExitStatus, MonitoringStatus, exit_status_of
 
 # -o, alone or after flags that take no value: -o json, -ojson, -vo json.
 _SHORT_OUTPUT = re.compile(r"-[vQ0]*o(.*)", re.DOTALL)

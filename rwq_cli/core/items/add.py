@@ -113,9 +113,6 @@ def add_batches(
     return Outcomes(_outcomes(queue, batches, unique, dry_run))
 
 
-_REFUSED = {True: Status.DUPLICATE, False: Status.WRONG_TYPE}
-
-
 def _outcomes(
     queue: Queue, batches: Iterable[NewItems | Flush], unique: bool, dry_run: bool
 ) -> Iterator[OutcomeBatch]:
@@ -146,7 +143,7 @@ def _outcomes(
             if reply is REFUSED:
                 acknowledged.skip(len(batch.ids))
                 continue
-            found = {abs(at) - 1: _REFUSED[at > 0] for at in reply}
+            found = {abs(at) - 1: Status.DUPLICATE if at > 0 else Status.WRONG_TYPE for at in reply}
             if dry_run:
                 # The batches before this one were not added.
                 if not unique or batch.dues is not None:

@@ -139,6 +139,7 @@ class Link:
             self._raise_if_tls(error, began_s + timeout_s - monotonic())
             raise unreachable(error, self._name, timeout_s) from error
         self._is_open, self._has_no_touch, self._timeout_s = True, False, step_s
+        self._used_s = monotonic()
         self.permissions.clear()
 
     def _connect(self, timeout_s: float) -> None:

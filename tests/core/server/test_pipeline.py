@@ -30,6 +30,12 @@ def ids(*numbers: int) -> list[bytes]:
     return [b"%d" % number for number in reversed(numbers)]
 
 
+def test_a_new_connection_is_not_tested(connection: Connection, raw: Redis) -> None:
+    raw.config_resetstat()
+    assert list(add_each(connection, add_args(1))) == [[]]
+    assert "cmdstat_ping" not in raw.info("commandstats")
+
+
 def test_replies_come_in_the_order_of_the_calls(connection: Connection, raw: Redis) -> None:
     raw.set(b"jobs:item:2", b"old")
     raw.set(b"jobs:item:6", b"old")
