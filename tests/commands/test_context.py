@@ -261,7 +261,7 @@ class TestCheck:
         assert found["no_times_because"] == "its maxmemory-policy is allkeys-lfu"
 
     def test_a_replica_accepts_no_writes(self, rwq: Rwq, start_server: StartServer) -> None:
-        replica = start_server("--replicaof", "127.0.0.1 1")
+        replica = start_server("--replicaof", "127.0.0.1", "1")
         found = rwq("context", "check", "-u", replica.url, "-o", "json").json
         assert found["writes"] is False
         assert found["no_writes_because"] == "it is a read-only replica of 127.0.0.1:1"
