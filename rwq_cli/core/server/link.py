@@ -109,6 +109,8 @@ class Link:
         self._is_open = False
         self._has_no_touch = False
         self._timeout_s: float | None = None
+        self._opened_s = 0.0
+        # When it last replied; 0 if it never did.
         self._used_s = 0.0
 
     def prepare(self) -> None:
@@ -139,7 +141,7 @@ class Link:
             self._raise_if_tls(error, began_s + timeout_s - monotonic())
             raise unreachable(error, self._name, timeout_s) from error
         self._is_open, self._has_no_touch, self._timeout_s = True, False, step_s
-        self._used_s = monotonic()
+        self._opened_s = monotonic()
         self.permissions.clear()
 
     def _connect(self, timeout_s: float) -> None:
@@ -183,7 +185,7 @@ class Link:
             # Readable without an outstanding command means that the connection was closed.
             if self._raw.can_read(timeout=0):
                 return False
-            if monotonic() - self._used_s > PING_AFTER_S:
+            if monotonic() - max(self._used_s, self._opened_s) > PING_AFTER_S:
                 self.send(pack(("PING",)))
                 self._read(self._options.connect_timeout_s)
         except (*_FAILURES, errors.ServerError):
