@@ -64,8 +64,8 @@ class TestTheLease:
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"1")
-        worker = rwq.start("work", "--for", "3s", "--drain", *script("echo; read x < go"))
         os.mkfifo(rwq.home / "go")
+        worker = rwq.start("work", "--for", "3s", "--drain", *script("echo; read x < go"))
         next_line(worker.stdout)
         for _ in range(2):
             for key in ("jobs:lease:1", "jobs:leased_by_session:1"):
@@ -95,8 +95,8 @@ class TestTheLease:
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"1")
-        worker = rwq.start("work", "--max", "1", *script("echo; read x < go; :"))
         os.mkfifo(rwq.home / "go")
+        worker = rwq.start("work", "--max", "1", *script("echo; read x < go; :"))
         next_line(worker.stdout)
         foreign.lease(b"1", holder=b"other")
         (rwq.home / "go").write_text("go\n")
@@ -113,11 +113,11 @@ class TestAServerThatGoes:
         server = start_server("--appendonly", "yes")
         with server.client() as raw:
             put(raw, b"1", b"data")
+        os.mkfifo(rwq.home / "go")
         worker = rwq.start(
             *("work", "--for", "5s", "--drain", *script("echo; read x < go; echo done")),
             variables={"RWQ_URL": server.url},
         )
-        os.mkfifo(rwq.home / "go")
         next_line(worker.stdout)
         # It hangs, and does not answer; the command ends meanwhile.
         os.kill(server.process.pid, signal.SIGSTOP)
