@@ -29,9 +29,10 @@ def kill(pid: int) -> None:
 
 
 def has_exited(pid: int) -> bool:
-    """Whether the process has exited; a zombie has."""
+    """Whether the process has exited; a zombie has, if none of its threads still holds its files."""
     listed = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
-    return not listed.stdout.strip() or listed.stdout.startswith("Z")
+    state = listed.stdout.strip()
+    return not state or (state.startswith("Z") and "l" not in state)
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
