@@ -29,7 +29,7 @@ def kill(pid: int) -> None:
 
 
 def has_exited(pid: int) -> bool:
-    """Whether the process has exited; a zombie has, if none of its threads still holds its files."""
+    """Whether the process has exited; a zombie has, if no thread of it still holds its files."""
     listed = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
     state = listed.stdout.strip()
     return not state or (state.startswith("Z") and "l" not in state)
