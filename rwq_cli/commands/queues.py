@@ -1,7 +1,7 @@
 """`rwq queues`: list the queues of a server."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -15,7 +15,7 @@ from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import InvalidArgument, WrongType
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.inspect.queues import queue_names
-from rwq_cli.core.keys import glob_pattern, is_glob
+from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.report import Records, Report
@@ -69,10 +69,11 @@ def queues(
 
         return suggestions_report(suggested_names(open_connection(settings), pattern, suggest))
     connection = open_connection(settings)
-    wanted = _chosen(settings, pattern)
+    wanted = glob_pattern(b"*" if pattern is None else pattern)
 
     def find() -> list[WorkQueue]:
-        return [WorkQueue(connection, name) for name in queue_names(connection) if wanted(name)]
+        names = filter(wanted.match, queue_names(connection))
+        return [WorkQueue(connection, name) for name in names]
 
     found = remembered(find)
 
@@ -88,23 +89,7 @@ def queues(
         return Records(
             view=queues_view(),
             records=counted(),
-            empty=lambda: "No queues on this server." if wanted is _any else "No such queues.",
+            empty=lambda: "No queues on this server." if pattern is None else "No such queues.",
         )
 
     return watched(settings, watch, connection, report, found)
-
-
-def _any(_name: bytes) -> bool:
-    return True
-
-
-def _chosen(settings: Settings, pattern: bytes | None) -> Callable[[bytes], bool]:
-    """Which queues are listed: those that match PATTERN, or a `-q`; RWQ_QUEUE does not count."""
-    named = settings.queues if settings.given.get("queue") else ()
-    if pattern is not None and named:
-        raise InvalidArgument("PATTERN and -q cannot be used together", "give one of them")
-    if pattern is None and not named:
-        return _any
-    globs = [word for word in named if is_glob(word)] if pattern is None else [pattern]
-    patterns = [glob_pattern(glob) for glob in globs]
-    return lambda name: name in named or any(each.match(name) for each in patterns)

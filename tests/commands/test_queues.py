@@ -52,14 +52,6 @@ def test_a_pattern_selects_queues(rwq: Rwq, pattern: str, names: str) -> None:
     assert (result.code, result.text.split()) == (0, names.split())
 
 
-def test_named_queues_and_those_that_match_a_pattern(rwq: Rwq) -> None:
-    assert rwq("queues", "-q", "later", "-o", "ids").text == "later\n"
-    result = rwq("queues", "-q", "mail:i*", "-q", "broken", "-q", "gone", "-o", "ids")
-    assert result.text == "broken\nmail:in\n"
-    assert rwq("queues", "-o", "ids", variables={"RWQ_QUEUE": "later"}).text.count("\n") == 4
-    assert rwq("queues", "mail*", "-q", "later").code == 2
-
-
 def test_plain_is_a_line_a_queue(rwq: Rwq) -> None:
     assert rwq("queues").as_tuple() == (
         0,
