@@ -285,9 +285,12 @@ class Worker:
     def _follow_requests(self) -> None:
         if self._requests.is_paused:
             self._put_back_ready()
-        if self._stage >= self._requests.stage:
-            return
-        self._stage = stage = self._requests.stage
+        # One after the other, also if two signals came at once.
+        while self._stage < self._requests.stage:
+            self._stage = Stage(self._stage + 1)
+            self._begin_stage(self._stage)
+
+    def _begin_stage(self, stage: Stage) -> None:
         if stage is Stage.STOPPING:
             self._supervision.stopping()
             if self._limits.grace_s is not None:
