@@ -42,7 +42,7 @@ _MEANINGS = {
     ExitStatus.OK: "success; an empty listing is a success",
     ExitStatus.NO: "the answer is no: nothing to lease, no such item, no item of a batch succeeded",
     ExitStatus.USAGE: "wrong usage, or a confirmation was needed and there was no terminal",
-    ExitStatus.PARTIAL: "part of a batch failed, or the output of what was done",
+    ExitStatus.PARTIAL: "part of a batch failed, or what was done could not be printed",
     ExitStatus.SERVER: "server error: unreachable, connection lost, or a command was refused",
     ExitStatus.INTERRUPTED: "interrupted",
 }

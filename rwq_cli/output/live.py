@@ -50,7 +50,7 @@ class RedrawnScreen:
         room = (size.lines or _USUAL_LINES) - 1
         all_lines = frame.splitlines()
         if (left_out := len(all_lines) - room) > 0:
-            last += b"; %d more lines do not fit" % left_out
+            last += b"; %d more below" % left_out
         lines = [*all_lines[:room], last]
         above = b"\r" if self._lines < 2 else b"\r\x1b[%dA" % (self._lines - 1)
         if self._lines and size != self._size:

@@ -169,8 +169,8 @@ class Notes(Listener):
 
     def result_cut(self, item_id: bytes) -> None:
         self._environment.error(
-            f"rwq: {escaped(item_id)}: its command printed more than 1 MiB; only the first is "
-            "kept as its result"
+            f"rwq: {escaped(item_id)}: its command printed more than 1 MiB; only the first "
+            "MiB is kept as its result"
         )
 
     def disconnected(self, error: ServerError) -> None:

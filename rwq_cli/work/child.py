@@ -32,7 +32,7 @@ class CannotRun(InvalidArgument):
 
 
 class BadArguments(Exception):
-    """The arguments are too long for this item; the message is the reason to bury it."""
+    """The arguments of this item cannot be passed on; the message is the reason to bury it."""
 
 
 class Exhausted(CannotRun):
@@ -137,7 +137,7 @@ class Child:
 
     Raises:
         CannotRun: It cannot be run for any item.
-        BadArguments: Its arguments are too long.
+        BadArguments: Its arguments are too long, or contain NUL.
         Exhausted: There is no room for one more process.
 
     Attributes:

@@ -79,7 +79,7 @@ def test_a_long_frame_is_cut_above_its_last_line(terminal: Terminal) -> None:
         "3",
         "4",
         "5",
-        "12:00:00; 2 more lines do not fit",
+        "12:00:00; 2 more below",
     ]
 
 

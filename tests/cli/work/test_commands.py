@@ -326,7 +326,8 @@ class TestOutput:
         assert result.as_tuple() == (
             0,
             "",
-            "rwq: 1: its command printed more than 1 MiB; only the first is kept as its result\n"
+            "rwq: 1: its command printed more than 1 MiB; only the first MiB is kept as its "
+            "result\n"
             "completed 1\n",
         )
         assert rwq("result", "1", "-o", "data").out == b"\0" * (1 << 20)

@@ -110,6 +110,16 @@ class TestTheSecond:
         assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
 
 
+def test_two_at_once_are_two(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+    worker = rwq.start("work", *script("echo; sleep 60; :"))
+    next_line(worker.stdout)
+    for name in ("STOP", "INT", "TERM", "CONT"):
+        worker.send_signal(getattr(signal, f"SIG{name}"))
+    _, told = worker.communicate(timeout=TIMEOUT_S)
+    assert (worker.returncode, told.decode()) == (130, f"{ENDED}interrupted: released 1\n")
+
+
 def test_the_third_kills(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     result = rwq.process(
