@@ -1,7 +1,7 @@
 """A walk over a whole queue, to find orphans, ghosts and duplicates."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rwq_cli.core.handle import Queue
@@ -229,18 +229,23 @@ def scan_ids(queue: Queue, others: Others | None = None) -> Iterator[list[bytes]
 
 def _walk_data(
     queue: Queue, listed: set[bytes], others: Others | None, totals: Totals
-) -> dict[bytes, None]:
-    """Remove the IDs that have data from `listed`; return those that are not listed."""
-    unlisted: dict[bytes, None] = {}
+) -> list[bytes]:
+    """Remove the IDs that have data from `listed`; return those that are not listed.
+
+    SCAN may return a key twice, and then its ID is among those that are not listed.
+    """
+    unlisted: list[bytes] = []
     for page in scan_ids(queue, others):
         totals.items += len(page)
         if not listed.issuperset(page):
-            unlisted.update((item_id, None) for item_id in page if item_id not in listed)
-        listed.difference_update(page)
+            unlisted += (item_id for item_id in page if item_id not in listed)
+        # Not `difference_update`, which copies the set when much of it has been removed.
+        for item_id in page:
+            listed.discard(item_id)
     return unlisted
 
 
-def _without_nested_queues(queue: Queue, ids: dict[bytes, None]) -> Iterator[bytes]:
+def _without_nested_queues(queue: Queue, ids: Sequence[bytes]) -> Iterator[bytes]:
     """The IDs, without those of nested queues, whose keys look like this queue's data keys."""
     keys = queue.keys
     like_structures = [keys.item(i) for i in ids if keys.item(i).endswith(PER_QUEUE_SUFFIXES)]
