@@ -5,7 +5,6 @@ import stat
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -24,9 +23,10 @@ class ColourMode(StrEnum):
     NEVER = "never"
 
 
-@dataclass
 class Environment:
     """The streams and environment variables of a run.
+
+    Every command loads it before anything else, so it is no dataclass, which would take longer.
 
     Attributes:
         variables: The environment variables.
@@ -39,14 +39,24 @@ class Environment:
         written_once: The lines that are not written again.
     """
 
-    variables: Mapping[str, str]
-    stdin: BinaryIO
-    stdout: BinaryIO
-    stderr: BinaryIO
-    stdin_is_closed: bool = False
     quiet: bool = False
     note_above: Callable[[str], None] | None = None
-    written_once: set[str] = field(default_factory=set)
+
+    def __init__(
+        self,
+        variables: Mapping[str, str],
+        stdin: BinaryIO,
+        stdout: BinaryIO,
+        stderr: BinaryIO,
+        *,
+        stdin_is_closed: bool = False,
+    ) -> None:
+        self.variables = variables
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+        self.stdin_is_closed = stdin_is_closed
+        self.written_once: set[str] = set()
 
     @classmethod
     def of_process(cls) -> "Environment":

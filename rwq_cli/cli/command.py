@@ -10,10 +10,9 @@ A command takes the run's settings first. A parameter annotated with an
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -40,8 +39,7 @@ _USUAL_EXITS: dict[ExitCode, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Manual:
+class Manual(NamedTuple):
     """Examples and exit codes of one command.
 
     Attributes:
@@ -58,12 +56,12 @@ class Manual:
     """
 
     examples: Sequence[str]
-    exits: Mapping[ExitCode, str] = field(default_factory=dict)
-    reads_only: bool = False
-    works_read_only: bool = False
-    describes: bool = False
-    monitors: bool = False
-    plain: Mapping[str, str] = field(default_factory=dict)
+    exits: Mapping[ExitCode, str]
+    reads_only: bool
+    works_read_only: bool
+    describes: bool
+    monitors: bool
+    plain: Mapping[str, str]
 
     @property
     def all_exits(self) -> dict[ExitCode, str]:

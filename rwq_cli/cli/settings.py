@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -51,29 +50,38 @@ class ReadOnlyContext(InvalidArgument):
     code = "read-only-context"
 
 
-@dataclass
 class Settings:
     """The settings of one run.
 
-    Attributes:
+    Args:
         environment: The streams and environment variables.
         given: The global options of the command line, by name.
+        arguments: The words after `rwq`.
+
+    Attributes:
         null_separated: Whether `-0` was given.
         monitors: Whether the command reports to a monitoring system, including its errors.
         describes: Whether the command describes something: see `Manual`.
         changes: Whether the command may change something on the server.
         progress: Shows progress on the terminal; None for no progress.
-        arguments: The words after `rwq`.
     """
 
-    environment: Environment
-    given: dict[str, Any] = field(default_factory=dict)
     null_separated: bool = False
     monitors: bool = False
     describes: bool = False
     changes: bool = False
     progress: "TerminalProgress | None" = None
-    arguments: Sequence[str] = ()
+
+    def __init__(
+        self,
+        environment: Environment,
+        given: dict[str, Any] | None = None,
+        *,
+        arguments: Sequence[str] = (),
+    ) -> None:
+        self.environment = environment
+        self.given = {} if given is None else given
+        self.arguments = arguments
 
     def check(self) -> None:
         """Raise `InvalidArgument` for a value that can never work; called before a command runs."""
