@@ -48,7 +48,9 @@ def in_batches(entries: Iterable[T | Flush], *, items_max: int = BATCH_ITEMS) ->
     for entry in entries:
         if not isinstance(entry, Flush):
             batch.append(entry)
-        if batch and (isinstance(entry, Flush) or len(batch) >= items_max):
+            if len(batch) < items_max:
+                continue
+        if batch:
             yield batch
             batch = []
     if batch:

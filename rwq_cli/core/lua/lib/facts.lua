@@ -22,12 +22,12 @@ local function lease_value(key)
   return true
 end
 
--- The values of the lease keys, in the order of `lease_keys`; false or nil for none.
+-- The values of the lease keys, in the order of `lease_keys`, false or nil for none; and the keys.
 local function lease_values(ids)
   local keys = lease_keys(ids)
   local count = for_all('EXISTS', nil, keys)
   if count == 0 then
-    return {}
+    return {}, keys
   end
   local values = read_all('MGET', nil, keys)
   for i = 1, #keys do
@@ -41,7 +41,7 @@ local function lease_values(ids)
       values[i] = lease_value(key)
     end
   end
-  return values
+  return values, keys
 end
 
 -- The scores of IDs in a zset, in order, as the server prints them, or false; none for an empty zset.
@@ -58,6 +58,35 @@ local function is_settling(value)
   return value and value ~= true and guard_kind(value) == 'settling'
 end
 
+-- The facts about an ID without leases and scores, as most are: such IDs share a table, because one for each
+-- would take half as long as reading its type. `in_main` and `in_processing` are false until it is located.
+local bare = {}
+local function bare_facts(data, in_main, in_processing)
+  bare[data] = bare[data] or {}
+  local by_main = bare[data]
+  by_main[in_main] = by_main[in_main] or {}
+  local by_processing = by_main[in_main]
+  local found = by_processing[in_processing]
+  if not found then
+    found = { data = data, main = in_main, processing = in_processing }
+    by_processing[in_processing] = found
+  end
+  return found
+end
+
+-- Set how often an ID is in main and in processing.
+local function set_places(facts, id, in_main, in_processing)
+  local found = facts[id]
+  if found.id then
+    found.main, found.processing = in_main, in_processing
+  else
+    facts[id] = bare_facts(found.data, in_main, in_processing)
+  end
+end
+
+-- Whether `read_facts` found a data key that is not a string.
+local found_wrong_data = false
+
 -- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`. A lease whose value
 -- is `claim` is one of the caller's own: it counts as none, and `is_claimed` says whether it protects
 -- the ID under both names. `without_leases` skips the leases, for operations that do not need them.
@@ -71,24 +100,24 @@ local function read_facts(ids, claim, without_leases, type_of)
     local id = ids[i]
     local new, old = values[2 * i - 1], values[2 * i]
     local data = type_of and type_of(id, new, old) or redis.call('TYPE', item_prefix .. id).ok
-    local found
+    if data ~= 'string' and data ~= 'none' then
+      found_wrong_data = true
+    end
     if new or old or due[i] or burials[i] then
       -- Eight fields at most: a larger table would cost twice as much.
-      found = {
+      local found = {
         id = id, data = data, main = false, processing = false, new = new or false, old = old or false,
         due_ms = due[i] and tonumber(due[i]) or nil,
         buried_ms = burials[i] and tonumber(burials[i]) or nil,
       }
+      if claim and (new == claim or old == claim) then
+        found.is_claimed = (new == claim or is_scheduling_guard(new)) and (old == claim or is_scheduling_guard(old))
+        found.new, found.old = new ~= claim and found.new, old ~= claim and found.old
+      end
+      facts[id] = found
     else
-      -- A table of four fields costs half as much.
-      found = { id = id, data = data, main = false, processing = false }
+      facts[id] = bare_facts(data, false, false)
     end
-    if claim and (found.new == claim or found.old == claim) then
-      found.is_claimed = (found.new == claim or is_scheduling_guard(found.new))
-        and (found.old == claim or is_scheduling_guard(found.old))
-      found.new, found.old = found.new ~= claim and found.new, found.old ~= claim and found.old
-    end
-    facts[id] = found
   end
   return facts, due, burials
 end
@@ -96,7 +125,7 @@ end
 -- The error for the first ID whose data key has the wrong type, or nil: it may belong to another queue
 -- whose name begins like this queue's data keys, and must not be deleted as an item.
 local function wrong_data(ids, facts)
-  for i = 1, #ids do
+  for i = 1, found_wrong_data and #ids or 0 do
     local found = facts[ids[i]].data
     if found ~= 'none' and found ~= 'string' then
       return wrong_type(item_prefix .. ids[i], found, 'a string')
@@ -147,11 +176,12 @@ local function outcome_reply(ids, statuses, facts)
   local codes, details, code_of = {}, {}, status_codes()
   for i = 1, #ids do
     local id = ids[i]
-    codes[i] = code_of[statuses[id]]
-    if statuses[id] == 'not-owner' then
+    local status = statuses[id]
+    codes[i] = code_of[status]
+    if status == 'not-owner' then
       local holder = effective_lease(facts[id])
       details[#details + 1] = holder ~= true and holder or ''
-    elseif statuses[id] == 'pruned' then
+    elseif status == 'pruned' then
       details[#details + 1] = facts[id].state
     end
   end

@@ -35,14 +35,11 @@ end
 
 local page = mode == 'processing' and entries_of(processing, offset, count) or {}
 
-local function set_places(facts, in_main, in_processing)
-  facts.main, facts.processing = in_main, in_processing
-end
-
 local function locate_by_name(ids, facts)
   for _, id in ipairs(ids) do
     set_places(
-      facts[id],
+      facts,
+      id,
       #redis.call('LPOS', main, id, 'COUNT', 0),
       #redis.call('LPOS', processing, id, 'COUNT', 0)
     )
@@ -52,7 +49,7 @@ end
 -- Only an ID that was added twice is in main, too: a search of main would cost its whole length.
 local function locate_leased(ids, facts)
   for _, id in ipairs(ids) do
-    set_places(facts[id], 0, #redis.call('LPOS', processing, id, 'COUNT', 0))
+    set_places(facts, id, 0, #redis.call('LPOS', processing, id, 'COUNT', 0))
   end
 end
 
@@ -66,7 +63,7 @@ local function locate_unlisted(ids, facts)
   local in_main, in_processing = recently_pushed(main), recently_pushed(processing)
   for _, id in ipairs(ids) do
     if not (in_main[id] or in_processing[id]) then
-      set_places(facts[id], 0, 0)
+      set_places(facts, id, 0, 0)
     end
   end
 end
@@ -75,13 +72,13 @@ local function locate_in_processing(_, facts)
   for i = 1, #page do
     local found = facts[page[i]]
     if found then
-      found.main, found.processing = 0, (found.processing or 0) + 1
+      set_places(facts, page[i], 0, (found.processing or 0) + 1)
     end
   end
   local latest = redis.call('LRANGE', main, 0, RECENT_ENTRIES - 1)
   for i = 1, #latest do
     if facts[latest[i]] then
-      set_places(facts[latest[i]], false, false)
+      set_places(facts, latest[i], false, false)
     end
   end
 end
@@ -119,7 +116,7 @@ local function locate_in_main(ids, facts)
   for i = 1, #ids do
     local id = ids[i]
     if place[id] and not in_processing[id] then
-      set_places(facts[id], 1, 0)
+      set_places(facts, id, 1, 0)
     end
   end
 end

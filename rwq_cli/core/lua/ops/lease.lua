@@ -80,13 +80,12 @@ local function read(id)
 end
 
 local lookups_left = math.max(1, math.floor(SCAN_BUDGET_ENTRIES / (processing_length + 1)))
-local reply, leased, seen = { 0, 0, -1, {} }, {}, {}
-local examined, bytes, stopped = 0, 0, false
+local reply, leased, leases, seen = { 0, 0, -1, {} }, {}, {}, {}
+local examined, count, bytes, stopped = 0, 0, 0, false
 
 -- Whether a session holds a waiting item; nil if finding out would take too long for this call.
 local function is_worked_on(id, new, old)
-  if is_promoted[id] or not (new or old)
-      or not session_of({ new = new, old = old, left = { new = 0, old = 0 } }) then
+  if is_promoted[id] or not session_of({ new = new, old = old, left = { new = 0, old = 0 } }) then
     return false
   elseif lookups_left == 0 then
     return nil
@@ -95,18 +94,21 @@ local function is_worked_on(id, new, old)
   return redis.call('LPOS', processing, id) ~= false
 end
 
-while examined < #candidates and #leased < count_max and bytes < bytes_max and not stopped do
+while examined < #candidates and count < count_max and bytes < bytes_max and not stopped do
   local chunk = {}
-  for i = 1, math.min(CHUNK, #candidates - examined, count_max - #leased) do
+  for i = 1, math.min(CHUNK, #candidates - examined, count_max - count) do
     chunk[i] = candidates[examined + i]
   end
-  local values = lease_values(chunk)
+  local values, keys = lease_values(chunk)
   for i, id in ipairs(chunk) do
     if bytes >= bytes_max or stopped then
       break
     end
     local data = read(id)
-    local worked_on = data and type(data) ~= 'table' and is_worked_on(id, values[2 * i - 1], values[2 * i])
+    local new, old, worked_on = values[2 * i - 1], values[2 * i], false
+    if data and type(data) ~= 'table' and (new or old) then
+      worked_on = is_worked_on(id, new, old)
+    end
     if type(data) == 'table' then
       if not is_wrong_type(data) then
         -- Raises it, with what Redis 6.2 would not say in a reply.
@@ -124,19 +126,21 @@ while examined < #candidates and #leased < count_max and bytes < bytes_max and n
       -- ghost: if that session fails, a clean returns the item.
       if data and not seen[id] and not worked_on then
         seen[id] = true
-        leased[#leased + 1] = id
-        reply[2 * #leased + 3] = id
-        reply[2 * #leased + 4] = wants_data and data or ''
+        count = count + 1
+        leased[count] = id
+        leases[2 * count - 1], leases[2 * count] = keys[2 * i - 1], keys[2 * i]
+        reply[2 * count + 3] = id
+        reply[2 * count + 4] = wants_data and data or ''
         bytes = bytes + (wants_data and #data or 0)
       end
     end
   end
 end
 reply[1], reply[2] = examined, #promoted + #stale + #entries
-if present[returns] and #leased > 0 then
+if present[returns] and count > 0 then
   reply[4] = redis.call('HMGET', returns, unpack(leased))
 end
-if #leased == 0 and present[delayed] then
+if count == 0 and present[delayed] then
   local next_due = redis.call(
     'ZRANGEBYSCORE', delayed, '(' .. as_ms(now_ms), '+inf', 'WITHSCORES', 'LIMIT', 0, 1
   )
@@ -147,8 +151,8 @@ if dry_run then
 end
 settle_ids(promoted, 'promoted')
 -- Before anything is popped, because a server that is out of memory refuses it.
-for _, key in ipairs(lease_keys(leased)) do
-  redis.call('SET', key, holder, 'PX', lease_ms)
+for i = 1, 2 * count do
+  redis.call('SET', leases[i], holder, 'PX', lease_ms)
 end
 for _, id in ipairs(promoted) do
   if due_facts[id].processing > 0 then

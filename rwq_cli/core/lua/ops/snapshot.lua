@@ -14,7 +14,7 @@ local bytes_max, is_trusted, ids = tonumber(arg(5)), arg(6) == '1', args_from(7)
 local length, facts = redis.call('LLEN', main), {}
 if not is_trusted then
   for i = 1, #ids do
-    facts[ids[i]] = { main = false, processing = false }
+    facts[ids[i]] = bare_facts('', false, false)
   end
   locate(ids, facts)
 end
