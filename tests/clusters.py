@@ -405,13 +405,16 @@ class PrivateSentinels:
         """Have the Sentinels make the replica the primary, when it has everything."""
         until(self.is_replicated, "the replica")
         before, asked_s = self.primary(), 0.0
+        address = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.SERVICE)
+        named = self.ask(0, *address)
 
         def is_done() -> bool:
             nonlocal asked_s
             if self.primary() is not before:
                 return True
-            # They give up if the replica seems to be down, which it may on a busy machine.
-            if time.monotonic() - asked_s > 3:
+            # They give up if the replica seems to be down, which it may on a busy machine. Once
+            # they name the new primary, another failover would go back to the old one.
+            if time.monotonic() - asked_s > 3 and self.ask(0, *address) == named:
                 asked_s = time.monotonic()
                 self.ask(0, "SENTINEL", "FAILOVER", self.SERVICE)
             return False

@@ -332,13 +332,15 @@ class Cutter:
         server.close()
 
     def _pass_back(self, server: socket.socket, client: socket.socket) -> None:
-        while chunk := server.recv(65536):
-            if self.cut == "reply":
-                client.shutdown(socket.SHUT_RDWR)
-                return
-            # The client does not wait for what it no longer needs.
-            with suppress(BrokenPipeError):
-                client.sendall(chunk)
+        # The server resets the connection of half a request if it has not read all of that.
+        with suppress(ConnectionResetError):
+            while chunk := server.recv(65536):
+                if self.cut == "reply":
+                    client.shutdown(socket.SHUT_RDWR)
+                    return
+                # The client does not wait for what it no longer needs.
+                with suppress(BrokenPipeError):
+                    client.sendall(chunk)
 
     def close(self) -> None:
         self._listening.close()
