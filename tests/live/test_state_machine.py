@@ -508,7 +508,10 @@ class QueueMachine(RuleBasedStateMachine):
         after = self.connection.look()
         if not picked.is_leased:
             assert after == before
-            assert item_id not in before.main or not before.guard(item_id)
+            has_data = item_id in before.data
+            assert (picked.item.state is State.GONE) == (not has_data)
+            # A waiting item is leased even behind a guard.
+            assert not (has_data and item_id in before.main and before.guard(item_id))
             return
         assert picked.item.data == self.books.live[item_id]
         assert item_id in after.processing
