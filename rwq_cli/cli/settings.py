@@ -51,7 +51,7 @@ class ReadOnlyContext(InvalidArgument):
 
 
 class Settings:
-    """The settings of one run.
+    """The settings of one run; no dataclass, for the same reason as `Environment`.
 
     Args:
         environment: The streams and environment variables.

@@ -74,7 +74,7 @@ local function bare_facts(data, in_main, in_processing)
   return found
 end
 
--- Set how often an ID is in main and in processing.
+-- Set how often an ID is in main and in processing. Not directly: other IDs may share its facts.
 local function set_places(facts, id, in_main, in_processing)
   local found = facts[id]
   if found.id then

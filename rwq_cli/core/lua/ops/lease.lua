@@ -38,10 +38,13 @@ if present[delayed] and not dry_run then
   end
   due_facts = read_facts(ids)
   for _, id in ipairs(ids) do
-    local found = due_facts[id]
-    found.main = #redis.call('LPOS', main, id, 'COUNT', 0)
-    found.processing = #redis.call('LPOS', processing, id, 'COUNT', 0)
-    local kind = entry_kind(found, 'delayed', now_ms)
+    set_places(
+      due_facts,
+      id,
+      #redis.call('LPOS', main, id, 'COUNT', 0),
+      #redis.call('LPOS', processing, id, 'COUNT', 0)
+    )
+    local kind = entry_kind(due_facts[id], 'delayed', now_ms)
     if kind == 'push' then
       promoted[#promoted + 1] = id
     elseif kind == 'stale' then
