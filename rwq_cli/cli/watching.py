@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rwq_cli.cli.interrupts import ending_on_terminate
@@ -63,7 +62,7 @@ def watched(
         view = with_time(report.view, int(seconds) * 1000 + int(microseconds) // 1000)
         if rated is not None:
             view = with_rates(view, meter.read(rated()))
-        return replace(report, view=view)
+        return report._replace(view=view)
 
     rounds = Rounds(every, SystemClock(), note=note, is_exact=True)
     return Watch(

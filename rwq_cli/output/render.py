@@ -1,7 +1,6 @@
 """Writes a report in the requested format."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -152,7 +151,7 @@ def _render_tick(report: Records[Any], options: OutputOptions, part: _Part) -> N
         options.environment.stdout.write(b"\n")
     else:
         # A line for each record, so that those of one tick and of the next do not differ.
-        lines = replace(report, is_one=False, footer=lambda _: None)
+        lines = report._replace(is_one=False, footer=lambda _: None)
         _render_records(lines, options, part)
 
 
@@ -188,7 +187,7 @@ def _render_records(
         from rwq_cli.output.fields import in_order
 
         records = in_order(report.view, records, options)
-    report = replace(report, view=_with_fields(report.view, options))
+    report = report._replace(view=_with_fields(report.view, options))
     environment = options.environment
     total = missing = 0
 

@@ -145,9 +145,7 @@ class View(NamedTuple, Generic[T]):
     overview: Sequence[Column[T]] = ()
 
 
-# Without eq and repr the class is created in half the time, at every start.
-@dataclass(eq=False, repr=False)
-class Records(Generic[T]):
+class Records(NamedTuple, Generic[T]):
     """Records, read while they are written.
 
     Attributes:
@@ -189,6 +187,7 @@ class Records(Generic[T]):
     if_unwritten: str | None = None
 
 
+# Without eq and repr the class is created in half the time, at every start.
 @dataclass(eq=False, repr=False)
 class Batch(Generic[T]):
     """The outcome for each item, written as it is acknowledged, and a summary.
@@ -334,8 +333,7 @@ class Batch(Generic[T]):
         return ExitStatus.PARTIAL if successes else ExitStatus.NO
 
 
-@dataclass(eq=False, repr=False)
-class Stream(Generic[T]):
+class Stream(NamedTuple, Generic[T]):
     """Records with a line format of their own, a header line, and a summary.
 
     Attributes:

@@ -1,6 +1,5 @@
 """What a worker reports."""
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -51,7 +50,6 @@ class Event(NamedTuple):
     at_s: float
 
 
-@dataclass(slots=True)
 class Progress:
     """The progress of a worker.
 
@@ -64,9 +62,8 @@ class Progress:
         is_stopping: Whether it takes nothing any more.
     """
 
-    counts: dict[EventKind, int] = field(default_factory=lambda: dict.fromkeys(EventKind, 0))
-    gave_up: int = 0
-    running: int = 0
-    left: int | None = None
-    is_paused: bool = False
-    is_stopping: bool = False
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(EventKind, 0)
+        self.gave_up = self.running = 0
+        self.left: int | None = None
+        self.is_paused = self.is_stopping = False

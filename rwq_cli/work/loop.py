@@ -10,7 +10,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from math import inf
 from selectors import EVENT_READ, DefaultSelector
@@ -92,25 +91,27 @@ class _Cause(Enum):
     STOP = "stop"
 
 
-@dataclass(eq=False)
 class _Run:
     """A command that runs.
 
-    Attributes:
+    Args:
         jobs: Its items.
         child: Its process.
         file: The file with its data; None for none.
+
+    Attributes:
         began_s: When it was started.
         cause: Why it was ended; None if it was not.
         is_killed: Whether it got SIGKILL.
     """
 
-    jobs: Sequence[Job]
-    child: Child
-    file: bytes | None
-    began_s: float
-    cause: _Cause | None = None
-    is_killed: bool = False
+    def __init__(self, jobs: Sequence[Job], child: Child, file: bytes | None) -> None:
+        self.jobs = jobs
+        self.child = child
+        self.file = file
+        self.began_s = time.monotonic()
+        self.cause: _Cause | None = None
+        self.is_killed = False
 
 
 class _Exit(NamedTuple):
@@ -620,7 +621,7 @@ class Worker:
             self._put_back(jobs)
             self._fail(error)
         else:
-            self._watch(_Run(jobs, child, file, time.monotonic()))
+            self._watch(_Run(jobs, child, file))
             return
         if file is not None:
             self._invocations.files.remove(file)

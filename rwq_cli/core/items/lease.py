@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -68,18 +67,17 @@ class Leased(Iterator[Item]):
         return next(self._flat)
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseRequest:
+class LeaseRequest(NamedTuple):
     """How many items to lease, and with which leases.
 
     Attributes:
-        count: How many items at most.
+        items_max: How many items at most.
         holder: The value of the leases.
         lease_ms: How long they last, milliseconds.
         data: Return the payloads.
     """
 
-    count: int
+    items_max: int
     holder: bytes
     lease_ms: int
     data: bool = True
@@ -204,7 +202,7 @@ def _lease_batches(
     # Yielded before the rest is leased, so that it is reported even if that fails.
     yield first.batch
     with hint_at_lost_leases():
-        yield from _lease_more(first.queue, request, request.count - len(first.batch.ids))
+        yield from _lease_more(first.queue, request, request.items_max - len(first.batch.ids))
 
 
 @contextmanager
@@ -239,7 +237,7 @@ def first_lease(queue: Queue, request: LeaseRequest) -> Command:
 
 def _first_args(request: LeaseRequest) -> tuple[object, ...]:
     """The arguments of a first call, which examines few entries, so that it is short."""
-    return request.args(request.count, request.count + _SPARE_ENTRIES, 0)
+    return request.args(request.items_max, request.items_max + _SPARE_ENTRIES, 0)
 
 
 def lease_from_first(queues: list[Queue], request: LeaseRequest) -> _FirstBatch:
@@ -256,7 +254,7 @@ def lease_from_first(queues: list[Queue], request: LeaseRequest) -> _FirstBatch:
             if not (examined or unscheduled):
                 break
             # Only ghosts and stale entries so far.
-            args = request.args(request.count, LEASE_ITEMS, 0)
+            args = request.args(request.items_max, LEASE_ITEMS, 0)
         if due_in_ms >= 0:
             due_in_s = min(due_in_s, due_in_ms / 1000)
     return _FirstBatch(queue, None, due_in_s)
@@ -303,7 +301,7 @@ def _leasable_batches(
         seen: set[bytes] = set()
         for batch in _leasable(queue, request):
             fresh = [at for at, item_id in enumerate(batch.ids) if item_id not in seen]
-            del fresh[request.count - len(seen) :]
+            del fresh[request.items_max - len(seen) :]
             seen.update(batch.ids[at] for at in fresh)
             if fresh:
                 yield LeasedBatch(
@@ -312,7 +310,7 @@ def _leasable_batches(
                     [batch.returns[at] for at in fresh] if batch.returns else (),
                     queue.name,
                 )
-            if len(seen) == request.count:
+            if len(seen) == request.items_max:
                 return
         if seen:
             return
@@ -322,7 +320,7 @@ def _leasable(queue: Queue, request: LeaseRequest) -> Iterator[LeasedBatch]:
     """All items of a queue in the order in which they would be leased."""
     skipped, examined = 0, -1
     while examined:
-        args = request.args(request.count, LEASE_ITEMS, skipped)
+        args = request.args(request.items_max, LEASE_ITEMS, skipped)
         reply = queue.run("lease", *args, dry_run=True)
         examined = reply[0]
         skipped += examined

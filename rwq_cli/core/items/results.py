@@ -19,11 +19,10 @@ from rwq_cli.core.model import State
 RESULT_TTL_S = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
 class ResultOptions:
     """The result to keep for each item that a call completes.
 
-    Attributes:
+    Args:
         result: The data of the result, the same for each item; None if there is none.
         status: `REJECTED` for items that were given up.
         ttl_ms: How long to keep the result, milliseconds, at least 1.
@@ -32,13 +31,17 @@ class ResultOptions:
         InvalidArgument: `ttl_ms` is less than 1.
     """
 
-    result: bytes | None = None
-    status: ResultStatus = ResultStatus.COMPLETED
-    ttl_ms: int = round(RESULT_TTL_S * 1000)
-
-    def __post_init__(self) -> None:
-        if self.ttl_ms < 1:
+    def __init__(
+        self,
+        result: bytes | None = None,
+        status: ResultStatus = ResultStatus.COMPLETED,
+        ttl_ms: int = round(RESULT_TTL_S * 1000),
+    ) -> None:
+        if ttl_ms < 1:
             raise InvalidArgument("a result must be kept for at least 1 ms", "give a longer time")
+        self.result = result
+        self.status = status
+        self.ttl_ms = ttl_ms
 
     @property
     def items_max(self) -> int:

@@ -5,8 +5,6 @@ promotes.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import ClassVar
 
 from rwq_cli.core.batches import BATCH_WRITES, Flush
 from rwq_cli.core.errors import InvalidArgument
@@ -23,11 +21,10 @@ NO_REASON = b"by hand"
 _SCHEDULE_ITEMS = BATCH_WRITES
 
 
-@dataclass(frozen=True, slots=True)
 class Burial:
     """Bury items until they are kicked.
 
-    Attributes:
+    Args:
         reason: The reason that is shown with them; it replaces the reason of an item that is
             already buried. None for `NO_REASON`, which does not replace it.
 
@@ -35,50 +32,52 @@ class Burial:
         InvalidArgument: The reason is longer than `REASON_BYTES_MAX`.
     """
 
-    script: ClassVar = "schedule"
-    doing: ClassVar = "burying"
-    reason: bytes | None
+    script = "schedule"
+    doing = "burying"
 
-    def __post_init__(self) -> None:
-        if self.reason is not None and len(self.reason) > REASON_BYTES_MAX:
+    def __init__(self, reason: bytes | None) -> None:
+        if reason is not None and len(reason) > REASON_BYTES_MAX:
             raise InvalidArgument(
-                f"the reason has {len(self.reason)} bytes; the maximum is {REASON_BYTES_MAX}",
+                f"the reason has {len(reason)} bytes; the maximum is {REASON_BYTES_MAX}",
                 "shorten it",
             )
+        self.reason = reason
 
     def args(self) -> tuple[object, ...]:
         """The script arguments."""
         return ("bury", NO_REASON) if self.reason is None else ("rebury", self.reason)
 
 
-@dataclass(frozen=True, slots=True)
 class Delay:
     """Delay items until they are due.
 
-    Attributes:
+    Args:
         delay_ms: The delay from now by the server's clock, milliseconds.
     """
 
-    script: ClassVar = "schedule"
-    doing: ClassVar = "delaying"
-    delay_ms: int
+    script = "schedule"
+    doing = "delaying"
+
+    def __init__(self, delay_ms: int) -> None:
+        self.delay_ms = delay_ms
 
     def args(self) -> tuple[object, ...]:
         """The script arguments."""
         return self.delay_ms, b""
 
 
-@dataclass(frozen=True, slots=True)
 class Release:
     """Return items to the main list.
 
-    Attributes:
+    Args:
         front: Make them the next to be leased, in this order, instead of the last.
     """
 
-    script: ClassVar = "release"
-    doing: ClassVar = "releasing"
-    front: bool
+    script = "release"
+    doing = "releasing"
+
+    def __init__(self, front: bool) -> None:
+        self.front = front
 
     def args(self) -> tuple[object, ...]:
         """The script arguments."""

@@ -1,8 +1,7 @@
 """Server addresses, and connections to them."""
 
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import redis
@@ -29,8 +28,7 @@ _TLS_OPTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(NamedTuple):
     """The address of a server, and the credentials for it.
 
     Attributes:
@@ -50,8 +48,8 @@ class Server:
         sentinel_password: The password of the Sentinels if the URL has none; None if there is none.
     """
 
-    url: str = field(repr=False)
-    password: str | None = field(default=None, repr=False)
+    url: str
+    password: str | None = None
     password_first: bool = False
     tls_ca: Path | None = None
     tls_cert: Path | None = None
@@ -60,7 +58,11 @@ class Server:
     connect_timeout_s: float = CONNECT_TIMEOUT_S
     reply_timeout_s: float = REPLY_TIMEOUT_S
     patience_s: float = PATIENCE_S
-    sentinel_password: str | None = field(default=None, repr=False)
+    sentinel_password: str | None = None
+
+    def __repr__(self) -> str:
+        """Without passwords, also that of the URL."""
+        return f"<Server {mask_url(self.url)}>"
 
 
 def connect(server: Server) -> Connection:
@@ -99,7 +101,7 @@ def _connect_following(server: Server, name: str) -> Connection:
         raise _malformed(name, "a host or port cannot be read", _EXAMPLES_OF_HOSTS) from None
     if not url.hosts:
         raise _malformed(name, "it names no host", _EXAMPLES_OF_HOSTS)
-    settings = _pool_settings(replace(server, url=url.single), name)
+    settings = _pool_settings(server._replace(url=url.single), name)
     for option in ("host", "port"):
         settings.pop(option, None)
     options = LinkOptions(server.connect_timeout_s, server.reply_timeout_s)
@@ -109,8 +111,7 @@ def _connect_following(server: Server, name: str) -> Connection:
         options,
         server.patience_s,
         lambda reply_s: connect(
-            replace(
-                server,
+            server._replace(
                 connect_timeout_s=min(server.connect_timeout_s, reply_s),
                 reply_timeout_s=reply_s,
                 # The other thread must not wait for a failover.

@@ -1,7 +1,6 @@
 """One connection to the server: its socket, its timeouts and its mode."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from math import inf
 from threading import Event, Thread, local
 from time import monotonic
@@ -54,21 +53,23 @@ class _Limits(local):
     grace_s = READ_GRACE_S
 
 
-@dataclass(slots=True)
 class LinkOptions:
     """Options that all links of a connection share.
 
-    Attributes:
+    Args:
         connect_timeout_s: The timeout for connecting, including TLS, password and database.
         reply_timeout_s: The timeout for one reply.
+
+    Attributes:
         no_touch: Whether reads must not count as use; None if the server cannot do that.
         limits: The limits of the calling thread.
     """
 
-    connect_timeout_s: float
-    reply_timeout_s: float
-    no_touch: bool | None = False
-    limits: _Limits = field(default_factory=_Limits)
+    def __init__(self, connect_timeout_s: float, reply_timeout_s: float) -> None:
+        self.connect_timeout_s = connect_timeout_s
+        self.reply_timeout_s = reply_timeout_s
+        self.no_touch: bool | None = False
+        self.limits = _Limits()
 
     def limited(self, timeout_s: float) -> float:
         """The timeout, limited to the time left until the deadline plus the grace period."""

@@ -1,7 +1,6 @@
 """Jobs, and what became of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -25,11 +24,10 @@ class Loss(StrEnum):
     UNREACHABLE = "unreachable"
 
 
-@dataclass(eq=False, slots=True)
 class Job:
     """An item that a session has leased.
 
-    Attributes:
+    Args:
         handle: Its queue.
         item_id: The ID.
         data: The payload.
@@ -37,17 +35,29 @@ class Job:
         returns: How often an attempt failed, or a clean returned it.
         is_last: Whether no retry follows if this attempt fails.
         deadline_s: When the lease ends, on the clock of the queue.
+
+    Attributes:
         loss: Why it is not held any more; None while it is.
     """
 
-    handle: Queue
-    item_id: bytes
-    data: bytes
-    holder: bytes
-    returns: int
-    is_last: bool
-    deadline_s: float
-    loss: Loss | None = None
+    def __init__(
+        self,
+        handle: Queue,
+        item_id: bytes,
+        data: bytes,
+        holder: bytes,
+        returns: int,
+        is_last: bool,
+        deadline_s: float,
+    ) -> None:
+        self.handle = handle
+        self.item_id = item_id
+        self.data = data
+        self.holder = holder
+        self.returns = returns
+        self.is_last = is_last
+        self.deadline_s = deadline_s
+        self.loss: Loss | None = None
 
     @property
     def queue(self) -> bytes:

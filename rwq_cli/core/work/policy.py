@@ -1,6 +1,5 @@
 """How a job can end, and what then happens to its item: a pure function."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -103,13 +102,12 @@ class Step(NamedTuple):
 _COMPLETED = Step(Fate.COMPLETED)
 
 
-@dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """When a failed job is tried again, and what happens after its last attempt.
 
     Attempts count from 1, and include those of other workers and attempts whose worker was killed.
 
-    Attributes:
+    Args:
         retries: How many attempts follow the first.
         backoff_s: The delay after the first failure, seconds; it doubles with each further one.
         backoff_max_s: The maximum delay, seconds.
@@ -121,19 +119,25 @@ class RetryPolicy:
         InvalidArgument: A number is negative, or the jitter is greater than 1.
     """
 
-    retries: int = 3
-    backoff_s: float = 10.0
-    backoff_max_s: float = 600.0
-    jitter: float = 0.2
-    on_fail: OnFail = OnFail.BURY
-
-    def __post_init__(self) -> None:
-        if min(self.retries, self.backoff_s, self.backoff_max_s, self.jitter) < 0:
+    def __init__(
+        self,
+        retries: int = 3,
+        backoff_s: float = 10.0,
+        backoff_max_s: float = 600.0,
+        jitter: float = 0.2,
+        on_fail: OnFail = OnFail.BURY,
+    ) -> None:
+        if min(retries, backoff_s, backoff_max_s, jitter) < 0:
             raise InvalidArgument(
                 "retries, backoff and jitter cannot be negative", "give 0 or more"
             )
-        if self.jitter > 1:
+        if jitter > 1:
             raise InvalidArgument("the jitter cannot be greater than 1", "give 0.2 for 20%")
+        self.retries = retries
+        self.backoff_s = backoff_s
+        self.backoff_max_s = backoff_max_s
+        self.jitter = jitter
+        self.on_fail = on_fail
 
     def is_last(self, attempt: int) -> bool:
         """Whether no retry follows this attempt."""

@@ -3,7 +3,6 @@
 import os
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import count, repeat
 from math import inf
 from threading import Lock
@@ -45,21 +44,23 @@ _JOBS_PER_CALL = BATCH_WRITES
 _PLACE = (*ListRange(Where.LEASED, 0, 0, ()).args(b""), *ANY.args())
 
 
-@dataclass(eq=False, slots=True)
 class _Ending:
     """A job that ended, until that is settled.
 
-    Attributes:
+    Args:
         job: The job.
         end: How it ended.
         step: What to do with its item.
+
+    Attributes:
         in_doubt: Whether a call was sent whose reply was lost.
     """
 
-    job: Job
-    end: JobEnd | None
-    step: Step
-    in_doubt: bool = False
+    def __init__(self, job: Job, end: JobEnd | None, step: Step) -> None:
+        self.job = job
+        self.end = end
+        self.step = step
+        self.in_doubt = False
 
 
 class _Call(NamedTuple):
@@ -69,8 +70,7 @@ class _Call(NamedTuple):
     endings: Sequence[_Ending]
 
 
-@dataclass(slots=True)
-class _Take:
+class _Take(NamedTuple):
     """The part of an exchange that takes items.
 
     Attributes:
@@ -79,7 +79,7 @@ class _Take:
     """
 
     request: LeaseRequest
-    jobs: list[Job] = field(default_factory=list)
+    jobs: list[Job]
 
 
 class WorkSession:
@@ -189,7 +189,7 @@ class WorkSession:
             as `error`, and not raised.
         """
         sending = self._begin(ends)
-        taking = _Take(self._request(take)) if take > 0 else None
+        taking = _Take(self._request(take), []) if take > 0 else None
         error: ServerError | None = None
         try:
             if self._doubtful:
@@ -366,12 +366,12 @@ class WorkSession:
         if self._is_fair:
             self._random.shuffle(ready)
         for queue in ready:
-            left = taking.request.count - len(taking.jobs)
+            left = taking.request.items_max - len(taking.jobs)
             if left <= 0:
                 return
             sent_s = self.clock.monotonic()
             try:
-                attempt = lease_from_first([queue], replace(taking.request, count=left))
+                attempt = lease_from_first([queue], taking.request._replace(items_max=left))
             except BaseException as error:
                 self._note_doubt(taking, queue, error)
                 raise
