@@ -88,7 +88,7 @@ def with_id(batches: Iterable[NewItems | Flush], item_id: bytes) -> Iterator[New
         if only is not None or len(batch.ids) > 1:
             raise InvalidArgument("--id names one item, but there are more", "use --id-from")
         only = batch
-    return iter([only._replace(ids=[item_id])] if only is not None else [])
+    return iter([only._replace(ids=[item_id], random_ids=False)] if only is not None else [])
 
 
 @dataclass

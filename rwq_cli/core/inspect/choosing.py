@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.listing import items, listed_states
-from rwq_cli.core.inspect.lookup import facts_of
+from rwq_cli.core.inspect.second_look import look_twice
 from rwq_cli.core.inspect.selection import ITEMS, Selection, source_of
 from rwq_cli.core.model import State
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
@@ -34,8 +34,8 @@ def choose(
     """Choose items.
 
     An item that looks abandoned, orphaned, unlisted, duplicated or like a ghost may be healthy,
-    between two commands of its worker. It is chosen only if it is in the same state in a second
-    look, a grace period later.
+    between two commands of its worker. It is chosen only if it is still the same item in the same
+    state a grace period later: see `look_twice`.
 
     Args:
         queue: The queue.
@@ -60,12 +60,12 @@ def choose(
             break
     expected = Expected(states, selection.older_than_s, fingerprints if needs_data else None)
     in_transit = [item_id for item_id, state in chosen.items() if state.may_be_in_transit]
-    if not in_transit:
-        return Chosen(list(chosen), expected)
-    queue.clock.sleep(grace_s)
-    for facts in facts_of(queue, in_transit):
-        if facts.state is not chosen[facts.item_id]:
-            del chosen[facts.item_id]
+    if in_transit:
+        same = look_twice(queue, in_transit, grace_s)
+        states_now = {facts.item_id: facts.state for facts in same}
+        for item_id in in_transit:
+            if states_now.get(item_id) is not chosen[item_id]:
+                del chosen[item_id]
     return Chosen(list(chosen), expected)
 
 

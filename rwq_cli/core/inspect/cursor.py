@@ -184,7 +184,6 @@ def walk_scheduled(
     name: str,
     *,
     latest_first: bool = False,
-    start: int = 0,
     page_size: int = PAGE_SIZE,
 ) -> Iterator[list[tuple[bytes, float]]]:
     """Pages of the delayed or the buried sorted set, by score.
@@ -198,7 +197,6 @@ def walk_scheduled(
         queue: The queue.
         name: `delayed` or `buried`.
         latest_first: From the latest to the earliest.
-        start: How many entries to skip first.
         page_size: Entries in one read.
 
     Yields:
@@ -209,7 +207,7 @@ def walk_scheduled(
     direction = "1" if latest_first else "0"
     while True:
         anchors = chain.from_iterable(last[: -_OVERLAP_MIN - 1 : -1])
-        reply = queue.run("scheduled_page", name, direction, page_size, start, *anchors)
+        reply = queue.run("scheduled_page", name, direction, page_size, *anchors)
         if not reply:
             return
         known = {item_id for item_id, _ in last}

@@ -16,17 +16,12 @@ from rwq_cli.core.inspect.cursor import (
 )
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.report import Detail, detail_of, item_from, with_details
-from rwq_cli.core.inspect.selection import ANYWHERE, FOUND_DEEP, Selection, Source
+from rwq_cli.core.inspect.selection import FOUND_DEEP, SCHEDULED_STATES, Selection, Source
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.probe import probe, states
 from rwq_cli.core.state.rules import Facts
-
-_LISTED_IN = {
-    "delayed": (State.DELAYED, State.DUE, *ANYWHERE),
-    "buried": (State.BURIED, *ANYWHERE),
-}
 
 
 def items(
@@ -59,8 +54,8 @@ def items(
     if limit == 0:
         return
     selection = selection or Selection()
-    # Without a selection the entries that are skipped need not be read.
-    skip = offset if selection.is_all and source.is_one else 0
+    # Only entries of main are all listed: those that are skipped need not be read.
+    skip = offset if selection.is_all and source.is_one and source.main else 0
     wanted = None if limit is None else limit + offset - skip
     page_size = PAGE_SIZE
     if selection.is_all and wanted is not None:
@@ -117,17 +112,22 @@ def listed_ids(
     left = LONGEST_LIST if limit is None else limit
     entries = lengths_of(queue, *[queue.keys.main] * source.main)
     queue.progress.begin("listing", lambda: min(entries(), left))
-    size = min(PAGE_SIZE, left)
-    pages: Iterator[Sequence[bytes]] = ListCursor(
-        queue, queue.keys.main, from_left=tail, start=offset, page_size=size
-    )
-    if not source.main:
+    if source.main:
+        skip, size = 0, min(PAGE_SIZE, left)
+        pages: Iterator[Sequence[bytes]] = ListCursor(
+            queue, queue.keys.main, from_left=tail, start=offset, page_size=size
+        )
+    else:
+        skip, size = offset, min(PAGE_SIZE, left + offset)
         name = "delayed" if source.delayed else "buried"
-        scheduled = walk_scheduled(queue, name, latest_first=tail, start=offset, page_size=size)
+        scheduled = walk_scheduled(queue, name, latest_first=tail, page_size=size)
         pages = _listed_in(queue, name, ([i for i, _ in page] for page in scheduled))
     for page in pages:
-        yield page[:left]
-        left -= len(page)
+        listed = page[skip : skip + left]
+        skip -= min(skip, len(page))
+        left -= len(listed)
+        if listed:
+            yield listed
         if left <= 0:
             return
 
@@ -146,7 +146,9 @@ def _listed_in(queue: Queue, name: str, pages: Iterable[list[bytes]]) -> Iterato
         ids = sent.popleft()
         if unguarded is not REFUSED:
             other = {
-                f.item_id for f in facts_of(queue, unguarded) if f.state not in _LISTED_IN[name]
+                f.item_id
+                for f in facts_of(queue, unguarded)
+                if f.state not in SCHEDULED_STATES[name]
             }
             yield [item_id for item_id in ids if item_id not in other] if other else ids
 
@@ -158,7 +160,7 @@ class _Walk:
         queue: The queue.
         pattern: A pattern that IDs must match; None for any.
         tail: Start at the other end.
-        skip: How many entries to skip, if the source is a single structure.
+        skip: How many entries of main to skip, if the source is main alone.
         page_size: Entries in one read.
     """
 
@@ -254,7 +256,6 @@ class _Walk:
             queue,
             name,
             latest_first=self._tail,
-            start=self._skip,
             page_size=self._page_size,
         ):
             found = list(probe(queue, [i for i, _ in page if self._is_wanted(i)]))
@@ -264,7 +265,7 @@ class _Walk:
             yield self._items(
                 facts
                 for facts in (exact.get(facts.item_id, facts) for facts in found)
-                if facts.state in _LISTED_IN[name]
+                if facts.state in SCHEDULED_STATES[name]
             )
 
     def _cursor(self, key: bytes, *, rotates: bool = False) -> ListCursor:

@@ -13,8 +13,11 @@ FOUND_DEEP = frozenset({State.ORPHANED, State.UNLISTED, State.HELD, State.DUPLIC
 ANYWHERE = frozenset({State.GHOST, State.WRONG_TYPE})
 _MAIN = ANYWHERE | {State.WAITING}
 _PROCESSING = ANYWHERE | {State.LEASED, State.HELD, State.ABANDONED}
-_DELAYED = ANYWHERE | {State.DELAYED, State.DUE}
-_BURIED = ANYWHERE | {State.BURIED}
+# The states of IDs that are listed as delayed or buried.
+SCHEDULED_STATES = {
+    "delayed": ANYWHERE | {State.DELAYED, State.DUE},
+    "buried": ANYWHERE | {State.BURIED},
+}
 
 # The states of items.
 ITEMS = frozenset(state for state in State if state.is_item)
@@ -99,7 +102,7 @@ def source_of(states: frozenset[State]) -> Source:
     return Source(
         main=bool(states & _MAIN),
         processing=bool(states & _PROCESSING),
-        delayed=bool(states & _DELAYED),
-        buried=bool(states & _BURIED),
+        delayed=bool(states & SCHEDULED_STATES["delayed"]),
+        buried=bool(states & SCHEDULED_STATES["buried"]),
         deep=bool(states & FOUND_DEEP),
     )

@@ -14,14 +14,13 @@ from typing import NamedTuple
 from rwq_cli.core.batches import BATCH_ITEMS, BLOCK_IDS, FEW_IDS, Flush, ids_per_call, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_processing
-from rwq_cli.core.inspect.lookup import look_up
+from rwq_cli.core.inspect.second_look import look_twice
 from rwq_cli.core.keys import CLAIM_MS, CLAIM_PREFIX
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.acknowledged import Acknowledged, in_doubt
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import ANY, Expected
 from rwq_cli.core.state.list_range import ListRange, Where
-from rwq_cli.core.state.seen import Seen
 
 # How many walks over the lists look for IDs, before they are looked up by name.
 _WALKS = 3
@@ -252,27 +251,13 @@ def _apply_unless_in_transit(
             if len(rest):
                 yield rest
         if in_transit:
-            same = _still_the_same(queue, in_transit, grace_s)
+            # If one now has a lease or no data, the script reports that.
+            same = {facts.item_id for facts in look_twice(queue, in_transit, grace_s)}
             others = [Outcome(i, Status.CHANGED) for i in in_transit if i not in same]
             if others:
                 yield OutcomeBatch.of(others)
             left = [item_id for item_id in in_transit if item_id in same]
             yield from apply(queue, operation(False), left, in_order=in_order, dry_run=dry_run)
-
-
-def _still_the_same(queue: Queue, ids: Collection[bytes], grace_s: float) -> Set[bytes]:
-    """Wait for the grace period; return the IDs that still name the same items; see `Seen`."""
-    seen = Seen()
-    for found in look_up(queue, ids, identities=True):
-        seen.note(found.facts.item_id, found.facts.identity, *found.processing[:1])
-    queue.clock.sleep(grace_s)
-    return {
-        found.facts.item_id
-        for found in look_up(queue, ids, identities=True)
-        # If it now has a lease or no data, the script reports that.
-        if not found.facts.identity
-        or seen.is_still(found.facts.item_id, found.facts.identity, found.processing)
-    }
 
 
 def blocks_of(ids: Iterable[bytes | Flush], *, all_at_once: bool) -> Iterator[list[bytes]]:

@@ -11,9 +11,6 @@ from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.state.list_range import ListRange, Where
 from rwq_cli.core.state.probe import parse_lease, parse_returns
 
-# The states from which the script leases.
-_LEASABLE = frozenset({State.WAITING, State.DUPLICATED, State.DELAYED, State.DUE, State.BURIED})
-
 
 class LeaseAttempt(NamedTuple):
     """The result of an attempt to lease one item.
@@ -56,7 +53,7 @@ def lease_ids(
     token = new_token()
     for item_id in dict.fromkeys(map(to_bytes, ids)):
         with hint_at_lost_leases():
-            state, position, holder, left_ms, payload, returns = queue.run(
+            is_leased, state, position, holder, left_ms, payload, returns = queue.run(
                 "lease_by_id",
                 *ListRange(Where.NAME, 0, 0, ()).args(token),
                 lease.holder,
@@ -66,7 +63,7 @@ def lease_ids(
                 dry_run=dry_run,
             )
         found = State(state.decode())
-        if found not in _LEASABLE:
+        if not is_leased:
             item = Item(queue.name, item_id, found, lease=parse_lease(holder, left_ms))
             yield LeaseAttempt(item, False)
         elif dry_run:

@@ -63,7 +63,7 @@ INCLUDES: dict[str, tuple[str, ...]] = {
 }
 
 _FORGET = {
-    "leases": "DEL",
+    "leases": "MGET DEL",
     "delayed": "ZREM",
     "buried": "ZREM",
     "returns": "HDEL",
@@ -82,7 +82,7 @@ _UNSCHEDULE = {
 NEEDS: dict[str, dict[str, str]] = {
     "ops/add": {"item": "SETNX MSETNX", "main": "LPUSH"},
     "add_delayed": {"leases": "SET", "delayed": "ZADD", "": "TIME"},
-    "forget_leases": {"leases": "DEL"},
+    "forget_leases": {"leases": "MGET DEL"},
     "forget_leftovers": {
         "delayed": "ZREM",
         "buried": "ZREM",

@@ -24,7 +24,7 @@ def pack(command: Sequence[Any]) -> bytes:
         # Up to version 3.5 at least, hiredis crashes if a signal handler raises while it formats a
         # number, as Ctrl-C does.
         if not _TEXT.issuperset(map(type, command)):
-            command = [word if type(word) in _TEXT else str(word) for word in command]
+            command = [word if isinstance(word, bytes | str) else str(word) for word in command]
         return _pack_in_c(tuple(command))
     words = [word if isinstance(word, bytes) else str(word).encode() for word in command]
     return b"*%d\r\n%b" % (

@@ -1,4 +1,4 @@
-"""Remover items and what follows: lease, complete, touch, release; asserted on the raw keys."""
+"""Leasing items, and what follows: lease, complete, touch, release; asserted on the raw keys."""
 
 import random
 import time

@@ -10,6 +10,9 @@ local function lease_keys(ids)
   return made
 end
 
+-- Whether `lease_value` found a lease key of the wrong type.
+local found_wrong_lease = false
+
 -- The value of one lease key: false for none, true for a key of the wrong type.
 local function lease_value(key)
   local value = redis.pcall('GET', key)
@@ -19,6 +22,7 @@ local function lease_value(key)
     -- Raises it; Redis 6.2 cannot raise the table.
     return redis.call('GET', key)
   end
+  found_wrong_lease = true
   return true
 end
 
@@ -87,6 +91,15 @@ end
 -- Whether `read_facts` found a data key that is not a string.
 local found_wrong_data = false
 
+-- The type of a data key. STRLEN is faster than TYPE, which returns a table.
+local function data_type(key)
+  local length = redis.pcall('STRLEN', key)
+  if type(length) == 'number' and (length > 0 or redis.call('EXISTS', key) == 1) then
+    return 'string'
+  end
+  return type(length) == 'number' and 'none' or redis.call('TYPE', key).ok
+end
+
 -- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`. A lease whose value
 -- is `claim` is one of the caller's own: it counts as none, and `is_claimed` says whether it protects
 -- the ID under both names. `without_leases` skips the leases, for operations that do not need them.
@@ -99,7 +112,7 @@ local function read_facts(ids, claim, without_leases, type_of)
   for i = 1, #ids do
     local id = ids[i]
     local new, old = values[2 * i - 1], values[2 * i]
-    local data = type_of and type_of(id, new, old) or redis.call('TYPE', item_prefix .. id).ok
+    local data = type_of and type_of(id, new, old) or data_type(item_prefix .. id)
     if data ~= 'string' and data ~= 'none' then
       found_wrong_data = true
     end
@@ -134,6 +147,20 @@ local function wrong_data(ids, facts)
   return nil
 end
 
+-- The error for the first ID with a lease key of the wrong type, or nil: no operation may overwrite it.
+local function wrong_lease(ids, facts)
+  for i = 1, found_wrong_lease and #ids or 0 do
+    local found = facts[ids[i]]
+    for name, prefix in pairs({ new = lease_prefix, old = old_lease_prefix }) do
+      if found[name] == true then
+        local key = prefix .. ids[i]
+        return wrong_type(key, redis.call('TYPE', key).ok, 'a string')
+      end
+    end
+  end
+  return nil
+end
+
 local function has_data(id)
   return redis.call('EXISTS', item_prefix .. id) == 1
 end
@@ -143,7 +170,7 @@ local function set_lease(id, holder, lease_ms)
   redis.call('SET', old_lease_prefix .. id, holder, 'PX', lease_ms)
 end
 
--- Delete all entries of items, except those in main and processing.
+-- Delete all entries of items, except those in main and processing. The caller deletes their leases.
 --
 -- Each ID costs a scan of `cleaning`. If that would block the server for more than a few milliseconds,
 -- because a 0.1 cleaner left a long list, the entries stay there: workers ignore entries without data, and
@@ -161,12 +188,17 @@ local function forget_entries(ids)
   end
 end
 
--- Delete all traces of items, except their data and their entries in main and processing.
---
--- leased  the IDs that have lease keys; nil if that is not known
-local function forget(ids, leased)
-  for_all('DEL', nil, lease_keys(leased or ids))
-  forget_entries(ids)
+-- Delete the leases and guards of IDs. A key of the wrong type is no lease, and stays.
+local function delete_leases(ids)
+  local keys, strings = lease_keys(ids), {}
+  -- MGET returns nil for a key of the wrong type.
+  local values = #keys > 0 and read_all('MGET', nil, keys) or {}
+  for i = 1, #keys do
+    if values[i] then
+      strings[#strings + 1] = keys[i]
+    end
+  end
+  for_all('DEL', nil, strings)
 end
 
 -- The reply of an operation on IDs: a code of the status of each ID in order, then a detail of each ID that

@@ -7,7 +7,7 @@
 -- arg 3..   ID, data, ID, data, ... (bytes; at most 2,000 pairs, far fewer of delayed items, which take three
 --           keys each; none to run only the checks)
 -- Returns the 1-based indexes of the items that were not added: of duplicates as they are, and negative if the
--- data key has the wrong type. A repeated ID is a duplicate the second time, even in a dry run.
+-- data key or a lease key has the wrong type. A repeated ID is a duplicate the second time, even in a dry run.
 local has_delays = arg(2) ~= ''
 local refusal = has_delays and not dry_run and denied('add_delayed')
 if refusal then
@@ -28,9 +28,10 @@ end
 if refusal then
   return refusal
 end
+local leases = {}
 local function forget_leftovers(added)
-  if may_have_leases then
-    for_all('DEL', nil, lease_keys(added))
+  if next(leases) then
+    delete_leases(added)
   end
   for key, command in pairs(leftovers) do
     for_all(command, key, added)
@@ -41,6 +42,14 @@ for at = 1, #keys_and_data, 2 do
   local id = keys_and_data[at]
   ids[(at + 1) / 2] = id
   keys_and_data[at] = item_prefix .. id
+end
+-- A worker would overwrite a lease key of the wrong type.
+local has_wrong_lease = {}
+if may_have_leases then
+  leases = lease_values(ids)
+  for i, id in ipairs(found_wrong_lease and ids or {}) do
+    has_wrong_lease[id] = leases[2 * i - 1] == true or leases[2 * i] == true
+  end
 end
 
 -- Items with the same due time keep the order in which they were added: each score is a thousandth of a
@@ -128,7 +137,7 @@ local function enter(added)
   for_all('LPUSH', main, for_main)
 end
 
--- The reply for an item whose data key exists.
+-- The reply for an item that cannot be added.
 local function refused_at(i)
   return redis.call('TYPE', keys_and_data[2 * i - 1]).ok == 'string' and i or -i
 end
@@ -136,7 +145,7 @@ end
 if dry_run then
   local refused, seen = {}, {}
   for i, id in ipairs(ids) do
-    if has_data(id) then
+    if has_data(id) or has_wrong_lease[id] then
       refused[#refused + 1] = refused_at(i)
     elseif seen[id] then
       refused[#refused + 1] = i
@@ -147,13 +156,13 @@ if dry_run then
 end
 -- Nearly always, all IDs are new, and one call is enough. MSETNX sets all keys or none. It cannot be used if an
 -- ID may be repeated, because it would keep the last data instead of the first.
-if arg(1) ~= 'any' and redis.call('MSETNX', unpack(keys_and_data)) == 1 then
+if arg(1) ~= 'any' and not found_wrong_lease and redis.call('MSETNX', unpack(keys_and_data)) == 1 then
   enter(ids)
   return {}
 end
 local added, refused = {}, {}
 for i, id in ipairs(ids) do
-  if redis.call('SETNX', keys_and_data[2 * i - 1], keys_and_data[2 * i]) == 1 then
+  if not has_wrong_lease[id] and redis.call('SETNX', keys_and_data[2 * i - 1], keys_and_data[2 * i]) == 1 then
     added[#added + 1] = id
   else
     refused[#refused + 1] = refused_at(i)

@@ -52,7 +52,8 @@ end
 if not dry_run then
   -- First, because it needs no memory: after that, a server that is out of memory does not stop the script.
   for_all('DEL', nil, prefixed(item_prefix, completed))
-  forget(finished)
+  delete_leases(finished)
+  forget_entries(finished)
   remove_entries(finished, facts)
   write_results(completed, results)
 end

@@ -11,7 +11,8 @@
 -- Returns { entries examined, delayed entries removed, due in, returns, ID, data, ID, data, ... }: `due
 -- in` is the ms until the next delayed item is due, -1 if there is none, read only if nothing was leased;
 -- `returns` is how often each item was returned, in order, or empty if none was.
--- Error WRONGTYPE, naming the key, if the next item's data key is not a string: then nothing was leased.
+-- Error WRONGTYPE, naming the key, if the next item's data key or lease key is not a string: then nothing
+-- was leased.
 local holder, lease_ms = arg(1), arg(2)
 local count_max, bytes_max, wants_data = tonumber(arg(3)), tonumber(arg(4)), arg(6) == '1'
 local entries_max, skip = tonumber(arg(5)), tonumber(arg(7))
@@ -109,7 +110,9 @@ while examined < #candidates and count < count_max and bytes < bytes_max and not
     end
     local data = read(id)
     local new, old, worked_on = values[2 * i - 1], values[2 * i], false
+    local wrong = nil
     if data and type(data) ~= 'table' and (new or old) then
+      wrong = wrong_lease({ id }, { [id] = { new = new, old = old } })
       worked_on = is_worked_on(id, new, old)
     end
     if type(data) == 'table' then
@@ -119,6 +122,11 @@ while examined < #candidates and count < count_max and bytes < bytes_max and not
       elseif examined == 0 then
         return wrong_type(item_prefix .. id, redis.call('TYPE', item_prefix .. id).ok,
           'a string; it is the data of the next item')
+      end
+      stopped = true
+    elseif wrong then
+      if examined == 0 then
+        return wrong
       end
       stopped = true
     elseif worked_on == nil then

@@ -5,11 +5,10 @@
 -- arg 6     lease time, ms
 -- arg 7     '1' to return the data, '0' for an empty string in its place
 -- arg 8     the ID
--- Returns { state, position, holder, time left, data, returns }. A state of 'waiting', 'delayed', 'due',
--- 'buried' or 'duplicated' was leased. Any other was not: 'gone', 'abandoned', 'orphaned', or 'leased',
--- 'held' or 'unlisted' with the holder of the lease ('' if it cannot be read) and its time left, ms, -1
--- for no expiry, else -2. The position counts from the right end of main, -1 if it is not there.
--- `returns` is how often it was returned, '' for never.
+-- Returns { leased, state, position, holder, time left, data, returns }. `leased` is 1 if it was leased, or
+-- would be, else 0. A state of 'leased', 'held' or 'unlisted' comes with the holder of the lease ('' if it
+-- cannot be read) and its time left, ms, -1 for no expiry, else -2. The position counts from the right end
+-- of main, -1 if it is not there. `returns` is how often it was returned, '' for never.
 local holder, lease_ms, wants_data, id = arg(5), arg(6), arg(7) == '1', arg(8)
 local facts = read_facts({ id })
 local wrong = wrong_data({ id }, facts)
@@ -19,15 +18,19 @@ end
 locate({ id }, facts)
 local found = facts[id]
 if found.data == 'none' then
-  return { 'gone', -1, '', -2, '', '' }
+  return { 0, 'gone', -1, '', -2, '', '' }
 end
 local session, state = session_of(found), state_of(found, clock_ms())
 if session and (found.processing > 0 or found.main == 0) then
   -- What matters is who holds it, even if it is also delayed or duplicated.
   state = leased_or_held(found, found.processing > 0 and 'leased' or 'unlisted')
-  return { state, -1, session, effective_left_ms(found), '', '' }
+  return { 0, state, -1, session, effective_left_ms(found), '', '' }
 elseif state == 'abandoned' or state == 'orphaned' then
-  return { state, -1, '', -2, '', '' }
+  return { 0, state, -1, '', -2, '', '' }
+end
+wrong = wrong_lease({ id }, facts)
+if wrong then
+  return wrong
 end
 local position = -1
 if found.main > 0 then
@@ -42,4 +45,4 @@ if not dry_run then
   unschedule({ id }, facts)
   redis.call('LPUSH', processing, id)
 end
-return { state, position, '', -2, data, count }
+return { 1, state, position, '', -2, data, count }

@@ -23,6 +23,10 @@ for _, id in ipairs(ids) do
     released[#released + 1] = id
   end
 end
+local wrong = wrong_lease(released, facts)
+if wrong then
+  return wrong
+end
 if not dry_run then
   settle_ids(released, 'released')
   if counts_attempt then

@@ -49,6 +49,21 @@ end
 local facts, now_ms = read_facts(ids, claim), clock_ms()
 -- The other queue rarely has any of them.
 local may_conflict = moves and for_all('EXISTS', nil, prefixed(to_item, ids)) > 0
+-- Whether that queue has a lease key of the wrong type.
+local function has_wrong_lease(id)
+  for _, key in ipairs({ to_lease .. id, to_old_lease .. id }) do
+    local found = redis.call('TYPE', key).ok
+    if found ~= 'none' and found ~= 'string' then
+      return true
+    end
+  end
+  return false
+end
+local to_leases = moves and prefixed(to_lease, ids) or {}
+for i, key in ipairs(moves and prefixed(to_old_lease, ids) or {}) do
+  to_leases[#ids + i] = key
+end
+local may_be_wrong = for_all('EXISTS', nil, to_leases) > 0
 locate(ids, facts)
 
 local function status_of(id, found)
@@ -69,6 +84,8 @@ local function status_of(id, found)
     return 'changed'
   elseif may_conflict and redis.call('EXISTS', to_item .. id) == 1 then
     return 'conflict'
+  elseif may_be_wrong and has_wrong_lease(id) then
+    return 'wrong-type'
   end
   return moves and 'moved' or 'removed'
 end
@@ -108,7 +125,8 @@ for i, id in ipairs(taken) do
 end
 mark_lines(moved_lines)
 if #taken > 0 then
-  forget(taken, leased)
+  delete_leases(leased)
+  forget_entries(taken)
 end
 if moves then
   -- The other queue may have leftovers of an earlier item with this ID.

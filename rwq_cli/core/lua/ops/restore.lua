@@ -19,9 +19,13 @@ local args, now_ms = args_from(5), clock_ms()
 local FIELDS = 11
 local OTHER_DATA = { fail = 'conflict', skip = 'skipped', replace = 'replaced' }
 
-local lines, keys = {}, {}
+local lines, keys, all_ids = {}, {}, {}
 for at = 1, #args, FIELDS do
-  lines[#lines + 1], keys[#keys + 1] = args[at], item_prefix .. args[at + 1]
+  lines[#lines + 1], keys[#keys + 1], all_ids[#all_ids + 1] = args[at], item_prefix .. args[at + 1], args[at + 1]
+end
+local leases, has_wrong_lease = lease_values(all_ids), {}
+for i, id in ipairs(found_wrong_lease and all_ids or {}) do
+  has_wrong_lease[id] = leases[2 * i - 1] == true or leases[2 * i] == true
 end
 -- Usually, none of the items exists.
 local marked, some_exist = read_marks(lines), for_all('EXISTS', nil, keys) > 0
@@ -50,6 +54,9 @@ for at = 1, #args, FIELDS do
   local line, id, may_be_listed, data = unpack(args, at, at + 3)
   local status = status_of(line, id, data, args[at + 10])
   local is_restored = status == 'imported' or status == 'replaced'
+  if is_restored and has_wrong_lease[id] then
+    status, is_restored = 'wrong-type', false
+  end
   if status == 'replaced' or (is_restored and may_be_listed == '1') then
     if removals_left == 0 then
       break
@@ -98,7 +105,7 @@ for _, at in ipairs(restored) do
     for_processing[#for_processing + 1] = id
   end
 end
-for_all('DEL', nil, lease_keys(without_lease))
+delete_leases(without_lease)
 settle_ids(for_main, 'restored')
 push(for_main, at_front)
 for_all('LPUSH', processing, for_processing)

@@ -28,6 +28,10 @@ for _, id in ipairs(ids) do
     moved[#moved + 1] = id
   end
 end
+local wrong = wrong_lease(moved, facts) or wrong_lease(already_buried, facts)
+if wrong then
+  return wrong
+end
 if not dry_run then
   -- The guards first, because a server that is out of memory refuses them.
   local zset, first_ms, scores, listed = delay_ms and delayed or buried, now_ms + (delay_ms or 0), {}, {}

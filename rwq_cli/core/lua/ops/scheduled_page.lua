@@ -4,12 +4,11 @@
 -- arg 1     which: 'delayed' | 'buried'
 -- arg 2     '1' to begin with the latest, '0' with the earliest
 -- arg 3     the maximum number of entries
--- arg 4     how many entries to skip, for the first page
--- arg 5..   ID, score, ID, score, ... of the entries that were read last, the last one first
+-- arg 4..   ID, score, ID, score, ... of the entries that were read last, the last one first
 -- Returns { ID, score, ID, score, ... }. If none of the given entries is still there, the page begins at the
 -- last score, with entries that the caller may have read.
 local zset, reversed = arg(1) == 'delayed' and delayed or buried, arg(2) == '1'
-local count, start, read = tonumber(arg(3)), tonumber(arg(4)), args_from(5)
+local count, start, read = tonumber(arg(3)), 0, args_from(4)
 local last_score = read[2]
 if last_score then
   local rank

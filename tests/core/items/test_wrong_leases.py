@@ -1,0 +1,156 @@
+"""A lease key of the wrong type belongs to others: it is never deleted or overwritten."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Due, NewItem, State, Status, WorkQueue
+from rwq_cli.core.errors import WrongType
+from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.results import ResultOptions
+from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.state.snapshot import ItemSnapshot, Place
+from tests.conftest import HOLDER, QUEUE, Foreign, contents
+from tests.export_lines import lines_of
+
+# The waiting items of a queue "jobs:lease" are in the lease key of this ID.
+ID = b"queue"
+
+Act = Callable[[WorkQueue], Any]
+
+
+WAITING = ItemSnapshot(ID, b"data", State.WAITING, Place.MAIN)
+ABANDONED = ItemSnapshot(ID, b"data", State.ABANDONED, Place.PROCESSING)
+
+VERBS: dict[str, Act] = {
+    "complete": lambda queue: queue.complete([ID]),
+    "complete as owner": lambda queue: queue.complete([ID], owner=HOLDER),
+    "complete with a result": lambda queue: queue.complete([ID], result_options=ResultOptions()),
+    "release": lambda queue: queue.release([ID]),
+    "release by force": lambda queue: queue.release([ID], force=True),
+    "release to the front": lambda queue: queue.release([ID], front=True, force=True),
+    "delay": lambda queue: queue.release([ID], delay_s=60, force=True),
+    "bury": lambda queue: queue.bury([ID], force=True),
+    "bury with a reason": lambda queue: queue.bury([ID], reason=b"why", force=True),
+    "kick": lambda queue: queue.kick([ID]),
+    "touch": lambda queue: queue.touch([ID]),
+    "lease": lambda queue: [queue.lease()],
+    "lease by ID": lambda queue: queue.lease_ids([ID]),
+    "remove": lambda queue: queue.remove([ID], NoJournal()),
+    "move": lambda queue: queue.move([ID], b"other", NoJournal(), force=True),
+    "light clean": lambda queue: queue.light_clean(),
+    "deep clean": lambda queue: queue.deep_clean(),
+    "promote": lambda queue: queue.promote(),
+    "repair": lambda queue: queue.diagnose(fix=True).findings,
+    "restore": lambda queue: queue.restore(lines_of([WAITING])),
+    "restore without a lease": lambda queue: queue.restore(lines_of([ABANDONED])),
+    "add": lambda queue: queue.add_many([NewItem(ID, b"data")]),
+}
+
+
+def _waiting(foreign: Foreign) -> None:
+    foreign.waiting(ID)
+
+
+def _abandoned(foreign: Foreign) -> None:
+    foreign.abandoned(ID)
+
+
+def _scheduled(foreign: Foreign) -> None:
+    foreign.data(ID)
+    foreign.raw.zadd(b"jobs:delayed", {ID: 1})
+    foreign.raw.zadd(b"jobs:buried", {ID: 1})
+
+
+def _missing(foreign: Foreign) -> None:
+    foreign.waiting(b"other")
+
+
+@pytest.mark.parametrize("put", [_waiting, _abandoned, _scheduled, _missing])
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("name", ["lease", "old_lease"])
+def test_no_verb_changes_it(
+    queue: WorkQueue,
+    raw: Redis,
+    foreign: Foreign,
+    put: Callable[[Foreign], None],
+    verb: str,
+    name: str,
+) -> None:
+    put(foreign)
+    key = getattr(QueueKeys(QUEUE), name)(ID)
+    raw.rpush(key, b"theirs", b"too")
+    with suppress(WrongType):
+        list(VERBS[verb](queue) or ())
+    assert raw.lrange(key, 0, -1) == [b"theirs", b"too"]
+
+
+@pytest.mark.parametrize("verb", ["release by force", "delay", "bury", "lease", "lease by ID"])
+def test_what_would_overwrite_it_is_refused_and_changes_nothing(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, verb: str
+) -> None:
+    foreign.waiting(ID) if verb.startswith("lease") else foreign.abandoned(ID)
+    raw.rpush(b"jobs:lease:queue", b"theirs")
+    before = contents(raw)
+    with pytest.raises(WrongType, match=r"jobs:lease:queue"):
+        list(VERBS[verb](queue))
+    assert contents(raw) == before
+
+
+def test_the_item_that_is_completed_is_gone(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.abandoned(ID)
+    raw.rpush(b"jobs:lease:queue", b"theirs")
+    assert [each.status for each in queue.complete([ID])] == [Status.COMPLETED]
+    assert contents(raw).keys() == {b"jobs:lease:queue"}
+
+
+def test_items_before_it_are_leased(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b", ID, b"c")
+    raw.rpush(b"jobs:lease:queue", b"theirs")
+    leased = queue.lease_many(10)
+    assert next(leased).item_id == b"a"
+    assert next(leased).item_id == b"b"
+    with pytest.raises(WrongType):
+        next(leased)
+    assert raw.lrange(b"jobs:queue", 0, -1) == [b"c", ID]
+
+
+@pytest.mark.parametrize("due", [None, Due(60_000, from_now=True)])
+def test_an_item_whose_lease_key_has_the_wrong_type_is_not_added(
+    queue: WorkQueue, raw: Redis, due: Due | None
+) -> None:
+    raw.rpush(b"jobs:lease:queue", b"theirs")
+    for dry_run in (True, False):
+        items = [NewItem(ID, b"data", due), NewItem(b"b", b"data", due)]
+        added = queue.add_many(items, dry_run=dry_run)
+        assert [(o.item_id, o.status) for o in added] == [
+            (ID, Status.WRONG_TYPE),
+            (b"b", Status.ADDED),
+        ]
+    assert raw.exists(b"jobs:item:queue") == 0
+
+
+@pytest.mark.parametrize("snapshot", [WAITING, ABANDONED])
+def test_an_item_whose_lease_key_has_the_wrong_type_is_not_restored(
+    queue: WorkQueue, raw: Redis, snapshot: ItemSnapshot
+) -> None:
+    raw.rpush(b"jobs:lease:queue", b"theirs")
+    restored = queue.restore(lines_of([snapshot]))
+    assert [each.status for each in restored] == [Status.WRONG_TYPE]
+    assert contents(raw).keys() == {b"jobs:lease:queue"}
+
+
+def test_an_item_is_not_moved_over_a_lease_key_of_the_wrong_type(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(ID, b"b")
+    raw.rpush(b"other:lease:queue", b"theirs")
+    moved = queue.move([ID, b"b"], b"other", NoJournal())
+    assert {each.item_id: each.status for each in moved} == {
+        ID: Status.WRONG_TYPE,
+        b"b": Status.MOVED,
+    }
+    assert raw.lrange(b"other:lease:queue", 0, -1) == [b"theirs"]
