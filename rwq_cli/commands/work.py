@@ -85,7 +85,8 @@ _OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFo
     exits={
         ExitStatus.OK: "drained, --max or --idle reached, or stopped",
         ExitStatus.USAGE: "wrong usage, or the command cannot be run",
-        ExitStatus.PARTIAL: "items were given up, or --max-failures was reached",
+        ExitStatus.PARTIAL: "items were given up, --max-failures was reached, or the work was done "
+        "but the output could not be written",
         ExitStatus.INTERRUPTED: "ended by a second Ctrl-C or SIGTERM",
     },
     null=NULL_IDS,

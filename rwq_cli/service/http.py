@@ -1,5 +1,6 @@
 """The HTTP server behind `--listen`: `/healthz` and `/metrics`."""
 
+import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -82,7 +83,11 @@ def _listening(host: str, port: int) -> socket.socket:
     # `localhost` is both, and most clients try 127.0.0.1.
     found.sort(key=lambda each: each[0] != socket.AF_INET)
     family, _, _, _, place = found[0]
-    return socket.create_server(place, family=family)
+    try:
+        return socket.create_server(place, family=family)
+    except OSError as error:
+        # Python adds the address to the reason.
+        raise OSError(error.errno, os.strerror(error.errno or 0)) from None
 
 
 class _Server(ThreadingHTTPServer):

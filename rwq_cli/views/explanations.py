@@ -109,9 +109,10 @@ def _for_waiting(item_report: ItemReport) -> tuple[str, ...]:
 
 def _for_ghost(item_report: ItemReport) -> tuple[str, ...]:
     facts = item_report.facts
-    # A light clean reads processing, but neither main nor the sorted sets.
-    is_only_in_processing = facts.in_processing and not (facts.in_main or facts.is_scheduled)
-    return ("clean light",) if is_only_in_processing else ("clean deep",)
+    # A light clean reads processing and what is due.
+    is_due_later = facts.due_ms is not None and facts.due_ms > facts.now_ms
+    is_elsewhere = facts.in_main or is_due_later or facts.buried_ms is not None
+    return ("clean deep",) if is_elsewhere else ("clean light",)
 
 
 def _for_stray_lease(item_report: ItemReport) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ ITEM_REMEDIES = {
     Code.TWO_HOLDERS: ItemRemedy(
         "Workers of two generations hold it, each with its own lease key: a cleaner of one "
         "generation returned it while a worker of the other held it.",
-        "Let both leases expire, or choose one and release the item from the other.",
+        "Let both leases expire, or release the item with --force, which ends both.",
     ),
     Code.ABANDONED: _of(State.ABANDONED),
     Code.ORPHANED: _of(State.ORPHANED),
@@ -78,6 +78,6 @@ ITEM_REMEDIES = {
     ),
     Code.INVALID_RETURNS: ItemRemedy(
         "The count of its returns is not a number, and counts as zero: something else wrote it.",
-        "Nothing: the next return writes a number.",
+        "None needed: the next return writes a number.",
     ),
 }

@@ -120,6 +120,9 @@ def _refusal(lines: "CommandLines", queue: bytes, item: Item) -> str:
         return f"{shown} is leased by {holder} {left}; to end that lease: {ends}"
     if item.state is State.GONE:
         return f"no such item: {shown}"
+    if item.state is State.WRONG_TYPE:
+        show = lines.of_item("show", queue, item.item_id)
+        return f"{shown}: one of its keys has the wrong type; {show} says which"
     returns = lines.of_item("release", queue, item.item_id)
     clean = "light" if item.state is State.ABANDONED else "deep"
     return (

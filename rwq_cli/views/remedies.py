@@ -47,9 +47,9 @@ REMEDIES = {
     Code.TWO_HOLDERS: Remedy(
         "Workers of two generations hold the same item, each with its own lease key: a cleaner "
         "of one generation returned it while a worker of the other held it.",
-        "Let both leases expire, or choose one and release the item from the other.",
+        "Let both leases expire, or release the item with --force, which ends both.",
         "rwq show ID",
-        "either worker may complete it",
+        "either worker may complete them",
     ),
     Code.EVICTING_SERVER: Remedy(
         "The server's maxmemory-policy evicts keys once maxmemory is reached, even if that is "
@@ -72,7 +72,7 @@ REMEDIES = {
         "Items have a lease but are in no list: their processing entries were lost.",
         "Release them, or let their leases expire; then a deep clean returns them.",
         "rwq release --force ID",
-        "a worker may still be working on it; the lease expires",
+        "a worker may still be working on them; the leases expire",
     ),
     Code.DUE: Remedy(
         "Delayed items have been due for over a minute, and nothing has promoted them.",
@@ -102,7 +102,7 @@ REMEDIES = {
     ),
     Code.STALE_SCHEDULE: Remedy(
         "Items that are waiting or leased also have an entry as delayed or buried.",
-        "Remove that entry.",
+        "Remove those entries.",
         _FIX,
     ),
     Code.STALE_CLEANING: Remedy(
@@ -136,13 +136,13 @@ REMEDIES = {
     Code.INVALID_RETURNS: Remedy(
         "The count of an item's returns is not a number, and counts as zero: something else wrote "
         "it.",
-        "Nothing: the next return writes a number.",
+        "None needed: the next return writes a number.",
         "rwq show ID",
         "the next return writes a number",
     ),
     Code.FOREIGN_KEY: Remedy(
         "Keys begin with the queue's name but are not part of any queue.",
-        "Nothing; purge leaves them alone.",
+        "None needed: purge leaves them alone.",
         "redis-cli TYPE KEY",
         "something else may use them",
     ),
@@ -154,7 +154,7 @@ REMEDIES = {
     ),
     Code.NO_HASH_TAG: Remedy(
         "The name has no hash tag: on a cluster the queue's keys would be on different nodes.",
-        "Nothing on a single server; on a cluster, use a name in braces.",
+        "None needed on a single server; on a cluster, use a name in braces.",
         "rwq stats",
         "workers know it by this name",
     ),

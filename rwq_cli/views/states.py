@@ -91,7 +91,7 @@ STATES = {
     State.GHOST: StateMeaning(
         "The ID is listed without data: the item was completed, or its data was deleted.",
         "no data; the ID in a list, or in `jobs:delayed` or `jobs:buried`",
-        "a clean drops the entry (a light one only from processing), and so does `rwq lease` "
+        "a deep clean drops the entry, a light one if it is in processing or due, and `rwq lease` "
         "when it reaches it",
     ),
     State.STRAY_LEASE: StateMeaning(

@@ -454,6 +454,9 @@ class Worker:
             self._is_empty = not jobs and not any(ended.end is None for ended in result.ended)
             if self._is_empty:
                 self._empty_at_s = self._asked_s
+                if self._housekeeper is not None:
+                    # It counts every few seconds only.
+                    self._housekeeper.waiting = self.progress.left = 0
         if jobs:
             self._idle_since_s = None
             self._queue_up(jobs)
@@ -516,13 +519,14 @@ class Worker:
             return
         self._retry_at_s = now_s + _PAUSE_S
         self._timers.after(_PAUSE_S, lambda: None)
-        if self._out_since_s is None:
-            self._out_since_s = now_s
-            if error.is_transient and self._has_contact:
+        if error.is_transient and self._has_contact:
+            if self._out_since_s is None:
+                self._out_since_s = now_s
                 self._supervision.lost(error.message)
                 self._listener.disconnected(error)
-        is_too_long = now_s - self._out_since_s >= self._limits.reconnect_s
-        if not (error.is_transient and self._has_contact) or is_too_long:
+            if now_s - self._out_since_s >= self._limits.reconnect_s:
+                self._fail(error)
+        else:
             self._fail(error)
         has_given_up = self._stage >= Stage.ENDING or isinstance(self._failure, ServerError)
         if has_given_up and not self._runs:
@@ -794,5 +798,6 @@ _LOSSES = {
     Loss.ENDED: b"the lease ended",
     Loss.MOVED: b"the item was delayed or buried meanwhile",
     Loss.GONE: b"the item was completed or removed meanwhile",
+    Loss.WRONG_TYPE: b"something else has the data key or a lease key of the item",
     Loss.UNREACHABLE: b"the lease ended while the server did not answer",
 }

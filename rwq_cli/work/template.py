@@ -59,7 +59,7 @@ class CommandTemplate(NamedTuple):
             if name in used and not input_is_given:
                 raise InvalidArgument(
                     f"{text} needs --input {needed}",
-                    f"with --input stdin, {text} is an argument like any other",
+                    f"to pass on {text} as it is, give --input stdin",
                 )
 
     def arguments(self, item_id: bytes, data: bytes, file: bytes) -> list[bytes]:

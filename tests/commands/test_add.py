@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from rwq_cli.input import records
-from tests.conftest import contents
+from tests.conftest import Foreign, contents
 from tests.driver import Rwq
 
 
@@ -26,6 +26,17 @@ def test_an_item_is_its_data_and_an_entry(rwq: Rwq, raw: redis.Redis) -> None:
     assert raw.get("jobs:item:a") == b"some work"
     assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
     assert [raw.ttl("jobs:item:a"), raw.ttl("jobs:queue")] == [-1, -1]
+
+
+@pytest.mark.parametrize("unique", [[], ["--unique"]])
+def test_a_named_item_inherits_nothing_from_an_earlier_one(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign, unique: list[str]
+) -> None:
+    foreign.lease(b"a", holder=b"a dead worker")
+    raw.zadd("jobs:buried", {"a": 1})
+    raw.hset("jobs:returns", "a", 7)
+    assert rwq("add", "some work", "--id", "a", *unique).code == 0
+    assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue"]
 
 
 def test_arguments_are_items_in_order(rwq: Rwq, raw: redis.Redis) -> None:

@@ -50,7 +50,8 @@ def add(
         due = Due(at_ms, from_now=False)
     (outcome,) = add_many(queue, [_new_item(data, item_id, due)])
     if outcome.status is Status.WRONG_TYPE:
-        raise WrongType.of(queue.keys.item(outcome.item_id))
+        item_id = outcome.item_id.decode("utf-8", "backslashreplace")
+        raise WrongType(f"the data key or a lease key of {item_id} has the wrong type")
     return outcome.status is Status.ADDED
 
 
@@ -107,8 +108,8 @@ def add_batches(
             in flight was added completely or not at all.
 
     Returns:
-        For each item `ADDED`, `DUPLICATE`, or `WRONG_TYPE` if its data key has the wrong type, in
-        order, as the server acknowledges it.
+        For each item `ADDED`, `DUPLICATE`, or `WRONG_TYPE` if its data key or a lease key has the
+        wrong type, in order, as the server acknowledges it.
     """
     return Outcomes(_outcomes(queue, batches, unique, dry_run))
 

@@ -44,7 +44,8 @@ def complete(
             is an error if a result is to be kept.
 
     Returns:
-        For each ID `COMPLETED`, `MISSING`, `NOT_OWNER` or `CHANGED`, as the server acknowledges it.
+        For each ID `COMPLETED`, `MISSING`, `NOT_OWNER`, `CHANGED`, or `WRONG_TYPE` if its data key
+        has the wrong type, as the server acknowledges it.
     """
     owners = () if owner is None else (owner,) if isinstance(owner, bytes) else tuple(owner)
     args = (len(owners), *result_args(result_options), *owners)

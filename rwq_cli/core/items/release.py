@@ -42,7 +42,8 @@ def release(
         ServerError: `acknowledged` is the number of processed IDs.
 
     Returns:
-        For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER`, `MISSING` or `CHANGED`.
+        For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER`, `MISSING`, `CHANGED` or
+        `WRONG_TYPE`.
     """
     if own_only and force:
         raise InvalidArgument("own_only and force cannot be used together", "give one of them")

@@ -113,7 +113,7 @@ def bury(
         ServerError: `acknowledged` is the number of processed IDs.
 
     Returns:
-        For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER`, `MISSING` or `CHANGED`.
+        For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER`, `MISSING`, `CHANGED` or `WRONG_TYPE`.
     """
     policy = LeasePolicy(queue.holder, force)
     how = Burial(reason)
@@ -184,8 +184,8 @@ def kick(
         ServerError: `acknowledged` is the number of processed IDs.
 
     Returns:
-        For each ID `KICKED`, `NOT_BURIED`, `MISSING`, `CHANGED`, or `NOT_OWNER` if a session holds
-        a lease.
+        For each ID `KICKED`, `NOT_BURIED`, `MISSING`, `CHANGED`, `WRONG_TYPE`, or `NOT_OWNER` if a
+        session holds a lease.
     """
     return Outcomes(apply(queue, _push("buried", "kicking", expected), ids, dry_run=dry_run))
 

@@ -19,7 +19,7 @@ def touch(
         dry_run: Change nothing, and report what would be done.
 
     Returns:
-        For each distinct ID of a batch `TOUCHED`, `NOT_LEASED` or `MISSING`.
+        For each distinct ID of a batch `TOUCHED`, `NOT_LEASED`, `MISSING` or `WRONG_TYPE`.
     """
     lease_ms = max(1, round(lease_s * 1000))
 

@@ -26,8 +26,13 @@ def pack(command: Sequence[Any]) -> bytes:
         if not _TEXT.issuperset(map(type, command)):
             command = [word if isinstance(word, bytes | str) else str(word) for word in command]
         return _pack_in_c(tuple(command))
-    words = [word if isinstance(word, bytes) else str(word).encode() for word in command]
+    words = [word if isinstance(word, bytes) else _text(word).encode() for word in command]
     return b"*%d\r\n%b" % (
         len(words),
         b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words]),
     )
+
+
+def _text(word: object) -> str:
+    # `str` would give the name of an enum's member, not its text.
+    return word if isinstance(word, str) else str(word)

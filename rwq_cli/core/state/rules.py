@@ -115,7 +115,9 @@ class Facts(NamedTuple):
 
         An item that is delayed forever has an invalid score instead: no guard lasts long enough.
         """
-        if not (self.is_scheduled and self.is_guard_weak) or self.has_invalid_score:
+        if not (self.is_scheduled and self.is_guard_weak):
+            return False
+        if self.buried_ms is None and self.has_invalid_score:
             return False
         return self.session is None and self.state in (State.DELAYED, State.BURIED)
 

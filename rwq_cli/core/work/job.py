@@ -13,14 +13,16 @@ class Loss(StrEnum):
     """Why a session does not hold an item any more.
 
     `TAKEN`: another worker has leased it. `ENDED`: its lease ended, or was ended by force. `MOVED`:
-    it was delayed or buried. `GONE`: it was completed or removed. `UNREACHABLE`: its lease ended
-    by the client's clock while the server did not answer.
+    it was delayed or buried. `GONE`: it was completed or removed. `WRONG_TYPE`: something else has
+    its data key or a lease key. `UNREACHABLE`: its lease ended by the client's clock while the
+    server did not answer.
     """
 
     TAKEN = "taken"
     ENDED = "ended"
     MOVED = "moved"
     GONE = "gone"
+    WRONG_TYPE = "wrong-type"
     UNREACHABLE = "unreachable"
 
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_WRITES, in_batches
-from rwq_cli.core.errors import InvalidArgument, ServerError
+from rwq_cli.core.errors import InvalidArgument, ServerError, WrongType
 from rwq_cli.core.handle import Queue, distinct_queues
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.lease import (
@@ -31,7 +31,7 @@ from rwq_cli.core.state.probe import parse_returns
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.core.work.idle import WorkWaiter
 from rwq_cli.core.work.job import Ended, ExchangeResult, Job, Loss
-from rwq_cli.core.work.policy import Fate, JobEnd, PutBack, RetryPolicy, Step
+from rwq_cli.core.work.policy import Fate, GiveUp, JobEnd, PutBack, RetryPolicy, Step
 
 # A lease is renewed when this share of it is left.
 _RENEW_AT = 2 / 3
@@ -53,6 +53,7 @@ class _Ending:
         step: What to do with its item.
 
     Attributes:
+        is_alone: Whether to send it in a call of its own.
         in_doubt: Whether a call was sent whose reply was lost.
     """
 
@@ -60,7 +61,7 @@ class _Ending:
         self.job = job
         self.end = end
         self.step = step
-        self.in_doubt = False
+        self.is_alone = self.in_doubt = False
 
 
 class _Call(NamedTuple):
@@ -249,21 +250,46 @@ class WorkSession:
             if taking is not None and len(self._queues) == 1:
                 self._note_doubt(taking, self._queues[0], error)
             raise
+        again: list[_Ending] = []
+        refusals: list[ServerError] = []
         for call, reply in zip(calls, replies, strict=False):
             if not isinstance(reply, ServerError):
                 self._settle(call, reply)
-            elif reply.in_doubt:
+                continue
+            if isinstance(reply, WrongType) and self._isolate(call.endings, reply):
+                again += call.endings
+                continue
+            refusals.append(reply)
+            for ending in call.endings if reply.in_doubt else ():
                 # One node of a cluster was lost.
-                for ending in call.endings:
-                    ending.in_doubt = True
-        refusals = [reply for reply in replies if isinstance(reply, ServerError)]
+                ending.in_doubt = True
+        refusals += [reply for reply in replies[len(calls) :] if isinstance(reply, ServerError)]
         if not refusals:
             self._note(None)
         if taking is not None:
             # Even if another call was refused: what was leased is held.
             self._take(taking, replies[len(calls) :], sent_s)
+        if again:
+            self._send(again, None)
         if refusals:
             raise refusals[0]
+
+    def _isolate(self, endings: Sequence[_Ending], error: WrongType) -> bool:
+        """Prepare to send endings again, of which a key of the wrong type belongs to one.
+
+        The other jobs must not fail with it. A job whose result cannot be kept, or whose item
+        cannot be deleted, is given up. Returns False if sending it again is no use.
+        """
+        if len(endings) > 1:
+            for ending in endings:
+                ending.is_alone = True
+            return True
+        (ending,) = endings
+        if ending.step.fate not in (Fate.COMPLETED, Fate.REJECTED):
+            return False
+        ending.end = GiveUp(error.message.encode("utf-8", "backslashreplace"))
+        ending.step = self.policy.step(ending.end, ending.job.attempt, 0.0)
+        return True
 
     def _note_doubt(self, taking: _Take, queue: Queue, error: BaseException) -> None:
         """Note a failed call that may have leased items of a queue."""
@@ -283,11 +309,12 @@ class WorkSession:
         alike: dict[tuple[object, ...], list[_Ending]] = {}
         for ending in endings:
             # An item that was lost and leased again is never twice in a call.
-            kind = (ending.job.queue, self._is_held(ending.job), *self._script(ending))
+            alone = ending.job.item_id if ending.is_alone else b""
+            kind = (ending.job.queue, self._is_held(ending.job), alone, *self._script(ending))
             alike.setdefault(kind, []).append(ending)
         calls: list[_Call] = []
         fronts: list[_Call] = []
-        for (_, _, script, *args), group in alike.items():
+        for (_, _, _, script, *args), group in alike.items():
             for batch in in_batches(group, items_max=_JOBS_PER_CALL):
                 owners = {each.job.holder for each in batch} if script == "complete" else ()
                 ids = [each.job.item_id for each in batch]
@@ -533,7 +560,7 @@ class WorkSession:
 
 def _was_done(ending: _Ending, outcome: Outcome) -> bool:
     """Whether a call did what it was to do, or an earlier one whose reply was lost."""
-    if outcome.status is Status.ELSEWHERE:
+    if outcome.status in (Status.ELSEWHERE, Status.WRONG_TYPE):
         return False
     if outcome.status is Status.MISSING:
         return ending.in_doubt
@@ -547,6 +574,8 @@ def _loss(outcome: Outcome) -> Loss:
     """Why a job is lost, from the outcome of a call under its lease."""
     if outcome.status is Status.MISSING:
         return Loss.GONE
+    if outcome.status is Status.WRONG_TYPE:
+        return Loss.WRONG_TYPE
     if outcome.holder is None:
         return Loss.ENDED
     return Loss.MOVED if is_guard(Lease(outcome.holder, None)) else Loss.TAKEN

@@ -198,6 +198,30 @@ class TestSecondLook:
         clock.during_sleep = lambda: raw.lrem(b"jobs:processing", 0, b"done")
         assert queue.choose(states(State.GHOST)).ids == [b"ghost"]
 
+    def test_another_item_of_that_id_that_a_worker_has_popped(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        """It was completed, added again and popped; the worker has no lease yet."""
+        foreign.abandoned(b"again", b"dead")
+
+        def replace_one() -> None:
+            raw.set(b"jobs:item:again", b"other data")
+
+        clock.during_sleep = replace_one
+        assert queue.choose(states(State.ABANDONED)).ids == [b"dead"]
+
+    def test_an_item_that_another_clean_has_returned_and_a_worker_popped(
+        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.abandoned(b"returned", b"dead")
+
+        def return_one() -> None:
+            assert [o.status for o in queue.release([b"returned"], force=True)] == [Status.RELEASED]
+            assert raw.rpoplpush(b"jobs:queue", b"jobs:processing") == b"returned"
+
+        clock.during_sleep = return_one
+        assert queue.choose(states(State.ABANDONED)).ids == [b"dead"]
+
     def test_items_that_do_not_change_in_the_grace_period_stay_chosen(
         self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
     ) -> None:

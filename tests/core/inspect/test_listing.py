@@ -1,5 +1,6 @@
 """Listings: which items, in which order, and what reading them costs and changes."""
 
+import itertools
 import math
 import re
 
@@ -184,6 +185,29 @@ class TestListedIds:
         listed = queue.items(source, limit=limit, offset=offset, tail=tail, bare=True)
         pages = queue.listed_ids(source, limit=limit, offset=offset, tail=tail)
         assert [item_id for page in pages for item_id in page] == ids(listed)
+
+    @pytest.mark.parametrize("name", ["delayed", "buried"])
+    @pytest.mark.parametrize("tail", [False, True])
+    def test_offset_and_limit_count_what_is_listed(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, name: str, tail: bool
+    ) -> None:
+        """Entries of items that wait are not listed."""
+        foreign.waiting(b"w1", b"w2", b"w3")
+        for item_id in (b"a", b"b", b"c"):
+            if name == "delayed":
+                foreign.delayed(item_id, 9_000_000_000_000)
+            else:
+                foreign.buried(item_id)
+        scores = {b"w1": 1, b"a": 2, b"w2": 3, b"b": 4, b"w3": 5, b"c": 6}
+        raw.zadd(f"jobs:{name}", {i: 9_000_000_000_000 + at for i, at in scores.items()})
+        order = [b"a", b"b", b"c"][:: -1 if tail else 1]
+        source = Source(**{name: True})
+        for offset, limit in itertools.product(range(4), (1, 2, None)):
+            stop = None if limit is None else offset + limit
+            listed = queue.items(source, limit=limit, offset=offset, tail=tail)
+            assert ids(listed) == order[offset:stop]
+            pages = queue.listed_ids(source, limit=limit, offset=offset, tail=tail)
+            assert [item_id for page in pages for item_id in page] == order[offset:stop]
 
     def test_no_waiting_item_is_looked_at(self, interleaved: Interleaved, foreign: Foreign) -> None:
         foreign.waiting(b"w")

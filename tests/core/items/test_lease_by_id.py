@@ -255,7 +255,7 @@ def test_the_data_can_be_left_out(queue: WorkQueue, foreign: Foreign) -> None:
     assert (attempt.is_leased, attempt.item.data) == (True, b"")
 
 
-@pytest.mark.parametrize("structure", ["item:a", "queue", "processing", "delayed", "buried"])
+@pytest.mark.parametrize("structure", ["queue", "processing", "delayed", "buried"])
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_a_key_of_another_type(
     queue: WorkQueue, raw: Redis, foreign: Foreign, structure: str, dry_run: bool
@@ -269,11 +269,11 @@ def test_a_key_of_another_type(
     assert contents(raw) == before
 
 
-def test_an_unreadable_lease_counts_as_held(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+def test_an_unreadable_lease_prevents_it(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.abandoned(b"a")
     raw.lpush(b"jobs:lease:a", b"x")
     before = contents(raw)
-    assert list(queue.lease_ids([b"a"])) == [left(b"a", State.HELD, Lease(b"", None))]
+    assert list(queue.lease_ids([b"a"])) == [left(b"a", State.WRONG_TYPE)]
     assert contents(raw) == before
 
 
@@ -316,15 +316,19 @@ def test_a_waiting_item_with_a_guard_leaves_no_entry(
     assert raw.lrange(keys.processing, 0, -1) == [b"b"]
 
 
-def test_a_key_of_the_wrong_type_has_the_same_hint_in_a_dry_run(
-    queue: WorkQueue, raw: Redis, keys: QueueKeys
+def test_a_key_of_the_wrong_type_prevents_the_lease_of_that_item_only(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
 ) -> None:
-    raw.hset(keys.item(b"H"), "a", "b")
-    raw.lpush(keys.main, b"H")
-    messages = []
-    for options in ({"dry_run": True}, {}):
-        with pytest.raises(WrongType) as caught:
-            list(queue.lease_ids([b"H"], **options))
-        messages.append((caught.value.message, caught.value.hint))
-    assert messages[0] == messages[1]
-    assert messages[0][1] == "see what it is with the TYPE command, or name another queue"
+    foreign.waiting(b"a", b"b")
+    raw.hset(keys.item(b"hash"), "a", "b")
+    raw.lpush(keys.main, b"hash")
+    raw.rpush(keys.old_lease(b"a"), b"theirs")
+    for dry_run in (True, False):
+        attempts = queue.lease_ids([b"hash", b"a", b"b"], dry_run=dry_run)
+        assert [(each.item.item_id, each.is_leased) for each in attempts] == [
+            (b"hash", False),
+            (b"a", False),
+            (b"b", True),
+        ]
+    assert raw.lrange(keys.main, 0, -1) == [b"hash", b"a"]
+    assert raw.lrange(keys.old_lease(b"a"), 0, -1) == [b"theirs"]

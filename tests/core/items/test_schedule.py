@@ -9,7 +9,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, Outcome, State, Status, WorkQueue
-from rwq_cli.core.errors import InvalidArgument, WrongType
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.schedule import REASON_BYTES_MAX
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcomes
@@ -173,7 +173,7 @@ class TestBury:
         raw.delete(b"jobs:lease:a")
         raw.lpush(b"jobs:lease:a", b"x")
         assert by_status(queue.bury([b"a", b"b"])) == {
-            Status.NOT_OWNER: [b"a"],
+            Status.WRONG_TYPE: [b"a"],
             Status.ALREADY_BURIED: [b"b"],
         }
         assert raw.type(b"jobs:lease:a") == b"list"
@@ -195,13 +195,15 @@ class TestBury:
         assert raw.hgetall(b"jobs:returns") == {b"a": b"3"}
 
     def test_data_of_another_type(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
         raw.hset(b"jobs:item:b", "x", "y")
-        before = contents(raw)
-        for verb in (queue.bury, queue.kick, lambda ids: queue.release(ids, delay_s=9)):
-            with pytest.raises(WrongType):
-                list(verb([b"a", b"b"]))
-        assert contents(raw) == before
+        foreign.waiting(b"a")
+        for verb, done in (
+            (queue.bury, Status.BURIED),
+            (queue.kick, Status.KICKED),
+            (lambda ids: queue.release(ids, delay_s=9), Status.DELAYED),
+        ):
+            assert by_status(verb([b"a", b"b"])) == {done: [b"a"], Status.WRONG_TYPE: [b"b"]}
+            assert raw.hgetall(b"jobs:item:b") == {b"x": b"y"}
 
 
 class TestReasons:

@@ -88,15 +88,23 @@ def test_no_verb_changes_it(
     assert raw.lrange(key, 0, -1) == [b"theirs", b"too"]
 
 
-@pytest.mark.parametrize("verb", ["release by force", "delay", "bury", "lease", "lease by ID"])
-def test_what_would_overwrite_it_is_refused_and_changes_nothing(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, verb: str
-) -> None:
-    foreign.waiting(ID) if verb.startswith("lease") else foreign.abandoned(ID)
+@pytest.mark.parametrize("verb", ["release by force", "delay", "bury", "kick", "touch"])
+def test_the_item_is_left_alone(queue: WorkQueue, raw: Redis, foreign: Foreign, verb: str) -> None:
+    foreign.abandoned(ID)
     raw.rpush(b"jobs:lease:queue", b"theirs")
     before = contents(raw)
-    with pytest.raises(WrongType, match=r"jobs:lease:queue"):
-        list(VERBS[verb](queue))
+    assert [each.status for each in VERBS[verb](queue)] == [Status.WRONG_TYPE]
+    assert contents(raw) == before
+
+
+def test_a_lease_would_overwrite_it(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.waiting(ID)
+    raw.rpush(b"jobs:lease:queue", b"theirs")
+    before = contents(raw)
+    with pytest.raises(WrongType, match=r"jobs:lease:queue .* a list, not a string"):
+        queue.lease()
+    (attempt,) = queue.lease_ids([ID])
+    assert (attempt.is_leased, attempt.item.state) == (False, State.WRONG_TYPE)
     assert contents(raw) == before
 
 

@@ -1,5 +1,6 @@
 """Commands as bytes, with hiredis and without."""
 
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -31,6 +32,20 @@ def pack(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any
 )
 def test_a_command_is_packed_in_the_protocol(pack: Any, command: Any, packed: bytes) -> None:
     assert pack(command) == packed
+
+
+class _Bytes(bytes):
+    pass
+
+
+class _Word(str, Enum):  # noqa: UP042 - a StrEnum prints its value
+    VALUE = "value"
+
+
+@pytest.mark.parametrize("number", ["1", 1])
+def test_subclasses_are_sent_as_what_they_are(pack: Any, number: object) -> None:
+    assert pack((_Bytes(b"x"), number)) == b"*2\r\n$1\r\nx\r\n$1\r\n1\r\n"
+    assert pack((_Word.VALUE, number)) == b"*2\r\n$5\r\nvalue\r\n$1\r\n1\r\n"
 
 
 def test_text_that_is_not_utf_8_is_an_error(pack: Any) -> None:

@@ -263,6 +263,8 @@ class TestLostConnections:
             raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
             yield from add_args(1, 2)
 
+        # The server has accepted the connection, and so it can end it.
+        connection.call("PING")
         with pytest.raises(ConnectionLost) as caught:
             list(add_each(connection, calls()))
         assert caught.value.in_doubt

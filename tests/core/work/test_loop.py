@@ -296,15 +296,31 @@ def test_a_key_of_the_wrong_type_ends_the_worker(queue: WorkQueue, raw: redis.Re
         queue.work(ignore, drain=True)
 
 
-def test_an_end_that_is_refused_for_good_ends_the_worker_and_frees_the_next_item(
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_an_item_whose_result_cannot_be_kept_is_given_up_and_the_others_complete(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis, concurrency: int
+) -> None:
+    foreign.waiting(b"1", b"2", b"3")
+    raw.set(queue.keys.result(b"1"), b"not a result")
+    summary = queue.work(lambda _job: b"result", drain=True, concurrency=concurrency)
+    assert summary.fates == {Fate.BURIED: 1, Fate.COMPLETED: 2}
+    assert summary.given_up == 1
+    guard = b"rwq-buried:jobs:result:1 has the wrong type: a string, not a hash"
+    assert raw.get(queue.keys.lease(b"1")) == guard
+    assert raw.get(queue.keys.result(b"1")) == b"not a result"
+
+
+def test_an_item_whose_data_key_is_replaced_is_lost_and_the_others_complete(
     queue: WorkQueue, foreign: Foreign, raw: redis.Redis
 ) -> None:
+    def replace_one(job: Job) -> None:
+        if job.item_id == b"1":
+            raw.delete(b"jobs:item:1")
+            raw.hset(b"jobs:item:1", "field", "value")
+
     foreign.waiting(b"1", b"2")
-    raw.set(queue.keys.result(b"1"), b"not a result")
-    with pytest.raises(WrongType):
-        queue.work(lambda _job: b"result", drain=True)
-    assert raw.lrange(queue.keys.main, 0, -1) == [b"2"]
-    assert raw.lrange(queue.keys.processing, 0, -1) == [b"1"]
+    assert queue.work(replace_one, drain=True).fates == {Fate.LOST: 1, Fate.COMPLETED: 1}
+    assert raw.hgetall(b"jobs:item:1") == {b"field": b"value"}
 
 
 def test_impossible_options_are_refused(queue: WorkQueue) -> None:

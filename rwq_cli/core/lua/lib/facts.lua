@@ -88,18 +88,6 @@ local function set_places(facts, id, in_main, in_processing)
   end
 end
 
--- Whether `read_facts` found a data key that is not a string.
-local found_wrong_data = false
-
--- The type of a data key. STRLEN is faster than TYPE, which returns a table.
-local function data_type(key)
-  local length = redis.pcall('STRLEN', key)
-  if type(length) == 'number' and (length > 0 or redis.call('EXISTS', key) == 1) then
-    return 'string'
-  end
-  return type(length) == 'number' and 'none' or redis.call('TYPE', key).ok
-end
-
 -- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`. A lease whose value
 -- is `claim` is one of the caller's own: it counts as none, and `is_claimed` says whether it protects
 -- the ID under both names. `without_leases` skips the leases, for operations that do not need them.
@@ -112,10 +100,7 @@ local function read_facts(ids, claim, without_leases, type_of)
   for i = 1, #ids do
     local id = ids[i]
     local new, old = values[2 * i - 1], values[2 * i]
-    local data = type_of and type_of(id, new, old) or data_type(item_prefix .. id)
-    if data ~= 'string' and data ~= 'none' then
-      found_wrong_data = true
-    end
+    local data = type_of and type_of(id, new, old) or redis.call('TYPE', item_prefix .. id).ok
     if new or old or due[i] or burials[i] then
       -- Eight fields at most: a larger table would cost twice as much.
       local found = {
@@ -133,32 +118,6 @@ local function read_facts(ids, claim, without_leases, type_of)
     end
   end
   return facts, due, burials
-end
-
--- The error for the first ID whose data key has the wrong type, or nil: it may belong to another queue
--- whose name begins like this queue's data keys, and must not be deleted as an item.
-local function wrong_data(ids, facts)
-  for i = 1, found_wrong_data and #ids or 0 do
-    local found = facts[ids[i]].data
-    if found ~= 'none' and found ~= 'string' then
-      return wrong_type(item_prefix .. ids[i], found, 'a string')
-    end
-  end
-  return nil
-end
-
--- The error for the first ID with a lease key of the wrong type, or nil: no operation may overwrite it.
-local function wrong_lease(ids, facts)
-  for i = 1, found_wrong_lease and #ids or 0 do
-    local found = facts[ids[i]]
-    for name, prefix in pairs({ new = lease_prefix, old = old_lease_prefix }) do
-      if found[name] == true then
-        local key = prefix .. ids[i]
-        return wrong_type(key, redis.call('TYPE', key).ok, 'a string')
-      end
-    end
-  end
-  return nil
 end
 
 local function has_data(id)
@@ -190,15 +149,21 @@ end
 
 -- Delete the leases and guards of IDs. A key of the wrong type is no lease, and stays.
 local function delete_leases(ids)
-  local keys, strings = lease_keys(ids), {}
+  local keys = lease_keys(ids)
   -- MGET returns nil for a key of the wrong type.
   local values = #keys > 0 and read_all('MGET', nil, keys) or {}
+  local count = 0
   for i = 1, #keys do
     if values[i] then
-      strings[#strings + 1] = keys[i]
+      -- Nearly always, all are strings, and each stays where it is.
+      count = count + 1
+      keys[count] = keys[i]
     end
   end
-  for_all('DEL', nil, strings)
+  for i = count + 1, #keys do
+    keys[i] = nil
+  end
+  for_all('DEL', nil, keys)
 end
 
 -- The reply of an operation on IDs: a code of the status of each ID in order, then a detail of each ID that

@@ -127,9 +127,15 @@ local function leased_or_held(facts, otherwise)
   return effective_left_ms(facts) == -1 and 'held' or otherwise
 end
 
+-- Whether a key of an ID has the wrong type. It belongs to others, such as another queue whose name begins like
+-- this queue's data keys or lease keys: nothing may delete or overwrite it.
+local function has_wrong_type(facts)
+  return (facts.data ~= 'none' and facts.data ~= 'string') or facts.new == true or facts.old == true
+end
+
 -- The state that follows from the facts, by the table of the protocol.
 local function state_of(facts, now_ms)
-  if (facts.data ~= 'none' and facts.data ~= 'string') or facts.new == true or facts.old == true then
+  if has_wrong_type(facts) then
     return 'wrong-type'
   end
   local is_scheduled = facts.due_ms ~= nil or facts.buried_ms ~= nil

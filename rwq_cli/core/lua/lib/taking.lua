@@ -14,10 +14,6 @@ local function facts_to_take(ids, counts_attempt)
     return nil, refusal
   end
   local facts = read_facts(ids, claim)
-  local wrong = wrong_data(ids, facts)
-  if wrong then
-    return nil, wrong
-  end
   locate(ids, facts)
   return facts
 end
@@ -32,6 +28,8 @@ local function untaken_status(id, found, now_ms, already)
     return 'elsewhere'
   elseif found.data == 'none' then
     return 'missing'
+  elseif has_wrong_type(found) then
+    return 'wrong-type'
   elseif is_changed(id, found, now_ms) then
     return 'changed'
   elseif own_only and session ~= own_holder then

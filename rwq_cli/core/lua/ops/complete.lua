@@ -9,7 +9,8 @@
 -- arg 11    '1' if the results have data, else '0'
 -- arg 12    the data of the results, bytes
 -- arg 13..  the holders, then the IDs, each once
--- Returns the outcomes of `outcome_reply`: completed, missing, not-owner, changed, elsewhere.
+-- Returns the outcomes of `outcome_reply`: completed, missing, not-owner, changed, wrong-type,
+-- elsewhere. A lease key of the wrong type does not matter, and stays.
 local owner_count, owners, keep_ms = tonumber(arg(8)), {}, arg(9)
 for i = 1, owner_count do
   owners[arg(12 + i)] = true
@@ -17,10 +18,6 @@ end
 local ids = ids_from(13 + owner_count)
 local needs_leases = owner_count > 0 or keep_ms ~= '' or expected_states or present[delayed] or present[buried]
 local facts = read_facts(ids, claim, not needs_leases)
-local wrong = wrong_data(ids, facts)
-if wrong then
-  return wrong
-end
 locate(ids, facts)
 local statuses, finished, completed, now_ms = {}, {}, {}, expected_states and clock_ms()
 local may_be_changed = expected_states or idle_min or next(expected_data)
@@ -29,6 +26,8 @@ for i = 1, #ids do
   local found = facts[id]
   if not found.main then
     statuses[id] = 'elsewhere'
+  elseif found.data ~= 'string' and found.data ~= 'none' then
+    statuses[id] = 'wrong-type'
   elseif owner_count > 0 and found.data == 'string' and not owners[(effective_lease(found))] then
     statuses[id] = 'not-owner'
   elseif is_taken_away(found) then

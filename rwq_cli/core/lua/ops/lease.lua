@@ -98,6 +98,12 @@ local function is_worked_on(id, new, old)
   return redis.call('LPOS', processing, id) ~= false
 end
 
+-- The error for the lease keys of an ID, if one has the wrong type, or nil.
+local function wrong_lease(id, new, old)
+  local key = new == true and lease_prefix .. id or old == true and old_lease_prefix .. id
+  return key and wrong_type(key, redis.call('TYPE', key).ok, 'a string; it is a lease key of the next item') or nil
+end
+
 while examined < #candidates and count < count_max and bytes < bytes_max and not stopped do
   local chunk = {}
   for i = 1, math.min(CHUNK, #candidates - examined, count_max - count) do
@@ -112,7 +118,7 @@ while examined < #candidates and count < count_max and bytes < bytes_max and not
     local new, old, worked_on = values[2 * i - 1], values[2 * i], false
     local wrong = nil
     if data and type(data) ~= 'table' and (new or old) then
-      wrong = wrong_lease({ id }, { [id] = { new = new, old = old } })
+      wrong = wrong_lease(id, new, old)
       worked_on = is_worked_on(id, new, old)
     end
     if type(data) == 'table' then

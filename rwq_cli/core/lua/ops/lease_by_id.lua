@@ -11,14 +11,12 @@
 -- of main, -1 if it is not there. `returns` is how often it was returned, '' for never.
 local holder, lease_ms, wants_data, id = arg(5), arg(6), arg(7) == '1', arg(8)
 local facts = read_facts({ id })
-local wrong = wrong_data({ id }, facts)
-if wrong then
-  return wrong
-end
 locate({ id }, facts)
 local found = facts[id]
 if found.data == 'none' then
   return { 0, 'gone', -1, '', -2, '', '' }
+elseif has_wrong_type(found) then
+  return { 0, 'wrong-type', -1, '', -2, '', '' }
 end
 local session, state = session_of(found), state_of(found, clock_ms())
 if session and (found.processing > 0 or found.main == 0) then
@@ -27,10 +25,6 @@ if session and (found.processing > 0 or found.main == 0) then
   return { 0, state, -1, session, effective_left_ms(found), '', '' }
 elseif state == 'abandoned' or state == 'orphaned' then
   return { 0, state, -1, '', -2, '', '' }
-end
-wrong = wrong_lease({ id }, facts)
-if wrong then
-  return wrong
 end
 local position = -1
 if found.main > 0 then

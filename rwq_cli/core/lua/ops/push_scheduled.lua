@@ -5,18 +5,12 @@
 -- arg 8     'delayed' | 'buried', or 'moved' for buried ones that keep their counts of returns
 -- arg 9..   IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`. Both: elsewhere. Of buried: kicked, not-buried, missing,
--- changed, not-owner. Of delayed: promoted, skipped, and pruned for an entry that is stale, that a burial
--- supersedes, or whose item a session has leased. A stale entry, whose item has no data or is in a list, is
--- removed together with its guards. A kick also deletes the item's count of returns.
+-- changed, not-owner, wrong-type. Of delayed: promoted, skipped, and pruned for an entry that is stale, that
+-- a burial supersedes, or whose item a session has leased. A stale entry, whose item has no data or is in a
+-- list, is removed together with its guards. A kick also deletes the item's count of returns.
 local which, ids = arg(8) == 'moved' and 'buried' or arg(8), ids_from(9)
 local zset, is_promotion = which == 'delayed' and delayed or buried, which == 'delayed'
 local facts = read_facts(ids, claim)
-if not is_promotion then
-  local wrong = wrong_data(ids, facts)
-  if wrong then
-    return wrong
-  end
-end
 locate(ids, facts)
 -- For `entries`, the entry is removed; for `stale`, the entry and its guards.
 local statuses, pushed, stale, entries = {}, {}, {}, {}
@@ -27,7 +21,9 @@ for _, id in ipairs(ids) do
     statuses[id] = 'elsewhere'
   else
     local kind = entry_kind(found, which, now_ms)
-    if not is_promotion and found.data == 'string' and is_changed(id, found, now_ms) then
+    if not is_promotion and found.data ~= 'none' and has_wrong_type(found) then
+      statuses[id] = 'wrong-type'
+    elseif not is_promotion and found.data == 'string' and is_changed(id, found, now_ms) then
       statuses[id] = 'changed'
     elseif kind == 'push' and found.processing == 0 and not may_push_unlisted(found) then
       statuses[id] = 'elsewhere'

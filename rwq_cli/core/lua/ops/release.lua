@@ -7,7 +7,7 @@
 -- arg 12    '1' to count a return of each, because an attempt of it failed, else '0'
 -- arg 13..  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`: released, already-waiting, not-owner, missing, changed,
--- in-transit, elsewhere.
+-- in-transit, wrong-type, elsewhere.
 local front, counts_attempt, ids = arg(11) == '1', arg(12) == '1', ids_from(13)
 local facts, refusal = facts_to_take(ids, counts_attempt)
 if refusal then
@@ -22,10 +22,6 @@ for _, id in ipairs(ids) do
     statuses[id] = 'released'
     released[#released + 1] = id
   end
-end
-local wrong = wrong_lease(released, facts)
-if wrong then
-  return wrong
 end
 if not dry_run then
   settle_ids(released, 'released')

@@ -9,7 +9,7 @@
 -- arg 13    '1' to count a return of those that are delayed, because an attempt of theirs failed, else '0'
 -- arg 14..  IDs, each once
 -- Returns the outcomes of `outcome_reply`: buried, already-buried, delayed, not-owner, missing,
--- changed, in-transit, elsewhere.
+-- changed, in-transit, wrong-type, elsewhere.
 local delay_ms, replaces_reason, reason = tonumber(arg(11)), arg(11) == 'rebury', arg(12)
 local counts_attempt, ids = arg(13) == '1', ids_from(14)
 local facts, refusal = facts_to_take(ids, counts_attempt)
@@ -27,10 +27,6 @@ for _, id in ipairs(ids) do
     statuses[id] = delay_ms and 'delayed' or 'buried'
     moved[#moved + 1] = id
   end
-end
-local wrong = wrong_lease(moved, facts) or wrong_lease(already_buried, facts)
-if wrong then
-  return wrong
 end
 if not dry_run then
   -- The guards first, because a server that is out of memory refuses them.

@@ -3,7 +3,7 @@
 -- arg 1   the new lease time, ms
 -- arg 2   '1' if each ID is followed by the holder that must have its lease, else '0'
 -- arg 3.. IDs
--- Returns the outcomes of `outcome_reply`: touched, not-leased, missing, not-owner.
+-- Returns the outcomes of `outcome_reply`: touched, not-leased, missing, not-owner, wrong-type.
 local lease_ms, has_owners, words = arg(1), arg(2) == '1', args_from(3)
 local ids, owners = has_owners and {} or words, {}
 for i = 1, has_owners and #words or 0, 2 do
@@ -11,15 +11,13 @@ for i = 1, has_owners and #words or 0, 2 do
   owners[words[i]] = words[i + 1]
 end
 local facts = read_facts(ids)
-local wrong = wrong_data(ids, facts)
-if wrong then
-  return wrong
-end
 local statuses, sessions = {}, {}
 for _, id in ipairs(ids) do
   local session = session_of(facts[id])
   if facts[id].data == 'none' then
     statuses[id] = 'missing'
+  elseif has_wrong_type(facts[id]) then
+    statuses[id] = 'wrong-type'
   elseif has_owners and session ~= owners[id] then
     statuses[id] = 'not-owner'
   elseif not session or session == '' then
