@@ -26,7 +26,7 @@ class ColourMode(StrEnum):
 class Environment:
     """The streams and environment variables of a run.
 
-    Every command loads it before anything else, so it is no dataclass, which would take longer.
+    Every command loads this class first. It is not a dataclass, because creating one takes longer.
 
     Attributes:
         variables: The environment variables.

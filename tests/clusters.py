@@ -413,7 +413,7 @@ class PrivateSentinels:
             if self.primary() is not before:
                 return True
             # They give up if the replica seems to be down, which it may on a busy machine. Once
-            # they name the new primary, another failover would go back to the old one.
+            # they report the new primary, a second failover would go back to the old one.
             if time.monotonic() - asked_s > 3 and self.ask(0, *address) == named:
                 asked_s = time.monotonic()
                 self.ask(0, "SENTINEL", "FAILOVER", self.SERVICE)

@@ -166,7 +166,7 @@ def _columns_of(terminal: int) -> int:
 
 
 def _wrapped(question: str, columns: int) -> str:
-    """The question on lines that fit, with room for an answer, its last sentence on one of its own.
+    """The question on lines that fit, its last sentence on its own line with room for an answer.
 
     Words are not broken.
     """

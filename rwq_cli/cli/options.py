@@ -136,7 +136,7 @@ WatchOption = Annotated[
     Duration | None,
     option(
         "--watch DUR",
-        "Show it again about this often: on a terminal in place, elsewhere as further records.",
+        "Refresh about this often: in place on a terminal, elsewhere as further records.",
         interval,
     ),
 ]

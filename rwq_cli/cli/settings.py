@@ -51,7 +51,7 @@ class ReadOnlyContext(InvalidArgument):
 
 
 class Settings:
-    """The settings of one run; no dataclass, for the same reason as `Environment`.
+    """The settings of one run. Not a dataclass; see `Environment`.
 
     Args:
         environment: The streams and environment variables.

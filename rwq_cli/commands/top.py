@@ -42,8 +42,8 @@ def _interval(text: str) -> Duration:
 
 
 @app.command(
-    help="Show queues live, on the whole terminal: how many items are in which state, how fast "
-    "they come and leave, and how long each queue will take. Enter goes into a queue, and then "
+    help="Show queues live, on the whole terminal: how many items are in each state, how fast "
+    "they arrive and leave, and when each queue will be empty. Enter goes into a queue, and then "
     "into an item; keys release, bury, kick and edit, with the questions that the commands ask. "
     "Needs Textual, the extra top.",
     examples=("rwq top", "rwq top -q 'mail:*' --every 5s", "rwq top --sort waiting --reverse"),
@@ -53,7 +53,7 @@ def top(
     settings: Settings,
     every_s: Annotated[
         Duration,
-        option("--every DUR", "How often to look; less often at a slow server.", _interval),
+        option("--every DUR", "How often to refresh; less often if the server is slow.", _interval),
     ] = _TWO_SECONDS,
 ) -> Report:
     _check_usable(settings)

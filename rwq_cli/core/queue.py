@@ -106,7 +106,6 @@ class WorkQueue(Queue):
         set_data_back = set_data_.set_data_back
         result = results_.result
         results = result_keys_.results
-        result_kinds = result_keys_.result_kinds
         export = export_.export
         restore = restore_.restore
         remove = remove_.remove
@@ -154,7 +153,6 @@ class WorkQueue(Queue):
         set_data_back = _LazyMethod("items.set_data")
         result = _LazyMethod("items.results")
         results = _LazyMethod("inspect.results")
-        result_kinds = _LazyMethod("inspect.results")
         export = _LazyMethod("items.export")
         restore = _LazyMethod("items.restore")
         remove = _LazyMethod("items.remove")

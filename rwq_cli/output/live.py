@@ -83,7 +83,7 @@ class _Frame(io.BytesIO):
 @contextmanager
 def captured(environment: Environment) -> Iterator[io.BytesIO]:
     """In the block, what is written to stdout and stderr becomes a frame."""
-    # Kept from now on: a frame is no terminal.
+    # They are cached: once stdout is a frame, it is not a terminal.
     _ = environment.stdout_is_terminal, environment.stderr_is_terminal, environment.stdout_is_pipe
     streams = environment.stdout, environment.stderr, environment.written_once
     frame = _Frame(environment.stdout.fileno())

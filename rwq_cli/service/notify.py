@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping
 from contextlib import suppress
 
-# A manager that does not read must not stop the service, either.
+# A service manager that does not read its socket must not block the service.
 _TIMEOUT_S = 0.2
 
 

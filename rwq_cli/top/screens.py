@@ -169,7 +169,7 @@ class LiveScreen(Screen[None], Generic[T]):
         return any(wanted in text or self.filter in escaped(text) for text in texts)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """In the filter, a slash is a character."""
+        """A slash is a character while the user types the filter."""
         return not (action == "filter" and self.focused is self.box)
 
     def action_filter(self) -> None:
@@ -274,7 +274,7 @@ class QueuesScreen(LiveScreen[None]):
         self.redraw()
 
     def action_reverse(self) -> None:
-        """Sort the other way round."""
+        """Reverse the order of the rows."""
         self._reverse = not self._reverse
         self.redraw()
 

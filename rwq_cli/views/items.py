@@ -211,7 +211,7 @@ def plain_names(columns: Sequence[Column[Item]]) -> str:
 
 
 def _with_returns(columns: Sequence[Column[Item]]) -> Sequence[Column[Item]]:
-    """The columns of a table: it shows what came back again and again."""
+    """The columns of a table, with RETURNS, which shows items that keep coming back."""
     extras = (LAST_USE.name, SIZE.name, DATA.name, LEASED_COLUMNS[-1].name)
     at = next((at for at, column in enumerate(columns) if column.name in extras), len(columns))
     return [*columns[:at], RETURNS, *columns[at:]]

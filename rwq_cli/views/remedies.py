@@ -115,7 +115,7 @@ REMEDIES = {
         "An item or an entry has an empty ID, most likely from an unset variable.",
         "Let a worker lease and complete it: no command line can name it.",
         "rwq lease",
-        "it has data and is an item like any other",
+        "the item has data, and is an ordinary item",
     ),
     Code.SHADOWED_NAME: Remedy(
         "Keys of another queue look like items or leases of this one, or the other way round: a"

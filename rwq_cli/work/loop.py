@@ -38,7 +38,7 @@ GIVE_UP = 100
 NOT_RUN = (126, 127)
 
 # The pause before the server is tried again, and before a slot is used again whose command put its
-# item back: what the command lacks will hardly be there at once.
+# item back: what the command lacked is unlikely to be there at once.
 _PAUSE_S = 1.0
 # A command that has run for less may have been hit by a signal as it started.
 _START_S = 1.0
@@ -311,7 +311,7 @@ class Worker:
         self._put_back_ready()
 
     def _abandon(self) -> None:
-        """Wait for nothing any more."""
+        """End without waiting for commands or the server."""
         self._is_abandoned = True
 
     def _is_over(self) -> bool:
@@ -338,7 +338,7 @@ class Worker:
 
     @property
     def _is_stopping(self) -> bool:
-        """Whether nothing is taken or started any more."""
+        """Whether it has stopped taking items and starting commands."""
         return self._requests.stage >= Stage.STOPPING
 
     @property
@@ -382,7 +382,7 @@ class Worker:
             self._exchanger.wait()
 
     def _waits_for_more(self, now_s: float) -> bool:
-        """Whether what has ended waits for others, because enough was taken ahead."""
+        """Whether to report ended commands later, together with others: enough was taken ahead."""
         if self._is_stopping or not 0 < self._ahead < 2 * len(self._ready):
             return False
         if self._ends and self._sends_at_s == inf:
@@ -409,7 +409,7 @@ class Worker:
         return items
 
     def _handle_notices(self) -> None:
-        """Take what signals and threads have to say."""
+        """Handle signals, and what other threads have done."""
         for number in self._signals.read():
             if number == signal.SIGCHLD:
                 self._has_news = True
@@ -590,8 +590,8 @@ class Worker:
             time.time(),
         )
         self._events.append(event)
-        # What a successful command did to its own item is no news. Before its time, a lease ends
-        # only by a command, such as `release`.
+        # What a successful command did to its own item is not reported. A lease ends early only by
+        # a command, such as `release`.
         is_early = job.loss is Loss.ENDED and time.monotonic() < job.deadline_s
         is_own_doing = exit.exit_code == 0 and (is_early or job.loss in (Loss.MOVED, Loss.GONE))
         if reason is not None and not is_own_doing:
@@ -691,7 +691,7 @@ class Worker:
                 self._record(job, EventKind.LOST, exited, reason=_loss(job))
 
     def _judge_exit(self, run: _Run, code: int) -> JobEnd:
-        """Decide what becomes of the items of a command; a slot may rest, or the worker end."""
+        """Decide what becomes of the items of a command; it may pause a slot or end the worker."""
         if run.cause is _Cause.TIMEOUT:
             return Failure(_reason(run, f"timed out after {self._limits.max_time_s:g}s".encode()))
         if code == 0:

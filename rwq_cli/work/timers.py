@@ -17,7 +17,7 @@ class Timers:
         self._numbers = count()
 
     def at(self, due_s: float, action: Action) -> None:
-        """Call a function then. It is not cancelled: it finds out whether it still applies."""
+        """Call a function at this time. It is never cancelled, but checks if it still applies."""
         heapq.heappush(self._heap, (due_s, next(self._numbers), action))
 
     def after(self, seconds: float, action: Action) -> None:

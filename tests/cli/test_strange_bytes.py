@@ -89,7 +89,7 @@ def run_listing(rwq: Rwq, listed: Foreign, line: str, output: str) -> Result:
     """Run a command that shows every item; `leases` on a queue where all of them are leased."""
     if line.startswith("leases"):
         listed.raw.rename(listed.keys.main, listed.keys.processing)
-        # The leases end in this order; before Redis 7, the clock goes on while a script reads them.
+        # Distinct expiry times fix the order: before Redis 7, the clock advances during a script.
         for at, item_id in enumerate(STRANGE):
             listed.lease(item_id, holder=b"\x1b[2J\xff", ttl_ms=60_000 + 1000 * at)
     result = rwq(*line.split(), "-o", output, stdin=b"\0".join(shown_by(line)))

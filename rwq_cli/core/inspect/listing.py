@@ -154,7 +154,7 @@ def _listed_in(queue: Queue, name: str, pages: Iterable[list[bytes]]) -> Iterato
 
 
 class _Walk:
-    """A walk over the structures of a source, which lists each item once.
+    """A walk over the structures of a source; an item in several of them is listed once.
 
     Args:
         queue: The queue.

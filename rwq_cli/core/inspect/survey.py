@@ -232,14 +232,15 @@ def _walk_data(
 ) -> list[bytes]:
     """Remove the IDs that have data from `listed`; return those that are not listed.
 
-    SCAN may return a key twice, and then its ID is among those that are not listed.
+    SCAN may return a key twice, and then its ID is among those that are not listed, too; the
+    lookup that follows finds its entry.
     """
     unlisted: list[bytes] = []
     for page in scan_ids(queue, others):
         totals.items += len(page)
         if not listed.issuperset(page):
             unlisted += (item_id for item_id in page if item_id not in listed)
-        # Not `difference_update`, which copies the set when much of it has been removed.
+        # After many removals, `difference_update` copies the set, which doubles the peak memory.
         for item_id in page:
             listed.discard(item_id)
     return unlisted

@@ -93,7 +93,7 @@ class StopToken:
         self._sessions.append(session)
 
     def forget(self, session: WorkSession) -> None:
-        """Wake this session no longer."""
+        """Stop waking this session."""
         self._sessions.remove(session)
 
 

@@ -365,7 +365,7 @@ class WorkSession:
                 self._drop(job)
 
     def _drop(self, job: Job) -> None:
-        """Hold a job no longer."""
+        """Stop holding a job."""
         if self._is_held(job):
             del self._held[job.queue, job.item_id]
 

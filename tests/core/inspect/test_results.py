@@ -11,6 +11,7 @@ from rwq_cli.core.inspect.results import (
     ResultStatus,
     all_results,
     read_result_keys,
+    result_kinds,
 )
 from tests.conftest import Backend, Foreign, Interleaved, contents
 
@@ -134,7 +135,7 @@ def test_a_hash_that_is_not_a_result(
     raw.hset("jobs:result:a", mapping=fields)  # type: ignore[arg-type]
     assert queue.result(b"a").result is None
     assert queue.results([b"a"]) == [None]
-    assert queue.result_kinds([b"a"]) == ["hash"]
+    assert result_kinds(queue, [b"a"]) == ["hash"]
 
 
 @pytest.mark.parametrize("kind", ["string", "list", "set", "zset", "stream"])
@@ -149,5 +150,5 @@ def test_a_key_of_another_type(queue: WorkQueue, raw: Redis, kind: str) -> None:
     }
     make[kind]()
     assert queue.results([b"a"]) == [None]
-    assert queue.result_kinds([b"a"]) == [kind]
+    assert result_kinds(queue, [b"a"]) == [kind]
     assert all_of(queue) == []

@@ -332,7 +332,7 @@ class Cutter:
         server.close()
 
     def _pass_back(self, server: socket.socket, client: socket.socket) -> None:
-        # The server resets the connection of half a request if it has not read all of that.
+        # The server resets the connection if it closes it before it has read all of half a request.
         with suppress(ConnectionResetError):
             while chunk := server.recv(65536):
                 if self.cut == "reply":

@@ -42,10 +42,8 @@ local function is_in_expected_state(facts, now_ms)
   if expected_states[state] or state ~= 'duplicated' then
     return expected_states[state] ~= nil
   end
-  local main, is_worked_on = facts.main, facts.processing > 0 and session_of(facts)
-  facts.main = 0
-  state = facts.processing > 0 and state_of(facts, now_ms)
-  facts.main = main
+  local is_worked_on = facts.processing > 0 and session_of(facts)
+  state = facts.processing > 0 and state_of(setmetatable({ main = 0 }, { __index = facts }), now_ms)
   -- An item that also waits must not be taken from the session that holds it.
   return (expected_states.waiting and not is_worked_on) or expected_states[state] ~= nil
 end

@@ -62,8 +62,9 @@ local function is_settling(value)
   return value and value ~= true and guard_kind(value) == 'settling'
 end
 
--- The facts about an ID without leases and scores, as most are: such IDs share a table, because one for each
--- would take half as long as reading its type. `in_main` and `in_processing` are false until it is located.
+-- The facts about an ID without leases or scores. Most IDs have neither, so equal facts share one table: a table
+-- for each ID would add half the cost of reading its type. Never write to a shared table. `in_main` and
+-- `in_processing` are false until the ID is located.
 local bare = {}
 local function bare_facts(data, in_main, in_processing)
   bare[data] = bare[data] or {}
@@ -78,7 +79,8 @@ local function bare_facts(data, in_main, in_processing)
   return found
 end
 
--- Set how often an ID is in main and in processing. Not directly: other IDs may share its facts.
+-- Set how often an ID is in main and in processing. Use this instead of assigning the fields: IDs without leases
+-- or scores share a facts table.
 local function set_places(facts, id, in_main, in_processing)
   local found = facts[id]
   if found.id then
