@@ -529,7 +529,8 @@ class Worker:
         else:
             self._fail(error)
         has_given_up = self._stage >= Stage.ENDING or isinstance(self._failure, ServerError)
-        if has_given_up and not self._runs:
+        # The next exchange sends what has ended since.
+        if has_given_up and not (self._runs or self._ends):
             self._abandon()
 
     def _fail(self, error: RwqError) -> None:

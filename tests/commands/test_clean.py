@@ -240,3 +240,9 @@ def test_a_dry_run_names_no_more_than_there_are(rwq: Rwq, foreign: Foreign) -> N
     foreign.abandoned(b"\x1b[2J")
     dry = rwq("clean", "light", *NOW, "--dry-run")
     assert dry.notes == "would return \\x1b[2J: abandoned\ndry run: would return 1\n"
+
+
+def test_a_main_list_of_the_wrong_type_is_not_a_clean_queue(rwq: Rwq, raw: redis.Redis) -> None:
+    raw.set("jobs:queue", "text")
+    result = rwq("clean", "light", *NOW)
+    assert (result.code, "jobs:queue" in result.notes) == (69, True)

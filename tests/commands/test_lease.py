@@ -175,11 +175,16 @@ def test_a_dry_run_shows_due_items(rwq: Rwq, foreign: Foreign) -> None:
 def test_a_failed_dry_run_prints_nothing(rwq: Rwq, raw: redis.Redis) -> None:
     raw.hset("jobs:item:H", "a", "b")
     raw.lpush("jobs:queue", "H")
-    assert rwq("lease", "--id", "H", "--dry-run").as_tuple() == (
+    assert rwq("lease", "--dry-run").as_tuple() == (
         69,
         "",
-        "rwq: error: jobs:item:H has the wrong type: a hash, not a "
-        "string; see what it is with the TYPE command, or name another queue\n",
+        "rwq: error: jobs:item:H has the wrong type: a hash, not a string; it is the data of the "
+        "next item; see what it is with the TYPE command, or name another queue\n",
+    )
+    assert rwq("lease", "--id", "H", "--dry-run").as_tuple() == (
+        1,
+        "",
+        "H: one of its keys has the wrong type; rwq show -q jobs H says which\n",
     )
 
 

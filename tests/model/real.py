@@ -50,7 +50,6 @@ _GUARDS = {
     "buried": b"rwq-buried:why",
     "settling": b"rwq-settling:x %d",
 }
-_REFUSALS = ("gone", "abandoned", "orphaned", "leased", "held", "unlisted")
 # Before any time of a server.
 _FIRST_TIME_MS = 1_000_000
 # Far enough from now, either way, that no test lasts so long.
@@ -237,9 +236,9 @@ def meaning(command: Command, reply: Any) -> Any:
                 return None
             return reply[4].decode(), int((reply[3] or [None])[0] or 0)
         case "lease_id":
-            state = reply[0].decode()
+            is_leased, state = reply[0], reply[1].decode()
             refused = "leased" if state in ("held", "unlisted") else state
-            return ((args[0], refused if state in _REFUSALS else "taken"),)
+            return ((args[0], "taken" if is_leased else refused),)
         case "prune" | "claim":
             return tuple(item_id.decode() for item_id in reply)
         case "unclaim" | "delete_result":

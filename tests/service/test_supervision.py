@@ -127,7 +127,7 @@ def test_a_port_in_use_is_refused() -> None:
         taken = Supervision(
             notifies=False, address=("127.0.0.1", port), variables={}, metrics=some_metrics
         )
-        with pytest.raises(InvalidArgument, match=f"127.0.0.1:{port}: address already in use"):
+        with pytest.raises(InvalidArgument, match=f"127.0.0.1:{port}: address already in use$"):
             taken.__enter__()
 
 

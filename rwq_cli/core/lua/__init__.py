@@ -82,7 +82,7 @@ _UNSCHEDULE = {
 NEEDS: dict[str, dict[str, str]] = {
     "ops/add": {"item": "SETNX MSETNX", "main": "LPUSH"},
     "add_delayed": {"leases": "SET", "delayed": "ZADD", "": "TIME"},
-    "forget_leases": {"leases": "MGET DEL"},
+    "forget_leases": {"leases": "DEL"},
     "forget_leftovers": {
         "delayed": "ZREM",
         "buried": "ZREM",

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.counting import lengths
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, lengths_of, walk_processing
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
@@ -54,8 +53,8 @@ def _light_clean(
     queue: Queue, grace_s: float, dry_run: bool, bury_after: int | None
 ) -> Iterator[CleanAction]:
     queue.connection.set_no_touch()
-    # Raises `WrongType` for a structure that a clean may not need.
-    lengths(queue)
+    # Raises `WrongType`, even if nothing is to be pushed.
+    queue.call("LLEN", queue.keys.main)
     # Before anything is done, so that a dry run sees what the run sees.
     suspects = broken_in_processing(queue)
     yield from _promote(queue, dry_run)

@@ -272,3 +272,31 @@ class TestTheEnd:
         result = rwq("work", "--", "true", variables={"RWQ_URL": "unix:///nowhere/socket"})
         assert (result.code, result.text) == (69, "")
         assert "cannot reach unix:///nowhere/socket" in result.notes
+
+
+def test_a_result_that_cannot_be_kept_is_the_failure_of_one_item(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"a", b"b", b"c")
+    raw.set("jobs:result:a", "theirs")
+    result = rwq(*WORK, "-j", "3", "--result", "--", "cat")
+    reason = "jobs:result:a has the wrong type: a string, not a hash"
+    assert (result.code, sorted(result.notes.splitlines())) == (
+        3,
+        ["completed 2, buried 1", f"rwq: a: {reason}; buried after attempt 1"],
+    )
+    assert raw.hget("jobs:result:c", "result") == b"data of c"
+    assert raw.get("jobs:result:a") == b"theirs"
+
+
+def test_a_queue_that_cannot_be_read_is_not_said_to_answer_again(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"a", b"b")
+    raw.hset("jobs:item:h", "field", "value")
+    raw.lpush("jobs:queue", "h")
+    result = rwq(*WORK, "-j", "2", *script("sleep 1.2"))
+    assert result.code == 69
+    assert [line for line in result.notes.splitlines() if "answer" in line] == []
+    assert raw.lrange("jobs:queue", 0, -1) == [b"h"]
+    assert raw.exists("jobs:item:a", "jobs:item:b") == 0
