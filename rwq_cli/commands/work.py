@@ -289,6 +289,8 @@ def work(
         notes,
         supervision,
         housekeeper if needs_housekeeper else None,
+        # Neither the job log nor a summary shows them.
+        yields_starts=settings.output in (OutputFormat.JSONL, OutputFormat.CSV),
     )
     return work_report(
         names,

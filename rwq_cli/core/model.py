@@ -90,6 +90,8 @@ class Lease(NamedTuple):
 
 # Larger scores are not times: they may be infinite, or not exact to the millisecond.
 TIME_MS_MAX = 2**53
+# How much of the data `Item.preview` holds.
+PREVIEW_BYTES = 200
 
 
 class Due(NamedTuple):

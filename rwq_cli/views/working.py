@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any, BinaryIO, NamedTuple
 
@@ -31,19 +30,21 @@ _LAST_LINE_MAX = 200
 _SAMPLE = Event(EventKind.STARTED, b"", b"", 1, 0, 0, None, None, None, None, None, False, 0.0)
 
 
-@dataclass(eq=False, repr=False)
 class WorkReport(Batch[Event]):
     """The report of `rwq work`.
 
-    Attributes:
-        gave_up: Whether items were given up, or failures ended the worker.
+    Args:
+        gave_up: Returns whether items were given up, or failures ended the worker.
+        fields: The fields of `Batch`.
     """
 
-    gave_up: Callable[[], bool] = bool
+    def __init__(self, *, gave_up: Callable[[], bool], **fields: Any) -> None:
+        super().__init__(**fields)
+        self._gave_up = gave_up
 
     def status(self) -> ExitStatus:
         """The exit code, which is PARTIAL even if all items were given up."""
-        return ExitStatus.PARTIAL if self.gave_up() else ExitStatus.OK
+        return ExitStatus.PARTIAL if self._gave_up() else ExitStatus.OK
 
 
 def work_report(

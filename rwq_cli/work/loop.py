@@ -18,7 +18,7 @@ from typing import NamedTuple
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import RwqError, ServerError
 from rwq_cli.core.work.job import Ended, ExchangeResult, Job, Loss
-from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, JobEnd, PutBack
+from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, JobEnd, OnFail, PutBack
 from rwq_cli.core.work.session import WorkSession
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.work.child import BadArguments, CannotRun, Child, Exhausted, Outputs, Stdout
@@ -48,7 +48,7 @@ _BEAT_S = 5.0
 _SHORT_S = 0.05
 # Enough items are taken ahead for this much time, so that several share a call. While more than
 # half of those are left, commands that have ended wait this long to be reported together.
-_SHARED_S = 0.005
+_SHARED_S = 0.02
 # The output of a command that ends sooner is read once, when it has ended.
 _UNREAD_S = 0.005
 # How long items that were taken ahead may wait for a free slot.
@@ -136,6 +136,7 @@ class Worker:
         supervision: Answers supervisors.
         housekeeper: Makes the thread that cleans and counts, given a function to call from it;
             None for no such thread.
+        yields_starts: Whether the start of a command is an event, too.
 
     Attributes:
         progress: Its progress.
@@ -152,6 +153,8 @@ class Worker:
         listener: Listener,
         supervision: Supervision,
         housekeeper: Callable[[Callable[[], object]], Housekeeper] | None = None,
+        *,
+        yields_starts: bool = True,
     ) -> None:
         self._session = session
         self._invocations = invocations
@@ -161,6 +164,7 @@ class Worker:
         self._listener = listener
         self._supervision = supervision
         self._make_housekeeper = housekeeper
+        self._yields_starts = yields_starts
         self.progress = Progress()
         self.ended_by_failures = False
         self._runs: dict[int, _Run] = {}
@@ -378,7 +382,7 @@ class Worker:
             ends, self._ends = self._ends, []
             self._asked, self._asked_s = room, now_s
             self._exchanger.exchange(ends, room)
-        elif room:
+        elif room and not self._is_over():
             self._exchanger.wait()
 
     def _waits_for_more(self, now_s: float) -> bool:
@@ -393,6 +397,9 @@ class Worker:
     def _ahead(self) -> int:
         """How many items to take ahead."""
         if self._limits.batch is not None or self._mean_run_s >= _SHORT_S:
+            return 0
+        if self._limits.max_failures is not None or self._session.policy.on_fail is OnFail.STOP:
+            # Whether a command is the last is known only when its end is settled.
             return 0
         places = self._limits.concurrency
         return places + int(places * _SHARED_S / self._mean_run_s)
@@ -465,7 +472,7 @@ class Worker:
     def _queue_up(self, jobs: Sequence[Job]) -> None:
         """Hold jobs until there is a slot for them."""
         if self._limits.batch is None:
-            self._ready.extend([job] for job in jobs)
+            self._ready.extend([job] for job in self._to_hold(jobs))
         else:
             by_queue: dict[bytes, list[Job]] = {}
             for job in jobs:
@@ -478,11 +485,30 @@ class Worker:
         self._ready_since_s = time.monotonic()
         self._timers.after(_AHEAD_S, self._put_back_overdue)
 
+    def _to_hold(self, jobs: Sequence[Job]) -> list[Job]:
+        """Put back the jobs that are not to be held until there is a slot; return the others.
+
+        If this worker is killed, a clean counts a return of each item that it holds. So an item
+        that has been returned before is not held: it must not use up its attempts beside one that
+        kills its workers.
+        """
+        slots = self._limits.concurrency - len(self._runs) - self._resting - len(self._ready)
+        returned = [job for job in jobs[max(0, slots) :] if job.returns]
+        if not returned:
+            return list(jobs)
+        self._take_none_ahead()
+        self._put_back(returned)
+        return [job for job in jobs if job not in returned]
+
     def _put_back_overdue(self) -> None:
         """Put back what was taken ahead and has waited for too long: commands are slow by now."""
         if self._ready and time.monotonic() - self._ready_since_s >= _AHEAD_S:
-            self._mean_run_s = 1.0
+            self._take_none_ahead()
             self._put_back_ready()
+
+    def _take_none_ahead(self) -> None:
+        """Take no items ahead until some more commands were short."""
+        self._mean_run_s = 20 * _SHORT_S
 
     def _put_back_ready(self) -> None:
         for jobs in self._ready:
@@ -636,7 +662,8 @@ class Worker:
         self._unread.append(run)
         for job in run.jobs:
             self._run_of[id(job)] = run
-            self._record(job, EventKind.STARTED, _Exit(run.child.pid))
+            if self._yields_starts:
+                self._record(job, EventKind.STARTED, _Exit(run.child.pid))
         if self._limits.max_time_s is not None:
             self._timers.after(self._limits.max_time_s, lambda: self._end(run, _Cause.TIMEOUT))
 
@@ -673,7 +700,7 @@ class Worker:
     def _finish(self, run: _Run, code: int) -> None:
         """Take note of a command that has ended."""
         run_s = time.monotonic() - run.began_s
-        self._mean_run_s += (run_s - self._mean_run_s) / 4
+        self._mean_run_s = (self._mean_run_s + run_s) / 2
         del self._runs[run.child.pid]
         self._is_exhausted = False
         run.child.finish()

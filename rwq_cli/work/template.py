@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
 
@@ -22,16 +21,18 @@ _NEEDS = {b"{file}": Input.FILE, b"{data}": Input.ARG}
 _PLACEHOLDER = re.compile(rb"\{(?:id|file|data)\}")
 
 
-class CommandTemplate(NamedTuple):
+class CommandTemplate:
     """The words of a command, in which placeholders stand for the item.
 
-    Attributes:
+    Args:
         words: The program, which is taken literally, and its arguments.
         input: How the command gets the data.
     """
 
-    words: Sequence[bytes]
-    input: Input = Input.STDIN
+    def __init__(self, words: Sequence[bytes], input: Input = Input.STDIN) -> None:
+        self.words = words
+        self.input = input
+        self._used = {found for word in words[1:] for found in _PLACEHOLDER.findall(word)}
 
     def check(self, *, input_is_given: bool, is_batch: bool) -> None:
         """Check that placeholders and input agree.
@@ -43,20 +44,19 @@ class CommandTemplate(NamedTuple):
         Raises:
             InvalidArgument: They do not.
         """
-        used = {found for word in self.words[1:] for found in _PLACEHOLDER.findall(word)}
-        if is_batch and used:
+        if is_batch and self._used:
             raise InvalidArgument(
-                f"{min(used).decode()} cannot be used with --batch",
+                f"{min(self._used).decode()} cannot be used with --batch",
                 "the items are JSON lines on stdin",
             )
         for name, needed in _NEEDS.items():
             text = name.decode()
-            if self.input is needed and name not in used:
+            if self.input is needed and name not in self._used:
                 raise InvalidArgument(
                     f"--input {needed} needs {text} among the arguments of the command",
                     f"put {text} where the {needed} belongs",
                 )
-            if name in used and not input_is_given:
+            if name in self._used and not input_is_given:
                 raise InvalidArgument(
                     f"{text} needs --input {needed}",
                     f"to pass on {text} as it is, give --input stdin",
@@ -70,6 +70,8 @@ class CommandTemplate(NamedTuple):
             data: Its data.
             file: The path of the file that holds the data; unused unless the input is a file.
         """
+        if not self._used:
+            return list(self.words)
         values = {b"{id}": item_id}
         if self.input is Input.FILE:
             values[b"{file}"] = file

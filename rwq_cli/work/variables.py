@@ -90,6 +90,8 @@ class Variables:
 def _naming(item_id: bytes) -> dict[bytes, bytes]:
     """RWQ_ID, unless the ID holds NUL; RWQ_ID_B64 for one that is not text."""
     named = {} if b"\0" in item_id else {b"RWQ_ID": item_id}
+    if named and item_id.isascii():
+        return named
     try:
         item_id.decode()
         is_text = bool(named)

@@ -16,12 +16,11 @@ from rwq_cli.core.inspect.results import (
     result_keys_from,
     results_command,
 )
-from rwq_cli.core.model import Item, Lease, State
+from rwq_cli.core.model import PREVIEW_BYTES, Item, Lease, State
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts, reason_of, whole_ms
 
-PREVIEW_BYTES = 200
 # Items that are read at once with all of their data.
 ITEMS_WITH_DATA = 16
 

@@ -10,9 +10,8 @@ from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
 from rwq_cli.core.inspect.cursor import lengths_of
-from rwq_cli.core.inspect.report import PREVIEW_BYTES
 from rwq_cli.core.items.schedule import due_ids, promote
-from rwq_cli.core.model import Item, Lease, State, Status
+from rwq_cli.core.model import PREVIEW_BYTES, Item, Lease, State, Status
 from rwq_cli.core.server.commands import REFUSED, Command
 from rwq_cli.core.state.probe import parse_returns
 

@@ -274,6 +274,18 @@ class TestTheEnd:
         assert "cannot reach unix:///nowhere/socket" in result.notes
 
 
+@pytest.mark.parametrize("how", [["--on-fail", "stop"], ["--max-failures", "1"]])
+def test_after_many_short_commands_the_first_failure_is_the_last_command(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign, how: list[str]
+) -> None:
+    """Nothing was leased ahead that would still be started."""
+    foreign.waiting(*(b"%d" % number for number in range(60)))
+    result = rwq(*WORK, *how, *script(f"echo $RWQ_ID >>{rwq.home}/ran; [ $RWQ_ID != 40 ]"))
+    assert result.code == 3
+    assert (rwq.home / "ran").read_text().split() == [str(number) for number in range(41)]
+    assert raw.lrange("jobs:queue", 0, -1)[-19:] == [b"%d" % number for number in range(59, 40, -1)]
+
+
 def test_a_result_that_cannot_be_kept_is_the_failure_of_one_item(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign
 ) -> None:

@@ -192,6 +192,34 @@ def test_usr1_puts_back_what_was_taken_ahead_in_order_and_uncounted(
     assert raw.exists("jobs:returns", "jobs:processing") == 0
 
 
+def test_an_item_that_was_returned_is_not_held_ahead(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the worker is killed, it does not use up its attempts beside one that kills workers."""
+    foreign.waiting(b"1", b"2", b"3", b"4", b"5")
+    for item_id in (b"1", b"3", b"4"):
+        raw.hset("jobs:returns", item_id, 1)
+    # All commands count as short, and what was taken ahead for them may wait.
+    for name in ("_SHORT_S", "_SHARED_S", "_AHEAD_S"):
+        monkeypatch.setattr(f"rwq_cli.work.loop.{name}", TIMEOUT_S)
+    seen: list[set[bytes]] = []
+
+    def watch() -> None:
+        try:
+            until(lambda: raw.lrange("jobs:queue", 0, -1) == [b"4", b"3"])
+            seen.append(set(raw.lrange("jobs:processing", 0, -1)))
+        finally:
+            (rwq.home / "go").touch()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    result = rwq("work", "--drain", *telling(f"until [ -e {rwq.home}/go ]; do sleep 0.05; done"))
+    watcher.join()
+    assert seen == [{b"1", b"2", b"5"}]
+    assert (result.code, result.notes) == (0, "completed 5\n")
+    assert raw.exists("jobs:returns") == 0
+
+
 def test_hup_drains(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"1", b"2")
     assert rwq.process("work", *telling("tell HUP")).as_tuple() == (0, "", "completed 2\n")
