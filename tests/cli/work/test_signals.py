@@ -349,5 +349,6 @@ def test_a_worker_that_ends_leaves_what_its_commands_have_started(
     worker = rwq.start("work", "--drain", *script("sleep 600 >&- 2>&- & echo $!"))
     started = int(next_line(worker.stdout))
     assert worker.wait(TIMEOUT_S) == 0
-    assert state_of(started) == "S"
+    # It may not have begun to sleep yet.
+    until(lambda: state_of(started) == "S")
     os.kill(started, signal.SIGKILL)

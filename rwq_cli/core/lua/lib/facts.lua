@@ -48,6 +48,15 @@ local function lease_values(ids)
   return values, keys
 end
 
+-- By ID, whether one of its lease keys has the wrong type, given the values from `lease_values`.
+local function wrong_leases(ids, values)
+  local found = {}
+  for i, id in ipairs(found_wrong_lease and ids or {}) do
+    found[id] = values[2 * i - 1] == true or values[2 * i] == true
+  end
+  return found
+end
+
 -- The scores of IDs in a zset, in order, as the server prints them, or false; none for an empty zset.
 local function scores_of(zset, ids)
   return present[zset] and read_all('ZMSCORE', zset, ids) or {}

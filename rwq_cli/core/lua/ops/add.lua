@@ -43,14 +43,11 @@ for at = 1, #keys_and_data, 2 do
   ids[(at + 1) / 2] = id
   keys_and_data[at] = item_prefix .. id
 end
--- A worker would overwrite a lease key of the wrong type.
-local has_wrong_lease = {}
 if may_have_leases then
   leases = lease_values(ids)
-  for i, id in ipairs(found_wrong_lease and ids or {}) do
-    has_wrong_lease[id] = leases[2 * i - 1] == true or leases[2 * i] == true
-  end
 end
+-- A worker would overwrite such a key.
+local has_wrong_lease = wrong_leases(ids, leases)
 
 -- Items with the same due time keep the order in which they were added: each score is a thousandth of a
 -- millisecond above the previous one. This finds the first free score from `at_ms` on, whole unix ms. A

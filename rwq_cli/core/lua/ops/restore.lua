@@ -23,10 +23,7 @@ local lines, keys, all_ids = {}, {}, {}
 for at = 1, #args, FIELDS do
   lines[#lines + 1], keys[#keys + 1], all_ids[#all_ids + 1] = args[at], item_prefix .. args[at + 1], args[at + 1]
 end
-local leases, has_wrong_lease = lease_values(all_ids), {}
-for i, id in ipairs(found_wrong_lease and all_ids or {}) do
-  has_wrong_lease[id] = leases[2 * i - 1] == true or leases[2 * i] == true
-end
+local has_wrong_lease = wrong_leases(all_ids, (lease_values(all_ids)))
 -- Usually, none of the items exists.
 local marked, some_exist = read_marks(lines), for_all('EXISTS', nil, keys) > 0
 
