@@ -83,7 +83,7 @@ def mv(
         dry_run=dry_run,
         reasons={
             Status.NOT_OWNER: "--force moves it anyway",
-            Status.CONFLICT: f"{escaped(to)} has an item with this ID; complete or "
+            Status.CONFLICT: f"{escaped(to)} has an item or a lease with this ID; complete or "
             "move one of the two first",
         },
         fields=bytes_fields("to", to),

@@ -49,7 +49,7 @@ REMEDIES = {
         "of one generation returned it while a worker of the other held it.",
         "Let both leases expire, or release the item with --force, which ends both.",
         "rwq show ID",
-        "either worker may complete them",
+        "either worker may complete it",
     ),
     Code.EVICTING_SERVER: Remedy(
         "The server's maxmemory-policy evicts keys once maxmemory is reached, even if that is "
@@ -115,7 +115,7 @@ REMEDIES = {
         "An item or an entry has an empty ID, most likely from an unset variable.",
         "Let a worker lease and complete it: no command line can name it.",
         "rwq lease",
-        "the item has data, and is an ordinary item",
+        "it has data: then it is an ordinary item",
     ),
     Code.SHADOWED_NAME: Remedy(
         "Keys of another queue look like items or leases of this one, or the other way round: a"

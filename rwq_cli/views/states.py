@@ -91,8 +91,8 @@ STATES = {
     State.GHOST: StateMeaning(
         "The ID is listed without data: the item was completed, or its data was deleted.",
         "no data; the ID in a list, or in `jobs:delayed` or `jobs:buried`",
-        "a deep clean drops the entry, a light one if it is in processing or due, and `rwq lease` "
-        "when it reaches it",
+        "a deep clean drops the entry; so does a light one if the entry is in processing or due, "
+        "and `rwq lease` when it reaches it",
     ),
     State.STRAY_LEASE: StateMeaning(
         "There is a lease but no item: the item was completed while it was leased.",

@@ -59,7 +59,7 @@ class Progress:
         running: How many commands run.
         left: How many items wait; None if unknown.
         is_paused: Whether it takes nothing for now.
-        is_stopping: Whether it takes nothing any more.
+        is_stopping: Whether it has stopped taking items.
     """
 
     def __init__(self) -> None:

@@ -59,7 +59,7 @@ class CommandTemplate:
             if name in self._used and not input_is_given:
                 raise InvalidArgument(
                     f"{text} needs --input {needed}",
-                    f"to pass on {text} as it is, give --input stdin",
+                    f"to pass {text} literally, give --input stdin",
                 )
 
     def arguments(self, item_id: bytes, data: bytes, file: bytes) -> list[bytes]:

@@ -255,13 +255,17 @@ class TestResult:
         assert rwq("complete", *words, stdin=b"a\n").as_tuple() == (2, "", f"rwq: error: {said}\n")
         assert contents(foreign.raw) == before
 
-    def test_a_result_key_of_another_type_is_an_error(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
+    def test_a_result_key_of_another_type_is_the_failure_of_one_item(
+        self, rwq: Rwq, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"a", b"b")
         foreign.raw.lpush("jobs:result:a", "x")
-        result = rwq("complete", "a", "--rejected")
-        assert result.code == 69
-        assert result.notes.startswith(
-            "rwq: error: jobs:result:a has the wrong type: a list, not a hash; "
+        result = rwq("complete", "a", "b", "--rejected")
+        assert result.as_tuple() == (
+            3,
+            "",
+            "rwq: a: one of its keys has the wrong type; rwq show -q jobs a says which\n"
+            "completed 1, wrong type 1\n",
         )
         assert foreign.raw.exists("jobs:item:a") == 1
 

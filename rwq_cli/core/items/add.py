@@ -98,7 +98,8 @@ def add_batches(
             outcomes are awaited.
         unique: Skip the duplicate check, because the caller knows that no ID is in the queue. If
             that is wrong, the item is replaced and its ID is in the queue twice. A batch with a
-            delayed item is checked anyway, which costs little there.
+            delayed item is checked anyway, which costs little there. Keys of the wrong type are
+            never replaced.
         dry_run: Change nothing, and report what would be done. Memory grows with the number of IDs,
             because an ID may be repeated.
 
@@ -163,7 +164,9 @@ def _outcomes(
             )
 
 
-def _if_new(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> Iterator[Any]:
+def _if_new(
+    queue: Queue, batches: Iterable[NewItems | None], dry_run: bool, *, unique: bool = False
+) -> Iterator[Any]:
     """Add items whose IDs are new; yields the replies, or `REFUSED`."""
 
     def calls() -> Iterator[Sequence[object] | None]:
@@ -174,6 +177,8 @@ def _if_new(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> 
             known = "distinct" if len(set(batch.ids)) == len(batch.ids) else "any"
             if batch.random_ids:
                 known = "random"
+            elif unique and batch.dues is None:
+                known = "new"
             yield (known, _dues_arg(batch), *_interleaved(batch.ids, batch.data))
 
     return queue.run_each("add", calls(), dry_run=dry_run)
@@ -197,21 +202,27 @@ def _encode_due(due: Due | None) -> str:
 
 def _unique(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> Iterator[Any]:
     """Add batches, unchecked if they have no delayed items; yields the same as `_if_new`."""
-    has_delays = False
+    needs_script = False
 
-    def are_delayed(batch: NewItems | None) -> bool:
-        nonlocal has_delays
-        has_delays = has_delays if batch is None else batch.dues is not None
-        return has_delays
+    def need_script(batch: NewItems | None) -> bool:
+        nonlocal needs_script
+        if batch is not None:
+            needs_script = batch.dues is not None or not batch.random_ids
+        return needs_script
 
-    for delayed, group in groupby(batches, are_delayed):
-        yield from (_if_new if delayed else _without_check)(queue, group, dry_run)
+    for by_script, group in groupby(batches, need_script):
+        if by_script:
+            yield from _if_new(queue, group, dry_run, unique=True)
+        else:
+            yield from _without_check(queue, group, dry_run)
 
 
 def _without_check(
     queue: Queue, batches: Iterable[NewItems | None], dry_run: bool
 ) -> Iterator[Any]:
-    """Add in transactions, which are cheaper than a script; yields no indexes, or `REFUSED`.
+    """Add items with generated IDs; yields no indexes, or `REFUSED`.
+
+    Transactions are cheaper than the script.
 
     A transaction does not stop at an error, so the script, called without items, checks for errors
     first. If main is replaced by a key of another type after that, the first batch fails, and
@@ -231,18 +242,7 @@ def _without_check(
                 continue
             keys, ids = queue.keys, batch.ids
             data_keys = [keys.item_prefix + item_id for item_id in ids]
-            forget: list[Command] = []
-            if not batch.random_ids:
-                # Leftovers of an earlier item with the same ID, as in the script.
-                prefixes = keys.lease_prefix, keys.old_lease_prefix
-                forget = [
-                    ("DEL", *(prefix + item_id for prefix in prefixes for item_id in ids)),
-                    ("ZREM", keys.delayed, *ids),
-                    ("ZREM", keys.buried, *ids),
-                    ("HDEL", keys.returns, *ids),
-                ]
             yield (
-                *forget,
                 ("MSET", *_interleaved(data_keys, batch.data)),
                 ("LPUSH", keys.main, *ids),
             )

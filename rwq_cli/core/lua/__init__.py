@@ -81,6 +81,7 @@ _UNSCHEDULE = {
 # is a dry run; it checks the other groups when it needs them.
 NEEDS: dict[str, dict[str, str]] = {
     "ops/add": {"item": "SETNX MSETNX", "main": "LPUSH"},
+    "add_unique": {"item": "MSET"},
     "add_delayed": {"leases": "SET", "delayed": "ZADD", "": "TIME"},
     "forget_leases": {"leases": "DEL"},
     "forget_leftovers": {
@@ -148,7 +149,7 @@ NEEDS: dict[str, dict[str, str]] = {
         "delayed": "ZADD ZREM",
         "buried": "ZADD ZREM",
         "returns": "HSET HDEL",
-        "leases": "SET DEL",
+        "leases": "MGET SET DEL",
         "": "TIME",
     },
     "ops/restore_guards": {"leases": "SET GET", "": "TIME"},

@@ -61,7 +61,7 @@ class Server(NamedTuple):
     sentinel_password: str | None = None
 
     def __repr__(self) -> str:
-        """Without passwords, also that of the URL."""
+        """The address, with any password in the URL masked."""
         return f"<Server {mask_url(self.url)}>"
 
 

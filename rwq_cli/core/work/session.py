@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_WRITES, in_batches
-from rwq_cli.core.errors import InvalidArgument, ServerError, WrongType
+from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.lease import (
@@ -53,7 +53,6 @@ class _Ending:
         step: What to do with its item.
 
     Attributes:
-        is_alone: Whether to send it in a call of its own.
         in_doubt: Whether a call was sent whose reply was lost.
     """
 
@@ -61,7 +60,7 @@ class _Ending:
         self.job = job
         self.end = end
         self.step = step
-        self.is_alone = self.in_doubt = False
+        self.in_doubt = False
 
 
 class _Call(NamedTuple):
@@ -251,43 +250,36 @@ class WorkSession:
                 self._note_doubt(taking, self._queues[0], error)
             raise
         again: list[_Ending] = []
-        refusals: list[ServerError] = []
         for call, reply in zip(calls, replies, strict=False):
             if not isinstance(reply, ServerError):
-                self._settle(call, reply)
-                continue
-            if isinstance(reply, WrongType) and self._isolate(call.endings, reply):
-                again += call.endings
-                continue
-            refusals.append(reply)
-            for ending in call.endings if reply.in_doubt else ():
+                again += self._settle(call, reply)
+            elif reply.in_doubt:
                 # One node of a cluster was lost.
-                ending.in_doubt = True
-        refusals += [reply for reply in replies[len(calls) :] if isinstance(reply, ServerError)]
+                for ending in call.endings:
+                    ending.in_doubt = True
+        refusals = [reply for reply in replies if isinstance(reply, ServerError)]
         if not refusals:
             self._note(None)
-        if taking is not None:
-            # Even if another call was refused: what was leased is held.
-            self._take(taking, replies[len(calls) :], sent_s)
-        if again:
-            self._send(again, None)
+        try:
+            if taking is not None:
+                # Even if another call was refused: what was leased is held.
+                self._take(taking, replies[len(calls) :], sent_s)
+        finally:
+            if again:
+                self._send(again, None)
         if refusals:
             raise refusals[0]
 
-    def _isolate(self, endings: Sequence[_Ending], error: WrongType) -> bool:
-        """Prepare to send endings again, of which a key of the wrong type belongs to one.
+    def _give_up(self, ending: _Ending) -> bool:
+        """Prepare to bury an item that cannot be completed because its result cannot be kept.
 
-        The other jobs must not fail with it. A job whose result cannot be kept, or whose item
-        cannot be deleted, is given up. Returns False if sending it again is no use.
+        Returns False if no result was to be kept.
         """
-        if len(endings) > 1:
-            for ending in endings:
-                ending.is_alone = True
-            return True
-        (ending,) = endings
-        if ending.step.fate not in (Fate.COMPLETED, Fate.REJECTED):
+        fate, result = ending.step.fate, ending.step.data
+        if not (fate is Fate.REJECTED or (fate is Fate.COMPLETED and result is not None)):
             return False
-        ending.end = GiveUp(error.message.encode("utf-8", "backslashreplace"))
+        key = ending.job.handle.keys.result(ending.job.item_id)
+        ending.end = GiveUp(b"%b has the wrong type" % key)
         ending.step = self.policy.step(ending.end, ending.job.attempt, 0.0)
         return True
 
@@ -309,12 +301,11 @@ class WorkSession:
         alike: dict[tuple[object, ...], list[_Ending]] = {}
         for ending in endings:
             # An item that was lost and leased again is never twice in a call.
-            alone = ending.job.item_id if ending.is_alone else b""
-            kind = (ending.job.queue, self._is_held(ending.job), alone, *self._script(ending))
+            kind = (ending.job.queue, self._is_held(ending.job), *self._script(ending))
             alike.setdefault(kind, []).append(ending)
         calls: list[_Call] = []
         fronts: list[_Call] = []
-        for (_, _, _, script, *args), group in alike.items():
+        for (_, _, script, *args), group in alike.items():
             for batch in in_batches(group, items_max=_JOBS_PER_CALL):
                 owners = {each.job.holder for each in batch} if script == "complete" else ()
                 ids = [each.job.item_id for each in batch]
@@ -347,12 +338,16 @@ class WorkSession:
         args = schedule_args(policy, how, is_first_look=False, counts_attempt=counts_attempt)
         return (how.script, *args)
 
-    def _settle(self, call: _Call, reply: Sequence[Any]) -> None:
-        """Note the reply to a call."""
+    def _settle(self, call: _Call, reply: Sequence[Any]) -> list[_Ending]:
+        """Note the reply to a call; returns the endings to send again."""
+        again: list[_Ending] = []
         outcomes = OutcomeBatch.from_reply([each.job.item_id for each in call.endings], reply)
         with self._lock:
             for ending, outcome in zip(call.endings, outcomes, strict=True):
                 job, step = ending.job, ending.step
+                if outcome.status is Status.WRONG_TYPE and self._give_up(ending):
+                    again.append(ending)
+                    continue
                 loss = None if _was_done(ending, outcome) else _loss(outcome)
                 if loss is not None:
                     job.loss = job.loss or loss
@@ -363,6 +358,7 @@ class WorkSession:
                 self._settled.append(Ended(job, ending.end, fate, step))
                 self._endings.pop(job, None)
                 self._drop(job)
+        return again
 
     def _drop(self, job: Job) -> None:
         """Stop holding a job."""

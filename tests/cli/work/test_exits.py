@@ -292,7 +292,7 @@ def test_a_result_that_cannot_be_kept_is_the_failure_of_one_item(
     foreign.waiting(b"a", b"b", b"c")
     raw.set("jobs:result:a", "theirs")
     result = rwq(*WORK, "-j", "3", "--result", "--", "cat")
-    reason = "jobs:result:a has the wrong type: a string, not a hash"
+    reason = "jobs:result:a has the wrong type"
     assert (result.code, sorted(result.notes.splitlines())) == (
         3,
         ["completed 2, buried 1", f"rwq: a: {reason}; buried after attempt 1"],

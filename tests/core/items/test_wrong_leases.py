@@ -48,6 +48,7 @@ VERBS: dict[str, Act] = {
     "restore": lambda queue: queue.restore(lines_of([WAITING])),
     "restore without a lease": lambda queue: queue.restore(lines_of([ABANDONED])),
     "add": lambda queue: queue.add_many([NewItem(ID, b"data")]),
+    "add without a check": lambda queue: queue.add_many([NewItem(ID, b"data")], unique=True),
 }
 
 
@@ -126,19 +127,22 @@ def test_items_before_it_are_leased(queue: WorkQueue, raw: Redis, foreign: Forei
     assert raw.lrange(b"jobs:queue", 0, -1) == [b"c", ID]
 
 
+@pytest.mark.parametrize("unique", [False, True])
 @pytest.mark.parametrize("due", [None, Due(60_000, from_now=True)])
-def test_an_item_whose_lease_key_has_the_wrong_type_is_not_added(
-    queue: WorkQueue, raw: Redis, due: Due | None
+@pytest.mark.parametrize("key", [b"jobs:lease:queue", b"jobs:item:queue"])
+def test_an_item_with_a_key_of_the_wrong_type_is_not_added(
+    queue: WorkQueue, raw: Redis, key: bytes, due: Due | None, unique: bool
 ) -> None:
-    raw.rpush(b"jobs:lease:queue", b"theirs")
+    raw.rpush(key, b"theirs")
     for dry_run in (True, False):
         items = [NewItem(ID, b"data", due), NewItem(b"b", b"data", due)]
-        added = queue.add_many(items, dry_run=dry_run)
+        added = queue.add_many(items, unique=unique, dry_run=dry_run)
         assert [(o.item_id, o.status) for o in added] == [
             (ID, Status.WRONG_TYPE),
             (b"b", Status.ADDED),
         ]
-    assert raw.exists(b"jobs:item:queue") == 0
+    assert raw.lrange(key, 0, -1) == [b"theirs"]
+    assert raw.get(b"jobs:item:b") == b"data"
 
 
 @pytest.mark.parametrize("snapshot", [WAITING, ABANDONED])
@@ -158,7 +162,7 @@ def test_an_item_is_not_moved_over_a_lease_key_of_the_wrong_type(
     raw.rpush(b"other:lease:queue", b"theirs")
     moved = queue.move([ID, b"b"], b"other", NoJournal())
     assert {each.item_id: each.status for each in moved} == {
-        ID: Status.WRONG_TYPE,
+        ID: Status.CONFLICT,
         b"b": Status.MOVED,
     }
     assert raw.lrange(b"other:lease:queue", 0, -1) == [b"theirs"]

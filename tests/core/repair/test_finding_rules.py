@@ -59,7 +59,7 @@ def test_a_score_that_is_not_a_time(field: str, score: float) -> None:
     facts = Facts(b"x", True, new_lease=guard, old_lease=guard, **{field: score})
     assert findings_about(facts) == (Code.INVALID_SCORE,)
     unguarded = Facts(b"x", True, **{field: score})
-    # No guard lasts until an item is due that never is.
+    # No guard can outlast an item that is never due.
     missing = () if field == "due_ms" else (Code.UNGUARDED,)
     assert findings_about(unguarded) == (*missing, Code.INVALID_SCORE)
 

@@ -10,7 +10,13 @@ import pytest
 import redis
 
 from rwq_cli.core import Connection, InvalidArgument, WorkQueue
-from rwq_cli.core.errors import ConnectionLost, OutOfMemory, ServerError, Unreachable
+from rwq_cli.core.errors import (
+    ConnectionLost,
+    OutOfMemory,
+    ServerError,
+    Unreachable,
+    WrongType,
+)
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.work.job import ExchangeResult, Job, Loss
 from rwq_cli.core.work.policy import (
@@ -980,3 +986,24 @@ def test_threads_share_a_session(backend: Backend, foreign: Foreign, raw: redis.
         done += [e.job.item_id for e in session.exchange().ended]
     assert sorted(done) == sorted(ids)
     assert contents(raw) == {}
+
+
+def test_an_item_whose_result_cannot_be_kept_is_given_up_though_nothing_can_be_taken(
+    queue: WorkQueue, raw: redis.Redis, foreign: Foreign
+) -> None:
+    """The others of its call are completed, and the error of another queue is reported."""
+    foreign.waiting(b"a", b"b", b"c")
+    other = Foreign(raw, b"other")
+    with WorkSession([queue, queue.sibling(b"other")], lease_s=LEASE_S) as session:
+        jobs = session.exchange(take=3).jobs
+        raw.set(queue.keys.result(b"b"), b"theirs")
+        other.raw.hset(other.keys.item(b"h"), "field", "value")
+        other.raw.lpush(other.keys.main, b"h")
+        result = session.exchange([(job, Done(b"same")) for job in jobs], take=1)
+        assert isinstance(result.error, WrongType)
+        assert {ended.job.item_id: ended.fate for ended in result.ended} == {
+            b"a": Fate.COMPLETED,
+            b"b": Fate.BURIED,
+            b"c": Fate.COMPLETED,
+        }
+        assert session.unsettled == 0

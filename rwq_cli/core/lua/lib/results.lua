@@ -15,10 +15,6 @@ local function result_kind(key)
   return kind
 end
 
-local function wrong_result(key, kind)
-  return wrong_type(key, kind, kind == 'hash' and 'the hash of a result' or 'a hash')
-end
-
 -- Whether this user may read result keys. Before Redis 7, only reading one shows that.
 local function may_read_results(probe)
   if redis.acl_check_cmd then
@@ -35,10 +31,11 @@ end
 -- keep_ms     how long to keep the results, ms; '' to keep none
 -- status      whether the item was done or given up: 'completed' | 'rejected'
 -- result      the data of the results, or nil for none
--- Returns the argument of `write_results`, and nil; or nil and the error.
+-- Returns the argument of `write_results`, and nil; or nil and the error. In the former, `wrong` has the IDs, as
+-- keys, that must not be completed, because their results cannot be kept: something else has the result key.
 local function prepare_results(ids, facts, keep_ms, status, result)
   local keeps = keep_ms ~= ''
-  local known = { holders = {}, keep_ms = keep_ms, status = status, result = result }
+  local known = { wrong = {}, holders = {}, keep_ms = keep_ms, status = status, result = result }
   if not keeps and not may_read_results(result_prefix .. 'x') then
     return known, nil
   end
@@ -53,7 +50,7 @@ local function prepare_results(ids, facts, keep_ms, status, result)
     for i, id in ipairs(ids) do
       local kind = result_kind(keys[i])
       if keeps and facts[id].data == 'string' and kind ~= 'none' and kind ~= 'result' then
-        return nil, wrong_result(keys[i], kind)
+        known.wrong[id] = true
       end
       known.earlier[id] = kind == 'result'
     end

@@ -1,7 +1,8 @@
 -- Add items. An item whose data key exists is a duplicate.
 --
 -- arg 1     what the caller knows about the IDs: 'random' if they were generated for these items, so that
---           they are distinct and have no leftovers; 'distinct' if no ID is repeated; else 'any'
+--           they are distinct and have no leftovers; 'distinct' if no ID is repeated; 'new' if none exists, so
+--           that duplicates need not be looked for; else 'any'
 -- arg 2     the delays, each followed by ';', for each item or one for all: empty for none, '+ms' for a delay
 --           from now, 'ms' for a due time, unix ms. '' if no item is delayed
 -- arg 3..   ID, data, ID, data, ... (bytes; at most 2,000 pairs, far fewer of delayed items, which take three
@@ -24,6 +25,9 @@ for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = '
     leftovers[key] = command
     refusal = refusal or (not dry_run and denied('forget_leftovers'))
   end
+end
+if arg(1) == 'new' then
+  refusal = refusal or (not dry_run and denied('add_unique'))
 end
 if refusal then
   return refusal
@@ -139,6 +143,24 @@ local function refused_at(i)
   return redis.call('TYPE', keys_and_data[2 * i - 1]).ok == 'string' and i or -i
 end
 
+if arg(1) == 'new' then
+  local added, pairs_of_added, refused = {}, {}, {}
+  local some_exist = for_all('EXISTS', nil, prefixed(item_prefix, ids)) > 0
+  for i, id in ipairs(ids) do
+    local found = some_exist and redis.call('TYPE', keys_and_data[2 * i - 1]).ok or 'none'
+    if has_wrong_lease[id] or (found ~= 'none' and found ~= 'string') then
+      refused[#refused + 1] = -i
+    else
+      added[#added + 1] = id
+      pairs_of_added[2 * #added - 1], pairs_of_added[2 * #added] = keys_and_data[2 * i - 1], keys_and_data[2 * i]
+    end
+  end
+  if not dry_run then
+    for_all('MSET', nil, pairs_of_added)
+    enter(added)
+  end
+  return refused
+end
 if dry_run then
   local refused, seen = {}, {}
   for i, id in ipairs(ids) do

@@ -10,7 +10,7 @@
 -- arg 12    the data of the results, bytes
 -- arg 13..  the holders, then the IDs, each once
 -- Returns the outcomes of `outcome_reply`: completed, missing, not-owner, changed, wrong-type,
--- elsewhere. A lease key of the wrong type does not matter, and stays.
+-- elsewhere. Without holders, a lease key of the wrong type does not matter; it stays.
 local owner_count, owners, keep_ms = tonumber(arg(8)), {}, arg(9)
 for i = 1, owner_count do
   owners[arg(12 + i)] = true
@@ -26,7 +26,7 @@ for i = 1, #ids do
   local found = facts[id]
   if not found.main then
     statuses[id] = 'elsewhere'
-  elseif found.data ~= 'string' and found.data ~= 'none' then
+  elseif found.data ~= 'none' and (found.data ~= 'string' or (owner_count > 0 and has_wrong_type(found))) then
     statuses[id] = 'wrong-type'
   elseif owner_count > 0 and found.data == 'string' and not owners[(effective_lease(found))] then
     statuses[id] = 'not-owner'
@@ -47,6 +47,20 @@ end
 local results, refusal = prepare_results(completed, facts, keep_ms, arg(10), arg(11) == '1' and arg(12) or nil)
 if refusal then
   return refusal
+end
+local function without_wrong(some)
+  local kept = {}
+  for _, id in ipairs(some) do
+    if results.wrong[id] then
+      statuses[id] = 'wrong-type'
+    else
+      kept[#kept + 1] = id
+    end
+  end
+  return kept
+end
+if next(results.wrong) then
+  finished, completed = without_wrong(finished), without_wrong(completed)
 end
 if not dry_run then
   -- First, because it needs no memory: after that, a server that is out of memory does not stop the script.

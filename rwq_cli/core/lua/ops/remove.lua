@@ -85,7 +85,7 @@ local function status_of(id, found)
   elseif may_conflict and redis.call('EXISTS', to_item .. id) == 1 then
     return 'conflict'
   elseif may_be_wrong and has_wrong_lease(id) then
-    return 'wrong-type'
+    return 'conflict'
   end
   return moves and 'moved' or 'removed'
 end
