@@ -67,7 +67,7 @@ def test_an_id_that_the_other_queue_has_is_a_conflict(rwq: Rwq, foreign: Foreign
     foreign.waiting(b"a")
     foreign.raw.set("other:item:a", "x")
     notes = rwq("mv", "--to", "other", "--yes", "a").notes
-    reason = "other has an item with this ID; complete or move one of the two first"
+    reason = "other has an item or a lease with this ID; complete or move one of the two first"
     assert named(notes) == {"a": reason}
 
 

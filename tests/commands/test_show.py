@@ -431,7 +431,7 @@ def test_other_keys_in_the_place_of_a_result_are_shown(
     else:
         foreign.raw.hset("jobs:result:w", "x", "y")
     before = contents(foreign.raw)
-    assert rwq("complete", "w", "--rejected").code == 69
+    assert rwq("complete", "w", "--rejected").code == 1
     record = rwq("show", "w", "-o", "json").json
     assert (record["state"], record["result"], record["findings"]) == (
         "waiting",
