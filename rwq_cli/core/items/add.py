@@ -167,7 +167,14 @@ def _outcomes(
 def _if_new(
     queue: Queue, batches: Iterable[NewItems | None], dry_run: bool, *, unique: bool = False
 ) -> Iterator[Any]:
-    """Add items whose IDs are new; yields the replies, or `REFUSED`."""
+    """Add by the script; yields the replies, or `REFUSED`.
+
+    Args:
+        queue: The queue.
+        batches: The items; None to wait for all replies.
+        dry_run: Change nothing.
+        unique: The caller knows that no ID is in the queue; only delayed items are checked.
+    """
 
     def calls() -> Iterator[Sequence[object] | None]:
         for batch in batches:
@@ -201,7 +208,11 @@ def _encode_due(due: Due | None) -> str:
 
 
 def _unique(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> Iterator[Any]:
-    """Add batches, unchecked if they have no delayed items; yields the same as `_if_new`."""
+    """Add batches, without a duplicate check unless they have delayed items.
+
+    Those with IDs of the caller go by the script, which forgets leftovers of earlier items and
+    leaves keys of the wrong type alone. Yields the same as `_if_new`.
+    """
     needs_script = False
 
     def need_script(batch: NewItems | None) -> bool:

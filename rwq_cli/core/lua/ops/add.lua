@@ -1,4 +1,4 @@
--- Add items. An item whose data key exists is a duplicate.
+-- Add items. An item whose data key exists is a duplicate, unless the caller knows that none is.
 --
 -- arg 1     what the caller knows about the IDs: 'random' if they were generated for these items, so that
 --           they are distinct and have no leftovers; 'distinct' if no ID is repeated; 'new' if none exists, so
