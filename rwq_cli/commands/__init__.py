@@ -1,4 +1,4 @@
 """One module per command, which parses, calls the core and returns a report.
 
-`cleaning_process`, `removing`, `replacing` and `restoring` are not commands, but parts of some.
+`cleaning_process`, `removing`, `replacing` and `restoring` are helpers shared by commands.
 """

@@ -134,7 +134,7 @@ class SharedWriter(Writer[Any]):
         return self
 
     def end(self) -> None:
-        """Nothing: another report may follow."""
+        """Write nothing, because another report may follow."""
 
     def end_all(self) -> None:
         """Write what follows the last record of all."""

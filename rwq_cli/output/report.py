@@ -25,7 +25,7 @@ Row = tuple[str, str, str | None]
 
 
 DRY_RUN = "dry run: "
-# What a dry run would do, by what the run itself says that it has done.
+# Dry-run wording, by the wording of the completed action.
 _INFINITIVES = {
     "added": "add",
     "buried": "bury",

@@ -38,7 +38,7 @@ class Session(NamedTuple):
         every_s: How often to look, seconds.
         colour: Whether to use colour.
         sort: The column that rows are sorted by at first.
-        reverse: Whether the other way round.
+        reverse: Whether the order is reversed.
     """
 
     watch: QueueWatch

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from rwq_cli.output.escape import escaped
 
-# Of the commands that are offered for an item, those that take no ID.
+# Commands that are suggested for an item but take no ID.
 _WITHOUT_ID = ("clean", "doctor")
 
 

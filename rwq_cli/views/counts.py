@@ -100,7 +100,7 @@ def stats_report(counts: Iterable[Counts], *, fast: bool, deep: bool, one: bool)
 def queues_view() -> View[Counts]:
     """The lengths of queues, and their abandoned items."""
     columns = _columns("waiting", "processing", "abandoned", "delayed", "buried")
-    # It knows no other counts.
+    # `queues` reads no other counts.
     return _view(columns)._replace(
         plain_columns=_columns(*_LENGTHS, "abandoned"), all_columns=columns
     )

@@ -52,7 +52,7 @@ def explain(
         item_report: The facts.
         forecast: When it will be leased; None if unknown.
         result: The result under the ID; None if there is none.
-        wrong_keys: Further keys of a wrong type.
+        wrong_keys: Further keys of the wrong type.
         lines: Makes the command lines.
     """
     facts = item_report.facts

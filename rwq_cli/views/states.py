@@ -12,7 +12,7 @@ class StateMeaning(NamedTuple):
         meaning: What it means, a sentence.
         holds: What the server holds.
         next: What happens next.
-        verbs: The commands of rwq that help, the best first. For some states `explanations` chooses
+        verbs: The rwq commands to suggest, best first. For some states `explanations` chooses
             others by the facts.
     """
 

@@ -29,7 +29,7 @@ class Listener:
         """The command printed more than a result may hold."""
 
     def disconnected(self, error: ServerError) -> None:
-        """The server does not answer; commands go on."""
+        """The server does not answer; commands keep running."""
 
     def reconnected(self, seconds: float) -> None:
         """The server answers again, after this many seconds."""

@@ -53,7 +53,7 @@ def _light_clean(
     queue: Queue, grace_s: float, dry_run: bool, bury_after: int | None
 ) -> Iterator[CleanAction]:
     queue.connection.set_no_touch()
-    # Raises `WrongType`, even if nothing is to be pushed.
+    # Raise `WrongType` even if there is nothing to push.
     queue.call("LLEN", queue.keys.main)
     # Before anything is done, so that a dry run sees what the run sees.
     suspects = broken_in_processing(queue)

@@ -64,7 +64,7 @@ class Diagnosis(NamedTuple):
 
     @property
     def is_healthy(self) -> bool:
-        """Whether no errors and warnings are left."""
+        """Whether no errors or warnings are left."""
         problems = [f for f in self.findings if f.code.severity is not Severity.NOTE]
         # A dry run fixed nothing.
         return not any(f.left or (self.dry_run and f.fixed) for f in problems)

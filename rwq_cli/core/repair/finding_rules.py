@@ -7,7 +7,7 @@ from rwq_cli.core.model import State
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.core.state.rules import Facts, is_guard
 
-# A due item is late if it was not promoted before its guard ends.
+# A due item is late if it was not promoted before its guard ended.
 LATE_MS = 60_000
 
 # States that are findings themselves.
@@ -47,7 +47,7 @@ def _is_stray(facts: Facts, *, ends: bool) -> bool:
     return not (facts.is_scheduled and is_guard(lease))
 
 
-# The rules, with what all of a group need: most items are healthy, and looking at that is quick.
+# The rules, in groups. Each group has a cheap precondition, because most items are healthy.
 _RULES: tuple[
     tuple[Callable[[Facts], bool], tuple[tuple[Code, Callable[[Facts], bool]], ...]], ...
 ] = (

@@ -45,7 +45,7 @@ class Topology:
         options: The options of all links.
 
     Attributes:
-        was_found: Whether it has ever been read.
+        was_found: Whether the slot map has ever been read.
     """
 
     def __init__(

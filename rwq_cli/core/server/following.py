@@ -28,7 +28,7 @@ class Locator(Protocol):
 
     @property
     def was_found(self) -> bool:
-        """Whether anybody knew it, ever: if not, the address may be wrong."""
+        """Whether the node was ever found; if not, the address may be wrong."""
 
     def node(self) -> Node:
         """The node, as far as known.

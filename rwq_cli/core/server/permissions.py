@@ -32,7 +32,7 @@ def check(link: Link, refusal: Exception) -> bytes:
         refusal: The reply that asks for it.
 
     Returns:
-        What the script is to be told, behind whether it is a dry run.
+        What to append to the script's dry-run argument.
     """
     groups: dict[str, list[_Words]] = {}
     for group in str(refusal).removeprefix(_CODE).split(" "):

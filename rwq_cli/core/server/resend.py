@@ -47,7 +47,7 @@ CASES: tuple[Case, ...] = (
     Case(errors.Loading, True, True, "A server that loads its data runs nothing."),
     Case(errors.Unreachable, True, True, "Nothing was sent: no link was open."),
     Case(errors.Unavailable, True, True, "Nothing was sent: no primary was known."),
-    Case(errors.ConnectionLost, False, True, "What only reads changes nothing, however often."),
+    Case(errors.ConnectionLost, False, True, "A read can be repeated safely."),
 )
 
 

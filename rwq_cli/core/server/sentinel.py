@@ -95,7 +95,7 @@ class SentinelLocator:
         return f"{scheme}://{host}:{port}/{self._settings.get('db') or 0}"
 
     def note_moved(self, refusal: rx.MovedError) -> None:
-        """Nothing moves outside of a cluster."""
+        """Do nothing: slots move only in a cluster."""
 
     def forget(self) -> None:
         self._is_known = False

@@ -1,4 +1,4 @@
-"""Whether a server speaks TLS, to explain why it closes connections without."""
+"""Whether a server speaks TLS, to explain why it closes connections that do not use it."""
 
 import socket
 import ssl

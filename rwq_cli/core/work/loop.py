@@ -101,7 +101,7 @@ class WorkRules(NamedTuple):
     """When a worker ends, and how long it waits for a server that is gone.
 
     Attributes:
-        drain: End when no queue has an item to lease, and the retries of this worker are done.
+        drain: End when no queue has an item to lease, and this worker has no retries pending.
         max_items: End after this many items.
         max_failures: End after this many failures.
         idle_s: End after this time without work, seconds.
@@ -155,7 +155,7 @@ def work(
         lease_s: How long a lease lasts, seconds; it is renewed while the function runs.
         policy: When failed items are tried again; None for the default.
         result_ttl_s: How long results are kept, seconds.
-        drain: End when no queue has an item to lease, and the retries of this worker are done.
+        drain: End when no queue has an item to lease, and this worker has no retries pending.
         max_items: End after this many items.
         max_failures: End after this many failures.
         idle_s: End after this time without work, seconds.

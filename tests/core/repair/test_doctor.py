@@ -1,4 +1,4 @@
-"""The doctor: finds exactly what is wrong, cures what needs no decision, loses nothing."""
+"""The doctor: finds exactly what is wrong, repairs what it can, and loses nothing."""
 
 from collections import Counter
 from contextlib import suppress
