@@ -45,8 +45,8 @@ _PAUSE = (
     "returns all buried items"
 )
 _RESUME = (
-    "a queue cannot be paused, so none is. Start the workers; buried items return with rwq kick "
-    "-q QUEUE --all"
+    "queues cannot be paused, so there is nothing to resume. Start the workers; buried items "
+    "return with rwq kick -q QUEUE --all"
 )
 
 # What people type elsewhere, in beanstalkd, SQS, RabbitMQ, NATS, Sidekiq or Redis.

@@ -66,14 +66,14 @@ def add(
         ),
     ] = InputFormat.LINES,
     item_id: Annotated[
-        bytes | None, option("--id ID", "The ID of the only item.", parse_id)
+        bytes | None, option("--id ID", "The item's ID; only one item may be given.", parse_id)
     ] = None,
     id_from: Annotated[
         IdRule | None,
         option(
             "--id-from RULE",
-            "How IDs are made: uuid (random, the default), sha256 (of the data), line (the data "
-            "itself) or field:NAME (of JSON data).",
+            "How IDs are generated: uuid (random, the default), sha256 (of the data), line (the "
+            "data itself) or field:NAME (of JSON data).",
             IdRule.parse,
         ),
     ] = None,

@@ -92,9 +92,9 @@ def light(
 
 
 @app.command(
-    help="Do a light clean, then repair the rest; scans all keys. It returns orphaned items, which "
-    "are in no list, drops ghosts, which have no data, and removes surplus entries of duplicated "
-    "items. Rarely needed.",
+    help="Do a light clean, then repair the rest of the queue. This scans all keys. It returns "
+    "orphaned items, which are in no list, drops ghosts, which have no data, and removes surplus "
+    "entries of duplicated items. Rarely needed.",
     examples=(
         "rwq clean deep -q jobs --dry-run",
         "rwq clean deep -q jobs --grace 5s",

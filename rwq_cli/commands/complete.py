@@ -30,8 +30,8 @@ _SCOPE = SelectionScope(
 
 
 @app.command(
-    help="Complete items: remove them as done, whoever holds them. If several calls complete the "
-    "same item, one of them succeeds. --result, --rejected and --result-ttl store a result in "
+    help="Complete items: remove them as done, no matter who holds them. If several calls complete "
+    "the same item, one of them succeeds. --result, --rejected and --result-ttl store a result in "
     "the same step, for rwq result. Without --state and --all, options choose waiting items; what "
     "they choose is written to an undo file first.",
     examples=(

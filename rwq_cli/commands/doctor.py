@@ -1,4 +1,4 @@
-"""`rwq doctor`: find what is wrong with a queue, and fix what needs no decision."""
+"""`rwq doctor`: find what is wrong with a queue, and repair what it can automatically."""
 
 from functools import cache
 from typing import Annotated
@@ -32,8 +32,8 @@ def _codes(text: str) -> frozenset[Code]:
 
 
 @app.command(
-    help="Find what is wrong with a queue; --fix fixes what needs no decision. -v also explains "
-    "the notes.",
+    help="Find what is wrong with a queue; --fix repairs what can be repaired automatically. "
+    "-v also explains the notes.",
     examples=(
         "rwq doctor -q jobs",
         "rwq doctor -q jobs --fix --dry-run",
@@ -51,7 +51,8 @@ def _codes(text: str) -> frozenset[Code]:
 def doctor(
     settings: Settings,
     fix: Annotated[
-        bool, option("--fix", "Fix what needs no decision; safe while workers run.")
+        bool,
+        option("--fix", "Repair what can be repaired automatically; safe while workers run."),
     ] = False,
     dry_run: Annotated[
         bool, option("--dry-run", "With --fix: report what would be done, but change nothing.")

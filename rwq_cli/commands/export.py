@@ -47,7 +47,8 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, defaults
         "rwq export --all-queues > everything.jsonl",
     ),
     exits={
-        ExitStatus.NO: "nothing was exported: no such items, or all have a key of the wrong type",
+        ExitStatus.NO: "nothing was exported: the items do not exist, or each has a key of the "
+        "wrong type",
         ExitStatus.PARTIAL: "some items were skipped: they do not exist, or have a key of the "
         "wrong type",
     },
@@ -181,7 +182,7 @@ def _skipped_text(runs: Iterable[Export], *, has_missing: bool) -> str:
     """
     skipped = [run.skipped for run in runs]
     counts = (
-        (sum(len(each.wrong_types) for each in skipped), "of a wrong type"),
+        (sum(len(each.wrong_types) for each in skipped), "of the wrong type"),
         (0 if has_missing else sum(len(each.missing) for each in skipped), "without data"),
         (sum(each.stray_leases for each in skipped), "stray leases"),
     )

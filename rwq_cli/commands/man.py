@@ -77,7 +77,7 @@ def _install(directory: Path, variables: Mapping[str, str]) -> list[str]:
     if _is_searched(directory, variables):
         return [*lines, "man finds them: man rwq"]
     path = directory.absolute()
-    return [*lines, f"unless man finds them, set the variable: export MANPATH={path}:$MANPATH"]
+    return [*lines, f"if man does not find them, run: export MANPATH={path}:$MANPATH"]
 
 
 def _is_searched(directory: Path, variables: Mapping[str, str]) -> bool:

@@ -27,7 +27,8 @@ app = CommandModule()
     exits={
         ExitStatus.OK: "done, even if the queue is empty",
         ExitStatus.NO: "nothing was removed: declined",
-        ExitStatus.PARTIAL: "some items are left: changed meanwhile, or a key has a wrong type",
+        ExitStatus.PARTIAL: "some items were left: they changed meanwhile, or a key has the "
+        "wrong type",
     },
     null=NULL_IDS,
 )

@@ -26,7 +26,7 @@ app = CommandModule()
 
 @app.command(
     help="Show everything about items: the state and its reasons, what happens next and "
-    "when, and the commands that help. To show an item with the ID -, give it on stdin.",
+    "when, and the commands to run next. To show an item with the ID -, give it on stdin.",
     examples=(
         "rwq show -q jobs 4f2a9c",
         "rwq show -q jobs 4f2a9c -o data > job.json",

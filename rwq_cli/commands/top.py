@@ -43,9 +43,9 @@ def _interval(text: str) -> Duration:
 
 @app.command(
     help="Show queues live, on the whole terminal: how many items are in each state, how fast "
-    "they arrive and leave, and when each queue will be empty. Enter goes into a queue, and then "
-    "into an item; keys release, bury, kick and edit, with the questions that the commands ask. "
-    "Needs Textual, the extra top.",
+    "they arrive and leave, and when each queue will be empty. Enter opens a queue, then an item. "
+    "Other keys release, bury, kick or edit, with the same confirmation prompts as the commands. "
+    'Requires Textual; install the extra "top".',
     examples=("rwq top", "rwq top -q 'mail:*' --every 5s", "rwq top --sort waiting --reverse"),
     works_read_only=True,
 )

@@ -19,9 +19,12 @@ _SCOPE = SelectionScope(default=frozenset({State.LEASED}), everything=_LEASED, o
 
 
 @app.command(
-    help="Renew live leases, whoever holds them: each ends --for from now.",
+    help="Renew live leases, no matter who holds them. Each then lasts for --for.",
     examples=("rwq touch -q jobs 4f2a9c --for 10m", "rwq touch -q jobs --all --for 1h"),
-    exits={ExitStatus.NO: "none has a live lease", ExitStatus.PARTIAL: "some have no live lease"},
+    exits={
+        ExitStatus.NO: "none of the items has a live lease",
+        ExitStatus.PARTIAL: "some have no live lease",
+    },
 )
 def touch(
     settings: Settings,

@@ -76,7 +76,11 @@ def undo(
         ),
     ] = None,
     anywhere: Annotated[
-        bool, option("--anywhere", "Allow a server other than the one they were removed from.")
+        bool,
+        option(
+            "--anywhere",
+            "Allow restoring to a server other than the one the items were removed from.",
+        ),
     ] = False,
     list_: Annotated[
         bool,
@@ -89,12 +93,14 @@ def undo(
         bool,
         option(
             "--prune",
-            "Delete the undo files older than --older-than; -q, -u and -c as for --list.",
+            "Delete the undo files older than --older-than; -q, -u and -c work as for --list.",
         ),
     ] = False,
     older_than_s: Annotated[
         Duration | None,
-        option("--older-than DUR", "With --list or --prune: only files of this age.", Duration),
+        option(
+            "--older-than DUR", "With --list or --prune: only files at least this old.", Duration
+        ),
     ] = None,
     yes: Annotated[bool, option("--yes", "Do not ask before --prune deletes files.")] = False,
     dry_run: DryRunOption = False,

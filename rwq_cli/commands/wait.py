@@ -39,18 +39,18 @@ def wait(
         bool,
         option(
             "--until-empty",
-            "Until no item waits, is in processing or is delayed; buried items do not count. "
-            "This is the default.",
+            "Wait until no item waits, is in processing or is delayed; buried items do not "
+            "count. This is the default.",
         ),
     ] = False,
     below: Annotated[
-        int | None, option("--below N", "Until fewer than N items wait.", min=1)
+        int | None, option("--below N", "Wait until fewer than N items wait.", min=1)
     ] = None,
     ids: Annotated[
         list[bytes] | None,
         option(
             "--id ID",
-            "Until this item is gone; can be given several times, for all of them.",
+            "Wait until this item is gone; if repeated, until all of them are.",
             parse_id,
         ),
     ] = None,

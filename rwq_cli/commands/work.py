@@ -162,7 +162,10 @@ def work(
     ] = AN_HOUR,
     drain: Annotated[
         bool,
-        option("--drain", "End when nothing can be leased and none of its own retries is left."),
+        option(
+            "--drain",
+            "End when there is nothing to lease and none of this worker's retries are pending.",
+        ),
     ] = False,
     max_items: Annotated[int | None, option("--max N", "End after N items.", min=1)] = None,
     max_failures: Annotated[

@@ -31,7 +31,7 @@ HINTS = (
     Hint("", "rwq clean deep -q jobs", "also what is in no list"),
     Hint("Find out why", "rwq show -q jobs ID", "an item, and what happens next"),
     Hint("", "rwq doctor -q jobs", "what is wrong with the queue"),
-    Hint("Repair", "rwq doctor -q jobs --fix", "fix what needs no decision"),
+    Hint("Repair", "rwq doctor -q jobs --fix", "repair what it can automatically"),
     Hint("", "rwq undo", "restore what was removed last"),
     Hint("Add", "rwq add -q jobs DATA", "or -f FILE: one item per line"),
 )

@@ -44,8 +44,8 @@ RECIPES = (
     ),
     Recipe(
         "Find out why an item is stuck, and fix it",
-        "`show` explains one item and names the commands that help. `doctor` does so for the whole "
-        "queue; it exits with 1 while there are errors or warnings.",
+        "`show` explains one item and names the commands to run next. `doctor` does so for the "
+        "whole queue; it exits with 1 while there are errors or warnings.",
         (
             "rwq show -q jobs 4f2a9c",
             "rwq doctor -q jobs",

@@ -284,7 +284,7 @@ class QueuesScreen(LiveScreen[None]):
             return None
         action = queue_action(verb, name)
         if action is None:
-            self.top.show_message(f"{verb}: choose an item: Enter goes into the queue")
+            self.top.show_message(f"{verb}: choose an item; Enter opens the queue")
         return action
 
 
@@ -490,11 +490,11 @@ class CommandScreen(ModalScreen[Sequence[str] | None]):
 
 _HELP: Sequence[tuple[str, str]] = (
     ("arrows", "and PgUp, PgDn, Home, End: choose a line; so do j, k, g and G"),
-    ("Enter", "go into a queue, then into an item"),
+    ("Enter", "open a queue, then an item"),
     ("Esc", "remove the filter; else go back"),
     ("Tab", "in a queue: leases, the soonest to end first; waiting; delayed; buried"),
     ("/", "show only what has this text in its name, ID, data or reason; * and ? are patterns"),
-    ("s  S", "sort by the next column; the other way round"),
+    ("s  S", "sort by the next column; reverse the order"),
     ("space", "freeze, and go on"),
     ("r", "rwq release: of a queue, its abandoned items"),
     ("b", "rwq bury: of a queue, its abandoned items"),

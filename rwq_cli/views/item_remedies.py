@@ -46,8 +46,8 @@ ITEM_REMEDIES = {
         "Any clean promotes it.",
     ),
     Code.UNGUARDED: ItemRemedy(
-        "It has lost its guard lease, or that expires too early: the cleaners of workers return "
-        "it before its time.",
+        "Its guard lease is missing or expires too early, so workers' cleaners will return it "
+        "before it is due or kicked.",
         "Restore the guard.",
     ),
     Code.GHOST: _of(State.GHOST),

@@ -167,12 +167,12 @@ def _fact_rows(record: Shown) -> list[Row]:
     data = "none"
     if facts.has_data:
         size = "" if item.payload_bytes is None else f"{human.size(item.payload_bytes)}, "
-        used = human.ago(item.idle_s) if item.idle_s is not None else "unknown when"
-        data = f"{size}last used {used}"
+        used = "last use unknown" if item.idle_s is None else f"last used {human.ago(item.idle_s)}"
+        data = f"{size}{used}"
     main, processing = _times(facts.in_main), _times(facts.in_processing)
     if report.position is not None:
         ahead = report.position
-        main += f", {human.count(ahead)} ahead of it" if ahead else ", the next"
+        main += f", {human.count(ahead)} ahead of it" if ahead else ", next to be leased"
     if report.processing_places:
         older = report.processing_places[0]
         processing += f", {human.count(older)} older than it" if older else ", the oldest"

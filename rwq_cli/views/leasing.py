@@ -127,5 +127,5 @@ def _refusal(lines: "CommandLines", queue: bytes, item: Item) -> str:
     clean = "light" if item.state is State.ABANDONED else "deep"
     return (
         f"{shown} is {item.state.value}, not waiting; to return it: {returns} "
-        f"(a {clean} clean does, too)"
+        f"(a {clean} clean also returns it)"
     )

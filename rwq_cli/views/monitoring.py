@@ -33,7 +33,7 @@ _ITEMS = {
 _OTHERS = {
     "ghosts": "Entries of a list without an item.",
     "stray_leases": "Leases without an item.",
-    "wrong_types": "Keys of items and leases that have a wrong type.",
+    "wrong_types": "Item and lease keys of the wrong type.",
     "returns": "How often items were returned, by cleans or after failed attempts.",
     "results": "Stored results of completed items.",
 }

@@ -80,8 +80,8 @@ REMEDIES = {
         "rwq clean light",
     ),
     Code.UNGUARDED: Remedy(
-        "Delayed or buried items have lost their guard lease, or it expires too early: the "
-        "cleaners of workers return them before their time.",
+        "The guard leases of delayed or buried items are missing or expire too early, so workers' "
+        "cleaners will return the items before they are due or kicked.",
         "Restore the guards.",
         _FIX,
     ),
@@ -115,11 +115,11 @@ REMEDIES = {
         "An item or an entry has an empty ID, most likely from an unset variable.",
         "Let a worker lease and complete it: no command line can name it.",
         "rwq lease",
-        "it has data: then it is an ordinary item",
+        "it has data, so it is an ordinary item",
     ),
     Code.SHADOWED_NAME: Remedy(
-        "Keys of another queue look like items or leases of this one, or the other way round: a"
-        " cleaner of one queue can damage the other.",
+        "Keys of another queue look like items or leases of this one, or vice versa: a cleaner of "
+        "one queue can damage the other.",
         "Move one of them to another name.",
         "rwq queues",
         "rwq cannot know which of them should move",

@@ -176,12 +176,14 @@ class Notes(Listener):
 
     def disconnected(self, error: ServerError) -> None:
         self._environment.error(
-            f"rwq: {escaped(error.message.encode())}; commands go on, and rwq keeps trying for "
-            f"{human.duration(self._reconnect_s)}"
+            f"rwq: {escaped(error.message.encode())}; commands keep running, and rwq will try to "
+            f"reconnect for {human.duration(self._reconnect_s)}"
         )
 
     def reconnected(self, seconds: float) -> None:
-        self._environment.error(f"rwq: the server answers again, after {human.duration(seconds)}")
+        self._environment.error(
+            f"rwq: the server is responding again after {human.duration(seconds)}"
+        )
 
     def status(self, progress: Progress) -> str:
         return f"{_counts(progress)} · {_running(progress)}"
@@ -207,7 +209,7 @@ def _fate(event: Event) -> str:
     if event.kind is EventKind.RETRY:
         return f"attempt {event.attempt + 1:,} in {human.duration(event.delay_s)}"
     if event.kind is EventKind.LOST:
-        return "lost, and not completed"
+        return "lost, not completed by this worker"
     if event.gave_up:
         return f"{event.kind.value} after attempt {event.attempt:,}"
     return event.kind.value
@@ -300,15 +302,15 @@ def _running(progress: Progress) -> str:
 
 
 def work_metrics(progress: Progress) -> list[Metric]:
-    """What a worker has done, and what it does."""
+    """What a worker has done and is doing."""
     ends = [
         ({"event": kind.value}, number)
         for kind, number in progress.counts.items()
         if kind is not EventKind.STARTED
     ]
     return [
-        Metric("work_items_total", "Items of this process, by what happened.", ends, "counter"),
-        Metric("work_running", "Commands that run.", [({}, progress.running)]),
+        Metric("work_items_total", "Items handled by this process, by outcome.", ends, "counter"),
+        Metric("work_running", "Commands that are running.", [({}, progress.running)]),
     ]
 
 

@@ -69,7 +69,7 @@ def test_a_key_of_another_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
     assert (result.code, result.notes) == (
         1,
         "rwq: jobs:item:h has the wrong type; not exported\n"
-        "nothing exported; skipped 1 of a wrong type\n",
+        "nothing exported; skipped 1 of the wrong type\n",
     )
     foreign.waiting(b"a", b"b")
     foreign.raw.lpush("jobs:lease:b", "x")

@@ -418,12 +418,12 @@ class TestLeaseById:
             (
                 lambda there: there.abandoned(b"a"),
                 "a is abandoned, not waiting; to return it: rwq release -q jobs a (a "
-                "light clean does, too)",
+                "light clean also returns it)",
             ),
             (
                 lambda there: there.data(b"a"),
                 "a is orphaned, not waiting; to return it: rwq release -q jobs a (a "
-                "deep clean does, too)",
+                "deep clean also returns it)",
             ),
             (lambda _: None, "no such item: a"),
         ],

@@ -656,7 +656,7 @@ def test_without_colour_nothing_is_coloured(play: Callable[..., None]) -> None:
 def test_the_keys_are_explained(play: Callable[..., None]) -> None:
     async def story(live: Live) -> None:
         await live.press("question_mark")
-        await live.until_shown("go into a queue, then into an item")
+        await live.until_shown("open a queue, then an item")
         await live.press("question_mark")
         await live.until(lambda: live.names[:1] == ["jobs"])
 

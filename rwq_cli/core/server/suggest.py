@@ -37,7 +37,8 @@ def suggested_names(connection: Connection, name: bytes, wanted: int) -> Iterato
         wanted: How many.
 
     Raises:
-        InvalidArgument: The server is not a cluster, or so many names are not possible.
+        InvalidArgument: The server is not a cluster, the name contains a brace, or a primary has
+            too few slots for its share of the names.
         ServerError: The cluster could not be reached.
 
     Yields:
@@ -48,7 +49,7 @@ def suggested_names(connection: Connection, name: bytes, wanted: int) -> Iterato
             "names are suggested for a cluster only", "give a redis+cluster:// URL"
         )
     if b"{" in name or b"}" in name:
-        raise InvalidArgument("the name has a brace", "give it without: rwq adds them")
+        raise InvalidArgument("the name contains a brace", "leave braces out; rwq adds them")
     # Each stretch of slots takes one name.
     stretch_of: dict[int, tuple[str, int]] = {}
     slots_of = connection.slots()
@@ -57,7 +58,7 @@ def suggested_names(connection: Connection, name: bytes, wanted: int) -> Iterato
         if share > len(slots):
             raise InvalidArgument(
                 f"{node} has {len(slots):,} slots, which is fewer than its share of the names",
-                "ask for fewer",
+                "request fewer names",
             )
         for at, slot in enumerate(slots if share else ()):
             stretch_of[slot] = node, at * share // len(slots)

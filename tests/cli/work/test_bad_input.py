@@ -86,7 +86,7 @@ class TestTheLease:
         _, told = worker.communicate()
         assert (worker.returncode, told) == (
             0,
-            b"rwq: 1: another session holds the item; lost, and not completed\nlost 1\n",
+            b"rwq: 1: another session holds the item; lost, not completed by this worker\nlost 1\n",
         )
         assert raw.get("jobs:lease:1") == b"other"
         assert (raw.exists("jobs:item:1"), raw.lrange("jobs:processing", 0, -1)) == (1, [b"1"])
@@ -103,7 +103,7 @@ class TestTheLease:
         _, told = worker.communicate()
         assert (worker.returncode, told) == (
             0,
-            b"rwq: 1: another session holds the item; lost, and not completed\nlost 1\n",
+            b"rwq: 1: another session holds the item; lost, not completed by this worker\nlost 1\n",
         )
         assert raw.exists("jobs:item:1") == 1
 
@@ -146,9 +146,10 @@ class TestAServerThatGoes:
         out, told = worker.communicate()
         assert (worker.returncode, out) == (69, b"")
         lines = told.decode().splitlines()
-        assert "commands go on, and rwq keeps trying for 1s" in lines[0]
+        assert "commands keep running, and rwq will try to reconnect for 1s" in lines[0]
         assert lines[1] == (
-            "rwq: 1: the lease ended while the server did not answer; lost, and not completed"
+            "rwq: 1: the lease ended while the server did not answer; lost, not completed by this "
+            "worker"
         )
         assert lines[2].startswith("lost 1")
         assert lines[3].startswith(f"rwq: error: cannot reach {server.url}")

@@ -294,7 +294,9 @@ def test_a_command_whose_lease_ended_while_it_was_stopped_is_ended(
     worker.send_signal(signal.SIGCONT)
     out, told = worker.communicate(timeout=TIMEOUT_S)
     assert (worker.returncode, out) == (0, b"")
-    assert told == (b"rwq: 1: another session holds the item; lost, and not completed\nlost 1\n")
+    assert told == (
+        b"rwq: 1: another session holds the item; lost, not completed by this worker\nlost 1\n"
+    )
     assert raw.get("jobs:lease:1") == b"other"
     assert raw.exists("jobs:item:1") == 1
 

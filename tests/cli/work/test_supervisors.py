@@ -57,8 +57,8 @@ def test_an_idle_worker_reports_at_once_that_its_server_is_back(
     again = subprocess.Popen(server.process.args, stdout=subprocess.DEVNULL)
     try:
         until_status(is_well=True)
-        assert b"; commands go on" in next_line(worker.stderr)
-        assert next_line(worker.stderr).startswith(b"rwq: the server answers again, after ")
+        assert b"; commands keep running" in next_line(worker.stderr)
+        assert next_line(worker.stderr).startswith(b"rwq: the server is responding again after ")
         worker.terminate()
         assert worker.wait(TIMEOUT_S) == 0
     finally:
