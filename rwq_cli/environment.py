@@ -102,8 +102,8 @@ class Environment:
     def wants_colour(self, when: ColourMode, *, is_terminal: bool) -> bool:
         """Whether to use colour on a stream.
 
-        NO_COLOR is honoured with any value, even empty; CLICOLOR_FORCE and FORCE_COLOR with any but
-        0. NO_COLOR wins, as bixense.com/clicolors specifies.
+        NO_COLOR is honoured with any value, even empty; CLICOLOR_FORCE and FORCE_COLOR unless they
+        are empty or 0. NO_COLOR wins, as bixense.com/clicolors specifies.
         """
         if when is not ColourMode.AUTO:
             return when is ColourMode.ALWAYS

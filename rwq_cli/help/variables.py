@@ -20,7 +20,7 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
     "Output": {
         "RWQ_OUTPUT": "The output format, as with `-o`.",
         "NO_COLOR": "If set to anything, it turns colour off; `--color` overrides it.",
-        "CLICOLOR_FORCE, FORCE_COLOR": "If set to anything but 0, they turn colour on even "
+        "CLICOLOR_FORCE, FORCE_COLOR": "If set and neither empty nor 0, they turn colour on even "
         "without a terminal.",
         "TERM": "`dumb` turns colour off.",
         "COLUMNS": "The width of tables and help. Default: that of the terminal, else 80.",

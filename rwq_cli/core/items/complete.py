@@ -40,12 +40,12 @@ def complete(
         dry_run: Change nothing, and report what would be done.
 
     Raises:
-        ServerError: `acknowledged` is the number of processed IDs. A result key of the wrong type
-            is an error if a result is to be kept.
+        ServerError: `acknowledged` is the number of processed IDs.
 
     Returns:
-        For each ID `COMPLETED`, `MISSING`, `NOT_OWNER`, `CHANGED`, or `WRONG_TYPE` if its data key
-        has the wrong type, as the server acknowledges it.
+        For each ID `COMPLETED`, `MISSING`, `NOT_OWNER`, `CHANGED` or `WRONG_TYPE`, as the server
+        acknowledges it. `WRONG_TYPE` is about its data key; if `owner` is given, about its lease
+        keys, too; and if a result is to be kept, about its result key.
     """
     owners = () if owner is None else (owner,) if isinstance(owner, bytes) else tuple(owner)
     args = (len(owners), *result_args(result_options), *owners)

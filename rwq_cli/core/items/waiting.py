@@ -53,7 +53,10 @@ class WaitResult(NamedTuple):
 def wait(
     queue: Queue, condition: WaitCondition | None = None, *, timeout_s: float = float("inf")
 ) -> WaitResult:
-    """Poll until the condition is met; each poll is one round trip.
+    """Poll until the condition is met.
+
+    A poll reads the lengths of the queue in one round trip, or which of the IDs exist, 500 in each.
+    Two more look for due items: always for IDs, otherwise only if something is delayed.
 
     While an upstream cleaner returns an item, the item is in no list between the cleaner's two
     commands. So a queue counts as empty only after two empty polls in a row, a moment apart.

@@ -6,7 +6,7 @@
 -- arg 11    how long to delay them, ms; 'bury' to bury them; 'rebury' to bury them and replace the reason of
 --           those that are already buried
 -- arg 12    the reason to bury them, bytes
--- arg 13    '1' to count a return of those that are delayed, because an attempt of theirs failed, else '0'
+-- arg 13    '1' to count a return of each that it delays or buries, because an attempt of it failed, else '0'
 -- arg 14..  IDs, each once
 -- Returns the outcomes of `outcome_reply`: buried, already-buried, delayed, not-owner, missing,
 -- changed, in-transit, wrong-type, elsewhere.
