@@ -37,6 +37,7 @@ def add(
 
     Raises:
         InvalidArgument: The ID is empty, or both a delay and a due time are given.
+        WrongType: The data key or a lease key of this ID has the wrong type.
 
     Returns:
         Whether it was added: False if an item with this ID exists.
@@ -48,11 +49,7 @@ def add(
         due = Due(delay_s * 1000, from_now=True)
     elif at_ms is not None:
         due = Due(at_ms, from_now=False)
-    (outcome,) = add_many(queue, [_new_item(data, item_id, due)])
-    if outcome.status is Status.WRONG_TYPE:
-        item_id = outcome.item_id.decode("utf-8", "backslashreplace")
-        raise WrongType(f"the data key or a lease key of {item_id} has the wrong type")
-    return outcome.status is Status.ADDED
+    return _add(queue, _new_item(data, item_id, due), unique=False) is Status.ADDED
 
 
 def add_unique(queue: Queue, data: bytes | str, item_id: bytes | str | None = None) -> None:
@@ -60,9 +57,18 @@ def add_unique(queue: Queue, data: bytes | str, item_id: bytes | str | None = No
 
     Raises:
         InvalidArgument: The ID is empty.
+        WrongType: The data key or a lease key of this ID has the wrong type.
     """
-    for _ in add_many(queue, [_new_item(data, item_id, None)], unique=True):
-        pass
+    _add(queue, _new_item(data, item_id, None), unique=True)
+
+
+def _add(queue: Queue, item: NewItem, *, unique: bool) -> Status:
+    """Add one item; `WrongType` if one of its keys exists and has the wrong type."""
+    (outcome,) = add_many(queue, [item], unique=unique)
+    if outcome.status is Status.WRONG_TYPE:
+        item_id = outcome.item_id.decode("utf-8", "backslashreplace")
+        raise WrongType(f"the data key or a lease key of {item_id} has the wrong type")
+    return outcome.status
 
 
 def _new_item(data: bytes | str, item_id: bytes | str | None, due: Due | None) -> NewItem:

@@ -168,6 +168,17 @@ def test_a_wrong_type_is_reported_with_the_keys_name(
     assert f"jobs:{structure}" in caught.value.message
 
 
+@pytest.mark.parametrize("verb", ["add", "add_unique"])
+@pytest.mark.parametrize("key", ["jobs:item:id", "jobs:lease:id", "jobs:leased_by_session:id"])
+def test_an_item_with_a_key_of_the_wrong_type_is_not_added(
+    queue: WorkQueue, raw: Redis, verb: str, key: str
+) -> None:
+    raw.lpush(key, b"another queue's")
+    with pytest.raises(WrongType, match="of id has the wrong type"):
+        getattr(queue, verb)(b"data", b"id")
+    assert contents(raw) == {key.encode(): [b"another queue's"]}
+
+
 def test_an_empty_id_is_refused(queue: WorkQueue, raw: Redis) -> None:
     with pytest.raises(InvalidArgument) as caught:
         queue.add(b"data", b"")
