@@ -85,7 +85,8 @@ class StopToken:
     def set(self) -> None:
         """Take no more items."""
         self._is_set = True
-        for session in self._sessions:
+        # A copy: other threads may end their sessions meanwhile.
+        for session in list(self._sessions):
             session.wake()
 
     def watch(self, session: WorkSession) -> None:
