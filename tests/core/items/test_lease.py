@@ -1012,6 +1012,18 @@ class TestTouch:
         ]
         assert contents(raw) == before
 
+    def test_the_claim_of_a_clean_is_not_renewed(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        """A clean that died must not keep others from the item for longer than its claim."""
+        foreign.data(b"1")
+        for key in (b"jobs:lease:1", b"jobs:leased_by_session:1"):
+            raw.set(key, b"rwq-clean:token", ex=120)
+        before = contents(raw)
+        assert list(queue.touch([b"1"], lease_s=600)) == [Outcome(b"1", Status.NOT_LEASED)]
+        assert contents(raw) == before
+        assert raw.ttl(b"jobs:lease:1") <= 120
+
     def test_many_leases_are_renewed(self, queue: WorkQueue, raw: Redis) -> None:
         ids = numbered(1500)
         pipeline = raw.pipeline()
