@@ -44,7 +44,8 @@ _CLAIM_IDS = BATCH_ITEMS // 4
 # Performs an operation on ranges, in order; an ID with `ELSEWHERE` is tried again.
 Perform = Callable[[Iterable[ListRange]], Iterator[OutcomeBatch]]
 
-# The statuses of IDs that keep their list entries.
+# The statuses of IDs that keep their list entries. A ghost loses its entries, unless the operation
+# would push the ID.
 _STAYS = (
     Status.ALREADY_WAITING,
     Status.CHANGED,
@@ -436,7 +437,8 @@ class BulkRun:
             offset = max(0, cursor.offset + first - len(gone))
             for batch in self._perform([ListRange(Where.MAIN, offset, last - first + 1, ids)]):
                 if not self._dry_run:
-                    gone.update(set(batch.ids).difference(batch.ids_with(*_STAYS)))
+                    stays = (*_STAYS, Status.MISSING) if self._pushes else _STAYS
+                    gone.update(set(batch.ids).difference(batch.ids_with(*stays)))
                 yield batch
         cursor.removed(gone)
 

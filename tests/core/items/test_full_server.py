@@ -174,6 +174,27 @@ def test_items_can_be_removed_and_the_queue_purged(queue: WorkQueue) -> None:
     assert len(list(queue.purge(NoJournal(), grace_s=0))) == 51
 
 
+@pytest.mark.parametrize("how_many", [5, 200])
+@pytest.mark.parametrize("verb", ["remove", "complete"])
+def test_ghosts_can_be_removed(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, verb: str, how_many: int
+) -> None:
+    ghosts = [b"g%03d" % number for number in range(how_many)]
+    for ghost in ghosts:
+        foreign.waiting(b"before " + ghost)
+        raw.lpush("jobs:queue", ghost)
+    before = contents(raw)
+    raw.config_set("maxmemory", 1)
+    try:
+        more = (NoJournal(),) if verb == "remove" else ()
+        outcomes = list(getattr(queue, verb)(ghosts, *more))
+    finally:
+        raw.config_set("maxmemory", 0)
+    assert {outcome.status for outcome in outcomes} == {Status.MISSING}
+    waiting = [item_id for item_id in before[b"jobs:queue"] if item_id not in ghosts]
+    assert contents(raw) == {**before, b"jobs:queue": waiting}
+
+
 @pytest.mark.parametrize("words", [("import", "{file}"), ("undo",)])
 def test_import_and_undo_end_with_69_and_can_be_repeated(
     rwq: Rwq, foreign: Foreign, words: tuple[str, ...]

@@ -96,6 +96,22 @@ class TestRemove:
         assert {p.item_id: p.data for p in journal.written} == {i: b"data of " + i for i in ids}
         assert journal.kept == []
 
+    @pytest.mark.parametrize("many_more", [False, True])
+    def test_every_trace_of_a_ghost_is_removed(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, journal: Journal, many_more: bool
+    ) -> None:
+        """By name, and by pages."""
+        foreign.waiting(b"stays")
+        for number in range(8):
+            foreign.lease(b"g%d" % number)
+            raw.lpush("jobs:queue" if number < 4 else "jobs:processing", b"g%d" % number)
+            raw.zadd("jobs:delayed" if number % 2 else "jobs:buried", {b"g%d" % number: 5})
+            raw.hset("jobs:returns", b"g%d" % number, 1)
+        ids = [b"g%d" % number for number in range(8)]
+        more = [b"gone%d" % number for number in range(100 * many_more)]
+        assert {outcome.status for outcome in queue.remove(ids + more, journal)} == {Status.MISSING}
+        assert contents(raw) == {b"jobs:item:stays": b"data of stays", b"jobs:queue": [b"stays"]}
+
     def test_few_in_the_order_given(self, queue: WorkQueue, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b", b"c")
         assert [o.item_id for o in queue.remove([b"c", b"a", b"c"], NoJournal())] == [b"c", b"a"]

@@ -89,7 +89,8 @@ WRITES: dict[str, Verb] = {
 }
 READS = {
     *("GET", "MGET", "EXISTS", "TYPE", "TIME", "SCAN", "STRLEN", "PTTL", "LRANGE", "LLEN", "LPOS"),
-    *("ZRANGE", "ZSCORE", "ZMSCORE", "ZCARD", "HMGET", "HGETALL", "HGET", "HSCAN", "ZSCAN", "INFO"),
+    *("ZRANGE", "ZSCORE", "ZMSCORE", "ZCARD", "ZSCAN"),
+    *("HMGET", "HGETALL", "HGET", "HEXISTS", "HSCAN", "INFO"),
 }
 # Of those that run the same script, the one that writes most: they are also run on many items.
 OF_MANY = {

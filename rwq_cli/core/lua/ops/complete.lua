@@ -63,8 +63,9 @@ if next(results.wrong) then
   finished, completed = without_wrong(finished), without_wrong(completed)
 end
 if not dry_run then
-  -- First, because it needs no memory: after that, a server that is out of memory does not stop the script.
-  for_all('DEL', nil, prefixed(item_prefix, completed))
+  -- First, also for IDs without data, because it needs no memory: after that, a server that is out of memory does
+  -- not stop the script.
+  for_all('DEL', nil, prefixed(item_prefix, finished))
   delete_leases(finished)
   forget_entries(finished)
   remove_entries(finished, facts)

@@ -71,7 +71,7 @@ local function status_of(id, found)
     return 'imported-before'
   elseif not found.main then
     return 'elsewhere'
-  elseif state_of(found, now_ms) == 'wrong-type' then
+  elseif has_wrong_type(found) then
     return 'wrong-type'
   elseif found.data == 'none' then
     return 'missing'
@@ -98,12 +98,12 @@ for i = 1, #ids do
   statuses[id] = status
   if status == 'moved' or status == 'removed' then
     taken[#taken + 1] = id
+  end
+  if status == 'moved' or status == 'removed' or status == 'missing' then
+    delisted[#delisted + 1] = id
     if found.new or found.old or found.is_claimed ~= nil then
       leased[#leased + 1] = id
     end
-    delisted[#delisted + 1] = id
-  elseif status == 'missing' then
-    delisted[#delisted + 1] = id
   end
 end
 if dry_run then
@@ -111,22 +111,25 @@ if dry_run then
 end
 local counts = moves and present[returns] and #taken > 0 and read_all('HMGET', returns, taken) or {}
 if moves and #taken > 0 then
-  -- The first write of a move is one that a server that is out of memory refuses. A removal begins with
-  -- writes that need no memory, because it must work there.
+  -- The first write of a move is one that a server that is out of memory refuses.
   local leases = prefixed(to_lease, taken)
   for i, key in ipairs(prefixed(to_old_lease, taken)) do
     leases[#taken + i] = key
   end
   settle(leases, 'moved', redis.call('LLEN', to_main) + redis.call('LLEN', to_processing))
+elseif not moves then
+  -- First, also for IDs without data, because it needs no memory: a removal must work on a server that is out of
+  -- memory, which does not stop a script that has already written.
+  for_all('DEL', nil, prefixed(item_prefix, delisted))
 end
 local moved_lines = {}
 for i, id in ipairs(taken) do
   moved_lines[i] = line_of[id]
 end
 mark_lines(moved_lines)
-if #taken > 0 then
+if #delisted > 0 then
   delete_leases(leased)
-  forget_entries(taken)
+  forget_entries(delisted)
 end
 if moves then
   -- The other queue may have leftovers of an earlier item with this ID.
@@ -140,8 +143,6 @@ if moves then
     end
   end
   for_all('LPUSH', to_main, taken)
-else
-  for_all('DEL', nil, prefixed(item_prefix, taken))
 end
 remove_entries(delisted, facts)
 return outcome_reply(ids, statuses, facts)
