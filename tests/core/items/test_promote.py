@@ -293,6 +293,24 @@ class TestLeasePromotes:
         assert item.item_id == b"a"
         assert raw.exists(keys.delayed, keys.main) == 0
 
+    @pytest.mark.parametrize("why", ["data of the wrong type", "held by a session"])
+    def test_entries_that_stay_do_not_hold_up_those_behind_them(
+        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign, why: str
+    ) -> None:
+        for number in range(250):
+            item_id = b"%03d" % number
+            foreign.delayed(item_id, 1000 + number)
+            if why == "held by a session":
+                raw.mset(dict.fromkeys(both(keys, item_id), b"session"))
+            else:
+                raw.delete(keys.item(item_id))
+                raw.lpush(keys.item(item_id), b"another queue's")
+        foreign.delayed(b"due", 5000)
+        item = queue.lease()
+        assert item is not None
+        assert item.item_id == b"due"
+        assert raw.zcard(keys.delayed) == 250
+
     def test_a_lease_that_fails_leaves_nothing_promoted(
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys, foreign: Foreign
     ) -> None:

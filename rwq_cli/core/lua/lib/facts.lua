@@ -15,15 +15,12 @@ local found_wrong_lease = false
 
 -- The value of one lease key: false for none, true for a key of the wrong type.
 local function lease_value(key)
-  local value = redis.pcall('GET', key)
-  if type(value) ~= 'table' then
-    return value
-  elseif not is_wrong_type(value) then
-    -- Raises it; Redis 6.2 cannot raise the table.
-    return redis.call('GET', key)
+  local value = read_string('GET', key)
+  if value == nil then
+    found_wrong_lease = true
+    return true
   end
-  found_wrong_lease = true
-  return true
+  return value
 end
 
 -- The values of the lease keys, in the order of `lease_keys`, false or nil for none; and the keys.
@@ -96,6 +93,29 @@ local function set_places(facts, id, in_main, in_processing)
     found.main, found.processing = in_main, in_processing
   else
     facts[id] = bare_facts(found.data, in_main, in_processing)
+  end
+end
+
+-- Look up IDs in the whole of both lists, and set their places.
+local function locate_by_name(ids, facts)
+  for _, id in ipairs(ids) do
+    set_places(
+      facts,
+      id,
+      #redis.call('LPOS', main, id, 'COUNT', 0),
+      #redis.call('LPOS', processing, id, 'COUNT', 0)
+    )
+  end
+end
+
+-- Remove all list entries of located IDs, looking for each in its lists.
+local function remove_by_name(ids, facts)
+  for _, id in ipairs(ids) do
+    for list, entries in pairs({ [main] = facts[id].main, [processing] = facts[id].processing }) do
+      if entries > 0 then
+        redis.call('LREM', list, entries, id)
+      end
+    end
   end
 end
 

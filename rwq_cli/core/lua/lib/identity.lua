@@ -21,12 +21,8 @@ end
 -- new, old  the values of its lease keys
 local function identify(id, new, old)
   local key = item_prefix .. id
-  local data = redis.pcall('GETRANGE', key, 0, END_BYTES - 1)
-  if type(data) == 'table' then
-    if not is_wrong_type(data) then
-      -- Raises it; Redis 6.2 cannot raise the table.
-      redis.call('GETRANGE', key, 0, 0)
-    end
+  local data = read_string('GETRANGE', key, 0, END_BYTES - 1)
+  if data == nil then
     return redis.call('TYPE', key).ok
   elseif data == '' and redis.call('EXISTS', key) == 0 then
     return 'none'

@@ -35,17 +35,6 @@ end
 
 local page = mode == 'processing' and entries_of(processing, offset, count) or {}
 
-local function locate_by_name(ids, facts)
-  for _, id in ipairs(ids) do
-    set_places(
-      facts,
-      id,
-      #redis.call('LPOS', main, id, 'COUNT', 0),
-      #redis.call('LPOS', processing, id, 'COUNT', 0)
-    )
-  end
-end
-
 -- Only an ID that was added twice is in main, too: a search of main would cost its whole length.
 local function locate_leased(ids, facts)
   for _, id in ipairs(ids) do
@@ -158,13 +147,7 @@ end
 -- page, even without IDs.
 local function remove_entries(ids, facts)
   if mode == 'name' or mode == 'leased' then
-    for _, id in ipairs(ids) do
-      for list, entries in pairs({ [main] = facts[id].main, [processing] = facts[id].processing }) do
-        if entries > 0 then
-          redis.call('LREM', list, entries, id)
-        end
-      end
-    end
+    remove_by_name(ids, facts)
   elseif mode == 'main' then
     local places = {}
     for i, id in ipairs(ids) do

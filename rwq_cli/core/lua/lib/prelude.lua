@@ -36,9 +36,16 @@ local function args_from(n)
   return rest
 end
 
--- Whether a command was refused because its key has the wrong type.
-local function is_wrong_type(refusal)
-  return string.sub(refusal.err, 1, 9) == 'WRONGTYPE'
+-- Run a command that reads a string. Returns its reply, or nil if the key has the wrong type.
+local function read_string(command, key, ...)
+  local reply = redis.pcall(command, key, ...)
+  if type(reply) ~= 'table' then
+    return reply
+  elseif string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then
+    -- Raises the error; Redis 6.2 cannot raise the table.
+    return redis.call(command, key, ...)
+  end
+  return nil
 end
 
 -- Run a command on many values, in chunks that unpack can handle; `key` may be nil.

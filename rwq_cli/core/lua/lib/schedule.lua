@@ -138,3 +138,21 @@ local function push(ids, front)
   end
   for_all('RPUSH', main, last_first)
 end
+
+-- IDs by the `entry_kind` of their entries; none yet.
+local function no_entries()
+  return { push = {}, leased = {}, superseded = {}, stale = {} }
+end
+
+-- Push the items among entries of Q:delayed or Q:buried, and remove those entries and all the others, stale ones
+-- together with their guards. The caller has settled the items, and has removed them from the lists.
+--
+-- entries  IDs by kind, as from `no_entries`
+local function push_entries(zset, entries, facts)
+  unschedule(entries.push, facts)
+  for _, kind in ipairs({ 'leased', 'superseded', 'stale' }) do
+    for_all('ZREM', zset, entries[kind])
+  end
+  delete_guards(entries.stale)
+  push(entries.push)
+end

@@ -18,6 +18,8 @@ local count_max, bytes_max, wants_data = tonumber(arg(3)), tonumber(arg(4)), arg
 local entries_max, skip = tonumber(arg(5)), tonumber(arg(7))
 
 local PROMOTE_MAX = 100
+-- The maximum number of due entries to read, if none of them can be promoted: those of the wrong type stay.
+local DUE_MAX = 1000
 -- Leases are read for this many entries at once; hardly any waiting item has one.
 local CHUNK = 32
 
@@ -25,36 +27,43 @@ local main_length = redis.call('LLEN', main)
 local processing_length = redis.call('LLEN', processing)
 local now_ms = present[delayed] and clock_ms() or 0
 
--- Items to promote, the earliest due first, and entries of Q:delayed to remove.
-local promoted, stale, entries, due_facts = {}, {}, {}, {}
-local promote_max = math.floor(SCAN_BUDGET_ENTRIES / (main_length + processing_length + 1))
-promote_max = math.max(1, math.min(PROMOTE_MAX, promote_max))
-if present[delayed] and not dry_run then
-  local ids = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', 0, promote_max)
-  if #ids > 0 then
-    local refusal = denied('promote')
-    if refusal then
-      return refusal
+local lookups_max = math.floor(SCAN_BUDGET_ENTRIES / (main_length + processing_length + 1))
+lookups_max = math.max(1, math.min(PROMOTE_MAX, lookups_max))
+-- The earliest due entries of Q:delayed, without those that stay.
+local due, due_facts = no_entries(), {}
+
+-- The IDs of a page of due entries to look up in the lists. One that would stay even if it were in no list is not
+-- looked up, because others may be behind it.
+local function ids_to_look_up(page)
+  local ids = {}
+  for _, id in ipairs(page) do
+    set_places(due_facts, id, 0, 0)
+    if #ids < lookups_max and entry_kind(due_facts[id], 'delayed', now_ms) then
+      ids[#ids + 1] = id
     end
   end
-  due_facts = read_facts(ids)
+  return ids
+end
+
+local due_max = present[delayed] and not dry_run and DUE_MAX or 0
+for skipped = 0, due_max - 1, PROMOTE_MAX do
+  local page = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', skipped, PROMOTE_MAX)
+  local refusal = #page > 0 and denied('promote')
+  if refusal then
+    return refusal
+  end
+  due_facts = read_facts(page)
+  local ids = ids_to_look_up(page)
+  locate_by_name(ids, due_facts)
   for _, id in ipairs(ids) do
-    set_places(
-      due_facts,
-      id,
-      #redis.call('LPOS', main, id, 'COUNT', 0),
-      #redis.call('LPOS', processing, id, 'COUNT', 0)
-    )
     local kind = entry_kind(due_facts[id], 'delayed', now_ms)
-    if kind == 'push' then
-      promoted[#promoted + 1] = id
-    elseif kind == 'stale' then
-      stale[#stale + 1] = id
-    elseif kind then
-      entries[#entries + 1] = id
-    end
+    due[kind][#due[kind] + 1] = id
+  end
+  if #ids > 0 or #page < PROMOTE_MAX then
+    break
   end
 end
+local promoted = due.push
 
 -- The entries to examine, next first: those of main, then the promoted ones, which are pushed after them.
 local candidates = {}
@@ -72,12 +81,15 @@ for _, id in ipairs(promoted) do
   is_promoted[id] = true
 end
 
--- The data of an item, or the length if the data is not wanted; false if there is none. Items are read one by
--- one, because the size of their data is not known in advance.
+-- The data of an item, or the length if the data is not wanted; false if there is none, nil for a key of the wrong
+-- type. Items are read one by one, because the size of their data is not known in advance.
 local READ = wants_data and 'GET' or 'STRLEN'
 local function read(id)
   local data = redis.pcall(READ, item_prefix .. id)
-  if data == 0 and not has_data(id) then
+  if type(data) == 'table' then
+    -- Not called for each item, which would be slower.
+    return read_string(READ, item_prefix .. id)
+  elseif data == 0 and not has_data(id) then
     return false
   end
   return data
@@ -98,10 +110,17 @@ local function is_worked_on(id, new, old)
   return redis.call('LPOS', processing, id) ~= false
 end
 
--- The error for the lease keys of an ID, if one has the wrong type, or nil.
-local function wrong_lease(id, new, old)
-  local key = new == true and lease_prefix .. id or old == true and old_lease_prefix .. id
-  return key and wrong_type(key, redis.call('TYPE', key).ok, 'a string; it is a lease key of the next item') or nil
+-- The error for a key of the next item that has the wrong type, given what was read of it; or nil.
+local function wrong_key(id, data, new, old)
+  local key, what
+  if data == nil then
+    key, what = item_prefix .. id, 'the data'
+  elseif data and (new == true or old == true) then
+    key, what = (new == true and lease_prefix or old_lease_prefix) .. id, 'a lease key'
+  else
+    return nil
+  end
+  return wrong_type(key, redis.call('TYPE', key).ok, 'a string; it is ' .. what .. ' of the next item')
 end
 
 while examined < #candidates and count < count_max and bytes < bytes_max and not stopped do
@@ -114,28 +133,15 @@ while examined < #candidates and count < count_max and bytes < bytes_max and not
     if bytes >= bytes_max or stopped then
       break
     end
-    local data = read(id)
-    local new, old, worked_on = values[2 * i - 1], values[2 * i], false
-    local wrong = nil
-    if data and type(data) ~= 'table' and (new or old) then
-      wrong = wrong_lease(id, new, old)
-      worked_on = is_worked_on(id, new, old)
+    local data, new, old = read(id), values[2 * i - 1], values[2 * i]
+    local wrong, worked_on = nil, false
+    if data == nil or new or old then
+      wrong = wrong_key(id, data, new, old)
+      worked_on = not wrong and data and is_worked_on(id, new, old)
     end
-    if type(data) == 'table' then
-      if not is_wrong_type(data) then
-        -- Raises it, with what Redis 6.2 would not say in a reply.
-        return redis.call(READ, item_prefix .. id)
-      elseif examined == 0 then
-        return wrong_type(item_prefix .. id, redis.call('TYPE', item_prefix .. id).ok,
-          'a string; it is the data of the next item')
-      end
-      stopped = true
-    elseif wrong then
-      if examined == 0 then
-        return wrong
-      end
-      stopped = true
-    elseif worked_on == nil then
+    if wrong and examined == 0 then
+      return wrong
+    elseif wrong or worked_on == nil then
       stopped = true
     else
       examined = examined + 1
@@ -153,7 +159,7 @@ while examined < #candidates and count < count_max and bytes < bytes_max and not
     end
   end
 end
-reply[1], reply[2] = examined, #promoted + #stale + #entries
+reply[1], reply[2] = examined, #due.push + #due.leased + #due.superseded + #due.stale
 if present[returns] and count > 0 then
   reply[4] = redis.call('HMGET', returns, unpack(leased))
 end
@@ -171,16 +177,8 @@ settle_ids(promoted, 'promoted')
 for i = 1, 2 * count do
   redis.call('SET', leases[i], holder, 'PX', lease_ms)
 end
-for _, id in ipairs(promoted) do
-  if due_facts[id].processing > 0 then
-    redis.call('LREM', processing, 0, id)
-  end
-end
-unschedule(promoted, due_facts)
-for_all('ZREM', delayed, stale)
-for_all('ZREM', delayed, entries)
-delete_guards(stale)
-push(promoted)
+remove_by_name(promoted, due_facts)
+push_entries(delayed, due, due_facts)
 if examined > 0 then
   redis.call('RPOP', main, examined)
   for_all('LPUSH', processing, leased)

@@ -9,56 +9,53 @@
 -- a burial supersedes, or whose item a session has leased. A stale entry, whose item has no data or is in a
 -- list, is removed together with its guards. A kick also deletes the item's count of returns.
 local which, ids = arg(8) == 'moved' and 'buried' or arg(8), ids_from(9)
-local zset, is_promotion = which == 'delayed' and delayed or buried, which == 'delayed'
+local is_promotion = which == 'delayed'
 local facts = read_facts(ids, claim)
 locate(ids, facts)
--- For `entries`, the entry is removed; for `stale`, the entry and its guards.
-local statuses, pushed, stale, entries = {}, {}, {}, {}
-local now_ms = clock_ms()
+local statuses, entries, now_ms = {}, no_entries(), clock_ms()
+
+-- The status of an ID whose entry stays, or nil.
+local function unchanged_status(id, found, kind)
+  if not found.main then
+    return 'elsewhere'
+  elseif not is_promotion and found.data ~= 'none' then
+    if has_wrong_type(found) then
+      return 'wrong-type'
+    elseif is_changed(id, found, now_ms) then
+      return 'changed'
+    elseif kind == 'leased' then
+      return 'not-owner'
+    end
+  end
+  if kind == 'push' and found.processing == 0 and not may_push_unlisted(found) then
+    return 'elsewhere'
+  elseif not kind then
+    return is_promotion and 'skipped' or found.data == 'none' and 'missing' or 'not-buried'
+  end
+  return nil
+end
+
 for _, id in ipairs(ids) do
   local found = facts[id]
-  if not found.main then
-    statuses[id] = 'elsewhere'
-  else
-    local kind = entry_kind(found, which, now_ms)
-    if not is_promotion and found.data ~= 'none' and has_wrong_type(found) then
-      statuses[id] = 'wrong-type'
-    elseif not is_promotion and found.data == 'string' and is_changed(id, found, now_ms) then
-      statuses[id] = 'changed'
-    elseif kind == 'push' and found.processing == 0 and not may_push_unlisted(found) then
-      statuses[id] = 'elsewhere'
-    elseif kind == 'push' then
+  local kind = found.main and entry_kind(found, which, now_ms)
+  statuses[id] = unchanged_status(id, found, kind)
+  if not statuses[id] then
+    entries[kind][#entries[kind] + 1] = id
+    if kind == 'push' then
       statuses[id] = is_promotion and 'promoted' or 'kicked'
-      pushed[#pushed + 1] = id
-    elseif kind == 'leased' then
-      statuses[id] = is_promotion and 'pruned' or 'not-owner'
-      if is_promotion then
-        entries[#entries + 1] = id
-      end
-    elseif kind == 'superseded' then
-      statuses[id] = 'pruned'
-      entries[#entries + 1] = id
-    elseif kind == 'stale' then
-      statuses[id] = is_promotion and 'pruned' or found.data == 'none' and 'missing' or 'not-buried'
-      stale[#stale + 1] = id
+    elseif is_promotion then
+      statuses[id], found.state = 'pruned', state_of(found, now_ms)
     else
-      statuses[id] = is_promotion and 'skipped' or found.data == 'none' and 'missing' or 'not-buried'
-    end
-    if statuses[id] == 'pruned' then
-      found.state = state_of(found, now_ms)
+      statuses[id] = found.data == 'none' and 'missing' or 'not-buried'
     end
   end
 end
 if not dry_run then
-  settle_ids(pushed, is_promotion and 'promoted' or 'kicked')
-  remove_entries(pushed, facts)
-  unschedule(pushed, facts)
-  for_all('ZREM', zset, stale)
-  for_all('ZREM', zset, entries)
-  delete_guards(stale)
+  settle_ids(entries.push, is_promotion and 'promoted' or 'kicked')
+  remove_entries(entries.push, facts)
   if arg(8) == 'buried' and present[returns] then
-    for_all('HDEL', returns, pushed)
+    for_all('HDEL', returns, entries.push)
   end
-  push(pushed)
+  push_entries(is_promotion and delayed or buried, entries, facts)
 end
 return outcome_reply(ids, statuses, facts)

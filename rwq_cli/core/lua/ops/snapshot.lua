@@ -41,16 +41,11 @@ end
 
 -- The type of an ID's data key, and its data; one call for almost every ID.
 local function read_data(id)
-  local data = redis.pcall('GET', item_prefix .. id)
-  if not data then
-    return 'none', ''
-  elseif type(data) == 'string' then
+  local data = read_string('GET', item_prefix .. id)
+  if data then
     return 'string', data
-  elseif not is_wrong_type(data) then
-    -- Raises it; Redis 6.2 cannot raise the table.
-    redis.call('GET', item_prefix .. id)
   end
-  return redis.call('TYPE', item_prefix .. id).ok, ''
+  return data == nil and redis.call('TYPE', item_prefix .. id).ok or 'none', ''
 end
 
 local leases = lease_values(ids)
