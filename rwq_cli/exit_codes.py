@@ -55,6 +55,14 @@ _MONITORING_MEANINGS = {
     "count with a limit is unknown",
 }
 
+
+def batch_status(successes: int, failures: int) -> ExitStatus:
+    """The exit code of a batch, of which some may have failed."""
+    if not failures:
+        return ExitStatus.OK
+    return ExitStatus.PARTIAL if successes else ExitStatus.NO
+
+
 # The exit code of each error. An error that is not listed has that of its nearest base class.
 EXIT_STATUS_OF: Mapping[type[BaseException], ExitStatus] = {
     InvalidArgument: ExitStatus.USAGE,

@@ -264,7 +264,7 @@ class SelectionScope(NamedTuple):
                 "--id-glob, --older-than or -n; or use --all",
             )
         if "--state" in options and everything:
-            raise InvalidArgument("--all and --state cannot be used together", "use one of them")
+            raise InvalidArgument.both("--all", "--state")
         selected = Criteria(self.offered).read(settings, **criteria)  # type: ignore[arg-type]
         has_states = selected.states is not None
         if not has_states:

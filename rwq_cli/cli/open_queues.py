@@ -118,7 +118,7 @@ class QueueFinder:
         self._changes = changes
         self._words = list(dict.fromkeys(settings.queues))
         if all_queues and settings.given.get("queue"):
-            raise InvalidArgument("--all-queues and -q cannot be used together", "use one of them")
+            raise InvalidArgument.both("--all-queues", "-q")
         has_patterns = all_queues or any(map(is_glob, self._words))
         self._named = [] if has_patterns else open_queues(settings)
         self.connection = self._named[0].connection if self._named else open_connection(settings)

@@ -105,9 +105,9 @@ def add(
             "items come from arguments or from files, not both", "use one of them"
         )
     if item_id is not None and id_from is not None:
-        raise InvalidArgument("--id and --id-from cannot be used together", "use one of them")
+        raise InvalidArgument.both("--id", "--id-from")
     if delay_s is not None and at is not None:
-        raise InvalidArgument("--delay and --at cannot be used together", "use one of them")
+        raise InvalidArgument.both("--delay", "--at")
     queues = open_queues(settings)
     queue = queues[0]
     reader = RecordReader(

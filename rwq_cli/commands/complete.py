@@ -78,7 +78,7 @@ def complete(
     dry_run: DryRunOption = False,
 ) -> Report:
     if owner is not None and choice.mine:
-        raise InvalidArgument("--owner and --mine cannot be used together", "use one of them")
+        raise InvalidArgument.both("--owner", "--mine")
     if owner == "":
         raise InvalidArgument("--owner is empty", "is a variable in the script unset?")
     if result == "-" and choice.from_stdin:

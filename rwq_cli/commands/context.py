@@ -209,7 +209,7 @@ def check(
 ) -> Report:
     if name is not None:
         if {"url", "context"} & settings.given.keys():
-            raise InvalidArgument("NAME and -u or -c cannot be used together", "give one of them")
+            raise InvalidArgument.both("NAME", "-u or -c")
         settings.given["context"] = name
     names = settings.queues
     if len(names) > 1:

@@ -18,7 +18,7 @@ from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.export import Export
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.snapshot import ItemSnapshot
-from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.exit_codes import ExitStatus, batch_status
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.export_file import Header, entry_line, exported_view, header_line
@@ -150,10 +150,8 @@ class _Run:
         return f"{done}{counts}{origin}{skipped}"
 
     def _status(self, exported: int) -> ExitStatus:
-        left_out = self._opened.left_out or _wrong_types(self._exports)
-        if not (left_out or self._missing(exported)):
-            return ExitStatus.OK
-        return ExitStatus.PARTIAL if exported else ExitStatus.NO
+        failures = [self._opened.left_out, _wrong_types(self._exports), self._missing(exported)]
+        return batch_status(exported, sum(map(bool, failures)))
 
 
 def _entries(

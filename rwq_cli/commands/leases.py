@@ -59,7 +59,7 @@ def leases(
     all_queues: AllQueuesOption = False,
 ) -> Report:
     if mine and holder is not None:
-        raise InvalidArgument("--mine and --holder cannot be used together", "use one of them")
+        raise InvalidArgument.both("--mine", "--holder")
     if mine:
         holder = glob.escape(settings.holder)
     finder = QueueFinder(settings, all_queues=all_queues)

@@ -55,9 +55,9 @@ def release(
     dry_run: DryRunOption = False,
 ) -> Report:
     if choice.mine and force:
-        raise InvalidArgument("--mine and --force cannot be used together", "use one of them")
+        raise InvalidArgument.both("--mine", "--force")
     if front and delay_s is not None:
-        raise InvalidArgument("--front and --delay cannot be used together", "use one of them")
+        raise InvalidArgument.both("--front", "--delay")
     if delay_s and delay_s < 0.001:
         raise InvalidArgument("a delay is at least 1ms", "leave --delay out to return them now")
     queue = open_queue(settings)

@@ -44,7 +44,7 @@ def stats(
     all_queues: AllQueuesOption = False,
 ) -> Report:
     if fast and deep:
-        raise InvalidArgument("--fast and --deep cannot be used together", "use one of them")
+        raise InvalidArgument.both("--fast", "--deep")
     finder = QueueFinder(settings, all_queues=all_queues)
 
     def count(queue: WorkQueue) -> Iterator[Counts]:

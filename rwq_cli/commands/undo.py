@@ -106,7 +106,7 @@ def undo(
     dry_run: DryRunOption = False,
 ) -> Report:
     if list_ and prune:
-        raise InvalidArgument("--list and --prune cannot be used together", "use one of them")
+        raise InvalidArgument.both("--list", "--prune")
     if not (list_ or prune):
         if older_than_s is not None:
             raise InvalidArgument("--older-than needs --list or --prune", "use one of them")

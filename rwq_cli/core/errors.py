@@ -25,6 +25,11 @@ class InvalidArgument(RwqError):
 
     code = "invalid-argument"
 
+    @classmethod
+    def both(cls, first: str, second: str) -> "InvalidArgument":
+        """The error for two options of which only one may be given."""
+        return cls(f"{first} and {second} cannot be used together", "use one of them")
+
 
 class ServerError(RwqError):
     """The server is unreachable, the connection was lost, or the server refused a command.

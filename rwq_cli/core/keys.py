@@ -34,6 +34,9 @@ DELAYED_GUARD = b"rwq-delayed:"
 BURIED_GUARD = b"rwq-buried:"
 SETTLING_GUARD = b"rwq-settling:"
 CLAIM_PREFIX = b"rwq-clean:"
+# The guard of a delayed item outlives its due time by this much: time for rwq to promote it before
+# a cleaner in another language may return it.
+GUARD_MARGIN_MS = 60_000
 # Long enough to read the lists of a very large queue; it expires if rwq dies.
 CLAIM_MS = 120_000
 

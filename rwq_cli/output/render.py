@@ -5,7 +5,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument, ServerError
-from rwq_cli.exit_codes import ExitCode, ExitStatus
+from rwq_cli.exit_codes import ExitCode, ExitStatus, batch_status
 from rwq_cli.output.encode import to_indented_json, to_json
 from rwq_cli.output.machine import SharedWriter, Writer, write_fields
 from rwq_cli.output.options import OutputFormat, OutputOptions
@@ -213,9 +213,9 @@ def _render_records(
     _end_records(report, total, options, part)
     if (status := report.status()) is not None:
         return status
-    if missing:
-        return ExitStatus.NO if missing == total else ExitStatus.PARTIAL
-    return ExitStatus.NO if report.fails_if_empty and not total else ExitStatus.OK
+    if report.fails_if_empty and not total:
+        return ExitStatus.NO
+    return batch_status(total - missing, missing)
 
 
 def _end_records(

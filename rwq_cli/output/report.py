@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from rwq_cli.core.errors import ServerError
-from rwq_cli.exit_codes import ExitCode, ExitStatus
+from rwq_cli.exit_codes import ExitCode, ExitStatus, batch_status
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
@@ -326,11 +326,10 @@ class Batch(Generic[T]):
     def status(self) -> ExitStatus:
         """The exit code."""
         totals = self.totals()
-        if not any(totals.get(word, 0) for word in self.failed):
-            return ExitStatus.OK
+        failures = sum(totals.get(word, 0) for word in self.failed)
         successes = sum(n for word, n in self.counts.items() if word not in self.failed)
         successes += sum(totals.get(word, 0) for word in self.extra_success)
-        return ExitStatus.PARTIAL if successes else ExitStatus.NO
+        return batch_status(successes, failures)
 
 
 class Stream(NamedTuple, Generic[T]):

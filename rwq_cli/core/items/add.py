@@ -44,7 +44,7 @@ def add(
     """
     due = None
     if delay_s is not None and at_ms is not None:
-        raise InvalidArgument("a delay and a time cannot be used together", "give one of them")
+        raise InvalidArgument.both("a delay", "a time")
     if delay_s is not None:
         due = Due(delay_s * 1000, from_now=True)
     elif at_ms is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 
-from rwq_cli.core.batches import ids_per_call, in_batches
+from rwq_cli.core.batches import SLACK_ENTRIES, ids_per_call, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing, walk_scheduled
 from rwq_cli.core.inspect.nested_queues import member_ids, nested_names
@@ -10,9 +10,6 @@ from rwq_cli.core.inspect.results import Result, all_results
 from rwq_cli.core.state.list_range import ListRange, Where
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.snapshot import SNAPSHOT_ITEMS, ItemSnapshot, Skipped, read_snapshots
-
-# Others may have pushed or popped this many entries since a page of processing was read.
-_SLACK = 500
 
 
 def export(queue: Queue, chosen: frozenset[bytes] | None = None) -> "Export":
@@ -101,7 +98,7 @@ class Export:
             (Where.PROCESSING, walk_processing(queue)),
         ):
             # The script itself reads more of main.
-            slack = _SLACK if where is Where.PROCESSING else 0
+            slack = SLACK_ENTRIES if where is Where.PROCESSING else 0
             for page in cursor:
                 start = max(0, cursor.offset - slack)
                 count = cursor.offset - start + len(page) + slack

@@ -46,10 +46,10 @@ def release(
         `WRONG_TYPE`.
     """
     if own_only and force:
-        raise InvalidArgument("own_only and force cannot be used together", "give one of them")
+        raise InvalidArgument.both("own_only", "force")
     policy = LeasePolicy(queue.holder, force, own_only)
     delay_ms = round(delay_s * 1000)
     if delay_ms > 0 and front:
-        raise InvalidArgument("front and delay cannot be used together", "give one of them")
+        raise InvalidArgument.both("front", "delay")
     how = Delay(delay_ms) if delay_ms > 0 else Release(front)
     return reschedule(queue, ids, policy, how, expected=expected, grace_s=grace_s, dry_run=dry_run)

@@ -10,11 +10,12 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES
+from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES, SLACK_ENTRIES
 from rwq_cli.core.keys import (
     BURIED_GUARD,
     CLAIM_PREFIX,
     DELAYED_GUARD,
+    GUARD_MARGIN_MS,
     SETTLING_GUARD,
     QueueKeys,
 )
@@ -235,6 +236,8 @@ FINGERPRINT_BYTES = 4 * 1024 * 1024
 # The constants that a library or an operation shares with Python.
 _CONSTANTS = {
     "facts": {"SCAN_BUDGET_ENTRIES": SCAN_BUDGET_ENTRIES},
+    "locate": {"SLACK_ENTRIES": SLACK_ENTRIES},
+    "schedule": {"GUARD_MARGIN_MS": GUARD_MARGIN_MS},
     "identity": {"DATA_DIGITS": DATA_DIGITS, "PUSH_DIGITS": PUSH_DIGITS},
     "expected": {"FINGERPRINT_BYTES": FINGERPRINT_BYTES},
     "ops/restore_guards": {"TIME_MS_MAX": TIME_MS_MAX},

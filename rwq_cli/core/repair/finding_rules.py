@@ -3,12 +3,13 @@
 from collections.abc import Callable
 
 from rwq_cli.core.inspect.foreign_keys import may_be_in_nested_queue
+from rwq_cli.core.keys import GUARD_MARGIN_MS
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.core.state.rules import Facts, is_guard
 
 # A due item is late if it was not promoted before its guard ended.
-LATE_MS = 60_000
+LATE_MS = GUARD_MARGIN_MS
 
 # States that are findings themselves.
 _STATES = {state: Code(state.value) for state in State if state.is_broken}

@@ -233,7 +233,7 @@ end
 -- new lease key and the ms left as from `left_of`, the same for its old lease key, its due time and its time
 -- of burial, unix ms, or '', and its count of returns, or false. `append(reply, id, facts)` may add fields.
 local function facts_reply(ids, append)
-  local reply = { string.format('%.0f', math.floor(clock_ms())) }
+  local reply = { whole_ms(clock_ms()) }
   local facts, due, burials = read_facts(ids)
   local counts = present[returns] and #ids > 0 and read_all('HMGET', returns, ids) or {}
   for i = 1, #ids do

@@ -17,8 +17,6 @@ local mode, offset, count, token = arg(1), tonumber(arg(2)), tonumber(arg(3)), a
 local claim = GUARDS.claim .. token
 -- Entries that count as recent pushes.
 local RECENT_ENTRIES = 500
--- Others may have pushed or popped this many entries since the caller read main.
-local SLACK = 500
 
 local function recently_pushed(list)
   local entries, ids = redis.call('LRANGE', list, 0, RECENT_ENTRIES - 1), {}
@@ -89,10 +87,11 @@ local function find_in_main(facts, skipped, length)
   return found
 end
 
+-- SLACK_ENTRIES is made from `core/batches.py`.
 local function locate_in_main(ids, facts)
   if find_in_main(facts, offset, count) < #ids then
-    local skipped = math.max(0, offset - SLACK)
-    find_in_main(facts, skipped, offset - skipped + count + SLACK)
+    local skipped = math.max(0, offset - SLACK_ENTRIES)
+    find_in_main(facts, skipped, offset - skipped + count + SLACK_ENTRIES)
   end
   local length, in_processing = redis.call('LLEN', main), recently_pushed(processing)
   local newest = redis.call('LRANGE', main, 0, RECENT_ENTRIES - 1)

@@ -103,6 +103,16 @@ local function clock_ms()
   return time[1] * 1000 + time[2] / 1000
 end
 
+-- A number of ms without its fraction, as an argument or a reply.
+local function whole_ms(ms)
+  return string.format('%.0f', math.floor(ms))
+end
+
+-- The ms from now until an item is due, or -1 for no due time; the due time may be infinite.
+local function due_in(due_ms, now_ms)
+  return due_ms and math.ceil(math.min(due_ms - now_ms, 2 ^ 52)) or -1
+end
+
 -- A time as a score or an argument: Lua's tostring would give 1.7e+12.
 local function as_ms(time_ms)
   return string.format('%.3f', time_ms)

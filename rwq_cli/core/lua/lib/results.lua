@@ -60,7 +60,7 @@ local function prepare_results(ids, facts, keep_ms, status, result)
     end
   end
   if keeps then
-    known.now_ms = string.format('%.0f', math.floor(clock_ms()))
+    known.now_ms = whole_ms(clock_ms())
     for _, id in ipairs(ids) do
       known.holders[id] = session_of(facts[id])
     end

@@ -1,14 +1,11 @@
 -- Delayed and buried items: their scores, and the guards that keep every cleaner away from them.
 
--- The guard of a delayed item outlives its due time by this much: time for us to promote it before a
--- cleaner in another language may return it.
-local GUARD_MARGIN_MS = 60000
-
--- The value of the guard, and how long it lasts, ms.
+-- The value of the guard of a delayed item, and how long it lasts, ms: GUARD_MARGIN_MS, which is made from
+-- `core/keys.py`, longer than until the item is due.
 local function delayed_guard(due_ms, now_ms)
   -- The score may be infinite.
   local left_ms = math.min(math.max(0, math.ceil(due_ms - now_ms)) + GUARD_MARGIN_MS, 2 ^ 52)
-  return GUARDS.delayed .. string.format('%.0f', math.floor(due_ms)), string.format('%.0f', left_ms)
+  return GUARDS.delayed .. whole_ms(due_ms), whole_ms(left_ms)
 end
 
 local function guard_delayed(id, due_ms, now_ms)
@@ -110,8 +107,8 @@ end
 -- why      what pushed them
 -- entries  how many entries the two lists of that queue have
 local function settle(keys, why, entries)
-  local lease_ms = string.format('%.0f', settling_ms(entries))
-  local value = GUARDS.settling .. why .. string.format(' %.0f', math.floor(clock_ms()))
+  local lease_ms = whole_ms(settling_ms(entries))
+  local value = GUARDS.settling .. why .. ' ' .. whole_ms(clock_ms())
   for i = 1, #keys do
     redis.call('SET', keys[i], value, 'PX', lease_ms)
   end

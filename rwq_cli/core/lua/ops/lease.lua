@@ -167,7 +167,7 @@ if count == 0 and present[delayed] then
   local next_due = redis.call(
     'ZRANGEBYSCORE', delayed, '(' .. as_ms(now_ms), '+inf', 'WITHSCORES', 'LIMIT', 0, 1
   )
-  reply[3] = #next_due > 0 and math.ceil(tonumber(next_due[2]) - now_ms) or -1
+  reply[3] = due_in(tonumber(next_due[2]), now_ms)
 end
 if dry_run then
   return reply

@@ -8,7 +8,7 @@ local names, reply = args_from(1), { -1 }
 if for_all('EXISTS', nil, names) == 0 then
   return reply
 end
-local now_ms, next_ms = clock_ms(), math.huge
+local now_ms, next_ms = clock_ms(), nil
 for i = 1, #names, 2 do
   local is_ready = redis.call('EXISTS', names[i]) == 1
   -- A key of the wrong type is reported by the lease.
@@ -17,13 +17,11 @@ for i = 1, #names, 2 do
   if due_ms and due_ms <= now_ms then
     is_ready = true
   elseif due_ms then
-    next_ms = math.min(next_ms, due_ms)
+    next_ms = math.min(next_ms or due_ms, due_ms)
   end
   if is_ready then
     reply[#reply + 1] = (i + 1) / 2
   end
 end
-if next_ms < math.huge then
-  reply[1] = math.ceil(math.min(next_ms - now_ms, 2 ^ 52))
-end
+reply[1] = due_in(next_ms, now_ms)
 return reply

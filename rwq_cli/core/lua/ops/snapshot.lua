@@ -52,7 +52,7 @@ local leases = lease_values(ids)
 local due_ms = present[delayed] and read_all('ZMSCORE', delayed, ids) or {}
 local buried_ms = present[buried] and read_all('ZMSCORE', buried, ids) or {}
 local counts = present[returns] and read_all('HMGET', returns, ids) or {}
-local reply, at, bytes = { string.format('%.0f', math.floor(clock_ms())), length }, 2, 0
+local reply, at, bytes = { whole_ms(clock_ms()), length }, 2, 0
 -- Written into the reply directly: a table or a closure for each item would cost as much as reading it.
 for i = 1, #ids do
   if bytes >= bytes_max then
