@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Raw, Struct, ValidationError
-from msgspec.json import Decoder, format as reformat
+from msgspec.json import Decoder
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Due
 from rwq_cli.input.durations import in_limits, parse_duration
 from rwq_cli.input.files import BadRecord
-from rwq_cli.output.json_text import check_utf8, string_of
+from rwq_cli.output.json_text import check_utf8, text_of
 
 
 class _Record(Struct, gc=False):
@@ -30,6 +30,8 @@ class _DataOnly(Struct, gc=False, forbid_unknown_fields=True):
     data: Raw
 
 
+# The text of a field that is missing or null.
+_ABSENT = (b"", b"null")
 _record = Decoder(_Record).decode
 _data_only = Decoder(_DataOnly).decode
 _fields = Decoder(dict[str, Raw]).decode
@@ -43,7 +45,7 @@ def payloads(lines: Sequence[bytes]) -> list[bytes] | None:
     """
     try:
         check_utf8(b"\n".join(lines))
-        return [_compact(_data_only(line).data) for line in lines]
+        return [text_of(_data_only(line).data) for line in lines]
     except (ValueError, RecursionError):
         return None
 
@@ -63,20 +65,25 @@ def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due
     """
     record = _decode(_record, line, "not a JSON object with data or data_b64")
     if record.data_b64 is not None:
+        if bytes(record.data) not in _ABSENT:
+            raise BadRecord("it has both data and data_b64")
         data = _from_base64(record.data_b64, "data_b64")
     elif bytes(record.data):
-        data = _compact(record.data)
+        data = text_of(record.data)
     else:
         raise BadRecord("it has neither data nor data_b64")
     item_id = None
+    has_id = bytes(record.id) not in _ABSENT
     if record.id_b64 is not None:
+        if has_id:
+            raise BadRecord("it has both id and id_b64")
         item_id = _from_base64(record.id_b64, "id_b64")
-    elif bytes(record.id) not in (b"", b"null"):
-        item_id = _compact(record.id)
+    elif has_id:
+        item_id = text_of(record.id)
     if item_id == b"":
         raise BadRecord("its id is empty")
     delay = bytes(record.delay)
-    return item_id, data, due if delay in (b"", b"null") else _due_after(delay)
+    return item_id, data, due if delay in _ABSENT else _due_after(delay)
 
 
 def field_of(data: bytes, name: str) -> bytes:
@@ -91,7 +98,7 @@ def field_of(data: bytes, name: str) -> bytes:
         raise BadRecord(f"its data has no field {name!r}: {error}")
     if bytes(value) in (b"", b"null", b'""'):
         raise BadRecord(f"its data has no field {name!r}")
-    return _compact(value)
+    return text_of(value)
 
 
 def _decode(decode: Any, text: bytes, otherwise: str) -> Any:
@@ -104,12 +111,6 @@ def _decode(decode: Any, text: bytes, otherwise: str) -> Any:
         raise BadRecord(f"not JSON: {error}")
     except RecursionError:
         raise BadRecord("not JSON: nested too deeply")
-
-
-def _compact(value: Raw) -> bytes:
-    """The text of a string; any other JSON value without whitespace between its tokens."""
-    text = bytes(value)
-    return string_of(text).encode() if text[:1] == b'"' else reformat(text, indent=-1)
 
 
 def _due_after(delay: bytes) -> Due | None:

@@ -21,6 +21,12 @@ def check_utf8(data: bytes) -> None:
         data.decode()
 
 
+def text_of(value: Raw) -> bytes:
+    """The text of a string; any other JSON value without whitespace between its tokens."""
+    text = bytes(value)
+    return string_of(text).encode() if text[:1] == b'"' else reformat(text, indent=-1)
+
+
 def json_text(data: bytes) -> JsonText | None:
     """JSON data on one line; None if it is not JSON."""
     try:

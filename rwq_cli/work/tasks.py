@@ -1,8 +1,17 @@
 """Named tasks: JSON data that names a program of a directory, and its arguments."""
 
-import json
 import os
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec import Raw, ValidationError
+from msgspec.json import Decoder
+
+from rwq_cli.output.json_text import check_utf8, string_of, text_of
+
+_array = Decoder(list[Raw]).decode
+_object = Decoder(dict[str, Raw]).decode
+_NO_TASK = 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'
 
 
 class UnknownTask(Exception):
@@ -32,31 +41,29 @@ def read_task(directory: bytes, data: bytes) -> Task:
         UnknownTask: The data is neither, or there is no such program.
     """
     try:
-        value = json.loads(data)
+        check_utf8(data)
+        name, arguments = _parts(data)
+        words = list(map(text_of, arguments))
+    except ValidationError:
+        raise UnknownTask(_NO_TASK) from None
     except (ValueError, RecursionError):
         raise UnknownTask("no task: the data is not JSON") from None
-    name, arguments = _parts(value)
-    if not isinstance(name, str) or not isinstance(arguments, list):
-        raise UnknownTask('no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}')
     # A path would leave the directory, and NUL ends a name.
     if not name or name.startswith(".") or "/" in name or "\0" in name:
         raise UnknownTask(f"unknown task {name!r}: not the name of a program")
     program = os.path.join(directory, os.fsencode(name.encode("utf-8", "replace")))
-    if not (os.path.isfile(program) and os.access(program, os.X_OK)):
+    if not os.path.isfile(program):
         raise UnknownTask(f"unknown task {name!r}: no such program in {os.fsdecode(directory)}")
-    return Task(program, list(map(_argument, arguments)))
+    if not os.access(program, os.X_OK):
+        raise UnknownTask(f"unknown task {name!r}: its program is not executable")
+    return Task(program, words)
 
 
-def _parts(value: Any) -> tuple[Any, Any]:
-    """The name and the arguments; None for what is missing."""
-    if isinstance(value, dict):
-        return value.get("task"), []
-    if isinstance(value, list) and 1 <= len(value) <= 2:
-        return value[0], value[1] if len(value) == 2 else []
-    return None, None
-
-
-def _argument(value: Any) -> bytes:
-    """A string as it is, any other value as JSON."""
-    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-    return text.encode("utf-8", "surrogatepass")
+def _parts(data: bytes) -> tuple[str, Sequence[Raw]]:
+    """The name and the arguments; `ValidationError` if the data is JSON of another kind."""
+    if data.lstrip()[:1] == b"{":
+        return string_of(_object(data).get("task", Raw(b"null"))), []
+    parts = _array(data)
+    if not 1 <= len(parts) <= 2:
+        raise ValidationError(_NO_TASK)
+    return string_of(parts[0]), _array(parts[1]) if len(parts) == 2 else []

@@ -200,6 +200,8 @@ def test_an_enormous_number_is_refused_or_means_all(
         (b'"x"', "not a JSON object with data or data_b64"),
         (b"null", "not a JSON object with data or data_b64"),
         (b"{}", "it has neither data nor data_b64"),
+        (b'{"data": "a", "data_b64": "YQ=="}', "it has both data and data_b64"),
+        (b'{"data": "a", "id": "b", "id_b64": "Yg=="}', "it has both id and id_b64"),
         (b'{"data_b64": "*"}', "data_b64 is not base64"),
         (b'{"data_b64": 1}', "data_b64 is not base64"),
         (b'{"data": 1, "id_b64": "*"}', "id_b64 is not base64"),

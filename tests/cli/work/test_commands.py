@@ -276,7 +276,11 @@ class TestTasks:
         [
             (
                 b'["greet", ["ann", 7, null, {"a": "\xc3\xbc"}]]',
-                'hello: 4 ann 7 null {"a":"\\u00fc"}',
+                'hello: 4 ann 7 null {"a":"ü"}',
+            ),
+            (
+                b'["greet", [1.50, 1e400, 12345678901234567.5, {"a": [1E5, 1.0]}]]',
+                'hello: 4 1.50 1e400 12345678901234567.5 {"a":[1E5,1.0]}',
             ),
             (b'["greet"]', "hello: 0 "),
             (b'{"task": "greet", "to": "ann"}', "hello: 0 "),
@@ -298,10 +302,13 @@ class TestTasks:
             (b"17", 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'),
             (b'["greet", "ann"]', 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'),
             (b'["other"]', "unknown task 'other': no such program in "),
-            (b'["README"]', "unknown task 'README': no such program in "),
+            (b'["README"]', "unknown task 'README': its program is not executable"),
             (b'["../tasks/greet"]', "unknown task '../tasks/greet': not the name of a program"),
             (b'{"task": ".."}', "unknown task '..': not the name of a program"),
-            (b'{"task": "\\ud800"}', "unknown task '\\ud800': no such program in "),
+            (b'{"task": "\\ud800"}', "no task: the data is not JSON"),
+            (b'{"task": 7}', 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'),
+            (b'{"to": "ann"}', 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'),
+            (b'["greet", [NaN]]', "no task: the data is not JSON"),
         ],
     )
     def test_buries_what_names_none(
@@ -390,7 +397,7 @@ class TestOutput:
         foreign.waiting(b"1", b"2")
         result = rwq(*DRAIN, "--joblog", "/dev/full", "--", "true")
         assert result.as_tuple() == (
-            0,
+            3,
             "",
             "rwq: cannot write the job log /dev/full: no space left on device; it is "
             "incomplete from now on\ncompleted 2\n",
