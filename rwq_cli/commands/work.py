@@ -86,7 +86,7 @@ _OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFo
         ExitStatus.OK: "drained, --max or --idle reached, or stopped",
         ExitStatus.USAGE: "wrong usage, or the command cannot be run",
         ExitStatus.PARTIAL: "items were given up, --max-failures was reached, or the work was done "
-        "but the output could not be written",
+        "but the output or the job log could not be written",
         ExitStatus.INTERRUPTED: "ended by a second Ctrl-C or SIGTERM",
     },
     null=NULL_IDS,
@@ -298,7 +298,11 @@ def work(
     return work_report(
         names,
         _events(settings, session, supervision, worker, log),
-        gave_up=lambda: worker.progress.gave_up > 0 or worker.ended_by_failures,
+        has_failed=lambda: (
+            worker.progress.gave_up > 0
+            or worker.ended_by_failures
+            or (log is not None and log.is_incomplete)
+        ),
         summary_end=_summary_end(settings, queues),
         note=settings.environment.note,
     )

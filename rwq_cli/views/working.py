@@ -34,24 +34,24 @@ class WorkReport(Batch[Event]):
     """The report of `rwq work`.
 
     Args:
-        gave_up: Returns whether items were given up, or failures ended the worker.
+        has_failed: See `work_report`.
         fields: The fields of `Batch`.
     """
 
-    def __init__(self, *, gave_up: Callable[[], bool], **fields: Any) -> None:
+    def __init__(self, *, has_failed: Callable[[], bool], **fields: Any) -> None:
         super().__init__(**fields)
-        self._gave_up = gave_up
+        self._has_failed = has_failed
 
     def status(self) -> ExitStatus:
         """The exit code, which is PARTIAL even if all items were given up."""
-        return ExitStatus.PARTIAL if self._gave_up() else ExitStatus.OK
+        return ExitStatus.PARTIAL if self._has_failed() else ExitStatus.OK
 
 
 def work_report(
     queues: Sequence[bytes],
     events: Iterable[Sequence[Event]],
     *,
-    gave_up: Callable[[], bool],
+    has_failed: Callable[[], bool],
     summary_end: Callable[[], str],
     note: Callable[[str], object],
 ) -> WorkReport:
@@ -60,7 +60,8 @@ def work_report(
     Args:
         queues: The names of the queues.
         events: What happens.
-        gave_up: Whether items were given up, or failures ended the worker.
+        has_failed: Whether items were given up, failures ended the worker, or the job log is
+            incomplete.
         summary_end: Returns the end of the summary.
         note: Writes a note to stderr.
     """
@@ -83,7 +84,7 @@ def work_report(
         shown=frozenset({EventKind.COMPLETED.value}),
         fields=lambda: {"queues": [escaped(name) for name in queues], "dry_run": False},
         summary_end=summary_end,
-        gave_up=gave_up,
+        has_failed=has_failed,
     )
     return report
 

@@ -16,12 +16,15 @@ class JobLog:
 
     Raises:
         InvalidArgument: The file cannot be opened.
+
+    Attributes:
+        is_incomplete: Whether it could not be written.
     """
 
     def __init__(self, path: str, warn: Callable[[str], object]) -> None:
         self._path = path
         self._warn = warn
-        self._has_failed = False
+        self.is_incomplete = False
         # Whether the last line was written in part.
         self._is_torn = False
         try:
@@ -45,8 +48,8 @@ class JobLog:
                     self._fail("no space left on device")
 
     def _fail(self, reason: str) -> None:
-        if not self._has_failed:
-            self._has_failed = True
+        if not self.is_incomplete:
+            self.is_incomplete = True
             self._warn(
                 f"rwq: cannot write the job log {self._path}: {reason}; "
                 "it is incomplete from now on"
