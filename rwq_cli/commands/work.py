@@ -41,14 +41,13 @@ from rwq_cli.views.working import (
     work_metrics,
     work_report,
 )
-from rwq_cli.work.child import Outputs, Stdout, allow_open_files, find_program
+from rwq_cli.work.child import BadArguments, Outputs, Stdout, allow_open_files, find_program
 from rwq_cli.work.events import Event
 from rwq_cli.work.housekeeping import Housekeeper
 from rwq_cli.work.invocations import DataFiles, Invocations
 from rwq_cli.work.joblog import JobLog
 from rwq_cli.work.loop import Worker, WorkLimits
 from rwq_cli.work.signals import Requests
-from rwq_cli.work.tasks import UnknownTask
 from rwq_cli.work.template import CommandTemplate, Input
 from rwq_cli.work.variables import Variables
 
@@ -382,7 +381,7 @@ def _plans(
     ]
     try:
         yield Planned(items, invocations.of(subjects, invocations.files.next_path()), None)
-    except UnknownTask as error:
+    except BadArguments as error:
         yield Planned(items, None, str(error))
 
 

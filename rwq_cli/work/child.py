@@ -32,7 +32,7 @@ class CannotRun(InvalidArgument):
 
 
 class BadArguments(Exception):
-    """The arguments of this item cannot be passed on; the message is the reason to bury it."""
+    """There is no command for this item; the message is the reason to bury it."""
 
 
 class Exhausted(CannotRun):

@@ -9,7 +9,6 @@ from contextlib import suppress
 from rwq_cli.environment import os_reason
 from rwq_cli.output.encode import bytes_fields, to_json
 from rwq_cli.work.child import CannotRun, Invocation
-from rwq_cli.work.tasks import read_task
 from rwq_cli.work.template import CommandTemplate, Input
 from rwq_cli.work.variables import Subject, Variables
 
@@ -117,12 +116,15 @@ class Invocations:
             file: What `file_for` returned.
 
         Raises:
-            UnknownTask: The data names no task.
+            BadArguments: The data names no task.
         """
         first = items[0]
         variables = self._variables.of(items, is_batch=self._is_batch)
         stdin = first.data if self._template.input is Input.STDIN else None
         if self._task_dir is not None:
+            # Imports msgspec, which other work does not need.
+            from rwq_cli.work.tasks import read_task
+
             task = read_task(self._task_dir, first.data)
             words = [task.program, *task.arguments]
             return Invocation(task.program, words, variables, stdin)

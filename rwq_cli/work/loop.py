@@ -29,7 +29,6 @@ from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.listener import Listener
 from rwq_cli.work.orphans import watch_orphans
 from rwq_cli.work.signals import NOTICE, Requests, SignalPipe, Stage, all_blocked
-from rwq_cli.work.tasks import UnknownTask
 from rwq_cli.work.timers import Timers
 
 # The exit codes of a command that mean something.
@@ -638,7 +637,7 @@ class Worker:
         try:
             file = self._invocations.file_for(jobs)
             child = Child(self._invocations.of(jobs, file), self._outputs, self._selector)
-        except (UnknownTask, BadArguments) as error:
+        except BadArguments as error:
             self._ends += [(job, GiveUp(str(error).encode())) for job in jobs]
         except Exhausted as error:
             if not self._runs:

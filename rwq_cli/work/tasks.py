@@ -8,14 +8,15 @@ from msgspec import Raw, ValidationError
 from msgspec.json import Decoder
 
 from rwq_cli.output.json_text import check_utf8, string_of, text_of
+from rwq_cli.work.child import BadArguments
 
 _array = Decoder(list[Raw]).decode
 _object = Decoder(dict[str, Raw]).decode
 _NO_TASK = 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'
 
 
-class UnknownTask(Exception):
-    """The data names no program of the directory; the message is the reason to bury the item."""
+class UnknownTask(BadArguments):
+    """The data names no program of the directory."""
 
 
 class Task(NamedTuple):
