@@ -579,7 +579,7 @@ complete -c rwq -n '__rwq_at wait' -l all-queues -d 'Every queue of the server. 
 
 # rwq clean
 complete -c rwq -n '__rwq_at clean' -a 'light' -d 'Return abandoned items and promote due ones; fast'
-complete -c rwq -n '__rwq_at clean' -a 'deep' -d 'Do a light clean, then repair the rest of the queue'
+complete -c rwq -n '__rwq_at clean' -a 'deep' -d 'Do a light clean, then scan all keys to repair the rest'
 
 # rwq clean light
 complete -c rwq -n '__rwq_at clean light' -l grace -x -d 'How long an item must look broken before it is repaired: longer than any worker takes between pop and lease'
@@ -691,7 +691,7 @@ complete -c rwq -n '__rwq_at help' -a 'recipes' -d 'Ten tasks with the commands 
 
 # rwq help clean
 complete -c rwq -n '__rwq_at help clean' -a 'light' -d 'Return abandoned items and promote due ones; fast'
-complete -c rwq -n '__rwq_at help clean' -a 'deep' -d 'Do a light clean, then repair the rest of the queue'
+complete -c rwq -n '__rwq_at help clean' -a 'deep' -d 'Do a light clean, then scan all keys to repair the rest'
 
 # rwq help context
 complete -c rwq -n '__rwq_at help context' -a 'list' -d 'List the contexts'
@@ -749,7 +749,7 @@ complete -c rwq -n '__rwq_at man' -a 'recipes' -d 'Ten tasks with the commands f
 
 # rwq man clean
 complete -c rwq -n '__rwq_at man clean' -a 'light' -d 'Return abandoned items and promote due ones; fast'
-complete -c rwq -n '__rwq_at man clean' -a 'deep' -d 'Do a light clean, then repair the rest of the queue'
+complete -c rwq -n '__rwq_at man clean' -a 'deep' -d 'Do a light clean, then scan all keys to repair the rest'
 
 # rwq man context
 complete -c rwq -n '__rwq_at man context' -a 'list' -d 'List the contexts'

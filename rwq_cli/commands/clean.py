@@ -92,7 +92,7 @@ def light(
 
 
 @app.command(
-    help="Do a light clean, then repair the rest of the queue. This scans all keys. It returns "
+    help="Do a light clean, then scan all keys to repair the rest. It returns "
     "orphaned items, which are in no list, drops ghosts, which have no data, and removes surplus "
     "entries of duplicated items. Rarely needed.",
     examples=(

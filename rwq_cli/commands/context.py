@@ -256,4 +256,4 @@ def _overridden(settings: Settings) -> str | None:
         return f"note: {error.message}"
     if context is not None and context.name == current:
         return None
-    return f"note: {origin} names the server, and overrides the current context"
+    return f"note: {origin} overrides the current context"

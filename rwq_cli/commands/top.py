@@ -44,7 +44,7 @@ def _interval(text: str) -> Duration:
 @app.command(
     help="Show queues live, on the whole terminal: how many items are in each state, how fast "
     "they arrive and leave, and when each queue will be empty. Enter opens a queue, then an item. "
-    "Other keys release, bury, kick or edit, with the same confirmation prompts as the commands. "
+    "Other keys release, bury, kick, edit or run doctor, with the prompts of those commands. "
     'Requires Textual; install the extra "top".',
     examples=("rwq top", "rwq top -q 'mail:*' --every 5s", "rwq top --sort waiting --reverse"),
     works_read_only=True,

@@ -19,7 +19,7 @@ _SCOPE = SelectionScope(default=frozenset({State.LEASED}), everything=_LEASED, o
 
 
 @app.command(
-    help="Renew live leases, no matter who holds them. Each then lasts for --for.",
+    help="Renew live leases, no matter who holds them. Each then expires after --for.",
     examples=("rwq touch -q jobs 4f2a9c --for 10m", "rwq touch -q jobs --all --for 1h"),
     exits={
         ExitStatus.NO: "none of the items has a live lease",

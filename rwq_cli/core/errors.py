@@ -27,7 +27,7 @@ class InvalidArgument(RwqError):
 
     @classmethod
     def both(cls, first: str, second: str) -> "InvalidArgument":
-        """The error for two options of which only one may be given."""
+        """The error for two options or arguments of which only one may be given."""
         return cls(f"{first} and {second} cannot be used together", "use one of them")
 
 

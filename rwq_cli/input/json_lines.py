@@ -96,7 +96,7 @@ def field_of(data: bytes, name: str) -> bytes:
         value = _decode(_fields, data, "not a JSON object").get(name, Raw())
     except BadRecord as error:
         raise BadRecord(f"its data has no field {name!r}: {error}")
-    if bytes(value) in (b"", b"null", b'""'):
+    if bytes(value) in (*_ABSENT, b'""'):
         raise BadRecord(f"its data has no field {name!r}")
     return text_of(value)
 

@@ -18,7 +18,7 @@ class JobLog:
         InvalidArgument: The file cannot be opened.
 
     Attributes:
-        is_incomplete: Whether it could not be written.
+        is_incomplete: Whether a line could not be written in full.
     """
 
     def __init__(self, path: str, warn: Callable[[str], object]) -> None:

@@ -1,18 +1,13 @@
 """Named tasks: JSON data that names a program of a directory, and its arguments."""
 
+import json
 import os
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from msgspec import Raw, ValidationError
-from msgspec.json import Decoder
+from msgspec import Raw
+from msgspec.json import encode
 
-from rwq_cli.output.json_text import check_utf8, string_of, text_of
 from rwq_cli.work.child import BadArguments
-
-_array = Decoder(list[Raw]).decode
-_object = Decoder(dict[str, Raw]).decode
-_NO_TASK = 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'
 
 
 class UnknownTask(BadArguments):
@@ -42,13 +37,13 @@ def read_task(directory: bytes, data: bytes) -> Task:
         UnknownTask: The data is neither, or there is no such program.
     """
     try:
-        check_utf8(data)
-        name, arguments = _parts(data)
-        words = list(map(text_of, arguments))
-    except ValidationError:
-        raise UnknownTask(_NO_TASK) from None
+        # Numbers stay as they are: a float would lose digits.
+        value = json.loads(data, parse_float=Raw, parse_int=Raw, parse_constant=Raw)
     except (ValueError, RecursionError):
         raise UnknownTask("no task: the data is not JSON") from None
+    name, arguments = _parts(value)
+    if not isinstance(name, str) or not isinstance(arguments, list):
+        raise UnknownTask('no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}')
     # A path would leave the directory, and NUL ends a name.
     if not name or name.startswith(".") or "/" in name or "\0" in name:
         raise UnknownTask(f"unknown task {name!r}: not the name of a program")
@@ -57,14 +52,21 @@ def read_task(directory: bytes, data: bytes) -> Task:
         raise UnknownTask(f"unknown task {name!r}: no such program in {os.fsdecode(directory)}")
     if not os.access(program, os.X_OK):
         raise UnknownTask(f"unknown task {name!r}: its program is not executable")
-    return Task(program, words)
+    try:
+        return Task(program, list(map(_argument, arguments)))
+    except (ValueError, RecursionError) as error:
+        raise UnknownTask(f"no task: an argument cannot be written as JSON: {error}") from None
 
 
-def _parts(data: bytes) -> tuple[str, Sequence[Raw]]:
-    """The name and the arguments; `ValidationError` if the data is JSON of another kind."""
-    if data.lstrip()[:1] == b"{":
-        return string_of(_object(data).get("task", Raw(b"null"))), []
-    parts = _array(data)
-    if not 1 <= len(parts) <= 2:
-        raise ValidationError(_NO_TASK)
-    return string_of(parts[0]), _array(parts[1]) if len(parts) == 2 else []
+def _parts(value: Any) -> tuple[Any, Any]:
+    """The name and the arguments; None for what is missing."""
+    if isinstance(value, dict):
+        return value.get("task"), []
+    if isinstance(value, list) and 1 <= len(value) <= 2:
+        return value[0], value[1] if len(value) == 2 else []
+    return None, None
+
+
+def _argument(value: Any) -> bytes:
+    """A string as it is, any other value as JSON."""
+    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else encode(value)

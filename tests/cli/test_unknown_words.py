@@ -177,7 +177,7 @@ def test_clean_alone_says_what_is_fast_and_what_walks_all(bare_rwq: Rwq) -> None
     assert bare_rwq("clean").notes == (
         "rwq: error: clean needs a command:\n"
         "  rwq clean light  Return abandoned items and promote due ones; fast.\n"
-        "  rwq clean deep   Do a light clean, then repair the rest of the queue.\n"
+        "  rwq clean deep   Do a light clean, then scan all keys to repair the rest.\n"
     )
 
 

@@ -74,7 +74,7 @@ class TestList:
 
     def test_a_variable_that_wins_is_noted(self, three: Rwq) -> None:
         assert three("context", "list", variables={"RWQ_URL": "redis://x"}).notes == (
-            "note: RWQ_URL names the server, and overrides the current context\n"
+            "note: RWQ_URL overrides the current context\n"
         )
         assert three("context", "list", variables={"RWQ_CONTEXT": "x"}).notes == (
             "note: no context is named 'x'\n"
@@ -184,7 +184,7 @@ class TestUse:
 
     def test_a_variable_that_wins_is_noted(self, three: Rwq) -> None:
         result = three("context", "use", "eu", variables={"RWQ_CONTEXT": "prod"})
-        assert result.notes.startswith("note: RWQ_CONTEXT names the server, and overrides")
+        assert result.notes.startswith("note: RWQ_CONTEXT overrides the current context")
 
     def test_an_unknown_one_is_a_usage_error(self, three: Rwq) -> None:
         assert three("context", "use", "x").code == 2

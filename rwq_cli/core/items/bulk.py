@@ -44,8 +44,7 @@ _CLAIM_IDS = BATCH_ITEMS // 4
 # Performs an operation on ranges, in order; an ID with `ELSEWHERE` is tried again.
 Perform = Callable[[Iterable[ListRange]], Iterator[OutcomeBatch]]
 
-# The statuses of IDs that keep their list entries. A ghost loses its entries, unless the operation
-# would push the ID.
+# The statuses of IDs that keep their list entries.
 _STAYS = (
     Status.ALREADY_WAITING,
     Status.CHANGED,
@@ -58,6 +57,8 @@ _STAYS = (
     Status.SKIPPED,
     Status.WRONG_TYPE,
 )
+# Those of an operation that pushes: it leaves the entries of ghosts alone.
+_STAYS_IF_PUSHED = (*_STAYS, Status.MISSING)
 
 
 class Places(NamedTuple):
@@ -437,7 +438,7 @@ class BulkRun:
             offset = max(0, cursor.offset + first - len(gone))
             for batch in self._perform([ListRange(Where.MAIN, offset, last - first + 1, ids)]):
                 if not self._dry_run:
-                    stays = (*_STAYS, Status.MISSING) if self._pushes else _STAYS
+                    stays = _STAYS_IF_PUSHED if self._pushes else _STAYS
                     gone.update(set(batch.ids).difference(batch.ids_with(*stays)))
                 yield batch
         cursor.removed(gone)
@@ -462,7 +463,7 @@ class BulkRun:
             left: list[bytes] = []
             claimed = self._claim_unlisted(unprotected)
             for batch in self._perform(self._unlisted_ranges(claimed)):
-                left += batch.ids_with(*_STAYS, Status.MISSING)
+                left += batch.ids_with(*_STAYS_IF_PUSHED)
                 yield batch
             # Other clients have changed these since.
             self._unclaim(left)

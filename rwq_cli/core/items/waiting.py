@@ -55,8 +55,8 @@ def wait(
 ) -> WaitResult:
     """Poll until the condition is met.
 
-    A poll reads the lengths of the queue in one round trip, or which of the IDs exist, 500 in each.
-    Two more look for due items: always for IDs, otherwise only if something is delayed.
+    A poll takes one round trip for the lengths of the queue, or one for every 500 IDs. Finding due
+    items takes two more: always if it waits for IDs, otherwise only if something is delayed.
 
     While an upstream cleaner returns an item, the item is in no list between the cleaner's two
     commands. So a queue counts as empty only after two empty polls in a row, a moment apart.

@@ -279,11 +279,12 @@ class TestTasks:
                 'hello: 4 ann 7 null {"a":"ü"}',
             ),
             (
-                b'["greet", [1.50, 1e400, 12345678901234567.5, {"a": [1E5, 1.0]}]]',
-                'hello: 4 1.50 1e400 12345678901234567.5 {"a":[1E5,1.0]}',
+                b'["greet", [1.50, 1e400, 12345678901234567.5, {"a": [1E5, NaN]}]]',
+                'hello: 4 1.50 1e400 12345678901234567.5 {"a":[1E5,NaN]}',
             ),
             (b'["greet"]', "hello: 0 "),
             (b'{"task": "greet", "to": "ann"}', "hello: 0 "),
+            (b'{"task": "greet", "to": ["\\ud800", -Infinity]}', "hello: 0 "),
         ],
     )
     def test_runs_the_program_that_the_data_name(
@@ -305,10 +306,10 @@ class TestTasks:
             (b'["README"]', "unknown task 'README': its program is not executable"),
             (b'["../tasks/greet"]', "unknown task '../tasks/greet': not the name of a program"),
             (b'{"task": ".."}', "unknown task '..': not the name of a program"),
-            (b'{"task": "\\ud800"}', "no task: the data is not JSON"),
+            (b'{"task": "\\ud800"}', "unknown task '\\ud800': no such program in "),
             (b'{"task": 7}', 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'),
             (b'{"to": "ann"}', 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'),
-            (b'["greet", [NaN]]', "no task: the data is not JSON"),
+            (b'["greet", [["\\ud800"]]]', "no task: an argument cannot be written as JSON: "),
         ],
     )
     def test_buries_what_names_none(

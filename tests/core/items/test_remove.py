@@ -96,9 +96,16 @@ class TestRemove:
         assert {p.item_id: p.data for p in journal.written} == {i: b"data of " + i for i in ids}
         assert journal.kept == []
 
+    @pytest.mark.parametrize("verb", ["remove", "move"])
     @pytest.mark.parametrize("many_more", [False, True])
     def test_every_trace_of_a_ghost_is_removed(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, journal: Journal, many_more: bool
+        self,
+        queue: WorkQueue,
+        raw: Redis,
+        foreign: Foreign,
+        journal: Journal,
+        verb: str,
+        many_more: bool,
     ) -> None:
         """By name, and by pages."""
         foreign.waiting(b"stays")
@@ -109,7 +116,9 @@ class TestRemove:
             raw.hset("jobs:returns", b"g%d" % number, 1)
         ids = [b"g%d" % number for number in range(8)]
         more = [b"gone%d" % number for number in range(100 * many_more)]
-        assert {outcome.status for outcome in queue.remove(ids + more, journal)} == {Status.MISSING}
+        to = (b"other",) if verb == "move" else ()
+        outcomes = list(getattr(queue, verb)(ids + more, *to, journal))
+        assert {outcome.status for outcome in outcomes} == {Status.MISSING}
         assert contents(raw) == {b"jobs:item:stays": b"data of stays", b"jobs:queue": [b"stays"]}
 
     def test_few_in_the_order_given(self, queue: WorkQueue, foreign: Foreign) -> None:

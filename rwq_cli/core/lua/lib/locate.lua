@@ -70,6 +70,8 @@ local function locate_in_processing(_, facts)
   end
 end
 
+-- SLACK_ENTRIES is made from `core/batches.py`.
+
 -- By ID, where it is in main, counted from the right end; false if it is there twice.
 local place = {}
 
@@ -87,7 +89,6 @@ local function find_in_main(facts, skipped, length)
   return found
 end
 
--- SLACK_ENTRIES is made from `core/batches.py`.
 local function locate_in_main(ids, facts)
   if find_in_main(facts, offset, count) < #ids then
     local skipped = math.max(0, offset - SLACK_ENTRIES)

@@ -1,7 +1,7 @@
 -- Delayed and buried items: their scores, and the guards that keep every cleaner away from them.
 
--- The value of the guard of a delayed item, and how long it lasts, ms: GUARD_MARGIN_MS, which is made from
--- `core/keys.py`, longer than until the item is due.
+-- The value of the guard of a delayed item, and how long it lasts, ms: until the item is due, and then for
+-- GUARD_MARGIN_MS, which is made from `core/keys.py`.
 local function delayed_guard(due_ms, now_ms)
   -- The score may be infinite.
   local left_ms = math.min(math.max(0, math.ceil(due_ms - now_ms)) + GUARD_MARGIN_MS, 2 ^ 52)

@@ -1,8 +1,8 @@
 -- List the groups of NEEDS that the server's ACL denies this user. Writes nothing.
 --
--- arg(1)   the key of the marks of an undo
--- arg(8)   keys of the destination queue of a move, as for `remove`: main, processing, delayed, buried,
---          returns, and the prefixes of the data keys, of the lease keys and of the old lease keys
+-- arg 1      the key of the marks of an undo
+-- arg 8..15  keys of the destination queue of a move, as for `remove`: main, processing, delayed, buried,
+--            returns, and the prefixes of the data keys, of the lease keys and of the old lease keys
 -- Returns a flat list of the groups that are denied, each with the first denied command and its key;
 -- nil where the server cannot be asked, before Redis 7.
 if not redis.acl_check_cmd then

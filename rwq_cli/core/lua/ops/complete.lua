@@ -63,8 +63,7 @@ if next(results.wrong) then
   finished, completed = without_wrong(finished), without_wrong(completed)
 end
 if not dry_run then
-  -- First, also for IDs without data, because it needs no memory: after that, a server that is out of memory does
-  -- not stop the script.
+  -- First, and also for IDs without data, as in `remove`.
   for_all('DEL', nil, prefixed(item_prefix, finished))
   delete_leases(finished)
   forget_entries(finished)

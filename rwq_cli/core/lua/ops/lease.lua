@@ -1,5 +1,6 @@
 -- Lease items: pop, read and lease them atomically, and drop ghosts. Due items are promoted first, as many
--- as a short call can look up in the lists; a dry run leaves that to `push_scheduled`.
+-- as a short call can look up in the lists; a dry run leaves that to `push_scheduled`. The due entry of an item
+-- that a session has leased is left to a clean.
 --
 -- arg 1  holder of the lease, bytes
 -- arg 2  lease time, ms
@@ -18,7 +19,8 @@ local count_max, bytes_max, wants_data = tonumber(arg(3)), tonumber(arg(4)), arg
 local entries_max, skip = tonumber(arg(5)), tonumber(arg(7))
 
 local PROMOTE_MAX = 100
--- The maximum number of due entries to read, if none of them can be promoted: those of the wrong type stay.
+-- The maximum number of due entries to read if none of them can be promoted: those of the wrong type stay, and
+-- those of items that a session has leased.
 local DUE_MAX = 1000
 -- Leases are read for this many entries at once; hardly any waiting item has one.
 local CHUNK = 32
@@ -32,8 +34,8 @@ lookups_max = math.max(1, math.min(PROMOTE_MAX, lookups_max))
 -- The earliest due entries of Q:delayed, without those that stay.
 local due, due_facts = no_entries(), {}
 
--- The IDs of a page of due entries to look up in the lists. One that would stay even if it were in no list is not
--- looked up, because others may be behind it.
+-- The IDs of a page of due entries to look up in the lists. An entry that would stay if its item were in no list
+-- is skipped, because others may be behind it.
 local function ids_to_look_up(page)
   local ids = {}
   for _, id in ipairs(page) do
@@ -159,7 +161,7 @@ while examined < #candidates and count < count_max and bytes < bytes_max and not
     end
   end
 end
-reply[1], reply[2] = examined, #due.push + #due.leased + #due.superseded + #due.stale
+reply[1], reply[2] = examined, #due.push + #due.superseded + #due.stale
 if present[returns] and count > 0 then
   reply[4] = redis.call('HMGET', returns, unpack(leased))
 end

@@ -11,7 +11,7 @@
 --            once, in the order in which they are to wait
 -- Returns the outcomes of `outcome_reply`: removed, moved, missing, changed if it does not meet the conditions
 -- or its data differs from the saved data, not-owner for a leased item, conflict if the other queue has this
--- ID, wrong-type, elsewhere, imported-before if its line is marked. Entries without data are removed. A dry
+-- ID, wrong-type, elsewhere, imported-before if its line is marked. Entries, leases and counts of IDs without data are removed. A dry
 -- run treats data without a fingerprint as saved.
 local to_main, to_processing, to_delayed, to_buried = arg(8), arg(9), arg(10), arg(11)
 local to_returns, to_item, to_lease, to_old_lease = arg(12), arg(13), arg(14), arg(15)
@@ -118,8 +118,8 @@ if moves and #taken > 0 then
   end
   settle(leases, 'moved', redis.call('LLEN', to_main) + redis.call('LLEN', to_processing))
 elseif not moves then
-  -- First, also for IDs without data, because it needs no memory: a removal must work on a server that is out of
-  -- memory, which does not stop a script that has already written.
+  -- First, and also for IDs without data: DEL needs no memory, and a full server does not stop a script that has
+  -- already written.
   for_all('DEL', nil, prefixed(item_prefix, delisted))
 end
 local moved_lines = {}

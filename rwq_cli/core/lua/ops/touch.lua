@@ -1,4 +1,4 @@
--- Give live leases of sessions a new expiry; the claim of a clean is none.
+-- Give live leases a new expiry; the claim of a clean does not count as a lease.
 --
 -- arg 1   the new lease time, ms
 -- arg 2   '1' if each ID is followed by the holder that must have its lease, else '0'
