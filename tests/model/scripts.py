@@ -303,6 +303,7 @@ class Queue(Keys):
     def move(self, item_id: str, life: int, force: bool) -> Outcomes:
         """Move an item, whose data the caller has read, to the other queue."""
         if item_id not in self.data:
+            self._forget(item_id)
             self._unlist(item_id)
             return ((item_id, "missing"),)
         if self.effective(item_id) and not force:
@@ -337,8 +338,9 @@ class Queue(Keys):
         return ((item_id, "moved"),)
 
     def remove(self, item_id: str, life: int) -> Outcomes:
-        """Delete an item whose data the caller has saved; or the entries of one without data."""
+        """Delete an item whose data the caller has saved; or every trace of one without data."""
         if item_id not in self.data:
+            self._forget(item_id)
             self._unlist(item_id)
             return ((item_id, "missing"),)
         if self.data[item_id] != life:

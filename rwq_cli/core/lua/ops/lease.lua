@@ -1,6 +1,5 @@
 -- Lease items: pop, read and lease them atomically, and drop ghosts. Due items are promoted first, as many
--- as a short call can look up in the lists; a dry run leaves that to `push_scheduled`. The due entry of an item
--- that a session has leased is left to a clean.
+-- as a short call can look up in the lists; a dry run leaves that to `push_scheduled`.
 --
 -- arg 1  holder of the lease, bytes
 -- arg 2  lease time, ms
@@ -29,24 +28,30 @@ local main_length = redis.call('LLEN', main)
 local processing_length = redis.call('LLEN', processing)
 local now_ms = present[delayed] and clock_ms() or 0
 
-local lookups_max = math.floor(SCAN_BUDGET_ENTRIES / (main_length + processing_length + 1))
-lookups_max = math.max(1, math.min(PROMOTE_MAX, lookups_max))
+local lookups_left = math.floor(SCAN_BUDGET_ENTRIES / (main_length + processing_length + 1))
+lookups_left = math.max(1, math.min(PROMOTE_MAX, lookups_left))
 -- The earliest due entries of Q:delayed, without those that stay.
 local due, due_facts = no_entries(), {}
 
--- The IDs of a page of due entries to look up in the lists. An entry that would stay if its item were in no list
--- is skipped, because others may be behind it.
-local function ids_to_look_up(page)
-  local ids = {}
-  for _, id in ipairs(page) do
-    set_places(due_facts, id, 0, 0)
-    if #ids < lookups_max and entry_kind(due_facts[id], 'delayed', now_ms) then
-      ids[#ids + 1] = id
-    end
-  end
-  return ids
+-- The `entry_kind` of a due ID that is not in main, and this often in processing.
+local function kind_if(id, in_processing)
+  set_places(due_facts, id, 0, in_processing)
+  return entry_kind(due_facts[id], 'delayed', now_ms)
 end
 
+local function look_up(ids)
+  lookups_left = lookups_left - #ids
+  locate_by_name(ids, due_facts)
+  for _, id in ipairs(ids) do
+    local kind = entry_kind(due_facts[id], 'delayed', now_ms)
+    if kind then
+      due[kind][#due[kind] + 1] = id
+    end
+  end
+end
+
+-- An entry that stays unless its item is in a list is looked up last: those that stay must not hold up others.
+local last = {}
 local due_max = present[delayed] and not dry_run and DUE_MAX or 0
 for skipped = 0, due_max - 1, PROMOTE_MAX do
   local page = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', skipped, PROMOTE_MAX)
@@ -54,17 +59,23 @@ for skipped = 0, due_max - 1, PROMOTE_MAX do
   if refusal then
     return refusal
   end
-  due_facts = read_facts(page)
-  local ids = ids_to_look_up(page)
-  locate_by_name(ids, due_facts)
-  for _, id in ipairs(ids) do
-    local kind = entry_kind(due_facts[id], 'delayed', now_ms)
-    due[kind][#due[kind] + 1] = id
+  local ids = {}
+  for id, found in pairs(read_facts(page)) do
+    due_facts[id] = found
   end
+  for _, id in ipairs(page) do
+    if kind_if(id, 0) then
+      ids[#ids + 1] = #ids < lookups_left and id or nil
+    elseif #last < lookups_left and kind_if(id, 1) then
+      last[#last + 1] = id
+    end
+  end
+  look_up(ids)
   if #ids > 0 or #page < PROMOTE_MAX then
     break
   end
 end
+look_up({ unpack(last, 1, math.min(#last, lookups_left)) })
 local promoted = due.push
 
 -- The entries to examine, next first: those of main, then the promoted ones, which are pushed after them.
@@ -161,7 +172,7 @@ while examined < #candidates and count < count_max and bytes < bytes_max and not
     end
   end
 end
-reply[1], reply[2] = examined, #due.push + #due.superseded + #due.stale
+reply[1], reply[2] = examined, #due.push + #due.leased + #due.superseded + #due.stale
 if present[returns] and count > 0 then
   reply[4] = redis.call('HMGET', returns, unpack(leased))
 end
