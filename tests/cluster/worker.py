@@ -1,11 +1,9 @@
 """A program that leases and completes until a file appears, and prints what it did.
 
 Each line is `done ID` for a completed item, `again ID` for one that somebody else had completed,
-and `doubt` for a call whose reply was lost. Beside that file, the file `asked` has a number; once
-all calls of a round that began after it was written have ended, `told-PID` has it, too.
+and `doubt` for a call whose reply was lost.
 """
 
-import os
 import sys
 from pathlib import Path
 
@@ -13,9 +11,7 @@ from rwq_cli.core import Server, ServerError, Status, WorkQueue, connect
 
 
 def work(queue: WorkQueue, stop: Path) -> None:
-    asked, told = stop.with_name("asked"), stop.with_name(f"told-{os.getpid()}")
     while not stop.exists():
-        number = asked.read_text()
         try:
             items = list(queue.lease_many(3, lease_s=2.0, wait_s=0.2))
             for item in items:
@@ -26,7 +22,6 @@ def work(queue: WorkQueue, stop: Path) -> None:
             if not error.in_doubt:
                 raise
             print("doubt", flush=True)
-        told.write_text(number)
 
 
 if __name__ == "__main__":
