@@ -70,8 +70,6 @@ local function locate_in_processing(_, facts)
   end
 end
 
--- SLACK_ENTRIES is made from `core/batches.py`.
-
 -- By ID, where it is in main, counted from the right end; false if it is there twice.
 local place = {}
 
@@ -91,6 +89,7 @@ end
 
 local function locate_in_main(ids, facts)
   if find_in_main(facts, offset, count) < #ids then
+    -- SLACK_ENTRIES is made from `core/batches.py`.
     local skipped = math.max(0, offset - SLACK_ENTRIES)
     find_in_main(facts, skipped, offset - skipped + count + SLACK_ENTRIES)
   end
