@@ -118,6 +118,17 @@ def test_a_slot_moves(cluster: PrivateCluster, start: Start) -> None:
     assert_each_once(load)
 
 
+def hand_over(cluster: PrivateCluster, primary: int) -> None:
+    """Make a primary a replica of its replica.
+
+    The primary holds back all writes until its replica has caught up: up to a second after a full
+    resynchronization, and on a busy machine longer than a call of the programs waits.
+    """
+    until(lambda: cluster.is_replicated(primary), "the replica")
+    cluster.call(cluster.replica_of(primary), "CLUSTER", "FAILOVER")
+    until(lambda: not cluster.is_primary(primary), "the handover")
+
+
 def test_every_node_restarts(cluster: PrivateCluster, start: Start) -> None:
     """As an upgrade does it: a primary hands over to its replica first."""
     load = start(cluster.url, QUEUE)
@@ -127,9 +138,7 @@ def test_every_node_restarts(cluster: PrivateCluster, start: Start) -> None:
         for number in numbers:
             node = cluster.nodes[number]
             if cluster.is_primary(number):
-                replica = cluster.replica_of(number)
-                cluster.call(replica, "CLUSTER", "FAILOVER")
-                until(lambda n=number: not cluster.is_primary(n), "the handover")
+                hand_over(cluster, number)
             node.kill()
             load.add(30)
             node.start()
