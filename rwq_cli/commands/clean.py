@@ -21,7 +21,7 @@ from rwq_cli.cli.options import (
 )
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.model import CleanAction
+from rwq_cli.core.model import CleanAction, CleanBatch
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitCode, ExitStatus
 from rwq_cli.output.report import Batch, Report
@@ -144,22 +144,23 @@ class _Cleaner(NamedTuple):
     bury_after: int | None
     dry_run: bool
 
-    def __call__(self, queue: WorkQueue, is_deep: bool) -> Iterator[CleanAction]:
+    def __call__(self, queue: WorkQueue, is_deep: bool) -> Iterator[CleanBatch]:
         clean = queue.deep_clean if is_deep else queue.light_clean
-        return clean(grace_s=self.grace_s, dry_run=self.dry_run, bury_after=self.bury_after)
+        actions = clean(grace_s=self.grace_s, dry_run=self.dry_run, bury_after=self.bury_after)
+        return actions.batches
 
 
 def _clean_once(
     settings: Settings, cleaner: _Cleaner, *, is_deep: bool, all_queues: bool
 ) -> Report:
-    def clean(queue: WorkQueue) -> Iterator[CleanAction]:
+    def clean(queue: WorkQueue) -> Iterator[CleanBatch]:
         return noting_absence(settings, queue, cleaner(queue, is_deep))
 
     opened = open_matching_queues(settings, all_queues=all_queues, changes=True)
 
     def report(queue: WorkQueue) -> Batch[CleanAction]:
         summary_end = naming(settings, queue, is_prefixed=not opened.is_one).summary_end
-        actions = opened.reader(settings, clean, queue)
-        return clean_report(queue.name, actions, summary_end=summary_end, dry_run=cleaner.dry_run)
+        batches = opened.reader(settings, clean, queue)
+        return clean_report(queue.name, batches, summary_end=summary_end, dry_run=cleaner.dry_run)
 
     return opened.reports(report)

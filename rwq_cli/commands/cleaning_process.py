@@ -13,7 +13,7 @@ from rwq_cli.cli.queue_scraper import QueueScraper
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.errors import ServerError
-from rwq_cli.core.model import CleanAction
+from rwq_cli.core.model import CleanAction, CleanBatch
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Batch, ReportStream
@@ -52,7 +52,7 @@ class Cleaner(Protocol):
     def dry_run(self) -> bool:
         """Whether it changes nothing."""
 
-    def __call__(self, queue: WorkQueue, is_deep: bool) -> Iterator[CleanAction]: ...
+    def __call__(self, queue: WorkQueue, is_deep: bool) -> Iterator[CleanBatch]: ...
 
 
 class CleaningProcess:
@@ -135,8 +135,8 @@ class CleaningProcess:
                 self._rounds.failed(error)
                 continue
             for queue in opened.queues:
-                actions = opened.reader(self._settings, self._counting(is_deep, number == 1), queue)
-                yield "" if opened.is_one else escaped(queue.name), self._report(queue, actions)
+                batches = opened.reader(self._settings, self._counting(is_deep, number == 1), queue)
+                yield "" if opened.is_one else escaped(queue.name), self._report(queue, batches)
                 if self._rounds.has_failed:
                     break
             else:
@@ -154,19 +154,20 @@ class CleaningProcess:
 
     def _counting(
         self, is_deep: bool, is_first: bool
-    ) -> Callable[[WorkQueue], Iterator[CleanAction]]:
-        def clean(queue: WorkQueue) -> Iterator[CleanAction]:
-            actions = self._cleaner(queue, is_deep)
-            for action in noting_absence(self._settings, queue, actions) if is_first else actions:
-                self._tally.actions[queue.name, action.action] += 1
-                yield action
+    ) -> Callable[[WorkQueue], Iterator[CleanBatch]]:
+        def clean(queue: WorkQueue) -> Iterator[CleanBatch]:
+            batches = self._cleaner(queue, is_deep)
+            for batch in noting_absence(self._settings, queue, batches) if is_first else batches:
+                for repair, number in batch.counts().items():
+                    self._tally.actions[queue.name, repair] += number
+                yield batch
 
         return clean
 
-    def _report(self, queue: WorkQueue, actions: Iterator[CleanAction]) -> Batch[CleanAction]:
+    def _report(self, queue: WorkQueue, batches: Iterator[CleanBatch]) -> Batch[CleanAction]:
         def when() -> str:
             # Elsewhere, a logger such as journald adds the time.
             is_terminal = self._settings.environment.stderr_is_terminal
             return time.strftime(" at %H:%M:%S") if is_terminal else ""
 
-        return clean_report(queue.name, actions, summary_end=when, dry_run=self._cleaner.dry_run)
+        return clean_report(queue.name, batches, summary_end=when, dry_run=self._cleaner.dry_run)

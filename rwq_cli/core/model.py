@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from enum import StrEnum
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 
 class State(StrEnum):
@@ -335,19 +337,25 @@ class OutcomeBatch:
         return {_STATUS_OF_CODE[code]: number for code, number in Counter(self._codes).items()}
 
 
-class Outcomes(Iterator[Outcome]):
-    """Outcomes, one by one by iteration, or in the batches in which they were acknowledged.
+class Batched(Iterator[T], Generic[T]):
+    """Results, one by one by iteration, or in the batches in which they were acknowledged.
 
     Args:
         batches: The batches; reading them does the work.
     """
 
-    def __init__(self, batches: Iterator[OutcomeBatch]) -> None:
+    def __init__(self, batches: Iterator[Iterable[T]]) -> None:
         self.batches = batches
         self._flat = chain.from_iterable(batches)
 
-    def __next__(self) -> Outcome:
+    def __next__(self) -> T:
         return next(self._flat)
+
+
+class Outcomes(Batched[Outcome]):
+    """The outcomes of an operation."""
+
+    batches: Iterator[OutcomeBatch]
 
 
 class Repair(StrEnum):
@@ -376,6 +384,56 @@ class CleanAction(NamedTuple):
     action: Repair
     state: State
     where: str | None = None
+
+
+class CleanBatch:
+    """The actions of one call of a clean.
+
+    Args:
+        outcomes: What it did to each ID. An ID that was pruned has its state there.
+        state: The state of the other IDs.
+        where: The structure that was changed, as in `CleanAction`.
+        dropped: The state of the IDs that were dropped, if it is another one.
+    """
+
+    __slots__ = ("_dropped", "_outcomes", "_state", "_where")
+
+    def __init__(
+        self,
+        outcomes: OutcomeBatch,
+        state: State,
+        where: str | None,
+        *,
+        dropped: State | None = None,
+    ) -> None:
+        self._outcomes = outcomes
+        self._state = state
+        self._where = where
+        self._dropped = dropped or state
+
+    @property
+    def ids(self) -> Sequence[bytes]:
+        """The IDs."""
+        return self._outcomes.ids
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    def __iter__(self) -> Iterator[CleanAction]:
+        for outcome in self._outcomes:
+            state = self._dropped if outcome.status is Status.DROPPED else self._state
+            action = Repair(outcome.status.value)
+            yield CleanAction(outcome.item_id, action, outcome.state or state, self._where)
+
+    def counts(self) -> dict[Repair, int]:
+        """How often each repair was done."""
+        return {Repair(status.value): n for status, n in self._outcomes.counts().items()}
+
+
+class CleanActions(Batched[CleanAction]):
+    """The actions of a clean."""
+
+    batches: Iterator[CleanBatch]
 
 
 class Counts(NamedTuple):

@@ -246,9 +246,7 @@ class Batch(Generic[T]):
     def add(self, batch: Any) -> None:
         """Count a batch, and keep the first failures."""
         counts = self.count(batch)
-        # `Counter.update` costs a clean a fifth of its time, because its batches have one record.
-        for word, number in counts.items():
-            self.counts[word] += number
+        self.counts.update(counts)
         room = NAMED_FAILURES - len(self.first_failures)
         if room and self.failed and any(counts.get(word) for word in self.failed):
             failures = (record for record in batch if self.word(record) in self.failed)

@@ -1,9 +1,9 @@
 """The repairs of a clean, each with its reason."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from rwq_cli.core.model import CleanAction, Repair, State
+from rwq_cli.core.model import CleanAction, CleanBatch, Repair, State
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Batch, View, infinitive
@@ -12,9 +12,9 @@ _REPAIRS = tuple(repair.value for repair in Repair)
 
 
 def clean_report(
-    queue: bytes, actions: Iterator[CleanAction], *, summary_end: Callable[[], str], dry_run: bool
+    queue: bytes, batches: Iterable[CleanBatch], *, summary_end: Callable[[], str], dry_run: bool
 ) -> Batch[CleanAction]:
-    """The report of a clean. Reading the actions does the work; for `summary_end` see `Batch`."""
+    """The report of a clean. Reading the batches does the work; for `summary_end` see `Batch`."""
 
     def fields(action: CleanAction) -> dict[str, Any]:
         return {
@@ -30,8 +30,8 @@ def clean_report(
         view=View(
             fields, lambda action: action.item_id, CleanAction(b"", Repair.DROPPED, State.GONE)
         ),
-        batches=([action] for action in actions),
-        count=lambda batch: {batch[0].action.value: 1},
+        batches=batches,
+        count=lambda batch: {repair.value: number for repair, number in batch.counts().items()},
         word=lambda action: action.action.value,
         counted=_REPAIRS,
         failed=frozenset(),

@@ -9,7 +9,7 @@ from rwq_cli.core.inspect.cursor import PAGE_SIZE
 
 def prune(
     queue: Queue, where: str, ids: Iterable[bytes], *, dry_run: bool = False
-) -> Iterator[bytes]:
+) -> Iterator[list[bytes]]:
     """Remove entries of the delayed, buried or returns structure whose items have no data.
 
     Args:
@@ -19,10 +19,11 @@ def prune(
         dry_run: Change nothing, and report what would be done.
 
     Yields:
-        The IDs whose entry was removed.
+        The IDs whose entry was removed, in batches; none is empty.
     """
     for batch in in_batches(ids, items_max=BATCH_ITEMS // 2):
-        yield from queue.run("prune", where, 0, 0, *batch, dry_run=dry_run)
+        if pruned := queue.run("prune", where, 0, 0, *batch, dry_run=dry_run):
+            yield pruned
 
 
 def prune_cleaning(queue: Queue, ids: Sequence[bytes], *, dry_run: bool = False) -> Iterator[bytes]:

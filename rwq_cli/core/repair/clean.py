@@ -9,7 +9,7 @@ Due items are promoted first. That needs no second look: no worker or producer l
 in the state `due`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rwq_cli.core.handle import Queue
@@ -19,7 +19,7 @@ from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
 from rwq_cli.core.inspect.survey import Survey, find_unguarded, stale_returns, survey
 from rwq_cli.core.items.prune import prune, prune_cleaning
 from rwq_cli.core.items.schedule import promote
-from rwq_cli.core.model import CleanAction, Outcome, OutcomeBatch, Repair, State, Status
+from rwq_cli.core.model import CleanActions, CleanBatch, Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.repair.repairs import remove_stale_schedule, repair, restore_guards, without
 from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.state.probe import find_broken
@@ -28,7 +28,7 @@ from rwq_cli.core.state.seen import Seen
 
 def light_clean(
     queue: Queue, *, grace_s: float = 1.0, dry_run: bool = False, bury_after: int | None = None
-) -> Iterator[CleanAction]:
+) -> CleanActions:
     """Return the items that dead workers left in processing, and drop ghosts.
 
     Due items are promoted, and counts of returns without an item are pruned.
@@ -43,23 +43,22 @@ def light_clean(
     Raises:
         ServerError: `acknowledged` is the number of actions.
 
-    Yields:
-        The actions, as the server acknowledges them.
+    Returns:
+        The actions; reading them does the work.
     """
-    yield from _counted(_light_clean(queue, grace_s, dry_run, bury_after))
+    return CleanActions(_counted(_light_clean(queue, grace_s, dry_run, bury_after)))
 
 
 def _light_clean(
     queue: Queue, grace_s: float, dry_run: bool, bury_after: int | None
-) -> Iterator[CleanAction]:
+) -> Iterator[CleanBatch]:
     queue.connection.set_no_touch()
     # Raise `WrongType` even if there is nothing to push.
     queue.call("LLEN", queue.keys.main)
     # Before anything is done, so that a dry run sees what the run sees.
     suspects = broken_in_processing(queue)
     yield from _promote(queue, dry_run)
-    for item_id in prune(queue, "returns", stale_returns(queue), dry_run=dry_run):
-        yield CleanAction(item_id, Repair.PRUNED, State.GHOST, "returns")
+    yield from _prune(queue, "returns", stale_returns(queue), dry_run)
     if suspects:
         _wait_and_drop_pushed(queue, suspects, grace_s)
         yield from _repair_processing(queue, suspects, bury_after, dry_run)
@@ -67,7 +66,7 @@ def _light_clean(
 
 def deep_clean(
     queue: Queue, *, grace_s: float = 1.0, dry_run: bool = False, bury_after: int | None = None
-) -> Iterator[CleanAction]:
+) -> CleanActions:
     """Do what a light clean does, and repair orphans, duplicates and ghosts everywhere.
 
     Delayed and buried items that lack a guard under a lease name get it back, so that no cleaner
@@ -82,32 +81,32 @@ def deep_clean(
     Raises:
         ServerError: `acknowledged` is the number of actions.
 
-    Yields:
-        The actions, as the server acknowledges them.
+    Returns:
+        The actions; reading them does the work.
     """
-    yield from _counted(_deep_clean(queue, grace_s, dry_run, bury_after))
+    return CleanActions(_counted(_deep_clean(queue, grace_s, dry_run, bury_after)))
 
 
 def _deep_clean(
     queue: Queue, grace_s: float, dry_run: bool, bury_after: int | None
-) -> Iterator[CleanAction]:
+) -> Iterator[CleanBatch]:
     queue.connection.set_no_touch()
     # Before anything is done, so that a dry run sees what the run sees.
     suspects = broken_in_processing(queue)
     found = survey(queue)
     unguarded = find_unguarded(queue)
     due: set[bytes] = set()
-    for action in _promote(queue, dry_run):
-        due.add(action.item_id)
-        yield action
+    for batch in _promote(queue, dry_run):
+        due.update(batch.ids)
+        yield batch
     if not (suspects or unguarded or found.is_broken):
         return
     _wait_and_drop_pushed(queue, suspects, grace_s)
     # A repaired ID needs no second repair; in a dry run it would still look broken.
     done: set[bytes] = set()
-    for action in _repair_processing(queue, suspects, bury_after, dry_run):
-        done.add(action.item_id)
-        yield action
+    for batch in _repair_processing(queue, suspects, bury_after, dry_run):
+        done.update(batch.ids)
+        yield batch
     yield from _repair_lists(queue, found, done, bury_after, dry_run)
     done |= due
     yield from _prune_entries(queue, found, done, due, dry_run)
@@ -115,12 +114,12 @@ def _deep_clean(
         pass
 
 
-def _counted(actions: Iterator[CleanAction]) -> Iterator[CleanAction]:
+def _counted(batches: Iterator[CleanBatch]) -> Iterator[CleanBatch]:
     """The actions; a `ServerError` gets the number of actions in all steps of a clean."""
     with Acknowledged() as acknowledged:
-        for action in actions:
-            acknowledged.add(1)
-            yield action
+        for batch in batches:
+            acknowledged.add(len(batch))
+            yield batch
 
 
 @dataclass(slots=True)
@@ -182,21 +181,21 @@ def _places(queue: Queue) -> Iterator[dict[bytes, int]]:
 
 def _repair_processing(
     queue: Queue, suspects: Suspects, bury_after: int | None, dry_run: bool
-) -> Iterator[CleanAction]:
+) -> Iterator[CleanBatch]:
     # An abandoned item that also waits is duplicated: its entry in processing is removed.
     expected = (State.ABANDONED, State.DUPLICATED)
     seen = suspects.abandoned
     for batch in repair(
         queue, list(seen), expected, seen=seen, bury_after=bury_after, dry_run=dry_run
     ):
-        yield from _actions(batch, State.ABANDONED, "processing", dropped=State.DUPLICATED)
+        yield CleanBatch(batch, State.ABANDONED, "processing", dropped=State.DUPLICATED)
     for batch in repair(queue, list(suspects.ghosts), (State.GHOST,), dry_run=dry_run):
-        yield from _actions(batch, State.GHOST, "processing")
+        yield CleanBatch(batch, State.GHOST, "processing")
 
 
 def _repair_lists(
     queue: Queue, found: Survey, done: set[bytes], bury_after: int | None, dry_run: bool
-) -> Iterator[CleanAction]:
+) -> Iterator[CleanBatch]:
     # Another queue, whose items look like this queue's, may have been created since.
     orphaned = exclude_nested_queues(queue, without(found.orphaned, done), queue.keys.id_prefixes)
     for ids, state, where in (
@@ -214,53 +213,47 @@ def _repair_lists(
         )
         for batch in repaired:
             done.update(batch.ids)
-            yield from _actions(batch, state, where)
+            yield CleanBatch(batch, state, where)
 
 
 def _prune_entries(
     queue: Queue, found: Survey, done: set[bytes], due: set[bytes], dry_run: bool
-) -> Iterator[CleanAction]:
+) -> Iterator[CleanBatch]:
     # The script does not look up items in the lists, and promotion may have dropped the entry that
     # made an entry of cleaning stale, so the facts are read again.
     states = dict(found.stale_cleaning)
     stale_cleaning = without(states, due)
     stale = [f.item_id for f in facts_of(queue, stale_cleaning) if f.is_stale_in_cleaning]
     for item_id in dict.fromkeys(prune_cleaning(queue, stale, dry_run=dry_run)):
-        yield CleanAction(item_id, Repair.PRUNED, states[item_id], "cleaning")
+        yield _pruned({item_id: states[item_id]}, "cleaning")
     entries: dict[bytes, list[str]] = {}
     for item_id, where in found.stale_schedule:
         entries.setdefault(item_id, []).append(where)
     for batch in remove_stale_schedule(queue, without(entries, done), dry_run=dry_run):
-        for outcome in batch:
-            for where in entries[outcome.item_id]:
-                yield _pruned(outcome, where)
+        for where in ("delayed", "buried"):
+            pruned = {o.item_id: o.state for o in batch if where in entries[o.item_id]}
+            if pruned:
+                yield _pruned(pruned, where)
     for where in ("delayed", "buried"):
         ghosts = [item_id for item_id, name in found.scheduled_ghosts if name == where]
         # A ghost that was dropped from a list still has this entry; promotion drops its own.
-        for item_id in prune(queue, where, without(ghosts, due), dry_run=dry_run):
-            yield CleanAction(item_id, Repair.PRUNED, State.GHOST, where)
-    for item_id in prune(queue, "returns", found.stale_returns, dry_run=dry_run):
-        yield CleanAction(item_id, Repair.PRUNED, State.GHOST, "returns")
+        yield from _prune(queue, where, without(ghosts, due), dry_run)
+    yield from _prune(queue, "returns", found.stale_returns, dry_run)
 
 
-def _promote(queue: Queue, dry_run: bool) -> Iterator[CleanAction]:
+def _promote(queue: Queue, dry_run: bool) -> Iterator[CleanBatch]:
     for batch in promote(queue, dry_run=dry_run):
-        for outcome in batch:
-            if outcome.status is Status.PROMOTED:
-                yield CleanAction(outcome.item_id, Repair.PROMOTED, State.DUE, "delayed")
-            else:
-                yield _pruned(outcome, "delayed")
+        yield CleanBatch(batch, State.DUE, "delayed")
 
 
-def _actions(
-    batch: OutcomeBatch, state: State, where: str | None, *, dropped: State | None = None
-) -> Iterator[CleanAction]:
-    for item_id, status in zip(batch.ids, batch.statuses, strict=True):
-        action = Repair(status.value)
-        seen = dropped if dropped and action is Repair.DROPPED else state
-        yield CleanAction(item_id, action, seen, where)
+def _prune(
+    queue: Queue, where: str, ghosts: Iterable[bytes], dry_run: bool
+) -> Iterator[CleanBatch]:
+    for pruned in prune(queue, where, ghosts, dry_run=dry_run):
+        yield _pruned(dict.fromkeys(pruned, State.GHOST), where)
 
 
-def _pruned(outcome: Outcome, where: str) -> CleanAction:
-    assert outcome.state is not None
-    return CleanAction(outcome.item_id, Repair.PRUNED, outcome.state, where)
+def _pruned(states: Mapping[bytes, State | None], where: str) -> CleanBatch:
+    """The actions for pruned entries, by ID the state of its item."""
+    outcomes = (Outcome(item_id, Status.PRUNED, state=state) for item_id, state in states.items())
+    return CleanBatch(OutcomeBatch.of(outcomes), State.GHOST, where)

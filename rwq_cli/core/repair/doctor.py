@@ -297,7 +297,7 @@ def _return_orphans(
 def _drop_ghosts(queue: Queue, ids: Sequence[bytes], seen: Seen, dry_run: bool) -> Iterator[bytes]:
     yield from _repair(State.GHOST)(queue, ids, seen, dry_run)
     for name in ("delayed", "buried"):
-        yield from prune(queue, name, ids, dry_run=dry_run)
+        yield from chain.from_iterable(prune(queue, name, ids, dry_run=dry_run))
 
 
 def _remove_stale_schedule(
@@ -328,8 +328,8 @@ _FIXES: Mapping[Code, _Fix] = {
     Code.UNGUARDED: lambda queue, ids, _, dry_run: restore_guards(queue, ids, dry_run=dry_run),
     Code.DUE: _promote,
     Code.STALE_CLEANING: lambda queue, ids, _, dry_run: prune_cleaning(queue, ids, dry_run=dry_run),
-    Code.STALE_RETURNS: lambda queue, ids, _, dry_run: prune(
-        queue, "returns", ids, dry_run=dry_run
+    Code.STALE_RETURNS: lambda queue, ids, _, dry_run: chain.from_iterable(
+        prune(queue, "returns", ids, dry_run=dry_run)
     ),
     Code.ENDLESS_LEASE: _delete_endless_leases,
 }
