@@ -183,9 +183,7 @@ def _fact_rows(record: Shown) -> list[Row]:
     ]
     if facts.in_cleaning:
         rows.append(("cleaning list", _times(facts.in_cleaning), None))
-    rows.append(
-        ("lease", "none" if facts.lease is None else _lease(facts.lease, facts.now_ms), None)
-    )
+    rows.append(("lease", _effective_lease(report), None))
     if facts.lease is not None:
         leases = dict(report.leases)
         differ = len({lease.holder for lease in leases.values()}) > 1
@@ -213,11 +211,21 @@ def _time(score: float, unix_ms: int | None, now_ms: int) -> str:
     return human.when(unix_ms, now_ms)
 
 
+def _effective_lease(report: ItemReport) -> str:
+    lease, types = report.facts.lease, report.facts.wrong_types
+    if lease is None:
+        return "none"
+    unreadable = [key for key in report.lease_keys if key in types]
+    if unreadable and not lease.holder:
+        return f"unknown: {escaped(unreadable[0])} is a {types[unreadable[0]]}"
+    return _lease(lease, report.facts.now_ms)
+
+
 def _lease(lease: Lease, now_ms: int) -> str:
     left = "no expiry"
     if lease.ttl_ms is not None:
         left = f"ends {human.when(now_ms + lease.ttl_ms, now_ms)}"
-    return f"{left}, held by {escaped(lease.holder)}"
+    return f"{left}, held by {escaped(lease.holder) or 'an unknown holder'}"
 
 
 def _result_text(result: Result, state: State, now_ms: int) -> str:

@@ -374,6 +374,14 @@ class TestLocations:
         text = rwq("show", "a", "-o", "table").text
         assert "jobs:leased_by_session:a: no expiry, held by other" in text
 
+    def test_a_lease_that_cannot_be_read(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a", b"b")
+        foreign.raw.rpush("jobs:lease:a", "x")
+        foreign.raw.set("jobs:lease:b", "")
+        assert "  lease  unknown: jobs:lease:a is a list\n" in rwq("show", "a", "-o", "table").text
+        text = rwq("show", "b", "-o", "table").text
+        assert "  lease  no expiry, held by an unknown holder\n" in text
+
 
 @pytest.mark.parametrize(("count", "said"), [(1, "once"), (3, "3 times"), (1234, "1,234 times")])
 def test_the_number_of_returns_is_shown(rwq: Rwq, foreign: Foreign, count: int, said: str) -> None:
