@@ -103,7 +103,7 @@ def work(
     ] = 1,
     lease_s: LeaseForOption = FIVE_MINUTES,
     fair: Annotated[
-        bool, option("--fair", "Take from several queues in random order, not in order of -q.")
+        bool, option("--fair", "Take from several queues in random order, not in the order given.")
     ] = False,
     max_time_s: Annotated[
         Duration | None,

@@ -194,7 +194,7 @@ RECORD_KINDS = (
         {
             "event": "`started`, `completed`, `retry`, `released`, `buried`, `rejected` or `lost`",
             **_NAMED,
-            "attempt": "which attempt it is, from 1",
+            "attempt": "which attempt it is, from 1; the last one, if none are left",
             "returns": "how often it failed or was returned before",
             "pid": "the process ID of the command; null if none was started",
             "exit": "its exit code; null while it runs, or if a signal ended it",

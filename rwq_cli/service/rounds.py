@@ -104,10 +104,10 @@ class Rounds:
             self._supervision.lost(error.message)
         if self._lost_s is None:
             self._lost_s = self._clock.monotonic()
-            self._note(f"{error.message}; trying again until it works")
+            self._note(f"{error.message}; trying again until the server responds")
 
     def _found(self, now_s: float) -> None:
         self._backoff.reset()
         if self._lost_s is not None:
-            self._note(f"the server works again, after {now_s - self._lost_s:.0f} s")
+            self._note(f"the server is responding again after {now_s - self._lost_s:.0f} s")
             self._lost_s = None

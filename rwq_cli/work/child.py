@@ -88,7 +88,7 @@ def find_program(word: bytes, path: str) -> bytes:
     Raises:
         CannotRun: There is no such program, or it is not executable.
     """
-    name = os.fsdecode(word)
+    name = os.fsdecode(word) or "''"
     if "/" in name:
         if os.path.isdir(word):
             raise CannotRun(f"cannot run {name}: it is a directory", "name a program")

@@ -23,7 +23,7 @@ class Event(NamedTuple):
         kind: What.
         queue: The queue's name.
         item_id: The ID.
-        attempt: Which attempt it is, from 1.
+        attempt: Which attempt it is, from 1; the last one that was made, if none are left.
         returns: How often it failed or was returned before.
         pid: The process ID of the command; None if none was started.
         exit_code: The exit code of the command; None while it runs, or if a signal ended it.

@@ -455,9 +455,10 @@ class Worker:
         for ended in result.ended:
             self._settle(ended)
         jobs = result.jobs
-        self._taken += len(jobs)
+        exhausted = sum(ended.end is None for ended in result.ended)
+        self._taken += len(jobs) + exhausted
         if self._asked and result.error is None:
-            self._is_empty = not jobs and not any(ended.end is None for ended in result.ended)
+            self._is_empty = not (jobs or exhausted)
             if self._is_empty:
                 self._empty_at_s = self._asked_s
                 if self._housekeeper is not None:
@@ -466,7 +467,8 @@ class Worker:
         if jobs:
             self._idle_since_s = None
             self._queue_up(jobs)
-        self._note_contact(result.error)
+        if result.was_sent:
+            self._note_contact(result.error)
 
     def _queue_up(self, jobs: Sequence[Job]) -> None:
         """Hold jobs until there is a slot for them."""
@@ -577,6 +579,7 @@ class Worker:
             reason=_loss(job) if is_lost else _reason_of(ended),
             delay_s=ended.step.delay_s if ended.fate is Fate.RETRY else None,
             gave_up=ended.step.gave_up and not is_lost,
+            was_attempted=ended.end is not None,
         )
         if is_lost:
             return
@@ -600,6 +603,7 @@ class Worker:
         reason: bytes | None = None,
         delay_s: float | None = None,
         gave_up: bool = False,
+        was_attempted: bool = True,
     ) -> None:
         self.progress.counts[kind] += 1
         self.progress.gave_up += gave_up
@@ -607,7 +611,7 @@ class Worker:
             kind,
             job.queue,
             job.item_id,
-            job.attempt,
+            job.attempt if was_attempted else job.attempt - 1,
             job.returns,
             *exit,
             reason,

@@ -243,11 +243,11 @@ class TestLostServer:
         server.kill()
         line = next_line(process.stderr).decode()
         assert line.startswith("rwq: ")
-        assert line.endswith("; trying again until it works\n")
+        assert line.endswith("; trying again until the server responds\n")
         other = start_server()
         link.unlink()
         link.symlink_to(other.socket)
-        assert next_line(process.stderr).startswith(b"rwq: the server works again, after ")
+        assert next_line(process.stderr).startswith(b"rwq: the server is responding again after ")
         with other.client() as raw:
             Foreign(raw).abandoned(b"2")
             assert next_line(process.stderr) == b"returned 1\n"
@@ -260,7 +260,7 @@ class TestLostServer:
         process = started(rwq, *FAST, variables={"RWQ_URL": f"unix://{link}"})
         assert b"cannot reach unix://" in next_line(process.stderr)
         link.symlink_to(start_server().socket)
-        assert b"works again" in next_line(process.stderr)
+        assert b"is responding again" in next_line(process.stderr)
         assert ended(process)[0] == 0
 
     def test_a_refusal_is_the_end(self, rwq: Rwq, start_server: StartServer) -> None:

@@ -168,13 +168,13 @@ def test_a_lost_server_is_waited_for(rwq: Rwq, start_server: StartServer, tmp_pa
     process = rwq.start(*words, bufsize=0, variables={"RWQ_URL": f"unix://{link}"})
     assert json.loads(next_line(process.stdout))["waiting"] == 1
     server.kill()
-    assert b"; trying again until it works" in next_line(process.stderr)
+    assert b"; trying again until the server responds" in next_line(process.stderr)
     other = start_server()
     with other.client() as raw:
         Foreign(raw).waiting(b"w1", b"w2")
     link.unlink()
     link.symlink_to(other.socket)
-    assert b"the server works again, after " in next_line(process.stderr)
+    assert b"the server is responding again after " in next_line(process.stderr)
     until(lambda: json.loads(next_line(process.stdout))["waiting"] == 2)
     process.send_signal(signal.SIGINT)
     assert process.wait(TIMEOUT_S) == 130

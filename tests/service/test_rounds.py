@@ -58,8 +58,8 @@ class TestLostServer:
     def test_it_is_noted_once_and_so_is_its_return(self, clock: FakeClock) -> None:
         notes = self.run(clock, {2, 3, 4}, 6)
         assert len(notes) == 2
-        assert notes[0] == "lost the connection to db1; trying again until it works"
-        assert notes[1].startswith("the server works again, after ")
+        assert notes[0] == "lost the connection to db1; trying again until the server responds"
+        assert notes[1].startswith("the server is responding again after ")
 
     def test_it_is_tried_again_soon_and_then_later(self, clock: FakeClock) -> None:
         self.run(clock, {2, 3, 4}, 6)

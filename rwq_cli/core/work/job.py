@@ -96,9 +96,11 @@ class ExchangeResult(NamedTuple):
         ended: The jobs whose end is settled now.
         lost: Running jobs that were found lost.
         error: Why some ends are not settled or nothing was taken; None if nothing failed.
+        was_sent: Whether anything was sent to the server.
     """
 
     jobs: Sequence[Job] = ()
     ended: Sequence[Ended] = ()
     lost: Sequence[Job] = ()
     error: ServerError | None = None
+    was_sent: bool = True

@@ -312,6 +312,7 @@ class _Worker:
                 self._fates[ended.fate] += 1
                 self._given_up += ended.step.gave_up and ended.fate is not Fate.LOST
                 if ended.end is None:
+                    self._taken += 1
                     self._count_failure()
             if result.jobs or result.ended:
                 self._busy_s = self._clock.monotonic()

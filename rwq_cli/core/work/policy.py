@@ -179,7 +179,8 @@ class RetryPolicy:
                     delay_s = self.delay_s(attempt, random)
                     return Step(Fate.RETRY, reason, delay_s, counted=True)
             case None:
-                reason = b"no attempts left: %d failed, or died with their worker" % (attempt - 1)
+                worker = b"its worker" if attempt == 2 else b"their worker"
+                reason = b"no attempts left: %d failed, or died with %b" % (attempt - 1, worker)
         match self.on_fail:
             case OnFail.BURY:
                 return Step(Fate.BURIED, reason, gave_up=True)

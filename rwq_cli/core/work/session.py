@@ -190,6 +190,7 @@ class WorkSession:
         """
         sending = self._begin(ends)
         taking = _Take(self._request(take), []) if take > 0 else None
+        was_sent = bool(sending or taking or self._doubtful)
         error: ServerError | None = None
         try:
             if self._doubtful:
@@ -207,7 +208,9 @@ class WorkSession:
         with self._lock:
             ended, self._settled = self._settled, []
             lost, self._lost = self._lost, []
-        return ExchangeResult(taking.jobs if taking is not None else [], ended, lost, error)
+        return ExchangeResult(
+            taking.jobs if taking is not None else [], ended, lost, error, was_sent
+        )
 
     def _begin(self, ends: Iterable[tuple[Job, JobEnd]]) -> list[_Ending]:
         """Note how jobs ended; return the endings to send."""

@@ -154,6 +154,27 @@ class TestAServerThatGoes:
         assert lines[2].startswith("lost 1")
         assert lines[3].startswith(f"rwq: error: cannot reach {server.url}")
 
+    def test_for_good_is_not_said_to_respond_again(
+        self, rwq: Rwq, start_server: StartServer
+    ) -> None:
+        """The command ends in time, and its item is lost when the lease has ended."""
+        server = start_server()
+        with server.client() as raw:
+            put(raw, b"1", b"data")
+        os.mkfifo(rwq.home / "go")
+        text = "echo; read x < go; sleep 0.6"
+        worker = rwq.start(
+            *("work", "--for", "1s", "--reconnect", "300ms", *script(text)),
+            variables={"RWQ_URL": server.url},
+        )
+        next_line(worker.stdout)
+        server.process.kill()
+        (rwq.home / "go").write_text("go\n")
+        _, told = worker.communicate()
+        assert worker.returncode == 69
+        assert b"\nlost 1" in told
+        assert b"responding again" not in told
+
 
 def test_a_flood_of_output_takes_no_memory(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"1")

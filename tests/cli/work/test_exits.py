@@ -228,6 +228,9 @@ def test_an_item_that_killed_every_worker_is_buried_without_a_try(
     raw.hset("jobs:returns", "1", 4)
     result = rwq("work", "--drain", *script('echo "$RWQ_ID"'))
     assert (result.code, result.text) == (3, "2\n")
+    assert result.notes.splitlines()[0] == (
+        "rwq: 1: no attempts left: 4 failed, or died with their worker; buried after attempt 4"
+    )
     assert raw.zrange("jobs:buried", 0, -1) == [b"1"]
 
 
@@ -243,6 +246,15 @@ class TestTheEnd:
         )
         assert raw.lrange("jobs:queue", 0, -1) == [b"%d" % number for number in range(9, 2, -1)]
         assert raw.exists("jobs:processing") == 0
+
+    def test_max_counts_items_that_are_given_up_without_an_attempt(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1", b"2", b"3", b"4")
+        raw.hset("jobs:returns", mapping={"1": 1, "2": 1, "3": 1})
+        result = rwq("work", "--max", "2", "--retries", "0", "--", "true")
+        assert (result.code, result.notes.splitlines()[-1]) == (3, "buried 2")
+        assert raw.lrange("jobs:queue", 0, -1) == [b"4", b"3"]
 
     def test_max_failures_ends_with_3(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
         foreign.waiting(*(b"%d" % number for number in range(10)))

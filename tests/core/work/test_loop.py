@@ -211,6 +211,16 @@ def test_a_drain_ends_when_the_last_of_several_is_done(queue: WorkQueue, foreign
     assert summary.fates == {Fate.COMPLETED: 2}
 
 
+def test_max_items_counts_items_that_are_given_up_without_an_attempt(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1", b"2", b"3", b"4")
+    raw.hset(queue.keys.returns, mapping={"1": 1, "2": 1, "3": 1})
+    summary = queue.work(ignore, max_items=2, policy=RetryPolicy(retries=0))
+    assert summary.fates == {Fate.BURIED: 2}
+    assert raw.lrange(queue.keys.main, 0, -1) == [b"4", b"3"]
+
+
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_an_interrupt_puts_running_items_back_in_front(
     queue: WorkQueue, foreign: Foreign, raw: redis.Redis, concurrency: int

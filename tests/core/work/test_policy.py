@@ -71,6 +71,8 @@ def test_an_item_that_killed_its_last_worker_is_given_up_without_another_try(
     step = policy.step(None, 5, MIDDLE)
     reason = b"no attempts left: 4 failed, or died with their worker"
     assert step == Step(fate, reason, gave_up=True)
+    reason = b"no attempts left: 1 failed, or died with its worker"
+    assert policy.step(None, 2, MIDDLE).data == reason
 
 
 @pytest.mark.parametrize("on_fail", [OnFail.RELEASE, OnFail.STOP])
