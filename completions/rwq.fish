@@ -354,7 +354,7 @@ complete -c rwq -n '__rwq_at add' -s 0 -l null -d 'End each ID of -o ids with NU
 # rwq work
 complete -c rwq -n '__rwq_at work' -s j -l jobs -x -d 'Run this many commands at once; 0 means one per core'
 complete -c rwq -n '__rwq_at work' -l for -x -d 'How long the lease lasts, from when it is set or renewed'
-complete -c rwq -n '__rwq_at work' -l fair -d 'Take from several queues in random order, not in order of -q'
+complete -c rwq -n '__rwq_at work' -l fair -d 'Take from several queues in random order, not in the order given'
 complete -c rwq -n '__rwq_at work' -l max-time -x -d 'Send SIGTERM to a command that runs longer than this; it counts as failed'
 complete -c rwq -n '__rwq_at work' -l kill-after -x -d 'Send SIGKILL this long after SIGTERM'
 complete -c rwq -n '__rwq_at work' -l retries -x -d 'Retry a failed item this many times'
