@@ -6,15 +6,23 @@ Once a command runs, Ctrl-C raises `KeyboardInterrupt`. While calls are outstand
 Ctrl-C only cancels the rest, so that their replies are still read.
 
 SIGTERM ends services in the same way.
+
+Python handles a signal wherever it is. In a finalizer or a callback of a weak reference it prints
+an exception and continues; there the signal is sent again.
 """
 
+import _thread
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 
 class Cancellable(Protocol):
@@ -27,12 +35,14 @@ class Cancellable(Protocol):
 _cancellables: list[Cancellable] = []
 _was_terminated = False
 _TIME_TO_END_S = 0.7
+_TIME_TO_LEAVE_A_CALLBACK_S = 0.01
 
 
 def raise_on_interrupt() -> None:
     """Make Ctrl-C raise from now on, unless the caller has set another handler."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, _cancel_or_raise)
+        sys.unraisablehook = _interrupt_again
 
 
 def cancel_on_interrupt(work: Cancellable) -> None:
@@ -46,6 +56,24 @@ def _cancel_or_raise(number: int, frame: FrameType | None) -> None:
             work.requested = True
             return
     signal.default_int_handler(number, frame)
+
+
+def _interrupt_again(unraisable: "UnraisableHookArgs") -> None:
+    """Handle an exception that Python does not pass on: see `sys.unraisablehook`."""
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+        return
+    number = signal.SIGTERM if _was_terminated else signal.SIGINT
+    # In a thread and later, because what is raised before this function returns is lost, too. The
+    # main thread handles all signals, so this is it. While Python exits, no thread can be started.
+    with suppress(RuntimeError):
+        _thread.start_new_thread(_send_again, (_thread.get_ident(), number))
+
+
+def _send_again(thread: int, number: int) -> None:
+    time.sleep(_TIME_TO_LEAVE_A_CALLBACK_S)
+    # Not `interrupt_main`, which does not end a call that waits.
+    signal.pthread_kill(thread, number)
 
 
 def was_terminated() -> bool:
@@ -68,12 +96,14 @@ def ending_on_terminate() -> Iterator[None]:
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
     before = signal.signal(signal.SIGTERM, _terminate)
+    hook, sys.unraisablehook = sys.unraisablehook, _interrupt_again
     waker = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
     Thread(target=_end_in_time, args=(reads,), name="end", daemon=True).start()
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+        sys.unraisablehook = hook
         signal.set_wakeup_fd(waker)
         # The thread ends with it.
         os.close(writes)

@@ -9,14 +9,17 @@ import pytest
 
 from rwq_cli.cli.interrupts import _cancellables, cancel_on_interrupt, raise_on_interrupt
 from rwq_cli.core.server.connection import CancelToken
+from tests.driver import TIMEOUT_S
 
 
 @pytest.fixture(autouse=True)
 def as_it_was() -> Iterator[None]:
     before = signal.getsignal(signal.SIGINT)
+    hook = sys.unraisablehook
     yield
     _cancellables.clear()
     signal.signal(signal.SIGINT, before)
+    sys.unraisablehook = hook
 
 
 _AT_AN_IMPORT = """
@@ -77,3 +80,58 @@ def test_handlers_of_others_stay() -> None:
         signal.signal(signal.SIGINT, handler)
         raise_on_interrupt()
         assert signal.getsignal(signal.SIGINT) is handler
+
+
+_IN_A_CALLBACK = """
+import os, signal, sys, weakref
+from rwq_cli.cli import interrupts
+
+class Thing:
+    pass
+
+signal.signal(signal.SIGINT, signal.{before})
+interrupts.raise_on_interrupt()
+interrupts._TIME_TO_END_S = 3600
+reads, _ = os.pipe()
+with interrupts.ending_on_terminate():
+    thing = Thing()
+    reference = weakref.ref(thing, lambda _: signal.raise_signal(signal.{name}))
+    try:
+        del thing
+        print("continued", flush=True)
+        os.read(reads, 1)
+    except KeyboardInterrupt:
+        print("interrupted", interrupts.was_terminated())
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "name", "terminated"),
+    [
+        ("SIG_DFL", "SIGINT", "False"),
+        ("SIG_DFL", "SIGTERM", "True"),
+        # As in a background job.
+        ("SIG_IGN", "SIGTERM", "True"),
+    ],
+)
+def test_a_signal_in_a_callback_that_cannot_raise_is_not_lost(
+    before: str, name: str, terminated: str
+) -> None:
+    program = _IN_A_CALLBACK.format(before=before, name=name)
+    result = run((sys.executable, "-c", program), capture_output=True, text=True, timeout=TIMEOUT_S)
+    assert result.stderr == ""
+    assert result.stdout == f"continued\ninterrupted {terminated}\n"
+
+
+def test_other_exceptions_that_cannot_be_raised_are_printed() -> None:
+    program = (
+        "import signal, weakref\n"
+        "from rwq_cli.cli.interrupts import raise_on_interrupt\n"
+        "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+        "raise_on_interrupt()\n"
+        "thing = type('Thing', (), {})()\n"
+        "reference = weakref.ref(thing, lambda _: 1 / 0)\n"
+        "del thing\n"
+    )
+    result = run((sys.executable, "-c", program), capture_output=True, text=True, timeout=TIMEOUT_S)
+    assert "ZeroDivisionError" in result.stderr
