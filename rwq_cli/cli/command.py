@@ -119,16 +119,15 @@ class RwqCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = list(args)
-        takes_none = not any(each.param_type_name == "argument" for each in self.params)
         # Our own error message says more.
-        ctx.allow_extra_args = takes_none
+        ctx.allow_extra_args = True
         try:
             extra = super().parse_args(ctx, args)
         except typer.BadParameter as error:
             from rwq_cli.cli.unknown_words import bad_argument
 
             raise bad_argument(self, error) from error
-        if takes_none and extra and not ctx.resilient_parsing:
+        if extra and not ctx.resilient_parsing:
             from rwq_cli.cli.unknown_words import unexpected_words
 
             raise unexpected_words(self, ctx, given, extra)

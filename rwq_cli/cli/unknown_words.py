@@ -141,7 +141,7 @@ def option_of_commands(group: Any, context: Any, option: str) -> UsageError | No
 def unexpected_words(
     command: Any, context: Any, given: Sequence[str], extra: Sequence[str]
 ) -> UsageError:
-    """The error for words after a command that takes none.
+    """The error for more words than the command has arguments.
 
     Args:
         command: The command.
@@ -152,6 +152,10 @@ def unexpected_words(
     from rwq_cli.views.command_lines import shell_word
 
     path, settings = context.command_path, context.find_root().obj
+    shown = [shell_word(os.fsencode(word)) for word in extra]
+    if any(parameter.param_type_name == "argument" for parameter in command.params):
+        plural = "s" if len(extra) > 1 else ""
+        return UsageError(f"unexpected argument{plural}: {' '.join(shown)}", f"see {path} --help")
     names = ["-q"] if is_about_queues(command) and "queue" not in settings.given else []
     if settings.queues and any("--id" in parameter.opts for parameter in command.params):
         names.append("--id")
@@ -159,7 +163,6 @@ def unexpected_words(
     if names:
         lines = [_with_option(settings, given, extra, name) for name in names]
         if None in lines:
-            shown = [shell_word(os.fsencode(word)) for word in extra]
             meant = [" ".join(f"{name} {word}" for word in shown) for name in names]
             hint = f"did you mean {' or '.join(meant)}"
         else:

@@ -114,9 +114,9 @@ class CleaningProcess:
         note = self._settings.environment.note
         every, deep_every = self._schedule.every, self._schedule.deep_every
         depth = "deep" if self._schedule.is_deep else "light"
-        more = f", a deep one every {deep_every}" if deep_every else ""
+        more = f" and a deep one every {deep_every}" if deep_every else ""
         note(
-            f"rwq: a {depth} clean of {self._finder.label} every {every}{more}, on "
+            f"rwq: running a {depth} clean of {self._finder.label} every {every}{more} on "
             f"{self._settings.server_label}"
         )
         if self._supervision.url is not None:

@@ -151,6 +151,18 @@ def test_an_id_as_an_argument_gets_the_option(rwq: Rwq) -> None:
     assert rwq("doctor", "17", "-q", "jobs").notes == said
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("result 1 2 3", "unexpected arguments: 2 3; see rwq result --help"),
+        ("context use a b", "unexpected argument: b; see rwq context use --help"),
+    ],
+)
+def test_too_many_arguments_are_named(bare_rwq: Rwq, given: str, said: str) -> None:
+    result = bare_rwq(*given.split())
+    assert (result.code, result.notes) == (2, f"rwq: error: {said}\n")
+
+
 def test_a_command_without_a_queue_does_not_suggest_one(rwq: Rwq) -> None:
     assert rwq("demo", "x").notes == "rwq: error: demo takes no arguments; see rwq demo --help\n"
 

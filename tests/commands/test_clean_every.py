@@ -32,7 +32,9 @@ def ended(process: Process, number: int = signal.SIGTERM) -> tuple[int, bytes, b
 def started(rwq: Rwq, *words: str, depth: str = "light", **options: Any) -> Process:
     """A cleaner that has written its first line."""
     process = rwq.start("clean", depth, *words, bufsize=0, **options)
-    assert next_line(process.stderr).startswith(f"rwq: a {depth} clean of jobs every ".encode())
+    assert next_line(process.stderr).startswith(
+        f"rwq: running a {depth} clean of jobs every ".encode()
+    )
     return process
 
 
@@ -107,11 +109,14 @@ def test_its_first_line_says_what_it_will_do(rwq: Rwq, foreign: Foreign, between
     foreign.waiting(b"1")
     where = f"on {rwq.variables['RWQ_URL']}\n"
     for words, what in (
-        (("light", "-q", "jobs", "-q", "mail:*"), "a light clean of jobs, mail:* every 30s, "),
-        (("deep", "--all-queues"), "a deep clean of all queues every 30s, "),
+        (
+            ("light", "-q", "jobs", "-q", "mail:*"),
+            "running a light clean of jobs, mail:* every 30s ",
+        ),
+        (("deep", "--all-queues"), "running a deep clean of all queues every 30s "),
         (
             ("light", "--deep-every", "6h"),
-            "a light clean of jobs every 30s, a deep one every 6h, ",
+            "running a light clean of jobs every 30s and a deep one every 6h ",
         ),
     ):
         between()
@@ -125,7 +130,7 @@ def test_a_missing_queue_is_noted_once(rwq: Rwq, raw: redis.Redis, between: Betw
     result = rwq("clean", "light", *EVERY[:-1])
     assert result.code == 130
     start, missing = result.notes.splitlines()
-    assert start.startswith("rwq: a light clean of jobs every 30s, on unix://")
+    assert start.startswith("rwq: running a light clean of jobs every 30s on unix://")
     assert f"{missing}\n" == ABSENT
 
 

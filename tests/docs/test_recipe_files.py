@@ -172,7 +172,7 @@ class TestDocker:
         assert next_line(process.stderr).startswith(b"run --rm --name rwq-clean -e RWQ_URL=unix://")
         lines = [next_line(process.stderr) for _ in range(3)]
         assert lines[0].startswith(
-            b"rwq: a light clean of jobs every 30s, a deep one every 6h, on unix://"
+            b"rwq: running a light clean of jobs every 30s and a deep one every 6h on unix://"
         )
         found = re.match(rb"rwq: listening on http://127.0.0.1:(\d+)", lines[1])
         assert found
