@@ -48,7 +48,9 @@ class UndoRun:
         """The outcomes of items; reading them does the work."""
         reader = self._reader
         try:
-            self.lost_marks = reader.was_begun and not has_marks(self._queue, reader.file_id)
+            # Raises if the server is unreachable, before the file says that an undo has begun.
+            is_marked = has_marks(self._queue, reader.file_id)
+            self.lost_marks = reader.was_begun and not is_marked
             if not self._dry_run:
                 reader.begin()
             if reader.origin.written_sha256 is not None:

@@ -16,7 +16,7 @@ from rwq_cli.undo.file import UndoFile
 from rwq_cli.undo.reader import UndoReader
 from rwq_cli.undo.run import UndoRun
 from tests.commands.test_rm import undo_files
-from tests.conftest import Foreign, contents
+from tests.conftest import Foreign, StartServer, contents
 from tests.driver import Rwq
 
 
@@ -237,6 +237,21 @@ def test_an_undo_that_restored_nothing_is_not_recorded_as_begun(rwq: Rwq, foreig
     foreign.raw.delete("jobs:queue")
     result = rwq("undo", "-o", "json")
     assert (result.code, result.json["restored"], result.json["in_doubt"]) == (0, 1, 0)
+
+
+def test_an_undo_without_a_server_is_not_recorded_as_begun(
+    rwq: Rwq, start_server: StartServer
+) -> None:
+    server = start_server()
+    rwq.variables["RWQ_URL"] = server.url
+    with server.client() as raw:
+        Foreign(raw).waiting(b"1")
+    rwq("rm", "1", "--yes")
+    (file,) = undo_files(rwq)
+    before = file.read_bytes()
+    server.kill()
+    assert rwq("undo").code == 69
+    assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize("batches", [1, 3])

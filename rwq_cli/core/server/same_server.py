@@ -5,6 +5,11 @@ import socket
 from contextlib import suppress
 from urllib.parse import parse_qs, unquote, urlsplit
 
+# The first 12 bytes of an IPv4 address in IPv6, ::ffff:1.2.3.4 (RFC 4291, section 2.5.5.2).
+_MAPPED_IPV4 = bytes(10) + b"\xff\xff"
+# :: and ::1.
+_LOCALHOST_IPV6 = (bytes(16), bytes(15) + b"\1")
+
 
 def is_same_server(one: str, other: str) -> bool:
     """Whether two URLs name the same server and database, regardless of user and TLS.
@@ -38,11 +43,19 @@ def _endpoints(url: str) -> set[tuple[object, ...]]:
         return {(url,)}
 
 
-def _host(name: str) -> str:
-    """The host in lower case; every address of this machine's loopback is `localhost`."""
+def _host(name: str) -> str | bytes:
+    """The address as bytes, or the name in lower case; names are not looked up.
+
+    Every address of this machine's loopback is `localhost`, and so is the unspecified address,
+    which connects to it.
+    """
     name = name.lower()
-    is_loopback = name == "::1"
+    address = b""
+    with suppress(OSError):
+        address = socket.inet_pton(socket.AF_INET6, name).removeprefix(_MAPPED_IPV4)
     with suppress(OSError):
         # It also reads short forms such as 127.1.
-        is_loopback = socket.inet_aton(name)[0] in (0, 127)
-    return "localhost" if is_loopback else name
+        address = socket.inet_aton(name)
+    if address in _LOCALHOST_IPV6 or (len(address) == 4 and address[0] in (0, 127)):
+        return "localhost"
+    return address or name

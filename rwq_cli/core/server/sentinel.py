@@ -116,7 +116,7 @@ class SentinelLocator:
             self.close()
             host, port = self._address = address
             pool = redis.ConnectionPool(host=host, port=port, **self._settings)
-            name = f"{host}:{port}, the primary of {self._name},"
+            name = f"{host}:{port} (the primary of {self._name})"
             client = redis.Redis(connection_pool=pool)
             self._node = Node(client, self._options, name, self._check_role)
 
