@@ -7,8 +7,8 @@ Ctrl-C only cancels the rest, so that their replies are still read.
 
 SIGTERM ends services in the same way.
 
-Python handles a signal wherever it is. In a finalizer or a callback of a weak reference it prints
-an exception and continues; there the signal is sent again.
+Python can run a signal handler anywhere. If it runs in a finalizer or in the callback of a weak
+reference, Python prints its exception and continues; then the signal is sent again.
 """
 
 import _thread

@@ -60,7 +60,7 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
             _report(failure, arguments, environment)
         if settings.monitors:
             return MonitoringStatus.UNKNOWN
-        # Not `NO`: to a loop of leases, the queue would be empty.
+        # Not `NO`: a loop around `rwq lease` would take that for an empty queue.
         is_done = isinstance(failure, OutputError) and settings.changes
         return ExitStatus.PARTIAL if is_done else exit_status_of(failure)
     finally:

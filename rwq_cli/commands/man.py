@@ -81,7 +81,7 @@ def _install(directory: Path, variables: Mapping[str, str]) -> list[str]:
 
 
 def _is_searched(directory: Path, variables: Mapping[str, str]) -> bool:
-    """Whether man looks there, as far as it says."""
+    """Whether man searches this directory, according to `man -w`."""
     program = _program(variables)
     if program is None:
         return False

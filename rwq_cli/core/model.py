@@ -49,7 +49,7 @@ class State(StrEnum):
 
     @property
     def is_broken(self) -> bool:
-        """Whether the doctor finds every item in this state, as an error or a warning."""
+        """Whether the doctor reports every item in this state as an error or a warning."""
         return self in _BROKEN
 
     @property

@@ -202,7 +202,7 @@ def _entry(record: _Record) -> ItemSnapshot | Result | ControlLine:
         raise BadRecord("larger than the 512 MB that a server accepts")
     place, due_ms, buried_ms = record.place, record.due_ms, record.buried_ms
     if place is UNSET:
-        # Null means in no list: that must not be what a line without it comes to.
+        # Null means in no list; a line that lacks the place must not be read like that.
         raise BadRecord("it has no place, such as main")
     if (place is Place.DELAYED and due_ms is None) or (place is Place.BURIED and buried_ms is None):
         raise BadRecord(f"its place is {place.value}, but it has no such time")

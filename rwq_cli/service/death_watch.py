@@ -11,7 +11,7 @@ class DeathWatch:
     """A program that reads its stdin to the end, which comes when this process has ended.
 
     Its stdin is a pipe whose other end this process alone has open. It has a process group of its
-    own, and no variable of this process but a PATH. If it cannot be started, there is no watch.
+    own, and a fixed PATH as its only variable. If it cannot be started, there is no watch.
 
     Args:
         command: The file of the program, and its arguments.

@@ -8,7 +8,7 @@ from rwq_cli.core.progress import ProgressListener
 
 
 class Heartbeat:
-    """When the main loop has run last, and when it will run next.
+    """When the main loop last ran, and when it is to run next.
 
     Args:
         silence_s: How long it may be silent, besides announced pauses, seconds.

@@ -33,7 +33,7 @@ REMEDIES = {
         "its owner is unknown, and deleting it could lose data",
     ),
     Code.HELD: Remedy(
-        "A lease has no expiry. No worker sets such a lease: somebody removed the expiry.",
+        "A lease has no expiry. No worker sets such a lease.",
         "Release the item, or give the lease an expiry.",
         "rwq release --force ID",
         "it may be intentional, to keep the item from workers",

@@ -40,7 +40,7 @@ STATES = {
         ("release --force", "touch", "complete"),
     ),
     State.HELD: StateMeaning(
-        "Its lease has no expiry. No worker sets such a lease: somebody removed the expiry.",
+        "Its lease has no expiry. No worker sets such a lease.",
         "data; a lease without expiry",
         "nothing, until somebody ends the lease",
         ("release --force", "touch"),
@@ -95,7 +95,7 @@ STATES = {
         "and `rwq lease` when it reaches it",
     ),
     State.STRAY_LEASE: StateMeaning(
-        "There is a lease but no item: the item was completed while it was leased.",
+        "There is a lease but no item: the item was deleted, but not its lease.",
         "a lease, no data",
         "the lease expires",
     ),
@@ -107,6 +107,6 @@ STATES = {
     State.WRONG_TYPE: StateMeaning(
         "A key has the wrong type; its state is unknown.",
         "a key of the wrong type",
-        "nothing, until somebody finds out whose key it is",
+        "nothing, until the key is renamed or deleted",
     ),
 }

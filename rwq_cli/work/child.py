@@ -32,11 +32,11 @@ class CannotRun(InvalidArgument):
 
 
 class BadArguments(Exception):
-    """There is no command for this item; the message is the reason to bury it."""
+    """No command line can be made for this item; the message is the reason to bury it."""
 
 
 class Exhausted(CannotRun):
-    """The machine has no room for one more process now."""
+    """The machine cannot start another process now."""
 
 
 class Stdout(Enum):
@@ -138,7 +138,7 @@ class Child:
     Raises:
         CannotRun: It cannot be run for any item.
         BadArguments: Its arguments are too long, or contain NUL.
-        Exhausted: There is no room for one more process.
+        Exhausted: The machine cannot start another process now.
 
     Attributes:
         pid: Its process ID, which is that of its group.
@@ -263,7 +263,7 @@ class Child:
         return self._inherits_stdout and _is_lost(_STDOUT)
 
     @property
-    def last_words(self) -> bytes:
+    def stderr_tail(self) -> bytes:
         """The end of its stderr."""
         return self._tail.value
 

@@ -735,7 +735,7 @@ class Worker:
         if code == GIVE_UP:
             return GiveUp(_reason(run, b"exit 100"))
         if code in NOT_RUN:
-            said = run.child.last_words.decode("utf-8", "replace")
+            said = run.child.stderr_tail.decode("utf-8", "replace")
             self._fail(CannotRun(f"the command cannot be run: exit {code}", said or None))
             return PutBack(front=True)
         if code < 0:
@@ -808,7 +808,7 @@ def signal_name(number: int) -> str:
 
 def _reason(run: _Run, how: bytes) -> bytes:
     """How a command failed, and the end of its stderr."""
-    said = run.child.last_words
+    said = run.child.stderr_tail
     return how + (b": " + said if said else b"")
 
 

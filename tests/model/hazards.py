@@ -145,7 +145,7 @@ HAZARDS = (
         _runs_nothing,
     ),
     Hazard(
-        "The light clean for Node.js brings nothing back",
+        "The light clean for Node.js returns nothing",
         _A_IS_ABANDONED,
         (("light_clean_node",),),
         _ends_unlisted,

@@ -1,4 +1,4 @@
-"""How fast some queues fill and drain, read again and again."""
+"""The rates at which queues fill and drain, from repeated readings."""
 
 from collections.abc import Iterable
 

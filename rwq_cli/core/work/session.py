@@ -45,7 +45,7 @@ _PLACE = (*ListRange(Where.LEASED, 0, 0, ()).args(b""), *ANY.args())
 
 
 class _Ending:
-    """A job that ended, until that is settled.
+    """The end of a job, until the server has settled it.
 
     Args:
         job: The job.
