@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
+from math import inf
 from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
 
 import typer
@@ -26,6 +27,7 @@ from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.work.policy import OnFail, RetryPolicy
 from rwq_cli.core.work.session import WorkSession
+from rwq_cli.core.work.stopping import EndReason, StopConditions, WorkLimits
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric
@@ -46,8 +48,7 @@ from rwq_cli.work.events import Event
 from rwq_cli.work.housekeeping import Housekeeper
 from rwq_cli.work.invocations import DataFiles, Invocations
 from rwq_cli.work.joblog import JobLog
-from rwq_cli.work.loop import Worker, WorkLimits
-from rwq_cli.work.signals import Requests
+from rwq_cli.work.loop import CommandLimits, Worker
 from rwq_cli.work.template import CommandTemplate, Input
 from rwq_cli.work.variables import Variables
 
@@ -245,16 +246,11 @@ def work(
         settings, names_queues=len(queues) > 1, result=result, reconnect_s=reconnect_s
     )
     log = None if joblog is None else JobLog(joblog, settings.environment.error)
-    requests = Requests(drains=drain)
     limits = WorkLimits(
-        concurrency=concurrency,
-        batch=batch,
-        max_items=max_items,
-        max_failures=max_failures,
-        idle_s=idle_s,
-        max_time_s=max_time_s,
-        kill_after_s=kill_after_s,
-        grace_s=grace_s,
+        drain=drain,
+        max_items=inf if max_items is None else max_items,
+        max_failures=inf if max_failures is None else max_failures,
+        idle_s=inf if idle_s is None else idle_s,
         reconnect_s=reconnect_s,
     )
 
@@ -265,6 +261,7 @@ def work(
     session = WorkSession(
         queues, lease_s=lease_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
     )
+    conditions = StopConditions(limits, session)
     needs_housekeeper = clean_s is not None or notes.tick_s is not None
 
     @cache
@@ -286,8 +283,8 @@ def work(
         session,
         invocations,
         outputs,
-        limits,
-        requests,
+        CommandLimits(concurrency, batch, max_time_s, kill_after_s, grace_s),
+        conditions,
         notes,
         supervision,
         housekeeper if needs_housekeeper else None,
@@ -299,7 +296,7 @@ def work(
         _events(settings, session, supervision, worker, log),
         has_failed=lambda: (
             worker.progress.gave_up > 0
-            or worker.ended_by_failures
+            or conditions.why is EndReason.MAX_FAILURES
             or (log is not None and log.is_incomplete)
         ),
         summary_end=_summary_end(settings, queues),

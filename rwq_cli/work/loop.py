@@ -18,8 +18,9 @@ from typing import NamedTuple
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import RwqError, ServerError
 from rwq_cli.core.work.job import Ended, ExchangeResult, Job, Loss
-from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, JobEnd, OnFail, PutBack
+from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, JobEnd, PutBack
 from rwq_cli.core.work.session import WorkSession
+from rwq_cli.core.work.stopping import StopConditions
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.work.child import BadArguments, CannotRun, Child, Exhausted, Outputs, Stdout
 from rwq_cli.work.events import Event, EventKind, Progress
@@ -56,30 +57,22 @@ _AHEAD_S = 1.0
 _LAST_CALL_S = 3.0
 
 
-class WorkLimits(NamedTuple):
-    """How a worker works, and when it ends.
+class CommandLimits(NamedTuple):
+    """How many commands run at once, and for how long.
 
     Attributes:
         concurrency: How many commands run at once.
         batch: How many items a command gets; None for one, without lines.
-        max_items: End after this many items.
-        max_failures: End after this many failures.
-        idle_s: End if there was nothing to do for so long, seconds.
-        max_time_s: How long a command may run, seconds.
+        max_time_s: How long a command may run, seconds; None for no limit.
         kill_after_s: How long after SIGTERM a command gets SIGKILL, seconds.
         grace_s: How long commands may go on when the worker is stopped, seconds; None for no limit.
-        reconnect_s: How long the server may be gone, seconds.
     """
 
-    concurrency: int = 1
-    batch: int | None = None
-    max_items: int | None = None
-    max_failures: int | None = None
-    idle_s: float | None = None
-    max_time_s: float | None = None
-    kill_after_s: float = 10.0
-    grace_s: float | None = None
-    reconnect_s: float = 300.0
+    concurrency: int
+    batch: int | None
+    max_time_s: float | None
+    kill_after_s: float
+    grace_s: float | None
 
 
 class _Cause(Enum):
@@ -129,8 +122,8 @@ class Worker:
         session: The session with the server.
         invocations: Makes the commands.
         outputs: Where their output goes.
-        limits: How to work, and when to end.
-        requests: What signals ask for.
+        limits: The limits of the commands.
+        conditions: When to end.
         listener: Is told what happens.
         supervision: Answers supervisors.
         housekeeper: Makes the thread that cleans and counts, given a function to call from it;
@@ -139,7 +132,6 @@ class Worker:
 
     Attributes:
         progress: Its progress.
-        ended_by_failures: Whether `max_failures` ended it.
     """
 
     def __init__(
@@ -147,8 +139,8 @@ class Worker:
         session: WorkSession,
         invocations: Invocations,
         outputs: Outputs,
-        limits: WorkLimits,
-        requests: Requests,
+        limits: CommandLimits,
+        conditions: StopConditions,
         listener: Listener,
         supervision: Supervision,
         housekeeper: Callable[[Callable[[], object]], Housekeeper] | None = None,
@@ -159,13 +151,13 @@ class Worker:
         self._invocations = invocations
         self._outputs = outputs
         self._limits = limits
-        self._requests = requests
+        self._conditions = conditions
+        self._requests = Requests()
         self._listener = listener
         self._supervision = supervision
         self._make_housekeeper = housekeeper
         self._yields_starts = yields_starts
         self.progress = Progress()
-        self.ended_by_failures = False
         self._runs: dict[int, _Run] = {}
         self._run_of: dict[int, _Run] = {}
         self._exits: dict[int, _Exit] = {}
@@ -180,16 +172,14 @@ class Worker:
         self._has_news = self._ends_some = False
         self._events: list[Event] = []
         self._timers = Timers()
-        self._taken = self._failures = self._resting = 0
+        self._resting = 0
         self._mean_run_s = 1.0
-        # Whether the last request found no items, when it was sent, and how many it asked for.
-        self._is_empty = False
-        self._asked_s = self._empty_at_s = 0.0
+        # How many items the last exchange asked for, and when.
         self._asked = 0
-        self._idle_since_s: float | None = None
-        self._looks_again_at_s = 0.0
+        self._asked_s = 0.0
+        self._looks_again_at_s = inf
         self._retry_at_s = 0.0
-        self._out_since_s: float | None = None
+        self._is_out = False
         self._is_exhausted = self._is_suspended = self._is_abandoned = False
         # The request for a renewal after which suspended commands go on.
         self._resuming_request = 0
@@ -287,8 +277,11 @@ class Worker:
         return max(0.0, at_s - now_s)
 
     def _follow_requests(self) -> None:
+        self._conditions.drains |= self._requests.drains
         if self._requests.is_paused:
             self._put_back_ready()
+            self._conditions.look_again()
+            self._conditions.restart_idle()
         # One after the other, also if two signals came at once.
         while self._stage < self._requests.stage:
             self._stage = Stage(self._stage + 1)
@@ -324,45 +317,27 @@ class Worker:
             return False
         if self._exchanger.is_busy and not self._exchanger.is_waiting:
             return False
-        if self._is_stopping or self._takes_all:
+        if self._is_stopping:
             return True
-        if self._requests.is_paused or not self._is_empty:
-            self._idle_since_s = None
-            return False
-        if self._requests.drains and self._has_drained():
-            return True
-        now_s = time.monotonic()
-        if self._limits.idle_s is not None:
-            if self._idle_since_s is None:
-                self._idle_since_s = now_s
-                self._timers.after(self._limits.idle_s, lambda: None)
-            return now_s - self._idle_since_s >= self._limits.idle_s
-        return False
+        self._look_again_at(self._conditions.check())
+        return self._conditions.why is not None
 
     @property
     def _is_stopping(self) -> bool:
         """Whether it has stopped taking items and starting commands."""
         return self._requests.stage >= Stage.STOPPING
 
-    @property
-    def _takes_all(self) -> bool:
-        """Whether all items of `--max` were taken."""
-        return self._limits.max_items is not None and self._taken >= self._limits.max_items
-
-    def _has_drained(self) -> bool:
-        """Whether the queues were empty when the last retry of this session was due."""
-        last_s = self._session.last_retry_s
-        if self._empty_at_s >= last_s:
-            return True
+    def _look_again_at(self, at_s: float) -> None:
+        """Try to take items again at this time, at the latest."""
 
         def look_again() -> None:
-            self._is_empty = False
+            self._looks_again_at_s = inf
+            self._conditions.look_again()
             self._session.wake()
 
-        if last_s > self._looks_again_at_s:
-            self._looks_again_at_s = last_s
-            self._timers.at(last_s, look_again)
-        return False
+        if at_s < self._looks_again_at_s:
+            self._looks_again_at_s = at_s
+            self._timers.at(at_s, look_again)
 
     # ---- items
 
@@ -377,10 +352,10 @@ class Worker:
         if now_s < self._retry_at_s or self._waits_for_more(now_s):
             return
         self._sends_at_s = inf
-        if self._ends or self._session.unsettled or (room and not self._is_empty):
+        if self._ends or self._session.unsettled or (room and not self._conditions.is_empty):
             ends, self._ends = self._ends, []
-            self._asked, self._asked_s = room, now_s
-            self._exchanger.exchange(ends, room)
+            self._asked, self._asked_s = self._conditions.reserve(room), now_s
+            self._exchanger.exchange(ends, self._asked)
         elif room and not self._is_over():
             self._exchanger.wait()
 
@@ -397,7 +372,7 @@ class Worker:
         """How many items to take ahead."""
         if self._limits.batch is not None or self._mean_run_s >= _SHORT_S:
             return 0
-        if self._limits.max_failures is not None or self._session.policy.on_fail is OnFail.STOP:
+        if self._conditions.may_end_by_failure:
             # Whether a command is the last is known only when its end is settled.
             return 0
         places = self._limits.concurrency
@@ -409,10 +384,7 @@ class Worker:
             return 0
         taken = len(self._runs) + self._resting + len(self._ready)
         free = self._limits.concurrency + self._ahead - taken
-        items = max(0, free) * (self._limits.batch or 1)
-        if self._limits.max_items is not None:
-            items = min(items, self._limits.max_items - self._taken)
-        return items
+        return self._conditions.room(max(0, free) * (self._limits.batch or 1))
 
     def _handle_notices(self) -> None:
         """Handle signals, and what other threads have done."""
@@ -435,7 +407,8 @@ class Worker:
         elif isinstance(result, Waited):
             # A wait that ends without an item was woken, or has lasted long enough.
             # After an error, an exchange finds out at once when the server answers again.
-            self._is_empty = not result.found and result.error is None
+            if result.found or result.error is not None:
+                self._conditions.look_again()
             self._note_contact(result.error)
         while (renewal := self._renewer.take_renewal()) is not None:
             self._note_contact(self._session.error)
@@ -452,21 +425,16 @@ class Worker:
     def _take_exchange(self, result: ExchangeResult) -> None:
         for job in result.lost:
             self._lose(job)
+        self._conditions.note(result, self._asked, self._asked_s)
+        if self._conditions.why is not None:
+            self._requests.advance(Stage.STOPPING)
         for ended in result.ended:
             self._settle(ended)
-        jobs = result.jobs
-        exhausted = sum(ended.end is None for ended in result.ended)
-        self._taken += len(jobs) + exhausted
-        if self._asked and result.error is None:
-            self._is_empty = not (jobs or exhausted)
-            if self._is_empty:
-                self._empty_at_s = self._asked_s
-                if self._housekeeper is not None:
-                    # It counts every few seconds only.
-                    self._housekeeper.waiting = self.progress.left = 0
-        if jobs:
-            self._idle_since_s = None
-            self._queue_up(jobs)
+        if self._asked and self._conditions.is_empty and self._housekeeper is not None:
+            # It counts every few seconds only.
+            self._housekeeper.waiting = self.progress.left = 0
+        if result.jobs:
+            self._queue_up(result.jobs)
         if result.was_sent:
             self._note_contact(result.error)
 
@@ -518,8 +486,7 @@ class Worker:
 
     def _put_back(self, jobs: Sequence[Job]) -> None:
         """Put back jobs that were not started."""
-        self._taken -= len(jobs)
-        self._ends += [(job, PutBack(front=True)) for job in jobs if job.loss is None]
+        self._ends += [(job, PutBack(front=True)) for job in jobs]
 
     def _lose(self, job: Job) -> None:
         """Do what follows from a lost lease: end the command, or put the rest of its batch back."""
@@ -537,23 +504,21 @@ class Worker:
         """Follow whether the server answers, and end the worker if it does not for too long."""
         now_s = time.monotonic()
         if error is None:
-            if not self._has_contact or self._out_since_s is not None:
+            if not self._has_contact or self._is_out:
                 self._supervision.ready(self._listener.status(self.progress))
             self._has_contact = True
-            if self._out_since_s is not None:
-                self._listener.reconnected(now_s - self._out_since_s)
-                self._out_since_s = None
+            if self._is_out:
+                self._listener.reconnected(now_s - self._session.failing_since_s)
+                self._is_out = False
             return
         self._retry_at_s = now_s + _PAUSE_S
         self._timers.after(_PAUSE_S, lambda: None)
-        if error.is_transient and self._has_contact:
-            if self._out_since_s is None:
-                self._out_since_s = now_s
-                self._supervision.lost(error.message)
-                self._listener.disconnected(error)
-            if now_s - self._out_since_s >= self._limits.reconnect_s:
-                self._fail(error)
-        else:
+        if error.is_transient and self._has_contact and not self._is_out:
+            self._is_out = True
+            self._supervision.lost(error.message)
+            self._listener.disconnected(error)
+        # A server that was never reached probably has another address.
+        if self._conditions.ends_on(error) or not self._has_contact:
             self._fail(error)
         has_given_up = self._stage >= Stage.ENDING or isinstance(self._failure, ServerError)
         # The next exchange sends what has ended since.
@@ -566,11 +531,10 @@ class Worker:
         self._requests.advance(Stage.STOPPING)
 
     def _settle(self, ended: Ended) -> None:
-        """Record an end that the server has acknowledged; it may end the worker."""
-        job = ended.job
-        if isinstance(ended.end, PutBack) and id(job) not in self._exits:
-            # It was taken ahead, and never started.
+        """Record an end that the server has acknowledged."""
+        if ended.was_unused:
             return
+        job = ended.job
         is_lost = ended.fate is Fate.LOST
         self._record(
             job,
@@ -578,21 +542,12 @@ class Worker:
             self._exits.pop(id(job), _Exit()),
             reason=_loss(job) if is_lost else _reason_of(ended),
             delay_s=ended.step.delay_s if ended.fate is Fate.RETRY else None,
-            gave_up=ended.step.gave_up and not is_lost,
+            gave_up=ended.gave_up,
             was_attempted=ended.end is not None,
         )
-        if is_lost:
-            return
-        if ended.step.stops:
-            self._requests.advance(Stage.STOPPING)
-        elif ended.step.gave_up and ended.fate is Fate.RELEASED:
+        if ended.gave_up and ended.fate is Fate.RELEASED:
             # It may be the only item, and fail at once again.
             self._rest()
-        if isinstance(ended.end, Failure) or ended.step.gave_up:
-            self._failures += 1
-            if self._failures == self._limits.max_failures:
-                self.ended_by_failures = True
-                self._requests.advance(Stage.STOPPING)
 
     def _record(
         self,
@@ -664,6 +619,7 @@ class Worker:
         self._runs[run.child.pid] = run
         self._unread.append(run)
         for job in run.jobs:
+            job.has_started = True
             self._run_of[id(job)] = run
             if self._yields_starts:
                 self._record(job, EventKind.STARTED, _Exit(run.child.pid))
@@ -720,6 +676,8 @@ class Worker:
                 self._ends.append((job, end))
             else:
                 self._record(job, EventKind.LOST, exited, reason=_loss(job))
+                # The command may have added items.
+                self._conditions.look_again()
 
     def _judge_exit(self, run: _Run, code: int) -> JobEnd:
         """Decide what becomes of the items of a command; it may pause a slot or end the worker."""
@@ -778,6 +736,8 @@ class Worker:
         # Sent to this thread: it stops here, even if other threads run on for a moment.
         signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         self._timers.shift(time.monotonic() - began_s)
+        self._looks_again_at_s = inf
+        self._conditions.restart_idle()
         # The commands go on when it is known whose items they still are.
         self._resuming_request = self._renewer.renew_now()
 
@@ -788,7 +748,7 @@ class Worker:
                 run.child.send(signal.SIGCONT)
 
     def _report_status(self) -> None:
-        if self._has_contact and self._out_since_s is None:
+        if self._has_contact and not self._is_out:
             self._supervision.status(self._listener.status(self.progress))
         self._timers.after(_BEAT_S, self._report_status)
 

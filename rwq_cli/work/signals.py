@@ -29,10 +29,10 @@ class Requests:
         drains: Whether to end when the queues are empty.
     """
 
-    def __init__(self, *, drains: bool) -> None:
+    def __init__(self) -> None:
         self.stage = Stage.WORKING
         self.is_paused = False
-        self.drains = drains
+        self.drains = False
         self._received_s: dict[int, float] = {}
 
     def receive(self, number: int) -> None:

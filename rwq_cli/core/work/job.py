@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.work.policy import Fate, JobEnd, Step
+from rwq_cli.core.work.policy import Failure, Fate, JobEnd, PutBack, Step
 
 
 class Loss(StrEnum):
@@ -40,6 +40,7 @@ class Job:
 
     Attributes:
         loss: Why it is not held any more; None while it is.
+        has_started: Whether the worker has begun to run it.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Job:
         self.is_last = is_last
         self.deadline_s = deadline_s
         self.loss: Loss | None = None
+        self.has_started = False
 
     @property
     def queue(self) -> bytes:
@@ -86,6 +88,21 @@ class Ended(NamedTuple):
     end: JobEnd | None
     fate: Fate
     step: Step
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether the item was given up."""
+        return self.step.gave_up and self.fate is not Fate.LOST
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether this counts as a failure: of the attempt, or by giving the item up."""
+        return self.gave_up or (isinstance(self.end, Failure) and self.fate is not Fate.LOST)
+
+    @property
+    def was_unused(self) -> bool:
+        """Whether the job was put back without being started."""
+        return isinstance(self.end, PutBack) and not self.job.has_started
 
 
 class ExchangeResult(NamedTuple):

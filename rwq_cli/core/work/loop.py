@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from enum import StrEnum
 from math import inf
 from threading import Event, Lock, Thread
 from typing import NamedTuple
@@ -11,8 +10,9 @@ from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.results import RESULT_TTL_S
 from rwq_cli.core.work.job import Ended, ExchangeResult, Job
-from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, JobEnd, RetryPolicy
+from rwq_cli.core.work.policy import Done, Failure, Fate, JobEnd, PutBack, RetryPolicy
 from rwq_cli.core.work.session import WorkSession
+from rwq_cli.core.work.stopping import RECONNECT_S, EndReason, StopConditions, WorkLimits
 
 # The pause after a call that failed.
 _RECONNECT_PAUSE_S = 1.0
@@ -22,17 +22,6 @@ _IDLE_S = 60.0
 _SIGNAL_S = 1.0
 
 Handler = Callable[[Job], JobEnd | bytes | None]
-
-
-class EndReason(StrEnum):
-    """Why a worker ended."""
-
-    STOPPED = "stopped"
-    DRAINED = "drained"
-    IDLE = "idle"
-    MAX_ITEMS = "max-items"
-    MAX_FAILURES = "max-failures"
-    ON_FAIL = "on-fail"
 
 
 class Started(NamedTuple):
@@ -98,24 +87,6 @@ class StopToken:
         self._sessions.remove(session)
 
 
-class WorkRules(NamedTuple):
-    """When a worker ends, and how long it waits for a server that is gone.
-
-    Attributes:
-        drain: End when no queue has an item to lease, and this worker has no retries pending.
-        max_items: End after this many items.
-        max_failures: End after this many failures.
-        idle_s: End after this time without work, seconds.
-        reconnect_s: How long a server may be gone, seconds.
-    """
-
-    drain: bool = False
-    max_items: float = inf
-    max_failures: float = inf
-    idle_s: float = inf
-    reconnect_s: float = 300.0
-
-
 def work(
     queue: Queue,
     handler: Handler,
@@ -130,7 +101,7 @@ def work(
     max_items: float = inf,
     max_failures: float = inf,
     idle_s: float = inf,
-    reconnect_s: float = 300.0,
+    reconnect_s: float = RECONNECT_S,
     stop: StopToken | None = None,
     on_event: Callable[[WorkEvent], object] | None = None,
 ) -> WorkSummary:
@@ -176,8 +147,8 @@ def work(
     with WorkSession(
         queues, lease_s=lease_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
     ) as session:
-        rules = WorkRules(drain, max_items, max_failures, idle_s, reconnect_s)
-        return _Worker(session, handler, rules, stop or StopToken(), on_event).run(concurrency)
+        limits = WorkLimits(drain, max_items, max_failures, idle_s, reconnect_s)
+        return _Worker(session, handler, limits, stop or StopToken(), on_event).run(concurrency)
 
 
 class _Worker:
@@ -186,7 +157,7 @@ class _Worker:
     Args:
         session: The session.
         handler: The function.
-        rules: When to end.
+        limits: When to end.
         stop: The caller's request to end.
         on_event: The listener.
     """
@@ -195,24 +166,23 @@ class _Worker:
         self,
         session: WorkSession,
         handler: Handler,
-        rules: WorkRules,
+        limits: WorkLimits,
         stop: StopToken,
         on_event: Callable[[WorkEvent], object] | None,
     ) -> None:
         self._session = session
         self._handler = handler
-        self._rules = rules
+        self._conditions = StopConditions(limits, session)
         self._stop = stop
         self._on_event = on_event
         self._clock = session.clock
         self._fates: Counter[Fate] = Counter()
-        self._given_up = self._failures = 0
-        # Items that are taken, or about to be, and not settled; and all that were taken so far.
-        self._running = self._taken = 0
+        self._given_up = 0
+        # Items that are taken, or about to be, and not settled.
+        self._running = 0
         self._is_waiting = False
-        self._why: EndReason | None = None
         self._failure: BaseException | None = None
-        self._busy_s = self._clock.monotonic()
+        # Protects what was set so far.
         self._lock = Lock()
         self._event_lock = Lock()
         # Only one thread waits for work or for the server; the others wait for it.
@@ -238,7 +208,8 @@ class _Worker:
             self._stop.forget(self._session)
             self._has_ended.set()
             renewer.join()
-        return WorkSummary(dict(self._fates), self._given_up, self._why or EndReason.STOPPED)
+        why = self._conditions.why or EndReason.STOPPED
+        return WorkSummary(dict(self._fates), self._given_up, why)
 
     def _serve_in_threads(self, concurrency: int) -> None:
         # Not joined: before Python 3.13, a join that is interrupted takes its thread for ended.
@@ -255,7 +226,7 @@ class _Worker:
                 returned.append(event)
             _wait_for_all(returned)
         except BaseException:
-            self._end(EndReason.STOPPED)
+            self._end()
             _wait_for_all(returned)
             raise
 
@@ -264,7 +235,7 @@ class _Worker:
             self._serve()
         except BaseException as error:
             self._failure = self._failure or error
-            self._end(EndReason.STOPPED)
+            self._end()
         finally:
             returned.set()
 
@@ -272,81 +243,70 @@ class _Worker:
         """Take one item after the other; the end of one and the next take share a round trip."""
         ends: list[tuple[Job, JobEnd]] = []
         while True:
-            takes = self._reserve()
-            result = self._session.exchange(ends, take=int(takes))
+            reserved = self._reserve()
+            sent_s = self._clock.monotonic()
+            result = self._session.exchange(ends, take=reserved)
             ends = []
-            self._record(result, takes)
-            if result.error is not None and not result.error.is_transient:
-                raise result.error
+            self._record(result, reserved, sent_s)
+            if result.error is not None:
+                self._note_error(result.error)
             if result.jobs:
-                ends = [(job, self._run_counted(job)) for job in result.jobs]
+                # What was settled with it may have ended the worker.
+                is_ending = self._is_ending()
+                ends = [
+                    (job, PutBack(front=True) if is_ending else self._run(job))
+                    for job in result.jobs
+                ]
             elif result.error is not None:
-                self._wait_for_server(result.error)
-            elif not takes:
+                self._pause()
+            elif not reserved:
                 return
             elif all(ended.end is not None for ended in result.ended):
                 # An item that was given up came in place of a job: do not wait, look again.
                 self._wait_for_work()
 
-    def _reserve(self) -> bool:
-        """Reserve one more item; return False if no more are to be taken."""
+    def _is_ending(self) -> bool:
+        """Whether no more jobs are to be started."""
         with self._lock:
             if self._stop.is_set:
-                self._why = self._why or EndReason.STOPPED
-            if self._why is not None:
-                return False
-            if self._taken >= self._rules.max_items:
-                return False
-            self._taken += 1
-            self._running += 1
-            return True
+                self._conditions.end(EndReason.STOPPED)
+            return self._conditions.why is not None
 
-    def _record(self, result: ExchangeResult, takes: bool) -> None:
-        """Count what an exchange settled, and tell the listener."""
+    def _reserve(self) -> int:
+        """Reserve one more item; return 0 if no more are to be taken."""
+        if self._is_ending():
+            return 0
         with self._lock:
-            if takes and not result.jobs:
-                self._taken -= 1
-                self._running -= 1
-            for ended in result.ended:
-                self._running -= ended.end is not None
-                self._fates[ended.fate] += 1
-                self._given_up += ended.step.gave_up and ended.fate is not Fate.LOST
-                if ended.end is None:
-                    self._taken += 1
-                    self._count_failure()
-            if result.jobs or result.ended:
-                self._busy_s = self._clock.monotonic()
-            if self._taken >= self._rules.max_items and not self._running:
-                self._why = self._why or EndReason.MAX_ITEMS
-            if self._is_waiting and not self._running:
-                self._session.wake()
+            reserved = self._conditions.reserve(1)
+            self._running += reserved
+            return reserved
+
+    def _record(self, result: ExchangeResult, reserved: int, sent_s: float) -> None:
+        """Count what an exchange settled, and tell the listener."""
+        used = [ended for ended in result.ended if not ended.was_unused]
+        with self._lock:
+            self._conditions.note(result, reserved, sent_s)
+            self._running += len(result.jobs) - reserved
+            self._running -= sum(ended.end is not None for ended in result.ended)
+            self._fates.update(ended.fate for ended in used)
+            self._given_up += sum(ended.gave_up for ended in used)
+            if not self._running:
+                self._conditions.check()
+                if self._is_waiting:
+                    self._session.wake()
         for job in result.lost:
             self._tell(Lost(job))
-        for ended in result.ended:
+        for ended in used:
             self._tell(ended)
-
-    def _count_failure(self) -> None:
-        self._failures += 1
-        if self._failures >= self._rules.max_failures:
-            self._why = self._why or EndReason.MAX_FAILURES
 
     def _tell(self, event: WorkEvent) -> None:
         if self._on_event is not None:
             with self._event_lock:
                 self._on_event(event)
 
-    def _run_counted(self, job: Job) -> JobEnd:
-        """Run a job. Whether its failure ends the worker is known before the next take."""
-        end = self._call_handler(job)
-        if isinstance(end, Failure | GiveUp):
-            with self._lock:
-                self._count_failure()
-                if self._session.policy.step(end, job.attempt, 0.0).stops:
-                    self._why = self._why or EndReason.ON_FAIL
-        return end
-
-    def _call_handler(self, job: Job) -> JobEnd:
+    def _run(self, job: Job) -> JobEnd:
         """Call the handler."""
+        job.has_started = True
         if self._on_event is not None:
             self._tell(Started(job))
         try:
@@ -359,9 +319,9 @@ class _Worker:
             raise TypeError(f"the handler returned a {type(value).__name__}")
         return value
 
-    def _end(self, why: EndReason) -> None:
+    def _end(self) -> None:
         """End all threads after what they run."""
-        self._why = self._why or why
+        self._conditions.end(EndReason.STOPPED)
         self._session.wake()
 
     def _wait_for_work(self) -> None:
@@ -378,34 +338,29 @@ class _Worker:
                 error = failure
             finally:
                 self._is_waiting = False
-        self._wait_for_server(error)
+        self._note_error(error)
+        self._pause()
 
     def _decide_wait_s(self) -> float:
-        """Decide how long to wait for work, seconds: 0, and why, if it is time to end."""
-        waits_s = [_IDLE_S]
-        if not self._running:
-            now_s = self._clock.monotonic()
-            ends_s = {EndReason.IDLE: self._busy_s + self._rules.idle_s}
-            if self._rules.drain:
-                ends_s[EndReason.DRAINED] = self._session.last_retry_s
-            for why, end_s in ends_s.items():
-                waits_s.append(end_s - now_s)
-                if end_s <= now_s:
-                    self._why = self._why or why
-        return 0.0 if self._why is not None or self._stop.is_set else min(waits_s)
+        """Decide how long to wait for work, seconds; 0 if it is time to look again, or to end."""
+        again_s = inf if self._running else self._conditions.check()
+        if self._conditions.why is not None or self._stop.is_set:
+            return 0.0
+        return min(_IDLE_S, again_s - self._clock.monotonic())
 
-    def _wait_for_server(self, error: ServerError) -> None:
-        """Pause after a call that failed, or raise its error if it is useless to repeat it."""
-        if not error.is_transient:
+    def _note_error(self, error: ServerError) -> None:
+        """Tell the listener of a call that failed, or raise its error if that ends the worker."""
+        with self._lock:
+            is_over = self._conditions.ends_on(error)
+        if is_over:
             raise error
         self._tell(Outage(error))
+
+    def _pause(self) -> None:
+        """Pause after a call that failed, unless another one has succeeded since."""
         with self._idle_lock:
-            if self._session.error is None:
-                return
-            gone_s = self._clock.monotonic() - self._session.failing_since_s
-            if gone_s >= self._rules.reconnect_s:
-                raise error
-            self._session.pause(_RECONNECT_PAUSE_S)
+            if self._session.error is not None:
+                self._session.pause(_RECONNECT_PAUSE_S)
 
     def _renew(self) -> None:
         """Renew leases while handlers run."""
@@ -420,7 +375,7 @@ class _Worker:
                     self._tell(Outage(session.error))
         except BaseException as error:
             self._failure = self._failure or error
-            self._end(EndReason.STOPPED)
+            self._end()
 
 
 def _wait_for_all(events: Iterable[Event]) -> None:

@@ -1,0 +1,165 @@
+"""When a worker ends: one set of rules for `rwq work` and `WorkQueue.work`."""
+
+from enum import StrEnum
+from math import inf
+from typing import NamedTuple
+
+from rwq_cli.core.errors import ServerError
+from rwq_cli.core.work.job import ExchangeResult
+from rwq_cli.core.work.policy import OnFail
+from rwq_cli.core.work.session import WorkSession
+
+RECONNECT_S = 300.0
+
+
+class EndReason(StrEnum):
+    """Why a worker ended."""
+
+    STOPPED = "stopped"
+    DRAINED = "drained"
+    IDLE = "idle"
+    MAX_ITEMS = "max-items"
+    MAX_FAILURES = "max-failures"
+    ON_FAIL = "on-fail"
+
+
+class WorkLimits(NamedTuple):
+    """When a worker ends, and how long it waits for a server that is gone.
+
+    Attributes:
+        drain: End when no queue has an item to lease, and this worker has no retries pending.
+        max_items: End after this many items.
+        max_failures: End after this many failures.
+        idle_s: End after this time without work, seconds.
+        reconnect_s: How long the server may be gone, seconds.
+    """
+
+    drain: bool = False
+    max_items: float = inf
+    max_failures: float = inf
+    idle_s: float = inf
+    reconnect_s: float = RECONNECT_S
+
+
+class StopConditions:
+    """Decides when a worker ends, from its limits and the results of its exchanges.
+
+    It is told of each exchange, by `reserve` before and `note` after. It is not thread-safe. All
+    times are on the clock of the session.
+
+    Args:
+        limits: The limits.
+        session: The session of the worker.
+
+    Attributes:
+        drains: Whether to end when the queues are empty.
+        why: Why the worker ends; None while it goes on.
+    """
+
+    def __init__(self, limits: WorkLimits, session: WorkSession) -> None:
+        self._limits = limits
+        self._session = session
+        self.drains = limits.drain
+        self.why: EndReason | None = None
+        self._taken = self._failures = 0
+        # When the last attempt to take items that found none was sent; None if there may be some.
+        self._empty_at_s: float | None = None
+        # When the last exchange was sent that settled a job. The job may have added items, so that
+        # an earlier attempt to take some proves nothing.
+        self._settled_at_s = -inf
+        self._idle_since_s: float | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was nothing to take at the last attempt."""
+        return self._empty_at_s is not None
+
+    @property
+    def may_end_by_failure(self) -> bool:
+        """Whether a failure may end the worker, now or later."""
+        return self._limits.max_failures < inf or self._session.policy.on_fail is OnFail.STOP
+
+    def end(self, why: EndReason) -> None:
+        """End the worker, unless it ends already."""
+        self.why = self.why or why
+
+    def room(self, count: int) -> int:
+        """How many of this many items may be taken."""
+        if self.why is not None:
+            return 0
+        return int(max(0, min(count, self._limits.max_items - self._taken)))
+
+    def reserve(self, count: int) -> int:
+        """Count up to this many items as taken; returns how many the next exchange may take."""
+        count = self.room(count)
+        self._taken += count
+        return count
+
+    def note(self, result: ExchangeResult, reserved: int, sent_s: float) -> None:
+        """Note the result of an exchange. It may end the worker.
+
+        Args:
+            result: The result.
+            reserved: How many items it was to take.
+            sent_s: When it was sent.
+        """
+        exhausted = sum(ended.end is None for ended in result.ended)
+        taken = len(result.jobs) + exhausted
+        self._taken += taken - reserved
+        for ended in result.ended:
+            self._taken -= ended.was_unused
+            self._failures += ended.has_failed
+            if ended.gave_up and ended.step.stops:
+                self.end(EndReason.ON_FAIL)
+        if self._failures >= self._limits.max_failures:
+            self.end(EndReason.MAX_FAILURES)
+        if result.ended:
+            self._settled_at_s = max(self._settled_at_s, sent_s)
+            if self._empty_at_s is not None and self._empty_at_s < sent_s:
+                self._empty_at_s = None
+        if taken:
+            self._empty_at_s = None
+        elif reserved and result.error is None and sent_s >= self._settled_at_s:
+            self._empty_at_s = max(self._empty_at_s or -inf, sent_s)
+        if taken or result.ended:
+            self.restart_idle()
+
+    def look_again(self) -> None:
+        """Note that there may be items to take, whatever the last attempt found."""
+        self._empty_at_s = None
+
+    def restart_idle(self) -> None:
+        """Note that the worker is not idle, so that the time until it ends begins anew."""
+        self._idle_since_s = None
+
+    def check(self) -> float:
+        """Decide whether a worker ends that runs nothing and whose exchanges have all returned.
+
+        Returns:
+            If it does not end yet: when it is to try to take items again, and then to check again.
+        """
+        if self._taken >= self._limits.max_items:
+            self.end(EndReason.MAX_ITEMS)
+        if self.why is not None or self._empty_at_s is None:
+            return inf
+        now_s = self._session.clock.monotonic()
+        if self._idle_since_s is None:
+            self._idle_since_s = now_s
+        again_s = self._idle_since_s + self._limits.idle_s
+        if again_s <= now_s:
+            self.end(EndReason.IDLE)
+        if self.drains:
+            # Whatever was retried is in the queues, or was taken by another worker.
+            if self._empty_at_s >= self._session.last_retry_s:
+                self.end(EndReason.DRAINED)
+            again_s = min(again_s, self._session.last_retry_s)
+        return again_s
+
+    def ends_on(self, error: ServerError) -> bool:
+        """Whether a failed call ends the worker. The time of an outage is not idle time."""
+        self.restart_idle()
+        session = self._session
+        gone_s = session.clock.monotonic() - session.failing_since_s
+        # Another call may have succeeded since.
+        is_over = session.error is not None and gone_s >= self._limits.reconnect_s
+        return is_over or not error.is_transient
