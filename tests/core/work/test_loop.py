@@ -179,6 +179,28 @@ def test_a_worker_ends_after_the_last_try_of_an_item(
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
+def test_what_was_taken_beside_the_last_failure_is_put_back_as_it_was(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis, concurrency: int
+) -> None:
+    ids = [b"%d" % number for number in range(9)]
+    foreign.waiting(*ids)
+    events: list[WorkEvent] = []
+    summary = queue.work(
+        lambda _job: GiveUp(b"no"),
+        max_failures=3,
+        concurrency=concurrency,
+        on_event=events.append,
+    )
+    ran = {event.job.item_id for event in events if isinstance(event, Started)}
+    assert len(ran) == len([event for event in events if isinstance(event, Ended)])
+    assert (summary.fates, summary.why) == ({Fate.BURIED: len(ran)}, EndReason.MAX_FAILURES)
+    assert 3 <= len(ran) < 3 + concurrency
+    waiting = raw.lrange(queue.keys.main, 0, -1)
+    assert sorted(waiting) == [item_id for item_id in ids if item_id not in ran]
+    assert raw.exists(queue.keys.returns, queue.keys.processing) == 0
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
 def test_a_token_stops_a_busy_worker_after_what_it_runs(
     queue: WorkQueue, foreign: Foreign, raw: redis.Redis, concurrency: int
 ) -> None:

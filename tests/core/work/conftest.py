@@ -1,0 +1,68 @@
+"""Sessions on a connection that can be made to fail."""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from rwq_cli.core import Connection, WorkQueue
+from rwq_cli.core.errors import ConnectionLost, ServerError, Unreachable
+from rwq_cli.core.work.session import WorkSession
+from tests.conftest import HOLDER, QUEUE, FakeClock
+
+LEASE_S = 60.0
+
+
+class Unreliable(Connection):
+    """A connection that loses calls or replies.
+
+    Attributes:
+        loses: What is lost next: `calls`, `replies`, or nothing.
+        refusal: The error that the next calls of a pipeline get instead of the reply; by index.
+    """
+
+    def __init__(self, inner: Connection) -> None:
+        super().__init__(inner._client, inner.name)
+        self.loses = ""
+        self.refused: dict[int, ServerError] = {}
+        self.round_trips = 0
+
+    def call_all(self, commands: Any, **options: Any) -> list[Any]:
+        self.round_trips += 1
+        if self.loses == "calls":
+            raise Unreachable("cannot reach it")
+        replies: list[Any] = super().call_all(commands, **options)
+        if self.loses == "replies":
+            raise ConnectionLost("lost it")
+        for at, error in self.refused.items():
+            replies[at] = error
+        return replies
+
+
+@pytest.fixture
+def unreliable(connection: Connection) -> Unreliable:
+    return Unreliable(connection)
+
+
+@pytest.fixture
+def open_session(unreliable: Unreliable, clock: FakeClock) -> Iterator[Callable[..., WorkSession]]:
+    """Opens sessions on the queue under test, or on those with other names."""
+    opened = []
+
+    def open_on(*names: bytes, **options: Any) -> WorkSession:
+        queues = [
+            WorkQueue(unreliable, name, holder=HOLDER, clock=clock) for name in names or (QUEUE,)
+        ]
+        options = {"lease_s": LEASE_S, "rng": random.Random(1), **options}
+        opened.append(WorkSession(queues, **options))
+        return opened[-1]
+
+    yield open_on
+    for session in opened:
+        session.close()
+
+
+@pytest.fixture
+def session(open_session: Callable[..., WorkSession]) -> WorkSession:
+    return open_session()

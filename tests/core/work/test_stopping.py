@@ -1,0 +1,265 @@
+"""When a worker ends, by what its exchanges find, on a clock that stands still."""
+
+from collections.abc import Callable, Iterable
+from math import inf
+
+import pytest
+import redis
+
+from rwq_cli.core.errors import PermissionDenied, ServerError, Unreachable
+from rwq_cli.core.work.job import ExchangeResult, Job
+from rwq_cli.core.work.policy import Done, Failure, JobEnd, OnFail, PutBack, RetryPolicy
+from rwq_cli.core.work.session import WorkSession
+from rwq_cli.core.work.stopping import EndReason, StopConditions, WorkLimits
+from tests.conftest import FakeClock, Foreign
+from tests.core.work.conftest import Unreliable
+
+
+class Worker:
+    """Makes exchanges, and lets the conditions know, as every worker does."""
+
+    def __init__(self, limits: WorkLimits, session: WorkSession) -> None:
+        self.session = session
+        self.conditions = StopConditions(limits, session)
+
+    def exchange(self, ends: Iterable[tuple[Job, JobEnd]] = (), *, take: int = 1) -> ExchangeResult:
+        reserved = self.conditions.reserve(take)
+        sent_s = self.session.clock.monotonic()
+        result = self.session.exchange(ends, take=reserved)
+        self.conditions.note(result, reserved, sent_s)
+        return result
+
+    def take(self) -> Job:
+        (job,) = self.exchange().jobs
+        job.has_started = True
+        return job
+
+    def run(self, end: JobEnd) -> None:
+        """Run one item."""
+        self.exchange([(self.take(), end)], take=0)
+
+    def is_over(self) -> bool:
+        self.conditions.check()
+        return self.conditions.why is not None
+
+
+@pytest.fixture
+def start(open_session: Callable[..., WorkSession]) -> Callable[..., Worker]:
+    """Starts workers with these limits."""
+
+    def start(policy: RetryPolicy | None = None, **limits: float) -> Worker:
+        return Worker(WorkLimits(**limits), open_session(policy=policy))  # type: ignore[arg-type]
+
+    return start
+
+
+Start = Callable[..., Worker]
+
+
+class TestDrain:
+    def test_it_ends_when_there_is_nothing_to_take(self, start: Start) -> None:
+        worker = start(drain=True)
+        assert not worker.is_over()
+        worker.exchange()
+        assert worker.is_over()
+        assert worker.conditions.why is EndReason.DRAINED
+
+    def test_it_takes_items_again_when_its_last_retry_is_due(
+        self, start: Start, foreign: Foreign, clock: FakeClock
+    ) -> None:
+        foreign.waiting(b"1")
+        worker = start(RetryPolicy(backoff_s=10, jitter=0), drain=True)
+        worker.run(Failure(b"why"))
+        clock.now_s = 9.9
+        worker.exchange()
+        assert worker.conditions.check() == 10
+        # Even if the check comes later than the retry, what was found before proves nothing.
+        clock.now_s = 20
+        assert not worker.is_over()
+        # By the clock of the server, it is not due yet.
+        worker.exchange()
+        assert worker.is_over()
+
+    def test_what_was_found_before_a_job_ended_proves_nothing(
+        self, start: Start, foreign: Foreign, clock: FakeClock
+    ) -> None:
+        foreign.waiting(b"1")
+        worker = start(drain=True)
+        job = worker.take()
+        clock.now_s = 1
+        # Another thread takes nothing, the job adds an item, and then ends.
+        worker.exchange()
+        foreign.waiting(b"2")
+        clock.now_s = 2
+        worker.exchange([(job, Done())], take=0)
+        assert not worker.is_over()
+        assert worker.take().item_id == b"2"
+
+    def test_a_late_answer_from_before_a_job_ended_proves_nothing(
+        self, start: Start, foreign: Foreign, clock: FakeClock
+    ) -> None:
+        foreign.waiting(b"1")
+        worker = start(drain=True)
+        job = worker.take()
+        clock.now_s = 1
+        empty = worker.session.exchange(take=worker.conditions.reserve(1))
+        clock.now_s = 2
+        worker.exchange([(job, Done())], take=0)
+        worker.conditions.note(empty, 1, 1.0)
+        assert not worker.is_over()
+        worker.exchange()
+        assert worker.is_over()
+
+    def test_a_failed_call_proves_nothing(self, start: Start, unreliable: Unreliable) -> None:
+        worker = start(drain=True)
+        unreliable.loses = "calls"
+        worker.exchange()
+        assert not worker.is_over()
+
+
+class TestIdle:
+    def test_it_ends_after_the_time_without_work(self, start: Start, clock: FakeClock) -> None:
+        worker = start(idle_s=5)
+        clock.now_s = 100
+        worker.exchange()
+        assert worker.conditions.check() == 105
+        clock.now_s = 104.9
+        assert not worker.is_over()
+        clock.now_s = 105
+        assert worker.is_over()
+        assert worker.conditions.why is EndReason.IDLE
+
+    def test_work_begins_it_anew(self, start: Start, foreign: Foreign, clock: FakeClock) -> None:
+        worker = start(idle_s=5)
+        worker.exchange()
+        worker.is_over()
+        clock.now_s = 4
+        foreign.waiting(b"1")
+        worker.run(Done())
+        worker.exchange()
+        assert worker.conditions.check() == 9
+
+    def test_the_time_of_an_outage_is_not_idle_time(
+        self, start: Start, unreliable: Unreliable, clock: FakeClock
+    ) -> None:
+        worker = start(idle_s=5)
+        worker.exchange()
+        worker.is_over()
+        unreliable.loses = "calls"
+        clock.now_s = 60
+        error = worker.exchange().error
+        assert error is not None
+        assert not worker.conditions.ends_on(error)
+        unreliable.loses = ""
+        worker.exchange()
+        assert worker.conditions.check() == 65
+
+
+class TestMaxItems:
+    def test_it_takes_and_ends_after_so_many(self, start: Start, foreign: Foreign) -> None:
+        foreign.waiting(b"1", b"2", b"3")
+        worker = start(max_items=2)
+        jobs = worker.exchange(take=9).jobs
+        assert [job.item_id for job in jobs] == [b"1", b"2"]
+        assert worker.exchange().jobs == []
+        assert worker.is_over()
+        assert worker.conditions.why is EndReason.MAX_ITEMS
+
+    def test_what_is_put_back_unused_does_not_count(self, start: Start, foreign: Foreign) -> None:
+        foreign.waiting(b"1", b"2")
+        worker = start(max_items=2)
+        one, two = worker.exchange(take=2).jobs
+        one.has_started = True
+        worker.exchange([(one, PutBack()), (two, PutBack(front=True))], take=0)
+        assert not worker.is_over()
+        assert len(worker.exchange(take=2).jobs) == 1
+
+    def test_what_was_not_there_does_not_count(self, start: Start, foreign: Foreign) -> None:
+        worker = start(max_items=1)
+        worker.exchange()
+        foreign.waiting(b"1")
+        assert worker.take().item_id == b"1"
+
+
+class TestFailures:
+    @pytest.mark.parametrize("name", ["a failure", "an item that is given up unattempted"])
+    def test_it_ends_after_so_many(
+        self, start: Start, foreign: Foreign, raw: redis.Redis, name: str
+    ) -> None:
+        foreign.waiting(b"1", b"2", b"3")
+        worker = start(RetryPolicy(retries=5), max_failures=2)
+        worker.run(Failure(b"why"))
+        assert not worker.is_over()
+        if name == "a failure":
+            worker.run(Failure(b"why"))
+        else:
+            raw.hset("jobs:returns", "2", 9)
+            worker.exchange()
+        assert worker.is_over()
+        assert worker.conditions.why is EndReason.MAX_FAILURES
+        assert worker.exchange().jobs == []
+
+    @pytest.mark.parametrize(
+        ("on_fail", "limits"), [(OnFail.STOP, {}), (OnFail.BURY, {"max_failures": 1})]
+    )
+    def test_a_lost_job_has_not_failed(
+        self, start: Start, foreign: Foreign, on_fail: OnFail, limits: dict[str, float]
+    ) -> None:
+        foreign.waiting(b"1")
+        worker = start(RetryPolicy(retries=0, on_fail=on_fail), **limits)
+        job = worker.take()
+        foreign.lease(b"1")
+        worker.exchange([(job, Failure(b"why"))], take=0)
+        assert not worker.is_over()
+
+    def test_a_result_that_cannot_be_kept_is_a_failure(
+        self, start: Start, foreign: Foreign, raw: redis.Redis
+    ) -> None:
+        foreign.waiting(b"1")
+        raw.set("jobs:result:1", b"not a result")
+        worker = start(max_failures=1)
+        worker.run(Done(b"result"))
+        assert worker.is_over()
+
+    def test_the_first_reason_stays(self, start: Start, foreign: Foreign) -> None:
+        foreign.waiting(b"1")
+        worker = start(RetryPolicy(retries=0, on_fail=OnFail.STOP), max_items=1, max_failures=1)
+        worker.run(Failure(b"why"))
+        worker.is_over()
+        assert worker.conditions.why is EndReason.ON_FAIL
+
+
+class TestOutages:
+    def test_one_that_lasts_too_long_ends_it(
+        self, start: Start, unreliable: Unreliable, clock: FakeClock
+    ) -> None:
+        worker = start(reconnect_s=300)
+        unreliable.loses = "calls"
+
+        def ends_at(now_s: float) -> bool:
+            clock.now_s = now_s
+            error = worker.exchange().error
+            assert error is not None
+            return worker.conditions.ends_on(error)
+
+        assert [ends_at(now_s) for now_s in (100, 399.9, 400)] == [False, False, True]
+
+    def test_one_that_is_over_does_not(
+        self, start: Start, unreliable: Unreliable, clock: FakeClock
+    ) -> None:
+        worker = start(reconnect_s=300)
+        unreliable.loses = "calls"
+        error = worker.exchange().error
+        assert error is not None
+        clock.now_s = 400
+        unreliable.loses = ""
+        worker.exchange()
+        assert not worker.conditions.ends_on(error)
+
+    @pytest.mark.parametrize(
+        ("error", "ends"), [(PermissionDenied("no"), True), (Unreachable("gone"), False)]
+    )
+    def test_an_error_that_does_not_pass_ends_it(
+        self, start: Start, error: ServerError, ends: bool
+    ) -> None:
+        assert start(reconnect_s=inf).conditions.ends_on(error) is ends
