@@ -168,10 +168,10 @@ local function remove_entries(ids, facts)
   end
 end
 
--- Whether an item without a lease may be between two commands of its worker or producer: only a second look
--- can tell, see `State.may_be_in_transit`. In the other states of that kind it has a lease, which the
--- operations respect, or is in main, or has no data.
-local function may_be_in_transit(facts, now_ms)
+-- Whether only a second look can tell if an item without a lease is between two commands of its worker or producer.
+-- In the other states of `State.may_be_in_transit` it has a lease, which the operations respect, or is in main, or
+-- has no data.
+local function needs_second_look(facts, now_ms)
   local state = state_of(facts, now_ms)
   return state == 'abandoned' or state == 'orphaned'
 end

@@ -38,7 +38,7 @@ local function untaken_status(id, found, now_ms, already)
     return already
   elseif session and session ~= own_holder and not force then
     return 'not-owner'
-  elseif is_first_look and may_be_in_transit(found, now_ms) then
+  elseif is_first_look and needs_second_look(found, now_ms) then
     return 'in-transit'
   elseif found.main + found.processing == 0 and not may_push_unlisted(found) then
     return 'elsewhere'

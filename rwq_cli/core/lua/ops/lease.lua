@@ -28,8 +28,8 @@ local main_length = redis.call('LLEN', main)
 local processing_length = redis.call('LLEN', processing)
 local now_ms = present[delayed] and clock_ms() or 0
 
-local lookups_left = math.floor(SCAN_BUDGET_ENTRIES / (main_length + processing_length + 1))
-lookups_left = math.max(1, math.min(PROMOTE_MAX, lookups_left))
+local due_lookups_left = math.floor(SCAN_BUDGET_ENTRIES / (main_length + processing_length + 1))
+due_lookups_left = math.max(1, math.min(PROMOTE_MAX, due_lookups_left))
 -- The earliest due entries of Q:delayed, without those that stay.
 local due, due_facts = no_entries(), {}
 
@@ -40,7 +40,7 @@ local function kind_if(id, in_processing)
 end
 
 local function look_up(ids)
-  lookups_left = lookups_left - #ids
+  due_lookups_left = due_lookups_left - #ids
   locate_by_name(ids, due_facts)
   for _, id in ipairs(ids) do
     local kind = entry_kind(due_facts[id], 'delayed', now_ms)
@@ -65,8 +65,8 @@ for skipped = 0, due_max - 1, PROMOTE_MAX do
   end
   for _, id in ipairs(page) do
     if kind_if(id, 0) then
-      ids[#ids + 1] = #ids < lookups_left and id or nil
-    elseif #last < lookups_left and kind_if(id, 1) then
+      ids[#ids + 1] = #ids < due_lookups_left and id or nil
+    elseif #last < due_lookups_left and kind_if(id, 1) then
       last[#last + 1] = id
     end
   end
@@ -75,7 +75,7 @@ for skipped = 0, due_max - 1, PROMOTE_MAX do
     break
   end
 end
-look_up({ unpack(last, 1, math.min(#last, lookups_left)) })
+look_up({ unpack(last, 1, math.min(#last, due_lookups_left)) })
 local promoted = due.push
 
 -- The entries to examine, next first: those of main, then the promoted ones, which are pushed after them.
@@ -108,7 +108,7 @@ local function read(id)
   return data
 end
 
-local lookups_left = math.max(1, math.floor(SCAN_BUDGET_ENTRIES / (processing_length + 1)))
+local processing_lookups_left = math.max(1, math.floor(SCAN_BUDGET_ENTRIES / (processing_length + 1)))
 local reply, leased, leases, seen = { 0, 0, -1, {} }, {}, {}, {}
 local examined, count, bytes, stopped = 0, 0, 0, false
 
@@ -116,10 +116,10 @@ local examined, count, bytes, stopped = 0, 0, 0, false
 local function is_worked_on(id, new, old)
   if is_promoted[id] or not session_of({ new = new, old = old, left = { new = 0, old = 0 } }) then
     return false
-  elseif lookups_left == 0 then
+  elseif processing_lookups_left == 0 then
     return nil
   end
-  lookups_left = lookups_left - 1
+  processing_lookups_left = processing_lookups_left - 1
   return redis.call('LPOS', processing, id) ~= false
 end
 

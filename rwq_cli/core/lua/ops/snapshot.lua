@@ -32,13 +32,6 @@ local function place_of(i, id)
   return found.processing > 0 and 'processing' or 'none'
 end
 
-local function left_of_key(value, prefix, id)
-  if not value then
-    return -2
-  end
-  return value == true and -3 or redis.call('PTTL', prefix .. id)
-end
-
 -- The type of an ID's data key, and its data; one call for almost every ID.
 local function read_data(id)
   local data = read_string('GET', item_prefix .. id)
@@ -49,24 +42,25 @@ local function read_data(id)
 end
 
 local leases = lease_values(ids)
-local due_ms = present[delayed] and read_all('ZMSCORE', delayed, ids) or {}
-local buried_ms = present[buried] and read_all('ZMSCORE', buried, ids) or {}
+local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
 local counts = present[returns] and read_all('HMGET', returns, ids) or {}
 local reply, at, bytes = { whole_ms(clock_ms()), length }, 2, 0
--- Written into the reply directly: a table or a closure for each item would cost as much as reading it.
+-- Written into the reply directly, and one table for the leases of all items: a table or a closure for each
+-- item would cost as much as reading it.
+local found = {}
 for i = 1, #ids do
   if bytes >= bytes_max then
     break
   end
   local id, new, old = ids[i], leases[2 * i - 1], leases[2 * i]
-  new, old = new ~= claim and new, old ~= claim and old
+  found.id, found.new, found.old = id, new ~= claim and new, old ~= claim and old
   local kind, data = read_data(id)
   bytes = bytes + #data
   reply[at + 1], reply[at + 2] = kind, data
-  reply[at + 3], reply[at + 4] = text_of(new), left_of_key(new, lease_prefix, id)
-  reply[at + 5], reply[at + 6] = text_of(old), left_of_key(old, old_lease_prefix, id)
+  reply[at + 3], reply[at + 4] = text_of(found.new), left_of(found, 'new')
+  reply[at + 5], reply[at + 6] = text_of(found.old), left_of(found, 'old')
   reply[at + 7] = place_of(i, id)
-  reply[at + 8], reply[at + 9] = due_ms[i] or '', buried_ms[i] or ''
+  reply[at + 8], reply[at + 9] = due[i] or '', burials[i] or ''
   reply[at + 10] = counts[i] or ''
   at = at + 10
 end
