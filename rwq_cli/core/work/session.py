@@ -40,6 +40,9 @@ _RENEW_PAUSE_S = 1.0
 # A renewal gets at least this time for its reply.
 _REPLY_S_MIN = 0.5
 _JOBS_PER_CALL = BATCH_WRITES
+# A retry falls due at most this much later than its delay says: the delay is rounded to ms, and the
+# due times of a call are spread over less than another ms.
+_DUE_SPREAD_S = 0.002
 # All IDs are in processing, and have no conditions but their holder.
 _PLACE = (*ListRange(Where.LEASED, 0, 0, ()).args(b""), *ANY.args())
 
@@ -167,7 +170,7 @@ class WorkSession:
 
     @property
     def last_retry_s(self) -> float:
-        """When the last retry of this session falls due, on the clock of the queues; else -inf."""
+        """When all retries of this session are due, on the clock of the queues; -inf for none."""
         return self._last_retry_s
 
     def exchange(self, ends: Iterable[tuple[Job, JobEnd]] = (), *, take: int = 0) -> ExchangeResult:
@@ -355,7 +358,7 @@ class WorkSession:
                 if loss is not None:
                     job.loss = job.loss or loss
                 elif step.fate is Fate.RETRY:
-                    due_s = self.clock.monotonic() + step.delay_s
+                    due_s = self.clock.monotonic() + step.delay_s + _DUE_SPREAD_S
                     self._last_retry_s = max(self._last_retry_s, due_s)
                 fate = step.fate if loss is None else Fate.LOST
                 self._settled.append(Ended(job, ending.end, fate, step))

@@ -202,7 +202,19 @@ def test_a_failed_item_is_delayed_and_its_try_counted(
     assert raw.get(keys.old_lease(b"1")).startswith(b"rwq-delayed:")
     assert counts(raw) == {b"1": b"1"}
     assert raw.exists(keys.main, keys.processing) == 0
-    assert session.last_retry_s == delay_s
+    assert session.last_retry_s == pytest.approx(delay_s, abs=0.01)
+
+
+def test_the_last_retry_of_a_batch_is_due_when_the_session_says_so(
+    open_session: Callable[..., WorkSession], foreign: Foreign, raw: redis.Redis, keys: QueueKeys
+) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(250)))
+    # Rounded up, by the server's clock, to 11 ms.
+    session = open_session(policy=RetryPolicy(backoff_s=0.0106, jitter=0))
+    session.exchange([(job, Failure(b"why")) for job in take(session, 250)])
+    dues_ms = [due_ms for _, due_ms in raw.zrange(keys.delayed, 0, -1, withscores=True)]
+    assert len(dues_ms) == 250
+    assert session.last_retry_s * 1000 >= 11 + max(dues_ms) - min(dues_ms)
 
 
 def test_tries_count_up_to_the_burial_and_a_kick_starts_anew(
