@@ -188,7 +188,8 @@ class _Walk:
             yield from self._main()
         if source.processing:
             yield from self._processing()
-        yield from self._in_zsets(source)
+        for name in _zsets_of(source):
+            yield from self._scheduled(name)
         yield self._items(deep)
 
     def states(self, source: Source) -> Iterator[Iterable[tuple[bytes, State]]]:
@@ -207,8 +208,8 @@ class _Walk:
                 listed = [each for each in found if not each[1].is_scheduled]
                 self._seen.update(item_id for item_id, _ in listed)
                 yield listed
-        for items in self._in_zsets(source):
-            yield ((item.item_id, item.state) for item in items)
+        for name in _zsets_of(source):
+            yield from self._scheduled_states(name)
         yield ((facts.item_id, facts.state) for facts in deep)
 
     def _deep(self) -> list[Facts]:
@@ -216,11 +217,6 @@ class _Walk:
         deep = [facts for facts in _found_deep(self._queue) if self._is_wanted(facts.item_id)]
         self._seen.update(facts.item_id for facts in deep)
         return deep
-
-    def _in_zsets(self, source: Source) -> Iterator[Iterable[Item]]:
-        for name in ("delayed", "buried"):
-            if getattr(source, name):
-                yield from self._scheduled(name)
 
     def _main(self) -> Iterator[Iterable[Item]]:
         queue, key = self._queue, self._queue.keys.main
@@ -252,13 +248,8 @@ class _Walk:
 
     def _scheduled(self, name: str) -> Iterator[Iterable[Item]]:
         queue = self._queue
-        for page in walk_scheduled(
-            queue,
-            name,
-            latest_first=self._tail,
-            page_size=self._page_size,
-        ):
-            found = list(probe(queue, [i for i, _ in page if self._is_wanted(i)]))
+        for ids in self._scheduled_pages(name):
+            found = list(probe(queue, ids))
             # A guarded item is delayed or buried. Any other item may be in a list.
             unguarded = [facts.item_id for facts in found if not facts.is_guarded]
             exact = {facts.item_id: facts for facts in facts_of(queue, unguarded)}
@@ -267,6 +258,24 @@ class _Walk:
                 for facts in (exact.get(facts.item_id, facts) for facts in found)
                 if facts.state in SCHEDULED_STATES[name]
             )
+
+    def _scheduled_states(self, name: str) -> Iterator[Iterable[tuple[bytes, State]]]:
+        queue = self._queue
+        for ids in self._scheduled_pages(name):
+            found = zip(ids, states(queue, ids), strict=True)
+            # As in `_scheduled`.
+            unguarded = [
+                i for batch in in_batches(ids) for i in queue.run("find_unguarded", *batch)
+            ]
+            exact = {facts.item_id: facts.state for facts in facts_of(queue, unguarded)}
+            located = ((item_id, exact.get(item_id, state)) for item_id, state in found)
+            yield [each for each in located if each[1] in SCHEDULED_STATES[name]]
+
+    def _scheduled_pages(self, name: str) -> Iterator[list[bytes]]:
+        for page in walk_scheduled(
+            self._queue, name, latest_first=self._tail, page_size=self._page_size
+        ):
+            yield [item_id for item_id, _ in page if self._is_wanted(item_id)]
 
     def _cursor(self, key: bytes, *, rotates: bool = False) -> ListCursor:
         return ListCursor(
@@ -284,6 +293,11 @@ class _Walk:
 
     def _items(self, found: Iterable[Facts]) -> Iterator[Item]:
         return (item_from(self._queue.name, facts) for facts in found)
+
+
+def _zsets_of(source: Source) -> list[str]:
+    """The sorted sets of a source, in the order in which they are listed."""
+    return [name for name in ("delayed", "buried") if getattr(source, name)]
 
 
 def _found_deep(queue: Queue) -> Iterator[Facts]:
