@@ -1,5 +1,6 @@
 """The queue handle: the first argument of every operation of the core."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -9,7 +10,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import queue_args, queue_keys
 from rwq_cli.core.progress import ProgressListener
-from rwq_cli.core.server.commands import Command, ScriptCommand
+from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -97,6 +98,36 @@ class Queue:
             self._script_keys,
             (None if args is None else (*head, *args) for args in calls),
         )
+
+    def read_each(
+        self, script: str, batches: Iterable[Sequence[bytes]], *args: Any
+    ) -> Iterator[tuple[Sequence[bytes], Any]]:
+        """Run a script that writes nothing on batches of IDs, sending ahead of the replies.
+
+        Args:
+            script: The operation.
+            batches: The IDs of each call.
+            args: The operation's own arguments before the IDs.
+
+        Raises:
+            ServerError: See `Connection.run_each`.
+
+        Yields:
+            Each batch with its reply; those of refused calls are left out.
+        """
+        head = (*self._head(dry_run=False), *args)
+        sent: deque[Sequence[bytes]] = deque()
+
+        def calls() -> Iterator[Sequence[Any]]:
+            for batch in batches:
+                sent.append(batch)
+                yield (*head, *batch)
+
+        replies = self.connection.run_each(script, self._script_keys, calls(), reads_only=True)
+        for reply in replies:
+            batch = sent.popleft()
+            if reply is not REFUSED:
+                yield batch, reply
 
     def _head(self, dry_run: bool) -> tuple[bytes, ...]:
         if dry_run:

@@ -1,7 +1,6 @@
 """Listings: items in pages, in the order in which they are or were leased."""
 
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence, Set
 from heapq import merge, nsmallest
 from itertools import islice
@@ -19,7 +18,6 @@ from rwq_cli.core.inspect.report import Detail, detail_of, item_from, with_detai
 from rwq_cli.core.inspect.selection import FOUND_DEEP, SCHEDULED_STATES, Selection, Source
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Item, State
-from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.probe import probe, states
 from rwq_cli.core.state.rules import Facts
 
@@ -132,25 +130,16 @@ def listed_ids(
             return
 
 
-def _listed_in(queue: Queue, name: str, pages: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
+def _listed_in(
+    queue: Queue, name: str, pages: Iterable[Sequence[bytes]]
+) -> Iterator[Sequence[bytes]]:
     """The pages of a sorted set, without the IDs whose items are in another state."""
-    sent: deque[list[bytes]] = deque()
-
-    def calls() -> Iterator[list[bytes]]:
-        for page in pages:
-            for batch in in_batches(page):
-                sent.append(batch)
-                yield batch
-
-    for unguarded in queue.run_each("find_unguarded", calls()):
-        ids = sent.popleft()
-        if unguarded is not REFUSED:
-            other = {
-                f.item_id
-                for f in facts_of(queue, unguarded)
-                if f.state not in SCHEDULED_STATES[name]
-            }
-            yield [item_id for item_id in ids if item_id not in other] if other else ids
+    batches = (batch for page in pages for batch in in_batches(page))
+    for ids, unguarded in queue.read_each("find_unguarded", batches):
+        other = {
+            f.item_id for f in facts_of(queue, unguarded) if f.state not in SCHEDULED_STATES[name]
+        }
+        yield [item_id for item_id in ids if item_id not in other] if other else ids
 
 
 class _Walk:
@@ -264,9 +253,8 @@ class _Walk:
         for ids in self._scheduled_pages(name):
             found = zip(ids, states(queue, ids), strict=True)
             # As in `_scheduled`.
-            unguarded = [
-                i for batch in in_batches(ids) for i in queue.run("find_unguarded", *batch)
-            ]
+            replies = queue.read_each("find_unguarded", in_batches(ids))
+            unguarded = [item_id for _, reply in replies for item_id in reply]
             exact = {facts.item_id: facts.state for facts in facts_of(queue, unguarded)}
             located = ((item_id, exact.get(item_id, state)) for item_id, state in found)
             yield [each for each in located if each[1] in SCHEDULED_STATES[name]]

@@ -13,7 +13,6 @@ from rwq_cli.core.batches import (
 )
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_processing
-from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.probe import FACT_FIELDS, parse_facts, probe
 from rwq_cli.core.state.rules import Facts
 
@@ -102,11 +101,10 @@ def facts_of(
 def _by_name(
     queue: Queue, ids: Collection[bytes], length: int, identities: bool
 ) -> Iterator[Found]:
-    batches = list(in_batches(ids, items_max=ids_per_call(length)))
-    calls = [(LONGEST_LIST, LONGEST_LIST, int(identities), *batch) for batch in batches]
-    for batch, reply in zip(batches, queue.run_each("look_up", calls), strict=True):
-        if reply is not REFUSED:
-            yield from _found(queue, batch, *reply)
+    batches = in_batches(ids, items_max=ids_per_call(length))
+    args = (LONGEST_LIST, LONGEST_LIST, int(identities))
+    for batch, reply in queue.read_each("look_up", batches, *args):
+        yield from _found(queue, batch, *reply)
 
 
 def _found(

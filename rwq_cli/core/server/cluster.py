@@ -433,7 +433,7 @@ class UntaggedConnection(_QueueConnection):
     def scan(self, *options: Any) -> Iterator[list[bytes]]:
         return self._cluster.scan(*options)
 
-    def run_each(self, *_: Any) -> Iterator[Any]:
+    def run_each(self, *_: Any, **__: Any) -> Iterator[Any]:
         raise self._refusal()
 
     def transact_each(self, *_: Any) -> Iterator[Any]:

@@ -164,7 +164,12 @@ class Connection:
         return reply
 
     def run_each(
-        self, script_name: str, keys: Sequence[bytes], calls: Iterable[Sequence[Any] | None]
+        self,
+        script_name: str,
+        keys: Sequence[bytes],
+        calls: Iterable[Sequence[Any] | None],
+        *,
+        reads_only: bool = False,
     ) -> Iterator[Any]:
         """Run a script once for each list of arguments, sending ahead of the replies.
 
@@ -175,6 +180,7 @@ class Connection:
             keys: The KEYS of the script.
             calls: The ARGV of each call, read at most two ahead of the replies; None means that the
                 source pauses, so that all replies are awaited.
+            reads_only: Whether the script writes nothing, so that `stop` need not end it.
 
         Raises:
             ServerError: A call was refused, or the connection was lost. A refusal is raised after
@@ -187,7 +193,7 @@ class Connection:
         return Pipeline(
             self._lend,
             lambda refusal: translate(refusal, self.name, script=script),
-            self.stop,
+            CancelToken() if reads_only else self.stop,
             self._resend,
         ).replies(
             None if args is None else ScriptCommand(script_name, keys, args) for args in calls

@@ -1,6 +1,5 @@
 """Reading the facts about many IDs whose places in the lists are known."""
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -10,7 +9,6 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import IDENTITY_DIGITS
 from rwq_cli.core.model import STATE_CODES, Lease, State
-from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.rules import Facts
 
 # As many as `facts_reply` of `lua/lib/facts.lua` returns for each ID.
@@ -37,8 +35,7 @@ def probe(
         identities: Whether to read `Facts.identity`.
     """
     length = FACT_FIELDS + identities
-    for batch in in_batches(ids):
-        reply = queue.run("probe", int(identities), *batch)
+    for batch, reply in queue.read_each("probe", in_batches(ids), int(identities)):
         now_ms = int(reply[0])
         for at, item_id in enumerate(batch):
             fields = reply[1 + at * length : 1 + (at + 1) * length]
@@ -101,8 +98,8 @@ def states(
 ) -> list[State]:
     """Read the states of IDs, in order; like `probe`, but the server computes the states."""
     found: list[State] = []
-    for batch in in_batches(ids):
-        found += _states_from(queue.run("states", in_main, in_processing, 0, *batch))
+    for _, reply in queue.read_each("states", in_batches(ids), in_main, in_processing, 0):
+        found += _states_from(reply)
     return found
 
 
@@ -150,19 +147,8 @@ def find_broken(
     Yields:
         The ID and state of each, and the identity of an abandoned item, else b"".
     """
-    sent: deque[list[bytes]] = deque()
-
-    def calls() -> Iterator[Sequence[object]]:
-        for page in pages:
-            for batch in in_batches(page):
-                sent.append(batch)
-                yield (0, 1, 1, *batch)
-
-    for reply in queue.run_each("states", calls()):
-        batch = sent.popleft()
-        if reply is REFUSED:
-            continue
-        codes, identities = reply
+    batches = (batch for page in pages for batch in in_batches(page))
+    for batch, (codes, identities) in queue.read_each("states", batches, 0, 1, 1):
         at = 0
         for item_id, code in zip(batch, codes.decode("ascii"), strict=True):
             if code == _ABANDONED:
