@@ -344,14 +344,14 @@ class Interleaved(Connection):
         self._note(script_name)
         return super().run(script_name, keys, args)
 
-    def run_each(self, script_name: str, keys: Any, calls: Any) -> Iterator[Any]:
+    def run_each(self, script_name: str, keys: Any, calls: Any, **options: Any) -> Iterator[Any]:
         def noted() -> Iterator[Any]:
             for args in calls:
                 self.words = tuple(args)
                 self._note(script_name)
                 yield args
 
-        return super().run_each(script_name, keys, noted())
+        return super().run_each(script_name, keys, noted(), **options)
 
     def transact_each(self, transactions: Any) -> Iterator[Any]:
         def noted() -> Iterator[Any]:

@@ -146,7 +146,9 @@ class WatchedConnection(Connection):
         with self._checked(script_name):
             return super().run(script_name, keys, args)
 
-    def run_each(self, script_name: str, keys: Sequence[bytes], calls: Iterable[Any]) -> Any:
+    def run_each(
+        self, script_name: str, keys: Sequence[bytes], calls: Iterable[Any], **_options: Any
+    ) -> Any:
         """One call after the other, so that each can be checked; the wire allows that order."""
         for args in calls:
             yield self.run(script_name, keys, args)
