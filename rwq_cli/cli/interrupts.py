@@ -72,8 +72,10 @@ def _interrupt_again(unraisable: "UnraisableHookArgs") -> None:
 
 def _send_again(thread: int, number: int) -> None:
     time.sleep(_TIME_TO_LEAVE_A_CALLBACK_S)
-    # Not `interrupt_main`, which does not end a call that waits.
-    signal.pthread_kill(thread, number)
+    # The main thread may have ended by now, because of another signal.
+    with suppress(ProcessLookupError):
+        # Not `interrupt_main`, which does not end a call that waits.
+        signal.pthread_kill(thread, number)
 
 
 def was_terminated() -> bool:
