@@ -138,7 +138,7 @@ class TestAServerThatGoes:
         with server.client() as raw:
             put(raw, b"1", b"data")
         worker = rwq.start(
-            *("work", "--for", "1s", "--reconnect", "1s", *script("echo; sleep 60; echo not")),
+            *("work", "--for", "1s", "--reconnect", "2s", *script("echo; sleep 60; echo not")),
             variables={"RWQ_URL": server.url},
         )
         next_line(worker.stdout)
@@ -146,7 +146,7 @@ class TestAServerThatGoes:
         out, told = worker.communicate()
         assert (worker.returncode, out) == (69, b"")
         lines = told.decode().splitlines()
-        assert "commands keep running, and rwq will try to reconnect for 1s" in lines[0]
+        assert "commands keep running, and rwq will try to reconnect for 2s" in lines[0]
         assert lines[1] == (
             "rwq: 1: the lease ended while the server did not answer; lost, not completed by this "
             "worker"
