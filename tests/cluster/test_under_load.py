@@ -5,6 +5,7 @@ only the primary of the queue and its replica restart.
 """
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -119,14 +120,23 @@ def test_a_slot_moves(cluster: PrivateCluster, start: Start) -> None:
 
 
 def hand_over(cluster: PrivateCluster, primary: int) -> None:
-    """Make a primary a replica of its replica.
+    """Make a primary a replica of its replica, and wait until the programs have noticed.
 
     The primary holds back all writes until its replica has caught up: up to a second after a full
-    resynchronization, and on a busy machine longer than a call of the programs waits.
+    resynchronization, and on a busy machine longer than a call of the programs waits. A call that
+    it has not answered when it is killed afterwards is in doubt, even if it would have refused it.
     """
     until(lambda: cluster.is_replicated(primary), "the replica")
     cluster.call(cluster.replica_of(primary), "CLUSTER", "FAILOVER")
     until(lambda: not cluster.is_primary(primary), "the handover")
+    until(lambda: not is_in_use(cluster, primary), "the end of all calls")
+
+
+def is_in_use(cluster: PrivateCluster, number: int) -> bool:
+    """Whether a program has sent a node a call in the last second."""
+    clients = cluster.call(number, "CLIENT", "LIST", "TYPE", "normal").decode().splitlines()
+    others = [dict(re.findall(r"(\w+)=(\S*)", each)) for each in clients]
+    return any(each["idle"] == "0" for each in others if each["cmd"] != "client|list")
 
 
 def test_every_node_restarts(cluster: PrivateCluster, start: Start) -> None:
