@@ -86,6 +86,9 @@ def nagios_lines(queues: Sequence[bytes], checks: Sequence[Check], level: Level)
             parts.append(f"{escaped(check.counts.queue)}: {', '.join(alerts)}")
     count = f"{len(queues):,} queue" + ("" if len(queues) == 1 else "s")
     parts.append(f"{len(queues) - len(parts):,} of {count} OK" if parts else f"{count} OK")
+    if not queues:
+        # A pattern may be mistyped, and monitoring does not read stderr.
+        parts = ["no queues, or all are empty"]
     line = _line(level, "; ".join(parts))
     data = [each for check in checks for each in _all_data(check, f"{_in_label(check)}:")]
     return f"{line} | {' '.join(data)}\n" if data else f"{line}\n"
