@@ -94,7 +94,10 @@ class TestCheck:
         foreign.data(b"o")
         before = contents(raw)
         found = queue.check({}, deep=True)
-        assert {each.measure: each.value for each in found.evaluations if each.value} == {
+        values = {each.measure: each.value for each in found.evaluations if each.value}
+        # The server counts idle time in seconds of its own clock, which may tick meanwhile.
+        assert values.pop(Measure.AGE, 0) in (0, 1)
+        assert values == {
             Measure.WAITING: 1,
             Measure.ABANDONED: 2,
             Measure.PROCESSING: 3,
