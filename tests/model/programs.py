@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 Command = tuple[Any, ...]
-Program = Generator[Command, Any, None]
+Program = Generator[Command, Any, Any]
 # A program's name and its arguments.
 Cast = tuple[Any, ...]
 # A program and the replies that it has got.
@@ -153,8 +153,14 @@ def delete_results() -> Program:
 
 def move(item_id: str, force: bool) -> Program:
     """To another queue; undone at once, if it was moved."""
-    life = yield "get", item_id
-    ((_, status),) = yield "move", item_id, life, force
+    life = 0
+
+    def attempt(first: bool) -> Program:
+        nonlocal life
+        life = yield "get", item_id
+        return (yield "move", item_id, life, force, first)
+
+    status = yield from _unless_in_transit(item_id, force, attempt)
     if status == "moved":
         yield "move_back", item_id, life
 
@@ -174,24 +180,29 @@ def remove(item_id: str) -> Program:
 
 def release(item_id: str, session: str, force: bool, front: bool) -> Program:
     yield from _unless_in_transit(
-        item_id, force, lambda first: ("release", item_id, session, force, first, front)
+        item_id, force, lambda first: _once("release", item_id, session, force, first, front)
     )
 
 
 def schedule(item_id: str, how: str, session: str, force: bool) -> Program:
     yield from _unless_in_transit(
-        item_id, force, lambda first: ("schedule", item_id, how, session, force, first)
+        item_id, force, lambda first: _once("schedule", item_id, how, session, force, first)
     )
 
 
-def _unless_in_transit(item_id: str, force: bool, command: Callable[[bool], Command]) -> Program:
+def _once(*command: Any) -> Program:
+    return (yield command)
+
+
+def _unless_in_transit(item_id: str, force: bool, attempt: Callable[[bool], Program]) -> Program:
     """Between the two looks-up is the grace period."""
-    ((_, status),) = yield command(not force)
+    ((_, status),) = yield from attempt(not force)
     if status == "in-transit":
         before = yield "look_up", (item_id,)
         after = yield "look_up", (item_id,)
         if after[0][3] is None or _is_same(after[0][3], before[0][3]):
-            yield command(False)
+            ((_, status),) = yield from attempt(False)
+    return status
 
 
 def _is_same(identity: Any, seen: Any) -> bool:

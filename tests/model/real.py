@@ -183,14 +183,15 @@ def script_call(command: Command, lives: Any) -> tuple[str, tuple[Any, ...]]:
         case "delete_result":
             return "delete_results", (args[0], args[1][1])
         case "move" | "move_back":
-            item_id, life, *force = args
-            to = Destination(OTHER if name == "move" else KEYS, bool(force and force[0]))
+            item_id, life, force, first_look = (*args, False, False)[:4]
+            to = Destination(OTHER if name == "move" else KEYS, force)
             saved = fingerprint(data_of(item_id, life)) if life else ""
-            return "remove", (*_BY_NAME, "", "", "1", *to.args(), "", "", item_id, saved)
+            how = (*to.args(), int(first_look), "", "")
+            return "remove", (*_BY_NAME, "", "", "1", *how, item_id, saved)
         case "remove":
             item_id, life = args
             saved = fingerprint(data_of(item_id, life)) if life else ""
-            return name, (*_BY_NAME, "", "", "1", *[""] * 8, "0", "", "", item_id, saved)
+            return name, (*_BY_NAME, "", "", "1", *[""] * 8, "0", "0", "", "", item_id, saved)
         case "touch":
             return name, (SESSION_S * 1000, len(args) - 1, *args)
         case "release":

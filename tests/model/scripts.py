@@ -300,15 +300,19 @@ class Queue(Keys):
         del self.results[item_id]
         return 1
 
-    def move(self, item_id: str, life: int, force: bool) -> Outcomes:
+    def move(self, item_id: str, life: int, force: bool, first_look: bool) -> Outcomes:
         """Move an item, whose data the caller has read, to the other queue."""
         if item_id not in self.data:
             self._forget(item_id)
             self._unlist(item_id)
             return ((item_id, "missing"),)
+        if life and self.data[item_id] != life:
+            return ((item_id, "changed"),)
         if self.effective(item_id) and not force:
             return ((item_id, "not-owner"),)
-        if self.data[item_id] != life:
+        if first_look and self.state(item_id) in ("abandoned", "orphaned"):
+            return ((item_id, "in-transit"),)
+        if not life:
             return ((item_id, "changed"),)
         if any(item_id == moved for moved, *_ in self.other):
             return ((item_id, "conflict"),)

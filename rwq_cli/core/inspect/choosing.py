@@ -58,7 +58,6 @@ def choose(
             fingerprints.setdefault(item_id, fingerprint(data))
         if len(chosen) == limit:
             break
-    expected = Expected(states, selection.older_than_s, fingerprints if needs_data else None)
     in_transit = [item_id for item_id, state in chosen.items() if state.may_be_in_transit]
     if in_transit:
         same = look_twice(queue, in_transit, grace_s)
@@ -66,6 +65,12 @@ def choose(
         for item_id in in_transit:
             if states_now.get(item_id) is not chosen[item_id]:
                 del chosen[item_id]
+    expected = Expected(
+        states,
+        selection.older_than_s,
+        fingerprints if needs_data else None,
+        chosen.keys() & in_transit,
+    )
     return Chosen(list(chosen), expected)
 
 

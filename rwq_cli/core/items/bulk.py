@@ -44,21 +44,20 @@ _CLAIM_IDS = BATCH_ITEMS // 4
 # Performs an operation on ranges, in order; an ID with `ELSEWHERE` is tried again.
 Perform = Callable[[Iterable[ListRange]], Iterator[OutcomeBatch]]
 
-# The statuses of IDs that keep their list entries.
-_STAYS = (
-    Status.ALREADY_WAITING,
-    Status.CHANGED,
-    Status.CONFLICT,
-    Status.ELSEWHERE,
-    Status.IMPORTED_BEFORE,
-    Status.NOT_BURIED,
-    Status.NOT_OWNER,
-    Status.IN_TRANSIT,
-    Status.SKIPPED,
-    Status.WRONG_TYPE,
+# Runs an operation on IDs, given whether this is the first look at them: then it reports items that
+# may be in transit as `IN_TRANSIT`, and leaves them alone.
+Act = Callable[[Iterable[bytes | Flush], bool], Iterator[OutcomeBatch]]
+
+# The statuses of IDs whose list entries were removed.
+_DELISTED = frozenset(
+    {
+        *(Status.ALREADY_BURIED, Status.BURIED, Status.COMPLETED, Status.DELAYED, Status.DROPPED),
+        *(Status.KICKED, Status.MISSING, Status.MOVED, Status.PROMOTED, Status.RELEASED),
+        *(Status.REMOVED, Status.RETURNED),
+    }
 )
 # Those of an operation that pushes: it leaves the entries of ghosts alone.
-_STAYS_IF_PUSHED = (*_STAYS, Status.MISSING)
+_DELISTED_IF_PUSHED = _DELISTED - {Status.MISSING}
 
 
 class Places(NamedTuple):
@@ -201,65 +200,56 @@ def apply(
     return run.apply(ids, in_order=in_order)
 
 
-def apply_after_second_look(
+def act_after_second_look(
     queue: Queue,
-    operation: Callable[[bool], Operation],
+    act: Act,
     ids: Iterable[bytes | Flush],
     *,
-    looks_twice: bool,
+    expected: Expected,
     grace_s: float,
-    in_order: bool = False,
-    dry_run: bool = False,
+    all_at_once: bool = False,
 ) -> Iterator[OutcomeBatch]:
-    """Run an operation that takes items from their workers; see `apply`.
+    """Run an operation that takes items from their workers.
 
     An item that looks abandoned or orphaned may be between a worker's pop and its lease. The
     operation acts on it only if it looks the same a grace period later, after the other items.
 
     Args:
         queue: The queue.
-        operation: Makes the operation, given whether this is the first look.
-        ids: The IDs.
-        looks_twice: False if the caller takes items from live workers anyway, or has already looked
-            twice.
+        act: The operation.
+        ids: The IDs, read in blocks.
+        expected: The conditions that the items must still meet, with those that were looked at
+            twice when they were chosen.
         grace_s: Seconds between the two looks, once for each block of IDs, and only if needed.
-        in_order: See `apply`.
-        dry_run: See `apply`.
+        all_at_once: Read all IDs at once.
+
+    Yields:
+        One outcome for each distinct ID of a block.
     """
+    looked_twice = expected.looked_twice
     with Acknowledged() as acknowledged:
-        for batch in _apply_unless_in_transit(
-            queue, operation, ids, looks_twice, grace_s, in_order, dry_run
-        ):
-            acknowledged.add(len(batch))
-            yield batch
-
-
-def _apply_unless_in_transit(
-    queue: Queue,
-    operation: Callable[[bool], Operation],
-    ids: Iterable[bytes | Flush],
-    looks_twice: bool,
-    grace_s: float,
-    in_order: bool,
-    dry_run: bool,
-) -> Iterator[OutcomeBatch]:
-    for block in blocks_of(ids, all_at_once=in_order):
-        in_transit: list[bytes] = []
-        first = apply(queue, operation(looks_twice), block, in_order=in_order, dry_run=dry_run)
-        for batch in first:
-            found = batch.ids_with(Status.IN_TRANSIT)
-            in_transit += found
-            rest = batch.only(set(batch.ids).difference(found)) if found else batch
-            if len(rest):
-                yield rest
-        if in_transit:
-            # If one now has a lease or no data, the script reports that.
-            same = {facts.item_id for facts in look_twice(queue, in_transit, grace_s)}
-            others = [Outcome(i, Status.CHANGED) for i in in_transit if i not in same]
-            if others:
-                yield OutcomeBatch.of(others)
-            left = [item_id for item_id in in_transit if item_id in same]
-            yield from apply(queue, operation(False), left, in_order=in_order, dry_run=dry_run)
+        for block in blocks_of(ids, all_at_once=all_at_once):
+            ready = [item_id for item_id in block if item_id in looked_twice]
+            fresh = [item_id for item_id in block if item_id not in looked_twice]
+            in_transit: list[bytes] = []
+            for batch in act(fresh, True) if fresh else ():
+                found = batch.ids_with(Status.IN_TRANSIT)
+                in_transit += found
+                rest = batch.only(set(batch.ids).difference(found)) if found else batch
+                acknowledged.add(len(rest))
+                if len(rest):
+                    yield rest
+            if in_transit:
+                # If one now has a lease or no data, the script reports that.
+                same = {facts.item_id for facts in look_twice(queue, in_transit, grace_s)}
+                others = [Outcome(i, Status.CHANGED) for i in in_transit if i not in same]
+                acknowledged.add(len(others))
+                if others:
+                    yield OutcomeBatch.of(others)
+                ready += [item_id for item_id in in_transit if item_id in same]
+            for batch in act(ready, False) if ready else ():
+                acknowledged.add(len(batch))
+                yield batch
 
 
 def blocks_of(ids: Iterable[bytes | Flush], *, all_at_once: bool) -> Iterator[list[bytes]]:
@@ -305,6 +295,7 @@ class BulkRun:
         self._claim = CLAIM_PREFIX + token
         self._doing = doing
         self._pushes = pushes
+        self._delisted = _DELISTED_IF_PUSHED if pushes else _DELISTED
         self._claims_first = claims_first
         self._items_max = items_max
         self._dry_run = dry_run
@@ -438,8 +429,7 @@ class BulkRun:
             offset = max(0, cursor.offset + first - len(gone))
             for batch in self._perform([ListRange(Where.MAIN, offset, last - first + 1, ids)]):
                 if not self._dry_run:
-                    stays = _STAYS_IF_PUSHED if self._pushes else _STAYS
-                    gone.update(set(batch.ids).difference(batch.ids_with(*stays)))
+                    gone.update(batch.ids_with(*self._delisted))
                 yield batch
         cursor.removed(gone)
 
@@ -463,7 +453,7 @@ class BulkRun:
             left: list[bytes] = []
             claimed = self._claim_unlisted(unprotected)
             for batch in self._perform(self._unlisted_ranges(claimed)):
-                left += batch.ids_with(*_STAYS_IF_PUSHED)
+                left += set(batch.ids).difference(batch.ids_with(*self._delisted))
                 yield batch
             # Other clients have changed these since.
             self._unclaim(left)

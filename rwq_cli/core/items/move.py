@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.items.bulk import act_after_second_look
 from rwq_cli.core.items.journal import Journal, NoJournal
 from rwq_cli.core.items.remove import Destination, Marks, Remover
 from rwq_cli.core.items.restore import Line
@@ -22,6 +23,7 @@ def move(
     *,
     force: bool = False,
     expected: Expected = ANY,
+    grace_s: float = 1.0,
     dry_run: bool = False,
 ) -> Outcomes:
     """Move items to the end of another queue; each is in one of the two at every instant.
@@ -35,6 +37,7 @@ def move(
         journal: The journal to write the items to first.
         force: Move leased items, too, and end their leases.
         expected: The conditions that the items must still meet.
+        grace_s: See `release`.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
@@ -46,8 +49,18 @@ def move(
     """
     mover = _mover(queue, queue.sibling(to))
     destination = Destination(QueueKeys(to), force)
-    remover = mover(queue, journal, destination, expected=expected, dry_run=dry_run)
-    return Outcomes(remover.apply(ids))
+
+    def remover(is_first_look: bool) -> Remover:
+        return mover(
+            queue,
+            journal,
+            destination,
+            is_first_look=is_first_look,
+            expected=expected,
+            dry_run=dry_run,
+        )
+
+    return Outcomes(_moved(queue, remover, ids, expected, grace_s, force=force, dry_run=dry_run))
 
 
 def move_back(
@@ -56,6 +69,7 @@ def move_back(
     moved_to: bytes,
     *,
     file_id: bytes | None = None,
+    grace_s: float = 1.0,
     dry_run: bool = False,
 ) -> Outcomes:
     """Move items back from the queue that they were moved to.
@@ -67,6 +81,7 @@ def move_back(
         lines: Gives the items as they were; called twice.
         moved_to: The name of the queue that they were moved to.
         file_id: The SHA-256 of the file, whose lines are marked as by `restore`; None to mark none.
+        grace_s: See `release`.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
@@ -82,21 +97,51 @@ def move_back(
         assert isinstance(item, ItemSnapshot)
         saved[item.item_id], numbers[item.item_id] = fingerprint(item.data), number
     source = queue.sibling(moved_to)
-    remover = _mover(source, queue)(
-        source,
-        NoJournal(),
-        Destination(queue.keys),
-        saved=saved,
-        marks=None if file_id is None else Marks(queue.keys.undo(file_id), numbers),
-        dry_run=dry_run,
-    )
-    return Outcomes(_already_there(queue, remover.apply(line.entry.item_id for line in lines())))
+    mover = _mover(source, queue)
+
+    def remover(is_first_look: bool) -> Remover:
+        return mover(
+            source,
+            NoJournal(),
+            Destination(queue.keys),
+            is_first_look=is_first_look,
+            saved=saved,
+            marks=None if file_id is None else Marks(queue.keys.undo(file_id), numbers),
+            dry_run=dry_run,
+        )
+
+    ids = (line.entry.item_id for line in lines())
+    batches = _moved(source, remover, ids, ANY, grace_s, force=False, dry_run=dry_run)
+    return Outcomes(_already_there(queue, batches))
 
 
 def _mover(source: Queue, to: Queue) -> type[Remover]:
     """What moves items between these queues: one script, unless they are in two slots."""
     in_one_slot = hash_tag(source.name) == hash_tag(to.name)
     return Remover if in_one_slot or not source.connection.is_cluster else SlotMover
+
+
+def _moved(
+    queue: Queue,
+    remover: Callable[[bool], Remover],
+    ids: Iterable[bytes | Flush],
+    expected: Expected,
+    grace_s: float,
+    *,
+    force: bool,
+    dry_run: bool,
+) -> Iterator[OutcomeBatch]:
+    """Move items with the remover that `remover` gives for the first look or a later one."""
+
+    def act(ids: Iterable[bytes | Flush], is_first_look: bool) -> Iterator[OutcomeBatch]:
+        return remover(is_first_look).apply(ids)
+
+    if not dry_run:
+        remover(False).finish()
+    if force:
+        yield from act(ids, False)
+    else:
+        yield from act_after_second_look(queue, act, ids, expected=expected, grace_s=grace_s)
 
 
 def _already_there(queue: Queue, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:

@@ -74,12 +74,20 @@ def remove_args(
     expected: Expected,
     *,
     destination: Destination | None = None,
+    is_first_look: bool = False,
     marks: Marks | None = None,
 ) -> tuple[object, ...]:
     """The arguments of `lua/ops/remove.lua`; `expected` has the fingerprints of the saved data."""
     to = ("",) * 8 + (0,) if destination is None else destination.args()
     marked = ("", "") if marks is None else marks.args(seen.ids)
-    return (*seen.args(token), *expected.args(), *to, *marked, *expected.id_args(seen.ids))
+    return (
+        *seen.args(token),
+        *expected.args(),
+        *to,
+        int(is_first_look),
+        *marked,
+        *expected.id_args(seen.ids),
+    )
 
 
 def remove(
@@ -117,6 +125,7 @@ class Remover:
         queue: The queue.
         journal: The journal to write the items to first.
         destination: The queue to move them to; None to remove them.
+        is_first_look: Skip abandoned and orphaned items, which may be in transit.
         expected: The conditions that the items must still meet.
         saved: The fingerprints of items that are already in a file; None to read and write them.
         marks: The bitmap of restored lines; None if there is none.
@@ -133,6 +142,7 @@ class Remover:
         journal: Journal,
         destination: Destination | None = None,
         *,
+        is_first_look: bool = False,
         expected: Expected = ANY,
         saved: Mapping[bytes, str] | None = None,
         marks: Marks | None = None,
@@ -144,6 +154,7 @@ class Remover:
         self._queue = queue
         self._journal = journal
         self._destination = destination
+        self._is_first_look = is_first_look
         self._expected = expected
         self._saved = saved
         self._marks = marks
@@ -165,6 +176,9 @@ class Remover:
     def apply(self, ids: Iterable[bytes | Flush]) -> Iterator[OutcomeBatch]:
         """Remove or move the items with these IDs; see `BulkRun.apply`."""
         return self.run.apply(ids)
+
+    def finish(self) -> None:
+        """Finish what a killed run of the same kind has left; one script leaves nothing."""
 
     def perform(self, ranges: Iterable[ListRange]) -> Iterator[OutcomeBatch]:
         """Save the items of each range, then remove or move those that have not changed.
@@ -194,7 +208,12 @@ class Remover:
     def _take(self, seen: ListRange, fingerprints: Mapping[bytes, str]) -> OutcomeBatch:
         expected = self._expected._replace(fingerprints=fingerprints)
         args = remove_args(
-            seen, self._token, expected, destination=self._destination, marks=self._marks
+            seen,
+            self._token,
+            expected,
+            destination=self._destination,
+            is_first_look=self._is_first_look,
+            marks=self._marks,
         )
         reply = self._queue.run("remove", *args, dry_run=self._dry_run)
         return OutcomeBatch.from_reply(seen.ids, reply)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from rwq_cli.core.batches import BATCH_WRITES, Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import PAGE_SIZE
-from rwq_cli.core.items.bulk import Operation, apply, apply_after_second_look
+from rwq_cli.core.inspect.cursor import walk_scheduled
+from rwq_cli.core.items.bulk import Operation, act_after_second_look, apply
 from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected
@@ -146,23 +146,21 @@ def reschedule(
 ) -> Outcomes:
     """Return, delay or bury items; see `release` and `bury`."""
 
-    def operation(is_first_look: bool) -> Operation:
+    in_order = isinstance(how, Release) and how.front
+
+    def act(ids: Iterable[bytes | Flush], is_first_look: bool) -> Iterator[OutcomeBatch]:
         args = schedule_args(policy, how, is_first_look=is_first_look)
-        return Operation(
+        operation = Operation(
             how.script, args, how.doing, pushes=True, items_max=_SCHEDULE_ITEMS, expected=expected
         )
+        return apply(queue, operation, ids, in_order=in_order, dry_run=dry_run)
 
-    batches = apply_after_second_look(
-        queue,
-        operation,
-        ids,
-        # Items that were chosen by their state were looked at twice.
-        looks_twice=not (policy.force or expected.states),
-        grace_s=grace_s,
-        in_order=isinstance(how, Release) and how.front,
-        dry_run=dry_run,
+    if policy.force:
+        return Outcomes(act(ids, False))
+    twice = act_after_second_look(
+        queue, act, ids, expected=expected, grace_s=grace_s, all_at_once=in_order
     )
-    return Outcomes(batches)
+    return Outcomes(twice)
 
 
 def kick(
@@ -221,17 +219,9 @@ def _push(which: str, doing: str, expected: Expected = ANY) -> Operation:
 def due_ids(queue: Queue) -> list[bytes]:
     """The IDs of all due items, the earliest first."""
     now_ms = queue.now_ms()
-    due: list[bytes] = []
-    while True:
-        page = queue.call(
-            "ZRANGEBYSCORE",
-            queue.keys.delayed,
-            "-inf",
-            now_ms,
-            "LIMIT",
-            len(due),
-            PAGE_SIZE,
-        )
-        due += page
-        if len(page) < PAGE_SIZE:
-            return list(dict.fromkeys(due))
+    due: dict[bytes, None] = {}
+    for page in walk_scheduled(queue, "delayed"):
+        due.update((item_id, None) for item_id, due_ms in page if due_ms <= now_ms)
+        if page[-1][1] > now_ms:
+            break
+    return list(due)

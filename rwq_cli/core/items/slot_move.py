@@ -13,10 +13,10 @@ next move of the same kind finishes those first:
 | kicked, leased  | the copy        | the copy is removed: the item stayed          |
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rwq_cli.core.batches import Flush, in_batches
+from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import walk_scheduled
@@ -43,11 +43,6 @@ class SlotMover(Remover):
         self._to = queue.sibling(self._destination.keys.name)
         self._leaving = b"being moved to %b; the same rwq mv finishes it" % self._to.name
         self._coming = b"being moved here from %b; the same rwq mv finishes it" % queue.name
-
-    def apply(self, ids: Iterable[bytes | Flush]) -> Iterator[OutcomeBatch]:
-        if not self._dry_run:
-            self._finish()
-        yield from super().apply(ids)
 
     def _take(self, seen: ListRange, fingerprints: Mapping[bytes, str]) -> OutcomeBatch:
         known = dict(fingerprints)
@@ -83,8 +78,10 @@ class SlotMover(Remover):
         args = remove_args(seen._replace(ids=ids), self._token, Expected(fingerprints={}))
         reply = self._queue.run("remove", *args, dry_run=True)
         outcomes: dict[bytes, Outcome] = {}
+        # It was added since it was read.
+        changed = Status.CHANGED if seen.where is Where.NAME else Status.ELSEWHERE
         for each in OutcomeBatch.from_reply(ids, reply):
-            status = Status.ELSEWHERE if each.status is Status.REMOVED else each.status
+            status = changed if each.status is Status.REMOVED else each.status
             if (holder := self.held.get(each.item_id)) is not None:
                 outcomes[each.item_id] = Outcome(each.item_id, Status.NOT_OWNER, holder)
             else:
@@ -98,7 +95,7 @@ class SlotMover(Remover):
         assert self._destination is not None
         expected = self._expected._replace(fingerprints=fingerprints)
         policy = LeasePolicy(b"", self._destination.force)
-        own_args = schedule_args(policy, Burial(self._leaving), is_first_look=False)
+        own_args = schedule_args(policy, Burial(self._leaving), is_first_look=self._is_first_look)
         args = (*seen.args(self._token), *expected.args(), *own_args, *expected.id_args(ids))
         reply = self._queue.run("schedule", *args, dry_run=self._dry_run)
         return OutcomeBatch.from_reply(ids, reply)
@@ -157,8 +154,7 @@ class SlotMover(Remover):
             seen = ListRange(Where.UNLISTED, 0, 0, ids)
             queue.run("push_scheduled", *seen.args(b""), *ANY.args(), "moved", *ids)
 
-    def _finish(self) -> None:
-        """Finish what a killed move of the same kind has left."""
+    def finish(self) -> None:
         for ids in self._marked(self._queue, self._leaving):
             self._carry(ids)
         for ids in self._marked(self._to, self._coming):

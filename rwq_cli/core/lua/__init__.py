@@ -153,7 +153,7 @@ NEEDS: dict[str, dict[str, str]] = {
         "leases": "MGET SET DEL",
         "": "TIME",
     },
-    "ops/restore_guards": {"leases": "SET GET", "": "TIME"},
+    "ops/restore_guards": {"processing": "RPOP LPUSH", "leases": "SET GET", "": "TIME"},
     "ops/restore_results": {"result": "HSET HDEL PEXPIRE PERSIST"},
     "ops/results": {"result": "TYPE HMGET HEXISTS HSTRLEN HGET PTTL"},
     "ops/schedule": {
@@ -219,7 +219,7 @@ _KEYS = {
     "to_leases": ("arg(14) .. '*'", "arg(15) .. '*'"),
 }
 # The number of the argument that is the key of the marks, if not 1.
-_MARKS_AT = {"ops/remove": 17}
+_MARKS_AT = {"ops/remove": 18}
 # The prefixes of rwq's own lease values, by their names in the libraries: three guards and a claim.
 _GUARDS = {
     "delayed": DELAYED_GUARD,

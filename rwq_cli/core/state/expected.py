@@ -1,6 +1,6 @@
 """The conditions that chosen items must still meet when an operation acts on them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha1
 from typing import NamedTuple
 
@@ -16,11 +16,14 @@ class Expected(NamedTuple):
         idle_s: The minimum idle time, seconds; None for any.
         fingerprints: By ID, the fingerprint of the data that was read (`repair` compares identities
             instead, see `Seen`); None for any data.
+        looked_twice: The IDs that looked broken twice, a grace period apart, when they were chosen.
+            Any other item that looks broken when the operation acts may be in transit.
     """
 
     states: frozenset[State] | None = None
     idle_s: float | None = None
     fingerprints: Mapping[bytes, str] | None = None
+    looked_twice: Collection[bytes] = frozenset()
 
     def args(self) -> tuple[object, ...]:
         """The script arguments."""

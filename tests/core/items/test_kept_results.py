@@ -335,3 +335,14 @@ def test_on_a_server_that_has_no_memory(server: PrivateServer) -> None:
             raw.config_set("maxmemory", 0)
         assert done is (not raw.exists("jobs:item:a"))
         assert done is bool(kept(raw, b"a"))
+
+
+def test_a_dry_run_needs_no_permission_to_write(as_user: AsUser, server: PrivateServer) -> None:
+    with server.client() as raw:
+        Foreign(raw).waiting(b"a")
+        raw.hset("jobs:result:a", mapping={"status": "completed", "completed_ms": "5"})
+        before = contents(raw)
+        queue = WorkQueue(as_user("+@all", "-@write", "+eval", "+evalsha"), QUEUE)
+        dry_run = queue.complete([b"a"], result_options=HALF_A_MINUTE, dry_run=True)
+        assert [each.status for each in dry_run] == [Status.COMPLETED]
+        assert contents(raw) == before

@@ -17,6 +17,7 @@ from rwq_cli.core import (
     Item,
     Lease,
     Outcome,
+    Selection,
     Server,
     State,
     Status,
@@ -27,6 +28,7 @@ from rwq_cli.core import (
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import ConnectionLost, InvalidArgument, Unreachable, WrongType
 from rwq_cli.core.items import lease as lease_module
+from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.server.push_waiter import PushWaiter
 from tests.conftest import (
@@ -1038,12 +1040,18 @@ class TestTouch:
         assert all(599.99 - passed_s < each_s <= 600 for each_s in left_s)
 
 
+FAILED = {Status.CHANGED, Status.NOT_OWNER, Status.MISSING}
 # What takes items from where they are.
 TAKES: dict[str, Callable[..., Iterator[Outcome]]] = {
     "release": lambda queue, ids, **options: queue.release(ids, **options),
     "release to the front": lambda queue, ids, **options: queue.release(ids, front=True, **options),
     "delay": lambda queue, ids, **options: queue.release(ids, delay_s=60, **options),
     "bury": lambda queue, ids, **options: queue.bury(ids, **options),
+}
+# The same, and what moves them to another queue.
+TAKES_OR_MOVES = {
+    **TAKES,
+    "move": lambda queue, ids, **options: queue.move(ids, b"other", NoJournal(), **options),
 }
 
 
@@ -1146,7 +1154,7 @@ class TestRelease:
         }
 
     @pytest.mark.parametrize("count", [1, 40])
-    @pytest.mark.parametrize("act", TAKES.values(), ids=TAKES)
+    @pytest.mark.parametrize("act", TAKES_OR_MOVES.values(), ids=TAKES_OR_MOVES)
     def test_items_that_may_be_between_two_commands_are_checked_twice(
         self,
         queue: WorkQueue,
@@ -1174,7 +1182,7 @@ class TestRelease:
         assert Status.MISSING not in statuses.values()
 
     @pytest.mark.parametrize("count", [1, 40])
-    @pytest.mark.parametrize("act", TAKES.values(), ids=TAKES)
+    @pytest.mark.parametrize("act", TAKES_OR_MOVES.values(), ids=TAKES_OR_MOVES)
     @pytest.mark.parametrize("data", [b"data of %s", b"other data"], ids=["same", "other"])
     def test_an_id_reused_between_the_two_looks_is_left_alone(
         self,
@@ -1201,6 +1209,33 @@ class TestRelease:
         assert {statuses[item_id] for item_id in again} == {Status.CHANGED}
         assert statuses[stay] is not Status.CHANGED
         assert set(raw.lrange(b"jobs:processing", 0, -1)) == set(again)
+
+    @pytest.mark.parametrize("count", [1, 40])
+    @pytest.mark.parametrize("act", TAKES_OR_MOVES.values(), ids=TAKES_OR_MOVES)
+    def test_a_chosen_item_that_was_popped_since_is_checked_twice(
+        self,
+        queue: WorkQueue,
+        clock: FakeClock,
+        raw: Redis,
+        foreign: Foreign,
+        act: Callable[..., Iterator[Outcome]],
+        count: int,
+    ) -> None:
+        popped, abandoned = numbered(count), [b"old %d" % number for number in range(count)]
+        foreign.waiting(*popped)
+        foreign.abandoned(*abandoned)
+        chosen = queue.choose(Selection(states=frozenset({State.WAITING, State.ABANDONED})))
+        assert clock.slept_s == [1.0]
+        for _ in popped:
+            raw.rpoplpush(b"jobs:queue", b"jobs:processing")
+        clock.during_sleep = lambda: foreign.lease(*popped, generations="old")
+        outcomes = act(queue, chosen.ids, expected=chosen.expected, grace_s=2.5)
+        statuses = {o.item_id: o.status for o in outcomes}
+        # The abandoned items were looked at twice when they were chosen.
+        assert clock.slept_s == [1.0, 2.5]
+        assert {statuses[item_id] for item_id in popped} == {Status.CHANGED}
+        assert set(raw.lrange(b"jobs:processing", 0, -1)) == set(popped)
+        assert {statuses[item_id] for item_id in abandoned}.isdisjoint(FAILED)
 
     @pytest.mark.parametrize("act", TAKES.values(), ids=TAKES)
     def test_leased_or_forced_items_are_checked_once(

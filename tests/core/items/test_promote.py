@@ -363,3 +363,17 @@ class TestWaitPromotes:
         waited = WorkQueue(limited, QUEUE).wait(timeout_s=0)
         assert not waited.reached
         assert raw.exists(keys.delayed) == 1
+
+
+def test_many_due_entries_of_waiting_items_cost_no_scan_of_the_list_each(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    """As a deep clean of other programs leaves them, which brings delayed items back."""
+    ids = [b"%d" % number for number in range(6000)]
+    foreign.waiting(*ids)
+    raw.zadd(b"jobs:delayed", dict.fromkeys(ids, 1))
+    raw.config_resetstat()
+    assert set(promoted(queue)) == {(item_id, "pruned") for item_id in ids}
+    assert "cmdstat_lpos" not in raw.info("commandstats")
+    assert raw.llen(b"jobs:queue") == 6000
+    assert not raw.exists(b"jobs:delayed")

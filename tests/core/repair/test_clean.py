@@ -1382,6 +1382,20 @@ class TestPromotion:
         assert raw.zrange(b"jobs:delayed", 0, -1) == [b"later"]
         assert len(lease_keys(raw)) == 2
 
+    def test_many_weak_guards_in_processing_cost_no_scan_of_the_list_each(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        ids = numbered(2000)
+        for item_id in ids:
+            foreign.delayed(item_id, FAR_MS)
+            raw.pexpire(foreign.keys.lease(item_id), 60_000)
+        raw.lpush(b"jobs:processing", *ids)
+        raw.config_resetstat()
+        assert clean(queue, "deep", grace_s=0) == []
+        assert "cmdstat_lpos" not in raw.info("commandstats")
+        assert all(raw.pttl(foreign.keys.lease(item_id)) > 60_000 for item_id in ids)
+        assert sorted(raw.lrange(b"jobs:processing", 0, -1)) == sorted(ids)
+
 
 class TestStaleSchedule:
     """Noted as delayed or buried, and listed all the same."""

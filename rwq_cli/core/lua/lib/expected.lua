@@ -61,3 +61,17 @@ local function is_changed(id, facts, now_ms)
   end
   return expected_data[id] ~= nil and fingerprint(id) ~= expected_data[id]
 end
+
+-- The status of a located ID that is not an item to act on, or nil.
+local function refusal_of(id, found, now_ms)
+  if not found.main then
+    return 'elsewhere'
+  elseif found.data == 'none' then
+    return 'missing'
+  elseif has_wrong_type(found) then
+    return 'wrong-type'
+  elseif is_changed(id, found, now_ms) then
+    return 'changed'
+  end
+  return nil
+end

@@ -39,7 +39,7 @@ local function prepare_results(ids, facts, keep_ms, status, result)
   if not keeps and not may_read_results(result_prefix .. 'x') then
     return known, nil
   end
-  local refusal = keeps and denied('keep_results')
+  local refusal = keeps and not dry_run and denied('keep_results')
   if refusal then
     return nil, refusal
   end
@@ -54,7 +54,7 @@ local function prepare_results(ids, facts, keep_ms, status, result)
       end
       known.earlier[id] = kind == 'result'
     end
-    refusal = denied('delete_results')
+    refusal = not dry_run and denied('delete_results')
     if refusal then
       return nil, refusal
     end

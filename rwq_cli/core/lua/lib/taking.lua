@@ -23,16 +23,12 @@ end
 -- found    its facts
 -- already  the status of an item that is where it is to go; nil if it is not there
 local function untaken_status(id, found, now_ms, already)
+  local refusal = refusal_of(id, found, now_ms)
+  if refusal then
+    return refusal
+  end
   local session = session_of(found)
-  if not found.main then
-    return 'elsewhere'
-  elseif found.data == 'none' then
-    return 'missing'
-  elseif has_wrong_type(found) then
-    return 'wrong-type'
-  elseif is_changed(id, found, now_ms) then
-    return 'changed'
-  elseif own_only and session ~= own_holder then
+  if own_only and session ~= own_holder then
     return 'not-owner'
   elseif already then
     return already

@@ -16,7 +16,7 @@ for i = 1, owner_count do
   owners[arg(12 + i)] = true
 end
 local ids = ids_from(13 + owner_count)
-local needs_leases = owner_count > 0 or keep_ms ~= '' or expected_states or present[delayed] or present[buried]
+local needs_leases = owner_count > 0 or keep_ms ~= '' or expected_states
 local facts = read_facts(ids, claim, not needs_leases)
 locate(ids, facts)
 local statuses, finished, completed, now_ms = {}, {}, {}, expected_states and clock_ms()
@@ -28,12 +28,12 @@ for i = 1, #ids do
     statuses[id] = 'elsewhere'
   elseif found.data ~= 'none' and (found.data ~= 'string' or (owner_count > 0 and has_wrong_type(found))) then
     statuses[id] = 'wrong-type'
+  elseif may_be_changed and found.data == 'string' and is_changed(id, found, now_ms) then
+    statuses[id] = 'changed'
   elseif owner_count > 0 and found.data == 'string' and not owners[(effective_lease(found))] then
     statuses[id] = 'not-owner'
   elseif is_taken_away(found) then
     statuses[id] = 'elsewhere'
-  elseif may_be_changed and found.data == 'string' and is_changed(id, found, now_ms) then
-    statuses[id] = 'changed'
   else
     finished[#finished + 1] = id
     if found.data == 'string' then

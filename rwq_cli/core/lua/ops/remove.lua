@@ -5,17 +5,18 @@
 -- arg 8..15  the queue to move them to: its main list, processing list, delayed, buried, returns, and
 --            its prefixes of data, new lease and old lease keys; all '' to remove them
 -- arg 16     '1' to move leased items, too, else '0'
--- arg 17     the bitmap of restored lines, for an undo of a move: see `lib/marks.lua`
--- arg 18     the line number of each ID, joined by ';', if there is a bitmap
--- arg 19..   ID, fingerprint of the data that the caller has saved ('' if it saw none), ID, ...; each ID
+-- arg 17     '1' to skip abandoned and orphaned items, because this is the first look at them
+-- arg 18     the bitmap of restored lines, for an undo of a move: see `lib/marks.lua`
+-- arg 19     the line number of each ID, joined by ';', if there is a bitmap
+-- arg 20..   ID, fingerprint of the data that the caller has saved ('' if it saw none), ID, ...; each ID
 --            once, in the order in which they are to wait
 -- Returns the outcomes of `outcome_reply`: removed, moved, missing, changed if it does not meet the conditions
--- or its data differs from the saved data, not-owner for a leased item, conflict if the other queue has this
--- ID, wrong-type, elsewhere, imported-before if its line is marked. Entries, leases and counts of IDs without data are removed. A dry
--- run treats data without a fingerprint as saved.
+-- or its data differs from the saved data, not-owner for a leased item, in-transit, conflict if the other queue
+-- has this ID, wrong-type, elsewhere, imported-before if its line is marked. Entries, leases and counts of IDs
+-- without data are removed. A dry run treats data without a fingerprint as saved.
 local to_main, to_processing, to_delayed, to_buried = arg(8), arg(9), arg(10), arg(11)
 local to_returns, to_item, to_lease, to_old_lease = arg(12), arg(13), arg(14), arg(15)
-local force = arg(16) == '1'
+local force, is_first_look = arg(16) == '1', arg(17) == '1'
 local moves = to_main ~= ''
 local to_types = moves and {
   [to_main] = 'list', [to_processing] = 'list', [to_delayed] = 'zset', [to_buried] = 'zset',
@@ -34,8 +35,8 @@ if refusal then
   return refusal
 end
 
-local ids, lines, line_of = ids_from(19), {}, {}
-for line in string.gmatch(arg(18), '%d+') do
+local ids, lines, line_of = ids_from(20), {}, {}
+for line in string.gmatch(arg(19), '%d+') do
   lines[#lines + 1] = line
   line_of[ids[#lines]] = line
 end
@@ -69,19 +70,17 @@ locate(ids, facts)
 local function status_of(id, found)
   if marked[line_of[id]] then
     return 'imported-before'
-  elseif not found.main then
-    return 'elsewhere'
-  elseif has_wrong_type(found) then
-    return 'wrong-type'
-  elseif found.data == 'none' then
-    return 'missing'
+  end
+  local refusal = refusal_of(id, found, now_ms)
+  if refusal then
+    return refusal
   elseif moves and not force and effective_lease(found) then
     return 'not-owner'
+  elseif is_first_look and needs_second_look(found, now_ms) then
+    return 'in-transit'
   elseif not expected_data[id] and not dry_run then
     -- It was added since the caller looked.
     return mode == 'name' and 'changed' or 'elsewhere'
-  elseif is_changed(id, found, now_ms) then
-    return 'changed'
   elseif may_conflict and redis.call('EXISTS', to_item .. id) == 1 then
     return 'conflict'
   elseif may_be_wrong and has_wrong_lease(id) then

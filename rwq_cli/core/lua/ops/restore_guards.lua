@@ -29,6 +29,7 @@ for _, id in ipairs(ids) do
   end
 end
 if not dry_run then
+  remove_entries({}, facts)
   for id, reason in pairs(buries) do
     guard_buried(id, reason)
   end
