@@ -54,16 +54,16 @@ def forget_calls(world: World) -> None:
     world.take_calls()
 
 
-@pytest.fixture(scope="module", params=["bash", "fish", "zsh from fpath", "zsh sourced"])
+@pytest.fixture(scope="module", params=["bash", "fish", "zsh"])
 def shell(request: pytest.FixtureRequest, world: World) -> Iterator[Completer]:
-    """Each shell; zsh with both ways of loading its script."""
+    """Each shell; zsh finds its script in fpath."""
     if request.param == "bash":
         yield Bash(world)
     elif request.param == "fish":
         with Fish(world).open() as fish:
             yield fish
     else:
-        zsh = Zsh(world, ZSH_FPATH if request.param == "zsh from fpath" else ZSH_SOURCE)
+        zsh = Zsh(world, ZSH_FPATH)
         with zsh.open():
             yield zsh
 
@@ -262,6 +262,14 @@ def test_commands_on_the_line_are_not_run(shell: Completer, world: World) -> Non
     assert shell.offers(f"rwq -q {substitution} ls --ta") == ["--tail"]
     assert world.take_calls() == []
     assert not (world.directory / "ran").exists()
+
+
+def test_the_zsh_script_can_be_sourced(world: World) -> None:
+    zsh = Zsh(world, ZSH_SOURCE)
+    with zsh.open():
+        assert sorted(zsh.offers("rwq l")) == sorted(WITH_L)
+        assert zsh.offers("rwq -q jobs ls --ta") == ["--tail"]
+        assert sorted(zsh.offers("rwq ls -q ")) == sorted(NAMES)
 
 
 def test_nothing_is_offered_or_printed_if_the_server_does_not_answer(world: World) -> None:
