@@ -24,7 +24,7 @@ from tests.item_cases import BROKEN, FAR_MS, HEALTHY, ITEM_CASES, STRANGE_IDS, r
 
 # Of the server and the queue's name, the same in all of these tests.
 AROUND = frozenset({Code.NO_PERSISTENCE, Code.NO_HASH_TAG, Code.EVICTING_SERVER})
-FIRST = STRANGE_IDS[:2]
+STRANGE_ID = STRANGE_IDS[1]
 OF_IDS = [name for name, case in BROKEN.items() if Code.WRONG_TYPE not in case.findings]
 # The scripts that the doctor changes anything with.
 ACTS = (
@@ -49,40 +49,30 @@ def finding(diagnosis: Diagnosis, code: Code) -> Finding:
 
 
 @pytest.mark.parametrize("name", ITEM_CASES)
-@pytest.mark.parametrize("item_id", FIRST)
-class TestEach:
-    def test_each_case_has_exactly_its_findings(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis, name: str, item_id: bytes
-    ) -> None:
-        case = ITEM_CASES[name]
-        case.make(foreign, item_id)
-        before = contents(raw)
-        found = queue.diagnose()
-        assert counted(found) == dict.fromkeys(case.findings, (1, 0, 1))
-        open_ones = [code for code in case.findings if code.severity is not Severity.NOTE]
-        assert found.is_healthy is not bool(open_ones)
-        for one in found.findings:
-            if one.code not in AROUND:
-                assert one.examples == ((item_id,) if not one.of_keys else one.examples)
-        assert contents(raw) == before
-
-    def test_each_case_is_fixed_or_left(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis, name: str, item_id: bytes
-    ) -> None:
-        case = ITEM_CASES[name]
-        case.make(foreign, item_id)
-        before = real_items(raw, foreign)
-        planned = counted(queue.diagnose(fix=True, dry_run=True))
-        assert queue.state(item_id) is case.state
-        done = counted(queue.diagnose(fix=True))
-        assert done == {
-            code: (1, 0, 1) if left else (1, 1, 0) for code, left in case.findings.items()
-        }
-        assert planned == done
-        assert queue.state(item_id) is case.state_after
-        assert real_items(raw, foreign) == before
-        again = counted(queue.diagnose(fix=True))
-        assert again == {code: (1, 0, 1) for code, left in case.findings.items() if left}
+def test_each_case_has_exactly_its_findings_and_is_fixed_or_left(
+    queue: WorkQueue, foreign: Foreign, raw: Redis, name: str
+) -> None:
+    case = ITEM_CASES[name]
+    case.make(foreign, STRANGE_ID)
+    before = contents(raw)
+    items = real_items(raw, foreign)
+    found = queue.diagnose()
+    assert counted(found) == dict.fromkeys(case.findings, (1, 0, 1))
+    open_ones = [code for code in case.findings if code.severity is not Severity.NOTE]
+    assert found.is_healthy is not bool(open_ones)
+    for one in found.findings:
+        if one.code not in AROUND:
+            assert one.examples == ((STRANGE_ID,) if not one.of_keys else one.examples)
+    planned = counted(queue.diagnose(fix=True, dry_run=True))
+    assert contents(raw) == before
+    assert queue.state(STRANGE_ID) is case.state
+    done = counted(queue.diagnose(fix=True))
+    assert done == {code: (1, 0, 1) if left else (1, 1, 0) for code, left in case.findings.items()}
+    assert planned == done
+    assert queue.state(STRANGE_ID) is case.state_after
+    assert real_items(raw, foreign) == items
+    again = counted(queue.diagnose(fix=True))
+    assert again == {code: (1, 0, 1) for code, left in case.findings.items() if left}
 
 
 def test_healthy_ones_are_not_touched(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
@@ -161,18 +151,9 @@ class TestGrace:
         queue.diagnose(fix=True)
         assert clock.slept_s == []
 
-    @pytest.mark.parametrize("fix", [True, False])
-    @pytest.mark.parametrize(
-        "name", [n for n, a in BROKEN.items() if Code.WRONG_TYPE not in a.findings]
-    )
+    @pytest.mark.parametrize("name", OF_IDS)
     def test_what_looks_broken_only_once_is_not_a_finding(
-        self,
-        queue: WorkQueue,
-        foreign: Foreign,
-        raw: Redis,
-        clock: FakeClock,
-        name: str,
-        fix: bool,
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis, clock: FakeClock, name: str
     ) -> None:
         BROKEN[name].make(foreign, b"x")
 
@@ -181,7 +162,7 @@ class TestGrace:
             foreign.leased(b"x")
 
         clock.during_sleep = heal
-        assert counted(queue.diagnose(fix=fix, grace_s=2.5)) == {}
+        assert counted(queue.diagnose(fix=True, grace_s=2.5)) == {}
         assert clock.slept_s == [2.5]
         assert queue.state(b"x") == "leased"
         assert raw.dbsize() == 4
@@ -208,13 +189,12 @@ class TestGrace:
             set(BROKEN[one].findings) if one == other else set()
         )
 
-    @pytest.mark.parametrize("fix", [True, False])
     def test_a_second_entry_that_a_worker_has_just_popped_is_not_abandoned(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis, clock: FakeClock, fix: bool
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis, clock: FakeClock
     ) -> None:
         BROKEN["in main and abandoned"].make(foreign, b"x")
         clock.during_sleep = lambda: raw.rpoplpush("jobs:queue", "jobs:processing")
-        assert counted(queue.diagnose(fix=fix)) == {}
+        assert counted(queue.diagnose(fix=True)) == {}
         assert raw.lrange("jobs:processing", 0, -1) == [b"x", b"x"]
 
 
