@@ -52,32 +52,6 @@ class TestUsage:
             assert rwq(verb, *words).as_tuple() == (2, "", NOTHING_CHOSEN)
         assert sorted(contents(filled.raw)) == sorted(before)
 
-    @pytest.mark.parametrize(
-        ("words", "option"),
-        [
-            ("--state STATE", "--state"),
-            ("--match x", "--match"),
-            ("--match= --id-glob *", "--match"),
-            ("--where a=1", "--where"),
-            ("--id-glob *", "--id-glob"),
-            ("--older-than 1h", "--older-than"),
-            ("-n 1", "-n"),
-            ("-n 0", "-n"),
-            ("--all", "--all"),
-        ],
-    )
-    @pytest.mark.parametrize("ids", ["w1", "-", "w1 w2"])
-    def test_ids_exclude_options_that_select(
-        self, rwq: Rwq, verb: str, words: str, option: str, ids: str
-    ) -> None:
-        words = words.replace("STATE", state_of(verb))
-        assert rwq(verb, *ids.split(), *words.split(), stdin=b"w1\n").as_tuple() == (
-            2,
-            "",
-            f"rwq: error: IDs and {option} cannot be used together; give IDs, or choose items by "
-            "options\n",
-        )
-
     def test_all_excludes_a_state(self, rwq: Rwq, verb: str) -> None:
         said = "rwq: error: --all and --state cannot be used together; use one of them\n"
         assert rwq(verb, "--all", "--state", state_of(verb)).as_tuple() == (2, "", said)
@@ -95,6 +69,29 @@ class TestUsage:
         ):
             assert f"\n  {option} " in text
         assert "\n  [ID...] " in text
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("touch w1 --state leased", "--state"),
+        ("release - --match x", "--match"),
+        ("complete w1 w2 --match= --id-glob *", "--match"),
+        ("bury - --where a=1", "--where"),
+        ("kick w1 w2 --id-glob *", "--id-glob"),
+        ("complete w1 --older-than 1h", "--older-than"),
+        ("complete - -n 1", "-n"),
+        ("release w1 -n 0", "-n"),
+        ("touch - --all", "--all"),
+    ],
+)
+def test_ids_exclude_options_that_select(rwq: Rwq, line: str, option: str) -> None:
+    assert rwq(*line.split(), stdin=b"w1\n").as_tuple() == (
+        2,
+        "",
+        f"rwq: error: IDs and {option} cannot be used together; give IDs, or choose items by "
+        "options\n",
+    )
 
 
 def test_a_state_that_a_verb_does_not_apply_to_is_an_error(rwq: Rwq) -> None:
@@ -121,6 +118,8 @@ class TestSelection:
             ("complete --all --id-glob ?1", "w1 a1 l1 h1 o1"),
             ("complete --all -n 3", "w1 w2 a1"),
             ("complete --older-than 1h", ""),
+            ("complete --older-than 0 -n 1", "w1"),
+            ("complete --state held --state orphaned", "h1 o1"),
             ("release -n 1", "a1"),
             ("release --all", "a1 a2 l1 h1"),
             ("release --match of.a", "a1 a2"),
@@ -137,18 +136,6 @@ class TestSelection:
     )
     def test_options_select_these_items(self, rwq: Rwq, line: str, expected: str) -> None:
         assert chosen(rwq, *line.split()) == expected.split()
-
-    @pytest.mark.parametrize(
-        "words",
-        [
-            *("--state waiting", "--state abandoned", "--state held --state orphaned"),
-            *("--id-glob w*", "--match w2", "-n 1", "--older-than 0 -n 1"),
-        ],
-    )
-    def test_ls_shows_what_complete_selects(self, rwq: Rwq, words: str) -> None:
-        shown = rwq("ls", *words.split(), "-o", "ids").text.split()
-        assert shown
-        assert chosen(rwq, "complete", *words.split()) == shown
 
 
 class TestWhere:
