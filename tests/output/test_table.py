@@ -57,12 +57,12 @@ def test_short_texts_fit_a_very_narrow_terminal() -> None:
     assert fitted(9, (2, 5, 1, 8, 4, 4)) == {"ID": 2, "STATE": 5}
 
 
-@pytest.mark.parametrize("room", [*range(1, 40), *range(40, 400, 7)])
 @pytest.mark.parametrize("natural", [NATURAL, (300, 11, 300, 12, 10, 200), (2, 7, 1, 8, 4, 4)])
-def test_the_width_is_never_exceeded(room: int, natural: Sequence[int]) -> None:
-    widths = fitted(room, natural)
-    assert sum(widths.values()) + 2 * (len(widths) - 1) <= room
-    assert "ID" in widths
+def test_the_width_is_never_exceeded(natural: Sequence[int]) -> None:
+    for room in range(1, 400):
+        widths = fitted(room, natural)
+        assert sum(widths.values()) + 2 * (len(widths) - 1) <= room
+        assert "ID" in widths, room
 
 
 def test_columns_that_are_empty_are_not_shown() -> None:
