@@ -46,6 +46,9 @@ def test_units_of_durations_are_added_up(text: str, seconds: float) -> None:
         "5M",
         "٣s",
         "1h 30m",
+        "1:30",
+        "5m,",
+        "0x10",
     ],
 )
 def test_other_text_is_an_error(text: str) -> None:
