@@ -45,8 +45,10 @@ def test_a_missing_queue_is_reported(rwq: Rwq, foreign: Foreign, line: str) -> N
     assert "no such queue" not in rwq(*line.split(), "-Q", "-q", "jbos").notes
 
 
-@pytest.mark.parametrize("line", LOOKING)
-@pytest.mark.parametrize("state", ["waiting", "leased", "buried"])
+@pytest.mark.parametrize(
+    ("line", "state"),
+    [*((line, "waiting") for line in LOOKING), ("ls", "leased"), ("ls", "buried")],
+)
 def test_a_queue_that_exists_is_not(rwq: Rwq, foreign: Foreign, line: str, state: str) -> None:
     getattr(foreign, state)(b"a")
     more = ("--timeout", "0") if line.startswith("wait") else ()
