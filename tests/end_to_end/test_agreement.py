@@ -5,7 +5,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 import rwq_cli
-from rwq_cli.cli.app import all_commands
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -21,11 +20,3 @@ def test_readme_begins_with_two_shell_blocks_of_one_command_each() -> None:
     assert [len(block.splitlines()) for block in blocks] == [1, 1]
     assert "rwq demo" in blocks[0]
     assert "python -m pytest" in blocks[1]
-
-
-def test_examples_name_commands_that_exist() -> None:
-    paths = {described.path for described in all_commands()}
-    for described in all_commands():
-        for example in described.manual.examples:
-            words = example.split("rwq ", 1)[1].split()
-            assert words[0] in paths or " ".join(words[:2]) in paths, example

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ def need(program: str) -> str:
     return path
 
 
+@cache
 def rendered(source: str) -> str:
     """The page as groff shows it on a wide terminal, without a warning."""
     # -b: tell where; -ww: every warning; -t: as man does, with the preprocessor for tables.
