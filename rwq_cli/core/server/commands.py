@@ -32,6 +32,12 @@ class ScriptCommand(tuple[Any, ...]):
         made.script_name = script_name
         return made
 
+    @property
+    def queue_key(self) -> bytes:
+        """The first of the KEYS: the main list of the queue."""
+        key: bytes = self[3]
+        return key
+
     def by_text(self) -> "ScriptCommand":
         """The command for a server that has not loaded the script."""
         return self._with(("EVAL", self.script.text, *self[2:]))

@@ -91,7 +91,7 @@ class Link:
         on_connect: Called with the link whenever it was opened; None for nothing.
 
     Attributes:
-        permissions: By script, what `permissions.check` has found on this link.
+        permissions: By script and main list, what `permissions.check` has found on this link.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Link:
         self._options = options
         self._name = name
         self._on_connect = on_connect
-        self.permissions: dict[str, bytes] = {}
+        self.permissions: dict[tuple[str, bytes], bytes] = {}
         self._is_open = False
         self._has_no_touch = False
         self._timeout_s: float | None = None

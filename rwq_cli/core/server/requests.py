@@ -28,7 +28,7 @@ def pack_request(request: Command, link: Link) -> bytes:
     if isinstance(request, Transaction):
         return b"".join(map(pack, (("MULTI",), *request, ("EXEC",))))
     if link.permissions and isinstance(request, ScriptCommand):
-        request = request.with_permissions(link.permissions.get(request.script_name, b""))
+        request = request.with_permissions(link.permissions.get(_permissions_key(request), b""))
     return pack(request)
 
 
@@ -69,14 +69,19 @@ def run_again(link: Link, request: Command, reply: Any) -> Any:
     """
     while did_not_run(reply):
         assert isinstance(request, ScriptCommand)
-        name, call = request.script_name, request
+        key, call = _permissions_key(request), request
         if is_unchecked(reply):
-            link.permissions[name] = link.permissions.get(name, b"") + check(link, reply)
+            link.permissions[key] = link.permissions.get(key, b"") + check(link, reply)
         else:
             call = request.by_text()
         link.send(pack_request(call, link))
         reply = link.read()
     return reply
+
+
+def _permissions_key(request: ScriptCommand) -> tuple[str, bytes]:
+    """Where `Link.permissions` has those of a call: they are about the keys of one queue."""
+    return request.script_name, request.queue_key
 
 
 def writes(command: Command) -> bool:

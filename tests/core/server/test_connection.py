@@ -108,6 +108,22 @@ def test_a_script_that_the_server_has_loaded_is_not_sent_again(
         assert raw.script_exists(sha1(text.encode()).hexdigest()) == [True]
 
 
+def test_a_call_is_as_large_after_many_queues_as_after_the_first(
+    connection: Connection, raw: Redis
+) -> None:
+    """A server that cannot check permissions is told them with each call, for its queue alone."""
+
+    def bytes_of_adding(number: int) -> int:
+        queue = WorkQueue(connection, b"queue-%02d" % number, holder=b"me")
+        queue.add(b"", b"first")
+        before = raw.info("stats")["total_net_input_bytes"]
+        queue.add(b"", b"again")
+        return int(raw.info("stats")["total_net_input_bytes"]) - int(before)
+
+    sizes = [bytes_of_adding(number) for number in range(30)]
+    assert set(sizes[1:]) == {sizes[1]}
+
+
 def test_no_touch_is_set_if_the_server_supports_it(connection: Connection, raw: Redis) -> None:
     for _ in range(2):
         assert connection.set_no_touch() is supports_no_touch(raw)
