@@ -92,6 +92,9 @@ class Lease(NamedTuple):
 
 # Larger scores are not times: they may be infinite, or not exact to the millisecond.
 TIME_MS_MAX = 2**53
+# Numbers in hashes, the times of results and counts of returns, have this many digits at most: Lua
+# counts exactly up to 2^53.
+DIGITS_MAX = 15
 # How much of the data `Item.preview` holds.
 PREVIEW_BYTES = 200
 

@@ -17,7 +17,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.restore import Line
 from rwq_cli.core.items.results import RESULT_TTL_S
-from rwq_cli.core.model import TIME_MS_MAX, Lease, State
+from rwq_cli.core.model import DIGITS_MAX, TIME_MS_MAX, Lease, State
 from rwq_cli.core.state.snapshot import End, ItemSnapshot, Place
 from rwq_cli.environment import Environment
 from rwq_cli.input.files import ITEM_BYTES_MAX, BadRecord, open_input
@@ -28,6 +28,8 @@ from rwq_cli.output.export_file import VERSION, ControlLine, ControlWord, Header
 _CHUNK_BYTES = 1 << 20
 
 _Whole = Annotated[int, Meta(ge=0, le=TIME_MS_MAX)]
+# A number in a hash.
+_Digits = Annotated[int, Meta(ge=0, le=10**DIGITS_MAX - 1)]
 _WholeMs = Annotated[int, Meta(ge=-TIME_MS_MAX, le=TIME_MS_MAX)]
 _TimeMs = _WholeMs | Annotated[float, Meta(ge=-TIME_MS_MAX, le=TIME_MS_MAX)]
 
@@ -71,13 +73,13 @@ class _Record(Struct):
     lease: _Lease | None = None
     due_ms: _TimeMs | None = None
     buried_ms: _TimeMs | None = None
-    returns: _Whole | None = None
+    returns: _Digits | None = None
     nearer: End | None = None
     # Fields of a result.
     result_of: str | None = None
     result_of_b64: bytes | None = None
     status: ResultStatus | None = None
-    completed_ms: _WholeMs | None = None
+    completed_ms: _Digits | None = None
     result: str | None = None
     result_b64: bytes | None = None
     holder: str | None = None

@@ -105,6 +105,10 @@ BAD = [
     (b'{"id": "x", "data": "", "due_ms": 1e30}', "due_ms: expected `float` <= 9007199254740992"),
     (b'{"id": "x", "data": "", "returns": 1.5}', "returns: expected `int | null`, got `float`"),
     (b'{"id": "x", "data": "", "returns": -1}', "returns: expected `int` >= 0"),
+    (
+        b'{"id": "x", "data": "", "returns": 1000000000000000}',
+        "returns: expected `int` <= 999999999999999",
+    ),
 ]
 
 
@@ -250,6 +254,16 @@ class TestResults:
         assert rwq("import", "-", stdin=given).notes == ("imported 2, results 3\n")
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]
 
+    def test_the_largest_numbers_that_are_accepted_are_read_back(self, rwq: Rwq) -> None:
+        most = 10**15 - 1
+        results = self.kept("a", completed_ms=most), self.kept("b", completed_ms=0)
+        assert rwq("import", "-", stdin=lines(item("c", returns=most), *results)).code == 0
+        found = {finding["code"] for finding in rwq("doctor", "-o", "json").json}
+        assert found.isdisjoint({"wrong-type", "invalid-returns"})
+        _, counted, *kept = map(json.loads, rwq("export").out.splitlines())
+        assert counted["returns"] == most
+        assert {each["result_of"]: each["completed_ms"] for each in kept} == {"a": most, "b": 0}
+
     def test_a_bad_result_is_rejected(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.raw.set("jobs:result:s", "string")
         given = lines(
@@ -261,6 +275,8 @@ class TestResults:
             self.kept("f", result=None, result_b64="?"),
             self.kept("s"),
             item("g"),
+            self.kept("h", completed_ms=-1),
+            self.kept("i", completed_ms=10**15),
         )
         result = rwq("import", "-", stdin=given)
         assert result.code == 3
@@ -271,7 +287,9 @@ class TestResults:
             "rwq: line 5: ttl_ms: expected `int` >= 0; not imported",
             "rwq: line 6: result: expected `str | null`, got `int`; not imported",
             "rwq: line 7: result_b64: invalid base64 encoded string; not imported",
-            "imported 1, rejected 6, results rejected 1",
+            "rwq: line 10: completed_ms: expected `int` >= 0; not imported",
+            "rwq: line 11: completed_ms: expected `int` <= 999999999999999; not imported",
+            "imported 1, rejected 8, results rejected 1",
         ]
 
 

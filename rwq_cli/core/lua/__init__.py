@@ -19,7 +19,7 @@ from rwq_cli.core.keys import (
     SETTLING_GUARD,
     QueueKeys,
 )
-from rwq_cli.core.model import STATE_CODES, STATUS_CODES, TIME_MS_MAX
+from rwq_cli.core.model import DIGITS_MAX, STATE_CODES, STATUS_CODES, TIME_MS_MAX
 
 # The libraries that each library and each operation includes.
 INCLUDES: dict[str, tuple[str, ...]] = {
@@ -237,6 +237,8 @@ FINGERPRINT_BYTES = 4 * 1024 * 1024
 _CONSTANTS = {
     "facts": {"SCAN_BUDGET_ENTRIES": SCAN_BUDGET_ENTRIES},
     "locate": {"SLACK_ENTRIES": SLACK_ENTRIES},
+    "results": {"DIGITS_MAX": DIGITS_MAX},
+    "returns": {"DIGITS_MAX": DIGITS_MAX},
     "schedule": {"GUARD_MARGIN_MS": GUARD_MARGIN_MS},
     "identity": {"DATA_DIGITS": DATA_DIGITS, "PUSH_DIGITS": PUSH_DIGITS},
     "expected": {"FINGERPRINT_BYTES": FINGERPRINT_BYTES},
@@ -287,10 +289,7 @@ def load_script(name: str) -> Script:
     checks_all = operation == "ops/access"
     if checks_all or "marks" in libraries:
         tables.append(f"local MARKS_AT = {_MARKS_AT.get(operation, 1)}")
-    for each in (*libraries, operation):
-        constants = _CONSTANTS.get(each, {})
-        tables += [f"local {constant} = {value}" for constant, value in constants.items()]
-    tables.append(_guards())
+    tables += _constants(*libraries, operation)
     tables += [
         f"NEEDS['{group}'] = function() return {{ {', '.join(_commands(group))} }} end"
         for group in NEEDS
@@ -316,7 +315,8 @@ def load_script(name: str) -> Script:
 def library_text(*names: str) -> str:
     """The text of libraries, and of those that they include, for tests of single libraries."""
     needed = dict.fromkeys(other for name in names for other in (*_libraries(name), name))
-    return _guards() + "\n" + "".join(_read(f"lib/{name}.lua") for name in needed)
+    made = "\n".join(_constants(*needed))
+    return made + "\n" + "".join(_read(f"lib/{name}.lua") for name in needed)
 
 
 @cache
@@ -337,9 +337,12 @@ def _uses(group: str, operation: str) -> bool:
     return any(f"denied('{group}')" in _read(name) for name in names)
 
 
-def _guards() -> str:
+def _constants(*names: str) -> Iterator[str]:
+    """The definitions of what libraries and operations share with Python."""
+    for constants in (_CONSTANTS.get(name, {}) for name in names):
+        yield from (f"local {constant} = {value}" for constant, value in constants.items())
     prefixes = ", ".join(f"{name} = '{prefix.decode()}'" for name, prefix in _GUARDS.items())
-    return f"local GUARDS = {{ {prefixes} }}"
+    yield f"local GUARDS = {{ {prefixes} }}"
 
 
 def _codes(codes: Mapping[Any, str]) -> Iterator[str]:

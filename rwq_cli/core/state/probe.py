@@ -8,7 +8,7 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import IDENTITY_DIGITS
-from rwq_cli.core.model import STATE_CODES, Lease, State
+from rwq_cli.core.model import DIGITS_MAX, STATE_CODES, Lease, State
 from rwq_cli.core.state.rules import Facts
 
 # As many as `facts_reply` of `lua/lib/facts.lua` returns for each ID.
@@ -172,7 +172,7 @@ def parse_lease(value: bytes, left_ms: int) -> Lease | None:
 
 def parse_returns(value: bytes | None) -> int | None:
     """A count of returns; None if there is none, or if it is not a valid number."""
-    return int(value) if value and value.isdigit() and len(value) < 16 else None
+    return int(value) if value and value.isdigit() and len(value) <= DIGITS_MAX else None
 
 
 def parse_wrong_types(

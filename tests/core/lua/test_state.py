@@ -143,8 +143,7 @@ def test_lua_and_python_agree_on_every_combination_of_facts(raw: Redis) -> None:
 
 
 def test_lua_and_python_agree_on_every_two_identities(raw: Redis) -> None:
-    constants = f"local DATA_DIGITS, PUSH_DIGITS = {DATA_DIGITS}, {PUSH_DIGITS} "
-    script = constants + library_text("identity") + "return is_same(ARGV[1], ARGV[2]) and 1 or 0"
+    script = library_text("identity") + "return is_same(ARGV[1], ARGV[2]) and 1 or 0"
     data = [digit * DATA_DIGITS for digit in "0af"]
     pushed = ["0" * PUSH_DIGITS, "0" * (PUSH_DIGITS - 1) + "1", "f" * PUSH_DIGITS]
     identities = ["".join(parts) for parts in product(data, pushed)]

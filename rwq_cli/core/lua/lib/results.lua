@@ -1,4 +1,4 @@
--- The results of completed items.
+-- The results of completed items. DIGITS_MAX is made from `core/model.py`.
 
 local VERDICTS = { completed = true, rejected = true }
 
@@ -8,7 +8,7 @@ local function result_kind(key)
   local kind = redis.call('TYPE', key).ok
   if kind == 'hash' then
     local status, completed_ms = unpack(redis.call('HMGET', key, 'status', 'completed_ms'))
-    if VERDICTS[status] and string.match(completed_ms or '', '^%d+$') and #completed_ms < 16 then
+    if VERDICTS[status] and string.match(completed_ms or '', '^%d+$') and #completed_ms <= DIGITS_MAX then
       return 'result'
     end
   end

@@ -1,13 +1,14 @@
 -- Counting how often items were returned: by a clean, or after a failed attempt. And returning what a clean found.
 
--- By ID, how often it was returned; nil for never, and for a field that is not a number.
+-- By ID, how often it was returned; nil for never, and for a field that is not a number. DIGITS_MAX is made from
+-- `core/model.py`.
 local function returns_of(ids)
   local counts = {}
   if present[returns] and #ids > 0 then
     local values = read_all('HMGET', returns, ids)
     for i = 1, #ids do
       local digits = values[i] and string.match(values[i], '^%d+$')
-      counts[ids[i]] = digits and #digits < 16 and tonumber(digits) or nil
+      counts[ids[i]] = digits and #digits <= DIGITS_MAX and tonumber(digits) or nil
     end
   end
   return counts
