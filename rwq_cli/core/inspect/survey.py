@@ -10,7 +10,7 @@ from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.nested_queues import names_among
 from rwq_cli.core.keys import PER_QUEUE_SUFFIXES, is_key_of
 from rwq_cli.core.model import State
-from rwq_cli.core.server.scan import SCAN_COUNT, scan_keys
+from rwq_cli.core.server.scan import scan_keys, scan_members
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
 from rwq_cli.core.state.seen import Seen
@@ -196,16 +196,7 @@ def _locations(queue: Queue) -> Iterator[list[bytes]]:
 def scheduled_ids(queue: Queue) -> Iterator[list[bytes]]:
     """Pages of the IDs in the delayed and buried sorted sets; ZSCAN may return an ID twice."""
     for key in (queue.keys.delayed, queue.keys.buried):
-        cursor: object = 0
-        while True:
-            cursor, members = queue.call("ZSCAN", key, cursor, "COUNT", SCAN_COUNT)
-            # redis-py pairs members with scores; without its callbacks, the list is flat.
-            pairs = members and isinstance(members[0], tuple)
-            page = [member for member, _ in members] if pairs else members[::2]
-            if page:
-                yield page
-            if int(cursor) == 0:  # type: ignore[call-overload]
-                break
+        yield from scan_members(queue.connection, "ZSCAN", key)
 
 
 def scan_ids(queue: Queue, others: Others | None = None) -> Iterator[list[bytes]]:
@@ -267,15 +258,11 @@ def find_unguarded(queue: Queue) -> list[bytes]:
 def returned_items(queue: Queue) -> Iterator[Facts]:
     """The facts about each ID that has a count of returns, without its places in the lists."""
     done: set[bytes] = set()
-    cursor: object = 0
-    while True:
-        cursor, page = queue.call("HSCAN", queue.keys.returns, cursor, "COUNT", SCAN_COUNT)
+    for page in scan_members(queue.connection, "HSCAN", queue.keys.returns):
         # HSCAN may return a field twice.
         fresh = [item_id for item_id in page if item_id not in done]
         done.update(fresh)
         yield from probe(queue, fresh)
-        if int(cursor) == 0:  # type: ignore[call-overload]
-            return
 
 
 def stale_returns(queue: Queue) -> Iterator[bytes]:

@@ -22,6 +22,7 @@ from rwq_cli.core.items.remove import Remover
 from rwq_cli.core.items.results import delete_results
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
+from rwq_cli.core.server.scan import scan_members
 from rwq_cli.core.state.list_range import ListRange, Where
 from rwq_cli.core.state.probe import probe
 
@@ -243,7 +244,7 @@ class _Purge:
             for page in walk_scheduled(queue, name):
                 for _ in prune(queue, name, [item_id for item_id, _ in page]):
                     queue.progress.advance(1)
-        for fields in _fields_of(queue, keys.returns):
+        for fields in scan_members(queue.connection, "HSCAN", keys.returns):
             for _ in prune(queue, "returns", fields):
                 queue.progress.advance(1)
         queue.progress.begin("reading cleaning", lengths_of(queue, keys.cleaning))
@@ -252,13 +253,3 @@ class _Purge:
 
     def _without_data(self, ids: Collection[bytes]) -> list[bytes]:
         return [facts.item_id for facts in probe(self._queue, ids) if not facts.has_data]
-
-
-def _fields_of(queue: Queue, key: bytes) -> Iterator[list[bytes]]:
-    cursor: object = 0
-    while True:
-        cursor, fields = queue.call("HSCAN", key, cursor, "COUNT", PAGE_SIZE)
-        if fields:
-            yield list(fields)
-        if int(cursor) == 0:  # type: ignore[call-overload]
-            return

@@ -1,7 +1,7 @@
-"""Scanning the keys of a server."""
+"""Scanning the keys of a server, and the members of large keys."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -35,3 +35,26 @@ def scan_keys(
     if kind is not None:
         options += ["TYPE", kind]
     yield from filter(None, connection.scan(*options))
+
+
+def scan_members(connection: "Connection", command: str, key: bytes) -> Iterator[list[bytes]]:
+    """Scan a sorted set or a hash in pages; like the command, this may return a member twice.
+
+    Args:
+        connection: The connection of the queue.
+        command: `ZSCAN` for the members of a sorted set, `HSCAN` for the fields of a hash.
+        key: The key.
+
+    Yields:
+        Non-empty pages.
+    """
+    cursor: Any = 0
+    while True:
+        cursor, found = connection.call(command, key, cursor, "COUNT", SCAN_COUNT)
+        # redis-py makes pairs or a dict; without its callbacks, the list is flat.
+        if isinstance(found, list) and found and not isinstance(found[0], tuple):
+            found = found[::2]
+        if page := [each[0] if isinstance(each, tuple) else each for each in found]:
+            yield page
+        if int(cursor) == 0:
+            return
