@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, walk_processing
+from rwq_cli.core.inspect.first_items import next_ages
 from rwq_cli.core.model import Counts, State
 from rwq_cli.core.state.probe import probe, states_of_each
 
 _SAMPLE_ITEMS = 100
-# How many of the next entries are tried for the age of the queue: the first may be ghosts.
-_AGES = 10
 
 
 def lengths(queue: Queue) -> Counts:
@@ -151,8 +150,7 @@ def _with_waiting(queue: Queue, known: Counts, *, sample_sizes: bool) -> Counts:
     )
     sample = list(dict.fromkeys(oldest[::-1] + newest))
     keys = [queue.keys.item(item_id) for item_id in sample]
-    ages = queue.call_all([("OBJECT", "IDLETIME", key) for key in keys[:_AGES]], return_errors=True)
-    idle_s = next((reply for reply in ages if isinstance(reply, int)), None)
+    ages = next_ages({queue: sample[0]} if oldest else {})
     sizes: list[int] = []
     if sample_sizes:
         commands = [(command, key) for key in keys for command in ("EXISTS", "STRLEN")]
@@ -160,7 +158,7 @@ def _with_waiting(queue: Queue, known: Counts, *, sample_sizes: bool) -> Counts:
         pairs = zip(replies, replies, strict=True)
         sizes = sorted(size for there, size in pairs if there == 1 and isinstance(size, int))
     return known._replace(
-        oldest_waiting_s=idle_s,
+        oldest_waiting_s=ages.get(queue.name),
         payload_sampled=len(sizes),
         payload_min_bytes=min(sizes, default=None),
         payload_median_bytes=sizes[(len(sizes) - 1) // 2] if sizes else None,

@@ -14,11 +14,11 @@ from rwq_cli.core.inspect.activity import (
     Activity,
     Rates,
     Sample,
-    next_ages,
     read_samples,
 )
 from rwq_cli.core.inspect.counting import count_abandoned
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
+from rwq_cli.core.inspect.first_items import next_ages
 from rwq_cli.core.inspect.server_status import ServerStatus, server_status
 
 if TYPE_CHECKING:
@@ -166,7 +166,12 @@ class QueueWatch:
         if left_out and not samples:
             raise left_out[0]
         started_s = perf_counter()
-        ages = next_ages(queues, samples)
+        next_ids = {
+            self._queues[name]: sample.next
+            for name, sample in samples.items()
+            if sample.next is not None
+        }
+        ages = next_ages(next_ids, entries_max=_ENTRIES_PER_TICK)
         call_s = max(call_s, perf_counter() - started_s)
         oldest_s = self._count_abandoned(samples, now_s)
         rows = [

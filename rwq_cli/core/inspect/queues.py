@@ -10,9 +10,6 @@ from rwq_cli.core.server.scan import scan_keys
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
 
-# How many entries of each structure tell a queue from the keys of another program.
-_SAMPLE = 50
-
 
 def queue_names(connection: "Connection") -> list[bytes]:
     """The names of all queues that have a list or a sorted set, in order.
@@ -48,24 +45,6 @@ def matching_queues(connection: "Connection", words: Iterable[bytes]) -> dict[by
         names = queue_names(connection) if names is None else names
         found[word] = list(filter(glob_pattern(word).match, names))
     return found
-
-
-def has_items(queue: Queue) -> bool:
-    """Whether one of the next entries of a list or sorted set is an item.
-
-    The keys of other programs may have the same names, but have no data of items.
-    """
-    keys, last = queue.keys, _SAMPLE - 1
-    replies = queue.call_all(
-        [
-            *(("LRANGE", key, -1 - last, -1) for key in (keys.main, keys.processing)),
-            ("LRANGE", keys.cleaning, -1 - last, -1),
-            *(("ZRANGE", key, 0, last) for key in (keys.delayed, keys.buried)),
-        ],
-        return_errors=True,
-    )
-    ids = [item_id for reply in replies if isinstance(reply, list) for item_id in reply]
-    return any(queue.call_all([("EXISTS", keys.item(item_id)) for item_id in ids]))
 
 
 def _has_keys(queue: Queue) -> bool:

@@ -40,6 +40,7 @@ INCLUDES: dict[str, tuple[str, ...]] = {
     "ops/delete_results": ("results",),
     "ops/delete_stray_leases": ("facts",),
     "ops/find_unguarded": ("facts",),
+    "ops/first_item": (),
     "ops/lease": ("schedule",),
     "ops/lease_by_id": ("locate", "schedule"),
     "ops/look_up": ("identity",),

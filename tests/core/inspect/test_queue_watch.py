@@ -16,11 +16,11 @@ def watch_of(queue: WorkQueue, *names: bytes) -> QueueWatch:
 
 
 def rows_of(watch: QueueWatch) -> dict[bytes, tuple[int, ...]]:
-    """By queue: waiting, running, abandoned (-1 for not counted), delayed and buried."""
+    """By queue: waiting, running and abandoned (-1 for unknown), delayed and buried."""
     return {
         row.queue: (
             row.sample.waiting,
-            row.running,
+            -1 if row.running is None else row.running,
             -1 if row.abandoned is None else row.abandoned,
             row.sample.delayed,
             row.sample.buried,
@@ -46,6 +46,16 @@ def test_of_a_long_processing_list_nothing_is_read(queue: WorkQueue, raw: redis.
     before = work_of(raw).calls.get("lrange")
     assert rows_of(watch_of(queue, b"jobs")) == {b"jobs": (0, PAGE_SIZE + 1, -1, 0, 0)}
     assert work_of(raw).calls.get("lrange") == before
+
+
+def test_an_age_is_found_behind_ghosts(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    raw.lpush("jobs:queue", *(b"ghost %d" % number for number in range(100)))
+    foreign.waiting(b"a")
+    foreign.unused_for(b"a", 300)
+    (row,) = watch_of(queue, b"jobs").tick().rows
+    assert row.next_age_s == 300
 
 
 def test_abandoned_items_are_counted_a_few_queues_at_a_time(

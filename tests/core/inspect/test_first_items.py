@@ -1,0 +1,75 @@
+"""Items behind ghosts: the age of the next item, and what tells a queue from other programs."""
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import WorkQueue
+from rwq_cli.core.inspect.cursor import WALK_ENTRIES
+from rwq_cli.core.inspect.first_items import has_items, next_ages
+from tests.conftest import AsUser, Foreign
+
+# As many as are looked at first, one more, and more than one page.
+GHOSTS = [0, 1, 10, 49, 50, 51, WALK_ENTRIES - 1, WALK_ENTRIES, 2 * WALK_ENTRIES + 1]
+
+
+def ghosts(count: int) -> list[bytes]:
+    return [b"ghost %d" % number for number in range(count)]
+
+
+@pytest.mark.parametrize("count", GHOSTS)
+def test_the_age_is_that_of_the_first_item_behind_ghosts(
+    queue: WorkQueue, foreign: Foreign, raw: Redis, count: int
+) -> None:
+    raw.lpush("jobs:queue", *ghosts(count), "a", "b")
+    for item_id, age_s in ((b"a", 300), (b"b", 100)):
+        foreign.data(item_id)
+        foreign.unused_for(item_id, age_s)
+    assert queue.counts().oldest_waiting_s == 300
+    empty = queue.sibling("none")
+    next_ids = {queue: b"ghost 0" if count else b"a", empty: b"x"}
+    assert next_ages(next_ids) == {b"jobs": 300}
+
+
+def test_a_limit_leaves_an_age_unknown(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
+    raw.lpush("jobs:queue", *ghosts(WALK_ENTRIES), "a")
+    foreign.data(b"a")
+    assert next_ages({queue: b"ghost 0"}, entries_max=WALK_ENTRIES) == {}
+    assert next_ages({queue: b"ghost 0"}, entries_max=WALK_ENTRIES + 1) == {b"jobs": 0}
+
+
+def test_of_ghosts_alone_there_is_no_age(queue: WorkQueue, raw: Redis) -> None:
+    raw.lpush("jobs:queue", *ghosts(60))
+    assert queue.counts().oldest_waiting_s is None
+
+
+def test_an_age_that_the_user_may_not_see_is_unknown(
+    as_user: AsUser, foreign: Foreign, raw: Redis
+) -> None:
+    raw.lpush("jobs:queue", *ghosts(60), "a")
+    foreign.data(b"a")
+    queue = WorkQueue(as_user("+@all", "-object"), b"jobs")
+    assert next_ages({queue: b"ghost 0"}) == {}
+
+
+@pytest.mark.parametrize("count", GHOSTS)
+@pytest.mark.parametrize("key", ["queue", "processing", "cleaning", "delayed", "buried"])
+def test_an_item_behind_ghosts_makes_a_queue(
+    queue: WorkQueue, foreign: Foreign, raw: Redis, key: str, count: int
+) -> None:
+    ids = [*ghosts(count), b"a"]
+    if key in ("delayed", "buried"):
+        raw.zadd(f"jobs:{key}", {item_id: place for place, item_id in enumerate(ids)})
+    else:
+        raw.lpush(f"jobs:{key}", *ids)
+    assert not has_items(queue)
+    foreign.data(b"a")
+    assert has_items(queue)
+
+
+def test_a_key_of_the_wrong_type_is_no_item(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
+    raw.set("jobs:delayed", "x")
+    raw.lpush("jobs:queue", *ghosts(60))
+    assert not has_items(queue)
+    foreign.waiting(b"a")
+    raw.lmove("jobs:queue", "jobs:queue", "LEFT", "RIGHT")
+    assert has_items(queue)
