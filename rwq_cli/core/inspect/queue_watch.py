@@ -69,9 +69,11 @@ class QueueRow(NamedTuple):
     history: Sequence[int] = ()
 
     @property
-    def running(self) -> int:
-        """The items in processing that are not known to be abandoned."""
-        return max(0, self.sample.processing - (self.abandoned or 0))
+    def running(self) -> int | None:
+        """The entries of processing that are not abandoned; None if those were not counted."""
+        if self.abandoned is None:
+            return None
+        return max(0, self.sample.processing - self.abandoned)
 
 
 class Overview(NamedTuple):
