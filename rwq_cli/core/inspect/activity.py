@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 
-# How far from the left end of main the last sample's newest ID is looked for, in entries: 0.1 ms
-# of the server's time if it is not there.
+# How far from the left end of main the last sample's newest IDs are looked for, in entries: 0.1 ms
+# of the server's time for each that is not there.
 PUSHES_MAX = 10_000
-# For each queue, one transaction has six commands.
+# How many of them, because the newest may have been removed.
+_NEWEST = 2
+# For each queue, one transaction has up to nine commands.
 QUEUES_PER_CALL = 50
 # Samples that a rate is measured over, and those that are kept.
 _RATE_SAMPLES = 6
@@ -32,10 +34,10 @@ class Sample(NamedTuple):
         processing: Length of the processing list.
         delayed: Entries of the delayed sorted set.
         buried: Entries of the buried sorted set.
-        newest: The ID that was pushed last; None if main is empty.
+        newest: The IDs that were pushed last, the last one first.
         next: The ID that is leased next; None if main is empty.
         pushed: How many IDs were pushed onto main since the last sample; None if there is none.
-        is_least: Whether there may have been more: the IDs have been leased since.
+        is_least: Whether there may have been more: the newest IDs were not found.
     """
 
     at_s: float
@@ -43,7 +45,7 @@ class Sample(NamedTuple):
     processing: int
     delayed: int
     buried: int
-    newest: bytes | None
+    newest: Sequence[bytes]
     next: bytes | None
     pushed: int | None
     is_least: bool
@@ -174,11 +176,11 @@ def _commands(queue: Queue, last: Sample | None) -> list[tuple[Any, ...]]:
         ("LLEN", keys.processing),
         ("ZCARD", keys.delayed),
         ("ZCARD", keys.buried),
-        ("LINDEX", keys.main, 0),
         ("LINDEX", keys.main, -1),
+        *(("LINDEX", keys.main, place) for place in range(_NEWEST)),
     ]
-    if last is not None and last.newest is not None:
-        commands.append(("LPOS", keys.main, last.newest, "MAXLEN", PUSHES_MAX))
+    if last is not None:
+        commands += [("LPOS", keys.main, each, "MAXLEN", PUSHES_MAX) for each in last.newest]
     return commands
 
 
@@ -186,40 +188,16 @@ def _sample(replies: Sequence[Any], last: Sample | None, at_s: float) -> Sample 
     for reply in replies:
         if isinstance(reply, ServerError):
             return reply
-    waiting, processing, delayed, buried, newest, following, *place = replies
-    pushed: int | None = None
+    waiting, processing, delayed, buried, following, *rest = replies
+    newest, places = [each for each in rest[:_NEWEST] if each is not None], rest[_NEWEST:]
+    # If a newer ID is gone, what is before the next one was pushed since, too.
+    pushed: int | None = next((place for place in places if place is not None), None)
     is_least = False
-    if place and place[0] is not None:
-        pushed = place[0]
-    elif last is not None:
-        # Everything that waited has been leased, so what waits now came later, and so did what
-        # is in processing beyond that.
+    if pushed is None and last is not None:
         is_least = True
-        more = max(0, processing - last.processing - last.waiting)
-        pushed = min(waiting, PUSHES_MAX) + more
+        # As many as main has grown, and as have gone on to processing.
+        pushed = max(0, waiting - last.waiting + max(0, processing - last.processing))
+        if last.waiting <= PUSHES_MAX and following != last.next:
+            # Everything that waited has been leased, so what waits now came later.
+            pushed = max(pushed, min(waiting, PUSHES_MAX))
     return Sample(at_s, waiting, processing, delayed, buried, newest, following, pushed, is_least)
-
-
-def next_ages(queues: Sequence[Queue], samples: Mapping[bytes, Sample]) -> dict[bytes, int]:
-    """About how long the next item of each queue has waited, seconds, if the server can tell.
-
-    Args:
-        queues: The queues.
-        samples: Their samples, which name the next items.
-    """
-    wanted = [
-        (queue, following)
-        for queue in queues
-        if queue.name in samples and (following := samples[queue.name].next) is not None
-    ]
-    if not wanted:
-        return {}
-    replies = wanted[0][0].connection.root.call_all(
-        [("OBJECT", "IDLETIME", queue.keys.item(item_id)) for queue, item_id in wanted],
-        return_errors=True,
-    )
-    return {
-        queue.name: reply
-        for (queue, _), reply in zip(wanted, replies, strict=True)
-        if isinstance(reply, int)
-    }

@@ -11,7 +11,6 @@ from rwq_cli.core.inspect.activity import (
     Activity,
     Rates,
     Sample,
-    next_ages,
     read_samples,
 )
 from tests.conftest import FakeClock, Foreign, work_of
@@ -117,6 +116,43 @@ def test_more_pushes_than_are_looked_for_are_a_lower_bound(
     assert sampled.look() == Rates(PUSHES_MAX / 2, 0.0, True, None)
 
 
+def test_a_removal_of_the_newest_item_is_no_push(
+    sampled: Sampled, queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(10)))
+    sampled.look()
+    raw.lrem("jobs:queue", 1, "9")
+    assert sampled.look() == Rates(0.0, 0.5, False, 18.0)
+    list(queue.bury([b"8"], reason="x"))
+    foreign.waiting(b"x", b"y")
+    assert sampled.look()[:3] == (0.5, 0.25, False)
+
+
+def test_a_removal_of_the_newest_items_of_a_long_list_is_no_push(
+    sampled: Sampled, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(PUSHES_MAX + 10)))
+    sampled.look()
+    raw.lpop("jobs:queue", 4)
+    raw.rpop("jobs:queue", 2)
+    foreign.waiting(b"x")
+    # What came is hidden by what left.
+    assert sampled.look()[:3] == (0.0, 2.5, True)
+    foreign.waiting(*(b"new %d" % number for number in range(20)))
+    raw.lrem("jobs:queue", 1, "x")
+    raw.lrem("jobs:queue", 1, str(PUSHES_MAX + 5))
+    assert sampled.look()[:3] == (4.5, 1.25, True)
+
+
+def test_a_short_list_that_does_not_move_has_not_been_leased(
+    sampled: Sampled, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(10)))
+    sampled.look()
+    raw.lpop("jobs:queue", 4)
+    assert sampled.look()[:3] == (0.0, 2.0, True)
+
+
 def test_a_key_of_the_wrong_type_is_the_answer_of_its_queue_alone(
     queue: WorkQueue, raw: redis.Redis
 ) -> None:
@@ -140,22 +176,10 @@ def test_many_queues_cost_a_fixed_number_of_commands_each(
     assert len(read_samples(queues, last)) == 120
     after = work_of(raw)
     calls = {name: count - before.calls.get(name, 0) for name, count in after.calls.items()}
-    expected = {"llen": 240, "zcard": 240, "lindex": 240, "lpos": 120, "multi": 3, "exec": 3}
+    expected = {"llen": 240, "zcard": 240, "lindex": 360, "lpos": 240, "multi": 3, "exec": 3}
     assert {name: calls[name] for name in expected} == expected
     assert calls.keys() - expected.keys() <= {"info"} | before.calls.keys()
     assert after.bytes_sent - before.bytes_sent < 120 * 200
-
-
-def test_ages_are_those_of_the_next_items(queue: WorkQueue, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b")
-    foreign.unused_for(b"a", 300)
-    empty = queue.sibling("none")
-    samples = {
-        name: sample
-        for name, sample in read_samples([queue, empty], {}).items()
-        if isinstance(sample, Sample)
-    }
-    assert next_ages([queue, empty], samples) == {b"jobs": 300}
 
 
 def test_a_history_has_an_end() -> None:
