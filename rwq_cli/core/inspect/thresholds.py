@@ -6,9 +6,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.choosing import choose
 from rwq_cli.core.inspect.counting import count_states
-from rwq_cli.core.inspect.selection import Selection
+from rwq_cli.core.inspect.listing import listed_states
+from rwq_cli.core.inspect.second_look import look_twice
+from rwq_cli.core.inspect.selection import source_of
 from rwq_cli.core.model import Counts, State
 
 
@@ -110,14 +111,23 @@ def check(
     found = evaluate(counts, limits)
     for measure in (Measure.ABANDONED, Measure.ORPHANED):
         if found[measure].level in (Level.WARNING, Level.CRITICAL):
-            wanted = Selection(states=frozenset({State(measure.value)}))
-            number = sum(1 for _ in choose(queue, wanted, grace_s=grace_s).ids)
+            number = _count_twice(queue, State(measure.value), deep=deep, grace_s=grace_s)
             if measure is Measure.ABANDONED:
                 counts = counts._replace(abandoned=number)
             else:
                 counts = counts._replace(orphaned=number)
             found = evaluate(counts, limits)
     return found
+
+
+def _count_twice(queue: Queue, state: State, *, deep: bool, grace_s: float) -> int:
+    """How many items two looks see in a state, counted as `count_states` does."""
+    queue.connection.set_no_touch()
+    states = frozenset({state})
+    ids = dict.fromkeys(i for i, _ in listed_states(queue, source_of(states), states))
+    twice = look_twice(queue, ids, grace_s)
+    # Without a deep count, an abandoned item may be in main, too.
+    return sum((facts if deep else facts._replace(in_main=0)).state is state for facts in twice)
 
 
 def evaluate(counts: Counts, limits: Mapping[Measure, Limits]) -> Check:

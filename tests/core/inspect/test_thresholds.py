@@ -114,6 +114,16 @@ class TestCheck:
         assert self.check(queue, Measure.ABANDONED).level is Level.WARNING
         assert clock.slept_s == [2.5]
 
+    @pytest.mark.parametrize("deep", [False, True])
+    def test_an_alarm_counts_what_the_counts_do(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis, deep: bool
+    ) -> None:
+        foreign.abandoned(b"a", b"twice", b"also in main")
+        raw.lpush(b"jobs:processing", b"twice")
+        raw.lpush(b"jobs:queue", b"also in main")
+        found = self.check(queue, Measure.ABANDONED, deep=deep)
+        assert found[Measure.ABANDONED].value == queue.counts(deep=deep).abandoned == 3 - deep
+
     def test_a_worker_between_its_pop_and_its_lease(
         self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
     ) -> None:
