@@ -282,10 +282,10 @@ def _headed(part: _Part, records: Iterator[T], options: OutputOptions) -> Iterat
     """The records; above the first one, a line with the name of their queue."""
     for number, record in enumerate(records):
         if not number:
-            from rwq_cli.output.screen import Screen
+            from rwq_cli.output.screen import print_lines
 
             gap: list[list[Piece]] = [] if part.is_first else [[]]
-            Screen(options).print_lines([*gap, [(part.name, "bold")]])
+            print_lines([*gap, [(part.name, "bold")]], options)
         yield record
 
 

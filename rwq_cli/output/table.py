@@ -1,18 +1,18 @@
-"""Tables and sections for people: laid out here, printed by rich."""
+"""Tables and sections for people."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, repeat
 from typing import TypeVar
 
-from rich.console import Console
-from rich.text import Text
+from rich.cells import chop_cells
 
 from rwq_cli.output.cells import cut, width
 from rwq_cli.output.fit import GUTTER, fit, total_width
 from rwq_cli.output.machine import plain
 from rwq_cli.output.options import OutputFormat, OutputOptions
 from rwq_cli.output.report import COMMAND_STYLE, Column, Cut, Section, View
-from rwq_cli.output.screen import Piece, Screen
+from rwq_cli.output.screen import Piece, print_lines
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ def write_table(view: View[T], records: Iterator[T], options: OutputOptions) -> 
 
     The header is repeated only if the columns that fit change.
     """
-    screen, is_wide = Screen(options), options.format is OutputFormat.WIDE
+    is_wide = options.format is OutputFormat.WIDE
     columns = (view.all_columns if is_wide else ()) or view.columns
     natural = [width(column.title) for column in columns]
     headed: list[int] = []
@@ -45,13 +45,13 @@ def write_table(view: View[T], records: Iterator[T], options: OutputOptions) -> 
             ]
             widths = fit(columns, natural, filled, options.environment.width)
         if list(widths) != headed:
-            screen.print_lines(_head(columns, widths))
+            print_lines(_head(columns, widths), options)
             headed = list(widths)
         shown = [
             _fitted(columns[index], cells[index], room, rows, is_last=index == headed[-1])
             for index, room in widths.items()
         ]
-        screen.print_lines(map(chain.from_iterable, zip(*shown, strict=True)))
+        print_lines(map(chain.from_iterable, zip(*shown, strict=True)), options)
 
 
 def table_lines(
@@ -117,7 +117,7 @@ def _fitted(
 def write_sections(view: View[T], records: Iterator[T], options: OutputOptions) -> None:
     """Write detailed records."""
     assert view.sections is not None
-    screen, is_first = Screen(options), True
+    is_first = True
     if view.overview:
         records = iter(known := list(records))
         write_table(view._replace(columns=view.overview), iter(known), options)
@@ -125,32 +125,39 @@ def write_sections(view: View[T], records: Iterator[T], options: OutputOptions) 
     for record in records:
         for section in view.sections(record):
             if not is_first:
-                screen.print_lines([[]])
-            screen.print_lines(section_lines(section, screen))
+                print_lines([[]], options)
+            print_lines(section_lines(section, options.environment.width), options)
             is_first = False
 
 
-def section_lines(section: Section, console: Console) -> Iterator[list[Piece]]:
-    """A title, then right-aligned labels with their values, for a console of some width.
+def section_lines(section: Section, columns: int) -> Iterator[list[Piece]]:
+    """A title, then right-aligned labels with their values, for a terminal of some columns.
 
     Prose is wrapped; a command is not, because it is there to be copied.
     """
     if section.title:
         yield [(section.title, "bold")]
     margin = max((width(label) for label, _, _ in section.rows), default=0)
-    room = max(_MIN_PROSE_WIDTH, console.width - margin - GUTTER)
+    room = max(_MIN_PROSE_WIDTH, columns - margin - GUTTER)
     digits = max((len(value) for _, value, _ in section.rows if value[:1].isdigit()), default=0)
     for label, value, style in section.rows:
         if section.numbers and value[:1].isdigit():
             value = value.rjust(digits)
         head: Piece = " " * (margin - width(label)) + label, "dim"
         for line in value.split("\n"):
-            parts = [line] if style == COMMAND_STYLE else wrapped(line, room, console)
+            parts = [line] if style == COMMAND_STYLE else wrapped(line, room)
             for part in parts:
                 yield [head, (_GAP, None), (part, style)]
                 head = " " * margin, None
 
 
-def wrapped(line: str, room: int, console: Console) -> list[str]:
+def wrapped(line: str, room: int) -> list[str]:
     """The lines of a text, each of at most `room` cells; only longer words are broken."""
-    return [part.plain.rstrip(" ") for part in Text(line).wrap(console, room)] or [""]
+    lines = [""]
+    for word in re.findall(r"\s*\S+\s*", line):
+        needed = width(word.rstrip())
+        if needed <= room - width(lines[-1]):
+            lines[-1] += word
+        else:
+            lines += [word] if needed <= room else chop_cells(word, room)
+    return [part.rstrip() for part in lines if part] or [""]

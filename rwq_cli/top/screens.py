@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
 from rich.cells import chop_cells
-from rich.console import Console
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -412,12 +411,12 @@ class ItemScreen(LiveScreen[Shown]):
         sections = show_report([self.data], one=True).view.sections
         assert sections is not None
         # The column beside the scroll bar stays free.
-        console = Console(width=max(1, room - 2), color_system=None, markup=False)
+        columns = max(1, room - 2)
         lines: list[Sequence[Piece]] = []
         for section in sections(self.data):
             lines += [[]] if lines else []
-            for line in section_lines(section, console):
-                lines += _folded(line, console.width)
+            for line in section_lines(section, columns):
+                lines += _folded(line, columns)
         self.listing.show(lines)
 
     def action_filter(self) -> None:
@@ -471,11 +470,11 @@ class CommandScreen(ModalScreen[Sequence[str] | None]):
         self._show(self._options.value)
 
     def _show(self, options: str, hint: str = "Enter runs it, Esc does not. Options:") -> None:
-        console = Console(width=max(1, self.app.size.width), color_system=None, markup=False)
+        columns = max(1, self.app.size.width)
         line = self._session.command_line(self._action, escaped(options.strip().encode()))
-        parts = wrapped(f"$ {line}", console.width, console)
+        parts = wrapped(f"$ {line}", columns)
         self._question.show(
-            [*([(part, "bold")] for part in parts), fitted([(hint, "dim")], console.width)]
+            [*([(part, "bold")] for part in parts), fitted([(hint, "dim")], columns)]
         )
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -542,5 +541,5 @@ class HelpScreen(ModalScreen[None]):
         from rwq_cli.output.report import Section
 
         section = Section("rwq top", [(key, text, None) for key, text in _HELP])
-        console = Console(width=max(1, self.app.size.width - 4), color_system=None, markup=False)
-        self._listing.show(list(section_lines(section, console)))
+        columns = max(1, self.app.size.width - 4)
+        self._listing.show(list(section_lines(section, columns)))

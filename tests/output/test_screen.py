@@ -4,12 +4,11 @@ import io
 
 import pytest
 from hypothesis import given, strategies as st
-from rich.console import Console
 
 from rwq_cli.environment import Environment
 from rwq_cli.output.cells import width
 from rwq_cli.output.options import OutputFormat, OutputOptions
-from rwq_cli.output.screen import Piece, Screen
+from rwq_cli.output.screen import Piece, print_lines
 from rwq_cli.output.table import wrapped
 from tests.output.test_cells import TEXTS
 
@@ -26,12 +25,12 @@ from tests.output.test_cells import TEXTS
     ],
 )
 def test_words_are_wrapped(text: str, room: int, lines: list[str]) -> None:
-    assert wrapped(text, room, Console()) == lines
+    assert wrapped(text, room) == lines
 
 
 @given(TEXTS, st.integers(2, 40))
 def test_wrapped_lines_fit_and_lose_nothing_but_spaces(text: str, room: int) -> None:
-    lines = wrapped(text, room, Console())
+    lines = wrapped(text, room)
     assert all(width(line) <= room for line in lines)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
 
@@ -52,7 +51,6 @@ def test_a_line_is_printed_as_it_is_in_its_styles(
 ) -> None:
     out = io.BytesIO()
     environment = Environment({}, io.BytesIO(), out, io.BytesIO())
-    Screen(OutputOptions(environment, OutputFormat.TABLE, colour)).print_lines(
-        [line, [("x", None)]]
-    )
+    options = OutputOptions(environment, OutputFormat.TABLE, colour)
+    print_lines([line, [("x", None)]], options)
     assert out.getvalue().decode() == f"{coloured if colour else plain}\nx\n"
