@@ -132,7 +132,8 @@ def add(
         return batch_of_spread(
             add_spread(queues, items, unique=unique, dry_run=dry_run),
             reader,
-            server="" if settings.is_implied else settings.server_label,
+            server=settings.server_label,
+            lines=naming(settings, queue).lines,
             dry_run=dry_run,
         )
     return batch_of_added(

@@ -1,7 +1,7 @@
 """The outcomes of verbs that change items."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rwq_cli.core.model import Lease, Outcome, Outcomes, Status
 from rwq_cli.output.encode import bytes_fields
@@ -10,6 +10,7 @@ from rwq_cli.output.report import Batch, View
 from rwq_cli.views.naming import Naming
 
 if TYPE_CHECKING:
+    from rwq_cli.input.records import RecordReader
     from rwq_cli.views.failures import Reason
 
 
@@ -86,15 +87,8 @@ ADDED = {
 NOT_ADDED = frozenset({"rejected", Status.WRONG_TYPE.value})
 
 
-class Rejects(Protocol):
-    """Counts input that was not added; see `rwq_cli.input.records.RecordReader`."""
-
-    rejected: int
-    empty: int
-
-
 def batch_of_added(
-    queue: bytes, outcomes: Outcomes, rejects: Rejects, *, naming: Naming, dry_run: bool
+    queue: bytes, outcomes: Outcomes, reader: "RecordReader", *, naming: Naming, dry_run: bool
 ) -> Batch[Outcome]:
     """The report of `rwq add`. Reading the outcomes adds the items."""
 
@@ -115,6 +109,6 @@ def batch_of_added(
         fields=lambda: {**bytes_fields("queue", queue), "dry_run": dry_run},
         dry_run=dry_run,
         explain=explain,
-        extra=lambda: {"rejected": rejects.rejected, "empty": rejects.empty},
+        extra=lambda: {"rejected": reader.rejected, "empty": reader.empty},
         summary_end=naming.summary_end,
     )

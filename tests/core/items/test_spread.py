@@ -105,6 +105,22 @@ def test_the_report_names_the_queues(rwq: Rwq) -> None:
     ]
 
 
+def test_an_item_that_cannot_be_added_is_named_with_its_queue(rwq: Rwq, raw: redis.Redis) -> None:
+    queue = Picker([b"a", b"b"]).pick(b"one").decode()
+    raw.hset(f"{queue}:item:one", "x", "y")
+    words = ("add", "-q", "a", "-q", "b", "--id", "one", "data")
+    server = rwq.variables["RWQ_URL"]
+    show = f"rwq show -u {server} -q {queue} one"
+    reason = f"one of its keys has the wrong type; {show} says which"
+    assert rwq(*words).as_tuple() == (
+        1,
+        "",
+        f"rwq: one: {reason}\nwrong type 1 ({queue} 0 on {server})\n",
+    )
+    failures = rwq(*words, "-o", "json").json["failures"]
+    assert failures == [{"id": "one", "id_b64": None, "code": "wrong-type", "reason": reason}]
+
+
 def test_names_are_suggested_only_for_a_cluster(rwq: Rwq) -> None:
     assert rwq("queues", "--suggest", "3", "jobs").as_tuple() == (
         2,
