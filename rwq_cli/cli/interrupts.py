@@ -19,20 +19,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
+    from rwq_cli.core.server.pipeline import CancelToken
 
-class Cancellable(Protocol):
-    """Work that can be cancelled; see `rwq_cli.core.server.pipeline.CancelToken`."""
-
-    requested: bool
-    is_polled: bool
-
-
-_cancellables: list[Cancellable] = []
+_cancel_tokens: "list[CancelToken]" = []
 _was_terminated = False
 _TIME_TO_END_S = 0.7
 _TIME_TO_LEAVE_A_CALLBACK_S = 0.01
@@ -45,15 +39,15 @@ def raise_on_interrupt() -> None:
         sys.unraisablehook = _interrupt_again
 
 
-def cancel_on_interrupt(work: Cancellable) -> None:
-    """Make the first Ctrl-C cancel this work instead of raising."""
-    _cancellables.append(work)
+def cancel_on_interrupt(token: "CancelToken") -> None:
+    """Make the first Ctrl-C request a cancellation instead of raising."""
+    _cancel_tokens.append(token)
 
 
 def _cancel_or_raise(number: int, frame: FrameType | None) -> None:
-    for work in _cancellables:
-        if work.is_polled and not work.requested:
-            work.requested = True
+    for token in _cancel_tokens:
+        if token.is_polled and not token.requested:
+            token.requested = True
             return
     signal.default_int_handler(number, frame)
 

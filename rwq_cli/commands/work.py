@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from math import inf
-from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -25,6 +25,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.lease import lease_from
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.work.job import Job
 from rwq_cli.core.work.policy import OnFail, RetryPolicy
 from rwq_cli.core.work.session import WorkSession
 from rwq_cli.core.work.stopping import EndReason, StopConditions, WorkLimits
@@ -345,18 +346,6 @@ def _check(
     template.check(input_is_given=input_ is not None, is_batch=batch is not None)
 
 
-class _Subject(NamedTuple):
-    """The item that a dry run shows, as if it were leased; see `Subject`."""
-
-    queue: bytes
-    item_id: bytes
-    data: bytes
-    holder: bytes
-    returns: int
-    attempt: int
-    is_last: bool
-
-
 def _plans(
     queues: Sequence[WorkQueue], invocations: Invocations, policy: RetryPolicy, count: int
 ) -> Iterator[Planned]:
@@ -364,20 +353,23 @@ def _plans(
     items = list(lease_from(queues, count, dry_run=True))
     if not items:
         return
-    subjects = [
-        _Subject(
-            queue=item.queue,
-            item_id=item.item_id,
-            data=item.data or b"",
-            holder=queues[0].holder,
-            returns=item.returns or 0,
-            attempt=(item.returns or 0) + 1,
-            is_last=policy.is_last((item.returns or 0) + 1),
+    handles = {queue.name: queue for queue in queues}
+    jobs = []
+    for item in items:
+        returns = item.returns or 0
+        jobs.append(
+            Job(
+                handles[item.queue],
+                item.item_id,
+                item.data or b"",
+                queues[0].holder,
+                returns,
+                policy.is_last(returns + 1),
+                deadline_s=inf,
+            )
         )
-        for item in items
-    ]
     try:
-        yield Planned(items, invocations.of(subjects, invocations.files.next_path()), None)
+        yield Planned(items, invocations.of(jobs, invocations.files.next_path()), None)
     except BadArguments as error:
         yield Planned(items, None, str(error))
 

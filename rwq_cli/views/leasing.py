@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rwq_cli.core.model import Item, State
 from rwq_cli.exit_codes import ExitStatus
@@ -13,6 +13,7 @@ from rwq_cli.output.report import DRY_RUN, Records
 from rwq_cli.views.items import LEASED_COLUMNS, QUEUE, item_view
 
 if TYPE_CHECKING:
+    from rwq_cli.core.items.lease_by_id import LeaseAttempt
     from rwq_cli.views.command_lines import CommandLines
 
 _IF_UNWRITTEN = "rwq: items may now be leased to this session; rwq release --mine puts them back"
@@ -60,21 +61,9 @@ def _held(item: Item, output: OutputFormat) -> str | None:
     )
 
 
-class Attempt(Protocol):
-    """One requested ID; see `rwq_cli.core.items.lease_by_id`."""
-
-    @property
-    def item(self) -> Item:
-        """The item."""
-
-    @property
-    def is_leased(self) -> bool:
-        """Whether it was leased."""
-
-
 def lease_by_id_report(
     queue: bytes,
-    attempts: Iterable[Attempt],
+    attempts: "Iterable[LeaseAttempt]",
     *,
     one: bool,
     dry_run: bool,

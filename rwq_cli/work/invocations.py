@@ -6,11 +6,12 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 
+from rwq_cli.core.work.job import Job
 from rwq_cli.environment import os_reason
 from rwq_cli.output.encode import bytes_fields, to_json
 from rwq_cli.work.child import CannotRun, Invocation
 from rwq_cli.work.template import CommandTemplate, Input
-from rwq_cli.work.variables import Subject, Variables
+from rwq_cli.work.variables import Variables
 
 
 class DataFiles:
@@ -98,7 +99,7 @@ class Invocations:
         """What finds the commands of this worker; see `Variables.mark`."""
         return self._variables.mark(name)
 
-    def file_for(self, items: Sequence[Subject]) -> bytes | None:
+    def file_for(self, items: Sequence[Job]) -> bytes | None:
         """Write the data to a file if the command reads one; returns its path.
 
         Raises:
@@ -108,7 +109,7 @@ class Invocations:
             return None
         return self.files.write(items[0].data)
 
-    def of(self, items: Sequence[Subject], file: bytes | None) -> Invocation:
+    def of(self, items: Sequence[Job], file: bytes | None) -> Invocation:
         """The invocation for these items of one queue; one item, unless it is a batch.
 
         Args:
@@ -136,7 +137,7 @@ class Invocations:
         return Invocation(self._program, words, variables, stdin)
 
 
-def _line(item: Subject) -> bytes:
+def _line(item: Job) -> bytes:
     """An item of a batch: a JSON object on a line."""
     record = {
         **bytes_fields("queue", item.queue),

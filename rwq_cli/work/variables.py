@@ -2,33 +2,8 @@
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
-
-class Subject(Protocol):
-    """An item to work on; see `rwq_cli.core.work.job.Job`."""
-
-    @property
-    def queue(self) -> bytes: ...
-
-    @property
-    def item_id(self) -> bytes: ...
-
-    @property
-    def data(self) -> bytes: ...
-
-    @property
-    def holder(self) -> bytes: ...
-
-    @property
-    def returns(self) -> int: ...
-
-    @property
-    def attempt(self) -> int: ...
-
-    @property
-    def is_last(self) -> bool: ...
-
+from rwq_cli.core.work.job import Job
 
 _OWN = (b"RWQ_ID", b"RWQ_ID_B64", b"RWQ_ATTEMPT", b"RWQ_RETURNS", b"RWQ_LAST")
 
@@ -58,7 +33,7 @@ class Variables:
             name: value for name, value in merged.items() if value is not None and name not in _OWN
         }
 
-    def of(self, items: Sequence[Subject], *, is_batch: bool) -> dict[bytes, bytes]:
+    def of(self, items: Sequence[Job], *, is_batch: bool) -> dict[bytes, bytes]:
         """The environment for these items, which are of one queue.
 
         Args:

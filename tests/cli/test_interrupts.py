@@ -7,7 +7,7 @@ from subprocess import run
 
 import pytest
 
-from rwq_cli.cli.interrupts import _cancellables, cancel_on_interrupt, raise_on_interrupt
+from rwq_cli.cli.interrupts import _cancel_tokens, cancel_on_interrupt, raise_on_interrupt
 from rwq_cli.core.server.connection import CancelToken
 from tests.driver import TIMEOUT_S
 
@@ -17,7 +17,7 @@ def as_it_was() -> Iterator[None]:
     before = signal.getsignal(signal.SIGINT)
     hook = sys.unraisablehook
     yield
-    _cancellables.clear()
+    _cancel_tokens.clear()
     signal.signal(signal.SIGINT, before)
     sys.unraisablehook = hook
 
