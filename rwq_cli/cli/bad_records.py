@@ -1,11 +1,10 @@
 """Reports bad records in the input, which are skipped."""
 
-import os
 from collections.abc import Callable
 
 from rwq_cli.cli.settings import Settings
 from rwq_cli.output.encode import to_json
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped_text
 
 
 def bad_record_reporter(settings: Settings, consequence: str) -> Callable[[str, int, str], None]:
@@ -24,8 +23,8 @@ def bad_record_reporter(settings: Settings, consequence: str) -> Callable[[str, 
             record = {"error": reason, "code": "bad-record", "hint": None, "record": number}
             settings.environment.error(to_json(record).decode())
         else:
-            place = escaped(os.fsencode(where))
-            shown = escaped(reason.encode("utf-8", "backslashreplace"))
+            place = escaped_text(where)
+            shown = escaped_text(reason)
             settings.environment.error(f"rwq: {place} {number}: {shown}; {consequence}")
 
     return report

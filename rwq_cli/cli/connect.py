@@ -9,7 +9,7 @@ from rwq_cli.cli.interrupts import cancel_on_interrupt
 from rwq_cli.cli.settings import LOCAL, Settings
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.views.naming import Naming
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def open_connection(settings: Settings) -> "Connection":
             sentinel_password=_sentinel_password(settings),
         )
     )
-    connection.on_wait = settings.environment.note
+    connection.on_wait = lambda line: settings.environment.note(escaped_text(line))
     cancel_on_interrupt(connection.stop)
     if settings.verbose:
         _, origin, context = settings.server

@@ -11,7 +11,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, WrongType
 from rwq_cli.core.keys import is_glob
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped, escaped_text
 
 if TYPE_CHECKING:
     from rwq_cli.output.report import Batch, Records, Report
@@ -90,7 +90,7 @@ class OpenQueues:
             if not self.are_found:
                 raise
             self.left_out.add(queue.name)
-            settings.environment.error(f"skipped: {error.message}", once=True)
+            settings.environment.error(f"skipped: {escaped_text(error.message)}", once=True)
 
 
 class QueueFinder:

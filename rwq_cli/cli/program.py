@@ -198,9 +198,9 @@ def _line(error: RwqError) -> str:
 
 
 def _safe(text: str) -> str:
-    from rwq_cli.output.escape import escaped
+    from rwq_cli.output.escape import escaped_text
 
-    return escaped(text.encode("utf-8", "surrogateescape"))
+    return escaped_text(text)
 
 
 def wants_json(arguments: Sequence[str], environment: Environment) -> bool:

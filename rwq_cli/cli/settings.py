@@ -11,7 +11,7 @@ from rwq_cli.contexts import config_path
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
 from rwq_cli.environment import ColourMode, Environment
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.options import OutputFormat, OutputOptions
 
 if TYPE_CHECKING:
@@ -394,11 +394,11 @@ class Settings:
         """The name of the server in questions and summaries: its context, else its masked URL."""
         url, _, context = self.server
         if context is not None:
-            return escaped(context.name.encode())
+            return escaped_text(context.name)
         from rwq_cli.core.server.masking import mask_url
 
         shown = url if url.startswith(LOCAL) else mask_url(url)
-        return escaped(os.fsencode(shown))
+        return escaped_text(shown)
 
     @property
     def is_implied(self) -> bool:

@@ -14,6 +14,7 @@ from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure, worst
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import MonitoringStatus
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.report import Report
 from rwq_cli.views.monitoring import check_report, nagios_line, nagios_lines, prometheus_text
 
@@ -138,4 +139,4 @@ def _readable(
             checks = [queue.check(limits, deep=deep)]
             yield from noting_absence(settings, queue, checks, lambda check: check.counts.is_empty)
         except ServerError as error:
-            settings.environment.error(f"rwq: error: {error.message}")
+            settings.environment.error(f"rwq: error: {escaped_text(error.message)}")

@@ -12,7 +12,7 @@ from rwq_cli.completion.install import remaining_step, script_path
 from rwq_cli.completion.scripts import Shell, script_for
 from rwq_cli.completion.spec import collect
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.report import Report, Text
 
 app = CommandModule()
@@ -45,7 +45,7 @@ def completion(
     environment = settings.environment
     path = script_path(shell, environment.variables)
     install_file(text, path, "print it without --install, and save it elsewhere")
-    environment.note(f"installed {escaped(str(path).encode())}")
+    environment.note(f"installed {escaped_text(str(path))}")
     if (step := remaining_step(shell, path, environment.variables)) is not None:
-        environment.note(escaped(step.encode()))
+        environment.note(escaped_text(step))
     return Text("")

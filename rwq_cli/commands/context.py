@@ -16,6 +16,7 @@ from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.inspect.access import server_access
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.report import Report
 from rwq_cli.undo.file import undo_directory, unwritable_because
 from rwq_cli.views.contexts import (
@@ -253,7 +254,7 @@ def _overridden(settings: Settings) -> str | None:
     try:
         _, origin, context = settings.server
     except ContextError as error:
-        return f"note: {error.message}"
+        return f"note: {escaped_text(error.message)}"
     if context is not None and context.name == current:
         return None
     return f"note: {origin} overrides the current context"

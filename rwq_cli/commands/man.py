@@ -18,7 +18,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.environment import user_directory
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.report import Report, Text
 
 app = CommandModule()
@@ -53,7 +53,7 @@ def man(
             raise InvalidArgument("--install writes every page", f"leave out {words[0]}")
         default = user_directory(environment.variables, "XDG_DATA_HOME", ".local/share") / "man"
         for line in _install(directory or default, environment.variables):
-            environment.note(escaped(os.fsencode(line)))
+            environment.note(escaped_text(line))
         return Text("")
     if directory is not None:
         raise InvalidArgument("--dir is where --install writes", "give --install, too")

@@ -18,6 +18,7 @@ from rwq_cli.core.inspect.queues import queue_names
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.report import Records, Report
 from rwq_cli.views.counts import queues_view
 
@@ -83,7 +84,7 @@ def queues(
             try:
                 yield queue.lengths_and_abandoned()
             except WrongType as error:
-                settings.environment.error(f"skipped: {error.message}", once=True)
+                settings.environment.error(f"skipped: {escaped_text(error.message)}", once=True)
 
     def report() -> Records[Counts]:
         return Records(

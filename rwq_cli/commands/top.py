@@ -176,17 +176,17 @@ def _sort(settings: Settings) -> "tuple[Column[QueueRow], bool]":
 
 
 def _shown_server(settings: Settings, connection: "Connection") -> "ShownServer":
-    from rwq_cli.output.escape import escaped
+    from rwq_cli.output.escape import escaped_text
     from rwq_cli.views.live import ShownServer
 
     guard, is_context = settings.protecting_context, settings.server.context is not None
     style = f"bold {guard.color}" if guard is not None and guard.color else "bold"
     label = settings.server_label
     if guard is not None and not is_context:
-        label += f" (context {escaped(guard.name.encode())})"
+        label += f" (context {escaped_text(guard.name)})"
     return ShownServer(
         label,
-        escaped(os.fsencode(connection.name)) if is_context else "",
+        escaped_text(connection.name) if is_context else "",
         style,
         settings.is_read_only,
     )

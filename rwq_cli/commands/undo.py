@@ -20,7 +20,7 @@ from rwq_cli.core.server.same_server import is_same_server
 from rwq_cli.environment import os_reason
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.report import Report
 from rwq_cli.undo.catalog import UndoEntry, UndoState, delete, undo_files
 from rwq_cli.undo.file import UndoFileError, undo_directory
@@ -257,7 +257,7 @@ def _check(
 
 
 def _shown(path: Path) -> str:
-    return escaped(str(path).encode("utf-8", "surrogateescape"))
+    return escaped_text(str(path))
 
 
 def _rest(run: UndoRun, reader: UndoReader, *, dry_run: bool) -> str:

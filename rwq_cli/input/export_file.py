@@ -22,7 +22,7 @@ from rwq_cli.core.state.snapshot import End, ItemSnapshot, Place
 from rwq_cli.environment import Environment
 from rwq_cli.input.files import ITEM_BYTES_MAX, BadRecord, open_input
 from rwq_cli.input.streams import split
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.export_file import VERSION, ControlLine, ControlWord, Header, UndoOrigin
 
 _CHUNK_BYTES = 1 << 20
@@ -290,7 +290,7 @@ class ExportSource(NamedTuple):
     @property
     def name(self) -> str:
         """What the file is called in messages."""
-        return "stdin" if self.file == "-" else escaped(os.fsencode(self.file))
+        return "stdin" if self.file == "-" else escaped_text(self.file)
 
     def open(self) -> AbstractContextManager[BinaryIO]:
         """The stream, at its beginning if there is a copy."""

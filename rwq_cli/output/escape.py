@@ -1,4 +1,4 @@
-"""Bytes to text that is safe to show: all text from the server passes through here."""
+"""Text that is safe to show: all that comes from the server or a file name passes through here."""
 
 # Control and format characters (direction overrides, zero-width characters), surrogates, private
 # use, unassigned, and the two separators that end a line.
@@ -12,7 +12,11 @@ def escaped(raw: bytes) -> str:
     Bytes that are not UTF-8 become `\\xff`, control and format characters `\\x1b` or `\\u202e`,
     line ends and tabs `\\n`, `\\r`, `\\t`.
     """
-    text = raw.decode("utf-8", "backslashreplace")
+    return escaped_text(raw.decode("utf-8", "backslashreplace"))
+
+
+def escaped_text(text: str) -> str:
+    """Escape such characters in text, whose bytes that are not UTF-8 are surrogates (PEP 383)."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(character if is_safe(character) else _escape(character) for character in text)
@@ -30,6 +34,8 @@ def _escape(character: str) -> str:
     if character in _SHORT:
         return _SHORT[character]
     code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:
+        code -= 0xDC00
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -7,7 +7,7 @@ the standard library, which it imports, too.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped, escaped_text
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -52,7 +52,7 @@ def _label_text(labels: Labels) -> str:
 
 
 def _value(value: str | bytes) -> str:
-    text = escaped(value if isinstance(value, bytes) else value.encode())
+    text = escaped(value) if isinstance(value, bytes) else escaped_text(value)
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, BinaryIO, Generic, TypeVar
 
 from rwq_cli.output.encode import flat, to_json
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.options import OutputFormat, OutputOptions
 from rwq_cli.output.report import View
 
@@ -150,7 +150,7 @@ def plain(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return escaped(value.encode("utf-8", "surrogatepass"))
+        return escaped_text(value)
     return str(value)
 
 

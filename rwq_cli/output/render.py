@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.exit_codes import ExitCode, ExitStatus, batch_status
 from rwq_cli.output.encode import to_indented_json, to_json
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.machine import SharedWriter, Writer, write_fields
 from rwq_cli.output.options import OutputFormat, OutputOptions
 from rwq_cli.output.report import (
@@ -172,7 +173,7 @@ def _watch_on_terminal(report: Watch, options: OutputOptions) -> None:
                 frame = written.getvalue()
             except ServerError as error:
                 report.failed(error)
-                line, style = f"{line}: {error.message}", "red"
+                line, style = f"{line}: {escaped_text(error.message)}", "red"
             screen.draw(frame, (styled(line, style) if options.colour else line).encode())
     finally:
         screen.end()

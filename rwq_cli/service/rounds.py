@@ -5,6 +5,7 @@ from random import random
 
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import ServerError
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.service.backoff import Backoff, jittered
 from rwq_cli.service.supervision import Supervision
 
@@ -100,11 +101,12 @@ class Rounds:
         if not error.is_transient:
             raise error
         self.has_failed = True
+        message = escaped_text(error.message)
         if self._supervision is not None:
-            self._supervision.lost(error.message)
+            self._supervision.lost(message)
         if self._lost_s is None:
             self._lost_s = self._clock.monotonic()
-            self._note(f"{error.message}; trying again until the server responds")
+            self._note(f"{message}; trying again until the server responds")
 
     def _found(self, now_s: float) -> None:
         self._backoff.reset()

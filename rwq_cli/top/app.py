@@ -14,7 +14,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from rwq_cli.core.errors import ConnectionLost, RwqError, ServerError, Unreachable
 from rwq_cli.core.inspect.queue_watch import Overview, interval_s
 from rwq_cli.output import human
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.screen import Piece
 from rwq_cli.top.running import Action
 from rwq_cli.top.screens import HelpScreen, LiveScreen, QueuesScreen
@@ -237,9 +237,9 @@ class TopApp(App[None]):
         if self._is_frozen:
             parts.append(("FROZEN: space resumes", "bold reverse"))
         if self._message is not None and now_s - self._message[1] < _MESSAGE_S:
-            parts.append((escaped(self._message[0].encode()), "bold"))
+            parts.append((escaped_text(self._message[0]), "bold"))
         if self._trouble is not None:
-            message = escaped(self._trouble.message.encode("utf-8", "surrogateescape"))
+            message = escaped_text(self._trouble.message)
             if isinstance(self._trouble, Unreachable | ConnectionLost):
                 lost = human.duration(int(now_s - self._trouble_since_s))
                 message = f"no answer for {lost}, trying again: {message}"
@@ -252,7 +252,7 @@ class TopApp(App[None]):
             every = human.duration(round(self._every_s, 1))
             parts.append((f"slow server ({took} a call): read every {every}", "yellow"))
         if self.overview.left_out:
-            left_out = escaped(self.overview.left_out[0].message.encode("utf-8", "surrogateescape"))
+            left_out = escaped_text(self.overview.left_out[0].message)
             more = len(self.overview.left_out) - 1
             parts.append((f"skipped: {left_out}{f', and {more} more' if more else ''}", "yellow"))
         age_s = self.overview.abandoned_age_s

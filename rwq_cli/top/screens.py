@@ -16,7 +16,7 @@ from rwq_cli.core.model import Item
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output import human
 from rwq_cli.output.cells import width
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.screen import Piece
 from rwq_cli.output.table import section_lines, table_lines, wrapped
 from rwq_cli.top.running import Action, parse_options
@@ -151,7 +151,7 @@ class LiveScreen(Screen[None], Generic[T]):
 
     def notices(self) -> list[Piece]:
         """The messages about the list."""
-        return [(f"filter {escaped(self.filter.encode())}", "bold")] if self.filter else []
+        return [(f"filter {escaped_text(self.filter)}", "bold")] if self.filter else []
 
     @property
     def keys(self) -> Sequence[str]:
@@ -471,7 +471,7 @@ class CommandScreen(ModalScreen[Sequence[str] | None]):
 
     def _show(self, options: str, hint: str = "Enter runs it, Esc does not. Options:") -> None:
         columns = max(1, self.app.size.width)
-        line = self._session.command_line(self._action, escaped(options.strip().encode()))
+        line = self._session.command_line(self._action, escaped_text(options.strip()))
         parts = wrapped(f"$ {line}", columns)
         self._question.show(
             [*([(part, "bold")] for part in parts), fitted([(hint, "dim")], columns)]

@@ -1,6 +1,5 @@
 """Contexts, and what can be done on a server."""
 
-import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -9,7 +8,7 @@ from rwq_cli.contexts.model import Context, Protection
 from rwq_cli.core.inspect.access import ServerAccess
 from rwq_cli.core.server.masking import mask_url
 from rwq_cli.output.encode import bytes_fields
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.report import LAST_EXTRA, Column, Cut, Records, Row, Section, View
 
 _SAMPLE = Context("", "local:")
@@ -71,7 +70,7 @@ def removed_contexts(contexts: list[Context]) -> Records[Context]:
 
 def shown_url(url: str) -> str:
     """A server's URL as it may be shown."""
-    return escaped(os.fsencode(mask_url(url) if "://" in url else url))
+    return escaped_text(mask_url(url) if "://" in url else url)
 
 
 def list_columns(current: str | None) -> tuple[Column[Context], ...]:
@@ -147,7 +146,7 @@ def _yes(value: bool) -> str:
 
 
 def _text(value: str | None) -> str:
-    return "" if value is None else escaped(value.encode())
+    return "" if value is None else escaped_text(value)
 
 
 _PROTECTION = {
@@ -199,7 +198,7 @@ def _checked_fields(checked: CheckedServer) -> dict[str, Any]:
     denied = None
     if access.denied is not None:
         denied = [
-            {"command": verb, "reason": escaped(reason.encode())}
+            {"command": verb, "reason": escaped_text(reason)}
             for verb, reason in access.denied.items()
         ]
     return {
@@ -224,9 +223,9 @@ def _checked_sections(checked: CheckedServer) -> list[Section]:
     access = checked.access
     rows: list[Row] = [
         ("server", checked.server, None),
-        ("version", escaped((access.version or "unknown").encode()), None),
+        ("version", escaped_text(access.version or "unknown"), None),
         ("latency", f"{access.latency_ms:.2f} ms", None),
-        ("user", escaped((access.user or "unknown").encode()), None),
+        ("user", escaped_text(access.user or "unknown"), None),
         *_denied(checked),
         _writes(access.no_writes_because),
         _works("times", access.no_times_because),
@@ -248,7 +247,7 @@ def _denied(checked: CheckedServer) -> list[Row]:
     if not denied:
         return [("denied", f"nothing on {escaped(checked.queue)}", None)]
     return [
-        ("" if number else "denied", f"rwq {verb}: {escaped(reason.encode())}", "red")
+        ("" if number else "denied", f"rwq {verb}: {escaped_text(reason)}", "red")
         for number, (verb, reason) in enumerate(denied.items())
     ]
 

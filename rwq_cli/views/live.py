@@ -9,7 +9,7 @@ from rwq_cli.core.inspect.server_status import ServerStatus
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.output import human
 from rwq_cli.output.cells import cut, width
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.report import Column, Cut
 from rwq_cli.output.screen import Piece
 
@@ -154,7 +154,7 @@ def header(server: ShownServer, status: ServerStatus | None, room: int) -> list[
         parts.append(("read-only", None))
     if status is not None:
         if status.version is not None:
-            parts.append((escaped(status.version.encode()), None))
+            parts.append((escaped_text(status.version), None))
         if status.used_bytes is not None:
             parts.append((_memory(status), _memory_style(status)))
         parts.append(_persistence(status))

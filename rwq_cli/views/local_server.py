@@ -4,7 +4,7 @@ from typing import Any
 
 from rwq_cli.local import LocalStatus
 from rwq_cli.output import human
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.report import Records, Row, Section, View
 
 
@@ -32,10 +32,10 @@ def _fields(status: LocalStatus) -> dict[str, Any]:
 
 
 def _sections(status: LocalStatus) -> list[Section]:
-    directory = escaped(str(status.directory).encode())
+    directory = escaped_text(str(status.directory))
     rows: list[Row] = [
         ("running", f"yes, process {status.pid}" if status.running else "no", None),
-        ("url", escaped(status.url.encode()), None),
+        ("url", escaped_text(status.url), None),
         ("data", f"{directory} ({human.size(status.aof_bytes)})", None),
     ]
     if status.running:

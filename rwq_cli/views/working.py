@@ -12,7 +12,7 @@ from rwq_cli.environment import Environment
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.encode import bytes_fields
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.exposition import Metric
 from rwq_cli.output.machine import plain
 from rwq_cli.output.report import COMMAND_STYLE, DRY_RUN, Batch, Records, Section, View
@@ -177,7 +177,7 @@ class Notes(Listener):
 
     def disconnected(self, error: ServerError) -> None:
         self._environment.error(
-            f"rwq: {escaped(error.message.encode())}; commands keep running, and rwq will try to "
+            f"rwq: {escaped_text(error.message)}; commands keep running, and rwq will try to "
             f"reconnect for {human.duration(self._reconnect_s)}"
         )
 
@@ -370,8 +370,7 @@ def _plan_sections(plan: Planned) -> list[Section]:
     returns = first.returns or 0
     rows.append(("returned", "once" if returns == 1 else f"{returns:,} times", None))
     if plan.invocation is None:
-        reason = (plan.reason or "").encode("utf-8", "backslashreplace")
-        rows.append(("buried", escaped(reason), None))
+        rows.append(("buried", escaped_text(plan.reason or ""), None))
     else:
         words = " ".join(map(shell_word, plan.invocation.arguments))
         rows.append(("command", words, COMMAND_STYLE))

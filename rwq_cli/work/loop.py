@@ -21,6 +21,7 @@ from rwq_cli.core.work.job import Ended, ExchangeResult, Job, Loss
 from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, JobEnd, PutBack
 from rwq_cli.core.work.session import WorkSession
 from rwq_cli.core.work.stopping import StopConditions
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.work.child import BadArguments, CannotRun, Child, Exhausted, Outputs, Stdout
 from rwq_cli.work.events import Event, EventKind, Progress
@@ -515,7 +516,7 @@ class Worker:
         self._timers.after(_PAUSE_S, lambda: None)
         if error.is_transient and self._has_contact and not self._is_out:
             self._is_out = True
-            self._supervision.lost(error.message)
+            self._supervision.lost(escaped_text(error.message))
             self._listener.disconnected(error)
         # A server that was never reached probably has another address.
         if self._conditions.ends_on(error) or not self._has_contact:

@@ -273,3 +273,22 @@ def test_thousands_of_ids_are_arguments(rwq: Rwq, raw: redis.Redis) -> None:
     result = rwq("complete", *ids, "-o", "json")
     assert json.loads(result.text)["completed"] == 50
     assert result.code == 3
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("queues", "stats --all-queues", "ls processing --all-queues", "check --all-queues"),
+        "check --all-queues --format prometheus",
+    ],
+)
+@pytest.mark.parametrize("output", [[], ["-o", "table"], ["-o", "json"]])
+def test_a_key_of_the_wrong_type_in_a_queue_that_was_found(
+    rwq: Rwq, raw: redis.Redis, line: str, output: list[str]
+) -> None:
+    """The name of a queue that nobody typed is shown escaped in messages, too."""
+    raw.lpush(b"\x1b]0;x\x07:queue", "a")
+    raw.set(b"\x1b]0;x\x07:processing", "no list")
+    result = rwq(*line.split(), *output, variables={"RWQ_QUEUE": ""})
+    assert_harmless(result)
+    assert r"\x1b]0;x\x07:processing has the wrong type" in result.notes

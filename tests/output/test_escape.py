@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from rwq_cli.output.escape import escaped, is_safe
+from rwq_cli.output.escape import escaped, escaped_text, is_safe
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,16 @@ def test_escaped_text_is_safe_whatever_the_bytes() -> None:
     assert {unicodedata.category(character)[0] for character in shown} <= set("LMNPSZ")
     assert all(is_safe(character) for character in shown)
     assert escaped(bytes(range(256))).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b]0;x\x07", "\\x1b]0;x\\x07"),
+        ("/tmp/\udcff", "/tmp/\\xff"),
+        ("\ud800", "\\ud800"),
+        ("café", "café"),
+    ],
+)
+def test_text_is_escaped_as_its_bytes_are(text: str, shown: str) -> None:
+    assert escaped_text(text) == shown
