@@ -163,8 +163,9 @@ def apply(
         ServerError: `acknowledged` is the number of processed IDs.
 
     Yields:
-        One outcome for each distinct ID, as the server acknowledges it; in the given order if there
-        are few.
+        One outcome for each distinct ID of a block, as the server acknowledges it; in the given
+        order if there are few. A block ends with a `FLUSH`, or after `BLOCK_IDS`: an ID that is
+        repeated later may name a new item by then, so it is acted on again.
     """
     if dry_run:
         queue.connection.set_no_touch()
