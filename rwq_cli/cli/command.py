@@ -136,11 +136,18 @@ class RwqCommand(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         # All modules are loaded by now.
         raise_on_interrupt()
+        is_safe = True
         if self.manual is not None:
             is_safe = self.manual.reads_only or self.manual.works_read_only
             ctx.obj.changes = not is_safe and not ctx.params.get("dry_run")
             ctx.obj.describes = self.manual.describes
         ctx.obj.check()
+        options = ctx.obj.output_options
+        if options.is_special and self.manual is not None and not is_safe:
+            # The others read while they write, so that an error then is early enough.
+            from rwq_cli.cli.record_fields import check_options
+
+            check_options(tuple(ctx.command_path.split()[1:]), ctx.params, options)
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.output.encode import flat, to_json
-from rwq_cli.output.options import OutputOptions
+from rwq_cli.output.options import OutputFormat, OutputOptions
 from rwq_cli.output.report import LAST_EXTRA, Column, Cut, View
 
 T = TypeVar("T")
@@ -41,6 +41,40 @@ def with_fields(view: View[T], names: Sequence[str]) -> View[T]:
         all_columns=(),
         sections=None,
     )
+
+
+def check_order(options: OutputOptions) -> None:
+    """Raise `InvalidArgument` if an order is requested of records that are not read to the end."""
+    if options.is_ordered:
+        raise InvalidArgument(
+            "--sort and --reverse work only for listings", "this command streams its records"
+        )
+
+
+def check_format(view: View[Any], options: OutputOptions, *, has_ids: bool = False) -> None:
+    """Raise `InvalidArgument` if the format leaves nothing of a record.
+
+    Args:
+        view: Its representation.
+        options: The output options.
+        has_ids: Whether there are other IDs than those of the records.
+    """
+    lacks = None
+    if options.format is OutputFormat.DATA and view.data is None:
+        lacks = "data"
+    elif options.format is OutputFormat.IDS and view.item_id is None:
+        if has_ids and options.is_ordered:
+            raise InvalidArgument(
+                "-o ids prints items, and --sort and --reverse order what this command lists",
+                "leave them out",
+            )
+        lacks = None if has_ids else "ids"
+    if lacks is not None:
+        others = [each for each in OutputFormat if not each.is_bare]
+        raise InvalidArgument(
+            f"-o {lacks} prints nothing of what this command lists",
+            f"use one of {', '.join(others)}",
+        )
 
 
 def in_order(view: View[T], records: Iterable[T], options: OutputOptions) -> Iterable[T]:

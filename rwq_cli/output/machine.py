@@ -70,9 +70,9 @@ class Writer(Generic[T]):
         elif output is OutputFormat.CSV:
             self._write_csv(self._flat(record))
         elif output is OutputFormat.IDS:
-            self._write_id(self._view.item_id(record))
+            self._write_id(self._view.item_id(record) if self._view.item_id else None)
         else:
-            self._write_data(self._view.data(record))
+            self._write_data(self._view.data(record) if self._view.data else None)
         self._written += 1
 
     def end(self) -> None:

@@ -66,6 +66,16 @@ class OutputOptions(NamedTuple):
     sort: str | None = None
     reverse: bool = False
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether another order than that of reading is requested."""
+        return self.sort is not None or self.reverse
+
+    @property
+    def is_special(self) -> bool:
+        """Whether not every command can honour them: fields, an order, nothing but IDs or data."""
+        return self.fields is not None or self.is_ordered or self.format.is_bare
+
     def end_progress(self) -> None:
         """Remove the progress line: results are written now."""
         if self.progress is not None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from rwq_cli.core.errors import InvalidArgument, ServerError
+from rwq_cli.core.errors import ServerError
 from rwq_cli.exit_codes import ExitCode, ExitStatus, batch_status
 from rwq_cli.output.encode import to_indented_json, to_json
 from rwq_cli.output.escape import escaped_text
@@ -81,7 +81,7 @@ class _Part(NamedTuple):
         return f"{self.name}: {line}" if self.name else line
 
 
-_COUNTS: View[dict[str, Any]] = View(lambda counts: counts, lambda _counts: None, {})
+_COUNTS: View[dict[str, Any]] = View(lambda counts: counts, None, {})
 
 
 def _render_several(report: ReportsByQueue, options: OutputOptions) -> ExitCode:
@@ -183,8 +183,11 @@ def _render_records(
     report: Records[Any], options: OutputOptions, part: _Part | None = None
 ) -> ExitCode:
     records = report.records
-    is_in_order = options.sort is not None or options.reverse
-    if is_in_order:
+    if options.is_special:
+        from rwq_cli.output.fields import check_format
+
+        check_format(report.view, options, has_ids=report.id_batches is not None)
+    if options.is_ordered:
         from rwq_cli.output.fields import in_order
 
         records = in_order(report.view, records, options)
@@ -206,7 +209,8 @@ def _render_records(
                 (environment.error if is_missing else environment.note)(note)
             yield record
 
-    if options.format is OutputFormat.IDS and report.id_batches is not None and not is_in_order:
+    is_plain_ids = options.format is OutputFormat.IDS and not options.is_ordered
+    if is_plain_ids and report.id_batches is not None:
         writer = _writer(report, options, part)
         total = writer.write_ids(_progress_until_first(report.id_batches, options))
     else:
@@ -393,10 +397,10 @@ def _render_stream(report: Stream[Any], options: OutputOptions) -> ExitStatus:
 
 def _unsorted_view(view: View[T], options: OutputOptions) -> View[T]:
     """The view with the requested fields, for records that are written as they arrive."""
-    if options.sort is not None or options.reverse:
-        raise InvalidArgument(
-            "--sort and --reverse work only for listings", "this command streams its records"
-        )
+    if options.is_ordered:
+        from rwq_cli.output.fields import check_order
+
+        check_order(options)
     return _with_fields(view, options)
 
 

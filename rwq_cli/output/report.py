@@ -121,11 +121,11 @@ class View(NamedTuple, Generic[T]):
 
     Attributes:
         fields: The JSON object, complete; CSV is the same, flattened.
-        item_id: The ID, for `-o ids`; None if the record has none.
+        item_id: The ID, for `-o ids`; None if no record has one.
         sample: Any record, for the header of a CSV file without lines.
         columns: For tables and plain lines. Without any, plain has a line for each field.
         sections: The detailed record, in place of a table row.
-        data: The payload, for `-o data`; None if the record has none.
+        data: The payload, for `-o data`; None if no record has one.
         nested: The fields that are an object or null, with their inner fields: CSV has a column
             for each.
         plain_columns: For plain lines, with the ID first; empty for `columns`.
@@ -134,11 +134,11 @@ class View(NamedTuple, Generic[T]):
     """
 
     fields: Callable[[T], dict[str, Any]]
-    item_id: Callable[[T], bytes | None]
+    item_id: Callable[[T], bytes | None] | None
     sample: T
     columns: Sequence[Column[T]] = ()
     sections: Callable[[T], Sequence[Section]] | None = None
-    data: Callable[[T], bytes | None] = _nothing
+    data: Callable[[T], bytes | None] | None = None
     nested: Mapping[str, Sequence[str]] = MappingProxyType({})
     plain_columns: Sequence[Column[T]] = ()
     all_columns: Sequence[Column[T]] = ()
@@ -289,7 +289,8 @@ class Batch(Generic[T]):
         for record, reason in zip(
             self.first_failures, self.explain(self.first_failures), strict=True
         ):
-            yield record, self.view.item_id(record), reason
+            item_id = None if self.view.item_id is None else self.view.item_id(record)
+            yield record, item_id, reason
 
     def totals(self) -> dict[str, int]:
         """The counts so far by word, in the order of the summary."""

@@ -184,7 +184,7 @@ def checked_report(checked: Iterable[CheckedServer]) -> Records[CheckedServer]:
     return Records(
         view=View(
             _checked_fields,
-            lambda _checked: None,
+            None,
             CheckedServer("", None, None, nothing, None),
             sections=_checked_sections,
         ),

@@ -112,7 +112,7 @@ def _view(
 
     return View(
         fields,
-        lambda _finding: None,
+        None,
         Finding(Code.GHOST, 0, (), False, 0, 0),
         columns,
         sections,

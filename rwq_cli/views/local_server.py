@@ -11,7 +11,7 @@ from rwq_cli.output.report import Records, Row, Section, View
 def local_report(status: LocalStatus, *, answer_is_no: bool) -> Records[LocalStatus]:
     """The report of `rwq local`. `answer_is_no` exits with 1."""
     return Records(
-        view=View(_fields, lambda _status: None, status, sections=_sections),
+        view=View(_fields, None, status, sections=_sections),
         records=[status],
         is_one=True,
         is_missing=lambda _status: answer_is_no,

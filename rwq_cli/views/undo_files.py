@@ -76,11 +76,8 @@ def pruned_report(
             freed += entry.file_bytes if is_deleted else 0
             yield [(entry, _DELETED if is_deleted else _IN_USE)]
 
-    def fields(record: tuple[UndoEntry, str]) -> dict[str, Any]:
-        return {**_fields(record[0]), "status": record[1]}
-
     report: Batch[tuple[UndoEntry, str]] = Batch(
-        view=View(fields, lambda record: os.fsencode(record[0].path), (_SAMPLE, _DELETED)),
+        view=pruned_view(),
         batches=batches(),
         count=lambda batch: {word: 1 for _, word in batch},
         word=lambda record: record[1],
@@ -93,6 +90,15 @@ def pruned_report(
         explain=lambda failures: ("another rwq is writing or restoring it" for _ in failures),
     )
     return report
+
+
+def pruned_view() -> View[tuple[UndoEntry, str]]:
+    """The view of what became of a file."""
+
+    def fields(record: tuple[UndoEntry, str]) -> dict[str, Any]:
+        return {**_fields(record[0]), "status": record[1]}
+
+    return View(fields, lambda record: os.fsencode(record[0].path), (_SAMPLE, _DELETED))
 
 
 def _fields(entry: UndoEntry) -> dict[str, Any]:

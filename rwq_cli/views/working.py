@@ -329,22 +329,24 @@ class Planned(NamedTuple):
     reason: str | None
 
 
+_NO_PLAN = Planned([], None, None)
+
+
 def plan_report(queues: Sequence[bytes], plans: Iterable[Planned]) -> Records[Planned]:
     """The report of a dry run; without a plan, JSON is one of no items."""
-    nothing = Planned([], None, None)
     return Records(
-        view=View(
-            _plan_fields,
-            lambda plan: plan.items[0].item_id,
-            nothing,
-            sections=_plan_sections,
-        ),
+        view=plan_view(),
         records=plans,
         empty=lambda: f"No item to work on in {', '.join(map(escaped, queues))}.",
         is_one=True,
-        nothing=nothing,
+        nothing=_NO_PLAN,
         opening=f"{DRY_RUN}this would be run next",
     )
+
+
+def plan_view() -> View[Planned]:
+    """The view of what a dry run would start."""
+    return View(_plan_fields, lambda plan: plan.items[0].item_id, _NO_PLAN, sections=_plan_sections)
 
 
 def _plan_fields(plan: Planned) -> dict[str, Any]:

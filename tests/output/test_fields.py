@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from rwq_cli.cli.app import CommandInfo, all_commands
+from tests.cli.test_program import NEEDS
 from tests.conftest import Foreign
 from tests.driver import Rwq
 
@@ -194,3 +196,116 @@ class TestIndentedJson:
         seen = rwq.on_screen("show", "a", "--data", "-o", "json")[1].decode()
         assert json.loads(seen)["data"] == "\x1b[2J\u202e\x7f"
         assert seen.replace("\n", "").isprintable()
+
+
+class TestBeforeAnythingIsDone:
+    """What a command cannot write is refused before it runs."""
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            each
+            for each in all_commands()
+            if not (each.manual.reads_only or each.manual.works_read_only)
+            and each.path not in ("demo",)
+        ],
+        ids=lambda each: each.path,
+    )
+    @pytest.mark.parametrize("words", [("--fields", "colour"), ("--sort", "colour")])
+    def test_no_command_that_changes_something_runs(
+        self,
+        rwq: Rwq,
+        monkeypatch: pytest.MonkeyPatch,
+        command: CommandInfo,
+        words: tuple[str, ...],
+    ) -> None:
+        def never(*_: object) -> None:
+            raise AssertionError("it was started")
+
+        monkeypatch.setattr("rwq_cli.cli.command.TyperCommand.invoke", never)
+        result = rwq(*command.path.split(), *NEEDS.get(command.path, ()), *words)
+        assert (result.code, result.text) == (2, "")
+        assert "no field 'colour'" in result.notes or "work only for listings" in result.notes
+
+    @pytest.mark.parametrize(
+        ("line", "said"),
+        [
+            ("undo --list --sort colour", "no field 'colour'"),
+            ("undo --prune --older-than 1d --fields state,colour", "no field 'colour'"),
+            ("undo --prune --older-than 1d --sort state", "work only for listings"),
+            ("work --dry-run --sort colour -- true", "no field 'colour'"),
+            ("clean light --every 1s --reverse", "work only for listings"),
+        ],
+    )
+    def test_options_decide_which_fields_there_are(self, rwq: Rwq, line: str, said: str) -> None:
+        result = rwq(*line.split())
+        assert (result.code, result.text) == (2, "")
+        assert said in result.notes
+        assert result.notes.count("\n") == 1
+
+    def test_fields_that_there_are_are_written(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        words = ("work", "--dry-run", "--fields", "id,items", "--sort", "id", "-o", "csv")
+        assert rwq(*words, "--", "true").text == "id,items\na,1\n"
+        assert rwq("rm", "a", "--yes", "--fields", "id", "-o", "jsonl").text == '{"id": "a"}\n'
+        prune = ("undo", "--prune", "--older-than", "0", "--yes", "--fields", "status")
+        assert rwq(*prune, "-o", "jsonl").text == '{"status": "deleted"}\n'
+
+    def test_the_editor_is_not_run(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        ran = rwq.home / "ran"
+        result = rwq("edit", "a", "--reverse", variables={"EDITOR": f"touch {ran} #"})
+        assert (result.code, ran.exists()) == (2, False)
+
+    def test_a_job_log_is_not_created(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        log = rwq.home / "log"
+        result = rwq("work", "--drain", "--joblog", str(log), "--sort", "id", "--", "true")
+        assert (result.code, log.exists()) == (2, False)
+
+
+@pytest.mark.usefixtures("three")
+class TestNothingToPrint:
+    """A format that leaves nothing of the records is refused."""
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "stats",
+            "stats -q jobs -q other",
+            "stats --watch 1s",
+            "queues",
+            "doctor",
+            "wait --below 9",
+        ],
+    )
+    def test_no_data(self, rwq: Rwq, line: str) -> None:
+        assert rwq(*line.split(), "-o", "data").as_tuple() == (
+            2,
+            "",
+            "rwq: error: -o data prints nothing of what this command lists; "
+            "use one of table, plain, wide, json, jsonl, csv\n",
+        )
+
+    def test_monitoring_reads_stdout(self, rwq: Rwq) -> None:
+        result = rwq("check", "-o", "data")
+        assert result.code == 3
+        assert "-o data prints nothing" in result.text
+
+    @pytest.mark.parametrize("output", ["ids", "data"])
+    def test_a_local_server_is_not_started(self, rwq: Rwq, output: str) -> None:
+        place = rwq.home / "data"
+        result = rwq("local", "start", str(place), "-o", output)
+        assert (result.code, result.text, place.exists()) == (2, "", False)
+        assert f"-o {output} prints nothing" in result.notes
+
+    def test_a_context_is_not_changed(self, rwq: Rwq) -> None:
+        assert rwq("context", "set", "dev", "-u", "local:", "-o", "data").code == 2
+        assert rwq("context", "list", "-o", "ids").text == ""
+
+    @pytest.mark.parametrize("words", [("--reverse",), ("--sort", "code")])
+    def test_the_items_of_findings_have_no_order(self, rwq: Rwq, words: tuple[str, ...]) -> None:
+        assert rwq("doctor", "-o", "ids").text == "l1\n"
+        result = rwq("doctor", "-o", "ids", *words)
+        assert (result.code, result.text) == (2, "")
+        assert "-o ids prints items, and --sort and --reverse order" in result.notes
