@@ -96,6 +96,8 @@ class _Purge:
         self._remover = Remover(queue, journal, dry_run=dry_run)
         # IDs that were not where they were seen.
         self._moved: dict[bytes, None] = {}
+        # IDs with a key of the wrong type that were reported.
+        self._wrong: set[bytes] = set()
         # In a dry run, the IDs that were reported, and those that would have been removed.
         self._reported: set[bytes] = set()
         self._gone: set[bytes] = set()
@@ -106,10 +108,11 @@ class _Purge:
         with Acknowledged() as acknowledged:
             for batch in self._items():
                 known = batch.only(set(batch.ids) - self._reported)
+                # An ID with a key of the wrong type stays, and may be in several structures.
+                wrong = set(known.ids_with(Status.WRONG_TYPE)) - self._wrong
+                self._wrong |= wrong
                 # A ghost is not an item.
-                shown = known.only(
-                    set(known.ids_with(Status.REMOVED, Status.WRONG_TYPE, Status.CHANGED))
-                )
+                shown = known.only(wrong.union(known.ids_with(Status.REMOVED, Status.CHANGED)))
                 if self._dry_run:
                     self._reported.update(shown.ids)
                     self._gone.update(shown.ids_with(Status.REMOVED))

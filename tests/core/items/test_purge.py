@@ -131,6 +131,23 @@ def test_a_data_key_of_another_type_is_left_and_reported(queue: WorkQueue, raw: 
     assert raw.hgetall("jobs:item:hash") == {b"x": b"y"}
 
 
+def test_an_id_with_a_key_of_another_type_is_reported_once(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    """In whatever structures it is besides."""
+    raw.hset("jobs:item:a", "field", "value")
+    raw.lpush("jobs:processing", "a")
+    raw.zadd("jobs:delayed", {"a": 1, "b": 1})
+    raw.zadd("jobs:buried", {"a": 1, "b": 1})
+    foreign.waiting(b"b")
+    raw.hset("jobs:lease:b", "field", "value")
+    before = contents(raw)
+    outcomes = [Outcome(b"b", Status.WRONG_TYPE), Outcome(b"a", Status.WRONG_TYPE)]
+    assert list(queue.purge(NoJournal(), dry_run=True)) == outcomes
+    assert list(queue.purge(NoJournal())) == outcomes
+    assert contents(raw) == before
+
+
 def test_items_added_during_a_purge_stay(interleaved: Interleaved, raw: Redis) -> None:
     """Also the upstream producer, which sets the data and then pushes."""
     ids = many(raw, 3000)
