@@ -1,7 +1,7 @@
 """The doctor: finds exactly what is wrong, repairs what it can, and loses nothing."""
 
+import math
 from collections import Counter
-from contextlib import suppress
 from itertools import chain, cycle, pairwise
 
 import pytest
@@ -290,44 +290,64 @@ class TestConcurrentClients:
 
 
 class TestKilled:
-    @pytest.mark.parametrize("point", range(0, 60, 3))
     def test_a_fix_killed_at_any_call_loses_nothing_and_the_next_one_completes_it(
-        self,
-        interleaved: Interleaved,
-        queue: WorkQueue,
-        foreign: Foreign,
-        raw: Redis,
-        clock: FakeClock,
-        point: int,
+        self, backend: Backend, queue: WorkQueue, foreign: Foreign, raw: Redis, clock: FakeClock
     ) -> None:
         class Killed(Exception):
             pass
 
-        for name, case in ITEM_CASES.items():
-            case.make(foreign, name.encode())
-        before = real_items(raw, foreign)
-        calls = 0
+        def fix(killed_at: int | None = None) -> int:
+            """The number of calls; it is killed before the one of this number."""
+            connection = Interleaved(backend.connect())
 
-        def kill(_command: str) -> None:
-            nonlocal calls
-            calls += 1
-            if calls > point:
-                raise Killed
+            def kill(_command: str) -> None:
+                if len(connection.calls) == killed_at:
+                    raise Killed
 
-        interleaved.before = kill
-        with suppress(Killed):
-            WorkQueue(interleaved, QUEUE, clock=clock).diagnose(fix=True)
-        assert real_items(raw, foreign) == before
-        # A dead doctor's own guards end by themselves; here they are taken away.
-        for key in raw.scan_iter():
-            if raw.type(key) == b"string" and (raw.get(key) or b"").startswith(b"rwq-clean:"):
-                raw.delete(key)
-        queue.diagnose(fix=True)
-        assert real_items(raw, foreign) == before
-        for name, case in ITEM_CASES.items():
-            assert queue.state(name.encode()) is case.state_after, name
-        entries = raw.lrange("jobs:queue", 0, -1)
-        assert len(entries) == len(set(entries))
+            connection.before = kill
+            WorkQueue(connection, QUEUE, clock=clock).diagnose(fix=True)
+            return len(connection.calls)
+
+        def arrange() -> dict[bytes, bytes]:
+            raw.flushall()
+            for name, case in ITEM_CASES.items():
+                case.make(foreign, name.encode())
+            return real_items(raw, foreign)
+
+        arrange()
+        for number in range(1, fix() + 1, 3):
+            before = arrange()
+            with pytest.raises(Killed):
+                fix(number)
+            assert real_items(raw, foreign) == before
+            # A dead doctor's own guards end by themselves; here they are taken away.
+            for key in raw.scan_iter():
+                if raw.type(key) == b"string" and (raw.get(key) or b"").startswith(b"rwq-clean:"):
+                    raw.delete(key)
+            queue.diagnose(fix=True)
+            assert real_items(raw, foreign) == before
+            for name, case in ITEM_CASES.items():
+                assert queue.state(name.encode()) is case.state_after, (number, name)
+            entries = raw.lrange("jobs:queue", 0, -1)
+            assert len(entries) == len(set(entries))
+
+
+def test_a_dry_run_leaves_what_goes_with_another_fix_as_little_as_the_run(
+    queue: WorkQueue, foreign: Foreign, raw: Redis
+) -> None:
+    """A ghost's invalid time, and the invalid count of an item that is returned."""
+    raw.zadd("jobs:buried", {"ghost": math.inf})
+    foreign.buried(b"stays")
+    raw.zadd("jobs:buried", {"stays": math.inf})
+    foreign.abandoned(b"a")
+    raw.hset("jobs:returns", "a", "many")
+    for dry_run in (True, False):
+        assert counted(queue.diagnose(fix=True, dry_run=dry_run)) == {
+            Code.ABANDONED: (1, 1, 0),
+            Code.GHOST: (1, 1, 0),
+            Code.INVALID_SCORE: (2, 0, 1),
+            Code.INVALID_RETURNS: (1, 0, 0),
+        }
 
 
 class TestCodes:
@@ -440,6 +460,23 @@ class TestKeys:
         assert counted(found) == {Code.WRONG_TYPE: (1, 0, 1)}
         assert finding(found, Code.WRONG_TYPE).examples == (f"jobs:{key}".encode(),)
         assert (found.items, found.is_healthy) == (None, False)
+        assert contents(raw) == before
+
+    @pytest.mark.parametrize("kind", ["string", "list", "hash"])
+    def test_of_a_result_of_the_wrong_type(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis, kind: str
+    ) -> None:
+        foreign.waiting(b"a")
+        if kind == "string":
+            raw.set("jobs:result:a", "x")
+        elif kind == "list":
+            raw.lpush("jobs:result:a", "x")
+        else:
+            raw.hset("jobs:result:a", "field", "value")
+        before = contents(raw)
+        found = queue.diagnose(fix=True)
+        assert counted(found) == {Code.WRONG_TYPE: (1, 0, 1)}
+        assert finding(found, Code.WRONG_TYPE).examples == (b"jobs:result:a",)
         assert contents(raw) == before
 
     def test_keys_that_belong_to_nothing_are_foreign(
