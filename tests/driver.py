@@ -326,3 +326,23 @@ def until(condition: Any, timeout_s: float = TIMEOUT_S) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not come to be in time"
         time.sleep(0.005)
+
+
+def state_of(pid: int) -> str:
+    """The state of a process, as ps shows it: one letter, or none if there is no such process."""
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False)
+    return shown.stdout.decode().strip()[:1]
+
+
+def undo_files(rwq: Rwq) -> list[Path]:
+    """The undo files that there are, oldest first."""
+    return sorted((rwq.home / ".local/state/rwq/undo").glob("*"))
+
+
+def configure(home: Path, text: str) -> Path:
+    """Write the file of settings, and return its path."""
+    path = home / ".config" / "rwq" / "config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o600)
+    return path

@@ -14,9 +14,8 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
 from rwq_cli.output.cells import width
-from tests.cli.test_settings import configure
 from tests.conftest import Foreign, contents
-from tests.driver import Rwq, until
+from tests.driver import Rwq, configure, until
 from tests.servers import PrivateServer
 
 SERVER = "redis://ops:***@db1/0"

@@ -4,9 +4,8 @@ import shlex
 
 import pytest
 
-from tests.cli.test_settings import configure
 from tests.conftest import Foreign, StartServer
-from tests.driver import Rwq
+from tests.driver import Rwq, configure
 from tests.servers import PrivateServer
 
 ENVIRONMENT = {"RWQ_URL": "", "RWQ_QUEUE": ""}

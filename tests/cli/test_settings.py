@@ -10,7 +10,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.contexts.model import ContextError
 from rwq_cli.environment import Environment
 from tests.conftest import Foreign, StartServer, contents
-from tests.driver import Rwq
+from tests.driver import Rwq, configure
 from tests.servers import PrivateServer
 
 ABSENT = "rwq: jobs: there is no such queue, or it is empty; rwq queues lists the queues\n"
@@ -27,14 +27,6 @@ url = "redis://variable"
 [contexts.mine]
 url = "local:"
 """
-
-
-def configure(home: Path, text: str) -> Path:
-    path = home / ".config" / "rwq" / "config.toml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o600)
-    return path
 
 
 @pytest.fixture

@@ -10,9 +10,8 @@ import pytest
 import redis
 
 from rwq_cli.input import results
-from tests.commands.test_rm import undo_files
 from tests.conftest import Foreign, contents
-from tests.driver import COMMAND, Rwq
+from tests.driver import COMMAND, Rwq, undo_files
 
 OWN = f"rwq:tester@{os.uname().nodename}:s1"
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_settings import configure
 from tests.conftest import Foreign, StartServer, contents
-from tests.driver import Rwq
+from tests.driver import Rwq, configure
 from tests.servers import PrivateServer
 
 

@@ -12,9 +12,8 @@ import pytest
 import redis
 
 from rwq_cli.core.server.connection import Connection
-from tests.commands.test_rm import undo_files
 from tests.conftest import Foreign, contents
-from tests.driver import TIMEOUT_S, Result, Rwq, until
+from tests.driver import TIMEOUT_S, Result, Rwq, undo_files, until
 
 
 @pytest.fixture

@@ -4,10 +4,8 @@ import json
 
 import pytest
 
-from tests.cli.test_settings import configure
-from tests.commands.test_rm import undo_files
 from tests.conftest import Foreign, contents
-from tests.driver import TIMEOUT_S, Rwq, until
+from tests.driver import TIMEOUT_S, Rwq, configure, undo_files, until
 from tests.servers import PrivateServer
 
 HEADER = '{"rwq_export": 1, "queue": "jobs"}\n'

@@ -2,9 +2,8 @@
 
 import os
 
-from tests.commands.test_rm import undo_files
 from tests.conftest import Foreign, contents
-from tests.driver import Rwq
+from tests.driver import Rwq, undo_files
 
 
 def test_all_items_that_nobody_holds_are_moved(rwq: Rwq, foreign: Foreign) -> None:

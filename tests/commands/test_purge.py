@@ -2,9 +2,8 @@
 
 import pytest
 
-from tests.commands.test_rm import undo_files
 from tests.conftest import Foreign, contents
-from tests.driver import Rwq
+from tests.driver import Rwq, undo_files
 
 
 def test_no_key_is_left(rwq: Rwq, foreign: Foreign) -> None:

@@ -2,17 +2,11 @@
 
 import json
 import stat
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import Foreign, contents
-from tests.driver import Rwq
-
-
-def undo_files(rwq: Rwq) -> list[Path]:
-    """The undo files that there are, oldest first."""
-    return sorted((rwq.home / ".local/state/rwq/undo").glob("*"))
+from tests.driver import Rwq, undo_files
 
 
 def test_the_undo_command_reaches_the_same_queue_and_server(rwq: Rwq, foreign: Foreign) -> None:

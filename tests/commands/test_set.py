@@ -4,9 +4,8 @@ import pytest
 import redis
 
 from rwq_cli.input import results
-from tests.commands.test_rm import undo_files
 from tests.conftest import Foreign, contents
-from tests.driver import TIMEOUT_S, Rwq, until
+from tests.driver import TIMEOUT_S, Rwq, undo_files, until
 
 BINARY = bytes(range(256)) + b"\r\n\n"
 

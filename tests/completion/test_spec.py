@@ -14,9 +14,8 @@ from rwq_cli.core.repair.findings import Code
 from rwq_cli.help.topics import Topic
 from rwq_cli.input.records import InputFormat
 from rwq_cli.output.options import OutputFormat
-from tests.cli.test_settings import configure
 from tests.conftest import Foreign
-from tests.driver import Rwq
+from tests.driver import Rwq, configure
 
 
 @pytest.fixture(scope="module")

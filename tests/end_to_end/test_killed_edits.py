@@ -9,9 +9,8 @@ from collections.abc import Callable
 import pytest
 import redis
 
-from tests.commands.test_rm import undo_files
 from tests.conftest import Foreign, until_alone
-from tests.driver import TIMEOUT_S, Rwq, until
+from tests.driver import TIMEOUT_S, Rwq, undo_files, until
 
 # RWQ_KILLS=200 for the long run.
 KILLS = int(os.environ.get("RWQ_KILLS", "4"))

@@ -13,9 +13,8 @@ import redis
 
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.keys import QueueKeys
-from tests.commands.test_rm import undo_files
 from tests.conftest import Foreign
-from tests.driver import Result, Rwq
+from tests.driver import Result, Rwq, undo_files
 from tests.live.raw_keys import RawKeys, read_raw_keys
 
 COUNT = 50

@@ -19,9 +19,8 @@ from typing import Any
 import pytest
 
 from rwq_cli.cli.app import all_commands
-from tests.cli.work.test_signals import state_of
 from tests.conftest import Foreign, StartServer
-from tests.driver import TIMEOUT_S, Rwq
+from tests.driver import TIMEOUT_S, Rwq, state_of
 from tests.servers import PrivateServer
 
 pytest.importorskip("textual")

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.test_rm import undo_files
 from tests.conftest import Foreign
-from tests.driver import Result, Rwq
+from tests.driver import Result, Rwq, undo_files
 
 DAY_MS = 86_400_000
 

@@ -15,9 +15,8 @@ from rwq_cli.output.export_file import Header, UndoOrigin
 from rwq_cli.undo.file import UndoFile
 from rwq_cli.undo.reader import UndoReader
 from rwq_cli.undo.run import UndoRun
-from tests.commands.test_rm import undo_files
 from tests.conftest import Foreign, StartServer, contents
-from tests.driver import Rwq
+from tests.driver import Rwq, undo_files
 
 
 @pytest.mark.usefixtures("slept_s")

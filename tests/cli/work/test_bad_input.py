@@ -3,7 +3,6 @@
 import os
 import resource
 import signal
-import subprocess
 import sys
 import time
 
@@ -14,7 +13,7 @@ from rwq_cli.work.pipes import Head
 from tests.cli.work.test_commands import DRAIN, put
 from tests.cli.work.test_exits import script
 from tests.conftest import Foreign, StartServer, contents, work_of
-from tests.driver import COMMAND, TIMEOUT_S, Rwq, next_line, until
+from tests.driver import COMMAND, TIMEOUT_S, Rwq, next_line, state_of, until
 
 
 class TestMaxTime:
@@ -56,7 +55,7 @@ class TestMaxTime:
         result = rwq(*DRAIN, *times, *script(f"sh -c '{inner}' & wait"))
         pid, said = result.text.splitlines()
         assert (result.code, said) == (3, "saved")
-        assert not is_alive(int(pid))
+        assert state_of(int(pid)) in ("", "Z")
 
 
 class TestTheLease:
@@ -208,7 +207,7 @@ def test_what_a_command_leaves_running_holds_up_nothing(
     assert summary == "completed 2"
     assert contents(raw).keys() == {b"jobs:result:1", b"jobs:result:2"}
     for pid in map(int, left):
-        assert is_alive(pid), "it was waited for, or ended"
+        assert state_of(pid) not in ("", "Z"), "it was waited for, or ended"
         os.kill(pid, signal.SIGKILL)
 
 
@@ -362,12 +361,6 @@ def cpu_of(pid: int) -> float:
     with open(f"/proc/{pid}/stat") as file:
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process exists, and is no zombie."""
-    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False)
-    return shown.stdout.strip()[:1] not in (b"", b"Z")
 
 
 def test_a_head_keeps_what_it_may() -> None:

@@ -5,7 +5,6 @@
 
 import os
 import signal
-import subprocess
 import threading
 import time
 
@@ -14,7 +13,7 @@ import redis
 
 from tests.cli.work.test_exits import script
 from tests.conftest import Foreign, contents
-from tests.driver import TIMEOUT_S, Rwq, next_line, until
+from tests.driver import TIMEOUT_S, Rwq, next_line, state_of, until
 
 # Send a signal to the worker, and wait until it has it: two that are pending are one.
 TELL = (
@@ -316,12 +315,6 @@ def test_a_worker_that_was_stopped_for_longer_than_its_lease_completes_nothing(
     assert (worker.returncode, out) == (0, b"")
     assert raw.get("jobs:lease:1") == b"other"
     assert raw.exists("jobs:item:1") == 1
-
-
-def state_of(pid: int) -> str:
-    """The state of a process, as ps shows it."""
-    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False)
-    return shown.stdout.decode().strip()[:1]
 
 
 def test_a_worker_that_is_killed_leaves_no_command(
