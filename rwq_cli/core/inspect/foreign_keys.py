@@ -11,8 +11,6 @@ from rwq_cli.core.keys import PER_ID_INFIXES, PER_QUEUE_SUFFIXES, QueueKeys, is_
 from rwq_cli.core.server.scan import scan_keys
 
 EXAMPLES = 5
-# The maximum number of queue names that are kept.
-_OWNERS_MAX = 10_000
 # Few of the keys that SCAN examines have the requested type.
 _SCAN_COUNT = 5000
 # Without their colons.
@@ -46,7 +44,7 @@ class ForeignKeys:
     """Counts keys that begin with a queue's name but belong to no queue.
 
     The keys of a queue named `jobs:high` are not foreign: a key that looks like part of a queue is
-    counted under that queue's name until all keys are known.
+    counted under that queue's name until the queue is known. These names are kept.
 
     Args:
         keys: The queue.
@@ -55,28 +53,30 @@ class ForeignKeys:
     def __init__(self, keys: QueueKeys) -> None:
         self._keys = keys
         self._unowned = Tally()
-        self._owned: dict[bytes, Tally] = {}
         self._queues: set[bytes] = set()
+        # By name, the keys of what is no queue as far as is known.
+        self._leftovers: dict[bytes, Tally] = {}
 
     def add(self, key: bytes) -> None:
         """Count a key."""
         match = _OWNED.search(key, len(self._keys.name) + 1)
-        owner = key[: match.start()] if match else b""
-        if match is None or (owner not in self._owned and len(self._owned) >= _OWNERS_MAX):
+        if match is None:
             self._unowned.add(key)
             return
-        self._owned.setdefault(owner, Tally()).add(key)
+        owner = key[: match.start()]
         if match[1] in (None, b"item"):
             # A structure or an item makes a queue; a lease that was left over does not.
             self._queues.add(owner)
+            self._leftovers.pop(owner, None)
+        elif owner not in self._queues:
+            self._leftovers.setdefault(owner, Tally()).add(key)
 
     def unowned(self) -> Tally:
         """The keys that belong to no queue."""
         found = Tally(self._unowned.count, list(self._unowned.examples))
-        for owner, tally in self._owned.items():
-            if owner not in self._queues:
-                found.count += tally.count
-                found.examples += tally.examples[: EXAMPLES - len(found.examples)]
+        for tally in self._leftovers.values():
+            found.count += tally.count
+            found.examples += tally.examples[: EXAMPLES - len(found.examples)]
         return found
 
 

@@ -4,7 +4,6 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.inspect import foreign_keys as module
 from rwq_cli.core.inspect.foreign_keys import (
     ForeignKeys,
     find_wrong_keys,
@@ -51,10 +50,11 @@ def test_a_lease_that_was_left_over_makes_no_queue() -> None:
     assert foreign_keys(b"jobs:low:item:1", lease) == (1, [lease])
 
 
-def test_the_number_of_remembered_names_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_OWNERS_MAX", 2)
-    keys = [b"jobs:%d:queue" % number for number in range(5)]
-    assert foreign_keys(*keys) == (3, keys[2:])
+def test_keys_of_many_queues_with_longer_names() -> None:
+    names = [b"jobs:%d" % number for number in range(12_000)]
+    leases = [name + b":lease:1" for name in names]
+    assert foreign_keys(*leases[1:], *(name + b":queue" for name in names), *leases) == (0, [])
+    assert foreign_keys(*leases, *(name + b":queue" for name in names[2:])) == (2, leases[:2])
 
 
 @pytest.mark.parametrize(
