@@ -176,6 +176,12 @@ def queue_of_structure(key: bytes) -> bytes | None:
     return None
 
 
+def owner_of_structure(key: bytes, kind: str) -> bytes | None:
+    """The queue that a key of this type is a structure of, or None if it is none."""
+    name, colon, word = key.rpartition(b":")
+    return name if name and STRUCTURE_TYPES.get(colon + word) == kind else None
+
+
 def hash_tag(name: bytes) -> bytes | None:
     """The part of a queue's name that decides its keys' slot in a cluster.
 

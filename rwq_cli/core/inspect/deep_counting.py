@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.foreign_keys import find_wrong_keys
+from rwq_cli.core.inspect.foreign_keys import find_wrong_keys, may_be_in_nested_queue
 from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
 from rwq_cli.core.inspect.results import ResultCount
 from rwq_cli.core.inspect.survey import Totals, survey
@@ -47,9 +47,8 @@ class _OtherKeys:
         """Count a page of keys."""
         queue, keys = self._queue, self._queue.keys
         for prefix in (keys.lease_prefix, keys.old_lease_prefix):
-            ids = _ids_in(page, prefix)
-            stray = _stray_among(queue, ids)
-            self._stray.update(exclude_nested_queues(queue, stray, (prefix,)))
+            ids = [i for i in _ids_in(page, prefix) if not may_be_in_nested_queue(i)]
+            self._stray.update(_stray_among(queue, ids))
         ids = _ids_in(page, keys.result_prefix)
         if ids and self._results is not None:
             try:

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, result_kinds
-from rwq_cli.core.keys import PER_ID_INFIXES, PER_QUEUE_SUFFIXES, QueueKeys, is_key_of
+from rwq_cli.core.keys import (
+    PER_ID_INFIXES,
+    PER_QUEUE_SUFFIXES,
+    QueueKeys,
+    is_key_of,
+    owner_of_structure,
+)
 from rwq_cli.core.server.scan import scan_keys
 
 EXAMPLES = 5
@@ -84,7 +90,8 @@ def may_be_in_nested_queue(item_id: bytes) -> bool:
     """Whether a key that looks like a lease on this ID may belong to a queue with a longer name.
 
     A queue named `jobs:lease:x` has data at `jobs:lease:x:item:1`. To `jobs`, that looks like a
-    lease without expiry and without an item.
+    lease without expiry and without an item. Whether that queue has a structure does not matter:
+    its items may be in no list, and such a lease is never counted, reported or deleted.
     """
     return _MEMBER.search(item_id) is not None
 
@@ -113,8 +120,8 @@ def find_wrong_keys(queue: Queue) -> WrongKeys:
             for key in page:
                 if not key.startswith((*members, keys.result_prefix)):
                     continue
-                if kind in ("list", "zset") and key.endswith(PER_QUEUE_SUFFIXES):
-                    shadowing[key.rpartition(b":")[0]] = None
+                if owner := owner_of_structure(key, kind):
+                    shadowing[owner] = None
                 elif not key.startswith(keys.result_prefix):
                     wrong[key] = None
     wrong.update(dict.fromkeys(_invalid_results(queue)))

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.keys import PER_ID_INFIXES, PER_QUEUE_SUFFIXES, QueueKeys, is_key_of
+from rwq_cli.core.keys import (
+    PER_ID_INFIXES,
+    PER_QUEUE_SUFFIXES,
+    QueueKeys,
+    is_key_of,
+    owner_of_structure,
+)
 from rwq_cli.core.server.scan import scan_keys
 
 if TYPE_CHECKING:
@@ -42,15 +48,13 @@ def names_among(connection: "Connection", suspects: Sequence[bytes]) -> tuple[by
 
     Args:
         connection: The server.
-        suspects: Keys that end like structures; a string is an item's data instead.
+        suspects: Keys that end like structures; those of another type are not, such as an item's
+            data.
     """
     types = connection.call_all([("TYPE", key) for key in suspects])
-    names = {
-        key.rpartition(b":")[0]
-        for key, kind in zip(suspects, types, strict=True)
-        if kind in (b"list", b"zset", b"hash")
-    }
-    return tuple(sorted(names))
+    pairs = zip(suspects, map(bytes.decode, types), strict=True)
+    owners = (owner_of_structure(*each) for each in pairs)
+    return tuple(sorted({owner for owner in owners if owner}))
 
 
 def member_ids(

@@ -3,7 +3,7 @@
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Counts, Server, WorkQueue, connect
+from rwq_cli.core import Code, Counts, Server, WorkQueue, connect
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.counting import count_states
 from tests.conftest import (
@@ -116,6 +116,15 @@ def test_returns_of_what_is_gone(queue: WorkQueue, raw: Redis, foreign: Foreign)
     counts = queue.counts(deep=True)
     assert (counts.returned, counts.returns) == (1, 2)
     assert queue.counts().returned == queue.lengths().returned == 2
+
+
+def test_stray_leases_are_those_that_the_doctor_finds(queue: WorkQueue, foreign: Foreign) -> None:
+    """A lease that may be a key of another queue is none, whether that queue has a list or not."""
+    for item_id in (b"a", b"b", b"order:item:5", b"x:lease:1"):
+        foreign.lease(item_id)
+    assert queue.counts(deep=True).stray_leases == 2
+    (finding,) = [each for each in queue.diagnose().findings if each.code is Code.STRAY_LEASE]
+    assert set(finding.examples) == {b"a", b"b"}
 
 
 def test_results_of_this_queue_alone(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:

@@ -10,7 +10,8 @@ from rwq_cli.core.inspect.foreign_keys import (
     may_be_in_nested_queue,
     shadowed_by_name,
 )
-from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.inspect.nested_queues import exclude_nested_queues, nested_names
+from rwq_cli.core.keys import STRUCTURE_TYPES, QueueKeys
 from rwq_cli.core.server.connection import Connection
 from tests.conftest import Foreign
 
@@ -117,6 +118,26 @@ class TestWrongKeys:
         found = find_wrong_keys(queue)
         assert found.shadowing == [b"jobs:item:x"]
         assert found.wrong_type.examples == [b"jobs:item:xy"]
+
+    @pytest.mark.parametrize("suffix", STRUCTURE_TYPES)
+    @pytest.mark.parametrize("kind", ["list", "zset", "hash"])
+    def test_one_structure_of_the_right_type_makes_a_nested_queue(
+        self, queue: WorkQueue, raw: Redis, suffix: bytes, kind: str
+    ) -> None:
+        key = b"jobs:item:x" + suffix
+        if kind == "list":
+            raw.lpush(key, "1")
+        elif kind == "zset":
+            raw.zadd(key, {"1": 1})
+        else:
+            raw.hset(key, "1", 1)
+        raw.set("jobs:item:x:item:1", "data")
+        found, is_one = find_wrong_keys(queue), STRUCTURE_TYPES[suffix] == kind
+        assert found.shadowing == [b"jobs:item:x"] * is_one
+        assert found.wrong_type.count == 1 - is_one
+        assert nested_names(queue) == (b"jobs:item:x",) * is_one
+        ids = [b"x:item:1"]
+        assert exclude_nested_queues(queue, ids, (queue.keys.item_prefix,)) == ids * (1 - is_one)
 
     def test_a_glob_in_a_name_is_literal(self, connection: Connection, raw: Redis) -> None:
         raw.hset("job1:item:a", "x", "y")
