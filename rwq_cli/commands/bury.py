@@ -63,7 +63,7 @@ def bury(
     choice = choice.including(_LEASED) if force else choice
     chosen = choice.choose(queue, settings, confirm=question, yes=yes)
     return batch_of_ids(
-        queue.name,
+        queue,
         queue.bury(
             chosen.ids, reason=reason, force=force, expected=chosen.expected, dry_run=dry_run
         ),
@@ -71,7 +71,6 @@ def bury(
         failures=(Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,
         neutral=(Status.ALREADY_BURIED,),
-        leases=queue.effective_leases,
         naming=naming(settings, queue),
         reasons={Status.NOT_OWNER: "--force ends its lease"},
     )

@@ -95,7 +95,7 @@ def complete(
 
         undo = open_undo_file(settings, queue, "complete")
     report = batch_of_ids(
-        queue.name,
+        queue,
         queue.complete(
             chosen.ids,
             owner=_owners(settings, owner, mine=choice.mine),
@@ -107,7 +107,6 @@ def complete(
         success=Status.COMPLETED,
         failures=(Status.MISSING, Status.NOT_OWNER),
         dry_run=dry_run,
-        leases=queue.effective_leases,
         naming=naming(settings, queue),
         reasons={
             Status.NOT_OWNER: lambda show: (

@@ -37,12 +37,11 @@ def kick(
     queue = open_queue(settings)
     chosen = choice.choose(queue, settings)
     return batch_of_ids(
-        queue.name,
+        queue,
         queue.kick(chosen.ids, expected=chosen.expected, dry_run=dry_run),
         success=Status.KICKED,
         failures=(Status.NOT_BURIED, Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,
-        leases=queue.effective_leases,
         naming=naming(settings, queue),
         reasons={Status.NOT_OWNER: "rwq release --force ends its lease"},
     )

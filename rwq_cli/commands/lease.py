@@ -15,7 +15,6 @@ from rwq_cli.cli.options import (
     parse_id,
 )
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.lease import Shuffle, lease_from
 from rwq_cli.core.queue import FOREVER
@@ -89,7 +88,7 @@ def lease(
 
         shuffle = random.shuffle
     names = [queue.name for queue in queues]
-    count = min(number or 1, LONGEST_LIST)
+    count = number or 1
     wait_s = timeout_s if timeout_s is not None else FOREVER if wait else 0.0
 
     def note_waiting() -> None:

@@ -21,7 +21,6 @@ from rwq_cli.cli.options import (
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.unread_sizes import noting_unread_sizes
 from rwq_cli.cli.watching import watched
-from rwq_cli.core.batches import LONGEST_LIST
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import Selection, Source, source_of
 from rwq_cli.core.model import Item, State
@@ -108,8 +107,6 @@ def ls(
             raise InvalidArgument("--deep needs all", "rwq ls all --deep")
         source = source._replace(deep=True)
     finder = QueueFinder(settings, all_queues=all_queues)
-    # A larger number than the longest list has the same meaning, but overflows in the server.
-    first, last = min(offset, LONGEST_LIST), min(limit, LONGEST_LIST) or None
     # An ID that is in processing twice is one item, so its entries have to be compared.
     needs_ids_only = selection.is_all and source.is_one and not source.processing
 
@@ -122,8 +119,8 @@ def ls(
         found = queue.items(
             source,
             selection,
-            limit=last,
-            offset=first,
+            limit=limit or None,
+            offset=offset,
             tail=tail,
             data=data or settings.needs_data,
             bare=settings.needs_ids_only,
@@ -131,7 +128,7 @@ def ls(
         return noting_absence(settings, queue, found)
 
     def ids(queue: WorkQueue) -> Iterator[Sequence[bytes]]:
-        found = queue.listed_ids(source, limit=last, offset=first, tail=tail)
+        found = queue.listed_ids(source, limit=limit or None, offset=offset, tail=tail)
         return noting_absence(settings, queue, found)
 
     def report() -> Records[Item]:

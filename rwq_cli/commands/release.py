@@ -64,7 +64,7 @@ def release(
     question = "release {} and end the leases of other sessions" if force and not dry_run else None
     chosen = choice.choose(queue, settings, confirm=question, yes=yes)
     return batch_of_ids(
-        queue.name,
+        queue,
         queue.release(
             chosen.ids,
             force=force,
@@ -78,7 +78,6 @@ def release(
         failures=(Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,
         neutral=() if delay_s else (Status.ALREADY_WAITING,),
-        leases=queue.effective_leases,
         naming=naming(settings, queue),
         reasons={Status.NOT_OWNER: "--mine leaves it" if choice.mine else "--force ends its lease"},
     )

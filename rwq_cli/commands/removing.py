@@ -73,12 +73,11 @@ def removal_report(
         stopped: The note about an undo file for which there is no summary.
     """
     report = batch_of_ids(
-        queue.name,
+        queue,
         outcomes,
         success=success,
         failures=failures,
         dry_run=dry_run,
-        leases=queue.effective_leases,
         naming=naming(settings, queue),
         reasons=reasons,
         fields=fields,

@@ -34,11 +34,10 @@ def touch(
 ) -> Report:
     queue = open_queue(settings)
     return batch_of_ids(
-        queue.name,
+        queue,
         queue.touch(choice.choose(queue, settings).ids, lease_s=lease_s, dry_run=dry_run),
         success=Status.TOUCHED,
         failures=(Status.NOT_LEASED, Status.MISSING),
         dry_run=dry_run,
-        leases=queue.effective_leases,
         naming=naming(settings, queue),
     )

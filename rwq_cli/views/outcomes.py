@@ -1,15 +1,16 @@
 """The outcomes of verbs that change items."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rwq_cli.core.model import Lease, Outcome, Outcomes, Status
+from rwq_cli.core.model import Outcome, Outcomes, Status
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.report import Batch, View
 from rwq_cli.views.naming import Naming
 
 if TYPE_CHECKING:
+    from rwq_cli.core.queue import WorkQueue
     from rwq_cli.input.records import RecordReader
     from rwq_cli.views.failures import Reason
 
@@ -29,14 +30,13 @@ def outcome_view(queue: bytes) -> View[Outcome]:
 
 
 def batch_of_ids(
-    queue: bytes,
+    queue: "WorkQueue",
     outcomes: Outcomes,
     *,
     success: Status,
     failures: Sequence[Status],
     dry_run: bool,
     neutral: Sequence[Status] = (),
-    leases: Callable[[Sequence[bytes]], Sequence[Lease | None]],
     naming: Naming,
     reasons: "Mapping[Status, Reason] | None" = None,
     fields: Mapping[str, object] | None = None,
@@ -44,13 +44,12 @@ def batch_of_ids(
     """The report of a verb on IDs.
 
     Args:
-        queue: The queue's name.
+        queue: The queue.
         outcomes: The outcomes; reading them does the work.
         success: The status of an item on which the verb succeeded.
         failures: The statuses of an item on which it failed.
         dry_run: Whether it is a dry run.
         neutral: Statuses that are neither; JSON always counts them.
-        leases: Reads the leases of items that another session holds.
         naming: How the queue and the server are named.
         reasons: See `failure_reasons`.
         fields: Further fields of the summary.
@@ -61,17 +60,18 @@ def batch_of_ids(
     def explain(failed: Sequence[Outcome]) -> Iterable[str]:
         from rwq_cli.views.failures import failure_reasons
 
-        return failure_reasons(queue, failed, leases, reasons or {}, naming.lines)
+        leases = queue.effective_leases
+        return failure_reasons(queue.name, failed, leases, reasons or {}, naming.lines)
 
     return Batch(
-        view=outcome_view(queue),
+        view=outcome_view(queue.name),
         batches=outcomes.batches,
         count=lambda batch: {status.value: n for status, n in batch.counts().items()},
         word=lambda outcome: outcome.status.value,
         counted=(success.value, *(status.value for status in failures)),
         failed=frozenset(status.value for status in failed),
         shown=frozenset({success.value}),
-        fields=lambda: {**bytes_fields("queue", queue), **(fields or {}), "dry_run": dry_run},
+        fields=lambda: {**bytes_fields("queue", queue.name), **(fields or {}), "dry_run": dry_run},
         dry_run=dry_run,
         json_counted=tuple(status.value for status in neutral),
         explain=explain,
