@@ -1,16 +1,15 @@
 """Whether data is JSON."""
 
-from msgspec import DecodeError, Raw
-from msgspec.json import Decoder
+from msgspec import DecodeError
 
-_skim = Decoder(Raw).decode
+from rwq_cli.output.json_text import check_utf8, value_of
 
 
 def json_error(data: bytes) -> str | None:
     """Why data is not JSON; None if it is, or if it is nested too deeply to tell."""
     try:
-        _skim(data)
-        data.decode()
+        value_of(data)
+        check_utf8(data)
     except DecodeError as error:
         reason = str(error).removeprefix("JSON is malformed: ")
         return reason[:1].lower() + reason[1:]
