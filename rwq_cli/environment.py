@@ -1,10 +1,11 @@
 """The streams and environment variables of a run, as one object that tests can replace."""
 
 import os
+import signal
 import stat
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -187,6 +188,21 @@ def has_terminal() -> bool:
     except OSError:
         return False
     return True
+
+
+@contextmanager
+def interrupts_left_to_child() -> Iterator[None]:
+    """In the block, leave Ctrl-C and Ctrl-\\ to a child process, which has the terminal."""
+    # A handler, unlike SIG_IGN, is not passed on to the child.
+    before = [
+        (number, signal.signal(number, lambda *_: None))
+        for number in (signal.SIGINT, signal.SIGQUIT)
+    ]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 def os_reason(error: Exception) -> str:

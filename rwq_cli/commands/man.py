@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from rwq_cli.cli.man_pages import all_man_pages, man_page
 from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, RwqError
-from rwq_cli.environment import user_directory
+from rwq_cli.environment import interrupts_left_to_child, user_directory
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.report import Report, Text
@@ -97,11 +96,8 @@ def _show(program: str, name: str, source: str, variables: Mapping[str, str]) ->
     with TemporaryDirectory(prefix="rwq-man-") as directory:
         page = Path(directory) / f"{name}.1"
         page.write_text(source, "ascii")
-        with subprocess.Popen([program, str(page)], env=variables) as process:
-            # Ctrl-C is for the pager.
-            before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-            exit_code = process.wait()
-            signal.signal(signal.SIGINT, before)
+        with interrupts_left_to_child():
+            exit_code = subprocess.run([program, page], env=variables, check=False).returncode
     if exit_code:
         raise RwqError(f"man failed with {exit_code}")
 

@@ -3,15 +3,12 @@
 import os
 import re
 import shutil
-import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
 from rwq_cli.core.errors import InvalidArgument, RwqError
-from rwq_cli.environment import Environment, os_reason
+from rwq_cli.environment import Environment, interrupts_left_to_child, os_reason
 
 _NAME_MAX = 60
 
@@ -108,8 +105,8 @@ def run_editor(environment: Environment, path: Path) -> None:
     stdout = None if environment.stdout_is_terminal else 2
     environment.flush()
     try:
-        with _signals_ignored(), subprocess.Popen(command, env=variables, stdout=stdout) as process:
-            code = process.wait()
+        with interrupts_left_to_child():
+            code = subprocess.run(command, env=variables, stdout=stdout, check=False).returncode
     except OSError as error:
         raise EditorError(f"cannot start the editor: {os_reason(error)}")
     if code != 0:
@@ -117,18 +114,3 @@ def run_editor(environment: Environment, path: Path) -> None:
         raise EditorError(
             f"the editor {ended}, so nothing was written", f"VISUAL or EDITOR names it: {editor}"
         )
-
-
-@contextmanager
-def _signals_ignored() -> Iterator[None]:
-    """Leave Ctrl-C and Ctrl-\\ to the editor, which has the terminal."""
-    # A handler, unlike SIG_IGN, is not passed on to the editor.
-    before = [
-        (number, signal.signal(number, lambda *_: None))
-        for number in (signal.SIGINT, signal.SIGQUIT)
-    ]
-    try:
-        yield
-    finally:
-        for number, handler in before:
-            signal.signal(number, handler)

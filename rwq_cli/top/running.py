@@ -6,11 +6,12 @@ import signal
 import subprocess
 import sys
 import termios
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from rwq_cli.cli.settings import Settings
+from rwq_cli.environment import interrupts_left_to_child, os_reason
 from rwq_cli.output.screen import styled
 from rwq_cli.top.terminal import TerminalGuard
 from rwq_cli.views.command_lines import CommandLines, can_be_argument
@@ -88,11 +89,11 @@ class Runner:
         words, stdin = action.words(options)
         line = f"$ {action.line(self.lines, shlex.join(options))}"
         self._write(f"\n{styled(line, 'bold') if self._colour else line}\n")
-        with _interrupts_left_to_command():
+        with interrupts_left_to_child():
             try:
                 self._run([*_program(), *self._options, *words], stdin)
             except OSError as error:
-                self._write(f"rwq: error: cannot run it: {(error.strerror or '').lower()}\n")
+                self._write(f"rwq: error: cannot run it: {os_reason(error)}\n")
         if self._guard.signal is None:
             self._write("\nEnter returns to rwq top. ")
             _await_enter()
@@ -139,18 +140,6 @@ def _same_server(settings: Settings) -> tuple[list[str], dict[str, str]]:
             words += [f"--{name.replace('_', '-')}", str(value)]
     words += [f"--{name.replace('_', '-')}" for name in _FLAGS if settings.given.get(name)]
     return words, variables
-
-
-@contextmanager
-def _interrupts_left_to_command() -> Iterator[None]:
-    """Leave Ctrl-C and Ctrl-\\ to the command, which has the terminal."""
-    numbers = (signal.SIGINT, signal.SIGQUIT)
-    before = [(number, signal.signal(number, lambda *_: None)) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in before:
-            signal.signal(number, handler)
 
 
 def _await_enter() -> None:
