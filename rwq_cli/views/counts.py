@@ -145,11 +145,8 @@ def _sections(counts: Counts) -> list[Section]:
     more: list[Row] = []
     if counts.oldest_waiting_s is not None:
         more.append(("next item", f"last used {human.ago(counts.oldest_waiting_s)}", None))
-    if counts.lease_soonest_ms is not None and counts.lease_latest_ms is not None:
-        soonest = human.duration(counts.lease_soonest_ms / 1000)
-        latest = human.duration(counts.lease_latest_ms / 1000)
-        when = soonest if soonest == latest else f"{soonest} to {latest}"
-        more.append(("leases end", f"in {when}", None))
+    if (when := leases_end(counts)) is not None:
+        more.append(("leases end", when, None))
     if counts.payload_sampled:
         smallest, median, largest = map(
             human.size,
@@ -158,3 +155,11 @@ def _sections(counts: Counts) -> list[Section]:
         sample = f"(a sample of {human.count(counts.payload_sampled)} waiting)"
         more.append(("payloads", f"{smallest} to {largest}, median {median} {sample}", None))
     return [*sections, Section("", more)] if more else sections
+
+
+def leases_end(counts: Counts) -> str | None:
+    """When the leases of a queue end, such as `in 5s to 4m59s`; None if that is unknown."""
+    if counts.lease_soonest_ms is None or counts.lease_latest_ms is None:
+        return None
+    ends = (counts.lease_soonest_ms / 1000, counts.lease_latest_ms / 1000)
+    return f"in {' to '.join(dict.fromkeys(map(human.duration, ends)))}"

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from rwq_cli.core.inspect.activity import Rates
 from rwq_cli.core.inspect.queue_watch import QueueRow
 from rwq_cli.core.inspect.server_status import ServerStatus
 from rwq_cli.core.model import Counts, Item
@@ -12,6 +13,8 @@ from rwq_cli.output.cells import cut, width
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.report import Column, Cut
 from rwq_cli.output.screen import Piece
+from rwq_cli.views.counts import leases_end
+from rwq_cli.views.watching import rate_columns
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _HISTORY_CELLS = 20
@@ -44,27 +47,11 @@ def _number(
     )
 
 
-def _per_s(
-    title: str, field: str, value: Callable[[QueueRow], float | None], rank: int
-) -> Column[QueueRow]:
-    def raw(row: QueueRow) -> int | None:
-        # Sorted to the tenth.
-        per_s = value(row)
-        return None if per_s is None else round(10 * per_s)
-
-    return Column(
-        title,
-        raw,
-        lambda row: human.rate(value(row), is_least=row.rates.is_least),
-        right=True,
-        field=field,
-        rank=rank,
-    )
+def _rates(row: QueueRow) -> Rates:
+    return row.rates
 
 
-def _seconds(empty_in_s: float | None) -> int | None:
-    return None if empty_in_s is None else round(empty_in_s)
-
+_RATE_COLUMNS = rate_columns(_rates, (6, 8, 5))
 
 QUEUE_COLUMNS: tuple[Column[QueueRow], ...] = (
     Column("QUEUE", lambda row: row.queue, lambda row: escaped(row.queue), cut=Cut.MIDDLE),
@@ -73,8 +60,7 @@ QUEUE_COLUMNS: tuple[Column[QueueRow], ...] = (
     _number("ABANDONED", lambda row: row.abandoned, 11, "red"),
     _number("DELAYED", lambda row: row.sample.delayed, 4),
     _number("BURIED", lambda row: row.sample.buried, 9, "yellow"),
-    _per_s("IN/S", "in_per_second", lambda row: row.rates.in_per_s, 6),
-    _per_s("LEFT/S", "left_per_second", lambda row: row.rates.left_per_s, 8),
+    *_RATE_COLUMNS[:2],
     Column(
         "NEXT AGE",
         lambda row: row.next_age_s,
@@ -83,14 +69,7 @@ QUEUE_COLUMNS: tuple[Column[QueueRow], ...] = (
         field="next_age_seconds",
         rank=7,
     ),
-    Column(
-        "EMPTY IN",
-        lambda row: _seconds(row.rates.empty_in_s),
-        lambda row: human.duration(_seconds(row.rates.empty_in_s)),
-        right=True,
-        field="empty_in_seconds",
-        rank=5,
-    ),
+    _RATE_COLUMNS[2],
     Column(
         "HISTORY",
         lambda row: row.sample.waiting,
@@ -109,9 +88,9 @@ def sorted_rows(
     """The rows by a column: names from A, numbers from the highest; unknown ones last."""
     is_number = column.right
 
-    def value(row: QueueRow) -> tuple[bool, int, bytes]:
+    def value(row: QueueRow) -> tuple[bool, float, bytes]:
         raw = column.raw(row)
-        number = raw if isinstance(raw, int) else 0
+        number = raw if isinstance(raw, int | float) else 0
         return raw is None, number if reverse else -number, row.queue
 
     if is_number:
@@ -238,10 +217,8 @@ def state_parts(counts: Counts) -> list[Piece]:
             parts.append((f"{name} {human.count(number)}", style if number else None))
     if counts.oldest_waiting_s is not None:
         parts.append((f"next item last used {human.ago(counts.oldest_waiting_s)}", None))
-    if counts.lease_soonest_ms is not None and counts.lease_latest_ms is not None:
-        ends = (counts.lease_soonest_ms / 1000, counts.lease_latest_ms / 1000)
-        when = " to ".join(dict.fromkeys(map(human.duration, ends)))
-        parts.append((f"leases end in {when}", None))
+    if (when := leases_end(counts)) is not None:
+        parts.append((f"leases end {when}", None))
     return parts
 
 

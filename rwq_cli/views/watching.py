@@ -44,18 +44,7 @@ def with_rates(view: View[Counts], rates: Mapping[bytes, Rates]) -> View[Counts]
         added = {column.name: column.raw(counts) for column in columns}
         return {**view.fields(counts), **added, "rates_are_least": of(counts).is_least}
 
-    columns = [
-        _rate("IN/S", "in_per_second", of, lambda rates: rates.in_per_s),
-        _rate("LEFT/S", "left_per_second", of, lambda rates: rates.left_per_s),
-        Column[Counts](
-            "EMPTY IN",
-            lambda counts: _rounded(of(counts).empty_in_s),
-            lambda counts: human.duration(of(counts).empty_in_s),
-            right=True,
-            field="empty_in_seconds",
-            rank=LAST_EXTRA,
-        ),
-    ]
+    columns = rate_columns(of, (_RATE_RANK, _RATE_RANK, LAST_EXTRA))
     sections = view.sections
 
     def sections_with_rates(counts: Counts) -> Sequence[Section]:
@@ -77,20 +66,39 @@ def with_rates(view: View[Counts], rates: Mapping[bytes, Rates]) -> View[Counts]
     return _with_columns(shown, columns)
 
 
-def _rate(
-    title: str, field: str, of: Callable[[Counts], Rates], value: Callable[[Rates], float | None]
-) -> Column[Counts]:
-    def cell(counts: Counts) -> str:
-        rates = of(counts)
-        return human.rate(value(rates), is_least=rates.is_least)
+def rate_columns(
+    of: Callable[[T], Rates], ranks: tuple[int, int, int]
+) -> tuple[Column[T], Column[T], Column[T]]:
+    """The columns IN/S, LEFT/S and EMPTY IN.
 
-    return Column(
-        title,
-        lambda counts: _rounded(value(of(counts))),
-        cell,
-        right=True,
-        field=field,
-        rank=_RATE_RANK,
+    Args:
+        of: Returns the rates of a record.
+        ranks: The ranks of the columns.
+    """
+
+    def per_s(
+        title: str, field: str, value: Callable[[Rates], float | None], rank: int
+    ) -> Column[T]:
+        return Column(
+            title,
+            lambda record: _rounded(value(of(record))),
+            lambda record: human.rate(value(of(record)), is_least=of(record).is_least),
+            right=True,
+            field=field,
+            rank=rank,
+        )
+
+    return (
+        per_s("IN/S", "in_per_second", lambda rates: rates.in_per_s, ranks[0]),
+        per_s("LEFT/S", "left_per_second", lambda rates: rates.left_per_s, ranks[1]),
+        Column(
+            "EMPTY IN",
+            lambda record: _rounded(of(record).empty_in_s),
+            lambda record: human.duration(of(record).empty_in_s),
+            right=True,
+            field="empty_in_seconds",
+            rank=ranks[2],
+        ),
     )
 
 
