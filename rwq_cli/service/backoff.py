@@ -16,23 +16,17 @@ def jittered(seconds: float, spread: float = 0.1) -> float:
 
 
 class Backoff:
-    """The pauses between attempts: each is twice as long as the one before it, within 20 %.
+    """The pauses between attempts: each is twice as long as the one before it, within 20 %."""
 
-    Args:
-        first_s: The first pause, seconds.
-        longest_s: The longest pause, seconds.
-    """
-
-    def __init__(self, first_s: float = _FIRST_S, longest_s: float = _LONGEST_S) -> None:
-        self._first_s = self._next_s = first_s
-        self._longest_s = longest_s
+    def __init__(self) -> None:
+        self._next_s = _FIRST_S
 
     def next_s(self) -> float:
         """The pause before the next attempt, seconds."""
         pause_s = self._next_s
-        self._next_s = min(2 * pause_s, self._longest_s)
+        self._next_s = min(2 * pause_s, _LONGEST_S)
         return jittered(pause_s, _SPREAD)
 
     def reset(self) -> None:
         """Begin with the first pause again, after an attempt that succeeded."""
-        self._next_s = self._first_s
+        self._next_s = _FIRST_S

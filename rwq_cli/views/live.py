@@ -23,15 +23,15 @@ _SEPARATOR = "  "
 _REASONS = 5
 
 
-def sparkline(values: Sequence[int], cells: int = _HISTORY_CELLS) -> str:
+def sparkline(values: Sequence[int]) -> str:
     """The last values as bars, the highest of them as high as possible; 0 is the lowest bar."""
-    shown = values[-cells:]
+    shown = values[-_HISTORY_CELLS:]
     highest = max(shown, default=0)
     steps = len(_LEVELS) - 1
     # Above 0, at least one step.
     return "".join(
         _LEVELS[0 if not value else max(1, round(value / highest * steps))] for value in shown
-    ).rjust(cells)
+    ).rjust(_HISTORY_CELLS)
 
 
 def _number(
@@ -51,7 +51,7 @@ def _rates(row: QueueRow) -> Rates:
     return row.rates
 
 
-_RATE_COLUMNS = rate_columns(_rates, (6, 8, 5))
+_IN, _LEFT, _EMPTY_IN = rate_columns(_rates, (6, 8, 5))
 
 QUEUE_COLUMNS: tuple[Column[QueueRow], ...] = (
     Column("QUEUE", lambda row: row.queue, lambda row: escaped(row.queue), cut=Cut.MIDDLE),
@@ -60,7 +60,8 @@ QUEUE_COLUMNS: tuple[Column[QueueRow], ...] = (
     _number("ABANDONED", lambda row: row.abandoned, 11, "red"),
     _number("DELAYED", lambda row: row.sample.delayed, 4),
     _number("BURIED", lambda row: row.sample.buried, 9, "yellow"),
-    *_RATE_COLUMNS[:2],
+    _IN,
+    _LEFT,
     Column(
         "NEXT AGE",
         lambda row: row.next_age_s,
@@ -69,7 +70,7 @@ QUEUE_COLUMNS: tuple[Column[QueueRow], ...] = (
         field="next_age_seconds",
         rank=7,
     ),
-    _RATE_COLUMNS[2],
+    _EMPTY_IN,
     Column(
         "HISTORY",
         lambda row: row.sample.waiting,

@@ -22,22 +22,18 @@ Sink = Callable[[bytes], object]
 
 
 class Head:
-    """Keeps the first bytes of a stream.
-
-    Args:
-        bytes_max: How many.
+    """Keeps the first bytes of a stream, `RESULT_BYTES_MAX` at most.
 
     Attributes:
         is_cut: Whether there were more.
     """
 
-    def __init__(self, bytes_max: int = RESULT_BYTES_MAX) -> None:
-        self._bytes_max = bytes_max
+    def __init__(self) -> None:
         self._kept = bytearray()
         self.is_cut = False
 
     def __call__(self, data: bytes) -> None:
-        room = self._bytes_max - len(self._kept)
+        room = RESULT_BYTES_MAX - len(self._kept)
         self._kept += data[:room]
         self.is_cut = self.is_cut or len(data) > room
 

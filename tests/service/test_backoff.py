@@ -4,18 +4,18 @@ from rwq_cli.service.backoff import Backoff, jittered
 
 
 def test_each_pause_is_about_twice_as_long_as_the_one_before_it() -> None:
-    backoff = Backoff(first_s=1, longest_s=8)
-    pauses = [backoff.next_s() for _ in range(6)]
-    for pause, usual in zip(pauses, (1, 2, 4, 8, 8, 8), strict=True):
+    backoff = Backoff()
+    pauses = [backoff.next_s() for _ in range(7)]
+    for pause, usual in zip(pauses, (0.5, 1, 2, 4, 8, 10, 10), strict=True):
         assert 0.8 * usual <= pause <= 1.2 * usual
 
 
 def test_after_success_the_first_pause_comes_again() -> None:
-    backoff = Backoff(first_s=1, longest_s=8)
+    backoff = Backoff()
     for _ in range(4):
         backoff.next_s()
     backoff.reset()
-    assert backoff.next_s() <= 1.2
+    assert backoff.next_s() <= 0.6
 
 
 def test_a_jittered_time_is_near_and_hardly_ever_the_same() -> None:

@@ -23,15 +23,15 @@ from rwq_cli.views.live import (
 @pytest.mark.parametrize(
     ("values", "bars"),
     [
-        ([], "    "),
-        ([0, 0], "  ▁▁"),
+        ([], ""),
+        ([0, 0], "▁▁"),
         ([0, 1, 4, 8], "▁▂▅█"),
-        ([1, 1_000_000], "  ▂█"),
-        ([9, 0, 1, 2, 3], "▁▃▆█"),
+        ([1, 1_000_000], "▂█"),
+        ([9, *[0] * 17, 1, 2, 3], "▁" * 17 + "▃▆█"),
     ],
 )
 def test_bars_are_relative_to_the_highest_of_those_shown(values: list[int], bars: str) -> None:
-    assert sparkline(values, 4) == bars
+    assert sparkline(values) == bars.rjust(20)
 
 
 def text_of(parts: list[tuple[str, str | None]]) -> str:

@@ -9,7 +9,7 @@ import time
 import pytest
 import redis
 
-from rwq_cli.work.pipes import Head
+from rwq_cli.work.pipes import RESULT_BYTES_MAX, Head
 from tests.cli.work.test_commands import DRAIN, put
 from tests.cli.work.test_exits import script
 from tests.conftest import Foreign, StartServer, contents, work_of
@@ -364,9 +364,9 @@ def cpu_of(pid: int) -> float:
 
 
 def test_a_head_keeps_what_it_may() -> None:
-    head = Head(3)
-    for piece in (b"ab", b"c"):
+    head, most = Head(), b"a" * RESULT_BYTES_MAX
+    for piece in (most[:-1], b"a"):
         head(piece)
-    assert (head.value, head.is_cut) == (b"abc", False)
-    head(b"d")
-    assert (head.value, head.is_cut) == (b"abc", True)
+    assert (head.value, head.is_cut) == (most, False)
+    head(b"b")
+    assert (head.value, head.is_cut) == (most, True)
