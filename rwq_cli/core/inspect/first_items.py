@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from math import inf
 
-from rwq_cli.core.errors import PermissionDenied, WrongType
+from rwq_cli.core.errors import InvalidArgument, PermissionDenied, WrongType
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES
 
@@ -62,8 +62,8 @@ def has_items(queue: Queue) -> bool:
     ]
     try:
         return any(first_item(queue, key, skip=_SAMPLE) is not None for key in longer)
-    except WrongType:
-        # Another of its keys has the wrong type.
+    except (WrongType, InvalidArgument):
+        # Another of its keys has the wrong type, or they are on several nodes.
         return False
 
 
@@ -83,8 +83,8 @@ def next_ages(next_ids: Mapping[Queue, bytes], *, entries_max: float = inf) -> d
     behind: dict[Queue, bytes] = {}
     for queue, age in ages.items():
         if age is None:
-            # A ghost.
-            with suppress(WrongType, PermissionDenied):
+            # A ghost. No script can look behind it if the keys are on several nodes.
+            with suppress(WrongType, PermissionDenied, InvalidArgument):
                 item_id = first_item(queue, queue.keys.main, entries_max=entries_max)
                 if item_id is not None:
                     behind[queue] = item_id
