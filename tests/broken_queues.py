@@ -1,6 +1,7 @@
 """Queues of IDs with random facts, any combination of them, among any number of healthy items."""
 
 from collections.abc import Sequence
+from math import inf
 from random import Random
 from typing import Any
 
@@ -10,6 +11,8 @@ from rwq_cli.core.keys import QueueKeys
 
 DAY_MS = 86_400_000
 HOLDERS = (b"them", b"others", b"rwq-delayed:1", b"rwq-buried:why", b"rwq-settling:kicked")
+# Scores that are no times: none has a name in a signed integer of 64 bits.
+_NO_TIMES = (inf, -inf, 2.0**70, -(2.0**70))
 
 # Healthy items in one call: waiting ones at both ends of main, and leased ones.
 _PAD = """
@@ -34,16 +37,41 @@ def pad(raw: redis.Redis, keys: QueueKeys, count: int, first: int = 1) -> list[b
     return [b"pad-%d" % number for number in range(first, first + count)]
 
 
-def make_broken(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes], seed: int) -> None:
-    """Give each ID facts of its own, which the seed decides."""
+def make_broken(
+    raw: redis.Redis,
+    keys: QueueKeys,
+    ids: Sequence[bytes],
+    seed: int,
+    *,
+    wrong_types: bool = True,
+) -> None:
+    """Give each ID facts of its own, which the seed decides.
+
+    With `wrong_types`, some of its keys are none that a queue has.
+    """
     random = Random(seed)
     seconds, _ = raw.time()
     now_ms = seconds * 1000
     writes = raw.pipeline(transaction=False)
     in_main: list[bytes] = []
     in_processing: list[bytes] = []
+    wrong: set[bytes] = set()
     for item_id in ids:
-        if random.random() < 0.85:
+        is_wrong = wrong_types and random.random() < 0.1
+        if is_wrong:
+            # Its data, one or both of its leases, or its result.
+            for key in random.choice(
+                (
+                    (keys.item(item_id),),
+                    (keys.lease(item_id),),
+                    (keys.old_lease(item_id),),
+                    (keys.lease(item_id), keys.old_lease(item_id)),
+                    (keys.result(item_id),),
+                )
+            ):
+                wrong.add(key)
+                writes.rpush(key, b"no string")
+        if random.random() < 0.85 and keys.item(item_id) not in wrong:
             writes.set(keys.item(item_id), b"data of " + item_id)
         in_main += [item_id] * random.choice((0, 0, 0, 1, 1, 2))
         in_processing += [item_id] * random.choice((0, 0, 0, 1, 1, 2))
@@ -52,14 +80,18 @@ def make_broken(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes], seed: i
         guard = random.choice((b"rwq-delayed:1", b"rwq-buried:why", None, None))
         for key in (keys.lease(item_id), keys.old_lease(item_id)):
             holder = guard or random.choice((None, None, *HOLDERS))
-            if holder is not None:
+            if holder is not None and key not in wrong:
                 writes.set(key, holder, px=random.choice((None, 600_000, 900_000)))
         if guard == b"rwq-delayed:1" or random.random() < 0.15:
-            writes.zadd(keys.delayed, {item_id: now_ms + random.choice((-DAY_MS, DAY_MS))})
+            due_ms = now_ms + random.choice((-DAY_MS, DAY_MS))
+            writes.zadd(keys.delayed, {item_id: _score(random, due_ms)})
         if guard == b"rwq-buried:why" or random.random() < 0.15:
-            writes.zadd(keys.buried, {item_id: now_ms - DAY_MS})
+            writes.zadd(keys.buried, {item_id: _score(random, now_ms - DAY_MS)})
         if random.random() < 0.2:
-            writes.hset(keys.returns, item_id, random.choice((1, 3)))
+            writes.hset(keys.returns, item_id, random.choice((1, 3, 1, 3, b"many", b"1.5", b"")))
+        if random.random() < 0.1 and keys.result(item_id) not in wrong:
+            fields = {"status": "completed", "completed_ms": now_ms, "holder": "them"}
+            writes.hset(keys.result(item_id), mapping=fields)
     random.shuffle(in_main)
     random.shuffle(in_processing)
     if in_main:
@@ -67,6 +99,11 @@ def make_broken(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes], seed: i
     if in_processing:
         writes.lpush(keys.processing, *in_processing)
     writes.execute()
+
+
+def _score(random: Random, time_ms: int) -> float:
+    """The time, or now and then no time."""
+    return time_ms if random.random() < 0.85 else random.choice(_NO_TIMES)
 
 
 def traces(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes]) -> dict[bytes, Any]:
@@ -81,12 +118,15 @@ def traces(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes]) -> dict[byte
         reads.get(keys.item(item_id))
         for key in (keys.lease(item_id), keys.old_lease(item_id)):
             reads.get(key).ttl(key)
-    replies = iter(reads.execute())
+        reads.hget(keys.result(item_id), "status").ttl(keys.result(item_id))
+    replies = iter(_or_wrong_type(reply) for reply in reads.execute(raise_on_error=False))
     for item_id in ids:
         data = next(replies)
         leases = [(_lease(next(replies)), next(replies) >= 0) for _ in range(2)]
+        result = (next(replies), next(replies) >= 0)
         found[item_id] = (
             data,
+            result,
             main.count(item_id),
             processing.count(item_id),
             cleaning.count(item_id),
@@ -97,6 +137,14 @@ def traces(raw: redis.Redis, keys: QueueKeys, ids: Sequence[bytes]) -> dict[byte
             returns.get(item_id),
         )
     return found
+
+
+def _or_wrong_type(reply: Any) -> Any:
+    """The reply, or `b"wrong type"` for the error that the key's type is not the command's."""
+    if isinstance(reply, Exception):
+        assert str(reply).startswith("WRONGTYPE")
+        return b"wrong type"
+    return reply
 
 
 def _lease(value: bytes | None) -> bytes | None:

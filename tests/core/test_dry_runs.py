@@ -1,8 +1,9 @@
 """A dry run is the run without its writes: it says the same, and changes nothing."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -14,12 +15,13 @@ from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.purge import PurgedResults
 from rwq_cli.core.items.restore import Line, OnConflict
-from rwq_cli.core.items.results import ResultTally
+from rwq_cli.core.items.results import ResultOptions, ResultTally
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.model import NewItem, State
+from rwq_cli.core.model import Due, NewItem, State
+from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.broken_queues import contents, make_broken, make_idle, pad
-from tests.conftest import HOLDER, Foreign
+from tests.conftest import HOLDER, QUEUE, Foreign
 from tests.item_cases import ITEM_CASES
 
 Verb = Callable[[WorkQueue, list[bytes], bool], list[Any]]
@@ -29,10 +31,13 @@ _THOUSANDS = int(os.environ.get("RWQ_ITEMS", "3000"))
 _SEEDS = int(os.environ.get("RWQ_SEEDS", "2"))
 
 
-def _outcomes(name: str, **options: Any) -> Verb:
+def _outcomes(name: str, *, ordered: bool = False, **options: Any) -> Verb:
+    """What the verb says of each ID, and where `ordered` is set, in which order."""
+
     def verb(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
-        found = getattr(queue, name)(list(ids), dry_run=dry_run, **options)
-        return sorted((o.item_id, o.status.value, o.holder) for o in found)
+        outcomes = getattr(queue, name)(list(ids), dry_run=dry_run, **options)
+        found = [(o.item_id, o.status.value, o.holder) for o in outcomes]
+        return found if ordered else sorted(found)
 
     return verb
 
@@ -54,9 +59,13 @@ def _lease_by_id(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]
     return [(a.item.item_id, a.is_leased, a.is_leased or a.item.state) for a in found]
 
 
-def _add(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
-    items = [NewItem(item_id, b"new") for item_id in (*filter(None, ids), b"new", b"new")]
-    return [(o.item_id, o.status) for o in queue.add_many(items, dry_run=dry_run)]
+def _add(due: Due | None = None, *, unique: bool = False) -> Verb:
+    def verb(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
+        items = [NewItem(item_id, b"new", due) for item_id in (*filter(None, ids), b"new", b"new")]
+        found = queue.add_many(items, unique=unique, dry_run=dry_run)
+        return [(o.item_id, o.status) for o in found]
+
+    return verb
 
 
 def _purge(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
@@ -97,6 +106,47 @@ def _set_data(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
     return found
 
 
+def _as_they_were(ids: Iterable[bytes]) -> Iterator[Line]:
+    """The lines of an undo file, of a change that left the data that the IDs may have."""
+    for number, item_id in enumerate(ids, 2):
+        was = ItemSnapshot(item_id, b"before", State.WAITING, Place.MAIN)
+        yield Line(number, was, sha256(b"data of " + item_id).hexdigest())
+
+
+def _undo_import(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
+    found = queue.restore(
+        _as_they_were(ids),
+        on_conflict=OnConflict.REPLACE,
+        at_front=True,
+        file_id=b"f" * 64,
+        dry_run=dry_run,
+    )
+    return [(o.item_id, o.status) for o in found]
+
+
+def _undo_set(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
+    return [
+        queue.set_data_back(_item(line), line.replaced_by or "", dry_run=dry_run)
+        for line in _as_they_were(dict.fromkeys(ids[:60]))
+    ]
+
+
+def _item(line: Line) -> ItemSnapshot:
+    assert isinstance(line.entry, ItemSnapshot)
+    return line.entry
+
+
+def _undo_move(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
+    """As if the items, if their data is as it was, had come from another queue."""
+    lines = [
+        line._replace(entry=_item(line)._replace(data=b"data of " + line.entry.item_id))
+        for line in _as_they_were(dict.fromkeys(ids))
+    ]
+    other = WorkQueue(queue.connection, b"other", clock=queue.clock)
+    found = other.move_back(lambda: lines, queue.name, file_id=b"f" * 64, dry_run=dry_run)
+    return [(o.item_id, o.status) for o in found]
+
+
 def _fix(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
     found = queue.diagnose(fix=True, dry_run=dry_run, all_ids=True).findings
     return [(f.code, f.count, sorted(f.examples), f.fixed, f.left) for f in found]
@@ -108,25 +158,38 @@ def _promote(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  #
 
 
 VERBS: dict[str, Verb] = {
-    "add": _add,
-    "complete": _outcomes("complete"),
-    "touch": _outcomes("touch"),
+    "add": _add(),
+    "add unique": _add(unique=True),
+    "add later": _add(Due(60_000, from_now=True)),
+    "complete": _outcomes("complete", ordered=True),
+    "complete by owner": _outcomes("complete", ordered=True, owner=b"them"),
+    "complete with a result": _outcomes(
+        "complete", ordered=True, result_options=ResultOptions(b"result")
+    ),
+    "complete what waits": _outcomes(
+        "complete", ordered=True, expected=Expected(states=frozenset({State.WAITING}))
+    ),
+    "touch": _outcomes("touch", ordered=True),
     "release": _outcomes("release"),
     "release by force": _outcomes("release", force=True),
     "release one's own": _outcomes("release", own_only=True),
     "release to the front": _outcomes("release", front=True),
     "release later": _outcomes("release", delay_s=1000),
-    "bury": _outcomes("bury", force=True),
+    "bury": _outcomes("bury"),
+    "bury by force": _outcomes("bury", force=True),
     "kick": _outcomes("kick"),
     "promotion": _promote,
-    "remove": _outcomes("remove", journal=NoJournal()),
-    "move": _outcomes("move", to=b"other", journal=NoJournal()),
-    "move by force": _outcomes("move", to=b"other", journal=NoJournal(), force=True),
+    "remove": _outcomes("remove", ordered=True, journal=NoJournal()),
+    "move": _outcomes("move", ordered=True, to=b"other", journal=NoJournal()),
+    "move by force": _outcomes("move", ordered=True, to=b"other", journal=NoJournal(), force=True),
     "set data": _set_data,
     "purge": _purge,
     "restore": _restore("fail"),
     "restore and skip": _restore("skip"),
     "restore and replace": _restore("replace"),
+    "undo of an import": _undo_import,
+    "undo of a set": _undo_set,
+    "undo of a move": _undo_move,
     "lease": _lease,
     "lease by ID": _lease_by_id,
     "light clean": _clean("light_clean"),
@@ -137,11 +200,13 @@ VERBS: dict[str, Verb] = {
 }
 
 
-def _arrange(raw: redis.Redis, keys: QueueKeys, count: int, seed: int) -> list[bytes]:
+def _arrange(raw: redis.Redis, verb: str, count: int, seed: int) -> list[bytes]:
     """A queue of this many items, at most 400 of them with random facts."""
+    keys = QueueKeys(QUEUE)
     raw.flushall(asynchronous=False)
     ids = [b"id-%d" % number for number in range(min(count, 400))]
-    make_broken(raw, keys, ids, seed)
+    # A lease stops at the first data of another type.
+    make_broken(raw, keys, ids, seed, wrong_types=verb != "lease")
     ids += pad(raw, keys, count - len(ids))
     make_idle(raw, 1000)
     return ids
@@ -173,7 +238,7 @@ def _assert_the_run_does_what_the_dry_run_says(
 def test_a_dry_run_says_what_the_run_does_and_changes_nothing(
     queue: WorkQueue, raw: redis.Redis, name: str, count: int, seed: int
 ) -> None:
-    ids = _arrange(raw, QueueKeys(queue.name), count, seed)
+    ids = _arrange(raw, name, count, seed)
     _assert_the_run_does_what_the_dry_run_says(queue, raw, VERBS[name], ids)
 
 
@@ -214,15 +279,9 @@ def test_a_dry_run_of_one_of_each_kind_says_what_the_run_does(
 
 
 @pytest.mark.needs("no-touch")
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("release", "bury", "complete", "lease", "light clean", "deep clean"),
-        *("remove", "move", "purge", "restore"),
-    ],
-)
+@pytest.mark.parametrize("name", VERBS)
 def test_a_dry_run_of_thousands_of_items_says_what_the_run_does(
     queue: WorkQueue, raw: redis.Redis, name: str
 ) -> None:
-    ids = _arrange(raw, QueueKeys(queue.name), _THOUSANDS, 3)
+    ids = _arrange(raw, name, _THOUSANDS, 3)
     _assert_the_run_does_what_the_dry_run_says(queue, raw, VERBS[name], ids)

@@ -1,18 +1,26 @@
 """A verdict depends on the facts about an ID, not on how many others there are or are named."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
 import redis
 
-from rwq_cli.core import WorkQueue
+from rwq_cli.core import Selection, Source, WorkQueue
+from rwq_cli.core.errors import WrongType
 from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.restore import Line, OnConflict
+from rwq_cli.core.items.results import ResultOptions
 from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.model import Due, NewItem, State
+from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.broken_queues import make_broken, pad, traces
 
 IDS = [b"id-%d" % number for number in range(25)]
+_EVERYWHERE = Source(main=True, processing=True, delayed=True, buried=True, deep=True)
 
 # What a verb says of each ID, in words. A clean or the doctor says nothing of what it leaves alone.
 Verdicts = dict[bytes, Any]
@@ -55,18 +63,136 @@ def _states(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:
     return {report.facts.item_id: report.facts.state for report in queue.inspect_items(list(ids))}
 
 
+def _lease_all(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:  # noqa: ARG001
+    """The place of each among those that are leased."""
+    leased = [item.item_id for item in queue.lease_many(1_000_000) if item.item_id in IDS]
+    return {item_id: at for at, item_id in enumerate(leased)}
+
+
 def _lease_by_id(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:
-    named = [item_id for item_id in ids if item_id in IDS]
     return {
         attempt.item.item_id: (attempt.is_leased, None if attempt.is_leased else attempt.item.state)
-        for attempt in queue.lease_ids(named)
+        for attempt in queue.lease_ids(_own(ids))
     }
+
+
+def _own(ids: Sequence[bytes]) -> list[bytes]:
+    """For verbs that look for each ID in the whole lists."""
+    return [item_id for item_id in ids if item_id in IDS]
+
+
+def _add(due: Due | None = None, *, unique: bool = False) -> Verb:
+    def verb(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:
+        items = [NewItem(item_id, b"new", due) for item_id in ids]
+        return {o.item_id: o.status for o in queue.add_many(items, unique=unique)}
+
+    return verb
+
+
+def _promote(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:  # noqa: ARG001
+    return {outcome.item_id: outcome.status for batch in queue.promote() for outcome in batch}
+
+
+def _set_data(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:
+    found: Verdicts = {}
+    for item_id in _own(ids):
+        found[item_id] = "wrong type"
+        with suppress(WrongType):
+            item = queue.read_item(item_id)
+            found[item_id] = None if item is None else queue.set_data(item, b"new")
+    return found
+
+
+def _purge(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:  # noqa: ARG001
+    return {outcome.item_id: outcome.status for outcome in queue.purge(NoJournal())}
+
+
+def _snapshots(queue: WorkQueue) -> Iterator[ItemSnapshot]:
+    for batch in queue.export().batches():
+        yield from batch
+
+
+def _export(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:  # noqa: ARG001
+    return {
+        item.item_id: (
+            *(item.data, item.state, item.place, item.lease and item.lease.holder),
+            # The times themselves depend on when the queue was made.
+            *(item.due_ms is None, item.buried_ms is None, item.reason, item.returns),
+        )
+        for item in _snapshots(queue)
+    }
+
+
+def _export_and_restore(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:  # noqa: ARG001
+    """Into the queue, from which everything was purged."""
+    items = list(_snapshots(queue))
+    list(queue.purge(NoJournal()))
+    outcomes = queue.restore(Line(number, item) for number, item in enumerate(items, 2))
+    return {outcome.item_id: outcome.status for outcome in outcomes}
+
+
+def _restore(on_conflict: OnConflict) -> Verb:
+    """Of each ID the data that it may have, or other data."""
+
+    def verb(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:
+        lines = [
+            Line(
+                number,
+                ItemSnapshot(
+                    item_id,
+                    b"data of " + item_id if item_id[-1] % 2 else b"other",
+                    State.WAITING,
+                    Place.MAIN,
+                ),
+            )
+            for number, item_id in enumerate(ids, 2)
+        ]
+        return {o.item_id: o.status for o in queue.restore(lines, on_conflict=on_conflict)}
+
+    return verb
+
+
+def _listing(listed: Callable[[WorkQueue], Iterable[Any]]) -> Verb:
+    """The states that a listing shows of each ID, in the order in which it shows them."""
+
+    def verb(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:  # noqa: ARG001
+        found: Verdicts = {}
+        for item in listed(queue):
+            found.setdefault(item.item_id, []).append(item.state)
+        return found
+
+    return verb
+
+
+def _chosen(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:  # noqa: ARG001
+    """By which states each ID is chosen."""
+    found: Verdicts = {}
+    for state in (None, *(state for state in State if state.is_item)):
+        states = None if state is None else frozenset({state})
+        for item_id in queue.choose(Selection(states=states)).ids:
+            assert isinstance(item_id, bytes)
+            found.setdefault(item_id, []).append(state)
+    return found
+
+
+def _results(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:
+    found = zip(ids, queue.results(ids), strict=True)
+    return {item_id: result and result.status for item_id, result in found}
 
 
 VERBS: dict[str, Verb] = {
     "states": _states,
+    "deep listing": _listing(lambda queue: queue.items(_EVERYWHERE, bare=True)),
+    "leases": _listing(lambda queue: queue.leases(bare=True)),
+    "choice": _chosen,
+    "results": _results,
+    "export": _export,
     "complete": _outcomes("complete"),
     "complete by owner": _outcomes("complete", owner=b"them"),
+    "complete with a result": _outcomes("complete", result_options=ResultOptions(b"result")),
+    "add": _add(),
+    "add unique": _add(unique=True),
+    "add later": _add(Due(60_000, from_now=True)),
     "touch": _outcomes("touch"),
     "release": _outcomes("release"),
     "release by force": _outcomes("release", force=True),
@@ -79,6 +205,13 @@ VERBS: dict[str, Verb] = {
     "remove": _outcomes("remove", journal=NoJournal()),
     "move": _outcomes("move", to=b"other", journal=NoJournal()),
     "move by force": _outcomes("move", to=b"other", journal=NoJournal(), force=True),
+    "promotion": _promote,
+    "set data": _set_data,
+    "purge": _purge,
+    "restore": _restore(OnConflict.FAIL),
+    "restore and replace": _restore(OnConflict.REPLACE),
+    "export and restore": _export_and_restore,
+    "lease": _lease_all,
     "lease by ID": _lease_by_id,
     "light clean": _actions("light_clean"),
     "light clean that buries": _actions("light_clean", bury_after=2),
@@ -87,31 +220,57 @@ VERBS: dict[str, Verb] = {
     "diagnosis": _diagnose(fix=False),
     "doctor's repairs": _diagnose(fix=True),
 }
-# What takes no IDs, or leases only those that are named.
-OF_ALL = {name for name in VERBS if "clean" in name or "doc" in name or "diag" in name}
-OF_ALL |= {"lease by ID"}
+# What takes no IDs, or only some of those that are named.
+OF_ALL = {
+    *("deep listing", "leases", "choice", "export"),
+    *("promotion", "set data", "purge", "export and restore", "lease", "lease by ID"),
+    *("light clean", "light clean that buries", "deep clean", "deep clean that buries"),
+    *("diagnosis", "doctor's repairs"),
+}
+OF_IDS = [name for name in VERBS if name not in OF_ALL]
 PADDINGS = (30, 31, 600)
 # RWQ_ITEMS=50000 for the long run.
 _THOUSANDS = int(os.environ.get("RWQ_ITEMS", "5000"))
+# RWQ_SEEDS=100 for the long run.
+_SEEDS = int(os.environ.get("RWQ_SEEDS", "2"))
+
+
+Pad = Callable[[redis.Redis, QueueKeys, int, int], list[bytes]]
+
+
+def _pad_broken(
+    raw: redis.Redis, keys: QueueKeys, count: int, first: int = 1, *, wrong_types: bool = True
+) -> list[bytes]:
+    """Like `pad`, with random facts: a clean and the doctor have them in their batches, too."""
+    ids = [b"pad-%d" % number for number in range(first, first + count)]
+    make_broken(raw, keys, ids, first, wrong_types=wrong_types)
+    return ids
 
 
 def _run(
-    verb: Verb, queue: WorkQueue, raw: redis.Redis, seed: int, padding: int, names_all: bool
+    name: str,
+    queue: WorkQueue,
+    raw: redis.Redis,
+    seed: int,
+    padding: int,
+    names_all: bool,
+    pad: Pad = pad,
 ) -> tuple[Verdicts, dict[bytes, Any]]:
     """The verdicts on the IDs, and what is left of them, in a queue with this many other items."""
     keys = QueueKeys(queue.name)
     raw.flushall(asynchronous=False)
-    others = pad(raw, keys, padding // 2)
-    make_broken(raw, keys, IDS, seed)
+    others = pad(raw, keys, padding // 2, 1)
+    # A lease ends at the first data of another type, and takes nothing in that call.
+    make_broken(raw, keys, IDS, seed, wrong_types=name != "lease")
     others += pad(raw, keys, padding - padding // 2, padding // 2 + 1)
-    said = verb(queue, [*IDS, *others] if names_all else IDS)
+    said = VERBS[name](queue, [*IDS, *others] if names_all else IDS)
     verdicts = {item_id: said[item_id] for item_id in IDS if item_id in said}
     return verdicts, traces(raw, keys, IDS)
 
 
 def _cases() -> Iterator[Any]:
     for name in VERBS:
-        for seed in (1, 2):
+        for seed in range(1, _SEEDS + 1):
             yield pytest.param(name, seed, id=f"{name}-{seed}")
 
 
@@ -119,35 +278,73 @@ def _cases() -> Iterator[Any]:
 def test_a_verdict_does_not_depend_on_how_many_others_there_are(
     queue: WorkQueue, raw: redis.Redis, name: str, seed: int
 ) -> None:
-    verb = VERBS[name]
-    alone = _run(verb, queue, raw, seed, 0, names_all=False)
+    alone = _run(name, queue, raw, seed, 0, names_all=False)
     for padding in PADDINGS:
         for names_all in (False,) if name in OF_ALL else (False, True):
-            assert _run(verb, queue, raw, seed, padding, names_all) == alone, (padding, names_all)
+            assert _run(name, queue, raw, seed, padding, names_all) == alone, (padding, names_all)
+
+
+@pytest.mark.parametrize(("name", "seed"), list(_cases()))
+def test_a_verdict_does_not_depend_on_what_others_are_like(
+    queue: WorkQueue, raw: redis.Redis, name: str, seed: int
+) -> None:
+    alone = _run(name, queue, raw, seed, 0, names_all=False)
+    pad = partial(_pad_broken, wrong_types=name != "lease")
+    for padding in (31, 600):
+        for names_all in (False,) if name in OF_ALL else (False, True):
+            found = _run(name, queue, raw, seed, padding, names_all, pad)
+            assert found == alone, (padding, names_all)
 
 
 @pytest.mark.parametrize("name", VERBS)
 def test_a_verdict_is_the_same_among_thousands(
     queue: WorkQueue, raw: redis.Redis, name: str
 ) -> None:
-    alone = _run(VERBS[name], queue, raw, 7, 0, names_all=False)
-    assert _run(VERBS[name], queue, raw, 7, _THOUSANDS, names_all=True) == alone
+    alone = _run(name, queue, raw, 7, 0, names_all=False)
+    assert _run(name, queue, raw, 7, _THOUSANDS, names_all=True) == alone
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in VERBS if "clean" not in name and "doc" not in name]
-)
+@pytest.mark.parametrize("name", [*OF_IDS, "lease by ID", "set data"])
 def test_a_verdict_is_the_same_for_one_id_as_for_all(
     queue: WorkQueue, raw: redis.Redis, name: str
 ) -> None:
     keys = QueueKeys(queue.name)
-    verb = VERBS[name]
-    together, left = _run(verb, queue, raw, 5, 600, names_all=False)
+    together, left = _run(name, queue, raw, 5, 600, names_all=False)
     raw.flushall(asynchronous=False)
     pad(raw, keys, 600)
     make_broken(raw, keys, IDS, 5)
     one_by_one: Verdicts = {}
     for item_id in IDS:
-        one_by_one |= verb(queue, [item_id])
+        one_by_one |= VERBS[name](queue, [item_id])
     assert one_by_one == together
     assert traces(raw, keys, IDS) == left
+
+
+# What a deep count counts, and not what it measures.
+_COUNTED = (
+    *("waiting", "processing", "delayed", "buried", "returned", "leased", "held", "abandoned"),
+    *("due", "orphaned", "unlisted", "duplicated", "ghosts", "stray_leases", "wrong_types"),
+    *("returns", "results"),
+)
+
+
+@pytest.mark.parametrize("padding", [*PADDINGS, _THOUSANDS])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_counts_of_others_are_added(
+    queue: WorkQueue, raw: redis.Redis, seed: int, padding: int
+) -> None:
+    keys = QueueKeys(queue.name)
+
+    def counted() -> dict[str, int]:
+        counts = queue.counts(deep=True)
+        found = {name: getattr(counts, name) for name in _COUNTED}
+        return {**found, "items": queue.count_items()}
+
+    make_broken(raw, keys, IDS, seed)
+    alone = counted()
+    pad(raw, keys, padding)
+    together = counted()
+    raw.flushall(asynchronous=False)
+    pad(raw, keys, padding)
+    others = counted()
+    assert together == {name: alone[name] + number for name, number in others.items()}

@@ -26,9 +26,7 @@ from rwq_cli.core import (
 )
 from rwq_cli.core.batches import FEW_IDS
 from rwq_cli.core.errors import PermissionDenied
-from rwq_cli.core.items.results import ResultOptions
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.model import Due, NewItem
 from rwq_cli.core.work.policy import JobEnd
 from tests.broken_queues import make_broken
 from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, Interleaved
@@ -36,25 +34,8 @@ from tests.core.test_dry_runs import VERBS, Verb
 from tests.digest import digest
 
 
-def _add_later(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
-    due = Due(60_000, from_now=True)
-    return list(queue.add_many([NewItem(b"new", b"", due), *(NewItem(i, b"") for i in ids)]))
-
-
-def _complete(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
-    return list(queue.complete(ids, result_options=ResultOptions(b"result")))
-
-
 def _bury(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
     return list(queue.bury(ids, reason=b"why"))
-
-
-def _add_unique(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
-    return [queue.add_unique(b"x", item_id) for item_id in (b"new", *ids[:3])]
-
-
-def _complete_as_owner(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
-    return list(queue.complete(ids, owner=HOLDER))
 
 
 def _work(end: JobEnd) -> Verb:
@@ -76,10 +57,6 @@ def _work(end: JobEnd) -> Verb:
 
 WRITES: dict[str, Verb] = {
     **VERBS,
-    "add unique": _add_unique,
-    "complete as owner": _complete_as_owner,
-    "add later": _add_later,
-    "complete with a result": _complete,
     "bury with a reason": _bury,
     "complete a job": _work(Done()),
     "complete a job with a result": _work(Done(b"result")),
@@ -119,7 +96,8 @@ def _arrange(raw: redis.Redis, count: int) -> list[bytes]:
     raw.flushall(asynchronous=False)
     ids = [b"id-%d" % number for number in range(count)]
     keys = QueueKeys(QUEUE)
-    make_broken(raw, keys, ids, 4)
+    # A lease ends at the first data of another type.
+    make_broken(raw, keys, ids, 4, wrong_types=False)
     raw.hset(keys.result(ids[0]), mapping={"status": "completed", "completed_ms": 1})
     return ids
 
