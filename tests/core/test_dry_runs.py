@@ -3,14 +3,17 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
+from inspect import signature
 from typing import Any
 
 import pytest
 import redis
 
-from rwq_cli.core import WorkQueue
+from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.errors import WrongType
+from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.purge import PurgedResults
@@ -21,7 +24,7 @@ from rwq_cli.core.model import Due, NewItem, State
 from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.broken_queues import contents, make_broken, make_idle, pad
-from tests.conftest import HOLDER, QUEUE, Foreign
+from tests.conftest import HOLDER, QUEUE, FakeClock, Foreign
 from tests.item_cases import ITEM_CASES
 
 Verb = Callable[[WorkQueue, list[bytes], bool], list[Any]]
@@ -88,7 +91,7 @@ def _restore(on_conflict: str) -> Verb:
         found = queue.restore(
             (Line(number, entry) for number, entry in enumerate(entries, 2)),
             on_conflict=OnConflict(on_conflict),
-            file_id=b"f" * 64,
+            file_id=_file_id(ids),
             results=tally,
             dry_run=dry_run,
         )
@@ -113,12 +116,17 @@ def _as_they_were(ids: Iterable[bytes]) -> Iterator[Line]:
         yield Line(number, was, sha256(b"data of " + item_id).hexdigest())
 
 
+def _file_id(ids: Iterable[bytes]) -> bytes:
+    """Of an undo file of these IDs."""
+    return sha256(b"\n".join(ids)).hexdigest().encode()
+
+
 def _undo_import(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
     found = queue.restore(
         _as_they_were(ids),
         on_conflict=OnConflict.REPLACE,
         at_front=True,
-        file_id=b"f" * 64,
+        file_id=_file_id(ids),
         dry_run=dry_run,
     )
     return [(o.item_id, o.status) for o in found]
@@ -126,7 +134,10 @@ def _undo_import(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]
 
 def _undo_set(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
     return [
-        queue.set_data_back(_item(line), line.replaced_by or "", dry_run=dry_run)
+        (
+            line.entry.item_id,
+            queue.set_data_back(_item(line), line.replaced_by or "", dry_run=dry_run),
+        )
         for line in _as_they_were(dict.fromkeys(ids[:60]))
     ]
 
@@ -142,8 +153,8 @@ def _undo_move(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
         line._replace(entry=_item(line)._replace(data=b"data of " + line.entry.item_id))
         for line in _as_they_were(dict.fromkeys(ids))
     ]
-    other = WorkQueue(queue.connection, b"other", clock=queue.clock)
-    found = other.move_back(lambda: lines, queue.name, file_id=b"f" * 64, dry_run=dry_run)
+    other = type(queue)(queue.connection, b"other", clock=queue.clock)
+    found = other.move_back(lambda: lines, queue.name, file_id=_file_id(ids), dry_run=dry_run)
     return [(o.item_id, o.status) for o in found]
 
 
@@ -198,6 +209,43 @@ VERBS: dict[str, Verb] = {
     "deep clean that buries": _clean("deep_clean", bury_after=2),
     "doctor's repairs": _fix,
 }
+
+
+# The methods that a verb of this table and of that in test_verdicts.py calls.
+WITH_DRY_RUN = {
+    name
+    for name in dir(WorkQueue)
+    if not hasattr(Queue, name) and "dry_run" in signature(getattr(WorkQueue, name)).parameters
+}
+# `add_many` is this, in batches.
+WITH_DRY_RUN.remove("add_batches")
+
+
+def methods_called(
+    foreign: Foreign, connection: Connection, verbs: Iterable[Callable[[WorkQueue], object]]
+) -> set[str]:
+    """The methods with a dry run that the verbs call, each where `id-0` waits."""
+    called: set[str] = set()
+
+    class Noting(WorkQueue):
+        def __getattribute__(self, name: str) -> Any:
+            called.add(name)
+            return super().__getattribute__(name)
+
+    for verb in verbs:
+        foreign.raw.flushall()
+        foreign.waiting(b"id-0")
+        verb(Noting(connection, QUEUE, clock=FakeClock()))
+    return called & WITH_DRY_RUN
+
+
+def _of_one(verb: Verb, queue: WorkQueue) -> object:
+    return verb(queue, [b"id-0"], True)
+
+
+def test_every_method_with_a_dry_run_has_a_verb(foreign: Foreign, connection: Connection) -> None:
+    verbs = [partial(_of_one, verb) for verb in VERBS.values()]
+    assert methods_called(foreign, connection, verbs) == WITH_DRY_RUN
 
 
 def _arrange(raw: redis.Redis, verb: str, count: int, seed: int) -> list[bytes]:

@@ -9,15 +9,23 @@ from typing import Any
 import pytest
 import redis
 
-from rwq_cli.core import Selection, Source, WorkQueue
+from rwq_cli.core import Connection, Selection, Source, WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.restore import Line, OnConflict
 from rwq_cli.core.items.results import ResultOptions
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Due, NewItem, State
+from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.broken_queues import make_broken, pad, traces
+from tests.conftest import Foreign
+from tests.core.test_dry_runs import (
+    VERBS as DRY_VERBS,
+    WITH_DRY_RUN,
+    Verb as DryVerb,
+    methods_called,
+)
 
 IDS = [b"id-%d" % number for number in range(25)]
 _EVERYWHERE = Source(main=True, processing=True, delayed=True, buried=True, deep=True)
@@ -152,6 +160,15 @@ def _restore(on_conflict: OnConflict) -> Verb:
     return verb
 
 
+def _undo(undone: DryVerb) -> Verb:
+    """What the run of a verb of test_dry_runs.py says of each ID."""
+
+    def verb(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:
+        return dict(undone(queue, list(ids), False))
+
+    return verb
+
+
 def _listing(listed: Callable[[WorkQueue], Iterable[Any]]) -> Verb:
     """The states that a listing shows of each ID, in the order in which it shows them."""
 
@@ -180,6 +197,7 @@ def _results(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:
     return {item_id: result and result.status for item_id, result in found}
 
 
+_UNDONE = ("an import", "a set", "a move")
 VERBS: dict[str, Verb] = {
     "states": _states,
     "deep listing": _listing(lambda queue: queue.items(_EVERYWHERE, bare=True)),
@@ -193,6 +211,9 @@ VERBS: dict[str, Verb] = {
     "add": _add(),
     "add unique": _add(unique=True),
     "add later": _add(Due(60_000, from_now=True)),
+    "complete what waits": _outcomes(
+        "complete", expected=Expected(states=frozenset({State.WAITING}))
+    ),
     "touch": _outcomes("touch"),
     "release": _outcomes("release"),
     "release by force": _outcomes("release", force=True),
@@ -200,6 +221,7 @@ VERBS: dict[str, Verb] = {
     "release to the front": _outcomes("release", front=True),
     "release later": _outcomes("release", delay_s=1000),
     "bury": _outcomes("bury"),
+    "bury with a reason": _outcomes("bury", reason=b"because"),
     "bury by force": _outcomes("bury", force=True, reason=b"because"),
     "kick": _outcomes("kick"),
     "remove": _outcomes("remove", journal=NoJournal()),
@@ -211,6 +233,7 @@ VERBS: dict[str, Verb] = {
     "restore": _restore(OnConflict.FAIL),
     "restore and replace": _restore(OnConflict.REPLACE),
     "export and restore": _export_and_restore,
+    **{f"undo of {what}": _undo(DRY_VERBS[f"undo of {what}"]) for what in _UNDONE},
     "lease": _lease_all,
     "lease by ID": _lease_by_id,
     "light clean": _actions("light_clean"),
@@ -233,6 +256,11 @@ PADDINGS = (30, 31, 600)
 _THOUSANDS = int(os.environ.get("RWQ_ITEMS", "5000"))
 # RWQ_SEEDS=100 for the long run.
 _SEEDS = int(os.environ.get("RWQ_SEEDS", "2"))
+
+
+def test_every_method_with_a_dry_run_has_a_verb(foreign: Foreign, connection: Connection) -> None:
+    verbs = [partial(verb, ids=IDS[:1]) for verb in VERBS.values()]
+    assert methods_called(foreign, connection, verbs) == WITH_DRY_RUN
 
 
 Pad = Callable[[redis.Redis, QueueKeys, int, int], list[bytes]]
