@@ -1116,7 +1116,6 @@ def _check_returned(
 SETTINGS = settings(
     max_examples=int(os.environ.get("RWQ_STATE_MACHINE_EXAMPLES", "30")),
     stateful_step_count=40,
-    deadline=None,
     derandomize=False,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
