@@ -164,12 +164,16 @@ def user_directory(variables: Mapping[str, str], name: str, default: str) -> Pat
     Args:
         variables: The environment variables.
         name: The variable that names it, such as `XDG_DATA_HOME`.
-        default: The fallback, relative to the home directory.
+        default: The fallback, relative to the home directory; without one, nothing is there.
     """
     chosen = variables.get(name, "")
     if os.path.isabs(chosen):
         return Path(chosen)
-    return Path(variables.get("HOME") or Path.home()) / default
+    home = variables.get("HOME") or os.path.expanduser("~")
+    if home == "~":
+        # A user ID without an account, as in containers. The home of Debian's accounts without one.
+        home = "/nonexistent"
+    return Path(home) / default
 
 
 def open_terminal() -> int:

@@ -279,3 +279,39 @@ class TestPassword:
             f"server {locked.url} (-c, context a)\npassword (--password-file)\n"
             f"output table (default)\nqueue jobs (-q)\n{ABSENT}"
         )
+
+
+class TestWithoutHome:
+    """A user ID without an account and without HOME, as in a container."""
+
+    @pytest.fixture(autouse=True)
+    def no_account(self, rwq: Rwq, monkeypatch: pytest.MonkeyPatch) -> None:
+        def no_entry(_: int) -> None:
+            raise KeyError
+
+        monkeypatch.delenv("HOME")
+        monkeypatch.setattr("pwd.getpwuid", no_entry)
+        del rwq.variables["HOME"]
+
+    def test_there_are_no_contexts_and_no_undo_files(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.waiting(b"a")
+        assert rwq("ls", "-o", "ids").as_tuple() == (0, "a\n", "")
+        result = rwq("undo", "--list")
+        assert (result.code, result.text) == (0, "")
+
+    def test_what_needs_an_undo_file_changes_nothing(
+        self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        foreign.waiting(b"a")
+        before = contents(foreign.raw)
+
+        def refused(path: str, *_: object, **__: object) -> None:
+            raise PermissionError(13, "Permission denied", path)
+
+        # Root may make this directory.
+        monkeypatch.setattr("os.mkdir", refused)
+        result = rwq("rm", "a", "--yes")
+        assert (result.code, result.text) == (1, "")
+        assert "cannot write the undo file /nonexistent/" in result.notes
+        assert "or set XDG_STATE_HOME" in result.notes
+        assert contents(foreign.raw) == before
