@@ -13,28 +13,41 @@ if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
 
 _PINGS = 5
-# The commands that a user may or may not run, each with its groups of `lua.NEEDS`.
+_FORGET = ("forget_leases", "forget_leftovers")
+_CLAIM = ("ops/claim", "ops/unclaim")
+_CLEAN = ("ops/push_scheduled", "ops/prune", "ops/repair")
+# The commands that a user may or may not run, each with the scripts that it runs, and with the
+# groups of `lua.NEEDS` that these check for it.
 _VERBS = {
     "ls": ("read",),
     "result": ("read_results",),
     "add": ("ops/add",),
-    "add --delay": ("add_delayed",),
+    "add --id": ("ops/add", *_FORGET),
+    "add --unique": ("ops/add", *_FORGET, "add_unique"),
+    "add --delay": ("ops/add", "add_delayed"),
     "lease": ("ops/lease", "promote"),
     "lease --id": ("ops/lease_by_id",),
     "complete": ("ops/complete",),
-    "complete --result": ("keep_results",),
+    "complete --result": ("ops/complete", "keep_results"),
     "touch": ("ops/touch",),
-    "release": ("ops/release",),
-    "bury": ("ops/schedule",),
+    "release": ("ops/release", *_CLAIM),
+    "release --delay": ("ops/schedule", *_CLAIM),
+    "bury": ("ops/schedule", *_CLAIM),
     "kick": ("ops/push_scheduled",),
     "edit": ("ops/set_data",),
     "set": ("ops/set_data",),
     "rm": ("ops/remove",),
     "mv": ("ops/remove", "move"),
-    "purge": ("ops/remove", "ops/delete_results"),
+    "purge": ("ops/remove", "ops/delete_results", "ops/delete_stray_leases", "ops/prune"),
     "undo": ("ops/restore", "ops/restore_results", "mark_lines"),
     "import": ("ops/restore", "ops/restore_results", "mark_lines"),
-    "clean": ("ops/repair", "ops/prune", "promote"),
+    "work": (
+        *("ops/lease", "promote", "ops/touch", "ops/complete"),
+        *("ops/release", "ops/schedule", "count_returns"),
+    ),
+    "clean light": _CLEAN,
+    "clean deep": (*_CLEAN, "ops/restore_guards"),
+    "doctor --fix": (*_CLEAN, "ops/restore_guards", "ops/delete_stray_leases"),
 }
 
 

@@ -1,0 +1,64 @@
+"""What a user may not do is known before a command is refused."""
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import WorkQueue
+from rwq_cli.core.errors import PermissionDenied
+from rwq_cli.core.inspect.access import server_access
+from tests.conftest import QUEUE, AsUser
+from tests.core.lua.test_permissions import WRITES, _arrange, _queue
+
+# By command, the operations of the library that it runs.
+COMMANDS = {
+    "add --id": ["add"],
+    "add --unique": ["add unique"],
+    "lease": ["lease"],
+    "lease --id": ["lease by ID"],
+    "complete": ["complete"],
+    "complete --result": ["complete with a result"],
+    "touch": ["touch"],
+    "release": ["release", "release by force", "release to the front"],
+    "release --delay": ["release later"],
+    "bury": ["bury", "bury with a reason"],
+    "kick": ["kick"],
+    "set": ["set data"],
+    "rm": ["remove"],
+    "mv": ["move", "move by force"],
+    "purge": ["purge"],
+    "import": ["restore", "restore and skip", "restore and replace"],
+    "work": ["complete a job", "retry or release a job", "bury a job", "put a job back"],
+    "clean light": ["light clean"],
+    "clean deep": ["deep clean"],
+    "doctor --fix": ["doctor's repairs"],
+}
+
+
+@pytest.mark.needs("acl-check")
+@pytest.mark.parametrize(
+    ("command", "name"), [(command, name) for command, names in COMMANDS.items() for name in names]
+)
+def test_what_a_command_is_refused_is_denied_beforehand(
+    queue: WorkQueue, raw: Redis, as_user: AsUser, command: str, name: str
+) -> None:
+    ids = _arrange(raw, 25)
+    raw.config_resetstat()
+    WRITES[name](_queue(queue.connection), ids, False)
+    used = [stat.removeprefix("cmdstat_") for stat in raw.info("commandstats")]
+    known = raw.execute_command("COMMAND")
+    writes = {each for each in used if "write" in known.get(each, {"flags": ()})["flags"]}
+    refused: set[str] = set()
+    denied: set[str] = set()
+    for each in sorted(writes):
+        limited = as_user("+@all", f"-{each}")
+        ids = _arrange(raw, 25)
+        try:
+            WRITES[name](_queue(limited), ids, False)
+        except PermissionDenied:
+            refused.add(each)
+        reasons = server_access(limited, WorkQueue(limited, QUEUE)).denied
+        assert reasons is not None
+        if command in reasons:
+            denied.add(each)
+    assert refused
+    assert denied >= refused
