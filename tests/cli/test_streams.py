@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.conftest import Foreign
+from tests.conftest import Foreign, work_of
 from tests.driver import COMMAND, TIMEOUT_S, Result, Rwq, next_line, until
 
 SUMMARY = "added 3\n"
@@ -280,10 +280,9 @@ class TestInterrupt:
 
     def test_an_interrupted_grace_period_changes_nothing(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.abandoned(b"a")
-        last = max(int(client["id"]) for client in foreign.raw.client_list())
-        process = rwq.start("clean", "light", "--grace", "30s")
-        until(lambda: any(int(client["id"]) > last for client in foreign.raw.client_list()))
-        time.sleep(0.2)
+        foreign.raw.config_resetstat()
+        process = rwq.start("clean", "light", "--grace", "1h")
+        until(lambda: "lrange" in work_of(foreign.raw).calls)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == 130

@@ -1,6 +1,5 @@
 """The password of a context: a command's one line, or a file's first."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from rwq_cli.contexts import password
 from rwq_cli.contexts.model import Context
 from rwq_cli.contexts.password import PasswordCommandFailed, password_of
 from rwq_cli.core.errors import InvalidArgument
+from tests.driver import state_of, until
 
 FILE = Path("/etc/rwq/config.toml")
 
@@ -65,9 +65,9 @@ def test_a_command_that_hangs_is_ended(
     monkeypatch.setattr(password, "TIMEOUT_S", 0.2)
     monkeypatch.setattr(password, "has_terminal", lambda: has_terminal)
     with pytest.raises(PasswordCommandFailed, match=r"did not end within 0\.2 s"):
-        printed_by(f"echo x; sleep 1; touch {tmp_path}/alive")
-    time.sleep(1.0)
-    assert not (tmp_path / "alive").exists()
+        printed_by(f"echo $$ > {tmp_path}/pid; echo x; sleep 3600; echo y")
+    pid = int((tmp_path / "pid").read_text())
+    until(lambda: state_of(pid) == "")
 
 
 def test_the_file_is_beside_the_configuration(tmp_path: Path) -> None:

@@ -5,12 +5,11 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.driver import TIMEOUT_S
+from tests.driver import TIMEOUT_S, until
 
 
 def start(place: Path, **variables: str) -> "subprocess.Popen[bytes]":
@@ -91,8 +90,5 @@ def test_an_interrupted_demo_leaves_nothing(short_place: Path, number: int) -> N
     os.killpg(process.pid, number)
     process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130
-    deadline = time.monotonic() + 20
-    while servers_below(short_place) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert servers_below(short_place) == []
+    until(lambda: servers_below(short_place) == [])
     assert list(short_place.iterdir()) == []

@@ -2,7 +2,6 @@
 
 import http.client
 import socket
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from rwq_cli.output.exposition import Metric
 from rwq_cli.service.heartbeat import BeatingClock, Heartbeat
 from rwq_cli.service.supervision import Supervision
 from tests.conftest import FakeClock
-from tests.driver import TIMEOUT_S
+from tests.driver import TIMEOUT_S, until
 from tests.service.managers import Manager
 
 
@@ -172,9 +171,18 @@ class TestWatchdog:
         with self.supervised(manager, 0.02):
             assert [manager.received() for _ in range(3)] == [b"WATCHDOG=1"] * 3
 
-    def test_it_is_not_notified_of_a_stuck_process(self, manager: Manager) -> None:
-        with self.supervised(manager, 0.02, silence_s=-5):
-            time.sleep(0.1)
+    def test_it_is_not_notified_of_a_stuck_process(
+        self, manager: Manager, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[Heartbeat] = []
+
+        def late_s(heartbeat: Heartbeat) -> float:
+            asked.append(heartbeat)
+            return 5.0
+
+        monkeypatch.setattr(Heartbeat, "late_s", property(late_s))
+        with self.supervised(manager, 0.02):
+            until(lambda: len(asked) > 2)
         assert manager.received() == b"STOPPING=1"
 
     def test_a_service_is_ready_once(self, manager: Manager) -> None:
