@@ -149,7 +149,7 @@ def test_a_dropped_idle_connection_is_replaced(rwq: Rwq, foreign: Foreign) -> No
     """A wait of hours must not end because a proxy between them drops what is idle."""
     foreign.waiting(b"w1")
     raw = foreign.raw
-    with _asking(rwq, raw, "--timeout", "20s") as process:
+    with _asking(rwq, raw, "--timeout", "1h") as process:
         for client in raw.client_list(_type="normal"):
             if int(client["id"]) != raw.client_id():
                 raw.client_kill_filter(_id=client["id"])

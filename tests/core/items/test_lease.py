@@ -43,6 +43,7 @@ from tests.conftest import (
     seconds_left,
     settling,
 )
+from tests.driver import until
 from tests.servers import PrivateServer
 
 MEGABYTE = 1024 * 1024
@@ -277,10 +278,7 @@ def only_a_push_wakes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def until_blocked(raw: Redis, clients: int = 1) -> None:
     """Until so many clients of the server wait in a blocking command."""
-    deadline = time.monotonic() + 30
-    while raw.info("clients")["blocked_clients"] != clients:
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+    until(lambda: raw.info("clients")["blocked_clients"] == clients)
 
 
 class Waits:
@@ -491,14 +489,20 @@ class TestSeveralQueues:
         assert [40 < taken.count(queue.name) < 60 for queue in queues] == [True] * 3
 
     def test_a_wait_watches_all_until_the_next_of_any_is_due(
-        self, queues: list[WorkQueue], raw: Redis, waits: Waits
+        self,
+        queues: list[WorkQueue],
+        raw: Redis,
+        waits: Waits,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        Foreign(raw, b"normal").delayed(b"n1", round(time.time() * 1000) + 700)
-        Foreign(raw, b"low").delayed(b"l1", round(time.time() * 1000) + 400)
+        only_a_push_wakes(monkeypatch)
+        began = time.monotonic()
+        Foreign(raw, b"normal").delayed(b"n1", queues[0].now_ms() + 700_000)
+        Foreign(raw, b"low").delayed(b"l1", queues[0].now_ms() + 400_000)
         waits.meanwhile = lambda: Foreign(raw, b"high").waiting(b"h1")
         assert [item.item_id for item in lease_from(queues, 2, wait_s=FOREVER)] == [b"h1"]
         assert waits.lists == [[b"high:queue", b"normal:queue", b"low:queue"]]
-        assert 0.1 < waits.seconds[0] <= 0.4
+        assert 399.9 - (time.monotonic() - began) < waits.seconds[0] <= 400
 
     def test_leasing_from_no_queues_is_refused(self) -> None:
         with pytest.raises(InvalidArgument):

@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 from itertools import count
-from time import time
 
 import pytest
 from redis import Redis
@@ -327,7 +326,8 @@ class TestLeasePromotes:
     def test_waiting_lasts_until_the_next_is_due(
         self, queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        foreign.delayed(b"a", int(time() * 1000) + 900)
+        monkeypatch.setattr("rwq_cli.core.items.lease._WAIT_SLICE_S", 1000.0)
+        foreign.delayed(b"a", queue.now_ms() + 900_000)
         waited: list[float] = []
 
         def wait(_: PushWaiter, seconds: float) -> None:
@@ -339,7 +339,7 @@ class TestLeasePromotes:
         assert item is not None
         assert item.item_id == b"a"
         assert len(waited) == 1
-        assert 0 < waited[0] <= 0.9
+        assert 0 < waited[0] <= 900
 
 
 class TestWaitPromotes:

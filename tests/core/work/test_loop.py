@@ -438,7 +438,7 @@ def test_a_server_that_comes_back_in_time_loses_no_job(
             time.sleep(0.1)
 
         summary = WorkQueue(connection, QUEUE).work(
-            run, drain=True, lease_s=3, concurrency=concurrency, on_event=events.append
+            run, drain=True, lease_s=60, concurrency=concurrency, on_event=events.append
         )
         gone[0].join()
         connection.close()
