@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil
 from pathlib import Path
 from time import time
 from typing import Any, Protocol
@@ -645,9 +644,14 @@ def no_call_is_long(interleaved: Interleaved, raw: redis.Redis, list_length: int
         assert work.commands <= COMMANDS_MAX, work
 
 
-def seconds_left(raw: redis.Redis, *keys: bytes) -> list[int]:
-    """The keys' times to live, in seconds that have begun: what was set, for the first of them."""
-    return [ceil(raw.pttl(key) / 1000) for key in keys]
+def lasts(raw: redis.Redis, seconds: float, *keys: bytes | str) -> bool:
+    """Whether each key was given this time to live since the client connected.
+
+    However long ago that was: the test began then, and a busy machine may take its time.
+    """
+    left_s = [raw.pttl(key) / 1000 for key in keys]
+    passed_s = int(raw.client_info()["age"]) + 1
+    return all(seconds - passed_s <= each_s <= seconds for each_s in left_s)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from rwq_cli.input import results
-from tests.conftest import Foreign, contents
+from tests.conftest import Foreign, contents, lasts
 from tests.driver import COMMAND, Rwq, undo_files
 
 OWN = f"rwq:tester@{os.uname().nodename}:s1"
@@ -180,7 +180,7 @@ class TestResult:
         wanted = {b"status": b"completed", b"result": b"\x00\n", b"holder": b"them"}
         assert self.kept(foreign, "a") == self.kept(foreign, "b") == wanted
         assert sorted(foreign.raw.keys()) == [b"jobs:result:a", b"jobs:result:b"]
-        assert 3_500_000 < foreign.raw.pttl("jobs:result:a") <= 3_600_000
+        assert lasts(foreign.raw, 3600, "jobs:result:a")
 
     @pytest.mark.parametrize(
         ("words", "status"),

@@ -9,7 +9,7 @@ from rwq_cli.core import Item, Lease, State, WorkQueue
 from rwq_cli.core.errors import PermissionDenied, WrongType
 from rwq_cli.core.items.lease_by_id import LeaseAttempt
 from rwq_cli.core.keys import QueueKeys
-from tests.conftest import QUEUE, AsUser, Foreign, contents, seconds_left, work_of
+from tests.conftest import QUEUE, AsUser, Foreign, contents, lasts, work_of
 
 FAR_MS = 9_999_999_999_999
 MINE = Lease(b"me", 60_000)
@@ -33,10 +33,7 @@ def leased_alone(raw: Redis, item_id: bytes) -> None:
         b"jobs:lease:" + item_id: ("expires", b"me"),
         b"jobs:leased_by_session:" + item_id: ("expires", b"me"),
     }
-    assert seconds_left(raw, b"jobs:lease:" + item_id, b"jobs:leased_by_session:" + item_id) == [
-        60,
-        60,
-    ]
+    assert lasts(raw, 60, b"jobs:lease:" + item_id, b"jobs:leased_by_session:" + item_id)
 
 
 def unguard(foreign: Foreign, *generations: str) -> None:

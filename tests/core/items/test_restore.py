@@ -18,7 +18,7 @@ from rwq_cli.core.items.restore import (
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
-from tests.conftest import Foreign, Interleaved, contents, seconds_left
+from tests.conftest import Foreign, Interleaved, contents, lasts
 from tests.export_lines import lines_of
 
 FAIL, SKIP, REPLACE = OnConflict.FAIL, OnConflict.SKIP, OnConflict.REPLACE
@@ -56,7 +56,7 @@ def test_everything_is_restored_as_it_was(
     outcomes = list(restore(queue, snapshots, on_conflict=on_conflict))
     assert outcomes == [Outcome(p.item_id, Status.IMPORTED) for p in snapshots]
     assert contents(raw) == before
-    assert seconds_left(raw, keys.lease(b"l1"), keys.old_lease(b"l1")) == [60, 60]
+    assert lasts(raw, 60, keys.lease(b"l1"), keys.old_lease(b"l1"))
     again = list(restore(queue, snapshots, on_conflict=on_conflict))
     assert again == [Outcome(p.item_id, Status.ALREADY_THERE) for p in snapshots]
     assert contents(raw) == before
@@ -264,16 +264,11 @@ def test_the_order_of_those_of_one_time_is_kept(
 
 def test_a_guard_lasts_as_long_as_this_server_needs_it_to(queue: WorkQueue, raw: Redis) -> None:
     """The clock of the one that the item was exported from may be ahead of it."""
-    seconds, _ = raw.time()
     guard = Lease(b"rwq-delayed:", 5_000)
-    snapshot = ItemSnapshot(
-        b"a", b"", State.DELAYED, Place.DELAYED, guard, due_ms=(seconds + 3600) * 1000
-    )
+    due_ms = queue.now_ms() + 3_600_000
+    snapshot = ItemSnapshot(b"a", b"", State.DELAYED, Place.DELAYED, guard, due_ms=due_ms)
     list(restore(queue, [snapshot], on_conflict=OnConflict.FAIL))
-    assert all(
-        3655 <= left <= 3660
-        for left in seconds_left(raw, b"jobs:lease:a", b"jobs:leased_by_session:a")
-    )
+    assert lasts(raw, 3660, b"jobs:lease:a", b"jobs:leased_by_session:a")
 
 
 class Notes:

@@ -16,6 +16,7 @@ from tests.conftest import (
     Foreign,
     Interleaved,
     contents,
+    lasts,
     work_between_calls,
 )
 from tests.core.inspect.test_results import WHEN, a_result, all_of, keep
@@ -177,7 +178,7 @@ class TestRestore:
         raw.flushall()
         assert self.put(queue, *results) == ResultTally(restored=3)
         assert contents(raw) == before
-        assert 59_000 < raw.pttl("jobs:result:empty") <= 60_000
+        assert lasts(raw, 60, "jobs:result:empty")
         assert self.put(queue, *results) == ResultTally(already_there=3)
         assert contents(raw) == before
 

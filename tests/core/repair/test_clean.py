@@ -19,8 +19,8 @@ from tests.conftest import (
     Foreign,
     Interleaved,
     contents,
+    lasts,
     no_call_searches_often,
-    seconds_left,
 )
 
 FAR_MS = 10**13
@@ -582,20 +582,20 @@ class TestClaim:
     ) -> None:
         ids = numbered(40)
         foreign.data(*ids)
-        seen: list[tuple[bytes, bytes, list[int]]] = []
+        seen: list[tuple[bytes, bytes, bool]] = []
         both = (b"jobs:lease:1", b"jobs:leased_by_session:1")
 
         def look(name: str) -> None:
             if name == "repair":
-                seen.append((raw.get(both[0]), raw.get(both[1]), seconds_left(raw, *both)))
+                seen.append((raw.get(both[0]), raw.get(both[1]), lasts(raw, 120, *both)))
 
         interleaved.before = look
         actions = clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep")
         assert sorted(action.item_id for action in actions) == sorted(ids)
-        new, old, left = seen[0]
+        new, old, has_two_minutes = seen[0]
         assert new == old
         assert new.startswith(CLAIM_PREFIX)
-        assert left == [120, 120]
+        assert has_two_minutes
         assert lease_keys(raw) == []
 
     def test_a_claim_of_a_killed_cleaner_has_to_end_first(

@@ -17,7 +17,7 @@ from tests.conftest import (
     Interleaved,
     StartServer,
     contents,
-    seconds_left,
+    lasts,
     settling,
 )
 from tests.item_cases import BROKEN, FAR_MS, HEALTHY, ITEM_CASES, STRANGE_IDS, real_items
@@ -392,14 +392,13 @@ class TestRestoredGuards:
     def test_of_a_delayed_item_ends_a_minute_after_it_is_due(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis
     ) -> None:
-        seconds, microseconds = raw.time()
-        now_ms = seconds * 1000 + microseconds // 1000
+        now_ms = queue.now_ms()
         foreign.data(b"d")
         raw.zadd("jobs:delayed", {b"d": now_ms + 100_000})
         queue.diagnose(fix=True)
         for key in ("jobs:lease:d", "jobs:leased_by_session:d"):
             assert raw.get(key) == b"rwq-delayed:%d" % (now_ms + 100_000)
-            assert 155_000 < raw.pttl(key) <= 160_000
+            assert lasts(raw, 160, key)
 
     def test_of_a_buried_item_never_ends(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis
@@ -548,7 +547,7 @@ class TestWeakGuards:
         assert counted(queue.diagnose()) == {Code.UNGUARDED: (1, 0, 1)}
         assert counted(queue.diagnose(fix=True)) == {Code.UNGUARDED: (1, 1, 0)}
         # A minute longer than until it is due.
-        assert seconds_left(raw, "jobs:lease:x", "jobs:leased_by_session:x") == [160, 160]
+        assert lasts(raw, 160, "jobs:lease:x", "jobs:leased_by_session:x")
         assert raw.get("jobs:lease:x") == b"rwq-delayed:%d" % due_ms
         assert raw.zscore("jobs:delayed", "x") == due_ms
         assert counted(queue.diagnose()) == {}
@@ -568,7 +567,7 @@ class TestWeakGuards:
         raw.zadd("jobs:delayed", {b"x": queue.now_ms() + 50_000})
         foreign.lease(b"x", holder=b"rwq-delayed:", ttl_ms=60_000)
         assert counted(queue.diagnose(fix=True)) == {}
-        assert seconds_left(raw, "jobs:lease:x") == [60]
+        assert lasts(raw, 60, "jobs:lease:x")
 
     def test_a_workers_lease_is_not_a_guard(self, queue: WorkQueue, foreign: Foreign) -> None:
         foreign.delayed(b"x", FAR_MS)
