@@ -128,6 +128,9 @@ def _as_rwq_error(error: Exception) -> RwqError:
         return usage
     if isinstance(error, OSError):
         reason = os_reason(error)
+        if isinstance(error.filename, str | bytes):
+            # stdout has no name.
+            return RwqError(f"cannot use {os.fsdecode(error.filename)}: {reason}")
         return OutputError(f"cannot write the output: {reason}")
     reason = f"{type(error).__name__}: {error}"
     return Bug(f"this is a bug in rwq: {reason}", "--debug shows the traceback")

@@ -1,5 +1,6 @@
 """`rwq undo`: restore what a command removed or changed."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from time import time
@@ -224,7 +225,9 @@ def _open(
     directory = undo_directory(settings.environment.variables)
     if file is not None:
         # A name alone is as `--list` shows it.
-        is_listed = file.name == str(file) and not file.exists() and (directory / file).exists()
+        is_name = file.name == str(file)
+        # `Path.exists` raises for a name that is too long.
+        is_listed = is_name and not os.path.exists(file) and os.path.exists(directory / file)
         return UndoReader(directory / file if is_listed else file)
 
     def skipped(path: Path) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from hashlib import sha256
 from itertools import groupby
-from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError
@@ -19,9 +18,9 @@ from rwq_cli.core.items.restore import Line
 from rwq_cli.core.items.results import RESULT_TTL_S
 from rwq_cli.core.model import DIGITS_MAX, TIME_MS_MAX, Lease, State
 from rwq_cli.core.state.snapshot import End, ItemSnapshot, Place
-from rwq_cli.environment import Environment
+from rwq_cli.environment import Environment, os_reason
 from rwq_cli.input.files import ITEM_BYTES_MAX, BadRecord, open_input
-from rwq_cli.input.streams import split
+from rwq_cli.input.streams import chunks, split
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.export_file import VERSION, ControlLine, ControlWord, Header, UndoOrigin
 
@@ -300,15 +299,27 @@ class ExportSource(NamedTuple):
         return nullcontext(self.environment.stdin) if self.file == "-" else open_input(self.file)
 
     def repeatable(self) -> "ExportSource":
-        """The same, for reading it twice: a copy on the disk unless it is a file with a name."""
-        if self.file != "-" and Path(self.file).is_file():
+        """The same, for reading it twice: a copy on the disk unless it is a file with a name.
+
+        Raises:
+            InvalidArgument: It cannot be read or copied.
+        """
+        if self.file != "-" and os.path.isfile(self.file):
             return self
-        from shutil import copyfileobj
         from tempfile import TemporaryFile
 
-        copy = cast(BinaryIO, TemporaryFile())  # noqa: SIM115
         with self.open() as stream:
-            copyfileobj(stream, copy, _CHUNK_BYTES)
+            try:
+                copy = cast(BinaryIO, TemporaryFile())  # noqa: SIM115
+                for chunk in chunks(stream, self.environment.flush):
+                    if not isinstance(chunk, Flush):
+                        copy.write(chunk)
+                copy.flush()
+            except OSError as error:
+                raise InvalidArgument(
+                    f"cannot copy {self.name} to a temporary file: {os_reason(error)}",
+                    "import a file with a name, or set TMPDIR",
+                )
         return self._replace(copy=copy)
 
 

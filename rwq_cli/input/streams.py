@@ -10,6 +10,8 @@ from io import UnsupportedOperation
 from typing import BinaryIO
 
 from rwq_cli.core.batches import FLUSH, Flush
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.environment import os_reason
 
 _CHUNK_BYTES = 1 << 18
 
@@ -20,6 +22,9 @@ def chunks(stream: BinaryIO, before_waiting: Callable[[], None]) -> Iterator[byt
     Args:
         stream: The stream.
         before_waiting: Called before each wait for more input, to flush the output.
+
+    Raises:
+        InvalidArgument: It cannot be read; `open_input` names another file than stdin.
     """
     try:
         descriptor = stream.fileno()
@@ -30,7 +35,10 @@ def chunks(stream: BinaryIO, before_waiting: Callable[[], None]) -> Iterator[byt
         if descriptor is not None and not _is_ready(descriptor):
             yield FLUSH
             before_waiting()
-        chunk = read(_CHUNK_BYTES)
+        try:
+            chunk = read(_CHUNK_BYTES)
+        except OSError as error:
+            raise InvalidArgument(f"cannot read stdin: {os_reason(error)}", "check what it is")
         if not chunk:
             return
         yield chunk

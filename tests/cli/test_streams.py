@@ -369,3 +369,48 @@ class TestPipelines:
             assert next_line(process.stdout) == item_id
         process.stdin.close()
         assert process.wait(TIMEOUT_S) == 0
+
+
+class TestUnreadableInput:
+    """An input that cannot be read is no fault of the output."""
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            *("add", "add --format raw", "rm --yes -", "complete -", "set a --yes", "import -"),
+            "import - --on-conflict replace --yes",
+            "complete a --result -",
+        ],
+    )
+    def test_stdin_is_open_for_writing_only(
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, line: str
+    ) -> None:
+        foreign.waiting(b"a")
+        result = rwq.shell(f"rwq {line} 0> sink")
+        assert result.code == 2
+        assert "rwq: error: cannot read stdin: bad file descriptor; " in result.notes
+        assert raw.get("jobs:item:a") is not None
+
+    def test_no_room_for_a_copy_of_stdin(self, rwq: Rwq, raw: redis.Redis) -> None:
+        lines = b'{"rwq_export": 1, "queue": "jobs"}\n' + b'{"id": "a"}\n' * 100_000
+        (rwq.home / "export").write_bytes(lines)
+        result = rwq.shell("ulimit -f 100; cat export | rwq import - --on-conflict replace")
+        assert (result.code, result.text) == (2, "")
+        assert "cannot copy stdin to a temporary file: file too large; " in result.notes
+        assert raw.keys() == []
+
+    @pytest.mark.parametrize("command", ["undo", "import --on-conflict replace"])
+    def test_a_name_that_is_too_long(self, rwq: Rwq, raw: redis.Redis, command: str) -> None:
+        name = "a" * 300
+        result = rwq(*command.split(), name)
+        assert (result.code, result.text) == (2, "")
+        assert result.notes == (
+            f"rwq: error: cannot read {name}: file name too long; check the file's name\n"
+        )
+        assert raw.keys() == []
+
+    def test_a_state_directory_whose_name_is_too_long(self, rwq: Rwq) -> None:
+        state = "/" + "a" * 300
+        result = rwq("undo", "--list", variables={"XDG_STATE_HOME": state})
+        assert (result.code, result.text) == (1, "")
+        assert result.notes == f"rwq: error: cannot use {state}/rwq/undo: file name too long\n"
