@@ -9,7 +9,7 @@ from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import DryRunOption, ForceOption, YesToForceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.schedule import Burial
+from rwq_cli.core.items.schedule import NO_REASON, REASON_BYTES_MAX, Burial
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.report import Report
@@ -49,8 +49,8 @@ def bury(
         bytes | None,
         option(
             "--reason TEXT",
-            "The reason, up to 1,024 bytes; replaces the reason of items that are already buried.  "
-            "[default: by hand]",
+            f"The reason, up to {REASON_BYTES_MAX:,} bytes; replaces the reason of items that are "
+            f"already buried.  [default: {NO_REASON.decode()}]",
             _reason,
         ),
     ] = None,

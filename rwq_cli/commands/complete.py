@@ -16,6 +16,7 @@ from rwq_cli.core.items.results import RESULT_TTL_S, ResultOptions
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.results import read_result
+from rwq_cli.output import human
 from rwq_cli.output.report import Report
 from rwq_cli.views.outcomes import batch_of_ids
 
@@ -70,7 +71,11 @@ def complete(
     ] = False,
     result_ttl_s: Annotated[
         Duration | None,
-        option("--result-ttl DUR", "Store the result for this long.  [default: 1h]", Duration),
+        option(
+            "--result-ttl DUR",
+            f"Store the result for this long.  [default: {human.duration(RESULT_TTL_S)}]",
+            Duration,
+        ),
     ] = None,
     yes: Annotated[
         bool, option("--yes", f"Do not ask before completing items that options chose. {YES_FOR}")

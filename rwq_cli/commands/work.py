@@ -23,6 +23,7 @@ from rwq_cli.cli.options import (
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.lease import lease_from
+from rwq_cli.core.items.results import RESULT_TTL_S
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.work.job import Job
@@ -30,6 +31,7 @@ from rwq_cli.core.work.policy import OnFail, RetryPolicy
 from rwq_cli.core.work.session import WorkSession
 from rwq_cli.core.work.stopping import EndReason, StopConditions, WorkLimits
 from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric
 from rwq_cli.output.options import OutputFormat
@@ -50,6 +52,7 @@ from rwq_cli.work.housekeeping import Housekeeper
 from rwq_cli.work.invocations import DataFiles, Invocations
 from rwq_cli.work.joblog import JobLog
 from rwq_cli.work.loop import CommandLimits, Worker
+from rwq_cli.work.pipes import RESULT_BYTES_MAX
 from rwq_cli.work.template import CommandTemplate, Input
 from rwq_cli.work.variables import Variables
 
@@ -62,7 +65,7 @@ app = CommandModule()
 _SYSTEMD = (b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"WATCHDOG_PID")
 TEN_SECONDS = Duration("10s")
 TEN_MINUTES = Duration("10m")
-AN_HOUR = Duration("1h")
+RESULT_TTL = Duration(human.duration(RESULT_TTL_S))
 # How often the live line counts what is left.
 _COUNT_S = 2.0
 # These formats write events or a summary to stdout, so that commands must not.
@@ -156,11 +159,15 @@ def work(
         ),
     ] = None,
     result: Annotated[
-        bool, option("--result", "Keep the stdout of the command as the result; 1 MiB at most.")
+        bool,
+        option(
+            "--result",
+            f"Keep the stdout of the command as the result; {RESULT_BYTES_MAX >> 20} MiB at most.",
+        ),
     ] = False,
     result_ttl_s: Annotated[
         Duration, option("--result-ttl DUR", "Keep the result for this long.", Duration)
-    ] = AN_HOUR,
+    ] = RESULT_TTL,
     drain: Annotated[
         bool,
         option(

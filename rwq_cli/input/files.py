@@ -8,6 +8,7 @@ from rwq_cli.environment import os_reason
 
 # The server takes no single value above its proto-max-bulk-len, 512 MB unless it is set.
 ITEM_BYTES_MAX = 512 * 1024 * 1024
+TOO_LARGE = f"larger than the {ITEM_BYTES_MAX >> 20} MB that a server accepts"
 
 
 class BadRecord(Exception):

@@ -13,7 +13,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.add import ADD_ITEMS, BatchBuilder
 from rwq_cli.core.model import Due, NewItems
 from rwq_cli.environment import Environment
-from rwq_cli.input.files import ITEM_BYTES_MAX, BadRecord, open_input
+from rwq_cli.input.files import ITEM_BYTES_MAX, TOO_LARGE, BadRecord, open_input
 from rwq_cli.input.streams import split, whole
 
 
@@ -234,7 +234,7 @@ class RecordReader:
 
     def _whole_record(self, record: bytes) -> tuple[None, bytes, Due | None]:
         if len(record) > ITEM_BYTES_MAX:
-            raise BadRecord("larger than the 512 MB that a server accepts")
+            raise BadRecord(TOO_LARGE)
         return None, record, self.due
 
     def _id_maker(self) -> Callable[[bytes], bytes]:

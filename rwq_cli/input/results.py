@@ -2,7 +2,7 @@
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
-from rwq_cli.input.files import ITEM_BYTES_MAX, open_input
+from rwq_cli.input.files import ITEM_BYTES_MAX, TOO_LARGE, open_input
 from rwq_cli.input.streams import whole
 
 
@@ -39,7 +39,5 @@ def _read(environment: Environment, name: str, what: str, closed_hint: str) -> b
         with open_input(name) as file:
             result = whole(file, environment.flush, bytes_max=ITEM_BYTES_MAX)
     if len(result) > ITEM_BYTES_MAX:
-        raise InvalidArgument(
-            f"the {what} is larger than the 512 MB that a server accepts", "keep it elsewhere"
-        )
+        raise InvalidArgument(f"the {what} is {TOO_LARGE}", "keep it elsewhere")
     return result
