@@ -6,6 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from rwq_cli.core.clock import lease_time_ms, result_time_ms
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.input.durations import parse_duration
 
@@ -99,9 +100,15 @@ def interval(text: str) -> Duration:
 
 def _lease_duration(text: str) -> Duration:
     lease_s = Duration(text)
-    if lease_s < 0.001:
-        raise InvalidArgument("a lease must last at least 1ms", "give a longer --for")
+    lease_time_ms(lease_s)
     return lease_s
+
+
+def result_duration(text: str) -> Duration:
+    """How long a result is kept."""
+    ttl_s = Duration(text)
+    result_time_ms(ttl_s)
+    return ttl_s
 
 
 LeaseForOption = Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queue
-from rwq_cli.cli.options import YES_FOR, DryRunOption, Duration, option
+from rwq_cli.cli.options import YES_FOR, DryRunOption, Duration, option, result_duration
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import ResultStatus
@@ -74,7 +74,7 @@ def complete(
         option(
             "--result-ttl DUR",
             f"Store the result for this long.  [default: {human.duration(RESULT_TTL_S)}]",
-            Duration,
+            result_duration,
         ),
     ] = None,
     yes: Annotated[
@@ -144,5 +144,5 @@ def _result_options(
     return ResultOptions(
         result=None if file is None else read_result(settings.environment, file),
         status=ResultStatus.REJECTED if rejected else ResultStatus.COMPLETED,
-        ttl_ms=round(1000 * (RESULT_TTL_S if ttl_s is None else ttl_s)),
+        ttl_s=RESULT_TTL_S if ttl_s is None else ttl_s,
     )

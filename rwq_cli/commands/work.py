@@ -19,6 +19,7 @@ from rwq_cli.cli.options import (
     ListenOption,
     NotifyOption,
     option,
+    result_duration,
 )
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
@@ -166,7 +167,7 @@ def work(
         ),
     ] = False,
     result_ttl_s: Annotated[
-        Duration, option("--result-ttl DUR", "Keep the result for this long.", Duration)
+        Duration, option("--result-ttl DUR", "Keep the result for this long.", result_duration)
     ] = RESULT_TTL,
     drain: Annotated[
         bool,

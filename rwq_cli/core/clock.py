@@ -1,7 +1,12 @@
-"""The client's clock, which tests can replace. Dates come from the server's clock."""
+"""The client's clock, which tests can replace, and times as the server counts them.
+
+Dates come from the server's clock.
+"""
 
 import time
 from typing import Protocol
+
+from rwq_cli.core.errors import InvalidArgument
 
 
 class Clock(Protocol):
@@ -22,3 +27,29 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+
+def lease_time_ms(lease_s: float) -> int:
+    """How long a lease lasts, in whole milliseconds.
+
+    Raises:
+        InvalidArgument: It rounds to less than 1 ms.
+    """
+    return _at_least_1_ms(lease_s, "a lease must last")
+
+
+def result_time_ms(ttl_s: float) -> int:
+    """How long a result is kept, in whole milliseconds.
+
+    Raises:
+        InvalidArgument: It rounds to less than 1 ms.
+    """
+    return _at_least_1_ms(ttl_s, "a result must be kept for")
+
+
+def _at_least_1_ms(seconds: float, what: str) -> int:
+    # With an expiry of 0, the server refuses to set a key, or deletes it.
+    rounded = round(seconds * 1000)
+    if rounded < 1:
+        raise InvalidArgument(f"{what} at least 1 ms", "give a longer time")
+    return rounded

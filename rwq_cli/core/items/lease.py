@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_batches
+from rwq_cli.core.clock import lease_time_ms
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
 from rwq_cli.core.inspect.cursor import lengths_of
@@ -123,7 +124,8 @@ def lease_from(
         dry_run: Lease nothing, and return the items that would be leased now.
 
     Raises:
-        InvalidArgument: There is no queue, or they are not on one server or cluster.
+        InvalidArgument: There is no queue, they are not on one server or cluster, or the leases
+            would last less than 1 ms.
         ServerError: If a reply was lost, the call may have leased items; a clean returns them when
             their leases have ended.
 
@@ -132,7 +134,7 @@ def lease_from(
     """
     distinct = distinct_queues(queues)
     first = distinct[0]
-    lease_ms = max(1, round(lease_s * 1000))
+    lease_ms = lease_time_ms(lease_s)
     request = LeaseRequest(count, first.holder, lease_ms, data)
     if dry_run:
         first.connection.set_no_touch()

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from rwq_cli.core.clock import lease_time_ms
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.report import Detail, with_details
 from rwq_cli.core.items.bulk import new_token
@@ -46,10 +47,13 @@ def lease_ids(
         data: Return the payloads.
         dry_run: Change nothing, and report what would be done.
 
+    Raises:
+        InvalidArgument: The leases would last less than 1 ms.
+
     Yields:
         The attempt for each distinct ID, as the server acknowledges it.
     """
-    lease = Lease(queue.holder, max(1, round(lease_s * 1000)))
+    lease = Lease(queue.holder, lease_time_ms(lease_s))
     token = new_token()
     for item_id in dict.fromkeys(map(to_bytes, ids)):
         with hint_at_lost_leases():

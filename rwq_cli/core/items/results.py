@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_batches
-from rwq_cli.core.errors import InvalidArgument, WrongType
+from rwq_cli.core.clock import result_time_ms
+from rwq_cli.core.errors import WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.results import (
     KIND_NONE,
@@ -25,23 +26,21 @@ class ResultOptions:
     Args:
         result: The data of the result, the same for each item; None if there is none.
         status: `REJECTED` for items that were given up.
-        ttl_ms: How long to keep the result, milliseconds, at least 1.
+        ttl_s: How long to keep the result, seconds.
 
     Raises:
-        InvalidArgument: `ttl_ms` is less than 1.
+        InvalidArgument: It would be kept for less than 1 ms.
     """
 
     def __init__(
         self,
         result: bytes | None = None,
         status: ResultStatus = ResultStatus.COMPLETED,
-        ttl_ms: int = round(RESULT_TTL_S * 1000),
+        ttl_s: float = RESULT_TTL_S,
     ) -> None:
-        if ttl_ms < 1:
-            raise InvalidArgument("a result must be kept for at least 1 ms", "give a longer time")
         self.result = result
         self.status = status
-        self.ttl_ms = ttl_ms
+        self.ttl_ms = result_time_ms(ttl_s)
 
     @property
     def items_max(self) -> int:

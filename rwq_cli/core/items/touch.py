@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from rwq_cli.core.batches import Flush, in_batches
+from rwq_cli.core.clock import lease_time_ms
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.model import OutcomeBatch, Outcomes
 
@@ -18,10 +19,13 @@ def touch(
         lease_s: The new duration, from now, seconds.
         dry_run: Change nothing, and report what would be done.
 
+    Raises:
+        InvalidArgument: The new duration is less than 1 ms.
+
     Returns:
         For each distinct ID of a batch `TOUCHED`, `NOT_LEASED`, `MISSING` or `WRONG_TYPE`.
     """
-    lease_ms = max(1, round(lease_s * 1000))
+    lease_ms = lease_time_ms(lease_s)
 
     def batches() -> Iterator[OutcomeBatch]:
         queue.progress.begin("touching")

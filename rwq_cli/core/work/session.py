@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_WRITES, in_batches
-from rwq_cli.core.errors import InvalidArgument, ServerError
+from rwq_cli.core.clock import lease_time_ms, result_time_ms
+from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.lease import (
@@ -111,8 +112,8 @@ class WorkSession:
         failing_since_s: When the failures since the last success began, on the clock of the queues.
 
     Raises:
-        InvalidArgument: There is no queue, they are not on one connection, or the lease is too
-            short.
+        InvalidArgument: There is no queue, they are not on one connection, or a lease or result
+            would last less than 1 ms.
     """
 
     def __init__(
@@ -127,14 +128,12 @@ class WorkSession:
     ) -> None:
         self._queues = distinct_queues(queues)
         first = self._queues[0]
-        if round(lease_s * 1000) < 1:
-            raise InvalidArgument("the lease is too short", "give at least 1 ms")
-        self.lease_s = lease_s
+        self.lease_s, self._lease_ms = lease_s, lease_time_ms(lease_s)
         self.policy = policy or RetryPolicy()
         self._is_fair = fair
-        if round(result_ttl_s * 1000) < 1:
-            raise InvalidArgument("a result must be kept for at least 1 ms", "give 1ms or more")
-        self._result_ttl_ms = round(result_ttl_s * 1000)
+        # Checked here, before anything is leased.
+        result_time_ms(result_ttl_s)
+        self._result_ttl_s = result_ttl_s
         self._random = rng or random.Random()
         # On a cluster, the connection that sends each call to its node.
         self._connection, self.clock = first.connection.root, first.clock
@@ -233,7 +232,7 @@ class WorkSession:
 
     def _request(self, take: int) -> LeaseRequest:
         holder = self.name + b".%d" % next(self._exchanges)
-        return LeaseRequest(take, holder, round(self.lease_s * 1000))
+        return LeaseRequest(take, holder, self._lease_ms)
 
     def _send(self, endings: Sequence[_Ending], taking: _Take | None) -> None:
         """Send the calls for some endings, and the first calls that take items."""
@@ -331,7 +330,7 @@ class WorkSession:
         match step.fate:
             case Fate.COMPLETED | Fate.REJECTED:
                 options = ResultOptions(
-                    step.data, ResultStatus(step.fate.value), self._result_ttl_ms
+                    step.data, ResultStatus(step.fate.value), self._result_ttl_s
                 )
                 return ("complete", *result_args(options))
             case Fate.RETRY:
@@ -511,9 +510,8 @@ class WorkSession:
         return lost
 
     def _touch(self, jobs: Sequence[Job]) -> Command:
-        lease_ms = round(self.lease_s * 1000)
         pairs = (word for job in jobs for word in (job.item_id, job.holder))
-        return jobs[0].handle.script("touch", lease_ms, 1, *pairs)
+        return jobs[0].handle.script("touch", self._lease_ms, 1, *pairs)
 
     def _lose(self, job: Job, loss: Loss) -> None:
         """Note that a running job is lost; the call that ends a finished job finds out itself."""

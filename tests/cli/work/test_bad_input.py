@@ -268,8 +268,14 @@ def test_a_line_of_rwq_is_not_glued_to_one_of_a_command(rwq: Rwq, foreign: Forei
         ("--backoff 30m", "--backoff is longer than --backoff-max; --backoff-max 30m allows it"),
         (
             "--result --result-ttl 0",
-            "a result must be kept for at least 1 ms; give 1ms or more",
+            "a result must be kept for at least 1 ms; give a longer time",
         ),
+        (
+            "--dry-run --result-ttl 0.0004",
+            "a result must be kept for at least 1 ms; give a longer time",
+        ),
+        ("--for 0", "a lease must last at least 1 ms; give a longer time"),
+        ("--for 0.4ms", "a lease must last at least 1 ms; give a longer time"),
     ],
 )
 def test_times_that_mean_nothing_are_refused(

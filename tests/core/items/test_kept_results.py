@@ -25,7 +25,7 @@ from tests.conftest import (
 from tests.servers import PrivateServer
 
 BEGAN_MS = int(time() * 1000)
-HALF_A_MINUTE = ResultOptions(b"\x00\xff", ttl_ms=30_000)
+HALF_A_MINUTE = ResultOptions(b"\x00\xff", ttl_s=30)
 
 
 def kept(raw: Redis, item_id: bytes) -> dict[bytes, bytes]:
@@ -42,9 +42,11 @@ def statuses(queue: WorkQueue, *ids: bytes, **options: object) -> list[Status]:
     return [outcome.status for outcome in queue.complete(ids, **options)]  # type: ignore[arg-type]
 
 
-def test_a_ttl_of_zero_is_an_error() -> None:
-    with pytest.raises(InvalidArgument):
-        ResultOptions(ttl_ms=0)
+def test_a_ttl_that_rounds_to_zero_is_an_error() -> None:
+    for ttl_s in (0, 0.0004, -1):
+        with pytest.raises(InvalidArgument):
+            ResultOptions(ttl_s=ttl_s)
+    assert ResultOptions(ttl_s=0.0006).ttl_ms == 1
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_how_many_fit_into_a_call(size: int | None, items: int) -> None:
 def test_the_script_arguments() -> None:
     assert result_args(None) == (b"", b"", 0, b"")
     assert result_args(ResultOptions()) == (3_600_000, "completed", 0, b"")
-    assert result_args(ResultOptions(b"", ResultStatus.REJECTED, 5)) == (5, "rejected", 1, b"")
+    assert result_args(ResultOptions(b"", ResultStatus.REJECTED, 0.005)) == (5, "rejected", 1, b"")
 
 
 class TestFew:

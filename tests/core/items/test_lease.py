@@ -227,11 +227,24 @@ class TestLease:
             queue.lease()
         assert contents(raw) == before
 
-    def test_a_lease_is_never_shorter_than_a_millisecond(
-        self, queue: WorkQueue, foreign: Foreign
+    @pytest.mark.parametrize("lease_s", [0, 0.0004, -1])
+    def test_a_lease_of_less_than_a_millisecond_is_an_error(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, lease_s: float
     ) -> None:
         foreign.waiting(b"1")
-        item = queue.lease(lease_s=0)
+        foreign.leased(b"2", ttl_ms=None)
+        before = contents(raw)
+        with pytest.raises(InvalidArgument):
+            queue.lease(lease_s=lease_s)
+        with pytest.raises(InvalidArgument):
+            list(queue.lease_ids([b"1"], lease_s=lease_s))
+        with pytest.raises(InvalidArgument):
+            queue.touch([b"2"], lease_s=lease_s)
+        assert contents(raw) == before
+
+    def test_the_shortest_lease_is_a_millisecond(self, queue: WorkQueue, foreign: Foreign) -> None:
+        foreign.waiting(b"1")
+        item = queue.lease(lease_s=0.0006)
         assert item is not None
         assert item.lease == Lease(b"me", 1)
 

@@ -151,13 +151,15 @@ def test_taking_and_finishing_share_a_round_trip(
     assert [job.item_id for job in result.jobs] == [b"2"]
 
 
-def test_queues_on_different_connections_are_refused(backend: Backend) -> None:
+def test_queues_on_different_connections_and_too_short_times_are_refused(backend: Backend) -> None:
     with pytest.raises(InvalidArgument):
         WorkSession([])
     with pytest.raises(InvalidArgument):
         WorkSession([WorkQueue(backend.connect(), b"a"), WorkQueue(backend.connect(), b"b")])
     with pytest.raises(InvalidArgument):
         WorkSession([WorkQueue(backend.connect(), b"a")], lease_s=0.0004)
+    with pytest.raises(InvalidArgument):
+        WorkSession([WorkQueue(backend.connect(), b"a")], result_ttl_s=0.0004)
 
 
 # Finishing.
