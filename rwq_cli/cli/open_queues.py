@@ -103,6 +103,7 @@ class QueueFinder:
         all_queues: Whether `--all-queues` was given.
         changes: Whether the command changes queues: what was found by a pattern and has no item is
             then left out, because it may belong to another program.
+        any_type: See `queue_names`.
 
     Attributes:
         connection: The connection of all queues.
@@ -112,10 +113,18 @@ class QueueFinder:
         InvalidArgument: No queue is named.
     """
 
-    def __init__(self, settings: Settings, *, all_queues: bool, changes: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        all_queues: bool,
+        changes: bool = False,
+        any_type: bool = False,
+    ) -> None:
         self._settings = settings
         self._all_queues = all_queues
         self._changes = changes
+        self._any_type = any_type
         self._words = list(dict.fromkeys(settings.queues))
         if all_queues and settings.given.get("queue"):
             raise InvalidArgument.both("--all-queues", "-q")
@@ -137,9 +146,9 @@ class QueueFinder:
 
         words = self._words
         found = (
-            {b"*": queue_names(self.connection)}
+            {b"*": queue_names(self.connection, any_type=self._any_type)}
             if self._all_queues
-            else matching_queues(self.connection, words)
+            else matching_queues(self.connection, words, any_type=self._any_type)
         )
         for word, names in found.items():
             if not names:
@@ -176,7 +185,8 @@ class QueueFinder:
 
 
 def open_matching_queues(
-    settings: Settings, *, all_queues: bool, changes: bool = False
+    settings: Settings, *, all_queues: bool, changes: bool = False, any_type: bool = False
 ) -> OpenQueues:
     """The queues that the settings name, or that match their patterns; see `QueueFinder`."""
-    return QueueFinder(settings, all_queues=all_queues, changes=changes).find()
+    finder = QueueFinder(settings, all_queues=all_queues, changes=changes, any_type=any_type)
+    return finder.find()

@@ -111,7 +111,7 @@ def check(
         raise InvalidArgument(
             "only a walk over the whole queue counts orphaned items", "add --deep"
         )
-    opened = open_matching_queues(settings, all_queues=all_queues)
+    opened = open_matching_queues(settings, all_queues=all_queues, any_type=True)
     is_nagios = output_format is CheckFormat.NAGIOS
     if is_nagios and opened.is_one:
         queue = opened.queues[0]

@@ -231,6 +231,27 @@ class TestCheck:
             "RWQ WARNING - mail:odd: cannot be read; mail:in: 2 waiting (above 1); 1 of 3 queues OK"
         )
 
+    @pytest.mark.parametrize("suffix", ["queue", "processing", "delayed", "buried"])
+    @pytest.mark.parametrize("words", [ALL, ("-q", "*")])
+    def test_one_that_has_only_keys_of_the_wrong_type_is_unknown(
+        self, rwq: Rwq, raw: redis.Redis, words: tuple[str, ...], suffix: str
+    ) -> None:
+        raw.set(f"odd:{suffix}", "text")
+        result = rwq("check", *words)
+        assert result.code == 3
+        assert result.text.startswith("RWQ UNKNOWN - odd: cannot be read; 3 of 4 queues OK | ")
+        assert result.notes.startswith(f"rwq: error: odd:{suffix} has the wrong type")
+        result = rwq("check", *words, "--format", "prometheus")
+        assert result.code == 3
+        assert 'rwq_up{queue="odd"} 0\n' in result.text
+
+    def test_an_item_whose_id_ends_like_a_key_of_a_queue_is_no_queue(
+        self, rwq: Rwq, raw: redis.Redis
+    ) -> None:
+        Foreign(raw, b"other").waiting(b"queue", b"my:processing")
+        result = rwq("check", *ALL)
+        assert (result.code, result.text.partition(" | ")[0]) == (0, "RWQ OK - 3 queues OK")
+
     def test_a_name_in_the_data_is_quoted(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.lpush("mail:it's=a|b:queue", "1")
         data = rwq("check", "-q", "mail:it*").text.partition(" | ")[2]

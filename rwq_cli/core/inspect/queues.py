@@ -4,24 +4,38 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.keys import glob_pattern, is_glob, queue_of_structure
+from rwq_cli.core.keys import PER_ID_INFIXES, glob_pattern, is_glob, queue_of_structure
 from rwq_cli.core.server.scan import scan_keys
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
 
 
-def queue_names(connection: "Connection") -> list[bytes]:
+# The ends of the keys whose lengths are counts of items.
+_COUNTED = (b":queue", b":processing", b":delayed", b":buried")
+
+
+def queue_names(connection: "Connection", *, any_type: bool = False) -> list[bytes]:
     """The names of all queues that have a list or a sorted set, in order.
 
     A queue's name is stored only in its keys. SCAN returns only lists and sorted sets, so that the
     server does not send a million data keys. A queue whose items are all orphaned has neither, and
     is not found.
+
+    Args:
+        connection: The server.
+        any_type: Find also the queues of which these keys all have the wrong type, so that a queue
+            whose list was overwritten is not overlooked. They may belong to other programs.
     """
     names: set[bytes] = set()
     for kind in ("list", "zset"):
         for page in scan_keys(connection, kind=kind):
             names.update(name for key in page if (name := queue_of_structure(key)))
+    for suffix in _COUNTED if any_type else ():
+        for page in scan_keys(connection, b"*" + suffix):
+            # Not the keys of an item whose ID ends like a queue's key.
+            structures = (key for key in page if not any(map(key.__contains__, PER_ID_INFIXES)))
+            names.update(filter(None, map(queue_of_structure, structures)))
     return sorted(names)
 
 
@@ -30,11 +44,18 @@ def exists(queue: Queue) -> bool:
     return bool(queue.call("EXISTS", *queue.keys.structures))
 
 
-def matching_queues(connection: "Connection", words: Iterable[bytes]) -> dict[bytes, list[bytes]]:
+def matching_queues(
+    connection: "Connection", words: Iterable[bytes], *, any_type: bool = False
+) -> dict[bytes, list[bytes]]:
     """The queues that each word names: one name, or all that match a pattern, in order.
 
     A pattern that is also the name of a queue, even of one with items in no list, is that name.
     Keys are scanned only if there is a pattern.
+
+    Args:
+        connection: The server.
+        words: The names and patterns.
+        any_type: See `queue_names`.
     """
     found: dict[bytes, list[bytes]] = {}
     names: Sequence[bytes] | None = None
@@ -42,7 +63,7 @@ def matching_queues(connection: "Connection", words: Iterable[bytes]) -> dict[by
         if not is_glob(word) or _has_keys(Queue(connection, word)):
             found[word] = [word]
             continue
-        names = queue_names(connection) if names is None else names
+        names = queue_names(connection, any_type=any_type) if names is None else names
         found[word] = list(filter(glob_pattern(word).match, names))
     return found
 

@@ -38,6 +38,23 @@ def test_other_keys_are_not_queues(connection: Connection, raw: Redis, foreign: 
     assert queue_names(connection) == []
 
 
+def test_queues_of_which_all_keys_have_the_wrong_type(
+    connection: Connection, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1", b"queue", b"x:delayed")
+    foreign.lease(b"x:buried")
+    raw.hset(b"jobs:result:queue", "status", "completed")
+    raw.set(b"text:queue", b"")
+    raw.sadd(b"set:processing", b"1")
+    raw.hset(b"hash:delayed", "field", "value")
+    raw.xadd(b"stream:buried", {"field": "value"})
+    raw.set(b"x:returns", b"")
+    raw.set(b":queue", b"")
+    wrong = [b"hash", b"set", b"stream", b"text"]
+    assert queue_names(connection, any_type=True) == sorted([b"jobs", *wrong])
+    assert queue_names(connection) == [b"jobs"]
+
+
 def test_names_can_be_any_bytes(connection: Connection, raw: Redis) -> None:
     for name in STRANGE:
         Foreign(raw, name).waiting(b"1")
