@@ -19,7 +19,7 @@ from rwq_cli.core.inspect.results import (
 from rwq_cli.core.model import PREVIEW_BYTES, Item, Lease, State
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.probe import probe
-from rwq_cli.core.state.rules import Facts, reason_of, whole_ms
+from rwq_cli.core.state.rules import Facts, whole_ms
 
 # Items that are read at once with all of their data.
 ITEMS_WITH_DATA = 16
@@ -183,7 +183,7 @@ def item_from(queue: bytes, facts: Facts, position: int | None = None) -> Item:
         lease=facts.lease,
         due_ms=whole_ms(facts.due_ms),
         buried_ms=whole_ms(facts.buried_ms),
-        reason=None if facts.buried_ms is None else reason_of(facts.lease),
+        reason=facts.reason,
         returns=facts.returns,
     )
 

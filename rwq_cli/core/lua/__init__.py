@@ -240,10 +240,9 @@ _CONSTANTS = {
     "locate": {"SLACK_ENTRIES": SLACK_ENTRIES},
     "results": {"DIGITS_MAX": DIGITS_MAX},
     "returns": {"DIGITS_MAX": DIGITS_MAX},
-    "schedule": {"GUARD_MARGIN_MS": GUARD_MARGIN_MS},
+    "schedule": {"GUARD_MARGIN_MS": GUARD_MARGIN_MS, "TIME_MS_MAX": TIME_MS_MAX},
     "identity": {"DATA_DIGITS": DATA_DIGITS, "PUSH_DIGITS": PUSH_DIGITS},
     "expected": {"FINGERPRINT_BYTES": FINGERPRINT_BYTES},
-    "ops/restore_guards": {"TIME_MS_MAX": TIME_MS_MAX},
 }
 _HERE = Path(__file__).parent
 

@@ -122,6 +122,17 @@ class Facts(NamedTuple):
         return self.session is None and self.state in (State.DELAYED, State.BURIED)
 
     @property
+    def reason(self) -> bytes | None:
+        """Why it is buried, as the guard under the new name says, or else the one under the old.
+
+        None if neither does, or if it is not in the buried sorted set.
+        """
+        for lease in (self.new_lease, self.old_lease) if self.buried_ms is not None else ():
+            if lease is not None and guard_kind(lease) == BURIED_GUARD:
+                return lease.holder.removeprefix(BURIED_GUARD)
+        return None
+
+    @property
     def has_stale_schedule(self) -> bool:
         """Whether it is an item in a list that also has an entry in a sorted set."""
         if not (self.is_scheduled and self.is_listed and self.has_data) or self.wrong_types:
@@ -148,13 +159,6 @@ class Facts(NamedTuple):
 def whole_ms(score: float | None) -> int | None:
     """A score as a time in whole unix ms; None for None, and for a score that is not a time."""
     return int(score) if score is not None and abs(score) <= TIME_MS_MAX else None
-
-
-def reason_of(lease: Lease | None) -> bytes | None:
-    """The reason in the guard of a buried item; None for any other lease."""
-    if lease is None or guard_kind(lease) != BURIED_GUARD:
-        return None
-    return lease.holder.removeprefix(BURIED_GUARD)
 
 
 def guard_kind(lease: Lease | None) -> bytes | None:

@@ -10,7 +10,7 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
 from rwq_cli.core.state.list_range import ListRange
 from rwq_cli.core.state.probe import parse_lease, parse_returns, parse_wrong_types
-from rwq_cli.core.state.rules import Facts, reason_of
+from rwq_cli.core.state.rules import Facts
 
 # One call takes the server about two milliseconds.
 SNAPSHOT_ITEMS = 500
@@ -149,7 +149,7 @@ def _snapshots(
                 now_ms=now_ms,
             )
             known = facts.state, facts.lease, where, length, returns
-            yield _snapshot(item_id, data, *known, facts.due_ms, facts.buried_ms)
+            yield _snapshot(item_id, data, *known, facts.due_ms, facts.buried_ms, facts.reason)
 
 
 def _plain_state(where: int | bytes) -> State:
@@ -180,6 +180,7 @@ def _snapshot(
     returns: bytes,
     due_ms: float | None = None,
     buried_ms: float | None = None,
+    reason: bytes | None = None,
 ) -> ItemSnapshot:
     if isinstance(where, int):
         # A waiting item's entries in the sorted sets are stale; cleans prune them.
@@ -200,7 +201,6 @@ def _snapshot(
         place = Place.BURIED
     elif due_ms is not None:
         place = Place.DELAYED
-    reason = None if buried_ms is None else reason_of(lease)
     return ItemSnapshot(
         item_id, data, state, place, lease, due_ms, buried_ms, reason, parse_returns(returns)
     )

@@ -1,12 +1,14 @@
-"""What Lua says of facts and of identities is what Python says, for every combination of them."""
+"""What Lua says of facts, identities, counts and results is what Python says."""
 
 from collections.abc import Iterable, Iterator
 from itertools import product
 
 from redis import Redis
 
+from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.lua import DATA_DIGITS, PUSH_DIGITS, library_text
-from rwq_cli.core.model import Lease
+from rwq_cli.core.model import TIME_MS_MAX, Lease
+from rwq_cli.core.state.probe import parse_returns
 from rwq_cli.core.state.rules import Facts
 from rwq_cli.core.state.seen import Seen
 
@@ -19,14 +21,16 @@ HOLDERS = (
     b"rwq-clean:1",
     b"rwq-delayed:5",
     b"rwq-buried:why",
+    b"rwq-buried:",
     b"rwq-settling:kicked",
     b"rwq-",
     b"",
     None,
 )
-LEFT_MS = (-1, 40, 80)
+LEFT_MS = (-1, 0, 80)
 KEYS = [None, *product(HOLDERS, LEFT_MS)]
-DUE_MS = (None, NOW_MS - 1, NOW_MS, NOW_MS + 1)
+# The guard that has 80 ms left is long enough for the third; no guard is for the last.
+DUE_MS = (None, NOW_MS, NOW_MS + 1, NOW_MS + 80, TIME_MS_MAX + 2)
 BURIED_MS = (None, NOW_MS)
 DATA = ("none", "string", "hash")
 ENTRIES = (0, 1, 2)
@@ -52,6 +56,8 @@ local function line(facts)
     tostring(session and true or false),
     tostring(is_scheduled and is_guard_weak(facts, NOW) or false),
     tostring(has_stale_schedule(facts, state)),
+    tostring(is_unguarded(facts, state, NOW)),
+    reason_of(facts) or 'none',
   }, ' ')
 end
 local new, new_left = key(2)
@@ -113,7 +119,7 @@ def lines_of(data: str, new: Key, old: Key) -> Iterator[bytes]:
         )
         lease = facts.lease
         left_ms = -2 if lease is None else -1 if lease.ttl_ms is None else lease.ttl_ms
-        yield b"%b %b %d %b %b %b %b" % (
+        yield b"%b %b %d %b %b %b %b %b %b" % (
             facts.state.value.encode(),
             b"none" if lease is None else b"held:" + lease.holder,
             left_ms,
@@ -121,11 +127,13 @@ def lines_of(data: str, new: Key, old: Key) -> Iterator[bytes]:
             LUA[facts.session is not None],
             LUA[facts.is_scheduled and facts.is_guard_weak],
             LUA[facts.has_stale_schedule],
+            LUA[facts.is_unguarded],
+            b"none" if facts.reason is None else facts.reason,
         )
 
 
 def test_lua_and_python_agree_on_every_combination_of_facts(raw: Redis) -> None:
-    script = library_text("state") + HARNESS
+    script = library_text("schedule") + HARNESS
     for name, values in (("ENTRIES", ENTRIES), ("DUE", DUE_MS), ("BURIED", BURIED_MS)):
         script = script.replace(f"{{ {name} }}", f"{{ {lua_values(values)} }}")
     sha = raw.script_load(script.replace("NOW", str(NOW_MS)))
@@ -156,3 +164,58 @@ def test_lua_and_python_agree_on_every_two_identities(raw: Redis) -> None:
         same += is_same
     # Of each data: without a push, and two pushes that were seen.
     assert same == 3 * (3 + 2)
+
+
+# By what a field of `Q:returns` holds, how often the item was returned.
+RETURNS = {
+    b"0": 0,
+    b"3": 3,
+    b"007": 7,
+    b"9" * 15: 999_999_999_999_999,
+    **dict.fromkeys((b"9" * 16, b"0" * 16, b"9" * 400)),
+    **dict.fromkeys((b"", b"x", b"-1", b"+1", b"1.5", b"1e3", b"0x1", b"1_0", b"1x", b"x1")),
+    **dict.fromkeys((b" 1", b"1 ", b"1\n", b"1\0", b"\x001", b"\xb2", "\u0661".encode())),
+    None: None,
+}
+
+
+def test_lua_and_python_agree_on_what_is_a_count_of_returns(raw: Redis) -> None:
+    prelude = """
+    local returns = KEYS[1]
+    local present = { [returns] = true }
+    local function read_all(command, key, names) return redis.call(command, key, unpack(names)) end
+    """
+    harness = """
+    local counts, reply = returns_of(ARGV), {}
+    for i, id in ipairs(ARGV) do
+      reply[i] = counts[id] and string.format('%.0f', counts[id]) or false
+    end
+    return reply
+    """
+    ids = [b"%d" % number for number in range(len(RETURNS))]
+    fields = {i: value for i, value in zip(ids, RETURNS, strict=True) if value is not None}
+    raw.hset("jobs:returns", mapping=fields)
+    reply = raw.eval(prelude + library_text("returns") + harness, 1, "jobs:returns", *ids)
+    in_lua = [None if count is None else int(count) for count in reply]
+    assert dict(zip(RETURNS, in_lua, strict=True)) == RETURNS
+    assert {value: parse_returns(value) for value in RETURNS} == RETURNS
+
+
+def test_lua_and_python_agree_on_what_is_a_result(raw: Redis) -> None:
+    script = library_text("results") + "return result_kind(KEYS[1])"
+    statuses = (b"completed", b"rejected", b"Completed", b"done", b"", None)
+    assert {status.value.encode() for status in ResultStatus} == {*statuses[:2]}
+    times = dict.fromkeys((b"0", b"1700000000000", b"9" * 15), "result")
+    times |= dict.fromkeys((b"9" * 16, b"", b"-1", b"1.5", b"1e3", b"soon", b" 1"), "hash")
+    times[None] = "hash"
+    for status, (completed_ms, kind) in product(statuses, times.items()):
+        raw.delete("jobs:result:a")
+        fields = {"holder": b"me", "status": status, "completed_ms": completed_ms}
+        known = {name: value for name, value in fields.items() if value is not None}
+        raw.hset("jobs:result:a", mapping=known)
+        expected = kind if status in statuses[:2] else "hash"
+        assert raw.eval(script, 1, "jobs:result:a") == expected.encode(), fields
+    raw.set("text", "completed")
+    raw.lpush("list", "completed")
+    kinds = {key: raw.eval(script, 1, key).decode() for key in ("text", "list", "nothing")}
+    assert kinds == {"text": "string", "list": "list", "nothing": "none"}

@@ -12,6 +12,8 @@ NOTHING = Facts(b"1", False, now_ms=NOW_MS)
 DATA = NOTHING._replace(has_data=True)
 
 ENDS = Lease(b"them", 1000)
+# The server says 0 for what is left of the last millisecond.
+ENDS_NOW = Lease(b"them", 0)
 ENDLESS = Lease(b"them", None)
 DELAY_GUARD = Lease(b"rwq-delayed:", 60_000)
 BURY_GUARD = Lease(b"rwq-buried:broken", None)
@@ -32,6 +34,9 @@ SETTLING = Lease(b"rwq-settling:released", 30_000)
         ),
         (DATA._replace(in_processing=1, new_lease=ENDS), State.LEASED),
         (DATA._replace(in_processing=2, new_lease=ENDS), State.LEASED),
+        (DATA._replace(in_processing=1, new_lease=ENDS_NOW), State.LEASED),
+        (DATA._replace(new_lease=ENDS_NOW), State.UNLISTED),
+        (NOTHING._replace(new_lease=ENDS_NOW), State.STRAY_LEASE),
         (DATA._replace(in_processing=1, in_cleaning=1, new_lease=ENDS), State.LEASED),
         (DATA._replace(in_processing=1, new_lease=ENDLESS), State.HELD),
         (DATA._replace(new_lease=ENDLESS), State.HELD),
@@ -177,6 +182,10 @@ def test_returns_and_the_list_of_old_cleaners_do_not_change_the_state(
         (ENDS, Lease(b"others", 2000), Lease(b"others", 2000)),
         (Lease(b"others", 2000), ENDS, Lease(b"others", 2000)),
         (ENDLESS, Lease(b"others", 2000), ENDLESS),
+        (ENDS_NOW, None, ENDS_NOW),
+        (ENDS_NOW, Lease(b"others", 0), ENDS_NOW),
+        (ENDS_NOW, Lease(b"others", 1), Lease(b"others", 1)),
+        (ENDS_NOW, BURY_GUARD, ENDS_NOW),
         # A session counts before a guard that ends later.
         (ENDS, BURY_GUARD, ENDS),
         (DELAY_GUARD, ENDS, ENDS),
@@ -193,3 +202,67 @@ def test_the_session_lease_that_ends_last_is_effective(
     new: Lease | None, old: Lease | None, effective: Lease | None
 ) -> None:
     assert effective_lease(new, old) == effective
+
+
+DELAYED = DATA._replace(due_ms=NOW_MS + 50, new_lease=DELAY_GUARD, old_lease=DELAY_GUARD)
+BURIED = DATA._replace(buried_ms=NOW_MS, new_lease=BURY_GUARD, old_lease=BURY_GUARD)
+
+
+@pytest.mark.parametrize(
+    ("facts", "unguarded"),
+    [
+        (DELAYED, False),
+        (DELAYED._replace(old_lease=None), True),
+        (DELAYED._replace(new_lease=None, old_lease=None), True),
+        (DELAYED._replace(new_lease=Lease(b"rwq-delayed:", 0)), True),
+        (DELAYED._replace(new_lease=Lease(b"rwq-delayed:", 49)), True),
+        (DELAYED._replace(new_lease=Lease(b"rwq-delayed:", 50)), False),
+        (DELAYED._replace(old_lease=Lease(b"rwq-delayed:", None)), False),
+        (DELAYED._replace(old_lease=BURY_GUARD), True),
+        (DELAYED._replace(old_lease=SETTLING), True),
+        # A session holds it: the guard would end its lease.
+        (DELAYED._replace(old_lease=ENDS), False),
+        # It is to be promoted instead.
+        (DELAYED._replace(due_ms=NOW_MS, old_lease=None), False),
+        # No guard lasts long enough.
+        (DELAYED._replace(due_ms=2.0**53), True),
+        (DELAYED._replace(due_ms=2.0**53 + 2), False),
+        (DELAYED._replace(due_ms=float("inf")), False),
+        # A worker can lease it, or has popped it.
+        (DELAYED._replace(in_main=1, old_lease=None), False),
+        (DELAYED._replace(in_processing=1, old_lease=None), False),
+        (DELAYED._replace(has_data=False, old_lease=None), False),
+        (BURIED, False),
+        (BURIED._replace(new_lease=None), True),
+        (BURIED._replace(new_lease=Lease(b"rwq-buried:broken", 10**9)), True),
+        (BURIED._replace(new_lease=ENDLESS), False),
+        # Only the guard of a buried item keeps an item that is both.
+        (BURIED._replace(due_ms=NOW_MS - 1, old_lease=None), True),
+        (BURIED._replace(due_ms=float("inf"), old_lease=None), True),
+        (DATA, False),
+        (DATA._replace(new_lease=BURY_GUARD), False),
+    ],
+)
+def test_what_is_delayed_or_buried_with_a_weak_guard(facts: Facts, unguarded: bool) -> None:
+    assert facts.is_unguarded is unguarded
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        (BURIED, b"broken"),
+        (BURIED._replace(new_lease=None), b"broken"),
+        (BURIED._replace(new_lease=ENDS), b"broken"),
+        (BURIED._replace(old_lease=ENDLESS), b"broken"),
+        (BURIED._replace(new_lease=DELAY_GUARD), b"broken"),
+        (BURIED._replace(old_lease=Lease(b"rwq-buried:other", None)), b"broken"),
+        (BURIED._replace(new_lease=Lease(b"rwq-buried:soon", 5)), b"soon"),
+        (BURIED._replace(new_lease=Lease(b"rwq-buried:", None)), b""),
+        (BURIED._replace(new_lease=Lease(b"rwq-buried:a: b", None)), b"a: b"),
+        (BURIED._replace(new_lease=None, old_lease=None), None),
+        (BURIED._replace(new_lease=DELAY_GUARD, old_lease=ENDS), None),
+        (BURIED._replace(buried_ms=None), None),
+    ],
+)
+def test_the_reason_of_a_burial_is_in_its_guards(facts: Facts, reason: bytes | None) -> None:
+    assert facts.reason == reason

@@ -18,9 +18,22 @@ local function guard_buried(id, reason)
   redis.call('SET', old_lease_prefix .. id, GUARDS.buried .. reason)
 end
 
--- The reason that a guard of a buried item gives, or nil.
-local function reason_of(value)
+local function reason_in(value)
   return value and value ~= true and guard_kind(value) == 'buried' and string.sub(value, #GUARDS.buried + 1) or nil
+end
+
+-- Why an ID is buried, as the guard under the new name says, or else the one under the old; nil if neither does.
+-- The same as `reason` in `core/state/rules.py`.
+local function reason_of(facts)
+  return facts.buried_ms and (reason_in(facts.new) or reason_in(facts.old)) or nil
+end
+
+-- Whether an ID is delayed or buried with a weak guard, given its state. One that is never due is not: no guard
+-- lasts long enough. The same as `is_unguarded` in `core/state/rules.py`. TIME_MS_MAX is made from
+-- `core/model.py`.
+local function is_unguarded(facts, state, now_ms)
+  return (state == 'buried' or (state == 'delayed' and facts.due_ms <= TIME_MS_MAX))
+    and not session_of(facts) and is_guard_weak(facts, now_ms)
 end
 
 -- Delete the guards of IDs. A session's lease under the other name stays, and so does a settling lease,

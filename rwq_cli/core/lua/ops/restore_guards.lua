@@ -3,8 +3,7 @@
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
 -- arg 5     the reason to give for a buried item that has lost its own
 -- arg 6..   IDs, each once
--- Returns the outcomes of `outcome_reply`: guarded, skipped for what needs no guard or is never due,
--- elsewhere.
+-- Returns the outcomes of `outcome_reply`: guarded, skipped for what is not `is_unguarded`, elsewhere.
 local lost_reason, ids = arg(5), args_from(6)
 local facts, now_ms = read_facts(ids, claim), clock_ms()
 locate(ids, facts)
@@ -14,15 +13,14 @@ for _, id in ipairs(ids) do
   local state = found.main and state_of(found, now_ms)
   if not state then
     statuses[id] = 'elsewhere'
-  elseif (state ~= 'delayed' and state ~= 'due' and state ~= 'buried') or session_of(found)
-      or not is_guard_weak(found, now_ms) or (not found.buried_ms and found.due_ms > TIME_MS_MAX) then
+  elseif not is_unguarded(found, state, now_ms) then
     statuses[id] = 'skipped'
   elseif found.processing == 0 and not may_push_unlisted(found) then
     statuses[id] = 'elsewhere'
   else
     statuses[id] = 'guarded'
     if found.buried_ms then
-      buries[id] = reason_of(found.new) or reason_of(found.old) or lost_reason
+      buries[id] = reason_of(found) or lost_reason
     else
       delays[id] = found.due_ms
     end

@@ -45,8 +45,7 @@ if not dry_run then
   end
   for _, id in ipairs(already_buried) do
     -- The time of burial stays, and so does the reason unless it is replaced.
-    local kept = reason_of(facts[id].new) or reason_of(facts[id].old)
-    guard_buried(id, not replaces_reason and kept or reason)
+    guard_buried(id, not replaces_reason and reason_of(facts[id]) or reason)
     listed[#listed + 1] = id
   end
   if present[delayed] then
