@@ -29,6 +29,8 @@ def complete(
     The result is kept in the same atomic step, and only for items that this call completes. The
     result of an earlier item with the same ID is replaced, or deleted if none is kept.
 
+    Each of a few IDs costs a scan of both lists; for many, the lists are read once in pages.
+
     Args:
         queue: The queue.
         ids: The IDs; read in batches.

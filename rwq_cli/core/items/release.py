@@ -30,7 +30,8 @@ def release(
         ids: The IDs; read in batches.
         force: End leases of other sessions, too. Delayed and buried items do not need it.
         own_only: Release only items that this handle's holder has leased; excludes `force`.
-        front: Make them the next to be leased, in this order, instead of the last.
+        front: Make them the next to be leased, in this order, instead of the last; each ID then
+            costs a scan of both lists.
         delay_s: The delay, seconds; 0 for none.
         expected: The conditions that the items must still meet; otherwise they are `CHANGED`.
         grace_s: How long, seconds, an item must look abandoned or orphaned to be released without
