@@ -55,12 +55,12 @@ def result(
             "one ID is needed, and - means IDs on stdin", "rwq show - shows the results of many"
         )
     queue = open_queue(settings)
-    queue.connection.promotes = not settings.is_read_only
     waits = wait or timeout_s is not None
     limit_s = FOREVER if timeout_s is None else timeout_s
 
     def lookups() -> "Iterator[ResultLookup]":
-        yield queue.result(item_id, wait=waits, timeout_s=limit_s)
+        promotes = not settings.is_read_only
+        yield queue.result(item_id, wait=waits, timeout_s=limit_s, promotes=promotes)
 
     found = noting_absence(settings, queue, lookups(), lambda lookup: lookup.result is None)
     return result_report(found, queue.now_ms)

@@ -65,15 +65,14 @@ def wait(
             "--until-empty, --below and --id cannot be used together", "wait for one of them"
         )
     opened = open_matching_queues(settings, all_queues=all_queues, changes=True)
-    for queue in opened.queues:
-        queue.connection.promotes = not settings.is_read_only
     condition = WaitCondition(below=below, ids=tuple(ids or ()))
     limit_s = FOREVER if timeout_s is None else timeout_s
-    waited = zip(
-        opened.queues, wait_for_all(opened.queues, condition, timeout_s=limit_s), strict=True
+    waited = wait_for_all(
+        opened.queues, condition, timeout_s=limit_s, promotes=not settings.is_read_only
     )
     results = chain.from_iterable(
-        noting_absence(settings, queue, [result], _was_empty) for queue, result in waited
+        noting_absence(settings, queue, [result], _was_empty)
+        for queue, result in zip(opened.queues, waited, strict=True)
     )
     return wait_report(results, one=opened.is_one)
 

@@ -8,7 +8,7 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, walk_processing
 from rwq_cli.core.inspect.first_items import next_ages
 from rwq_cli.core.model import Counts, State
-from rwq_cli.core.state.probe import probe, states_of_each
+from rwq_cli.core.state.probe import probe, states_in_processing
 
 _SAMPLE_ITEMS = 100
 
@@ -61,7 +61,7 @@ def count_abandoned(queues: Sequence[Queue]) -> list[int | ServerError]:
         [("LRANGE", queue.keys.processing, -PAGE_SIZE, -1) for queue in queues], return_errors=True
     )
     ids = [[] if isinstance(page, ServerError) else list(dict.fromkeys(page)) for page in pages]
-    found = states_of_each(list(zip(queues, ids, strict=True)), in_processing=1)
+    found = states_in_processing(list(zip(queues, ids, strict=True)))
     counts: list[int | ServerError] = []
     for page, states in zip(pages, found, strict=True):
         if isinstance(page, ServerError):

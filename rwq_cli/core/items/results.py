@@ -75,7 +75,12 @@ class ResultLookup(NamedTuple):
 
 
 def result(
-    queue: Queue, item_id: bytes | str, *, wait: bool = False, timeout_s: float = float("inf")
+    queue: Queue,
+    item_id: bytes | str,
+    *,
+    wait: bool = False,
+    timeout_s: float = float("inf"),
+    promotes: bool = True,
 ) -> ResultLookup:
     """Read the result of an ID, and the state of its item.
 
@@ -84,6 +89,7 @@ def result(
         item_id: The ID.
         wait: First wait until no item has this ID, even if an earlier item left a result.
         timeout_s: How long to wait, seconds.
+        promotes: Promote the items that fall due while it waits.
 
     Raises:
         WrongType: The result key has the wrong type.
@@ -94,12 +100,13 @@ def result(
         return _look_up(queue, wanted)
     from rwq_cli.core.items.waiting import WaitCondition, wait as wait_until
 
+    gone = WaitCondition(ids=(wanted,))
     deadline_s = queue.clock.monotonic() + timeout_s
     with queue.connection.deadline(timeout_s):
         queue.connection.set_no_touch()
         while True:
             left_s = max(0.0, deadline_s - queue.clock.monotonic())
-            waited = wait_until(queue, WaitCondition(ids=(wanted,)), timeout_s=left_s)
+            waited = wait_until(queue, gone, timeout_s=left_s, promotes=promotes)
             lookup = _look_up(queue, wanted)
             if lookup.state is State.GONE:
                 return lookup

@@ -51,7 +51,11 @@ class WaitResult(NamedTuple):
 
 
 def wait(
-    queue: Queue, condition: WaitCondition | None = None, *, timeout_s: float = float("inf")
+    queue: Queue,
+    condition: WaitCondition | None = None,
+    *,
+    timeout_s: float = float("inf"),
+    promotes: bool = True,
 ) -> WaitResult:
     """Poll until the condition is met.
 
@@ -68,9 +72,10 @@ def wait(
         queue: The queue.
         condition: What to wait for; None for an empty queue.
         timeout_s: The timeout, seconds; 0 for one poll, infinity for none.
+        promotes: Promote the items that fall due. Without it, the wait changes nothing.
     """
     with queue.connection.deadline(timeout_s):
-        return _wait(queue, condition or WaitCondition(), timeout_s)
+        return _wait(queue, condition or WaitCondition(), timeout_s, promotes)
 
 
 def wait_for_all(
@@ -78,6 +83,7 @@ def wait_for_all(
     condition: WaitCondition | None = None,
     *,
     timeout_s: float = float("inf"),
+    promotes: bool = True,
 ) -> Iterator[WaitResult]:
     """Wait until several queues all meet the condition: one after the other, then all at once.
 
@@ -85,6 +91,7 @@ def wait_for_all(
         queues: The queues.
         condition: See `wait`.
         timeout_s: See `wait`.
+        promotes: See `wait`.
 
     Yields:
         For each queue, in order, how its last wait ended, and how long all took.
@@ -98,11 +105,11 @@ def wait_for_all(
         results = []
         for queue in queues:
             left_s = max(0.0, timeout_s - (clock.monotonic() - started_s))
-            results.append(wait(queue, condition, timeout_s=left_s))
+            results.append(wait(queue, condition, timeout_s=left_s, promotes=promotes))
         met_at_first = met_at_first or [result.met_at_first for result in results]
         if len(queues) > 1 and all(result.reached for result in results):
             # The first may have been filled again while the last was waited for.
-            results = [wait(queue, condition, timeout_s=0) for queue in queues]
+            results = [wait(queue, condition, timeout_s=0, promotes=promotes) for queue in queues]
         waited_s = clock.monotonic() - started_s
         if waited_s >= timeout_s or all(result.reached for result in results):
             for result, met in zip(results, met_at_first, strict=True):
@@ -111,12 +118,11 @@ def wait_for_all(
         clock.sleep(min(_FIRST_PAUSE_S, timeout_s - waited_s))
 
 
-def _wait(queue: Queue, condition: WaitCondition, timeout_s: float) -> WaitResult:
+def _wait(queue: Queue, condition: WaitCondition, timeout_s: float, promotes: bool) -> WaitResult:
     clock = queue.clock
     started_s = clock.monotonic()
     pause_s, seen_empty = _FIRST_PAUSE_S, False
     met_at_first: bool | None = None
-    promotes = queue.connection.promotes
     left: Sequence[bytes] = condition.ids
     while True:
         counts: Counts | None = None

@@ -43,7 +43,6 @@ class Connection:
     Attributes:
         progress: The progress listener of operations.
         on_wait: Called with a message if a command waits for a failover or a moving queue.
-        promotes: Whether waits promote items that fall due.
         stop: Ends `run_each` and `transact_each` once all outstanding replies are read.
         is_cluster: Whether the server is a cluster.
     """
@@ -68,7 +67,6 @@ class Connection:
         self.progress = ProgressListener()
         self.on_wait: Callable[[str], object] = lambda _message: None
         self.stop = CancelToken()
-        self.promotes = True
         self._options = LinkOptions(connect_timeout_s, reply_timeout_s)
         self._node = Node(client, self._options, name)
 

@@ -103,14 +103,13 @@ def states(
     return found
 
 
-def states_of_each(
-    wanted: Sequence[tuple[Queue, Sequence[bytes]]], *, in_processing: int = 0
+def states_in_processing(
+    wanted: Sequence[tuple[Queue, Sequence[bytes]]],
 ) -> list[list[State] | ServerError]:
     """Read the states of IDs of several queues on one connection in one round trip.
 
     Args:
-        wanted: The queues, each with its IDs.
-        in_processing: As for `probe`.
+        wanted: The queues, each with IDs that are once in processing, and not in main.
 
     Returns:
         The states, or the refusal, of each.
@@ -118,7 +117,7 @@ def states_of_each(
     calls = [(at, batch) for at, (_, ids) in enumerate(wanted) for batch in in_batches(ids)]
     if not calls:
         return [[] for _ in wanted]
-    commands = [wanted[at][0].script("states", 0, in_processing, 0, *batch) for at, batch in calls]
+    commands = [wanted[at][0].script("states", 0, 1, 0, *batch) for at, batch in calls]
     found: list[list[State] | ServerError] = [[] for _ in wanted]
     replies = wanted[0][0].connection.root.call_all(commands, return_errors=True)
     for (at, _), reply in zip(calls, replies, strict=True):

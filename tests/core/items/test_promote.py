@@ -355,6 +355,14 @@ class TestWaitPromotes:
         clock.during_sleep = work
         assert queue.wait(WaitCondition(ids=(b"a",)), timeout_s=5).reached
 
+    @pytest.mark.usefixtures("clock")
+    def test_nothing_if_it_is_told_so(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+        due(foreign, b"a")
+        before = contents(raw)
+        assert not queue.wait(timeout_s=5, promotes=False).reached
+        assert queue.result(b"a", wait=True, timeout_s=5, promotes=False).timed_out
+        assert contents(raw) == before
+
     def test_a_user_who_may_not_write_waits_all_the_same(
         self, as_user: AsUser, raw: Redis, keys: QueueKeys, foreign: Foreign
     ) -> None:
