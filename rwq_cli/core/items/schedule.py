@@ -4,7 +4,7 @@
 promotes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from rwq_cli.core.batches import BATCH_WRITES, Flush
 from rwq_cli.core.errors import InvalidArgument
@@ -188,11 +188,14 @@ def kick(
     return Outcomes(apply(queue, _push("buried", "kicking", expected), ids, dry_run=dry_run))
 
 
-def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
-    """Push all due items onto the end of the main list, the earliest due first.
+def promote(
+    queue: Queue, *, only: Collection[bytes] | None = None, dry_run: bool = False
+) -> Iterator[OutcomeBatch]:
+    """Push due items onto the end of the main list, the earliest due first.
 
     Args:
         queue: The queue.
+        only: The IDs to look at; None for all.
         dry_run: Change nothing, and report what would be done.
 
     Yields:
@@ -201,7 +204,7 @@ def promote(queue: Queue, *, dry_run: bool = False) -> Iterator[OutcomeBatch]:
     """
     if dry_run:
         queue.connection.set_no_touch()
-    due = due_ids(queue)
+    due = [item_id for item_id in due_ids(queue) if only is None or item_id in only]
     if not due:
         return
     for batch in apply(queue, _push("delayed", "promoting"), due, dry_run=dry_run):

@@ -310,8 +310,9 @@ def _remove_stale_schedule(
     return chain.from_iterable(batch.ids for batch in batches)
 
 
-def _promote(queue: Queue, _ids: Sequence[bytes], _seen: Seen, dry_run: bool) -> Iterator[bytes]:
-    return chain.from_iterable(batch.ids for batch in promote(queue, dry_run=dry_run))
+def _promote(queue: Queue, ids: Sequence[bytes], _seen: Seen, dry_run: bool) -> Iterator[bytes]:
+    batches = promote(queue, only=frozenset(ids), dry_run=dry_run)
+    return chain.from_iterable(batch.ids for batch in batches)
 
 
 def _delete_endless_leases(

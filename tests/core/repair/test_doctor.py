@@ -427,6 +427,16 @@ class TestRestoredGuards:
         foreign.delayed(b"d", raw.time()[0] * 1000 - 30_000)
         assert counted(queue.diagnose()) == {}
 
+    def test_entries_without_this_finding_stay_beside_a_due_item(
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis
+    ) -> None:
+        foreign.delayed(b"due", 1)
+        foreign.delayed(b"recent", raw.time()[0] * 1000 - 30_000)
+        foreign.buried(b"buried")
+        raw.zadd("jobs:delayed", {b"buried": 0})
+        assert counted(queue.diagnose(fix=True)) == {Code.DUE: (1, 1, 0)}
+        assert raw.zrange("jobs:delayed", 0, -1) == [b"buried", b"recent"]
+
 
 class TestEmptyIds:
     def test_a_ghost_is_dropped(self, queue: WorkQueue, raw: Redis) -> None:
