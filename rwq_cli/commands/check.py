@@ -1,6 +1,6 @@
 """`rwq check`: compare a queue's counts with limits, for monitoring."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from inspect import Parameter
 from typing import Annotated, Any
@@ -10,7 +10,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import AllQueuesOption, Duration, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import InvalidArgument, ServerError
+from rwq_cli.core.errors import InvalidArgument, ServerError, Unreachable
 from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure, worst
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import MonitoringStatus
@@ -121,22 +121,33 @@ def check(
         # Monitoring does not read stderr.
         line = nagios_line(found, is_absent=found.counts.is_empty and not queue.exists())
         return check_report([found], line, found.level, one=True)
-    checks = list(_readable(settings, opened.queues, limits, deep=deep))
+    checks, unread = _checks(settings, opened.queues, limits, deep=deep)
     names = [queue.name for queue in opened.queues]
     level = worst([Level.OK, *(check.level for check in checks)])
-    if len(checks) < len(names):
+    if unread:
         level = worst([level, Level.UNKNOWN]) if is_nagios else Level.UNKNOWN
-    text = nagios_lines(names, checks, level) if is_nagios else prometheus_text(names, checks)
+    text = nagios_lines(unread, checks, level) if is_nagios else prometheus_text(names, checks)
     return check_report(checks, text, level, one=opened.is_one)
 
 
-def _readable(
+def _checks(
     settings: Settings, queues: list[WorkQueue], limits: Mapping[Measure, Limits], *, deep: bool
-) -> Iterator[Check]:
-    """The checks of the queues that can be read; a note on stderr for each of the others."""
+) -> tuple[list[Check], dict[bytes, str]]:
+    """The checks of the queues that can be read, and by name why the others cannot."""
+    checks: list[Check] = []
+    unread: dict[bytes, str] = {}
     for queue in queues:
         try:
-            checks = [queue.check(limits, deep=deep)]
-            yield from noting_absence(settings, queue, checks, lambda check: check.counts.is_empty)
+            found = [queue.check(limits, deep=deep)]
+            checks += noting_absence(settings, queue, found, lambda check: check.counts.is_empty)
         except ServerError as error:
-            settings.environment.error(f"rwq: error: {escaped_text(error.message)}")
+            unread[queue.name] = escaped_text(error.message)
+            settings.environment.error(f"rwq: error: {unread[queue.name]}")
+            if isinstance(error, Unreachable) and not queue.connection.is_cluster:
+                # Each of the others would wait for as long.
+                read = {check.counts.queue for check in checks}
+                unread |= {
+                    each.name: unread[queue.name] for each in queues if each.name not in read
+                }
+                break
+    return checks, unread

@@ -12,7 +12,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.repair.doctor import Diagnosis
-from rwq_cli.core.repair.findings import Code, Finding
+from rwq_cli.core.repair.findings import Code, Finding, Severity
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Records, Report
@@ -93,7 +93,7 @@ def doctor(
             has_notes=not (settings.quiet and settings.is_for_people),
             summary_end=naming(settings, queue, is_prefixed=not opened.is_one).summary_end,
             has_queue=not opened.is_one,
-            is_all=only is None,
+            is_all=all(c in codes for c in Code if c.severity is not Severity.NOTE),
             lines=command_lines(settings, queue.connection),
         )
 

@@ -42,7 +42,7 @@ def doctor_report(
         lines: Makes the command lines.
         summary_end: See `Naming`.
         has_queue: Whether lines of `-o plain` name the queue.
-        is_all: Whether everything was looked for.
+        is_all: Whether all errors and warnings were looked for.
     """
 
     def findings() -> Iterator[Finding]:

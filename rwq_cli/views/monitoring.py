@@ -1,6 +1,6 @@
 """Checks for monitoring: the line of a Nagios plugin, and the text format of Prometheus."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rwq_cli.core.inspect.thresholds import Check, Evaluation, Level, Limits, Measure, evaluate
@@ -70,23 +70,30 @@ def nagios_line(check: Check, *, is_absent: bool = False) -> str:
     return f"{line} | {' '.join(_all_data(check, ''))}\n"
 
 
-def nagios_lines(queues: Sequence[bytes], checks: Sequence[Check], level: Level) -> str:
+def nagios_lines(unread: Mapping[bytes, str], checks: Sequence[Check], level: Level) -> str:
     """The line for several queues: what is not OK in each, and their performance data.
 
     Args:
-        queues: The queues' names.
-        checks: The queues that could be read.
+        unread: The names of the queues that could not be read, with the reasons, escaped.
+        checks: The other queues.
         level: The level of all together.
     """
-    unread = [queue for queue in queues if queue not in {each.counts.queue for each in checks}]
-    parts = [f"{escaped(queue)}: cannot be read" for queue in unread]
+    # Monitoring does not read stderr.
+    reasons = dict.fromkeys(unread.values())
+    parts = [
+        f"{', '.join(escaped(queue) for queue in unread if unread[queue] == reason)}: {reason}"
+        for reason in reasons
+    ]
+    alerting = len(unread)
     for check in checks:
         alerts = [_in_words(each) for each in check.evaluations if each.level is not Level.OK]
         if alerts:
             parts.append(f"{escaped(check.counts.queue)}: {', '.join(alerts)}")
-    count = f"{len(queues):,} queue" + ("" if len(queues) == 1 else "s")
-    parts.append(f"{len(queues) - len(parts):,} of {count} OK" if parts else f"{count} OK")
-    if not queues:
+            alerting += 1
+    total = len(unread) + len(checks)
+    count = f"{total:,} queue" + ("" if total == 1 else "s")
+    parts.append(f"{total - alerting:,} of {count} OK" if parts else f"{count} OK")
+    if not total:
         # A pattern may be mistyped, and monitoring does not read stderr.
         parts = ["no queues, or all are empty"]
     line = _line(level, "; ".join(parts))

@@ -224,11 +224,12 @@ class TestCheck:
         raw.lpush("mail:odd:queue", "1")
         result = rwq("check", "-q", "mail:*")
         assert result.code == 3
-        assert result.text.startswith("RWQ UNKNOWN - mail:odd: cannot be read; 2 of 3 queues OK | ")
+        reason = "mail:odd: mail:odd:processing has the wrong type"
+        assert result.text.startswith(f"RWQ UNKNOWN - {reason}; 2 of 3 queues OK | ")
         result = rwq("check", "-q", "mail:*", "--waiting-warn", "1")
         assert result.code == 1
         assert result.text.startswith(
-            "RWQ WARNING - mail:odd: cannot be read; mail:in: 2 waiting (above 1); 1 of 3 queues OK"
+            f"RWQ WARNING - {reason}; mail:in: 2 waiting (above 1); 1 of 3 queues OK"
         )
 
     @pytest.mark.parametrize("suffix", ["queue", "processing", "delayed", "buried"])
@@ -239,11 +240,21 @@ class TestCheck:
         raw.set(f"odd:{suffix}", "text")
         result = rwq("check", *words)
         assert result.code == 3
-        assert result.text.startswith("RWQ UNKNOWN - odd: cannot be read; 3 of 4 queues OK | ")
+        reason = f"odd: odd:{suffix} has the wrong type"
+        assert result.text.startswith(f"RWQ UNKNOWN - {reason}; 3 of 4 queues OK | ")
         assert result.notes.startswith(f"rwq: error: odd:{suffix} has the wrong type")
         result = rwq("check", *words, "--format", "prometheus")
         assert result.code == 3
         assert 'rwq_up{queue="odd"} 0\n' in result.text
+
+    def test_a_server_that_is_away_is_asked_once(self, rwq: Rwq) -> None:
+        result = rwq("check", "-q", "a", "-q", "b", variables={"RWQ_URL": "unix:///nowhere"})
+        reason = "cannot reach unix:///nowhere: no such file or directory"
+        assert result.as_tuple() == (
+            3,
+            f"RWQ UNKNOWN - a, b: {reason}; 0 of 2 queues OK\n",
+            f"rwq: error: {reason}\n",
+        )
 
     def test_an_item_whose_id_ends_like_a_key_of_a_queue_is_no_queue(
         self, rwq: Rwq, raw: redis.Redis

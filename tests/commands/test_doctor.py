@@ -246,6 +246,8 @@ class TestCodes:
         foreign.waiting(b"w")
         found = rwq("doctor", *NOW, "--only", "ghost")
         assert found.lines == ["jobs has none of these findings."]
+        found = rwq("doctor", *NOW, "--skip", "no-persistence,no-hash-tag,unlisted")
+        assert found.lines == ["jobs has none of these findings."]
 
     def test_an_unknown_code_is_an_error_with_the_known_ones(self, rwq: Rwq) -> None:
         result = rwq("doctor", "--only", "ghost,gohst")
