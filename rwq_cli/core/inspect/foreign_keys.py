@@ -91,7 +91,8 @@ def may_be_in_nested_queue(item_id: bytes) -> bool:
 
     A queue named `jobs:lease:x` has data at `jobs:lease:x:item:1`. To `jobs`, that looks like a
     lease without expiry and without an item. Whether that queue has a structure does not matter:
-    its items may be in no list, and such a lease is never counted, reported or deleted.
+    its items may be in no list, and such a lease is never counted or reported. It is deleted by a
+    purge alone, and only if it expires, which data never does.
     """
     return _MEMBER.search(item_id) is not None
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from rwq_cli.core.batches import SLACK_ENTRIES, ids_per_call, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing, walk_scheduled
+from rwq_cli.core.inspect.foreign_keys import may_be_in_nested_queue
 from rwq_cli.core.inspect.nested_queues import member_ids, nested_names
 from rwq_cli.core.inspect.results import Result, all_results
 from rwq_cli.core.state.list_range import ListRange, Where
@@ -67,7 +68,8 @@ class Export:
             yield from self._unlisted(left)
         if self._chosen is None:
             prefixes = (keys.lease_prefix, keys.old_lease_prefix)
-            for facts in probe(queue, self._left(member_ids(queue, prefixes, names))):
+            leased = self._left(member_ids(queue, prefixes, names))
+            for facts in probe(queue, (i for i in leased if not may_be_in_nested_queue(i))):
                 self.skipped.stray_leases += facts.lease is not None and not facts.has_data
 
     def results(self) -> Iterator[list[Result]]:

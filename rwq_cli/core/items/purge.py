@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import filterfalse
 
 from rwq_cli.core.batches import BLOCK_IDS, in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, ListCursor, lengths_of, walk_scheduled
+from rwq_cli.core.inspect.foreign_keys import may_be_in_nested_queue
 from rwq_cli.core.inspect.nested_queues import (
     exclude_nested_queues,
     member_ids,
@@ -236,10 +238,14 @@ class _Purge:
         """Delete the remaining keys that belong to no item."""
         queue, keys = self._queue, self._queue.keys
         for ids in self._own(keys.lease_prefix, keys.old_lease_prefix):
-            if ids:
-                queue.run("delete_stray_leases", "any", *ids)
+            # The data of another queue's orphaned item looks like a lease that never expires.
+            doubtful = list(filter(may_be_in_nested_queue, ids))
+            certain = list(filterfalse(may_be_in_nested_queue, ids))
+            for which, leased in (("any", certain), ("ending", doubtful)):
+                if leased:
+                    queue.run("delete_stray_leases", which, *leased)
         for ids in self._own(keys.undo_prefix):
-            marks = list(map(keys.undo, ids))
+            marks = [keys.undo(i) for i in ids if not may_be_in_nested_queue(i)]
             types = queue.call_all([("TYPE", key) for key in marks])
             ours = [key for key, kind in zip(marks, types, strict=True) if kind == b"string"]
             queue.call_all([("DEL", key) for key in ours])

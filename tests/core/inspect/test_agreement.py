@@ -6,6 +6,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Selection, Source, State, WorkQueue
+from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code
 from tests.conftest import Foreign
@@ -41,6 +42,41 @@ def test_a_deep_listing_has_the_same_states(queue: WorkQueue, states: dict[bytes
     for item in queue.items(EVERYWHERE, Selection(id_glob=b"[!p]*"), bare=True):
         listed.setdefault(item.item_id, set()).add(item.state)
     assert listed == {i: {state} for i, state in states.items() if state not in NOT_LISTED}
+
+
+@pytest.mark.parametrize(
+    "inner", [b"jobs:item:x", b"jobs:lease:x", b"jobs:leased_by_session:x", b"jobs:result:x"]
+)
+@pytest.mark.parametrize("has_lists", [True, False])
+def test_what_may_belong_to_a_nested_queue_is_the_same_for_all(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, inner: bytes, has_lists: bool
+) -> None:
+    foreign.waiting(b"own")
+    other = Foreign(raw, inner)
+    if has_lists:
+        other.waiting(b"w")
+        other.leased(b"l")
+    other.data(b"o")
+    other.lease(b"stray", ttl_ms=None)
+    keys = {inner + key for key in (b":item:o", b":lease:stray", b":leased_by_session:stray")}
+    # If no list or sorted set makes it a queue, what looks like data is an item of this queue.
+    orphans = set[bytes]()
+    if inner == b"jobs:item:x" and not has_lists:
+        orphans = {key.removeprefix(b"jobs:item:") for key in keys}
+    items = {item.item_id for item in queue.items(EVERYWHERE, Selection(), bare=True)}
+    assert items == {b"own", *orphans}
+    counts = queue.counts(deep=True)
+    assert (counts.orphaned, counts.stray_leases, counts.results) == (len(orphans), 0, 0)
+    findings = {each.code: each.count for each in queue.diagnose(grace_s=0).findings}
+    assert findings.get(Code.ORPHANED, 0) == len(orphans)
+    assert not findings.keys() & {Code.STRAY_LEASE, Code.ENDLESS_LEASE, Code.FOREIGN_KEY}
+    export = queue.export()
+    assert {item.item_id for batch in export.batches() for item in batch} == items
+    assert export.skipped.stray_leases == 0
+    assert queue.count_items() == len(items)
+    before = set(raw.keys())
+    assert {outcome.item_id for outcome in queue.purge(NoJournal(), grace_s=0)} == items
+    assert before - set(raw.keys()) == {b"jobs:queue", b"jobs:item:own", *(keys if orphans else ())}
 
 
 def test_leases_have_the_same_states(queue: WorkQueue, states: dict[bytes, State]) -> None:

@@ -265,6 +265,22 @@ def test_items_in_the_cleaning_list_of_a_live_cleaner_stay(
     assert contents(raw) == {b"jobs:item:new": b"data of new", b"jobs:cleaning": [b"new"]}
 
 
+@pytest.mark.parametrize("inner", [b"jobs:lease", b"jobs:leased_by_session:x", b"jobs:undo:x"])
+def test_what_may_be_an_item_of_a_nested_queue_without_lists_stays(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, inner: bytes
+) -> None:
+    """To this queue, it looks like a lease that is left over, or like the marks of an undo."""
+    other = Foreign(raw, inner)
+    other.data(b"orphaned")
+    other.lease(b"orphaned", b"stray", ttl_ms=None)
+    before = contents(raw)
+    foreign.waiting(b"a")
+    journal = Journal()
+    assert list(queue.purge(journal)) == [Outcome(b"a", Status.REMOVED)]
+    assert journal.ids == [b"a"]
+    assert contents(raw) == before
+
+
 class TestNestedQueueCreatedMeanwhile:
     """A nested queue gets its first item while the purge walks over the keys."""
 
