@@ -293,7 +293,7 @@ complete -c rwq -l connect-timeout -x -d 'How long connecting may take. [default
 complete -c rwq -l reply-timeout -x -d 'How long to wait for one reply, for slow servers; a command that waits by design waits longer. [default: 30s]'
 complete -c rwq -l patience -x -d 'With Sentinel or a cluster: how long to wait for a failover, or until a queue has moved to another node. [default: 30s]'
 complete -c rwq -l write -d 'Allow changes in a read-only context'
-complete -c rwq -l fields -x -a '(__rwq_fields list)' -d 'Only these fields, in this order, in any format; the error for an unknown one lists them'
+complete -c rwq -l fields -x -a '(__rwq_fields list)' -d 'Only these fields, in this order, in any format; an unknown name lists the valid ones'
 complete -c rwq -l sort -x -a '(__rwq_fields one)' -d 'Sort the records by this field'
 complete -c rwq -l reverse -d 'Reverse the order of the records'
 complete -c rwq -l color -x -a 'auto\\t always\\t never\\t' -d 'auto, always, never. Default: auto: on a terminal, without NO_COLOR'

@@ -67,7 +67,7 @@ def batch_status(successes: int, failures: int) -> ExitStatus:
 EXIT_STATUS_OF: Mapping[type[BaseException], ExitStatus] = {
     InvalidArgument: ExitStatus.USAGE,
     ServerError: ExitStatus.SERVER,
-    # Declined, no undo file, output that cannot be written, a bug in rwq.
+    # Such as declined questions, a missing undo file, unwritable output, bugs in rwq.
     RwqError: ExitStatus.NO,
     KeyboardInterrupt: ExitStatus.INTERRUPTED,
     # The reader of stdout has closed it, as in `rwq ls | head`.

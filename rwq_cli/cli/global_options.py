@@ -84,8 +84,8 @@ def global_options() -> list[TyperOption]:
         option(
             "--fields",
             metavar="NAME,...",
-            help="Only these fields, in this order, in any format; the error for an unknown one "
-            "lists them.",
+            help="Only these fields, in this order, in any format; an unknown name lists "
+            "the valid ones.",
         ),
         option("--sort", metavar="FIELD", help="Sort the records by this field."),
         option("--reverse", is_flag=True, help="Reverse the order of the records."),

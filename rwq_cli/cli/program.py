@@ -149,9 +149,14 @@ def _acknowledged(error: ServerError) -> str | None:
     after = error.acknowledged_after
     if error.acknowledged is None or not (error.acknowledged or after or error.in_doubt):
         return None
-    ranges = " and ".join(f"{first + 1:,} to {first + count:,}" for first, count in after)
+    ranges = " and ".join(
+        f"{first + 1:,}" if count == 1 else f"{first + 1:,} to {first + count:,}"
+        for first, count in after
+    )
     if error.acknowledged:
-        done = f"the first {error.acknowledged:,} were acknowledged"
+        one = error.acknowledged == 1
+        done = "the first was" if one else f"the first {error.acknowledged:,} were"
+        done += " acknowledged"
         done += f", and {ranges}, but nothing else" if after else ""
     else:
         done = f"only {ranges} were acknowledged" if after else "none was acknowledged"

@@ -73,7 +73,7 @@ def lease(
         if number is not None or wait or timeout_s is not None or fair:
             raise InvalidArgument(
                 "--id cannot be used with -n, --wait, --timeout or --fair",
-                "it leases these items only",
+                "drop the other options",
             )
         return _lease_ids(settings, ids, lease_s, dry_run=dry_run)
     if not _wants_data(settings) and len(set(settings.queues)) > 1:

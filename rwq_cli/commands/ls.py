@@ -84,7 +84,7 @@ def ls(
         typer.Argument(
             metavar="[WHICH]",
             help="waiting, processing, leased, abandoned, delayed, buried or all. Default: "
-            "where items in --state can be, else waiting.",
+            "the lists that --state needs, else waiting.",
             show_default=False,
         ),
     ] = None,

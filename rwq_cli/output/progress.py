@@ -57,7 +57,7 @@ class TerminalProgress(ProgressListener):
             self._draw()
 
     def hide(self) -> None:
-        """Remove the line until the work goes on."""
+        """Remove the line until work continues."""
         if self._line:
             self._line = ""
             self._environment.note_above = None

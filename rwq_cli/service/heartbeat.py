@@ -21,7 +21,7 @@ class Heartbeat:
         self._due_s = monotonic() + silence_s
 
     def beat(self, pause_s: float = 0.0) -> None:
-        """The main loop runs, and sleeps now for this long, seconds."""
+        """Record that the main loop is alive and will sleep for this long, seconds."""
         self._due_s = self._monotonic() + pause_s + self._silence_s
 
     @property

@@ -9,7 +9,7 @@ from rwq_cli.core.inspect.report import ItemReport
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Item, Lease, State
-from rwq_cli.core.state.rules import Facts
+from rwq_cli.core.state.rules import Facts, is_guard
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
@@ -225,6 +225,8 @@ def _lease(lease: Lease, now_ms: int) -> str:
     left = "no expiry"
     if lease.ttl_ms is not None:
         left = f"ends {human.when(now_ms + lease.ttl_ms, now_ms)}"
+    if is_guard(lease):
+        return f"none; guarded, {left}"
     return f"{left}, held by {escaped(lease.holder) or 'an unknown holder'}"
 
 

@@ -72,7 +72,7 @@ STATES = {
     State.DUE: StateMeaning(
         "It was delayed, and is due now.",
         "as for `delayed`, with a due time in the past",
-        "the next `rwq lease`, `work`, `wait` or clean promotes it",
+        "the next `rwq lease`, `work`, `wait`, `doctor --fix` or clean promotes it",
         ("release", "complete"),
     ),
     State.BURIED: StateMeaning(

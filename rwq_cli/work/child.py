@@ -256,7 +256,7 @@ class Child:
             lines.flush()
 
     def has_lost_stdout(self) -> bool:
-        """Whether nobody reads the stdout any more that it shares with rwq, as it may have noticed.
+        """Whether the stdout that it shares with rwq was closed while it ran.
 
         The next commands write to the null device instead.
         """

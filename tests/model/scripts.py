@@ -199,13 +199,11 @@ class Queue(Keys):
 
     def unguarded(self, ids: Sequence[str]) -> tuple[str, ...]:
         """Of delayed and buried IDs, those that some cleaner could return too early."""
-        return tuple(
-            i for i in ids if self.state(i) in ("delayed", "buried") and self._lacks_guard(i)
-        )
+        return tuple(i for i in ids if self._lacks_guard(i))
 
     def _lacks_guard(self, item_id: str) -> bool:
-        """Whether nobody holds a scheduled item, and its guard is missing or ends too early."""
-        if self.session(item_id) or self.state(item_id) not in ("delayed", "due", "buried"):
+        """Whether nobody holds a delayed or buried item, and its guard is missing or too short."""
+        if self.session(item_id) or self.state(item_id) not in ("delayed", "buried"):
             return False
         ends = item_id in self.buried and self.new.get(item_id) != "buried"
         return ends or not self.is_guarded(item_id)

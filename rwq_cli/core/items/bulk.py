@@ -261,7 +261,7 @@ def blocks_of(ids: Iterable[bytes | Flush], *, all_at_once: bool) -> Iterator[li
 
 
 def new_token() -> bytes:
-    """A value that is never an ID. Scripts put it into a list only temporarily; claims have it."""
+    """A value that is never an ID: a temporary list entry in scripts, and the suffix of claims."""
     return b"rwq-token:" + urandom(16).hex().encode()
 
 

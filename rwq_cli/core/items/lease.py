@@ -23,7 +23,7 @@ _SPARE_ENTRIES = 4
 _WAIT_SLICE_S = 1.0
 # Due items whose data a dry run reads at once.
 _DUE_ITEMS = 16
-# As many elements as come before the items in a reply of `lua/ops/lease.lua`.
+# How many elements precede the items in a reply of `lua/ops/lease.lua`.
 _HEAD = 4
 
 Shuffle = Callable[[list[Queue]], object]

@@ -65,9 +65,7 @@ class SlotMover(Remover):
                 statuses.update((each.item_id, each) for each in self._carry(leaving))
             except ServerError as error:
                 error.in_doubt, error.doubtful = True, len(leaving)
-                error.hint = (
-                    f"{len(leaving)} are still buried in transit: run the same rwq mv again"
-                )
+                error.hint = f"still buried in transit: {len(leaving)}; run the same rwq mv again"
                 raise
         return OutcomeBatch.of(statuses[item_id] for item_id in seen.ids)
 

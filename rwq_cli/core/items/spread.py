@@ -1,8 +1,8 @@
 """Adding items to several queues, each to the one that its ID picks.
 
-So an item that is added twice is a duplicate in the same queue. An ID picks the queue with the
-greatest hash of both names (rendezvous hashing): if a queue is added to the list, only items that
-pick it change their queue, and if one is removed from the list, only its own items do.
+An item that is added twice goes to the same queue, where it is a duplicate. An ID picks the queue
+with the greatest hash of both names (rendezvous hashing): if a queue is added to the list, only
+items that pick it change their queue, and if one is removed from the list, only its own items do.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

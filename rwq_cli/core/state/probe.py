@@ -11,7 +11,7 @@ from rwq_cli.core.lua import IDENTITY_DIGITS
 from rwq_cli.core.model import DIGITS_MAX, STATE_CODES, Lease, State
 from rwq_cli.core.state.rules import Facts
 
-# As many as `facts_reply` of `lua/lib/facts.lua` returns for each ID.
+# How many fields `facts_reply` of `lua/lib/facts.lua` returns for each ID.
 FACT_FIELDS = 8
 _STATE_OF_CODE = {code: state for state, code in STATE_CODES.items()}
 _ABANDONED, _GHOST = STATE_CODES[State.ABANDONED], STATE_CODES[State.GHOST]
