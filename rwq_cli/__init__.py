@@ -21,7 +21,7 @@ Where to look:
 | what is shown of a result           | `views/`                                          |
 | how a table, JSON or CSV is written | `output/table.py`, `output/machine.py`            |
 | how a service is run and watched    | `service/`, `commands/cleaning_process.py`        |
-| how `--watch` redraws               | `cli/watching.py`, `output/live.py`               |
+| how `--watch` redraws               | `cli/watching.py`, `output/redrawn_screen.py`     |
 | which columns of a table fit        | `output/fit.py`                                   |
 | how `rwq work` runs commands        | `work/loop.py`, around `core/work/session.py`     |
 | topics, recipes and variables       | `help/`, and as man pages `cli/man_pages.py`      |

@@ -15,7 +15,7 @@ from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.results import RESULT_TTL_S, ResultOptions
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.input.results import read_result
+from rwq_cli.input.payload import read_result
 from rwq_cli.output import human
 from rwq_cli.output.report import Report
 from rwq_cli.views.outcomes import batch_of_ids

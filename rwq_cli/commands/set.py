@@ -10,7 +10,7 @@ from rwq_cli.cli.options import DryRunOption, YesToReplaceOption, option, parse_
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.replacing import ask_about_data, data_report, item_to_change
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.input.results import read_payload
+from rwq_cli.input.payload import read_payload
 from rwq_cli.output.report import Report
 
 app = CommandModule()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rwq_cli.output.report import Column
     from rwq_cli.top.session import Session
     from rwq_cli.top.terminal import TerminalGuard
-    from rwq_cli.views.live import ShownServer
+    from rwq_cli.views.top import ShownServer
 
 app = CommandModule()
 
@@ -165,7 +165,7 @@ def _sort(settings: Settings) -> "tuple[Column[QueueRow], bool]":
 
     Numbers usually come from the highest; `--sort` means from the lowest, as everywhere.
     """
-    from rwq_cli.views.live import SORT_COLUMNS
+    from rwq_cli.views.top import SORT_COLUMNS
 
     wanted = settings.given.get("sort") or "queue"
     for column in SORT_COLUMNS:
@@ -177,7 +177,7 @@ def _sort(settings: Settings) -> "tuple[Column[QueueRow], bool]":
 
 def _shown_server(settings: Settings, connection: "Connection") -> "ShownServer":
     from rwq_cli.output.escape import escaped_text
-    from rwq_cli.views.live import ShownServer
+    from rwq_cli.views.top import ShownServer
 
     guard, is_context = settings.protecting_context, settings.server.context is not None
     style = f"bold {guard.color}" if guard is not None and guard.color else "bold"

@@ -159,7 +159,7 @@ def _render_tick(report: Records[Any], options: OutputOptions, part: _Part) -> N
 def _watch_on_terminal(report: Watch, options: OutputOptions) -> None:
     import signal
 
-    from rwq_cli.output.live import RedrawnScreen, captured
+    from rwq_cli.output.redrawn_screen import RedrawnScreen, captured
     from rwq_cli.output.screen import styled
 
     frame, screen = b"", RedrawnScreen(options.environment)

@@ -31,7 +31,7 @@ from rwq_cli.top.session import (
 )
 from rwq_cli.top.widgets import Lines, Listing
 from rwq_cli.views.item_report import Shown, show_report
-from rwq_cli.views.live import (
+from rwq_cli.views.top import (
     SORT_COLUMNS,
     fitted,
     header,

@@ -12,7 +12,7 @@ from rwq_cli.output.report import Column
 from rwq_cli.top.running import Action
 from rwq_cli.views.item_report import Shown
 from rwq_cli.views.items import LEASES_COLUMNS, columns_for, session_lease
-from rwq_cli.views.live import ShownServer
+from rwq_cli.views.top import ShownServer
 
 # Items of a list that are read.
 ITEMS_SHOWN = 100

@@ -290,9 +290,7 @@ class TestOutputVariable:
 
 
 class TestTimeouts:
-    def test_a_reply_is_waited_for_as_long_as_is_said(
-        self, bare_rwq: Rwq, start_server: StartServer
-    ) -> None:
+    def test_reply_timeout_is_honoured(self, bare_rwq: Rwq, start_server: StartServer) -> None:
         server = start_server()
         server.process.send_signal(signal.SIGSTOP)
         words = ("stats", "-q", "jobs", "-u", server.url, "--reply-timeout", "50ms")
@@ -300,9 +298,7 @@ class TestTimeouts:
             f"rwq: error: {server.url} did not answer within 0.05 s; "
         )
 
-    def test_connecting_takes_as_long_as_is_said(
-        self, bare_rwq: Rwq, start_server: StartServer
-    ) -> None:
+    def test_connect_timeout_is_honoured(self, bare_rwq: Rwq, start_server: StartServer) -> None:
         server = start_server()
         server.process.send_signal(signal.SIGSTOP)
         url = f"unix://:x@{server.socket}"

@@ -515,7 +515,7 @@ class TestExport:
         assert again.notes.splitlines()[0] == "mail:in: already there 3"
         assert without_times(contents(raw)) == before
 
-    def test_a_queue_that_cannot_be_read_is_left_out_and_said(
+    def test_a_queue_that_cannot_be_read_is_skipped_with_a_note(
         self, rwq: Rwq, raw: redis.Redis
     ) -> None:
         raw.set("mail:odd:processing", "text")

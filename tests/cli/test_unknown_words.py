@@ -234,6 +234,6 @@ def test_a_word_after_a_group_is_answered_with_its_commands(rwq: Rwq) -> None:
     )
 
 
-def test_a_slip_in_an_argument_is_answered_with_what_was_meant(rwq: Rwq) -> None:
+def test_a_mistyped_argument_gets_a_suggestion(rwq: Rwq) -> None:
     assert rwq("ls", "wating").notes.endswith("; did you mean waiting\n")
     assert rwq("ls", "jobs").notes.endswith("; a queue is named with -q\n")

@@ -116,7 +116,9 @@ def test_after_a_wait_was_lost_no_earlier_link_is_used(sentinels: PrivateSentine
     assert found[0].item_id == b"1"
 
 
-def test_a_long_wait_is_told_and_ends(srwq: Rwq, fresh_sentinels: PrivateSentinels) -> None:
+def test_a_long_wait_is_reported_and_times_out(
+    srwq: Rwq, fresh_sentinels: PrivateSentinels
+) -> None:
     for server in fresh_sentinels.servers:
         server.kill()
     variables = {"RWQ_URL": fresh_sentinels.url}

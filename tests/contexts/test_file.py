@@ -67,7 +67,7 @@ def test_every_setting_is_read(path: Path) -> None:
     assert contexts.get("dev.eu") == Context("dev.eu", "local:")
 
 
-def test_no_file_is_no_contexts(path: Path) -> None:
+def test_a_missing_file_has_no_contexts(path: Path) -> None:
     assert read_contexts(path).by_name == {}
     assert read_contexts(Path("/dev/null/config.toml")).by_name == {}
 

@@ -35,7 +35,7 @@ _MISSES_MAX = 5
 MAIN_PAGE_ENTRIES = 4000
 _MAIN_PAGE_IDS = 250
 # The hint of a call whose reply was lost.
-SHOWN_BY = "rwq show ID says what became of an item"
+LOST_REPLY_HINT = "rwq show ID says what became of an item"
 # How often processing is read again for IDs that seem to be in it more than once.
 _REREADS = 10
 _CLAIM_IDS = BATCH_ITEMS // 4
@@ -182,7 +182,7 @@ def apply(
                 sent.append(each)
                 yield (*each.args(token), *expected_args, *operation.args, *id_args(each.ids))
 
-        with in_doubt(lambda: sum(len(each.ids) for each in sent), SHOWN_BY):
+        with in_doubt(lambda: sum(len(each.ids) for each in sent), LOST_REPLY_HINT):
             for reply in queue.run_each(operation.script, calls(), dry_run=dry_run):
                 acknowledged = sent.pop(0)
                 if reply is not REFUSED:

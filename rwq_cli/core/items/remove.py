@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rwq_cli.core.batches import BATCH_WRITES, FEW_IDS, Flush
 from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import SHOWN_BY, BulkRun, new_token
+from rwq_cli.core.items.bulk import LOST_REPLY_HINT, BulkRun, new_token
 from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
@@ -191,7 +191,7 @@ class Remover:
             left = dict.fromkeys(_saved_in(group))
             try:
                 for seen, fingerprints in group:
-                    with in_doubt(partial(len, seen.ids), SHOWN_BY):
+                    with in_doubt(partial(len, seen.ids), LOST_REPLY_HINT):
                         outcomes.append(self._take(seen, fingerprints))
                     for item_id in outcomes[-1].ids_with(*_TAKEN):
                         left.pop(item_id, None)

@@ -110,7 +110,7 @@ def diagnose(
         # Other clients may have fixed the rest, or it is gone. The fixes rotate processing, so
         # the positions that the first look saw are no longer valid.
         left, _ = _second_look(queue, _by_id(left), Seen())
-    for code, fixes in _GOES_WITH.items() if dry_run else ():
+    for code, fixes in _RESOLVED_BY.items() if dry_run else ():
         if code in left:
             left[code] = without(left[code], set().union(*(fixed.get(each, ()) for each in fixes)))
     for code, ids in found.items():
@@ -340,7 +340,7 @@ _FIXES: Mapping[Code, _Fix] = {
 # The findings that can be fixed without a decision by the user.
 AUTO_FIXABLE = frozenset(_FIXES)
 # Findings without a fix, and those whose fixes remove the entry or the count in question.
-_GOES_WITH: Mapping[Code, tuple[Code, ...]] = {
+_RESOLVED_BY: Mapping[Code, tuple[Code, ...]] = {
     Code.INVALID_SCORE: (
         *(Code.ABANDONED, Code.ORPHANED, Code.GHOST, Code.EMPTY_ID),
         Code.STALE_SCHEDULE,

@@ -20,7 +20,7 @@ from rwq_cli.core.server.resend import Case, case_of
 _FIRST_PAUSE_S = 0.01
 _LONGEST_PAUSE_S = 0.5
 # A wait is reported when it has lasted this long.
-_TELL_AFTER_S = 1.0
+_REPORT_AFTER_S = 1.0
 
 
 class Locator(Protocol):
@@ -58,7 +58,7 @@ class SharedState:
         patience_s: How long to wait for a node that can run a command, seconds.
         stop: See `Connection`.
         for_other_thread: Makes another connection to the same, with this reply timeout.
-        has_told: Whether a long wait was reported; it is reported once.
+        has_reported: Whether a long wait was reported; it is reported once.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class SharedState:
         self.stop = CancelToken()
         self.for_other_thread = for_other_thread
         self.client = redis.Redis()
-        self.has_told = False
+        self.has_reported = False
 
 
 class Patience:
@@ -116,10 +116,10 @@ class Patience:
         if self._because is None or not is_moved:
             self._because = because
         pause_s = min(self._pause_s, left_s, _FIRST_PAUSE_S if is_moved else _LONGEST_PAUSE_S)
-        if waited_s < _TELL_AFTER_S:
-            pause_s = min(pause_s, _TELL_AFTER_S - waited_s)
-        elif not shared.has_told:
-            shared.has_told = True
+        if waited_s < _REPORT_AFTER_S:
+            pause_s = min(pause_s, _REPORT_AFTER_S - waited_s)
+        elif not shared.has_reported:
+            shared.has_reported = True
             self._tell(f"rwq: waiting up to {shared.patience_s:g} s: {self._because.message}")
         sleep(pause_s)
         self._pause_s = min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, 2 * self._pause_s))

@@ -153,7 +153,7 @@ class TestAServerThatGoes:
         assert lines[2].startswith("lost 1")
         assert lines[3].startswith(f"rwq: error: cannot reach {server.url}")
 
-    def test_for_good_is_not_said_to_respond_again(
+    def test_a_lost_server_is_not_reported_as_back(
         self, rwq: Rwq, start_server: StartServer
     ) -> None:
         """The command ends in time, and its item is lost when the lease has ended."""
@@ -235,9 +235,7 @@ def test_a_file_that_cannot_be_written_puts_the_item_back(
     assert raw.exists("jobs:processing", "jobs:returns") == 0
 
 
-def test_a_stdout_that_nobody_reads_any_more_fails_no_item(
-    rwq: Rwq, raw: redis.Redis, foreign: Foreign
-) -> None:
+def test_a_closed_stdout_does_not_fail_items(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1", b"2", b"3")
     go, ran = rwq.home / "go", rwq.home / "ran"
     os.mkfifo(go)

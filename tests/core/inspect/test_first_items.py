@@ -37,7 +37,7 @@ def test_a_limit_leaves_an_age_unknown(queue: WorkQueue, foreign: Foreign, raw: 
     assert next_ages({queue: b"ghost 0"}, entries_max=WALK_ENTRIES + 1) == {b"jobs": 0}
 
 
-def test_of_ghosts_alone_there_is_no_age(queue: WorkQueue, raw: Redis) -> None:
+def test_age_is_unknown_if_all_entries_are_ghosts(queue: WorkQueue, raw: Redis) -> None:
     raw.lpush("jobs:queue", *ghosts(60))
     assert queue.counts().oldest_waiting_s is None
 

@@ -194,5 +194,5 @@ class TestSeveral:
         assert [result.reached for result in results] == [False, False]
         assert all(10 <= result.waited_s < 12 for result in results)
 
-    def test_no_queue_is_no_wait(self) -> None:
+    def test_waiting_for_no_queues_returns_nothing(self) -> None:
         assert list(wait_for_all([])) == []

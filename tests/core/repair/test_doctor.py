@@ -332,7 +332,7 @@ class TestKilled:
             assert len(entries) == len(set(entries))
 
 
-def test_a_dry_run_leaves_what_goes_with_another_fix_as_little_as_the_run(
+def test_a_dry_run_and_a_run_leave_the_same_findings(
     queue: WorkQueue, foreign: Foreign, raw: Redis
 ) -> None:
     """A ghost's invalid time, and the invalid count of an item that is returned."""

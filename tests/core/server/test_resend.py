@@ -112,7 +112,7 @@ def test_a_refused_script_is_sent_again(monkeypatch: pytest.MonkeyPatch, refusal
         rx.ResponseError("Script attempted to access a non local key in a cluster node"),
     ],
 )
-def test_other_refusals_are_told_at_once(monkeypatch: pytest.MonkeyPatch, refusal: Any) -> None:
+def test_other_refusals_are_raised_at_once(monkeypatch: pytest.MonkeyPatch, refusal: Any) -> None:
     scripted = Scripted(monkeypatch, [refusal])
     with pytest.raises(errors.ServerError):
         scripted.connection.run("lease", [b"k"], [])
@@ -146,7 +146,7 @@ def test_a_read_whose_reply_was_lost_is_sent_again(monkeypatch: pytest.MonkeyPat
     assert isinstance(scripted.sent[1][0], Transaction)
 
 
-def test_without_patience_a_refusal_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_patience_a_refusal_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     scripted = Scripted(monkeypatch, [TRY_AGAIN], patience_s=0)
     with pytest.raises(errors.Unavailable, match="is moving this queue"):
         scripted.connection.call("GET", b"k")

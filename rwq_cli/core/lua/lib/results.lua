@@ -1,6 +1,6 @@
 -- The results of completed items. DIGITS_MAX is made from `core/model.py`.
 
-local VERDICTS = { completed = true, rejected = true }
+local RESULT_STATUSES = { completed = true, rejected = true }
 
 -- What a result key holds: 'none', 'result', or the type of a key that is not a result. A hash may belong
 -- to a queue whose name begins like this queue's result keys.
@@ -8,7 +8,7 @@ local function result_kind(key)
   local kind = redis.call('TYPE', key).ok
   if kind == 'hash' then
     local status, completed_ms = unpack(redis.call('HMGET', key, 'status', 'completed_ms'))
-    if VERDICTS[status] and string.match(completed_ms or '', '^%d+$') and #completed_ms <= DIGITS_MAX then
+    if RESULT_STATUSES[status] and string.match(completed_ms or '', '^%d+$') and #completed_ms <= DIGITS_MAX then
       return 'result'
     end
   end

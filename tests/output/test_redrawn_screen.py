@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 
 from rwq_cli.environment import Environment
-from rwq_cli.output.live import RedrawnScreen, captured
+from rwq_cli.output.redrawn_screen import RedrawnScreen, captured
 from tests.output.emulator import shown
 
 

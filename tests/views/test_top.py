@@ -7,7 +7,7 @@ from rwq_cli.core.inspect.queue_watch import QueueRow
 from rwq_cli.core.inspect.server_status import ServerStatus
 from rwq_cli.core.model import Counts, Item, State
 from rwq_cli.core.server.durability import Durability
-from rwq_cli.views.live import (
+from rwq_cli.views.top import (
     QUEUE_COLUMNS,
     ShownServer,
     fitted,
