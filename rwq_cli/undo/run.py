@@ -72,19 +72,19 @@ class UndoRun:
 
     def _restore(self) -> Iterator[OutcomeBatch]:
         reader, queue = self._reader, self._queue
-        yield from self._counted(self._restore_lines(reader.front(), at_front=True))
-        yield from self._counted(self._restore_lines(reader.others(), at_front=False))
+        yield from self._counted(self._restore_lines(reader.front(), front=True))
+        yield from self._counted(self._restore_lines(reader.others(), front=False))
         self.is_complete = self.is_complete and not self.results.wrong_type
         if not self._dry_run:
             reader.finish(read_marks(queue, reader.file_id), complete=self.is_complete)
             forget_marks(queue, reader.file_id)
 
-    def _restore_lines(self, lines: Iterable[Line], *, at_front: bool) -> Iterator[OutcomeBatch]:
+    def _restore_lines(self, lines: Iterable[Line], *, front: bool) -> Iterator[OutcomeBatch]:
         return self._queue.restore(
             lines,
             # Only what an import has written: see `Line.replaced_by`.
             on_conflict=OnConflict.REPLACE if self._reader.is_of_import else OnConflict.FAIL,
-            at_front=at_front,
+            front=front,
             file_id=self._reader.file_id,
             results=self.results,
             dry_run=self._dry_run,

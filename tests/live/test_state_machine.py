@@ -754,7 +754,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(
         items=st.lists(ids, min_size=1, max_size=5),
-        at_front=st.booleans(),
+        front=st.booleans(),
         cut=st.integers(1, 6),
         finished=st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=3),
         meanwhile=st.lists(meddling, max_size=2),
@@ -762,7 +762,7 @@ class QueueMachine(RuleBasedStateMachine):
     def undo_twice(
         self,
         items: list[int],
-        at_front: bool,
+        front: bool,
         cut: int,
         finished: list[tuple[int, bool]],
         meanwhile: list[Meddling],
@@ -773,7 +773,7 @@ class QueueMachine(RuleBasedStateMachine):
         list(self.queue.remove(wanted, journal))
         lines = list(lines_of(_restorable(journal.items)))
         self._under(
-            Adversity({}, [], cut), lambda: self._restore_all(lines, at_front, self.connection)
+            Adversity({}, [], cut), lambda: self._restore_all(lines, front, self.connection)
         )
         first = set(self.connection.restored)
         for number, old in finished:
@@ -782,7 +782,7 @@ class QueueMachine(RuleBasedStateMachine):
         for what in meanwhile:
             self._meddle(what)
         self.connection.begin(nobody)
-        told = self._restore_all(lines, at_front, self.connection)
+        told = self._restore_all(lines, front, self.connection)
         second = set(self.connection.restored)
         assert not first & second, "it restored what it had restored before"
         for outcome in told:
@@ -797,10 +797,10 @@ class QueueMachine(RuleBasedStateMachine):
         assert not self.raw.exists(keys.undo(_FILE_ID))
 
     def _restore_all(
-        self, lines: list[Line], at_front: bool, connection: WatchedConnection
+        self, lines: list[Line], front: bool, connection: WatchedConnection
     ) -> list[Outcome]:
         connection.restored = Counter()
-        return list(self.queue.restore(lines, at_front=at_front, file_id=_FILE_ID))
+        return list(self.queue.restore(lines, front=front, file_id=_FILE_ID))
 
     @rule(
         choice=st.sampled_from(sorted(CHOICES)),

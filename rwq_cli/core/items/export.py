@@ -13,10 +13,10 @@ from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.snapshot import SNAPSHOT_ITEMS, ItemSnapshot, Skipped, read_snapshots
 
 
-def export(queue: Queue, chosen: frozenset[bytes] | None = None) -> "Export":
+def export(queue: Queue, ids: frozenset[bytes] | None = None) -> "Export":
     """Export a whole queue, or the items with these IDs."""
     queue.connection.set_no_touch()
-    return Export(queue, chosen)
+    return Export(queue, ids)
 
 
 class Export:
@@ -27,7 +27,7 @@ class Export:
 
     Args:
         queue: The queue.
-        chosen: The IDs of the items to export; None for everything.
+        ids: The IDs of the items to export; None for everything.
 
     Attributes:
         queue: The queue's name.
@@ -36,9 +36,9 @@ class Export:
         results_read: How many results were read.
     """
 
-    def __init__(self, queue: Queue, chosen: frozenset[bytes] | None = None) -> None:
+    def __init__(self, queue: Queue, ids: frozenset[bytes] | None = None) -> None:
         self._queue = queue
-        self._chosen = None if chosen is None else set(chosen)
+        self._chosen = None if ids is None else set(ids)
         self._done: set[bytes] = set()
         self.queue = queue.name
         self.skipped = Skipped()

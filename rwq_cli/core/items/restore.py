@@ -66,7 +66,7 @@ def restore(
     lines: Iterable[Line | Flush],
     *,
     on_conflict: OnConflict = OnConflict.FAIL,
-    at_front: bool = False,
+    front: bool = False,
     file_id: bytes | None = None,
     results: ResultTally | None = None,
     journal: Journal | None = None,
@@ -89,7 +89,7 @@ def restore(
             which they are to be leased, those of processing longest leased first.
         on_conflict: How to handle an ID that exists with other data. A replaced item gets the
             restored place, lease and times; each costs a scan of the lists.
-        at_front: Put each item of main before all waiting items instead of after them. The lines
+        front: Put each item of main before all waiting items instead of after them. The lines
             must then come in reverse order.
         file_id: The SHA-256 of the file; None to mark nothing.
         results: Counts the results.
@@ -110,7 +110,7 @@ def restore(
     marks = b"" if file_id is None else queue.keys.undo(file_id)
     if dry_run:
         queue.connection.set_no_touch()
-    run = _Restore(queue, marks, on_conflict, at_front, None if dry_run else journal, dry_run)
+    run = _Restore(queue, marks, on_conflict, front, None if dry_run else journal, dry_run)
     return Outcomes(run.batches(lines, results or ResultTally()))
 
 
@@ -118,11 +118,11 @@ def restore_args(
     on_conflict: OnConflict,
     *,
     marks: bytes = b"",
-    at_front: bool = False,
+    front: bool = False,
     removals_max: int = 0,
 ) -> list[object]:
     """The arguments of `lua/ops/restore.lua` before those of the items, for which see there."""
-    return [marks, on_conflict.value, int(at_front), removals_max]
+    return [marks, on_conflict.value, int(front), removals_max]
 
 
 def item_args(
@@ -171,14 +171,14 @@ class _Restore:
         queue: Queue,
         marks: bytes,
         on_conflict: OnConflict,
-        at_front: bool,
+        front: bool,
         journal: Journal | None,
         dry_run: bool,
     ) -> None:
         self._queue = queue
         self._marks = marks
         self._on_conflict = on_conflict
-        self._at_front = at_front
+        self._front = front
         self._journal = journal
         self._dry_run = dry_run
         # In a dry run, a hash of the data that each restored ID would have.
@@ -318,7 +318,7 @@ class _Restore:
         args = restore_args(
             self._on_conflict,
             marks=self._marks,
-            at_front=self._at_front,
+            front=self._front,
             removals_max=removals_max,
         )
         for number, entry, _ in batch:

@@ -52,7 +52,7 @@ ADDING: dict[str, Callable[[WorkQueue], object]] = {
     ),
     "restore a waiting item": lambda q: list(q.restore(lines_of([item(b"new")]))),
     "restore it with marks": lambda q: list(q.restore(lines_of([item(b"new")]), file_id=b"f")),
-    "restore to the front": lambda q: list(q.restore(lines_of([item(b"new")]), at_front=True)),
+    "restore to the front": lambda q: list(q.restore(lines_of([item(b"new")]), front=True)),
     "restore a leased item": lambda q: list(
         q.restore(lines_of([item(b"new", Place.PROCESSING, lease=Lease(b"me", 5000))]))
     ),

@@ -167,7 +167,7 @@ def test_items_restored_at_the_front_keep_their_order(
 ) -> None:
     foreign.waiting(b"old")
     ids = [b"%04d" % number for number in range(2 * RESTORE_ITEMS + 3)]
-    list(restore(queue, waits(*reversed(ids)), on_conflict=FAIL, at_front=True))
+    list(restore(queue, waits(*reversed(ids)), on_conflict=FAIL, front=True))
     assert raw.lrange("jobs:queue", 0, -1) == [b"old", *reversed(ids)]
 
 

@@ -14,7 +14,7 @@
 -- this data, skipped, replaced, conflict for other data, changed for data that may not be replaced, missing if
 -- the item must exist, wrong-type. Fewer outcomes than items mean that
 -- arg 4 was used up, and the rest needs another call.
-local on_conflict, at_front, removals_left = arg(2), arg(3) == '1', tonumber(arg(4))
+local on_conflict, front, removals_left = arg(2), arg(3) == '1', tonumber(arg(4))
 local args, now_ms = args_from(5), clock_ms()
 local FIELDS = 11
 local OTHER_DATA = { fail = 'conflict', skip = 'skipped', replace = 'replaced' }
@@ -97,14 +97,14 @@ for _, at in ipairs(restored) do
   end
   if place == 'main' then
     -- At the front, the items come last first.
-    table.insert(for_main, at_front and 1 or #for_main + 1, id)
+    table.insert(for_main, front and 1 or #for_main + 1, id)
   elseif place == 'processing' then
     for_processing[#for_processing + 1] = id
   end
 end
 delete_leases(without_lease)
 settle_ids(for_main, 'restored')
-push(for_main, at_front)
+push(for_main, front)
 for_all('LPUSH', processing, for_processing)
 local waiting_ms = settling_ms(redis.call('LLEN', main) + redis.call('LLEN', processing))
 for _, at in ipairs(restored) do
