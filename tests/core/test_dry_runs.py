@@ -125,7 +125,7 @@ def _undo_import(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]
     found = queue.restore(
         _as_they_were(ids),
         on_conflict=OnConflict.REPLACE,
-        at_front=True,
+        front=True,
         file_id=_file_id(ids),
         dry_run=dry_run,
     )

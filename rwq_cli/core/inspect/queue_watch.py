@@ -176,18 +176,13 @@ class QueueWatch:
         ages = next_ages(next_ids, entries_max=_ENTRIES_PER_TICK)
         call_s = max(call_s, perf_counter() - started_s)
         oldest_s = self._count_abandoned(samples, now_s)
-        rows = [
-            QueueRow(
-                name,
-                sample,
-                self._abandoned[name].count if name in self._abandoned else None,
-                ages.get(name),
-                self._activities[name].rates(),
-                self._activities[name].waiting,
-            )
-            for name, sample in samples.items()
-        ]
+        rows = [self._row(name, sample, ages.get(name)) for name, sample in samples.items()]
         return Overview(rows, self._status, left_out, call_s, oldest_s)
+
+    def _row(self, name: bytes, sample: Sample, age_s: int | None) -> QueueRow:
+        abandoned, activity = self._abandoned.get(name), self._activities[name]
+        count = None if abandoned is None else abandoned.count
+        return QueueRow(name, sample, count, age_s, activity.rates(), activity.waiting)
 
     def _count_abandoned(self, samples: dict[bytes, Sample], now_s: float) -> float:
         """Count abandoned items, as many as a tick may; return the age of the oldest count."""

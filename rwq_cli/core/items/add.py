@@ -1,6 +1,6 @@
 """Adding items: `lua/ops/add.lua`, or transactions for IDs that the caller knows to be new."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import groupby
 from typing import Any
 from uuid import uuid4
@@ -151,23 +151,36 @@ def _outcomes(
             if reply is REFUSED:
                 acknowledged.skip(len(batch.ids))
                 continue
-            found = {abs(at) - 1: Status.DUPLICATE if at > 0 else Status.WRONG_TYPE for at in reply}
-            if dry_run:
-                # The batches before this one were not added.
-                if not unique or batch.dues is not None:
-                    for at, item_id in enumerate(batch.ids):
-                        if item_id in seen:
-                            found.setdefault(at, Status.DUPLICATE)
-                seen.update(batch.ids)
+            is_checked = not unique or batch.dues is not None
             acknowledged.add(len(batch.ids))
             queue.progress.advance(len(batch.ids))
-            if not found:
-                yield OutcomeBatch.all_of(batch.ids, Status.ADDED)
-                continue
-            yield OutcomeBatch.of(
-                Outcome(item_id, found.get(at, Status.ADDED))
-                for at, item_id in enumerate(batch.ids)
-            )
+            yield _outcomes_of(batch.ids, reply, seen if is_checked else frozenset())
+            if dry_run:
+                # They were not added, so the server does not know them when they are repeated.
+                seen.update(batch.ids)
+
+
+def _outcomes_of(
+    ids: Sequence[bytes], not_added: Sequence[int], repeated: Set[bytes]
+) -> OutcomeBatch:
+    """The outcomes of a batch.
+
+    Args:
+        ids: The IDs.
+        not_added: As in the reply of the script: the places of duplicates, from 1, and negative
+            those of items with a key of the wrong type.
+        repeated: IDs that are duplicates although the server does not know them.
+    """
+    found = {abs(at) - 1: Status.DUPLICATE if at > 0 else Status.WRONG_TYPE for at in not_added}
+    if repeated:
+        for at, item_id in enumerate(ids):
+            if item_id in repeated:
+                found.setdefault(at, Status.DUPLICATE)
+    if not found:
+        return OutcomeBatch.all_of(ids, Status.ADDED)
+    return OutcomeBatch.of(
+        Outcome(item_id, found.get(at, Status.ADDED)) for at, item_id in enumerate(ids)
+    )
 
 
 def _if_new(

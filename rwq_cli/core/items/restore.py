@@ -275,21 +275,14 @@ class _Restore:
         ids = [line.entry.item_id for line in lines]
         replaced = OutcomeBatch.from_reply(ids, reply).ids_with(Status.REPLACED)
         by_id = {line.entry.item_id: line for line in lines}
-        replaceable = {
-            line.entry.item_id: _NEVER if line.replaced_by is None else _OTHER for line in lines
-        }
+        replaceable = {i: _NEVER if by_id[i].replaced_by is None else _OTHER for i in ids}
         saved: list[bytes] = []
-        seen = ListRange(Where.NAME, 0, 0, replaced)
-        for items in read_snapshots(self._queue, seen, Skipped()) if replaced else ():
+        for items in self._save(replaced, by_id):
             for item in items:
                 replaced_by = by_id[item.item_id].replaced_by
                 if replaced_by in (None, sha256(item.data).hexdigest()):
                     replaceable[item.item_id] = sha1(item.data, usedforsecurity=False).hexdigest()
-            if self._journal is not None:
-                entries = [by_id[item.item_id].entry for item in items]
-                digests = [sha256(_item(entry).data).hexdigest() for entry in entries]
-                saved += [item.item_id for item in items]
-                self._journal.write(items, digests)
+            saved += [item.item_id for item in items]
         try:
             args = self._item_args(lines, removals_max, ghosts, replaceable)
             reply = self._queue.run("restore", *args, dry_run=self._dry_run)
@@ -307,6 +300,18 @@ class _Restore:
                 [item_id for item_id in saved if item_id not in done]
             )
         return outcomes
+
+    def _save(
+        self, ids: Sequence[bytes], by_id: Mapping[bytes, Line]
+    ) -> Iterator[list[ItemSnapshot]]:
+        """Read the items that are to be replaced, and write them to any journal."""
+        seen = ListRange(Where.NAME, 0, 0, ids)
+        for items in read_snapshots(self._queue, seen, Skipped()) if ids else ():
+            if self._journal is not None:
+                entries = [by_id[item.item_id].entry for item in items]
+                digests = [sha256(_item(entry).data).hexdigest() for entry in entries]
+                self._journal.write(items, digests)
+            yield items
 
     def _item_args(
         self,

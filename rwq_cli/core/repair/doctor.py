@@ -5,7 +5,7 @@ worker looks broken only once. The fixes are those of the cleans, and a few more
 checks again as it acts, so that concurrent doctors and cleaners fix an ID only once.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -105,14 +105,7 @@ def diagnose(
         queue.clock.sleep(grace_s)
     found, in_cleaning = _second_look(queue, suspects, seen)
     fixed = _fix(queue, found, seen, in_cleaning, dry_run) if fix else {}
-    left = {code: without(ids, fixed.get(code, ())) for code, ids in found.items()}
-    if fixed and not dry_run:
-        # Other clients may have fixed the rest, or it is gone. The fixes rotate processing, so
-        # the positions that the first look saw are no longer valid.
-        left, _ = _second_look(queue, _by_id(left), Seen())
-    for code, fixes in _RESOLVED_BY.items() if dry_run else ():
-        if code in left:
-            left[code] = without(left[code], set().union(*(fixed.get(each, ()) for each in fixes)))
+    left = _left_after(queue, found, fixed, dry_run)
     for code, ids in found.items():
         remaining = left.get(code, {})
         examples = (*(i for i in ids if i in remaining), *(i for i in ids if i not in remaining))
@@ -120,6 +113,21 @@ def diagnose(
         number = len(fixed.get(code, ()))
         findings.append(Finding(code, len(ids), shown, False, number, len(remaining)))
     return _diagnosis(queue, findings, wanted, totals.items, dry_run)
+
+
+def _left_after(
+    queue: Queue, found: _Found, fixed: Mapping[Code, Collection[bytes]], dry_run: bool
+) -> _Found:
+    """The problems that are left after the fixes."""
+    left: _Found = {code: without(ids, fixed.get(code, ())) for code, ids in found.items()}
+    if fixed and not dry_run:
+        # Other clients may have fixed the rest, or it is gone. The fixes rotate processing, so
+        # the positions that the first look saw are no longer valid.
+        left, _ = _second_look(queue, _by_id(left), Seen())
+    for code, fixes in _RESOLVED_BY.items() if dry_run else ():
+        if code in left:
+            left[code] = without(left[code], set().union(*(fixed.get(each, ()) for each in fixes)))
+    return left
 
 
 def _diagnosis(
@@ -184,18 +192,9 @@ def _first_look(queue: Queue, foreign: ForeignKeys, totals: Totals, seen: Seen) 
         else:
             suspects.pop(facts.item_id, None)
 
-    queue.progress.begin("reading processing", lengths_of(queue, keys.processing))
     done: set[bytes] = set()
-    pages = walk_processing(queue)
-    for page in pages:
-        fresh: dict[bytes, int] = {}
-        for place, item_id in enumerate(page, pages.offset):
-            if item_id not in done:
-                fresh.setdefault(item_id, place)
-        done.update(fresh)
-        found = probe(queue, fresh, in_processing=1, identities=True)
-        for facts, place in zip(found, fresh.values(), strict=True):
-            note(facts, place)
+    for facts, place in _facts_in_processing(queue, done):
+        note(facts, place)
     for page in scheduled_ids(queue):
         scheduled = [item_id for item_id in dict.fromkeys(page) if item_id not in done]
         done.update(scheduled)
@@ -219,6 +218,23 @@ def _first_look(queue: Queue, foreign: ForeignKeys, totals: Totals, seen: Seen) 
     for facts in survey_facts(queue, look_at_keys, totals):
         note(facts)
     return suspects
+
+
+def _facts_in_processing(queue: Queue, done: set[bytes]) -> Iterator[tuple[Facts, int]]:
+    """The facts about each ID in processing, as if it were nowhere else, with its place there.
+
+    The IDs are added to `done`.
+    """
+    queue.progress.begin("reading processing", lengths_of(queue, queue.keys.processing))
+    pages = walk_processing(queue)
+    for page in pages:
+        fresh: dict[bytes, int] = {}
+        for place, item_id in enumerate(page, pages.offset):
+            if item_id not in done:
+                fresh.setdefault(item_id, place)
+        done.update(fresh)
+        found = probe(queue, fresh, in_processing=1, identities=True)
+        yield from zip(found, fresh.values(), strict=True)
 
 
 def _only(suspects: _Suspects, wanted: frozenset[Code]) -> _Suspects:
