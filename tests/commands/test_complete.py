@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from rwq_cli.input import results
+from rwq_cli.input import payload
 from tests.conftest import Foreign, contents, lasts
 from tests.driver import COMMAND, Rwq, undo_files
 
@@ -337,7 +337,7 @@ class TestResultFile:
     def test_a_file_without_an_end_is_an_error(
         self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(results, "ITEM_BYTES_MAX", 1000)
+        monkeypatch.setattr(payload, "ITEM_BYTES_MAX", 1000)
         foreign.waiting(b"a")
         assert rwq("complete", "a", "--result", "/dev/zero").as_tuple() == (
             2,

@@ -477,7 +477,7 @@ class TestLeaseById:
             2,
             "",
             "rwq: error: --id cannot be used with -n, --wait, --timeout or --fair; "
-            "it leases these items only\n",
+            "drop the other options\n",
         )
 
     def test_an_empty_id_is_a_usage_error(self, rwq: Rwq, foreign: Foreign) -> None:

@@ -3,7 +3,7 @@
 import pytest
 import redis
 
-from rwq_cli.input import results
+from rwq_cli.input import payload
 from tests.conftest import Foreign, contents
 from tests.driver import TIMEOUT_S, Rwq, undo_files, until
 
@@ -172,7 +172,7 @@ class TestInput:
     def test_input_that_is_too_large_is_refused(
         self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(results, "ITEM_BYTES_MAX", 1000)
+        monkeypatch.setattr(payload, "ITEM_BYTES_MAX", 1000)
         foreign.waiting(b"a")
         result = rwq("set", "a", stdin=b"x" * 1001)
         assert result.as_tuple() == (
