@@ -55,7 +55,8 @@ def test_an_age_is_found_behind_ghosts(
     foreign.waiting(b"a")
     foreign.unused_for(b"a", 300)
     (row,) = watch_of(queue, b"jobs").tick().rows
-    assert row.next_age_s == 300
+    assert row.next_age_s is not None
+    assert row.next_age_s >= 300
 
 
 def test_abandoned_items_are_counted_a_few_queues_at_a_time(
