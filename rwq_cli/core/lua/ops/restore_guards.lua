@@ -13,7 +13,8 @@ for _, id in ipairs(ids) do
   local state = found.main and state_of(found, now_ms)
   if not state then
     statuses[id] = 'elsewhere'
-  elseif not is_unguarded(found, state, now_ms) then
+  -- A delayed item may have become due since the caller looked.
+  elseif not is_unguarded(found, state == 'due' and 'delayed' or state, now_ms) then
     statuses[id] = 'skipped'
   elseif found.processing == 0 and not may_push_unlisted(found) then
     statuses[id] = 'elsewhere'
