@@ -202,8 +202,8 @@ class Queue(Keys):
         return tuple(i for i in ids if self._lacks_guard(i))
 
     def _lacks_guard(self, item_id: str) -> bool:
-        """Whether nobody holds a delayed or buried item, and its guard is missing or too short."""
-        if self.session(item_id) or self.state(item_id) not in ("delayed", "buried"):
+        """Whether nobody holds a scheduled item, and its guard is missing or ends too early."""
+        if self.session(item_id) or self.state(item_id) not in ("delayed", "due", "buried"):
             return False
         ends = item_id in self.buried and self.new.get(item_id) != "buried"
         return ends or not self.is_guarded(item_id)
