@@ -199,7 +199,9 @@ class Queue(Keys):
 
     def unguarded(self, ids: Sequence[str]) -> tuple[str, ...]:
         """Of delayed and buried IDs, those that some cleaner could return too early."""
-        return tuple(i for i in ids if self._lacks_guard(i))
+        return tuple(
+            i for i in ids if self.state(i) in ("delayed", "buried") and self._lacks_guard(i)
+        )
 
     def _lacks_guard(self, item_id: str) -> bool:
         """Whether nobody holds a scheduled item, and its guard is missing or ends too early."""
