@@ -171,7 +171,8 @@ def user_directory(variables: Mapping[str, str], name: str, default: str) -> Pat
         return Path(chosen)
     home = variables.get("HOME") or os.path.expanduser("~")
     if home == "~":
-        # A user ID without an account, as in containers. The home of Debian's accounts without one.
+        # The user ID has no account, as in some containers. Debian gives accounts that have no
+        # home this one.
         home = "/nonexistent"
     return Path(home) / default
 

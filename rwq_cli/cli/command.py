@@ -143,7 +143,7 @@ class RwqCommand(TyperCommand):
             ctx.obj.describes = self.manual.describes
         ctx.obj.check()
         options = ctx.obj.output_options
-        if options.is_special and self.manual is not None and not is_safe:
+        if options.is_special and not is_safe:
             # The others read while they write, so that an error then is early enough.
             from rwq_cli.cli.record_fields import check_options
 

@@ -150,16 +150,20 @@ def _acknowledged(error: ServerError) -> str | None:
     if error.acknowledged is None or not (error.acknowledged or after or error.in_doubt):
         return None
     ranges = " and ".join(
-        f"{first + 1:,}" if count == 1 else f"{first + 1:,} to {first + count:,}"
+        f"number {first + 1:,}" if count == 1 else f"{first + 1:,} to {first + count:,}"
         for first, count in after
     )
-    if error.acknowledged:
-        one = error.acknowledged == 1
-        done = "the first was" if one else f"the first {error.acknowledged:,} were"
-        done += " acknowledged"
-        done += f", and {ranges}, but nothing else" if after else ""
+    if error.acknowledged == 1:
+        done = "the first was acknowledged"
+    elif error.acknowledged:
+        done = f"the first {error.acknowledged:,} were acknowledged"
+    elif after:
+        is_one = sum(count for _, count in after) == 1
+        done = f"only {ranges} {'was' if is_one else 'were'} acknowledged"
     else:
-        done = f"only {ranges} were acknowledged" if after else "none was acknowledged"
+        done = "none was acknowledged"
+    if error.acknowledged and after:
+        done += f", and {ranges}, but nothing else"
     if error.in_doubt:
         # Up to three calls are outstanding.
         doubtful = f"{error.doubtful:,} in doubt: " if error.doubtful else ""

@@ -136,7 +136,8 @@ def _checks(
     """The checks of the queues that can be read, and by name why the others cannot."""
     checks: list[Check] = []
     unread: dict[bytes, str] = {}
-    for queue in queues:
+    rest = iter(queues)
+    for queue in rest:
         try:
             found = [queue.check(limits, deep=deep)]
             checks += noting_absence(settings, queue, found, lambda check: check.counts.is_empty)
@@ -145,9 +146,5 @@ def _checks(
             settings.environment.error(f"rwq: error: {unread[queue.name]}")
             if isinstance(error, Unreachable) and not queue.connection.is_cluster:
                 # Each of the others would wait for as long.
-                read = {check.counts.queue for check in checks}
-                unread |= {
-                    each.name: unread[queue.name] for each in queues if each.name not in read
-                }
-                break
+                unread |= dict.fromkeys((each.name for each in rest), unread[queue.name])
     return checks, unread

@@ -19,7 +19,7 @@ from rwq_cli.core.items.results import RESULT_TTL_S
 from rwq_cli.core.model import DIGITS_MAX, TIME_MS_MAX, Lease, State
 from rwq_cli.core.state.snapshot import End, ItemSnapshot, Place
 from rwq_cli.environment import Environment, os_reason
-from rwq_cli.input.files import ITEM_BYTES_MAX, BadRecord, open_input
+from rwq_cli.input.files import ITEM_BYTES_MAX, TOO_LARGE, BadRecord, open_input
 from rwq_cli.input.streams import chunks, split
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.export_file import VERSION, ControlLine, ControlWord, Header, UndoOrigin
@@ -200,7 +200,7 @@ def _entry(record: _Record) -> ItemSnapshot | Result | ControlLine:
     if data is None:
         raise BadRecord("it has neither data nor data_b64")
     if max(len(data), len(item_id)) > ITEM_BYTES_MAX:
-        raise BadRecord("larger than the 512 MB that a server accepts")
+        raise BadRecord(TOO_LARGE)
     place, due_ms, buried_ms = record.place, record.due_ms, record.buried_ms
     if place is UNSET:
         # Null means in no list; a line that lacks the place must not be read like that.
@@ -228,7 +228,7 @@ def _result(record: _Record, item_id: bytes) -> Result:
     result = _bytes(record.result, record.result_b64)
     size = None if result is None else len(result)
     if max(size or 0, len(item_id)) > ITEM_BYTES_MAX:
-        raise BadRecord("larger than the 512 MB that a server accepts")
+        raise BadRecord(TOO_LARGE)
     return Result(
         item_id=item_id,
         status=record.status,

@@ -118,6 +118,8 @@ def test_an_error_as_a_line_and_as_an_object(rwq: Rwq) -> None:
             "each batch without a reply was applied in full or not at all; ",
         ),
         (0, ((122, 8),), None, "only 123 to 130 were acknowledged; "),
+        (0, ((3, 1),), None, "only number 4 was acknowledged; "),
+        (1, ((3, 1),), None, "the first was acknowledged, and number 4, but nothing else; "),
         (
             0,
             (),

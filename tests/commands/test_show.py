@@ -157,7 +157,10 @@ def test_a_buried_item_has_its_time_and_reason(rwq: Rwq, foreign: Foreign) -> No
     record = rwq("show", "a", "-o", "json").json
     assert record["reason"] == "it broke"
     assert record["buried_ms"] == 1_700_000_000_000
-    assert "it broke" in rwq("show", "a", "-o", "table").text
+    text = rwq("show", "a", "-o", "table").text
+    assert "  reason  it broke\n" in text
+    # A guard is nobody's lease.
+    assert "  lease  none; guarded, no expiry\n" in text
 
 
 def test_a_delayed_item_has_its_due_time(rwq: Rwq, foreign: Foreign) -> None:

@@ -7,7 +7,7 @@ from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.access import server_access
 from tests.conftest import QUEUE, AsUser
-from tests.core.lua.test_permissions import WRITES, _arrange, _queue
+from tests.core.lua.test_permissions import WRITES, make_queue, queue_of
 
 # By command, the operations of the library that it runs.
 COMMANDS = {
@@ -41,9 +41,9 @@ COMMANDS = {
 def test_what_a_command_is_refused_is_denied_beforehand(
     queue: WorkQueue, raw: Redis, as_user: AsUser, command: str, name: str
 ) -> None:
-    ids = _arrange(raw, 25)
+    ids = make_queue(raw, 25)
     raw.config_resetstat()
-    WRITES[name](_queue(queue.connection), ids, False)
+    WRITES[name](queue_of(queue.connection), ids, False)
     used = [stat.removeprefix("cmdstat_") for stat in raw.info("commandstats")]
     known = raw.execute_command("COMMAND")
     writes = {each for each in used if "write" in known.get(each, {"flags": ()})["flags"]}
@@ -51,9 +51,9 @@ def test_what_a_command_is_refused_is_denied_beforehand(
     denied: set[str] = set()
     for each in sorted(writes):
         limited = as_user("+@all", f"-{each}")
-        ids = _arrange(raw, 25)
+        ids = make_queue(raw, 25)
         try:
-            WRITES[name](_queue(limited), ids, False)
+            WRITES[name](queue_of(limited), ids, False)
         except PermissionDenied:
             refused.add(each)
         reasons = server_access(limited, WorkQueue(limited, QUEUE)).denied

@@ -92,7 +92,7 @@ NOT_OF_SCRIPTS = (
 )
 
 
-def _arrange(raw: redis.Redis, count: int) -> list[bytes]:
+def make_queue(raw: redis.Redis, count: int) -> list[bytes]:
     raw.flushall(asynchronous=False)
     ids = [b"id-%d" % number for number in range(count)]
     keys = QueueKeys(QUEUE)
@@ -107,7 +107,7 @@ def reads_only(name: str) -> bool:
     return READS.issuperset(name.split("+"))
 
 
-def _queue(connection: Connection) -> WorkQueue:
+def queue_of(connection: Connection) -> WorkQueue:
     return WorkQueue(connection, QUEUE, holder=HOLDER, clock=FakeClock())
 
 
@@ -148,16 +148,16 @@ def test_a_user_who_lacks_any_one_command_leaves_no_half_step(
     count: int,
     who_asks: str,
 ) -> None:
-    ids = _arrange(raw, count)
+    ids = make_queue(raw, count)
     raw.config_resetstat()
-    WRITES[name](_queue(connection), ids, False)
+    WRITES[name](queue_of(connection), ids, False)
     used = {stat.removeprefix("cmdstat_") for stat in raw.info("commandstats")}
     commands = sorted(c for c in used if not c.startswith(NOT_OF_SCRIPTS))
     assert len(commands) > 3
     if who_asks == "rwq":
         # Only for writes is there anything to ask; what a denied read stops is the same.
         commands = [command for command in commands if command.upper() not in READS]
-    ids = _arrange(raw, count)
+    ids = make_queue(raw, count)
     arranged = digest(raw)
     denied: list[str] = []
     half_done: list[str] = []
@@ -168,14 +168,14 @@ def test_a_user_who_lacks_any_one_command_leaves_no_half_step(
             None if reads_only(name) else digest(raw)
         )
         try:
-            WRITES[name](_queue(limited), ids, False)
+            WRITES[name](queue_of(limited), ids, False)
         except PermissionDenied:
             denied.append(command)
             # Of several calls, those before it are done.
             if before[-1] is not None and digest(raw) != before[-1]:
                 half_done.append(command)
         if digest(raw) != arranged:
-            _arrange(raw, count)
+            make_queue(raw, count)
             arranged = digest(raw)
     assert half_done == []
     # No write is done without the permission for it.
@@ -200,7 +200,7 @@ def test_a_lease_that_promotes_nothing_needs_all_that_it_does(
 ) -> None:
     foreign.waiting(b"a", b"b")
     with refused(raw):
-        list(_queue(as_user("+@all", f"-{command}")).lease_many(2))
+        list(queue_of(as_user("+@all", f"-{command}")).lease_many(2))
 
 
 rwq_asks = pytest.mark.parametrize("who_asks", ["rwq"], indirect=True)
@@ -209,11 +209,11 @@ rwq_asks = pytest.mark.parametrize("who_asks", ["rwq"], indirect=True)
 @rwq_asks
 @pytest.mark.usefixtures("who_asks")
 def test_the_keys_that_a_user_may_use_are_asked_for_too(raw: redis.Redis, as_user: AsUser) -> None:
-    ids = _arrange(raw, 3)
+    ids = make_queue(raw, 3)
     # Without the lease keys of 0.1.
     limited = as_user("+@all", keys=["jobs:[qpidbrc]*", "jobs:lease:*"])
     with refused(raw, "command on jobs:leased_by_session:"):
-        list(_queue(limited).bury(ids))
+        list(queue_of(limited).bury(ids))
 
 
 @rwq_asks
@@ -222,7 +222,7 @@ def test_a_server_is_asked_once_for_each_script(
     connection: Connection, raw: redis.Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(b"a", b"b")
-    queue = _queue(connection)
+    queue = queue_of(connection)
     raw.config_resetstat()
     for _ in range(2):
         item = queue.lease()
@@ -238,7 +238,7 @@ def test_a_user_who_may_not_ask_is_not_refused(
     raw: redis.Redis, as_user: AsUser, denied: str, foreign: Foreign
 ) -> None:
     foreign.waiting(b"a", b"b")
-    queue = _queue(as_user("+@all", f"-{denied}"))
+    queue = queue_of(as_user("+@all", f"-{denied}"))
     for _ in range(2):
         item = queue.lease()
         assert item is not None

@@ -5,7 +5,7 @@
 --           are pushed at the other end, because their order does not matter. 0 to look up each ID in the
 --           whole list, for a few IDs
 -- arg 3     how many entries to skip first: in a dry run, those that earlier calls examined; else 0
--- arg 4..   IDs whose entries looked stale a grace period ago
+-- arg 4..   IDs whose entries looked stale
 -- Returns the IDs whose entry was removed. Entries of delayed, buried and returns are removed only if the
 -- item has no data. Entries of cleaning are removed even if it has: the caller saw the item in another
 -- structure.
