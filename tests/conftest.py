@@ -650,8 +650,18 @@ def lasts(raw: redis.Redis, seconds: float, *keys: bytes | str) -> bool:
     However long ago that was: the test began then, and a busy machine may take its time.
     """
     left_s = [raw.pttl(key) / 1000 for key in keys]
-    passed_s = int(raw.client_info()["age"]) + 1
+    passed_s = _connected_s(raw)
     return all(seconds - passed_s <= each_s <= seconds for each_s in left_s)
+
+
+def has_aged(raw: redis.Redis, seconds: int, age_s: float | None) -> bool:
+    """Whether an age was given as this many seconds since the client connected: see `lasts`."""
+    return age_s is not None and seconds <= age_s <= seconds + _connected_s(raw)
+
+
+def _connected_s(raw: redis.Redis) -> int:
+    """How long ago the client connected, rounded up."""
+    return int(raw.client_info()["age"]) + 1
 
 
 @contextmanager
