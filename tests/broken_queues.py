@@ -81,7 +81,9 @@ def make_broken(
         for key in (keys.lease(item_id), keys.old_lease(item_id)):
             holder = guard or random.choice((None, None, *HOLDERS))
             if holder is not None and key not in wrong:
-                writes.set(key, holder, px=random.choice((None, 600_000, 900_000)))
+                left_ms = random.choice((None, 600_000, 900_000))
+                # Exact times, because which of two leases ends later is a fact.
+                writes.set(key, holder, pxat=left_ms and now_ms + left_ms)
         if guard == b"rwq-delayed:1" or random.random() < 0.15:
             due_ms = now_ms + random.choice((-DAY_MS, DAY_MS))
             writes.zadd(keys.delayed, {item_id: _score(random, due_ms)})
