@@ -307,7 +307,7 @@ def test_a_verdict_does_not_depend_on_others(
 ) -> None:
     alone = _run(name, queue, raw, seed, 0, names_all=False)
     pad_broken = partial(_pad_broken, wrong_types=name != "lease")
-    for padding, like in ((31, pad), (600, pad_broken)):
+    for padding, like in ((30, pad), (31, pad), (600, pad), (600, pad_broken)):
         for names_all in (False,) if name in OF_ALL else (False, True):
             found = _run(name, queue, raw, seed, padding, names_all, like)
             assert found == alone, (padding, like, names_all)
@@ -345,7 +345,7 @@ _COUNTED = (
 )
 
 
-@pytest.mark.parametrize("padding", [31, 600, _THOUSANDS])
+@pytest.mark.parametrize("padding", [30, 31, 600, _THOUSANDS])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_counts_of_others_are_added(
     queue: WorkQueue, raw: redis.Redis, seed: int, padding: int
