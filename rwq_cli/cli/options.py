@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from rwq_cli.core.clock import lease_time_ms, result_time_ms
+from rwq_cli.core.clock import GRACE_S, LEASE_S, lease_time_ms, result_time_ms
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.input.durations import parse_duration
 
@@ -38,8 +38,8 @@ class Duration(float):
 
 # More than any queue holds.
 COUNT_MAX = 10**15
-FIVE_MINUTES = Duration("5m")
-A_SECOND = Duration("1s")
+DEFAULT_LEASE = Duration(f"{LEASE_S / 60:g}m")
+DEFAULT_GRACE = Duration(f"{GRACE_S:g}s")
 
 
 def parse_id(text: str) -> bytes:
@@ -182,7 +182,7 @@ YesToReplaceOption = Annotated[
         f"Do not ask before replacing data with nothing, or JSON with other data. {YES_FOR}",
     ),
 ]
-ForceOption = Annotated[bool, option("--force", "Act on items that other sessions hold, too.")]
+ForceOption = Annotated[bool, option("--force", "Act on items leased by other sessions, too.")]
 YesToForceOption = Annotated[
     bool, option("--yes", f"Do not ask before --force ends leases. {YES_FOR}")
 ]

@@ -38,7 +38,7 @@ def _reason(text: str) -> bytes:
         "rwq ls -q jobs --older-than 7d -n 0 -o ids | rwq bury -q jobs --reason stale -",
     ),
     exits={
-        ExitStatus.NO: "none was buried: gone, or held by another session",
+        ExitStatus.NO: "none was buried: gone, or leased by another session",
         ExitStatus.PARTIAL: "some were not buried",
     },
 )

@@ -8,7 +8,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming
 from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import (
-    A_SECOND,
+    DEFAULT_GRACE,
     NULL_IDS,
     AllQueuesOption,
     DryRunOption,
@@ -33,7 +33,8 @@ BuryAfterOption = Annotated[
     int | None,
     option(
         "--bury-after N",
-        "Bury items that cleans returned N times already, instead of returning them again.",
+        "Bury an item instead of returning it if it has already been returned N times, by cleans "
+        "or after failed attempts.",
         min=0,
     ),
 ]
@@ -72,7 +73,7 @@ _EXITS: dict[ExitCode, str] = {
 )
 def light(
     settings: Settings,
-    grace_s: GraceOption = A_SECOND,
+    grace_s: GraceOption = DEFAULT_GRACE,
     bury_after: BuryAfterOption = None,
     dry_run: DryRunOption = False,
     every: EveryOption = None,
@@ -105,7 +106,7 @@ def light(
 )
 def deep(
     settings: Settings,
-    grace_s: GraceOption = A_SECOND,
+    grace_s: GraceOption = DEFAULT_GRACE,
     bury_after: BuryAfterOption = None,
     dry_run: DryRunOption = False,
     every: EveryOption = None,

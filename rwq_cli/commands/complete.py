@@ -26,7 +26,7 @@ _SCOPE = SelectionScope(
     default=frozenset({State.WAITING}),
     everything=ITEMS,
     offered=ITEMS,
-    mine="Only items that this session still holds; without IDs, all of them.",
+    mine="Only items still leased by this session; without IDs, all of them.",
 )
 
 
@@ -44,7 +44,7 @@ _SCOPE = SelectionScope(
         "echo 'no such user' | rwq complete -q jobs 4f2a9c --rejected --result -",
     ),
     exits={
-        ExitStatus.NO: "none was completed by this call: gone, or held by another session",
+        ExitStatus.NO: "none was completed by this call: gone, or leased by another session",
         ExitStatus.PARTIAL: "some were not completed by this call",
     },
 )
@@ -55,7 +55,7 @@ def complete(
         str | None,
         option(
             "--owner SESSION",
-            "Only items that this session still holds: the RWQ_SESSION of one of your scripts on "
+            "Only items still leased by this session: the RWQ_SESSION of one of your scripts on "
             "this host, or a whole holder.",
         ),
     ] = None,

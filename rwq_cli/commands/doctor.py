@@ -7,7 +7,7 @@ from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import command_lines, naming
 from rwq_cli.cli.open_queues import open_matching_queues
-from rwq_cli.cli.options import A_SECOND, NULL_IDS, AllQueuesOption, GraceOption, option
+from rwq_cli.cli.options import DEFAULT_GRACE, NULL_IDS, AllQueuesOption, GraceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.queue import WorkQueue
@@ -57,7 +57,7 @@ def doctor(
     dry_run: Annotated[
         bool, option("--dry-run", "With --fix: report what would be done, but change nothing.")
     ] = False,
-    grace_s: GraceOption = A_SECOND,
+    grace_s: GraceOption = DEFAULT_GRACE,
     only: Annotated[
         frozenset[Code] | None, option("--only CODE,...", "Only these findings.", _codes)
     ] = None,

@@ -19,8 +19,8 @@ _SCOPE = SelectionScope(default=_BURIED, everything=_BURIED, offered=_BURIED)
 
 
 @app.command(
-    help="Return buried items to the end of the queue, the longest buried first, and "
-    "reset their count of returns.",
+    help="Return buried items to the end of the queue, in the order of the IDs, else the longest "
+    "buried first, and reset their counts of returns.",
     examples=(
         "rwq kick -q jobs 4f2a9c",
         "rwq kick -q jobs -n 10",

@@ -6,7 +6,7 @@ from typing import Annotated
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queue, open_queues
 from rwq_cli.cli.options import (
-    FIVE_MINUTES,
+    DEFAULT_LEASE,
     NULL_RECORDS,
     DryRunOption,
     Duration,
@@ -51,7 +51,7 @@ def lease(
     number: Annotated[
         int | None, option("-n, --number N", "Lease at most N items.  [default: 1]", min=1)
     ] = None,
-    lease_s: LeaseForOption = FIVE_MINUTES,
+    lease_s: LeaseForOption = DEFAULT_LEASE,
     ids: Annotated[
         list[bytes] | None,
         option(

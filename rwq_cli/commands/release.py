@@ -21,7 +21,7 @@ _SCOPE = SelectionScope(
     default=_IN_PROCESSING,
     everything=_IN_PROCESSING,
     offered=ITEMS,
-    mine="Only items that this session holds; without IDs, all of them.",
+    mine="Only items leased by this session; without IDs, all of them.",
 )
 
 
@@ -36,7 +36,7 @@ _SCOPE = SelectionScope(
         "rwq leases -q jobs --holder 'rwq:*' -n 0 -o ids | rwq release -q jobs --force --yes -",
     ),
     exits={
-        ExitStatus.NO: "none was released: gone, or held by another session",
+        ExitStatus.NO: "none was released: gone, or leased by another session",
         ExitStatus.PARTIAL: "some were not released",
     },
 )

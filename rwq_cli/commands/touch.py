@@ -5,7 +5,7 @@ from typing import Annotated
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queue
-from rwq_cli.cli.options import FIVE_MINUTES, DryRunOption, LeaseForOption
+from rwq_cli.cli.options import DEFAULT_LEASE, DryRunOption, LeaseForOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
@@ -29,7 +29,7 @@ _SCOPE = SelectionScope(default=frozenset({State.LEASED}), everything=_LEASED, o
 def touch(
     settings: Settings,
     choice: Annotated[Choice, _SCOPE],
-    lease_s: LeaseForOption = FIVE_MINUTES,
+    lease_s: LeaseForOption = DEFAULT_LEASE,
     dry_run: DryRunOption = False,
 ) -> Report:
     queue = open_queue(settings)

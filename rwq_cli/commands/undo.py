@@ -80,7 +80,7 @@ def undo(
         bool,
         option(
             "--anywhere",
-            "Allow restoring to a server other than the one the items were removed from.",
+            "Allow restoring to a server other than that of the undo file.",
         ),
     ] = False,
     list_: Annotated[
@@ -250,11 +250,11 @@ def _check(
     header, origin = reader.header, reader.origin
     if wanted is not None and wanted != header.queue:
         raise InvalidArgument(
-            f"these items were removed from the queue {escaped(header.queue)}", "leave out -q"
+            f"this undo file is of the queue {escaped(header.queue)}", "leave out -q"
         )
     if not anywhere and not is_same_server(origin.server, connection.address):
         raise InvalidArgument(
-            f"these items were removed from {origin.label}, and this is {connection.address}",
+            f"this undo file is of {origin.label}, and this is {connection.address}",
             "name that server with -u, or use --anywhere",
         )
 

@@ -12,7 +12,7 @@ import typer
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queues, server_variables, summary_end_of
 from rwq_cli.cli.options import (
-    FIVE_MINUTES,
+    DEFAULT_LEASE,
     NULL_IDS,
     Duration,
     LeaseForOption,
@@ -28,9 +28,9 @@ from rwq_cli.core.items.results import RESULT_TTL_S
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.work.job import Job
-from rwq_cli.core.work.policy import OnFail, RetryPolicy
+from rwq_cli.core.work.policy import BACKOFF_MAX_S, BACKOFF_S, RETRIES, OnFail, RetryPolicy
 from rwq_cli.core.work.session import WorkSession
-from rwq_cli.core.work.stopping import EndReason, StopConditions, WorkLimits
+from rwq_cli.core.work.stopping import RECONNECT_S, EndReason, StopConditions, WorkLimits
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
@@ -64,8 +64,10 @@ app = CommandModule()
 
 # A command must not notify systemd in the name of its worker.
 _SYSTEMD = (b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"WATCHDOG_PID")
-TEN_SECONDS = Duration("10s")
-TEN_MINUTES = Duration("10m")
+KILL_AFTER = Duration("10s")
+BACKOFF = Duration(f"{BACKOFF_S:g}s")
+BACKOFF_MAX = Duration(f"{BACKOFF_MAX_S / 60:g}m")
+RECONNECT = Duration(f"{RECONNECT_S / 60:g}m")
 RESULT_TTL = Duration(human.duration(RESULT_TTL_S))
 # How often the live line counts what is left.
 _COUNT_S = 2.0
@@ -75,9 +77,10 @@ _OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFo
 
 @app.command(
     help="Run a command for each item, as xargs does for each line. Exit code 0 completes the "
-    "item, 75 puts it back, 100 buries it, 126 and 127 put it back and end the worker, and any "
-    "other retries it later. The lease is renewed while the command runs. If rwq is killed, its "
-    "commands are ended (with SIGTERM, and only on systems with /proc, such as Linux).",
+    "item, 75 releases it to the end of the queue, 100 buries it, 126 and 127 release it to the "
+    "front and end the worker, and any other retries it later. The lease is renewed while the "
+    "command runs. If rwq is killed, its commands are ended, with SIGTERM and then SIGKILL, on "
+    "systems with /proc, such as Linux.",
     examples=(
         "rwq work -q jobs -- ./resize",
         "rwq work -q high -q low -j 4 --max-time 10m --joblog jobs.tsv -- ./resize",
@@ -107,7 +110,7 @@ def work(
     jobs: Annotated[
         int, option("-j, --jobs N", "Run this many commands at once; 0 means one per core.", min=0)
     ] = 1,
-    lease_s: LeaseForOption = FIVE_MINUTES,
+    lease_s: LeaseForOption = DEFAULT_LEASE,
     fair: Annotated[
         bool, option("--fair", "Take from several queues in random order, not in the order given.")
     ] = False,
@@ -121,17 +124,17 @@ def work(
     ] = None,
     kill_after_s: Annotated[
         Duration, option("--kill-after DUR", "Send SIGKILL this long after SIGTERM.", Duration)
-    ] = TEN_SECONDS,
+    ] = KILL_AFTER,
     retries: Annotated[
         int, option("--retries N", "Retry a failed item this many times.", min=0)
-    ] = 3,
+    ] = RETRIES,
     backoff_s: Annotated[
         Duration,
         option("--backoff DUR", "The delay of the first retry; it doubles each time.", Duration),
-    ] = TEN_SECONDS,
+    ] = BACKOFF,
     backoff_max_s: Annotated[
         Duration, option("--backoff-max DUR", "The longest delay of a retry.", Duration)
-    ] = TEN_MINUTES,
+    ] = BACKOFF_MAX,
     on_fail: Annotated[
         OnFail,
         option(
@@ -197,7 +200,7 @@ def work(
         option(
             "--reconnect DUR", "How long to keep trying to reconnect to a lost server.", Duration
         ),
-    ] = FIVE_MINUTES,
+    ] = RECONNECT,
     clean_s: Annotated[
         Duration | None,
         option(

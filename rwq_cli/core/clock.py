@@ -8,6 +8,11 @@ from typing import Protocol
 
 from rwq_cli.core.errors import InvalidArgument
 
+# How long a lease lasts by default, seconds.
+LEASE_S = 300.0
+# How long an ID must look broken by default before it is acted on, seconds.
+GRACE_S = 1.0
+
 
 class Clock(Protocol):
     """Measures time and sleeps."""

@@ -64,7 +64,7 @@ def escape_glob(text: bytes) -> bytes:
 
 
 def is_glob(text: bytes) -> bool:
-    """Whether text has a wildcard."""
+    """Whether a name is used as a pattern: it has `*` or `?`. Brackets alone are part of a name."""
     return b"*" in text or b"?" in text
 
 

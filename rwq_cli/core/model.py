@@ -39,12 +39,12 @@ class State(StrEnum):
 
     @property
     def is_leased(self) -> bool:
-        """Whether a session holds the item."""
+        """Whether the item has a lease that is not a guard."""
         return self in _LEASED
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether the item is delayed or buried: in a sorted set, and in no list."""
+        """Whether the item is delayed, due or buried."""
         return self in _SCHEDULED
 
     @property

@@ -376,7 +376,7 @@ OUTCOMES = {
     "already-buried": "it is buried already",
     "missing": "there is no such item",
     "changed": "it is no longer what was chosen",
-    "not-owner": "another session holds it",
+    "not-owner": "another session has leased it",
     "not-leased": "nobody holds it",
     "not-buried": "it is not buried",
     "conflict": "its ID exists with other data, or in the other queue; `conflicts` of `import` and "

@@ -67,7 +67,7 @@ RECIPES = (
     Recipe(
         "Set poison items aside",
         "A buried item waits until it is kicked; workers and cleaners leave it alone. With "
-        "`--bury-after 3`, a clean buries an item that it would return for the fourth time.",
+        "`--bury-after 3`, a clean buries an item that has been returned three times already.",
         (
             "rwq bury -q jobs 4f2a9c --reason 'bad address'",
             "rwq clean light -q jobs --bury-after 3",

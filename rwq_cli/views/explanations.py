@@ -146,7 +146,7 @@ def _turn(position: int | None, forecast: Forecast | None) -> str:
     if forecast is None:
         return f"{text}."
     if forecast.turn_in_s is None:
-        return f"{text}; nothing was leased while the queue was watched."
+        return f"{text}; it did not move up while the queue was watched."
     return f"{text}, in about {human.duration(forecast.turn_in_s)} at the present rate."
 
 
@@ -161,6 +161,6 @@ def _due(item_report: ItemReport) -> str:
     if ahead_s <= 0:
         due = f"has been due for {human.duration(-ahead_s)}:"
     return (
-        f"It {due} the next rwq lease, clean or wait promotes it; failing that, any worker's deep "
-        "clean returns it once its guard has expired."
+        f"It {due} the next rwq lease, work, wait or clean promotes it; failing that, any "
+        "worker's deep clean returns it once its guard has expired."
     )

@@ -26,12 +26,12 @@ _ITEMS = {
     "due": "Delayed items that are due.",
     "buried": "Buried items.",
     "returned": "Items that were returned at least once, by a clean or after a failed attempt.",
-    "orphaned": "Items in no list without a lease.",
-    "unlisted": "Items in no list with a lease that ends.",
+    "orphaned": "Items in no list or sorted set, without a lease.",
+    "unlisted": "Items in no list or sorted set, with a lease that ends.",
     "duplicated": "Items in the lists more than once.",
 }
 _OTHERS = {
-    "ghosts": "Entries of a list without an item.",
+    "ghosts": "IDs in a list or sorted set without an item.",
     "stray_leases": "Leases without an item.",
     "wrong_types": "Item and lease keys of the wrong type.",
     "returns": "How often items were returned, by cleans or after failed attempts.",

@@ -53,13 +53,13 @@ STATES = {
     ),
     State.ORPHANED: StateMeaning(
         "It is in no list and has no lease: a process died between two commands.",
-        "data; in no list; no lease",
+        "data; in no list or sorted set; no lease",
         "a deep clean returns it",
         ("clean deep", "release"),
     ),
     State.UNLISTED: StateMeaning(
         "It has a lease but is in no list: its processing entry was lost.",
-        "data; in no list; a lease with a TTL",
+        "data; in no list or sorted set; a lease with a TTL",
         "it is orphaned when the lease expires",
         ("release --force", "complete"),
     ),
@@ -72,7 +72,8 @@ STATES = {
     State.DUE: StateMeaning(
         "It was delayed, and is due now.",
         "as for `delayed`, with a due time in the past",
-        "the next `rwq lease`, `work`, `wait`, `doctor --fix` or clean promotes it",
+        "the next `rwq lease`, `work`, `wait`, `result --wait` or clean promotes it; so does "
+        "`doctor --fix` if it is over a minute late",
         ("release", "complete"),
     ),
     State.BURIED: StateMeaning(
@@ -97,7 +98,7 @@ STATES = {
     State.STRAY_LEASE: StateMeaning(
         "There is a lease but no item: the item was deleted, but not its lease.",
         "a lease, no data",
-        "the lease expires",
+        "the lease expires; one without expiry stays until `doctor --fix` deletes it",
     ),
     State.GONE: StateMeaning(
         "There is no such item: it was completed or removed, or never added.",

@@ -254,6 +254,22 @@ class TestCheck:
             with server.client() as client:
                 client.execute_command("ACL", "DELUSER", "ann")
 
+    def test_undo_needs_what_undoing_an_edit_needs(self, rwq: Rwq, server: PrivateServer) -> None:
+        with server.client() as client:
+            client.execute_command(
+                "ACL", "SETUSER", "ann", "reset", "on", ">pw", "~jobs:*", "+@all", "-strlen"
+            )
+        try:
+            url = f"unix://ann:pw@{server.socket}"
+            found = rwq("context", "check", "-u", url, "-o", "json").json
+            denied = {each["command"]: each["reason"] for each in found["denied"]}
+            assert denied["edit"].startswith("STRLEN on jobs:")
+            assert denied["undo"] == denied["edit"]
+            assert "import" not in denied
+        finally:
+            with server.client() as client:
+                client.execute_command("ACL", "DELUSER", "ann")
+
     def test_times_need_a_policy_that_keeps_them(self, rwq: Rwq, start_server: StartServer) -> None:
         lfu = start_server("--maxmemory-policy", "allkeys-lfu")
         found = rwq("context", "check", "-u", lfu.url, "-o", "json").json

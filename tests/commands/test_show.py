@@ -352,7 +352,7 @@ class TestWhen:
         assert (record["next_in_seconds"], record["places_per_second"]) == (None, 0.0)
         assert record["next"] == (
             "It is leased after the item ahead of it; "
-            "nothing was leased while the queue was watched."
+            "it did not move up while the queue was watched."
         )
 
 

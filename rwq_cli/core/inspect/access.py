@@ -39,7 +39,11 @@ _VERBS = {
     "rm": ("ops/remove",),
     "mv": ("ops/remove", "move"),
     "purge": ("ops/remove", "ops/delete_results", "ops/delete_stray_leases", "ops/prune"),
-    "undo": ("ops/restore", "ops/restore_results", "mark_lines"),
+    # Also of an edit and of a move.
+    "undo": (
+        *("ops/restore", "ops/restore_results", "mark_lines"),
+        *("ops/set_data", "ops/remove", "move"),
+    ),
     "import": ("ops/restore", "ops/restore_results", "mark_lines"),
     "work": (
         *("ops/lease", "promote", "ops/touch", "ops/complete"),

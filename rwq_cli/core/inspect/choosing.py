@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rwq_cli.core.batches import Flush
+from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.listing import items, listed_states
 from rwq_cli.core.inspect.second_look import look_twice
@@ -29,7 +30,7 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    queue: Queue, selection: Selection, *, limit: int | None = None, grace_s: float = 1.0
+    queue: Queue, selection: Selection, *, limit: int | None = None, grace_s: float = GRACE_S
 ) -> Chosen:
     """Choose items.
 

@@ -19,8 +19,8 @@ def queue_names(connection: "Connection", *, any_type: bool = False) -> list[byt
     """The names of all queues that have a list or a sorted set, in order.
 
     A queue's name is stored only in its keys. SCAN returns only lists and sorted sets, so that the
-    server does not send a million data keys. A queue whose items are all orphaned has neither, and
-    is not found.
+    server does not send a million data keys. A queue whose items are in no list or sorted set
+    has neither, and is not found.
 
     Args:
         connection: The server.

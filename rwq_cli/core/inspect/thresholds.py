@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.counting import count_states
 from rwq_cli.core.inspect.listing import listed_states
@@ -93,7 +94,7 @@ def worst(levels: Sequence[Level]) -> Level:
 
 
 def check(
-    queue: Queue, limits: Mapping[Measure, Limits], *, deep: bool = False, grace_s: float = 1.0
+    queue: Queue, limits: Mapping[Measure, Limits], *, deep: bool = False, grace_s: float = GRACE_S
 ) -> Check:
     """Count a queue and compare the numbers with limits.
 

@@ -7,7 +7,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_batches
-from rwq_cli.core.clock import lease_time_ms
+from rwq_cli.core.clock import LEASE_S, lease_time_ms
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
 from rwq_cli.core.inspect.cursor import lengths_of
@@ -98,7 +98,7 @@ def lease_from(
     queues: Sequence[Queue],
     count: int,
     *,
-    lease_s: float = 300.0,
+    lease_s: float = LEASE_S,
     wait_s: float = 0.0,
     data: bool = True,
     shuffle: Shuffle | None = None,
@@ -148,7 +148,7 @@ def lease_many(
     queue: Queue,
     count: int,
     *,
-    lease_s: float = 300.0,
+    lease_s: float = LEASE_S,
     wait_s: float = 0.0,
     data: bool = True,
     dry_run: bool = False,
@@ -157,7 +157,7 @@ def lease_many(
     return lease_from([queue], count, lease_s=lease_s, wait_s=wait_s, data=data, dry_run=dry_run)
 
 
-def lease(queue: Queue, *, lease_s: float = 300.0, wait_s: float = 0.0) -> Item | None:
+def lease(queue: Queue, *, lease_s: float = LEASE_S, wait_s: float = 0.0) -> Item | None:
     """Lease the next item.
 
     Args:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from rwq_cli.core.clock import lease_time_ms
+from rwq_cli.core.clock import LEASE_S, lease_time_ms
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.report import Detail, with_details
 from rwq_cli.core.items.bulk import new_token
@@ -30,7 +30,7 @@ def lease_ids(
     queue: Queue,
     ids: Iterable[bytes | str],
     *,
-    lease_s: float = 300.0,
+    lease_s: float = LEASE_S,
     data: bool = True,
     dry_run: bool = False,
 ) -> Iterator[LeaseAttempt]:

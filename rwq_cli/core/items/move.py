@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from rwq_cli.core.batches import Flush
+from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import act_after_second_look
 from rwq_cli.core.items.journal import Journal, NoJournal
@@ -23,7 +24,7 @@ def move(
     *,
     force: bool = False,
     expected: Expected = ANY,
-    grace_s: float = 1.0,
+    grace_s: float = GRACE_S,
     dry_run: bool = False,
 ) -> Outcomes:
     """Move items to the end of another queue; each is in one of the two at every instant.
@@ -69,7 +70,7 @@ def move_back(
     moved_to: bytes,
     *,
     file_id: bytes | None = None,
-    grace_s: float = 1.0,
+    grace_s: float = GRACE_S,
     dry_run: bool = False,
 ) -> Outcomes:
     """Move items back from the queue that they were moved to.

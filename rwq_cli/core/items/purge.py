@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import filterfalse
 
 from rwq_cli.core.batches import BLOCK_IDS, in_batches
+from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, ListCursor, lengths_of, walk_scheduled
@@ -48,7 +49,7 @@ def purge(
     queue: Queue,
     journal: Journal,
     *,
-    grace_s: float = 1.0,
+    grace_s: float = GRACE_S,
     results: PurgedResults | None = None,
     dry_run: bool = False,
 ) -> Outcomes:

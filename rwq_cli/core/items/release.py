@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from rwq_cli.core.batches import Flush
+from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.lease_policy import LeasePolicy
@@ -20,7 +21,7 @@ def release(
     front: bool = False,
     delay_s: float = 0.0,
     expected: Expected = ANY,
-    grace_s: float = 1.0,
+    grace_s: float = GRACE_S,
     dry_run: bool = False,
 ) -> Outcomes:
     """Return items to the main list, now or after a delay.

@@ -7,6 +7,7 @@ promotes.
 from collections.abc import Collection, Iterable, Iterator
 
 from rwq_cli.core.batches import BATCH_WRITES, Flush
+from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import walk_scheduled
@@ -94,7 +95,7 @@ def bury(
     reason: bytes | None = None,
     force: bool = False,
     expected: Expected = ANY,
-    grace_s: float = 1.0,
+    grace_s: float = GRACE_S,
     dry_run: bool = False,
 ) -> Outcomes:
     """Bury items, wherever they are, until they are kicked.

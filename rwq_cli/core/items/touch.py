@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator
 
 from rwq_cli.core.batches import Flush, in_batches
-from rwq_cli.core.clock import lease_time_ms
+from rwq_cli.core.clock import LEASE_S, lease_time_ms
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.model import OutcomeBatch, Outcomes
 
 
 def touch(
-    queue: Queue, ids: Iterable[bytes | Flush], *, lease_s: float = 300.0, dry_run: bool = False
+    queue: Queue, ids: Iterable[bytes | Flush], *, lease_s: float = LEASE_S, dry_run: bool = False
 ) -> Outcomes:
     """Give live leases a new expiry.
 

@@ -12,6 +12,7 @@ in the state `due`.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, lengths_of, walk_processing
 from rwq_cli.core.inspect.lookup import facts_of
@@ -27,7 +28,7 @@ from rwq_cli.core.state.seen import Seen
 
 
 def light_clean(
-    queue: Queue, *, grace_s: float = 1.0, dry_run: bool = False, bury_after: int | None = None
+    queue: Queue, *, grace_s: float = GRACE_S, dry_run: bool = False, bury_after: int | None = None
 ) -> CleanActions:
     """Return the items that dead workers left in processing, and drop ghosts.
 
@@ -37,8 +38,8 @@ def light_clean(
         queue: The queue.
         grace_s: Seconds between the two looks.
         dry_run: Look twice, but change nothing, and report what would be done.
-        bury_after: Bury an item instead of returning it if cleans already returned it this often, 0
-            or more; None for never.
+        bury_after: Bury an item instead of returning it if it has been returned this often, by
+            cleans or after failed attempts: 0 or more; None for never.
 
     Raises:
         ServerError: `acknowledged` is the number of actions.
@@ -65,7 +66,7 @@ def _light_clean(
 
 
 def deep_clean(
-    queue: Queue, *, grace_s: float = 1.0, dry_run: bool = False, bury_after: int | None = None
+    queue: Queue, *, grace_s: float = GRACE_S, dry_run: bool = False, bury_after: int | None = None
 ) -> CleanActions:
     """Do what a light clean does, and repair orphans, duplicates and ghosts everywhere.
 

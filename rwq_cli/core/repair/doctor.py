@@ -1,8 +1,9 @@
 """The doctor: finds the problems of a queue, and fixes those that need no decision.
 
-A finding must be seen by two looks, a grace period apart: an item between two commands of its
-worker looks broken only once. The fixes are those of the cleans, and a few more scripts. Each
-checks again as it acts, so that concurrent doctors and cleaners fix an ID only once.
+A finding about the state of an ID must be seen by two looks, a grace period apart: an item between
+two commands of its worker looks broken only once. Findings about the server, the name and the keys
+of others need one look. The fixes are those of the cleans, and a few more scripts. Each checks
+again as it acts, so that concurrent doctors and cleaners fix an ID only once.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from rwq_cli.core.batches import in_batches
+from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import lengths_of, walk_processing
 from rwq_cli.core.inspect.foreign_keys import (
@@ -53,8 +55,8 @@ class Diagnosis(NamedTuple):
     Attributes:
         queue: The queue's name.
         findings: The findings, the most severe first.
-        items: How many items there are; None if a key of the wrong type prevented the walk.
-        dry_run: Whether nothing was changed.
+        items: About how many items there are; None if a key of the wrong type prevented the walk.
+        dry_run: Whether the fixes were only tried, as a dry run.
     """
 
     queue: bytes
@@ -75,7 +77,7 @@ def diagnose(
     *,
     codes: Iterable[Code] | None = None,
     fix: bool = False,
-    grace_s: float = 1.0,
+    grace_s: float = GRACE_S,
     dry_run: bool = False,
     all_ids: bool = False,
 ) -> Diagnosis:

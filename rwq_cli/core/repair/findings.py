@@ -13,7 +13,11 @@ class Severity(StrEnum):
 
 
 class Code(StrEnum):
-    """The codes of findings; one that is a state of an item has the name of that state."""
+    """The codes of findings. Most have the name of a state.
+
+    `DUE` is only for items that are over a minute late, and `STRAY_LEASE` only for leases that
+    expire; those that do not are `ENDLESS_LEASE`.
+    """
 
     WRONG_TYPE = "wrong-type"
     HELD = "held"

@@ -32,7 +32,8 @@ class Facts(NamedTuple):
         due_ms: Its score in the delayed sorted set, unix ms, or None.
         buried_ms: Its score in the buried sorted set, unix ms, or None.
         now_ms: The server's clock at that instant, unix ms.
-        returns: How often a clean returned it, or an attempt failed; None for never.
+        returns: How often a clean returned it, or an attempt failed; None for never, or if the
+            count is not a number.
         wrong_types: Its keys of the wrong type, with their types.
         has_invalid_returns: Whether its count of returns is not a number.
         identity: A short digest of the data, and when rwq pushed the item, if requested and neither
@@ -61,7 +62,7 @@ class Facts(NamedTuple):
 
     @property
     def session(self) -> Lease | None:
-        """The effective lease if a worker holds it; None if it is a guard."""
+        """The effective lease unless it is a guard: of a worker, a script, or a clean's claim."""
         if self.new_lease is None and self.old_lease is None:
             return None
         lease = self.lease
@@ -169,7 +170,7 @@ def guard_kind(lease: Lease | None) -> bytes | None:
 
 
 def is_guard(lease: Lease | None) -> bool:
-    """Whether a lease is a guard: no worker holds it, it only keeps cleaners away."""
+    """Whether a lease is the guard of a delayed or buried item, or a settling lease."""
     return guard_kind(lease) is not None
 
 

@@ -6,6 +6,7 @@ from math import inf
 from threading import Event, Lock, Thread
 from typing import NamedTuple
 
+from rwq_cli.core.clock import LEASE_S
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.results import RESULT_TTL_S
@@ -94,7 +95,7 @@ def work(
     more_queues: Sequence[Queue] = (),
     fair: bool = False,
     concurrency: int = 1,
-    lease_s: float = 300.0,
+    lease_s: float = LEASE_S,
     policy: RetryPolicy | None = None,
     result_ttl_s: float = RESULT_TTL_S,
     drain: bool = False,

@@ -6,6 +6,10 @@ from typing import NamedTuple
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.schedule import REASON_BYTES_MAX
 
+# The defaults of a retry policy: see `RetryPolicy`.
+RETRIES = 3
+BACKOFF_S = 10.0
+BACKOFF_MAX_S = 600.0
 # Larger exponents of the backoff would overflow; no backoff needs them.
 _DOUBLINGS_MAX = 60
 
@@ -121,9 +125,9 @@ class RetryPolicy:
 
     def __init__(
         self,
-        retries: int = 3,
-        backoff_s: float = 10.0,
-        backoff_max_s: float = 600.0,
+        retries: int = RETRIES,
+        backoff_s: float = BACKOFF_S,
+        backoff_max_s: float = BACKOFF_MAX_S,
         jitter: float = 0.2,
         on_fail: OnFail = OnFail.BURY,
     ) -> None:
@@ -179,8 +183,9 @@ class RetryPolicy:
                     delay_s = self.delay_s(attempt, random)
                     return Step(Fate.RETRY, reason, delay_s, counted=True)
             case None:
+                failed = b"1 attempt" if attempt == 2 else b"%d attempts" % (attempt - 1)
                 worker = b"its worker" if attempt == 2 else b"their worker"
-                reason = b"no attempts left: %d failed, or died with %b" % (attempt - 1, worker)
+                reason = b"no attempts left: %b failed, or %b died" % (failed, worker)
         match self.on_fail:
             case OnFail.BURY:
                 return Step(Fate.BURIED, reason, gave_up=True)

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_WRITES, in_batches
-from rwq_cli.core.clock import lease_time_ms, result_time_ms
+from rwq_cli.core.clock import LEASE_S, lease_time_ms, result_time_ms
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
 from rwq_cli.core.inspect.results import ResultStatus
@@ -120,7 +120,7 @@ class WorkSession:
         self,
         queues: Sequence[Queue],
         *,
-        lease_s: float = 300.0,
+        lease_s: float = LEASE_S,
         policy: RetryPolicy | None = None,
         fair: bool = False,
         result_ttl_s: float = RESULT_TTL_S,

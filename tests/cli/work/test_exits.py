@@ -229,7 +229,7 @@ def test_an_item_that_killed_every_worker_is_buried_without_a_try(
     result = rwq("work", "--drain", *script('echo "$RWQ_ID"'))
     assert (result.code, result.text) == (3, "2\n")
     assert result.notes.splitlines()[0] == (
-        "rwq: 1: no attempts left: 4 failed, or died with their worker; buried after attempt 4"
+        "rwq: 1: no attempts left: 4 attempts failed, or their worker died; buried after attempt 4"
     )
     assert raw.zrange("jobs:buried", 0, -1) == [b"1"]
 

@@ -69,9 +69,9 @@ def test_an_item_that_killed_its_last_worker_is_given_up_without_another_try(
     policy = RetryPolicy(retries=3, on_fail=on_fail)
     assert [policy.is_exhausted(attempt) for attempt in (1, 4, 5, 6)] == [False, False, True, True]
     step = policy.step(None, 5, MIDDLE)
-    reason = b"no attempts left: 4 failed, or died with their worker"
+    reason = b"no attempts left: 4 attempts failed, or their worker died"
     assert step == Step(fate, reason, gave_up=True)
-    reason = b"no attempts left: 1 failed, or died with its worker"
+    reason = b"no attempts left: 1 attempt failed, or its worker died"
     assert policy.step(None, 2, MIDDLE).data == reason
 
 

@@ -295,7 +295,9 @@ def test_an_item_that_killed_all_its_workers_is_buried_without_being_run(
     (ended,) = result.ended
     assert (ended.job.item_id, ended.end, ended.fate) == (b"poison", None, Fate.BURIED)
     assert ended.step.gave_up
-    assert raw.get(keys.lease(b"poison")).startswith(b"rwq-buried:no attempts left: 4 failed")
+    assert raw.get(keys.lease(b"poison")).startswith(
+        b"rwq-buried:no attempts left: 4 attempts failed"
+    )
     assert [job.item_id for job in session.jobs] == [b"other"]
 
 
