@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from importlib.resources import files
 
-from rwq_cli.completion.spec import Command, Kind, Parameter, Spec
+from rwq_cli.completion.spec import CompletionCommand, Kind, Parameter, Spec
 
 
 class Shell(StrEnum):
@@ -33,7 +33,7 @@ def _names(options: Iterable[Parameter], chosen: Callable[[Parameter], bool]) ->
     return [name for option in options if chosen(option) for name in option.names]
 
 
-def _has_own_parts(command: Command) -> bool:
+def _has_own_parts(command: CompletionCommand) -> bool:
     """Whether anything follows its name."""
     return bool(command.commands) or not command.is_subject
 
@@ -52,7 +52,7 @@ def _bash(spec: Spec) -> dict[str, str]:
     }
 
 
-def _bash_case(command: Command) -> str:
+def _bash_case(command: CompletionCommand) -> str:
     settings = []
     if command.commands:
         settings.append(f"rwq_commands={','.join(inner.path[-1] for inner in command.commands)}")
@@ -119,12 +119,12 @@ def _zsh(spec: Spec) -> dict[str, str]:
     }
 
 
-def _zsh_name(command: Command) -> str:
+def _zsh_name(command: CompletionCommand) -> str:
     """The function of a command; two underscores distinguish it from the helper functions."""
     return "_rwq" + "".join(f"__{word}" for word in command.path)
 
 
-def _zsh_body(command: Command) -> str:
+def _zsh_body(command: CompletionCommand) -> str:
     specs = [_zsh_option(option) for option in command.options]
     specs += [_zsh_argument(*numbered) for numbered in enumerate(command.arguments, start=1)]
     call = '_arguments -s -S "${rwq_common[@]}"'
@@ -214,7 +214,7 @@ def _fish(spec: Spec) -> dict[str, str]:
     }
 
 
-def _fish_fields(command: Command) -> str:
+def _fish_fields(command: CompletionCommand) -> str:
     if not command.fields.names:
         return ""
     variables = "set fields" if command.fields.can_sort else "set list"
@@ -227,7 +227,7 @@ def _fish_argparse(option: Parameter) -> str:
     return "/".join(name.lstrip("-") for name in option.names) + "=" * option.takes_value
 
 
-def _fish_block(command: Command) -> str:
+def _fish_block(command: CompletionCommand) -> str:
     """The options of a command, and what may follow its name."""
     path = " ".join(command.path)
     here = f"__rwq_at {path}".rstrip()

@@ -110,7 +110,7 @@ class Parameter(NamedTuple):
         return self.kind is not Kind.NONE
 
 
-class Command(NamedTuple):
+class CompletionCommand(NamedTuple):
     """A command, or `rwq` itself.
 
     Attributes:
@@ -127,11 +127,11 @@ class Command(NamedTuple):
     help: str
     options: tuple[Parameter, ...]
     arguments: tuple[Parameter, ...]
-    commands: "tuple[Command, ...]"
+    commands: "tuple[CompletionCommand, ...]"
     fields: Fields = NO_FIELDS
     is_subject: bool = False
 
-    def walk(self) -> "Iterator[Command]":
+    def walk(self) -> "Iterator[CompletionCommand]":
         """This command and all below it, each before its subcommands."""
         yield self
         for command in self.commands:
@@ -146,7 +146,7 @@ class Spec(NamedTuple):
         common: The options that every command accepts, before its name or after it.
     """
 
-    commands: tuple[Command, ...]
+    commands: tuple[CompletionCommand, ...]
     common: tuple[Parameter, ...]
 
 
@@ -160,10 +160,10 @@ def collect() -> Spec:
     )
 
 
-def _command(command: Any, path: tuple[str, ...]) -> Command:
+def _command(command: Any, path: tuple[str, ...]) -> CompletionCommand:
     own = [parameter for parameter in _parameters(command) if parameter.name not in _COMMON]
     inner = command.list_commands(None) if hasattr(command, "list_commands") else ()
-    return Command(
+    return CompletionCommand(
         path=path,
         help=_one_line(command.get_short_help_str(limit=200)),
         options=tuple(_parameter(one, path) for one in own if one.param_type_name == "option"),
@@ -173,17 +173,19 @@ def _command(command: Any, path: tuple[str, ...]) -> Command:
     )
 
 
-def _with_subjects(root: Command) -> Command:
+def _with_subjects(root: CompletionCommand) -> CompletionCommand:
     """Add all commands and topics as subcommands of `help` and `man`, to be completed alike."""
 
-    def subject(command: Command, prefix: tuple[str, ...]) -> Command:
+    def subject(command: CompletionCommand, prefix: tuple[str, ...]) -> CompletionCommand:
         inner = tuple(subject(one, prefix) for one in command.commands)
-        return Command((*prefix, *command.path), command.help, (), (), inner, is_subject=True)
+        return CompletionCommand(
+            (*prefix, *command.path), command.help, (), (), inner, is_subject=True
+        )
 
-    def with_subjects(command: Command) -> Command:
+    def with_subjects(command: CompletionCommand) -> CompletionCommand:
         if command.path not in _NAMING_SUBJECTS:
             return command
-        topics = [Command((topic,), SUMMARIES[topic], (), (), ()) for topic in Topic]
+        topics = [CompletionCommand((topic,), SUMMARIES[topic], (), (), ()) for topic in Topic]
         subjects = tuple(subject(one, command.path) for one in (*root.commands, *topics))
         return command._replace(arguments=(), commands=subjects)
 

@@ -28,8 +28,8 @@ from rwq_cli.work.events import Event, EventKind, Progress
 from rwq_cli.work.exchanger import Exchanger, Renewer, Waited
 from rwq_cli.work.housekeeping import Housekeeper
 from rwq_cli.work.invocations import Invocations
+from rwq_cli.work.leftover_commands import watch_leftovers
 from rwq_cli.work.listener import Listener
-from rwq_cli.work.orphans import watch_orphans
 from rwq_cli.work.signals import NOTICE, Requests, SignalPipe, Stage, all_blocked
 from rwq_cli.work.timers import Timers
 
@@ -198,7 +198,7 @@ class Worker:
         self._selector = DefaultSelector()
         self._signals = SignalPipe()
         self._selector.register(self._signals.read_fd, EVENT_READ, self._handle_notices)
-        self._orphan_watch = watch_orphans(
+        self._leftover_watch = watch_leftovers(
             self._invocations.mark(self._session.name), self._limits.kill_after_s
         )
         self._housekeeper: Housekeeper | None = None
@@ -246,8 +246,8 @@ class Worker:
                 os.close(key.fd)
         self._selector.close()
         self._signals.close()
-        if self._orphan_watch is not None:
-            self._orphan_watch.close()
+        if self._leftover_watch is not None:
+            self._leftover_watch.close()
         self._invocations.files.close()
 
     # ---- what to do next

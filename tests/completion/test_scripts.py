@@ -11,7 +11,7 @@ from rwq_cli.cli.choosing import SELECTABLE
 from rwq_cli.commands.ls import Which
 from rwq_cli.completion.__main__ import write_all
 from rwq_cli.completion.scripts import Shell
-from rwq_cli.completion.spec import Command, collect
+from rwq_cli.completion.spec import CompletionCommand, collect
 from rwq_cli.input.records import InputFormat
 from rwq_cli.output.options import OutputFormat
 from tests.completion.shells import (
@@ -157,7 +157,7 @@ OWN_COMMANDS = [command for command in SPEC.commands if not command.is_subject]
 
 @pytest.mark.parametrize("command", OWN_COMMANDS, ids=lambda known: "-".join(known.path))
 def test_every_long_option_is_offered_without_starting_rwq(
-    shell: Completer, world: World, command: Command
+    shell: Completer, world: World, command: CompletionCommand
 ) -> None:
     found = shell.offers(" ".join(("rwq", *command.path, "--")))
     wanted = {

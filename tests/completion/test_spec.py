@@ -9,7 +9,7 @@ from rwq_cli.cli.choosing import SELECTABLE
 from rwq_cli.cli.global_options import GLOBAL_NAMES
 from rwq_cli.commands.ls import Which
 from rwq_cli.completion.scripts import Shell
-from rwq_cli.completion.spec import Command, Kind, Parameter, Spec, collect
+from rwq_cli.completion.spec import CompletionCommand, Kind, Parameter, Spec, collect
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.help.topics import Topic
 from rwq_cli.input.records import InputFormat
@@ -23,7 +23,7 @@ def spec() -> Spec:
     return collect()
 
 
-def command(spec: Spec, path: str) -> Command:
+def command(spec: Spec, path: str) -> CompletionCommand:
     return next(known for known in spec.commands if " ".join(known.path) == path)
 
 

@@ -22,7 +22,7 @@ import pytest
 import redis
 
 from rwq_cli.commands import demo
-from rwq_cli.completion.spec import Command, Kind, Parameter, collect
+from rwq_cli.completion.spec import CompletionCommand, Kind, Parameter, collect
 from tests.conftest import Foreign
 from tests.driver import Result, Rwq
 from tests.item_cases import ITEM_CASES, STRANGE_IDS
@@ -59,7 +59,7 @@ _STRANGE = (
     *("size>1", "!x", "kind~^a", "a.b=", "a=1,b=2", "(", "id,state", "buried,due", "none", "{}"),
 )
 # Each command with the options that it takes.
-Commands = list[tuple[Command, list[Parameter]]]
+Commands = list[tuple[CompletionCommand, list[Parameter]]]
 _STDIN = (
     b"",
     b"waiting\nleased\n\xff\xfe\nnone\n",
@@ -156,7 +156,7 @@ def line_of(random: Random, commands: Commands, ids: list[str]) -> list[str]:
 
 
 def lines(
-    commands: list[tuple[Command, list[Parameter]]],
+    commands: list[tuple[CompletionCommand, list[Parameter]]],
 ) -> Iterator[tuple[int, list[str], bytes]]:
     names = [name.replace(" ", "-") for name in ITEM_CASES]
     ids = [*names, *(os.fsdecode(i) for i in STRANGE_IDS), "never", "-"]

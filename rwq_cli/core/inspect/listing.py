@@ -135,9 +135,9 @@ def _listed_in(
 ) -> Iterator[Sequence[bytes]]:
     """The pages of a sorted set, without the IDs whose items are in another state."""
     batches = (batch for page in pages for batch in in_batches(page))
-    for ids, unguarded in queue.read_each("find_unguarded", batches):
+    for ids, ambiguous in queue.read_each("find_ambiguous", batches):
         other = {
-            f.item_id for f in facts_of(queue, unguarded) if f.state not in SCHEDULED_STATES[name]
+            f.item_id for f in facts_of(queue, ambiguous) if f.state not in SCHEDULED_STATES[name]
         }
         yield [item_id for item_id in ids if item_id not in other] if other else ids
 
@@ -220,7 +220,7 @@ class _Walk:
             found = probe(queue, places.values(), in_main=1)
             listed = []
             for place, facts in zip(places, found, strict=True):
-                if facts.is_scheduled:
+                if facts.has_schedule_entry:
                     self._seen.add(facts.item_id)
                 position = length - 1 - place if self._tail else place
                 listed.append(item_from(queue.name, facts, position))
@@ -253,9 +253,9 @@ class _Walk:
         for ids in self._scheduled_pages(name):
             found = zip(ids, states(queue, ids), strict=True)
             # As in `_scheduled`.
-            replies = queue.read_each("find_unguarded", in_batches(ids))
-            unguarded = [item_id for _, reply in replies for item_id in reply]
-            exact = {facts.item_id: facts.state for facts in facts_of(queue, unguarded)}
+            replies = queue.read_each("find_ambiguous", in_batches(ids))
+            ambiguous = [item_id for _, reply in replies for item_id in reply]
+            exact = {facts.item_id: facts.state for facts in facts_of(queue, ambiguous)}
             located = ((item_id, exact.get(item_id, state)) for item_id, state in found)
             yield [each for each in located if each[1] in SCHEDULED_STATES[name]]
 

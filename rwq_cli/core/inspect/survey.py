@@ -74,7 +74,7 @@ class Survey:
     def add(self, facts: Facts) -> None:
         """Add an ID to the lists that apply to it."""
         item_id, state = facts.item_id, facts.state
-        if facts.is_scheduled:
+        if facts.has_schedule_entry:
             self._add_entries(facts, state)
         if state is State.GHOST and facts.in_main:
             self.main_ghosts.append(item_id)

@@ -39,7 +39,7 @@ INCLUDES: dict[str, tuple[str, ...]] = {
     "ops/complete": ("locate", "expected", "results"),
     "ops/delete_results": ("results",),
     "ops/delete_stray_leases": ("facts",),
-    "ops/find_unguarded": ("facts",),
+    "ops/find_ambiguous": ("facts",),
     "ops/first_item": (),
     "ops/lease": ("schedule",),
     "ops/lease_by_id": ("locate", "schedule"),

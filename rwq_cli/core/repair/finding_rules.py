@@ -19,7 +19,7 @@ def findings_about(facts: Facts) -> tuple[Code, ...]:
     """The codes of the problems of one ID."""
     if facts.wrong_types:
         return (Code.WRONG_TYPE,)
-    if not facts.item_id and (facts.has_data or facts.is_listed or facts.is_scheduled):
+    if not facts.item_id and (facts.has_data or facts.is_listed or facts.has_schedule_entry):
         return (Code.EMPTY_ID,)
     found = [code for may, rules in _RULES if may(facts) for code, holds in rules if holds(facts)]
     state = facts.state
@@ -45,7 +45,7 @@ def _is_stray(facts: Facts, *, ends: bool) -> bool:
     if lease is None or lease.ends is not ends or may_be_in_nested_queue(facts.item_id):
         return False
     # The guard of a delayed or buried ghost is removed with its entry.
-    return not (facts.is_scheduled and is_guard(lease))
+    return not (facts.has_schedule_entry and is_guard(lease))
 
 
 # The rules, in groups. Each group has a cheap precondition, because most items are healthy.
@@ -61,7 +61,7 @@ _RULES: tuple[
         ),
     ),
     (
-        lambda facts: facts.is_scheduled,
+        lambda facts: facts.has_schedule_entry,
         (
             (Code.DUE, _is_late),
             (Code.UNGUARDED, lambda facts: facts.is_unguarded),

@@ -43,7 +43,7 @@ class ScriptCommand(tuple[Any, ...]):
         return self._with(("EVAL", self.script.text, *self[2:]))
 
     def with_permissions(self, found: bytes) -> "ScriptCommand":
-        """The command for a server that cannot check permissions: see `permissions.check`."""
+        """The command for a server that cannot check permissions: see `check_permissions`."""
         at = 3 + int(self[2]) + DRY_RUN_AT
         return self._with((*self[:at], self[at] + found, *self[at + 1 :]))
 

@@ -91,7 +91,7 @@ class Link:
         on_connect: Called with the link whenever it was opened; None for nothing.
 
     Attributes:
-        permissions: By script and main list, what `permissions.check` has found on this link.
+        permissions: By script and main list, what `check_permissions` has found on this link.
     """
 
     def __init__(

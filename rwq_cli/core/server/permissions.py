@@ -24,7 +24,7 @@ def is_unchecked(reply: Any) -> bool:
     return isinstance(reply, rx.ResponseError) and str(reply).startswith(_CODE)
 
 
-def check(link: Link, refusal: Exception) -> bytes:
+def check_permissions(link: Link, refusal: Exception) -> bytes:
     """Check the commands that a script needs.
 
     Args:

@@ -9,7 +9,7 @@ from rwq_cli.core.lua import NEEDS
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
 from rwq_cli.core.server.link import Link
 from rwq_cli.core.server.packing import pack
-from rwq_cli.core.server.permissions import check, is_unchecked
+from rwq_cli.core.server.permissions import check_permissions, is_unchecked
 
 # The commands that change nothing as rwq sends them; CONFIG only as CONFIG GET. A read that is not
 # among them is not sent again after its reply was lost.
@@ -71,7 +71,7 @@ def run_again(link: Link, request: Command, reply: Any) -> Any:
         assert isinstance(request, ScriptCommand)
         key, call = _permissions_key(request), request
         if is_unchecked(reply):
-            link.permissions[key] = link.permissions.get(key, b"") + check(link, reply)
+            link.permissions[key] = link.permissions.get(key, b"") + check_permissions(link, reply)
         else:
             call = request.by_text()
         link.send(pack_request(call, link))

@@ -74,7 +74,7 @@ class Facts(NamedTuple):
         return self.in_main > 0 or self.in_processing > 0
 
     @property
-    def is_scheduled(self) -> bool:
+    def has_schedule_entry(self) -> bool:
         """Whether it has an entry in the delayed or the buried sorted set."""
         return self.due_ms is not None or self.buried_ms is not None
 
@@ -92,7 +92,7 @@ class Facts(NamedTuple):
         takes an item off both lists. So if it is in processing, another program has pushed it
         since, and a worker has popped it, but has not leased it yet.
         """
-        if not self.is_scheduled or self.new_lease is None or self.old_lease is None:
+        if not self.has_schedule_entry or self.new_lease is None or self.old_lease is None:
             return False
         new, old = guard_kind(self.new_lease), guard_kind(self.old_lease)
         score = {BURIED_GUARD: self.buried_ms, DELAYED_GUARD: self.due_ms}.get(new or b"")
@@ -116,7 +116,7 @@ class Facts(NamedTuple):
 
         An item that is delayed forever has an invalid score instead: no guard lasts long enough.
         """
-        if not (self.is_scheduled and self.is_guard_weak):
+        if not (self.has_schedule_entry and self.is_guard_weak):
             return False
         if self.buried_ms is None and self.has_invalid_score:
             return False
@@ -136,14 +136,14 @@ class Facts(NamedTuple):
     @property
     def has_stale_schedule(self) -> bool:
         """Whether it is an item in a list that also has an entry in a sorted set."""
-        if not (self.is_scheduled and self.is_listed and self.has_data) or self.wrong_types:
+        if not (self.has_schedule_entry and self.is_listed and self.has_data) or self.wrong_types:
             return False
         return not self.state.is_scheduled
 
     @property
     def is_stale_in_cleaning(self) -> bool:
         """Whether it has a meaningless entry in the list of a 0.1 cleaner."""
-        is_elsewhere = self.is_listed or self.is_scheduled
+        is_elsewhere = self.is_listed or self.has_schedule_entry
         return self.in_cleaning > 0 and (is_elsewhere or not self.has_data)
 
     @property
@@ -213,7 +213,7 @@ def state_of(facts: Facts) -> State:
     if facts.wrong_types:
         return State.WRONG_TYPE
     if not facts.has_data:
-        if facts.in_main or facts.in_processing or facts.is_scheduled:
+        if facts.in_main or facts.in_processing or facts.has_schedule_entry:
             return State.GHOST
         return State.STRAY_LEASE if facts.lease is not None else State.GONE
     if facts.in_main > 1 or (facts.in_main and facts.in_processing):

@@ -125,7 +125,7 @@ def lines_of(data: str, new: Key, old: Key) -> Iterator[bytes]:
             left_ms,
             LUA[facts.is_guarded],
             LUA[facts.session is not None],
-            LUA[facts.is_scheduled and facts.is_guard_weak],
+            LUA[facts.has_schedule_entry and facts.is_guard_weak],
             LUA[facts.has_stale_schedule],
             LUA[facts.is_unguarded],
             b"none" if facts.reason is None else facts.reason,

@@ -27,7 +27,7 @@ send "$1" KILL
 """
 
 
-def watch_orphans(mark: bytes, kill_after_s: float) -> DeathWatch | None:
+def watch_leftovers(mark: bytes, kill_after_s: float) -> DeathWatch | None:
     """Send SIGTERM, and later SIGKILL, to the commands if this process is killed and cannot.
 
     They and what they have started are found by their environment, so that starting one costs
@@ -43,5 +43,5 @@ def watch_orphans(mark: bytes, kill_after_s: float) -> DeathWatch | None:
     # A pattern of two lines would be two patterns.
     if not os.path.exists("/proc/self/environ") or b"\n" in mark:
         return None
-    words = (b"rwq-orphans", mark, b"%g" % kill_after_s)
+    words = (b"rwq-leftovers", mark, b"%g" % kill_after_s)
     return DeathWatch((b"/bin/sh", b"-c", _SCRIPT.encode(), *words))

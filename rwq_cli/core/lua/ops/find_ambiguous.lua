@@ -3,7 +3,7 @@
 --
 -- arg 1..   IDs
 -- Returns those IDs.
-local ids, unguarded = args_from(1), {}
+local ids, ambiguous = args_from(1), {}
 -- Not `read_facts`: a guarded ID is listed even if its data key has the wrong type, so that a listing of IDs
 -- reads no data keys. MGET returns nil for a key of the wrong type, which is not a guard.
 local values = #ids > 0 and read_all('MGET', nil, lease_keys(ids)) or {}
@@ -13,7 +13,7 @@ for i = 1, #ids do
   found.new, found.old = values[2 * i - 1], values[2 * i]
   found.due_ms, found.buried_ms = due[i] or nil, burials[i] or nil
   if not is_guarded(found) or (found.due_ms and found.buried_ms) then
-    unguarded[#unguarded + 1] = ids[i]
+    ambiguous[#ambiguous + 1] = ids[i]
   end
 end
-return unguarded
+return ambiguous
