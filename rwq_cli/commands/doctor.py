@@ -69,6 +69,10 @@ def doctor(
     if dry_run and not fix:
         raise InvalidArgument("--dry-run needs --fix", "without --fix, doctor changes nothing")
     codes = (frozenset(Code) if only is None else only) - (skip or frozenset())
+    if not codes:
+        raise InvalidArgument(
+            "--only and --skip leave no findings", f"known findings: {', '.join(Code)}"
+        )
     settings.changes = fix and not dry_run
     opened = open_matching_queues(settings, all_queues=all_queues, changes=fix)
     all_ids = settings.output is OutputFormat.IDS

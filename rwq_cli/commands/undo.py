@@ -48,8 +48,9 @@ _WORDS = {
     "what edit, set and import replaced. Uses FILE, else the newest undo file that was not used "
     "yet, or whose undo was interrupted. Items get their former state back, and none is restored "
     "twice, even if undo is interrupted and run again within a day. Waiting items return to the "
-    "nearer end of the queue, completed items that somebody held to the front, and moved items to "
-    "the back. Edited items get their old data back unless they have changed since.",
+    "nearer end of the queue, completed items that somebody held to the front. Moved items, "
+    "whatever state they were moved from, wait at the end of the queue. Edited items get their old "
+    "data back unless they have changed since.",
     examples=(
         "rwq undo --dry-run",
         "rwq undo",

@@ -16,9 +16,23 @@ ReadLeases = Callable[[Sequence[bytes]], Sequence[Lease | None]]
 # The reason for a failure, or what makes it from the command line that shows the item.
 Reason = str | Callable[[str], str]
 
+
+def _changed_meanwhile(show: str) -> str:
+    return f"it changed meanwhile; {show} says what it is now"
+
+
+def not_as_chosen(show: str) -> str:
+    """The reason why an item is left that options chose.
+
+    An item that is listed twice, or with the guard of another state, may have been chosen by one of
+    its entries.
+    """
+    return f"it is in another state, or no longer matches; {show} says what it is now"
+
+
 _REASONS: dict[Status, Reason] = {
     Status.MISSING: "no such item",
-    Status.CHANGED: lambda show: f"it changed meanwhile; {show} says what it is now",
+    Status.CHANGED: _changed_meanwhile,
     Status.NOT_LEASED: lambda show: f"it has no live lease; {show} says where it is",
     Status.NOT_BURIED: lambda show: f"it is not buried; {show} says where it is",
     Status.WRONG_TYPE: lambda show: f"one of its keys has the wrong type; {show} says which",

@@ -54,14 +54,17 @@ def batch_of_ids(
         reasons: See `failure_reasons`.
         fields: Further fields of the summary.
     """
-    # An item that has changed since it was chosen is left alone.
+    # An item that is not what it was chosen as is left alone.
     failed = (*failures, Status.CHANGED, Status.WRONG_TYPE)
 
     def explain(failed: Sequence[Outcome]) -> Iterable[str]:
-        from rwq_cli.views.failures import failure_reasons
+        from rwq_cli.views.failures import failure_reasons, not_as_chosen
 
+        known = {**(reasons or {})}
+        if success is not Status.SET:
+            known.setdefault(Status.CHANGED, not_as_chosen)
         leases = queue.effective_leases
-        return failure_reasons(queue.name, failed, leases, reasons or {}, naming.lines)
+        return failure_reasons(queue.name, failed, leases, known, naming.lines)
 
     return Batch(
         view=outcome_view(queue.name),

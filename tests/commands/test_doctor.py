@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import subprocess
+from collections.abc import Sequence
 
 import pytest
 import redis
@@ -254,6 +255,19 @@ class TestCodes:
         assert result.code == 2
         assert result.notes == (
             f"rwq: error: no such finding: 'gohst'; known findings: {', '.join(Code)}\n"
+        )
+
+    @pytest.mark.parametrize(
+        "words", [("--only", ""), ("--only", ","), ("--only", "due", "--skip", "due,ghost")]
+    )
+    def test_no_findings_to_look_for_are_an_error(
+        self, rwq: Rwq, foreign: Foreign, words: Sequence[str]
+    ) -> None:
+        foreign.abandoned(b"a")
+        result = rwq("doctor", *NOW, *words)
+        assert (result.code, result.text) == (2, "")
+        assert result.notes == (
+            f"rwq: error: --only and --skip leave no findings; known findings: {', '.join(Code)}\n"
         )
 
     def test_the_summary_counts_each_severity(self, rwq: Rwq, foreign: Foreign) -> None:

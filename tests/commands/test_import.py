@@ -327,6 +327,21 @@ class TestReplace:
         for words in (("--on-conflict", "skip"), ("--on-conflict", "replace", "--dry-run")):
             assert rwq("import", "-", *words, stdin=self.GIVEN).code == 0
 
+    @pytest.mark.parametrize("lease", ["lease", "leased_by_session"])
+    def test_a_lease_of_the_wrong_type_is_the_reason_in_a_dry_run_and_in_the_run(
+        self, rwq: Rwq, foreign: Foreign, lease: str
+    ) -> None:
+        foreign.raw.rpush(f"jobs:{lease}:a", "no string")
+        before = contents(foreign.raw)
+        replace = ("import", "-", "--on-conflict", "replace", "--yes", "-o", "json")
+        found = [rwq(*replace, *more, stdin=lines(item("a"))) for more in (("--dry-run",), ())]
+        assert [result.code for result in found] == [1, 1]
+        dry, run = ({**result.json, "dry_run": None, "undo_file": None} for result in found)
+        assert dry == run
+        assert run["rejected"] == 1
+        assert "one of its keys has the wrong type" in run["failures"][0]["reason"]
+        assert contents(foreign.raw) == before
+
     def test_what_replaces_nothing_needs_no_yes(self, rwq: Rwq) -> None:
         given = lines(item("fresh"), item("same", "data of same"))
         result = rwq("import", "-", "--on-conflict", "replace", stdin=given)

@@ -73,3 +73,19 @@ def test_other_states_are_a_usage_error(rwq: Rwq) -> None:
         "",
         "rwq: error: this command does not apply to delayed items; --state is one of buried\n",
     )
+
+
+def test_a_buried_item_that_another_program_pushed_is_left_with_the_reason(
+    rwq: Rwq, foreign: Foreign
+) -> None:
+    """Its entry in the sorted set and its guards say buried; its entry in main says waiting."""
+    foreign.buried(b"a")
+    foreign.raw.lpush("jobs:queue", "a")
+    before = contents(foreign.raw)
+    assert rwq("kick", "--all").as_tuple() == (
+        1,
+        "",
+        "rwq: a: it is in another state, or no longer matches; "
+        "rwq show -q jobs a says what it is now\nchanged 1\n",
+    )
+    assert contents(foreign.raw) == before

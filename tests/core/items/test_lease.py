@@ -1071,6 +1071,55 @@ TAKES_OR_MOVES = {
 }
 
 
+class TestTwoHolders:
+    """Two workers of different versions have each leased the item under their name."""
+
+    @pytest.mark.parametrize("take", TAKES)
+    @pytest.mark.parametrize("mine", ["old", "new"])
+    @pytest.mark.parametrize("left_ms", [60_000, None])
+    @pytest.mark.parametrize("waits", [False, True])
+    def test_the_lease_of_the_other_is_not_ended(
+        self,
+        queue: WorkQueue,
+        raw: Redis,
+        foreign: Foreign,
+        take: str,
+        mine: str,
+        left_ms: int | None,
+        waits: bool,
+    ) -> None:
+        foreign.abandoned(b"1")
+        foreign.lease(b"1", holder=HOLDER, ttl_ms=left_ms, generations=mine)
+        other = {"old": "new", "new": "old"}[mine]
+        foreign.lease(b"1", holder=b"them", ttl_ms=30_000, generations=other)
+        if waits:
+            raw.lpush("jobs:queue", "1")
+        before = contents(raw)
+        if not (waits and take == "release"):
+            assert list(TAKES[take](queue, [b"1"])) == [Outcome(b"1", Status.NOT_OWNER, b"them")]
+            assert contents(raw) == before
+        [outcome] = queue.release([b"1"], own_only=True)
+        assert outcome == Outcome(b"1", Status.NOT_OWNER, b"them")
+        assert contents(raw) == before
+        [outcome] = TAKES[take](queue, [b"1"], force=True)
+        assert outcome.status in {
+            Status.RELEASED,
+            Status.ALREADY_WAITING,
+            Status.BURIED,
+            Status.DELAYED,
+        }
+
+    @pytest.mark.parametrize("take", TAKES)
+    def test_the_claim_of_a_clean_is_no_other_holder(
+        self, queue: WorkQueue, foreign: Foreign, take: str
+    ) -> None:
+        foreign.abandoned(b"1")
+        foreign.lease(b"1", holder=HOLDER, generations="old")
+        foreign.lease(b"1", holder=b"rwq-clean:x", ttl_ms=30_000, generations="new")
+        [outcome] = TAKES[take](queue, [b"1"])
+        assert outcome.status in {Status.RELEASED, Status.BURIED, Status.DELAYED}
+
+
 class TestRelease:
     def test_my_leases_go_to_the_end(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.waiting(b"1", b"2", b"3", b"4", b"5")

@@ -198,8 +198,8 @@ local function delete_leases(ids)
 end
 
 -- The reply of an operation on IDs: a code of the status of each ID in order, then a detail of each ID that
--- is 'not-owner', its lease holder, or 'pruned', the state in its facts. `statuses` has the status by ID.
--- `status_codes` is made from `core/model.py`.
+-- is 'not-owner', its lease holder (the `other_session` in its facts, if there is one), or 'pruned', the state in
+-- its facts. `statuses` has the status by ID. `status_codes` is made from `core/model.py`.
 local function outcome_reply(ids, statuses, facts)
   local codes, details, code_of = {}, {}, status_codes()
   for i = 1, #ids do
@@ -207,7 +207,7 @@ local function outcome_reply(ids, statuses, facts)
     local status = statuses[id]
     codes[i] = code_of[status]
     if status == 'not-owner' then
-      local holder = effective_lease(facts[id])
+      local holder = facts[id].other_session or effective_lease(facts[id])
       details[#details + 1] = holder ~= true and holder or ''
     elseif status == 'pruned' then
       details[#details + 1] = facts[id].state

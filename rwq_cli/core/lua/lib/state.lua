@@ -95,6 +95,21 @@ local function session_of(facts)
   return holder and not guard_kind(holder) and holder
 end
 
+-- The holder of a session's lease that is not `own`: of the effective lease, else of that under the other name
+-- ('' if it cannot be read), or false. The claim of a clean counts only as the effective lease.
+local function other_session_of(facts, own)
+  local session = session_of(facts)
+  if session ~= own then
+    return session
+  end
+  for _, value in ipairs({ facts.new or false, facts.old or false }) do
+    if value ~= own and lease_rank(value) >= 2 and (value == true or not is_claim(value)) then
+      return value ~= true and value or ''
+    end
+  end
+  return false
+end
+
 -- Whether guards under both names prove that the ID is delayed or buried. The caller checks main. An entry in
 -- processing proves nothing against it: see `Facts.is_guarded` in `core/state/rules.py`.
 local function is_guarded(facts)

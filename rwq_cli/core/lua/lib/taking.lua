@@ -27,12 +27,12 @@ local function untaken_status(id, found, now_ms, already)
   if refusal then
     return refusal
   end
-  local session = session_of(found)
-  if own_only and session ~= own_holder then
+  found.other_session = other_session_of(found, own_holder)
+  if own_only and (found.other_session or session_of(found) ~= own_holder) then
     return 'not-owner'
   elseif already then
     return already
-  elseif session and session ~= own_holder and not force then
+  elseif found.other_session and not force then
     return 'not-owner'
   elseif is_first_look and needs_second_look(found, now_ms) then
     return 'in-transit'

@@ -51,7 +51,7 @@ for at = 1, #args, FIELDS do
   local line, id, may_be_listed, data = unpack(args, at, at + 3)
   local status = status_of(line, id, data, args[at + 10])
   local is_restored = status == 'imported' or status == 'replaced'
-  if is_restored and has_wrong_lease[id] then
+  if (is_restored or status == 'changed') and has_wrong_lease[id] then
     status, is_restored = 'wrong-type', false
   end
   if status == 'replaced' or (is_restored and may_be_listed == '1') then
