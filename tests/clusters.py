@@ -150,6 +150,11 @@ class PrivateCluster:
                         return number
         raise AssertionError(f"no node has slot {slot}")
 
+    def separate(self, name: str, other: str) -> None:
+        """Have the slots of two empty queues on different nodes; earlier tests may have moved one."""
+        if self.owner(name) == self.owner(other):
+            Moving(self, other).finish()
+
     def client(self, name: bytes | str) -> redis.Redis:
         """A plain client of the node that has the slot of a queue."""
         return self.nodes[self.owner(name)].client(password=self.password)

@@ -22,7 +22,7 @@ def other(connection: Connection) -> WorkQueue:
 
 @pytest.fixture(autouse=True)
 def in_two_slots(cluster: PrivateCluster) -> None:
-    assert cluster.owner(QUEUE) != cluster.owner(TO)
+    cluster.separate(QUEUE, TO)
 
 
 def ids(queue: WorkQueue) -> list[bytes]:

@@ -36,7 +36,7 @@ def stage_on(request: pytest.FixtureRequest, bare_rwq: Rwq) -> Iterator[Callable
             cluster: PrivateCluster = request.getfixturevalue("shared_cluster")
             cluster.flush()
             near, far = "{jobs}", "{other}"
-            assert cluster.owner(near) != cluster.owner(far)
+            cluster.separate(near, far)
             far_raw = clients.enter_context(cluster.client(far))
             far_queue = WorkQueue(Connection(far_raw), far.encode())
             return Stage(
