@@ -27,12 +27,16 @@ local function untaken_status(id, found, now_ms, already)
   if refusal then
     return refusal
   end
-  found.other_session = other_session_of(found, own_holder)
-  if own_only and (found.other_session or session_of(found) ~= own_holder) then
+  local other_session = other_session_of(found, own_holder)
+  if other_session then
+    -- For `outcome_reply`. Facts with a lease are of one ID alone.
+    found.other_session = other_session
+  end
+  if own_only and (other_session or session_of(found) ~= own_holder) then
     return 'not-owner'
   elseif already then
     return already
-  elseif found.other_session and not force then
+  elseif other_session and not force then
     return 'not-owner'
   elseif is_first_look and needs_second_look(found, now_ms) then
     return 'in-transit'
