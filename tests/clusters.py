@@ -151,7 +151,7 @@ class PrivateCluster:
         raise AssertionError(f"no node has slot {slot}")
 
     def separate(self, name: str, other: str) -> None:
-        """Have the slots of two empty queues on different nodes; earlier tests may have moved one."""
+        """Put two empty queues on different nodes: an earlier test may have moved one."""
         if self.owner(name) == self.owner(other):
             Moving(self, other).finish()
 
