@@ -254,6 +254,7 @@ class TestCheck:
             with server.client() as client:
                 client.execute_command("ACL", "DELUSER", "ann")
 
+    @pytest.mark.needs("acl-check")
     def test_undo_needs_what_undoing_an_edit_needs(self, rwq: Rwq, server: PrivateServer) -> None:
         with server.client() as client:
             client.execute_command(
