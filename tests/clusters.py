@@ -154,6 +154,7 @@ class PrivateCluster:
         """Put two empty queues on different nodes: an earlier test may have moved one."""
         if self.owner(name) == self.owner(other):
             Moving(self, other).finish()
+        assert self.owner(name) != self.owner(other)
 
     def client(self, name: bytes | str) -> redis.Redis:
         """A plain client of the node that has the slot of a queue."""

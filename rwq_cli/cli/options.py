@@ -9,6 +9,7 @@ import typer
 from rwq_cli.core.clock import GRACE_S, LEASE_S, lease_time_ms, result_time_ms
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.input.durations import parse_duration
+from rwq_cli.output import human
 
 
 class UsageError(InvalidArgument):
@@ -32,14 +33,19 @@ class Duration(float):
         made.text = str(text)
         return made
 
+    @classmethod
+    def of(cls, seconds: float) -> "Duration":
+        """A number of seconds that the core gives, such as a default, with a text for the help."""
+        return cls(human.duration(seconds))
+
     def __str__(self) -> str:
         return self.text
 
 
 # More than any queue holds.
 COUNT_MAX = 10**15
-DEFAULT_LEASE = Duration(f"{LEASE_S / 60:g}m")
-DEFAULT_GRACE = Duration(f"{GRACE_S:g}s")
+DEFAULT_LEASE = Duration.of(LEASE_S)
+DEFAULT_GRACE = Duration.of(GRACE_S)
 
 
 def parse_id(text: str) -> bytes:

@@ -59,8 +59,8 @@ _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
 
 @app.command(
     help="List items, the next to be leased first; in processing, the oldest entry first. An item "
-    "with several entries is listed by each of them, in the state that the entry alone shows; all "
-    "--deep, show and doctor call it duplicated.",
+    "with several entries is listed by each of them, in the state that the entry alone shows; "
+    "ls all --deep, show and doctor call it duplicated.",
     examples=(
         "rwq ls -q jobs",
         "rwq ls processing -q jobs -n 0 -o jsonl",

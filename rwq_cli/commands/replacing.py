@@ -69,6 +69,8 @@ def data_report(
         change: The item as it was read, and its new data; None if there is no such item.
         dry_run: Whether nothing is changed.
     """
+    from rwq_cli.views.failures import changed_meanwhile
+
     written = None if change is None else sha256(change[1]).hexdigest()
     undo = open_undo_file(settings, queue, verb, written_sha256=written)
 
@@ -86,5 +88,6 @@ def data_report(
         success=Status.SET,
         failures=(Status.MISSING,),
         dry_run=dry_run,
+        reasons={Status.CHANGED: changed_meanwhile},
         stopped="stopped; the data may have been written",
     )

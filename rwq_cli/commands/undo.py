@@ -251,11 +251,11 @@ def _check(
     header, origin = reader.header, reader.origin
     if wanted is not None and wanted != header.queue:
         raise InvalidArgument(
-            f"this undo file is of the queue {escaped(header.queue)}", "leave out -q"
+            f"the undo file is from the queue {escaped(header.queue)}", "leave out -q"
         )
     if not anywhere and not is_same_server(origin.server, connection.address):
         raise InvalidArgument(
-            f"this undo file is of {origin.label}, and this is {connection.address}",
+            f"the undo file is from {origin.label}, but this server is {connection.address}",
             "name that server with -u, or use --anywhere",
         )
 

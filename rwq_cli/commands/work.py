@@ -32,7 +32,6 @@ from rwq_cli.core.work.policy import BACKOFF_MAX_S, BACKOFF_S, RETRIES, OnFail, 
 from rwq_cli.core.work.session import WorkSession
 from rwq_cli.core.work.stopping import RECONNECT_S, EndReason, StopConditions, WorkLimits
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric
 from rwq_cli.output.options import OutputFormat
@@ -65,10 +64,10 @@ app = CommandModule()
 # A command must not notify systemd in the name of its worker.
 _SYSTEMD = (b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"WATCHDOG_PID")
 KILL_AFTER = Duration("10s")
-BACKOFF = Duration(f"{BACKOFF_S:g}s")
-BACKOFF_MAX = Duration(f"{BACKOFF_MAX_S / 60:g}m")
-RECONNECT = Duration(f"{RECONNECT_S / 60:g}m")
-RESULT_TTL = Duration(human.duration(RESULT_TTL_S))
+BACKOFF = Duration.of(BACKOFF_S)
+BACKOFF_MAX = Duration.of(BACKOFF_MAX_S)
+RECONNECT = Duration.of(RECONNECT_S)
+RESULT_TTL = Duration.of(RESULT_TTL_S)
 # How often the live line counts what is left.
 _COUNT_S = 2.0
 # These formats write events or a summary to stdout, so that commands must not.

@@ -17,7 +17,8 @@ ReadLeases = Callable[[Sequence[bytes]], Sequence[Lease | None]]
 Reason = str | Callable[[str], str]
 
 
-def _changed_meanwhile(show: str) -> str:
+def changed_meanwhile(show: str) -> str:
+    """The reason why an item is left that is not as it was read."""
     return f"it changed meanwhile; {show} says what it is now"
 
 
@@ -32,7 +33,7 @@ def not_as_chosen(show: str) -> str:
 
 _REASONS: dict[Status, Reason] = {
     Status.MISSING: "no such item",
-    Status.CHANGED: _changed_meanwhile,
+    Status.CHANGED: changed_meanwhile,
     Status.NOT_LEASED: lambda show: f"it has no live lease; {show} says where it is",
     Status.NOT_BURIED: lambda show: f"it is not buried; {show} says where it is",
     Status.WRONG_TYPE: lambda show: f"one of its keys has the wrong type; {show} says which",

@@ -60,9 +60,7 @@ def batch_of_ids(
     def explain(failed: Sequence[Outcome]) -> Iterable[str]:
         from rwq_cli.views.failures import failure_reasons, not_as_chosen
 
-        known = {**(reasons or {})}
-        if success is not Status.SET:
-            known.setdefault(Status.CHANGED, not_as_chosen)
+        known = {Status.CHANGED: not_as_chosen, **(reasons or {})}
         leases = queue.effective_leases
         return failure_reasons(queue.name, failed, leases, known, naming.lines)
 

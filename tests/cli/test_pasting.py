@@ -132,5 +132,5 @@ class TestSummaries:
         (file,) = (rwq.home / ".local" / "state" / "rwq" / "undo").iterdir()
         assert '"context": "prod"' in file.read_text().splitlines()[0]
         refused = rwq("undo", str(file), "-u", f"{server.url}?db=1")
-        assert f"this undo file is of prod ({server.url}), and this is" in refused.notes
+        assert f"the undo file is from prod ({server.url}), but this server is" in refused.notes
         assert rwq("undo", "-c", "prod").notes.startswith("restored 1 (jobs on prod); rm of jobs")

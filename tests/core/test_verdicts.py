@@ -307,7 +307,8 @@ def test_a_verdict_does_not_depend_on_others(
 ) -> None:
     alone = _run(name, queue, raw, seed, 0, names_all=False)
     pad_broken = partial(_pad_broken, wrong_types=name != "lease")
-    for padding, like in ((30, pad), (31, pad), (600, pad), (600, pad_broken)):
+    others = ((30, pad), (31, pad), (600, pad), (31, pad_broken), (600, pad_broken))
+    for padding, like in others:
         for names_all in (False,) if name in OF_ALL else (False, True):
             found = _run(name, queue, raw, seed, padding, names_all, like)
             assert found == alone, (padding, like, names_all)

@@ -435,7 +435,7 @@ def test_another_server_needs_anywhere(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("undo", str(file), "-u", elsewhere)
     assert (result.code, result.text) == (2, "")
     assert result.notes == (
-        f"rwq: error: this undo file is of {rwq.variables['RWQ_URL']}, and this is "
+        f"rwq: error: the undo file is from {rwq.variables['RWQ_URL']}, but this server is "
         f"{elsewhere}; name that server with -u, or use --anywhere\n"
     )
     assert rwq("undo", "-u", elsewhere, "--anywhere").code == 0
