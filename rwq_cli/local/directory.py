@@ -20,14 +20,7 @@ _SOCKET_NAME = "valkey.sock"
 
 
 def default_directory(environ: Mapping[str, str]) -> Path:
-    """The data directory of plain `local:`.
-
-    Args:
-        environ: The environment variables.
-
-    Returns:
-        `$XDG_STATE_HOME/rwq/local`, or `~/.local/state/rwq/local` if the variable is not set.
-    """
+    """`$XDG_STATE_HOME/rwq/local` or `~/.local/state/rwq/local`: the data of plain `local:`."""
     return user_directory(environ, "XDG_STATE_HOME", ".local/state") / "rwq" / "local"
 
 
@@ -39,125 +32,58 @@ class DataDirectory:
     servers never use the same data, even if the launcher was killed or the socket was deleted, and
     a pid file alone is never trusted.
 
+    Its methods raise an OSError for what cannot be accessed, and a LocalServerError for what
+    belongs to another user or is not a directory.
+
     Args:
         path: The directory, which may not exist yet.
-        environ: The environment; `XDG_RUNTIME_DIR` and `TMPDIR` are read if the path is too long
-            for a socket.
 
     Attributes:
         path: The same, absolute and without symlinks, so that two names lead to one socket.
         log: The server's log.
         pid_file: The server's process ID. Trust it only while the lock is held.
         append_directory: The append-only files, from Redis 7 on.
+        socket: The server's socket: in the directory, or, if that path is too long for a socket,
+            in a directory under /tmp, the same whatever TMPDIR is.
     """
 
-    def __init__(self, path: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = Path(os.path.realpath(path))
         self.log = self.path / "server.log"
         self.pid_file = self.path / "server.pid"
         self.append_directory = self.path / "appendonlydir"
-        self._environ = environ
+        self.socket = self.path / _SOCKET_NAME
         self._lock = self.path / _LOCK_NAME
-        # A symlink to the socket if the path is too long.
-        self._socket = self.path / _SOCKET_NAME
+        if len(os.fsencode(self.socket)) > SOCKET_PATH_BYTES_MAX:
+            digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
+            self.socket = Path("/tmp", f"rwq-{os.geteuid()}-{digest}", _SOCKET_NAME)
 
     def create(self) -> None:
-        """Create the directory and make it private.
-
-        Raises:
-            OSError: It cannot be created or accessed.
-            LocalServerError: It is not a directory, belongs to another user, or is open to other
-                users and holds other files.
-        """
-        _make_private(self.path)
+        """Create the directory and that of the socket, and make them private."""
+        for directory in {self.path, self.socket.parent}:
+            _make_private(directory)
 
     def exists(self) -> bool:
-        """Whether the directory exists.
-
-        Raises:
-            OSError: It cannot be accessed.
-            LocalServerError: It is not a directory of this user.
-        """
+        """Check that the directories are this user's; False if there is no data directory."""
+        with suppress(FileNotFoundError):
+            _check_owner(self.socket.parent)
         try:
             _check_owner(self.path)
         except FileNotFoundError:
             return False
         return True
 
-    def find_socket(self) -> Path:
-        """The path of the socket, even if no server runs.
-
-        That is in the directory, or in a short directory if that path is too long.
-
-        Raises:
-            OSError: The short directory cannot be accessed.
-            LocalServerError: It is not a directory of this user.
-        """
-        if _is_short(self._socket):
-            return self._socket
-        try:
-            socket = Path(os.readlink(self._socket))
-        except OSError:
-            socket = self._short_socket()
-        with suppress(FileNotFoundError):
-            _check_owner(socket.parent)
-        return socket
-
-    def prepare_socket(self) -> Path:
-        """Choose the socket of a new server, and create its directory. The caller holds the lock.
-
-        Raises:
-            OSError: The short directory, or the symlink to the socket, cannot be created.
-            LocalServerError: The short directory is not a directory of this user.
-
-        Returns:
-            The path of the socket.
-        """
-        if _is_short(self._socket):
-            return self._socket
-        # The socket of a server that was killed may be elsewhere.
-        self._delete_short_socket()
-        socket = self._short_socket()
-        _make_private(socket.parent)
-        # The place depends on the environment: a cron job must find the socket of a shell.
-        self._socket.symlink_to(socket)
-        return socket
-
     def remove_short_socket(self) -> None:
-        """Remove the socket and its short directory, unless a server uses them.
-
-        Raises:
-            OSError: The lock file cannot be created.
-        """
-        if self._socket.is_symlink():
-            with self.try_lock() as descriptor:
+        """Remove a socket under /tmp and its directory, unless a server uses them."""
+        if self.socket.parent != self.path and self.path.exists():
+            with self.try_lock() as descriptor, suppress(OSError):
                 if descriptor is not None:
-                    self._delete_short_socket()
-
-    def _delete_short_socket(self) -> None:
-        with suppress(OSError):
-            socket = Path(os.readlink(self._socket))
-            self._socket.unlink()
-            socket.unlink(missing_ok=True)
-            socket.parent.rmdir()
-
-    def _short_socket(self) -> Path:
-        digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
-        name = Path(f"rwq-{os.geteuid()}-{digest}", _SOCKET_NAME)
-        for variable in ("XDG_RUNTIME_DIR", "TMPDIR"):
-            place = self._environ.get(variable, "")
-            # After `su`, the variable may name a directory of another user.
-            is_usable = os.path.isabs(place) and os.access(place, os.W_OK | os.X_OK)
-            if is_usable and _is_short(place / name):
-                return place / name
-        return Path("/tmp", name)
+                    self.socket.unlink(missing_ok=True)
+                    self.socket.parent.rmdir()
 
     @contextmanager
     def try_lock(self) -> Iterator[int | None]:
         """Take the lock while the block runs, without waiting.
-
-        Raises:
-            OSError: The lock file cannot be created, or the file system has no locks.
 
         Yields:
             The descriptor of the lock file, or None if the lock is held. A process that inherits
@@ -171,11 +97,7 @@ class DataDirectory:
             os.close(descriptor)
 
     def is_locked(self) -> bool:
-        """Whether a server is running or being launched.
-
-        Raises:
-            OSError: The lock file cannot be read, or the file system has no locks.
-        """
+        """Return True if a server is running or being launched."""
         try:
             descriptor = os.open(self._lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -228,10 +150,6 @@ def _check_owner(directory: Path) -> os.stat_result:
             "use a directory of your own: local:/some/dir",
         )
     return facts
-
-
-def _is_short(socket: Path) -> bool:
-    return len(os.fsencode(socket)) <= SOCKET_PATH_BYTES_MAX
 
 
 def _flock(descriptor: int, kind: int) -> bool:

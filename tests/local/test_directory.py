@@ -2,8 +2,8 @@
 
 import fcntl
 import os
+import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -159,118 +159,63 @@ def test_a_directory_can_have_a_strange_name(
 
 
 @pytest.fixture
-def long_directory(tmp_path: Path) -> Path:
-    return tmp_path / ("d" * 120)
-
-
-@pytest.fixture
-def short_directory() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="r") as name:
-        yield Path(name)
+def long_server(new_server: NewServer, tmp_path: Path) -> Iterator[LocalServer]:
+    server = new_server(tmp_path / ("d" * 120))
+    yield server
+    server.stop()
+    assert not socket_of(server).parent.exists()
 
 
 def socket_of(server: LocalServer) -> Path:
     return Path(server.url.removeprefix("unix://"))
 
 
-@pytest.mark.parametrize("variable", ["XDG_RUNTIME_DIR", "TMPDIR"])
 def test_a_long_path_gets_a_short_socket_that_every_environment_finds(
-    new_server: NewServer,
-    long_directory: Path,
-    short_directory: Path,
-    tmp_path: Path,
-    variable: str,
+    long_server: LocalServer, new_server: NewServer, tmp_path: Path
 ) -> None:
-    server = new_server(long_directory, **{variable: str(short_directory)})
-    planned = socket_of(server)
-    assert not any(short_directory.iterdir())
-    server.ensure_running()
-    socket = socket_of(server)
-    assert socket == planned
-    assert socket.parent.parent == short_directory
-    assert socket.parent.name.startswith(f"rwq-{os.geteuid()}-")
-    assert mode_of(socket.parent) == 0o700
-    with client(server) as connection:
-        assert connection.set("key", "value")
-
-    elsewhere = new_server(long_directory, XDG_RUNTIME_DIR=str(tmp_path), TMPDIR="relative")
+    place = socket_of(long_server).parent
+    assert not place.exists()
+    long_server.ensure_running()
+    assert (place.parent, place.name[:4]) == (Path("/tmp"), "rwq-")
+    assert mode_of(place) == 0o700
+    elsewhere = new_server(long_server.directory, TMPDIR=str(tmp_path))
     elsewhere.ensure_running()
-    assert elsewhere.url == server.url
-    assert pid_of(elsewhere) == pid_of(server)
+    assert elsewhere.url == long_server.url
+    assert pid_of(elsewhere) == pid_of(long_server)
     assert elsewhere.stop() is True
-    assert not any(short_directory.iterdir())
-    assert sorted(os.listdir(long_directory))[-2:] == ["lock", "server.log"]
-
-
-def test_the_short_socket_is_in_the_first_directory_that_can_hold_it(
-    new_server: NewServer, long_directory: Path, short_directory: Path, tmp_path: Path
-) -> None:
-    def place(**variables: str) -> Path:
-        return socket_of(new_server(long_directory, **variables)).parent.parent
-
-    runtime, temporary = short_directory / "run", short_directory / "tmp"
-    for directory in (runtime, temporary, long_directory):
-        directory.mkdir()
-    assert place(XDG_RUNTIME_DIR=str(runtime), TMPDIR=str(temporary)) == runtime
-    for unusable in ("", "relative", str(tmp_path / "missing"), str(long_directory)):
-        assert place(XDG_RUNTIME_DIR=unusable, TMPDIR=str(temporary)) == temporary
-        assert place(XDG_RUNTIME_DIR=unusable, TMPDIR=unusable) == Path("/tmp")
+    assert sorted(os.listdir(long_server.directory))[-2:] == ["lock", "server.log"]
 
 
 def test_a_long_path_works_after_a_kill_and_the_loss_of_the_short_directory(
-    new_server: NewServer, long_directory: Path, short_directory: Path
+    long_server: LocalServer,
 ) -> None:
-    server = new_server(long_directory, XDG_RUNTIME_DIR=str(short_directory))
-    server.ensure_running()
-    url, socket = server.url, socket_of(server)
-    kill(pid_of(server))
-    server.ensure_running()
-    assert server.url == url
-    kill(pid_of(server))
-    socket.unlink()
-    socket.parent.rmdir()
-    server.ensure_running()
-    assert server.url == url
-    assert server.stop() is True
-
-
-def test_a_long_path_works_in_another_environment_after_a_kill(
-    new_server: NewServer, long_directory: Path, short_directory: Path
-) -> None:
-    runtime, temporary = short_directory / "run", short_directory / "tmp"
-    for directory in (runtime, temporary):
-        directory.mkdir()
-    server = new_server(long_directory, XDG_RUNTIME_DIR=str(runtime))
-    server.ensure_running()
-    kill(pid_of(server))
-    elsewhere = new_server(long_directory, TMPDIR=str(temporary))
-    elsewhere.ensure_running()
-    assert socket_of(elsewhere).parent.parent == temporary
-    assert not any(runtime.iterdir())
-    assert server.url == elsewhere.url
+    long_server.ensure_running()
+    kill(pid_of(long_server))
+    long_server.ensure_running()
+    kill(pid_of(long_server))
+    shutil.rmtree(socket_of(long_server).parent)
+    long_server.ensure_running()
 
 
 @pytest.mark.parametrize("verb", ["ensure_running", "status"])
 @pytest.mark.parametrize("trap", ["symlink", "file", "other owner"])
 def test_a_short_directory_that_another_user_created_is_refused(
-    new_server: NewServer,
-    long_directory: Path,
-    short_directory: Path,
-    tmp_path: Path,
-    trap: str,
-    verb: str,
+    new_server: NewServer, tmp_path: Path, trap: str, verb: str
 ) -> None:
-    server = new_server(long_directory, XDG_RUNTIME_DIR=str(short_directory))
+    server = new_server(tmp_path / ("d" * 120))
     place = socket_of(server).parent
-    if trap == "symlink":
-        place.symlink_to(tmp_path)
-    elif trap == "file":
-        place.touch()
-    elif os.geteuid() == 0:
-        place.mkdir(mode=0o700)
-        os.chown(place, NOBODY, -1)
-    else:
+    if trap == "other owner" and os.geteuid():
         pytest.skip("only root can give a directory away")
-    message = "belongs to another user" if trap == "other owner" else "is not a directory"
-    with pytest.raises(LocalServerError, match=message):
-        getattr(server, verb)()
+    try:
+        if trap == "symlink":
+            place.symlink_to(tmp_path)
+        elif trap == "file":
+            place.touch()
+        else:
+            place.mkdir(mode=0o700)
+            os.chown(place, NOBODY, -1)
+        message = "belongs to another user" if trap == "other owner" else "is not a directory"
+        with pytest.raises(LocalServerError, match=message):
+            getattr(server, verb)()
+    finally:
+        place.rmdir() if trap == "other owner" else place.unlink()
