@@ -107,7 +107,7 @@ def lease_from(
 ) -> Leased:
     """Lease up to `count` items of the first queue that has any, waiting only for the first item.
 
-    Items that are due are promoted first, as many as a short call can look up in the lists.
+    Some of the items that are due are promoted first.
     Waiting pops nothing: each wait ends when a queue has an item, when the next delayed item is
     due, or after a second. Then the atomic `lua/ops/lease.lua` runs on one queue after the other.
     All leases have the holder of the first queue.
@@ -245,14 +245,17 @@ def lease_from_first(queues: list[Queue], request: LeaseRequest) -> _FirstBatch:
     """Try the queues in turn."""
     due_in_s = float("inf")
     for queue in queues:
-        args = _first_args(request)
+        args, promotes = _first_args(request), True
         while True:
             reply = queue.run("lease", *args)
             examined, unscheduled, due_in_ms = reply[:3]
             batch = batch_of(queue, reply)
             if batch.ids:
                 return _FirstBatch(queue, batch, 0.0)
-            if not (examined or unscheduled):
+            if unscheduled < 0 and promotes:
+                deque(promote(queue), maxlen=0)
+                promotes = False
+            elif not examined and unscheduled <= 0:
                 break
             # Only ghosts and stale entries so far.
             args = request.args(request.items_max, LEASE_ITEMS, 0)
@@ -285,7 +288,7 @@ def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[Lea
             batch = batch_of(queue, reply)
             count -= len(batch.ids)
             queue.progress.advance(len(batch.ids))
-            is_empty = is_empty or not (reply[0] or reply[1])
+            is_empty = is_empty or not (reply[0] or reply[1] > 0)
             if batch.ids:
                 yield batch
 

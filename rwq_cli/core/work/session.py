@@ -14,6 +14,7 @@ from rwq_cli.core.clock import LEASE_S, lease_time_ms, result_time_ms
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
 from rwq_cli.core.inspect.results import ResultStatus
+from rwq_cli.core.items.bulk import new_token
 from rwq_cli.core.items.lease import (
     LeasedBatch,
     LeaseRequest,
@@ -45,7 +46,7 @@ _JOBS_PER_CALL = BATCH_WRITES
 # due times of a call are spread over less than another ms.
 _DUE_SPREAD_S = 0.002
 # All IDs are in processing, and have no conditions but their holder.
-_PLACE = (*ListRange(Where.LEASED, 0, 0, ()).args(b""), *ANY.args())
+_PLACE = (*ListRange(Where.LEASED, 0, 0, ()).args(new_token()), *ANY.args())
 
 
 class _Ending:
@@ -350,7 +351,9 @@ class WorkSession:
         with self._lock:
             for ending, outcome in zip(call.endings, outcomes, strict=True):
                 job, step = ending.job, ending.step
-                if outcome.status is Status.WRONG_TYPE and self._give_up(ending):
+                # In a long list, a call looks for some of the IDs only, but always for the first.
+                is_unlocated = outcome.status is Status.ELSEWHERE and ending is not call.endings[0]
+                if is_unlocated or (outcome.status is Status.WRONG_TYPE and self._give_up(ending)):
                     again.append(ending)
                     continue
                 loss = None if _was_done(ending, outcome) else _loss(outcome)

@@ -5,7 +5,8 @@
 --        'unlisted'    in no list
 --        'processing'  each once in processing, in the page below, and not in main
 --        'main'        each once in main, in the page below, and not in processing
---        'leased'      in processing, because the caller has leased them; not looked up in main
+--        'leased'      in processing, because the caller has leased them; not looked up in main. Only
+--                      the first is always looked for: see `locate_leased`
 -- arg 2  how many entries at the right end of that list to skip
 -- arg 3  how many entries to read after those; in main, some more on both sides if an ID is not among them
 -- arg 4  a token: never an ID, and unique to this run of the caller
@@ -31,12 +32,29 @@ local function entries_of(list, skipped, length)
   return redis.call('LRANGE', list, -(skipped + length), -(skipped + 1))
 end
 
+-- By ID, its place in the list, counted from the right end; false if it is there twice.
+local place = {}
+
 local page = mode == 'processing' and entries_of(processing, offset, count) or {}
 
--- Only an ID that was added twice is in main, too: a search of main would cost its whole length.
+-- How many entries may be passed in looking for one ID after the other. The last may take a scan of the list.
+local LEASED_ENTRIES = 100000
+
+-- Find the latest entry of each ID. A fresh lease is near the left end, where LPOS begins. IDs that are left
+-- when too many entries were passed stay unlocated: the caller tries them again, and then another is the first.
+--
+-- An ID that was added twice may be in processing again, or in main: looking for a second entry would cost the
+-- length of the list for each ID. That entry is a ghost or a duplicate afterwards, which cleans remove.
 local function locate_leased(ids, facts)
+  local length, passed = redis.call('LLEN', processing), 0
   for _, id in ipairs(ids) do
-    set_places(facts, id, 0, #redis.call('LPOS', processing, id, 'COUNT', 0))
+    if passed > LEASED_ENTRIES then
+      return
+    end
+    local at = redis.call('LPOS', processing, id)
+    passed = passed + (at or length)
+    place[id] = at and length - 1 - at
+    set_places(facts, id, 0, at and 1 or 0)
   end
 end
 
@@ -69,9 +87,6 @@ local function locate_in_processing(_, facts)
     end
   end
 end
-
--- By ID, where it is in main, counted from the right end; false if it is there twice.
-local place = {}
 
 -- Find the places of IDs in a page of main. Returns how many of them are there.
 local function find_in_main(facts, skipped, length)
@@ -145,14 +160,14 @@ end
 -- is at the right end. Workers do not depend on the order of processing. So this must be called for every
 -- page, even without IDs.
 local function remove_entries(ids, facts)
-  if mode == 'name' or mode == 'leased' then
+  if mode == 'name' then
     remove_by_name(ids, facts)
-  elseif mode == 'main' then
+  elseif mode == 'main' or mode == 'leased' then
     local places = {}
-    for i, id in ipairs(ids) do
-      places[i] = place[id]
+    for _, id in ipairs(ids) do
+      places[#places + 1] = place[id] or nil
     end
-    remove_places(main, places)
+    remove_places(mode == 'main' and main or processing, places)
   elseif mode == 'processing' and #page > 0 then
     local removed, kept = {}, {}
     for i = 1, #ids do

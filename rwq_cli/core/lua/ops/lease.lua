@@ -1,5 +1,5 @@
--- Lease items: pop, read and lease them atomically, and drop ghosts. Due items are promoted first, as many
--- as a short call can look up in the lists; a dry run leaves that to `push_scheduled`.
+-- Lease items: pop, read and lease them atomically, and drop ghosts. Some due items are promoted first; a dry run
+-- leaves that to `push_scheduled`.
 --
 -- arg 1  holder of the lease, bytes
 -- arg 2  lease time, ms
@@ -10,14 +10,16 @@
 -- arg 7  how many entries to skip first: in a dry run, those that earlier calls examined; else 0
 -- Returns { entries examined, delayed entries removed, due in, returns, ID, data, ID, data, ... }: `due
 -- in` is the ms until the next delayed item is due, -1 if there is none, read only if nothing was leased;
--- `returns` is how often each item was returned, in order, or empty if none was.
+-- `returns` is how often each item was returned, in order, or empty if none was. Instead of 0 entries removed,
+-- -1 if there are due items that only `push_scheduled` can promote.
 -- Error WRONGTYPE, naming the key, if the next item's data key or lease key is not a string: then nothing
 -- was leased.
 local holder, lease_ms = arg(1), arg(2)
 local count_max, bytes_max, wants_data = tonumber(arg(3)), tonumber(arg(4)), arg(6) == '1'
 local entries_max, skip = tonumber(arg(5)), tonumber(arg(7))
 
-local PROMOTE_MAX = 100
+-- The maximum number of due items to promote: enough for this call and a few more.
+local promote_max = math.min(100, 2 + 2 * count_max)
 -- The maximum number of due entries to read if none of them can be promoted: those of the wrong type stay, and
 -- those of items that a session has leased.
 local DUE_MAX = 1000
@@ -28,54 +30,45 @@ local main_length = redis.call('LLEN', main)
 local processing_length = redis.call('LLEN', processing)
 local now_ms = present[delayed] and clock_ms() or 0
 
-local due_lookups_left = math.floor(SCAN_BUDGET_ENTRIES / (main_length + processing_length + 1))
-due_lookups_left = math.max(1, math.min(PROMOTE_MAX, due_lookups_left))
--- The earliest due entries of Q:delayed, without those that stay.
-local due, due_facts = no_entries(), {}
+-- The earliest due entries of Q:delayed, without those that stay. Guards under both names have kept every cleaner
+-- from pushing an item. One that has lost them, long after it fell due, may have been pushed: it is looked up
+-- in both lists, as far as a short call can. In longer lists, it is left to `push_scheduled`.
+local due, due_facts, due_count, left_out = no_entries(), {}, 0, false
+local lookups_left = math.floor(SCAN_BUDGET_ENTRIES / (main_length + processing_length + 1))
 
--- The `entry_kind` of a due ID that is not in main, and this often in processing.
-local function kind_if(id, in_processing)
-  set_places(due_facts, id, 0, in_processing)
-  return entry_kind(due_facts[id], 'delayed', now_ms)
-end
-
-local function look_up(ids)
-  due_lookups_left = due_lookups_left - #ids
-  locate_by_name(ids, due_facts)
-  for _, id in ipairs(ids) do
-    local kind = entry_kind(due_facts[id], 'delayed', now_ms)
-    if kind then
-      due[kind][#due[kind] + 1] = id
+local function note_due(id)
+  local found = due_facts[id]
+  set_places(due_facts, id, 0, 0)
+  if found.data == 'string' and not is_guarded(found) and not session_of(found) then
+    if lookups_left == 0 then
+      left_out = true
+      return
     end
+    lookups_left = lookups_left - 1
+    locate_by_name({ id }, due_facts)
+  end
+  local kind = entry_kind(due_facts[id], 'delayed', now_ms)
+  if kind then
+    due[kind][#due[kind] + 1] = id
+    due_count = due_count + 1
   end
 end
 
--- An entry that stays unless its item is in a list is looked up last: those that stay must not hold up others.
-local last = {}
-local due_max = present[delayed] and not dry_run and DUE_MAX or 0
-for skipped = 0, due_max - 1, PROMOTE_MAX do
-  local page = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', skipped, PROMOTE_MAX)
+-- Those that stay must not hold up others.
+for skipped = 0, present[delayed] and not dry_run and DUE_MAX - 1 or -1, promote_max do
+  local page = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', skipped, promote_max)
   local refusal = #page > 0 and denied('promote')
   if refusal then
     return refusal
   end
-  local ids = {}
-  for id, found in pairs(read_facts(page)) do
-    due_facts[id] = found
-  end
+  due_facts = read_facts(page)
   for _, id in ipairs(page) do
-    if kind_if(id, 0) then
-      ids[#ids + 1] = #ids < due_lookups_left and id or nil
-    elseif #last < due_lookups_left and kind_if(id, 1) then
-      last[#last + 1] = id
-    end
+    note_due(id)
   end
-  look_up(ids)
-  if #ids > 0 or #page < PROMOTE_MAX then
+  if due_count > 0 or #page < promote_max then
     break
   end
 end
-look_up({ unpack(last, 1, math.min(#last, due_lookups_left)) })
 local promoted = due.push
 
 -- The entries to examine, next first: those of main, then the promoted ones, which are pushed after them.
@@ -172,7 +165,7 @@ while examined < #candidates and count < count_max and bytes < bytes_max and not
     end
   end
 end
-reply[1], reply[2] = examined, #due.push + #due.leased + #due.superseded + #due.stale
+reply[1], reply[2] = examined, due_count == 0 and left_out and -1 or due_count
 if present[returns] and count > 0 then
   reply[4] = redis.call('HMGET', returns, unpack(leased))
 end
@@ -190,7 +183,6 @@ settle_ids(promoted, 'promoted')
 for i = 1, 2 * count do
   redis.call('SET', leases[i], holder, 'PX', lease_ms)
 end
-remove_by_name(promoted, due_facts)
 push_entries(delayed, due, due_facts)
 if examined > 0 then
   redis.call('RPOP', main, examined)
