@@ -24,7 +24,8 @@ from rwq_cli.exit_codes import ExitCode, ExitStatus
 if TYPE_CHECKING:
     from rwq_cli.output.report import Report
 
-    Function = Callable[..., Report]
+    # Reports are on their way out: a command writes its results itself.
+    Function = Callable[..., Report | ExitCode]
 
 HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -290,7 +291,7 @@ def _with_settings(function: "Function", null: str | None) -> "Function":
         )
 
     @wraps(function)
-    def run(ctx: typer.Context, **given: Any) -> "Report":
+    def run(ctx: typer.Context, **given: Any) -> "Report | ExitCode":
         settings = ctx.obj
         settings.null_separated = given.pop("null", False)
         for name, (group, members) in groups.items():

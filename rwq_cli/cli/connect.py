@@ -1,5 +1,6 @@
 """Opens the server and the queues that the settings name."""
 
+import gc
 import os
 from collections.abc import Sequence
 from functools import cache
@@ -78,6 +79,10 @@ def open_connection(settings: Settings) -> "Connection":
 
         settings.progress = TerminalProgress(environment, colour=settings.stderr_colour)
         connection.progress = settings.progress
+    if not gc.isenabled():
+        # `__main__` imports with the collector disabled; it need not traverse what was imported.
+        gc.freeze()
+        gc.enable()
     return connection
 
 

@@ -77,6 +77,8 @@ def _run(arguments: Sequence[str], settings: Settings) -> ExitCode:
             report = root.invoke(context)
     except typer.Exit as done:
         return ExitStatus(done.exit_code)
+    if isinstance(report, ExitStatus | MonitoringStatus):
+        return report
     from rwq_cli.output.render import render
 
     if not gc.isenabled():

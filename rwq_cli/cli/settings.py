@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rwq_cli.contexts.file import Contexts
     from rwq_cli.contexts.model import Context
     from rwq_cli.output.progress import TerminalProgress
+    from rwq_cli.output.records import Output
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -171,6 +172,13 @@ class Settings:
             sort=self.given.get("sort"),
             reverse=bool(self.given.get("reverse")),
         )
+
+    @cached_property
+    def out(self) -> "Output":
+        """Writes the results of this run: records; see `rwq_cli.output.records`."""
+        from rwq_cli.output.records import Output
+
+        return Output(self.output_options)
 
     @property
     def fields(self) -> Sequence[str] | None:

@@ -9,12 +9,12 @@ from rwq_cli.cli.options import DEFAULT_LEASE, DryRunOption, LeaseForOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output.report import Report
-from rwq_cli.views.outcomes import batch_of_ids
+from rwq_cli.views.outcomes import kind_of, outcomes_of
 
 app = CommandModule()
 
 _LEASED = frozenset(state for state in State if state.is_leased)
+_KIND = kind_of(Status.TOUCHED, (Status.NOT_LEASED, Status.MISSING))
 _SCOPE = SelectionScope(default=frozenset({State.LEASED}), everything=_LEASED, offered=_LEASED)
 
 
@@ -31,13 +31,12 @@ def touch(
     choice: Annotated[Choice, _SCOPE],
     lease_s: LeaseForOption = DEFAULT_LEASE,
     dry_run: DryRunOption = False,
-) -> Report:
+) -> ExitStatus:
     queue = open_queue(settings)
-    return batch_of_ids(
-        queue,
-        queue.touch(choice.choose(queue, settings).ids, lease_s=lease_s, dry_run=dry_run),
-        success=Status.TOUCHED,
-        failures=(Status.NOT_LEASED, Status.MISSING),
-        dry_run=dry_run,
-        naming=naming(settings, queue),
-    )
+    ids = choice.choose(queue, settings).ids
+    with outcomes_of(
+        settings.output_options, _KIND, queue, naming(settings, queue), dry_run=dry_run
+    ) as out:
+        for batch in queue.touch(ids, lease_s=lease_s, dry_run=dry_run).batches:
+            out.rows(batch)
+    return out.finish()

@@ -26,7 +26,7 @@ Row = tuple[str, str, str | None]
 
 DRY_RUN = "dry run: "
 # Dry-run wording, by the wording of the completed action.
-_INFINITIVES = {
+INFINITIVES = {
     "added": "add",
     "buried": "bury",
     "completed": "complete",
@@ -65,7 +65,7 @@ class Cut(Enum):
 
 def infinitive(word: str) -> str:
     """What a dry run would do, for the word of what was done."""
-    return _INFINITIVES[word]
+    return INFINITIVES[word]
 
 
 def _nothing(*_: Any) -> None:
@@ -311,14 +311,14 @@ class Batch(Generic[T]):
         for word, number in self.totals().items():
             if not number:
                 continue
-            is_would = self.dry_run and word in _INFINITIVES
-            shown = _INFINITIVES[word] if is_would else word.replace("-", " ")
+            is_would = self.dry_run and word in INFINITIVES
+            shown = INFINITIVES[word] if is_would else word.replace("-", " ")
             parts.append(f"{'would ' if is_would and not was_would else ''}{shown} {number:,}")
             was_would = is_would
         text = ", ".join(parts)
         if not parts:
             done = self.counted[0]
-            text = f"nothing to {_INFINITIVES[done]}" if self.dry_run else f"nothing {done}"
+            text = f"nothing to {INFINITIVES[done]}" if self.dry_run else f"nothing {done}"
             text = self.idle or text
         return (DRY_RUN if self.dry_run else "") + text
 

@@ -1,0 +1,80 @@
+"""rich's console for stdout and for stderr, the only places from which it writes.
+
+Markup, highlighting and emoji are off: whatever comes from the server is escaped before, and shown
+as it is.
+"""
+
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from rwq_cli.environment import Environment
+
+
+class _Text:
+    """A stream of bytes as the stream of text that rich writes to.
+
+    Args:
+        stream: The stream.
+    """
+
+    encoding = "utf-8"
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(text.encode("utf-8", "backslashreplace"))
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
+def stdout_console(environment: "Environment", *, colour: bool) -> "Console":
+    """The console of results."""
+    return _console(environment.stdout, environment.width, colour=colour)
+
+
+def stderr_console(environment: "Environment", *, colour: bool) -> "Console":
+    """The console of notes and progress."""
+    return _console(environment.stderr, environment.stderr_width, colour=colour)
+
+
+def _console(stream: BinaryIO, width: int, *, colour: bool) -> "Console":
+    from rich.console import Console
+
+    return Console(
+        file=_Text(stream),  # type: ignore[arg-type]
+        width=width,
+        color_system="standard" if colour else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+        # `Environment` has read the variables already.
+        _environ={},
+    )
+
+
+def print_stripped(console: "Console", renderable: "RenderableType", width: int) -> None:
+    """Print something of this width, without the spaces at the ends of its lines."""
+    from rich.segment import Segment, Segments
+
+    options = console.options.update(width=width)
+    shown: list[Segment] = []
+    for line in console.render_lines(renderable, options, pad=False):
+        while line and not line[-1].text.rstrip(" "):
+            line.pop()
+        if line:
+            text, style, control = line[-1]
+            line[-1] = Segment(text.rstrip(" "), style, control)
+        shown += [*line, Segment.line()]
+    console.print(Segments(shown), end="", soft_wrap=True)

@@ -1,0 +1,132 @@
+"""The formats for scripts: plain, json, jsonl, csv, ids and data, streamed record by record."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.field import Field, Fields, plain, to_json
+from rwq_cli.output.options import OutputFormat, OutputOptions
+
+
+class Writer:
+    """Writes the records of one run in one format; `use` says of which kind they are.
+
+    Args:
+        options: The format, which is not a table, and where to write.
+    """
+
+    def __init__(self, options: OutputOptions) -> None:
+        self._options = options
+        self._out = options.environment.stdout
+        self._written = 0
+        self._changed_ids = 0
+        self._has_header = False
+
+    def use(
+        self,
+        fields: Fields[Any],
+        columns: Sequence[Field[Any]] = (),
+        table: Sequence[Field[Any]] = (),
+        *,
+        unframed: bool = False,
+    ) -> None:
+        """Write records of one kind from now on.
+
+        Args:
+            fields: Their fields.
+            columns: The columns of plain lines.
+            table: The columns of CSV; without any, it has all fields.
+            unframed: Whether `data` writes nothing after the bytes.
+        """
+        self._fields = fields
+        self._columns = columns if fields.chosen is None else fields.columns()
+        self._table = table if fields.chosen is None else ()
+        self._unframed = unframed
+
+    def write(self, record: Any) -> None:
+        """Write one record."""
+        output, fields = self._options.format, self._fields
+        if output is OutputFormat.PLAIN:
+            line = "\t".join(plain(column.get(record)) for column in self._columns)
+            self._out.write(line.encode() + b"\n")
+        elif output is OutputFormat.JSON:
+            self.write_object(fields.json(record), fields.texts)
+            return
+        elif output is OutputFormat.JSONL:
+            self._out.write(to_json(fields.json(record), fields.texts) + b"\n")
+        elif output is OutputFormat.CSV:
+            self._write_header()
+            if self._table:
+                self._write_csv(plain(column.get(record)) for column in self._table)
+            else:
+                self._write_csv(map(plain, fields.flat(record).values()))
+        elif output is OutputFormat.IDS:
+            self._write_id(fields.id and fields.id.get(record))
+        else:
+            self._write_data(fields.data and fields.data.get(record))
+        self._written += 1
+
+    def write_object(self, value: dict[str, Any], texts: Sequence[str] = ()) -> None:
+        """Write a JSON object into the array; see `to_json`."""
+        # Only now: an error before the first record leaves stdout empty.
+        self._out.write(b",\n " if self._written else b"[\n ")
+        self._out.write(to_json(value, texts))
+        self._written += 1
+
+    def write_ids(self, batches: Iterable[Sequence[bytes]]) -> int:
+        """Write IDs; returns their number."""
+        written = 0
+        for ids in batches:
+            joined = b"".join(ids)
+            is_safe = joined.isascii() and joined.decode().isprintable()
+            if is_safe and not self._options.null_separated:
+                self._out.write(b"\n".join(ids) + b"\n" if ids else b"")
+            else:
+                for item_id in ids:
+                    self._write_id(item_id)
+            written += len(ids)
+        return written
+
+    def end(self) -> None:
+        """Write what follows the last record, and a note on escaped IDs."""
+        if self._options.format is OutputFormat.JSON:
+            self._out.write(b"\n]\n" if self._written else b"[]\n")
+        if self._options.format is OutputFormat.CSV:
+            self._write_header()
+        if self._changed_ids:
+            self._options.environment.note(
+                "IDs that are not UTF-8 or hold control characters are shown escaped "
+                f"({self._changed_ids:,}); -0 prints them unescaped"
+            )
+
+    def _write_header(self) -> None:
+        if not self._has_header:
+            self._has_header = True
+            titles = [column.flat_name for column in self._table]
+            self._write_csv(titles or self._fields.flat_names)
+
+    def _write_csv(self, cells: Iterable[str]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerow(cells)
+        self._out.write(text.getvalue().encode())
+
+    def _write_id(self, item_id: bytes | None) -> None:
+        if item_id is None:
+            return
+        if self._options.null_separated:
+            self._out.write(item_id + b"\0")
+            return
+        shown = escaped(item_id).encode()
+        self._changed_ids += shown != item_id
+        self._out.write(shown + b"\n")
+
+    def _write_data(self, data: bytes | None) -> None:
+        if data is None:
+            return
+        self._out.write(data)
+        if self._options.null_separated:
+            self._out.write(b"\0")
+        elif not self._unframed:
+            self._out.write(b"\n")

@@ -1,0 +1,365 @@
+"""What became of items: a row for each, and a summary at the end.
+
+    out = outcomes_of(settings.output_options, _KIND, queue, naming(settings, queue),
+                      dry_run=dry_run, suffix=...)          # of views.outcomes
+    with undo, out:
+        for batch in queue.remove(ids, undo, dry_run=dry_run).batches:
+            out.rows(batch)                                 # or out.row(outcome)
+    return out.finish(undo_file=undo.name)
+
+The command does the work. Rows are written as they come, if the format has rows, and counted.
+`finish` writes the first failures by name and the summary (`would` in a dry run), or the JSON
+object, and returns the exit code; its arguments are further fields of the object. `out.extra`
+returns numbers of what has no row. If Ctrl-C ends the block, the summary says what was done so far.
+A command on several queues makes one `Parts` and an `Outcomes` for each queue, finishes each, and
+returns `parts.finish()`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Generic, NamedTuple, Self, TypeVar
+
+from rwq_cli.exit_codes import ExitStatus, batch_status
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.field import Fields, bytes_fields, to_json
+from rwq_cli.output.formats import Writer
+from rwq_cli.output.options import OutputFormat, OutputOptions
+from rwq_cli.output.records import check_order
+from rwq_cli.output.report import DRY_RUN, INFINITIVES
+
+T = TypeVar("T")
+
+# How many failures a summary names, and how many items a dry run.
+NAMED_FAILURES = 5
+NAMED_ROWS = 5
+_WITH_ROWS = (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
+
+
+class Row(NamedTuple, Generic[T]):
+    """What the fields of an outcome are read from.
+
+    Attributes:
+        queue: The queue's name; None if the record has it.
+        what: What became of an item.
+        dry_run: Whether nothing was changed.
+    """
+
+    queue: bytes | None
+    what: T
+    dry_run: bool = False
+
+
+class Kind(NamedTuple, Generic[T]):
+    """How outcomes of one kind are counted and shown.
+
+    Attributes:
+        fields: The fields of a row.
+        word: Returns the word of an outcome: that of the core, such as `not-owner`.
+        item_id: Returns the ID of an outcome.
+        counted: The words that JSON always has, in order; the first is what the command is for.
+        failed: Words that count as failures.
+        shown: Words whose rows `-o ids` prints.
+        json_counted: Further words that JSON always has.
+        shows_all: Whether `jsonl` and `csv` have the rows of all words.
+        names: What a word is counted as, if not as itself, such as `duplicates`; empty for not at
+            all.
+        successes: Words of added counts that are successes.
+        idle: The summary of nothing; empty for `nothing` and the first word.
+        is_news: Whether a quiet run has a summary, too, if anything was done.
+        preview: Returns what a dry run says of an outcome, for people; None to say nothing.
+    """
+
+    fields: Fields[Row[T]]
+    word: Callable[[T], str]
+    item_id: Callable[[T], bytes]
+    counted: Sequence[str]
+    failed: frozenset[str] = frozenset()
+    shown: frozenset[str] = frozenset()
+    json_counted: Sequence[str] = ()
+    shows_all: bool = True
+    names: Mapping[str, str] = {}
+    successes: frozenset[str] = frozenset()
+    idle: str = ""
+    is_news: bool = False
+    preview: Callable[[T], str] | None = None
+
+
+class Outcomes(Generic[T]):
+    """The rows and the summary of one command, or of its part for one queue.
+
+    As a context manager, it says what was done so far if Ctrl-C ends the block.
+
+    Args:
+        options: The output options.
+        kind: How outcomes are counted and shown.
+        queue: The queue's name; None if it is not one queue.
+        dry_run: Whether nothing is changed.
+        facts: The first fields of the JSON summary; None for the queue.
+        explain: Returns the reason for each of these failures, and what to do; None if they are
+            reported otherwise.
+        where: Returns where it was done, such as ` (jobs on prod)`, for the summary.
+        suffix: Returns the end of the summary.
+        parts: The parts of which this is one; None for a command on one queue.
+        name: The queue's name in notes, escaped; empty if they do not name it.
+
+    Attributes:
+        counts: The number of rows by what they are counted as.
+        extra: Returns the numbers of what has no row, such as rejected lines, so far.
+        rejected: Why parts of the input became no rows, for the failures in JSON.
+        suffix: See above.
+    """
+
+    def __init__(
+        self,
+        options: OutputOptions,
+        kind: Kind[T],
+        queue: bytes | None,
+        *,
+        dry_run: bool,
+        facts: Mapping[str, object] | None = None,
+        explain: Callable[[Sequence[T]], Iterable[str]] | None = None,
+        where: Callable[[], str] = str,
+        suffix: Callable[[], str] = str,
+        parts: "Parts | None" = None,
+        name: str = "",
+    ) -> None:
+        self._facts = bytes_fields("queue", queue) if facts is None else facts
+        self.suffix = suffix
+        self.counts: Counter[str] = Counter()
+        self.extra: Callable[[], Mapping[str, int]] = dict
+        self.rejected: Sequence[str] = ()
+        self._options, self._kind, self._queue, self._dry_run = options, kind, queue, dry_run
+        self._explain, self._where = explain, where
+        self._parts, self._name = parts, name
+        self._failures: list[T] = []
+        self._previewed: list[T] = []
+        self._unwritten: OSError | None = None
+        self._writer = Writer(options) if parts is None else parts.writer
+        fields = kind.fields if options.fields is None else kind.fields.only(options.fields)
+        if options.is_ordered:
+            check_order(options)
+        self._writer.use(fields, fields.columns())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is KeyboardInterrupt:
+            self._options.end_progress()
+            if self._parts is None or self.has_work:
+                self._options.environment.error(f"interrupted: {self.summary()}")
+
+    def row(self, outcome: T) -> None:
+        """Count and write one outcome."""
+        self.rows((outcome,))
+
+    def rows(self, batch: Any, queue: bytes | None = None) -> None:
+        """Count and write outcomes: a batch of the core, or any sequence.
+
+        Args:
+            batch: The outcomes.
+            queue: Their queue, if it is not that of all.
+        """
+        kind = self._kind
+        counts = Counter(map(kind.word, batch)) if isinstance(batch, Sequence) else batch.counts()
+        for word, number in counts.items():
+            if name := self._name_of(word):
+                self.counts[name] += number
+        room = NAMED_FAILURES - len(self._failures)
+        if room and any(self._is_failure(word) for word in counts):
+            failures = (outcome for outcome in batch if self._is_failure(kind.word(outcome)))
+            self._failures += islice(failures, room)
+        if self._dry_run and kind.preview is not None:
+            self._previewed += islice(batch, NAMED_ROWS - len(self._previewed))
+        if self._options.format in _WITH_ROWS and self._unwritten is None:
+            self._write(batch, self._queue if queue is None else queue)
+
+    def _write(self, batch: Iterable[T], queue: bytes | None) -> None:
+        """Write rows. If stdout is closed (`rwq complete - | head`) or full, work goes on."""
+        if self._options.environment.stdout_is_terminal:
+            self._options.end_progress()
+        kind = self._kind
+        shows_all = kind.shows_all and self._options.format is not OutputFormat.IDS
+        try:
+            for outcome in batch:
+                if shows_all or kind.word(outcome) in kind.shown:
+                    self._writer.write(Row(queue, outcome, self._dry_run))
+        except OSError as error:
+            self._unwritten = error
+
+    def _name_of(self, word: str) -> str:
+        return self._kind.names.get(word, str(word))
+
+    def _is_failure(self, word: str) -> bool:
+        return self._name_of(word) in self._kind.failed
+
+    def finish(self, **facts: object) -> ExitStatus:
+        """Write what follows the rows, and return the exit code.
+
+        Args:
+            facts: Further fields of the JSON summary, before the counts.
+
+        Raises:
+            OSError: stdout could not be written.
+        """
+        options, environment, output = (
+            self._options,
+            self._options.environment,
+            self._options.format,
+        )
+        options.end_progress()
+        reasons = list(self._reasons())
+        if not output.is_for_programs:
+            for outcome, reason in reasons:
+                environment.error(f"rwq: {escaped(self._kind.item_id(outcome))}: {reason}")
+        if output.is_for_people or output is OutputFormat.PLAIN:
+            for line in self._preview():
+                environment.note(self._named(line))
+        try:
+            if self._unwritten is not None:
+                raise self._unwritten
+            if self._parts is None and output in _WITH_ROWS:
+                self._writer.end()
+            if output is OutputFormat.JSON:
+                self._write_summary(self._json(facts, reasons))
+            environment.stdout.flush()
+        except BrokenPipeError:
+            pass
+        except OSError:
+            environment.note(self._named(self.summary()))
+            raise
+        if output is not OutputFormat.JSON and (self._parts is None or self.has_work):
+            is_news = self._kind.is_news and any(self.counts.values())
+            (environment.error if is_news else environment.note)(self._named(self.summary()))
+        status = self._status()
+        if self._parts is not None:
+            self._parts.add(self, status)
+        return status
+
+    def _write_summary(self, summary: dict[str, object]) -> None:
+        if self._parts is None:
+            self._options.environment.stdout.write(to_json(summary) + b"\n")
+        else:
+            self._writer.write_object(summary)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether anything was counted."""
+        return any(self.totals().values())
+
+    def totals(self) -> dict[str, int]:
+        """The counts so far, in the order of the summary."""
+        kind = self._kind
+        totals = {word: self.counts[word] for word in (*kind.counted, *kind.json_counted)}
+        totals.update(self.counts)
+        for word, number in self.extra().items():
+            totals[word] = totals.get(word, 0) + number
+        return totals
+
+    def summary(self) -> str:
+        """The summary line."""
+        return self.done() + self._where() + self.suffix()
+
+    def done(self) -> str:
+        """What was done, or would be."""
+        parts: list[str] = []
+        was_would = False
+        for word, number in self.totals().items():
+            if not number:
+                continue
+            is_would = self._dry_run and word in INFINITIVES
+            shown = INFINITIVES[word] if is_would else word.replace("-", " ")
+            parts.append(f"{'would ' if is_would and not was_would else ''}{shown} {number:,}")
+            was_would = is_would
+        first = self._kind.counted[0]
+        nothing = f"nothing to {INFINITIVES[first]}" if self._dry_run else f"nothing {first}"
+        text = ", ".join(parts) or self._kind.idle or nothing
+        return (DRY_RUN if self._dry_run else "") + text
+
+    def idle_in(self, queues: int) -> str:
+        """The summary of as many queues in which nothing was done."""
+        where = "one queue" if queues == 1 else f"{queues:,} queues"
+        return f"{self.done()} in {where}{self._where()}"
+
+    def _json(
+        self, facts: Mapping[str, object], reasons: Sequence[tuple[T, str]]
+    ) -> dict[str, object]:
+        """The summary as JSON: the facts, the counts, and the first failures with reasons."""
+        totals = {word.replace("-", "_"): number for word, number in self.totals().items()}
+        summary = {**self._facts, "dry_run": self._dry_run, **facts, **totals}
+        # What an add rejects is named while it is read; other failures are rare there.
+        if self._explain is not None and (self._kind.shows_all or self._failures):
+            failures = [
+                {**bytes_fields("id", None), "code": "rejected", "reason": reason}
+                for reason in self.rejected
+            ]
+            failures += [
+                {
+                    **bytes_fields("id", self._kind.item_id(outcome)),
+                    "code": self._name_of(self._kind.word(outcome)),
+                    "reason": reason,
+                }
+                for outcome, reason in reasons
+            ]
+            summary["failures"] = failures[:NAMED_FAILURES]
+        return summary
+
+    def _reasons(self) -> Iterator[tuple[T, str]]:
+        if self._explain is not None and self._failures:
+            yield from zip(self._failures, self._explain(self._failures), strict=True)
+
+    def _preview(self) -> Iterator[str]:
+        """A line for each of the first rows of a dry run, and how many more there are."""
+        if self._previewed:
+            assert self._kind.preview is not None
+            yield from map(self._kind.preview, self._previewed)
+            if more := self.counts.total() - len(self._previewed):
+                yield f"and {more:,} more; -o ids lists all"
+
+    def _status(self) -> ExitStatus:
+        totals = self.totals()
+        failures = sum(totals.get(word, 0) for word in self._kind.failed)
+        successes = sum(n for word, n in self.counts.items() if word not in self._kind.failed)
+        successes += sum(totals.get(word, 0) for word in self._kind.successes)
+        return batch_status(successes, failures)
+
+    def _named(self, line: str) -> str:
+        return f"{self._name}: {line}" if self._name else line
+
+
+class Parts:
+    """One command on several queues: the rows of all are one output.
+
+    The parts in which nothing was done share one summary.
+
+    Args:
+        options: The output options.
+    """
+
+    def __init__(self, options: OutputOptions) -> None:
+        self.writer = Writer(options)
+        self._options = options
+        self._statuses: list[ExitStatus] = []
+        self._idle: list[Outcomes[Any]] = []
+        self._has_work = False
+
+    def add(self, part: Outcomes[Any], status: ExitStatus) -> None:
+        """Add a part that has been finished."""
+        self._statuses.append(status)
+        if part.has_work:
+            self._has_work = True
+        else:
+            self._idle.append(part)
+
+    def finish(self) -> ExitStatus:
+        """Write what follows the last part, and return the exit code of all."""
+        environment, output = self._options.environment, self._options.format
+        if output is OutputFormat.JSON or (self._statuses and output in _WITH_ROWS):
+            self.writer.end()
+        environment.stdout.flush()
+        if self._idle and not self._has_work and output is not OutputFormat.JSON:
+            environment.note(self._idle[0].idle_in(len(self._idle)))
+        status = max(self._statuses, default=ExitStatus.OK)
+        is_mixed = self._has_work and status is ExitStatus.NO and ExitStatus.OK in self._statuses
+        return ExitStatus.PARTIAL if is_mixed else status

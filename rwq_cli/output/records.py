@@ -1,0 +1,314 @@
+"""The way out of a command that lists or describes.
+
+    out = settings.out
+    shown = out.table(
+        queue.items(...), ITEM_FIELDS, ("position", "id", "idle_seconds", "bytes", "preview"),
+        empty="No waiting items in jobs.",
+    )
+    out.footer(f"{shown} shown of 40,812 waiting in jobs")
+    return ExitStatus.OK
+
+    out.describe(shown_items(...), SHOW_FIELDS, sections_of)
+
+Both stream: a record is read when it is written. A generator may write notes between its records.
+What a command did to items goes another way: see `output.outcomes`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.output.field import Field, Fields, plain, to_json
+from rwq_cli.output.formats import Writer
+from rwq_cli.output.options import OutputFormat, OutputOptions
+from rwq_cli.output.sections import Section
+
+T = TypeVar("T")
+# A column: the name of a field, or a field that only a table has.
+Column = str | Field[Any]
+
+
+class Output:
+    """Writes the records of one run.
+
+    Args:
+        options: Where and how.
+
+    Attributes:
+        options: See above.
+    """
+
+    def __init__(self, options: OutputOptions) -> None:
+        self.options = options
+        self._environment = options.environment
+        self._writer = Writer(options)
+
+    def table(
+        self,
+        records: Iterable[T],
+        fields: Fields[T],
+        columns: Sequence[Column],
+        *,
+        plain_columns: Sequence[Column] = (),
+        wide: Sequence[Column] = (),
+        empty: str | Callable[[], str] = "",
+        id_batches: Iterable[Sequence[bytes]] | None = None,
+        unframed: bool = False,
+        is_last: bool = True,
+    ) -> int:
+        """Write a listing; returns the number of records.
+
+        Args:
+            records: The records; reading them may do work.
+            fields: Their fields.
+            columns: The columns of a table and of CSV.
+            plain_columns: The columns of `-o plain`; empty for `columns`.
+            wide: The columns of `-o wide`; empty for all fields.
+            empty: The sentence in place of a table without rows.
+            id_batches: The IDs of the records, read in place of them for `-o ids`; None if only
+                the records can be read.
+            unframed: Whether `-o data` adds nothing to the bytes.
+            is_last: Whether no other records follow.
+
+        Raises:
+            InvalidArgument: `--fields`, `--sort` or `-o` names what the records do not have.
+        """
+        options, output = self.options, self.options.format
+        records, fields = self._prepared(records, fields, has_ids=id_batches is not None)
+        count = 0
+
+        def counted() -> Iterator[T]:
+            nonlocal count
+            for record in progress_until_first(records, options):
+                count += 1
+                yield record
+
+        if output.is_for_people:
+            from rwq_cli.output.tables import TableWriter
+
+            is_wide = output is OutputFormat.WIDE
+            shown = columns
+            if fields.chosen is not None:
+                shown = _ranked(fields.columns())
+            elif is_wide:
+                shown = wide or fields.columns()
+            TableWriter(
+                _fields_of(shown, fields),
+                options,
+                keeps_all=fields.chosen is not None,
+                is_wide=is_wide and fields.chosen is None,
+            ).write_all(counted())
+            sentence = empty if isinstance(empty, str) else empty() if not count else ""
+            if not count and sentence and not self._environment.quiet:
+                self._environment.stdout.write(f"{sentence}\n".encode())
+        else:
+            table = _fields_of(columns, fields)
+            self._writer.use(
+                fields, _fields_of(plain_columns, fields) or table, table, unframed=unframed
+            )
+            if output is OutputFormat.IDS and id_batches is not None and not options.is_ordered:
+                count = self._writer.write_ids(progress_until_first(id_batches, options))
+            else:
+                for record in counted():
+                    self._writer.write(record)
+            if is_last:
+                self._writer.end()
+        self._environment.stdout.flush()
+        return count
+
+    def describe(
+        self,
+        records: Iterable[T],
+        fields: Fields[T],
+        sections: Callable[[T], Sequence[Section]],
+        *,
+        is_one: bool = True,
+        text: str | None = None,
+    ) -> int:
+        """Write detailed records; returns their number.
+
+        Args:
+            records: The records; reading them may do work.
+            fields: Their fields.
+            sections: Returns the parts of a record, for people.
+            is_one: Whether the user asked for one record: JSON is an object then.
+            text: The output for people and `plain`, with line ends; None for the parts.
+
+        Raises:
+            InvalidArgument: As `table`.
+        """
+        options, output = self.options, self.options.format
+        records, fields = self._prepared(records, fields)
+        found = progress_until_first(records, options)
+        count = 0
+        is_text = output.is_for_people or output is OutputFormat.PLAIN
+        if fields.chosen is not None and output is not OutputFormat.JSON:
+            return self.table(found, fields, ())
+        for count, record in enumerate(found, 1):
+            if is_text:
+                if text is None:
+                    self._write_text(record, fields, sections, count)
+            elif output is OutputFormat.JSON and is_one:
+                self._environment.stdout.write(self._one(fields, record) + b"\n")
+            else:
+                if count == 1:
+                    self._writer.use(fields, unframed=is_one)
+                self._writer.write(record)
+        if is_text and text is not None:
+            self._environment.stdout.write(text.encode())
+        if not (is_text or (output is OutputFormat.JSON and is_one)):
+            self._writer.use(fields)
+            self._writer.end()
+        self._environment.stdout.flush()
+        return count
+
+    def footer(self, line: str) -> None:
+        """Write a note below a table; elsewhere only if it goes to a terminal."""
+        environment, options = self._environment, self.options
+        if not (options.format.is_for_people or environment.stderr_is_terminal):
+            return
+        if options.colour and options.format.is_for_people and environment.stderr_is_terminal:
+            from rwq_cli.output.screen import styled
+
+            line = styled(line, "dim")
+        environment.flush()
+        environment.note(line)
+
+    def _one(self, fields: Fields[T], record: T) -> bytes:
+        line = to_json(fields.json(record), fields.texts)
+        if not self._environment.stdout_is_terminal:
+            return line
+        from msgspec.json import format as reformat
+
+        try:
+            # Numbers and keys are copied, not formatted again.
+            return reformat(line, indent=2)
+        except (ValueError, RecursionError):
+            return line
+
+    def _write_text(
+        self,
+        record: T,
+        fields: Fields[T],
+        sections: Callable[[T], Sequence[Section]],
+        number: int,
+    ) -> None:
+        out = self._environment.stdout
+        if self.options.format is OutputFormat.PLAIN:
+            if number > 1:
+                out.write(b"\n")
+            for name, value in fields.flat(record).items():
+                out.write(f"{name}\t{plain(value)}\n".encode())
+            return
+        self.sections(sections(record), is_first=number == 1)
+
+    def sections(self, sections: Iterable[Section], *, is_first: bool = True) -> None:
+        """Write the parts of a detailed record, with a blank line between them."""
+        from rwq_cli.output.console import stdout_console
+        from rwq_cli.output.sections import section_lines
+
+        console = stdout_console(self._environment, colour=self.options.colour)
+        for section in sections:
+            if not is_first:
+                console.print()
+            for line in section_lines(section, console.width):
+                console.print(line, soft_wrap=True)
+            is_first = False
+
+    def _prepared(
+        self, records: Iterable[T], fields: Fields[T], *, has_ids: bool = False
+    ) -> tuple[Iterable[T], Fields[T]]:
+        """The records in the requested order, and the requested fields."""
+        options = self.options
+        if options.is_special:
+            check_format(fields, options, has_ids=has_ids)
+        if options.is_ordered:
+            records = in_order(records, fields, options)
+        return records, fields if options.fields is None else fields.only(options.fields)
+
+
+def _fields_of(columns: Sequence[Column], fields: Fields[T]) -> list[Field[T]]:
+    return [fields[column] if isinstance(column, str) else column for column in columns]
+
+
+def _ranked(columns: Sequence[Field[T]]) -> list[Field[T]]:
+    """Columns of which the last are left out first, and the first one never."""
+    return [
+        column._replace(rank=index and 1 + len(columns) - index)
+        for index, column in enumerate(columns)
+    ]
+
+
+def progress_until_first(records: Iterable[T], options: OutputOptions) -> Iterator[T]:
+    """The records. On a terminal the progress line ends before the first one is written."""
+    for record in records:
+        if options.environment.stdout_is_terminal:
+            options.end_progress()
+        yield record
+    options.end_progress()
+
+
+def check_order(options: OutputOptions) -> None:
+    """Raise `InvalidArgument` if an order is requested of records that are not read to the end."""
+    if options.is_ordered:
+        raise InvalidArgument(
+            "--sort and --reverse work only for listings", "this command streams its records"
+        )
+
+
+def check_format(fields: Fields[Any], options: OutputOptions, *, has_ids: bool = False) -> None:
+    """Raise `InvalidArgument` if the format leaves nothing of a record.
+
+    Args:
+        fields: Its fields.
+        options: The output options.
+        has_ids: Whether there are other IDs than those of the records.
+    """
+    lacks = None
+    if options.format is OutputFormat.DATA and fields.data is None:
+        lacks = "data"
+    elif options.format is OutputFormat.IDS and fields.id is None:
+        if has_ids and options.is_ordered:
+            raise InvalidArgument(
+                "-o ids prints items, and --sort and --reverse order what this command lists",
+                "leave them out",
+            )
+        lacks = None if has_ids else "ids"
+    if lacks is not None:
+        others = [each for each in OutputFormat if not each.is_bare]
+        raise InvalidArgument(
+            f"-o {lacks} prints nothing of what this command lists",
+            f"use one of {', '.join(others)}",
+        )
+
+
+def in_order(records: Iterable[T], fields: Fields[T], options: OutputOptions) -> Iterable[T]:
+    """The records in the requested order; reading the first one reads all of them.
+
+    Raises:
+        InvalidArgument: There is no such field.
+    """
+    if options.sort is None:
+        return _reversed(records)
+    (column, *_) = fields.columns_of(options.sort)
+    return _sorted(records, column.get, reverse=options.reverse)
+
+
+def _reversed(records: Iterable[T]) -> Iterator[T]:
+    yield from reversed(list(records))
+
+
+def _sorted(records: Iterable[T], value: Callable[[T], Any], *, reverse: bool) -> Iterator[T]:
+    """The records by a value; those without one come last."""
+    pairs = [(value(record), record) for record in records]
+    known = [pair for pair in pairs if pair[0] is not None]
+    known.sort(key=lambda pair: _sort_key(pair[0]), reverse=reverse)
+    yield from (record for _, record in known)
+    yield from (record for each, record in pairs if each is None)
+
+
+def _sort_key(value: Any) -> tuple[bool, float, bytes]:
+    """Numbers by their value, before texts by their bytes."""
+    if isinstance(value, int | float):
+        return False, value, b""
+    return True, 0, value if isinstance(value, bytes) else str(value).encode()

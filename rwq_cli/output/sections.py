@@ -1,0 +1,58 @@
+"""Detailed records for people: titled parts with labels and values."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+# The style of a value that is a command line.
+COMMAND_STYLE = "cyan"
+# A line of a section: its label, its value, and the value's style. An empty label continues the
+# line before.
+Row = tuple[str, str, str | None]
+
+_GAP = "  "
+_PROSE_WIDTH_MIN = 20
+
+
+class Section(NamedTuple):
+    """A titled part of a detailed record.
+
+    Attributes:
+        title: Its title; empty for none.
+        rows: Its lines.
+        numbers: Whether values that begin with a digit are right-aligned.
+    """
+
+    title: str
+    rows: Sequence[Row]
+    numbers: bool = False
+
+
+def section_lines(section: Section, width: int) -> "Iterator[Text]":
+    """The title, then right-aligned labels with their values, for a terminal of this width.
+
+    Prose is wrapped; a command is not, because it is there to be copied.
+    """
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.text import Text
+
+    if section.title:
+        yield Text(section.title, "bold")
+    margin = max((cell_len(label) for label, _, _ in section.rows), default=0)
+    room = max(_PROSE_WIDTH_MIN, width - margin - len(_GAP))
+    digits = max((len(value) for _, value, _ in section.rows if value[:1].isdigit()), default=0)
+    console = Console()
+    for label, value, style in section.rows:
+        if section.numbers and value[:1].isdigit():
+            value = value.rjust(digits)
+        head = " " * (margin - cell_len(label)) + label
+        for line in value.split("\n"):
+            whole = Text(line, style or "")
+            is_command = style == COMMAND_STYLE
+            for part in [whole] if is_command else whole.wrap(console, room) or [whole]:
+                part.rstrip()
+                yield Text.assemble((head, "dim"), _GAP, part)
+                head = " " * margin
