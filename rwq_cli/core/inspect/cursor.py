@@ -10,7 +10,7 @@ PAGE_SIZE = 1000
 WALK_ENTRIES = 5000
 # The cursor loses its place only if this many entries leave the list between two reads.
 _ANCHORS = 1024
-_OVERLAP_MIN = 8
+_OVERLAP = 8
 
 
 class ListCursor(Iterator[list[bytes]]):
@@ -57,7 +57,8 @@ class ListCursor(Iterator[list[bytes]]):
         self._page_size = page_size
         self._rotates = rotates
         self._position = start
-        self._read_count = 0
+        self._overlap = _OVERLAP
+        self._is_at_end = False
         # The last entries that were read and have not been removed, the latest last.
         self._anchors: list[bytes] = []
         self._page: list[bytes] = []
@@ -69,40 +70,40 @@ class ListCursor(Iterator[list[bytes]]):
         self._anchors = [entry for entry in self._anchors if entry not in ids]
 
     def __next__(self) -> list[bytes]:
-        overlap = _OVERLAP_MIN
-        while True:
-            back = min(overlap, self._position) if self._anchors else 0
-            window = self._read(self._position - back, back + self._page_size)
-            known = min(back, len(self._anchors))
+        while not self._is_at_end:
+            start = max(0, self._position - min(self._overlap, len(self._anchors)))
+            back = self._position - start
+            asked = back + self._page_size
+            window = self._read(start, asked)
             fresh: int | None = back
-            if self._anchors and (
-                not known or window[back - known : back] != self._anchors[-known:]
-            ):
+            if self._anchors and window[:back] != self._anchors[len(self._anchors) - back :]:
                 fresh = _after_anchors(window, self._anchors, back)
-                if fresh is None and back < min(_ANCHORS, self._position):
-                    # Read further back, as far as the anchors may reach.
-                    overlap = _ANCHORS
-                    continue
-                position = self._position - back + fresh if fresh is not None else self._find()
-                rotated = self._rotates and position is not None and position > self._position
-                if position is None or rotated:
-                    # All anchors have left, or are after entries that were not read yet. If nothing
-                    # but the anchors was ever read, no entry that is left was read.
-                    if self._from_left and not rotated and self._read_count > len(self._anchors):
-                        raise StopIteration
-                    self._position, self._anchors = 0, []
-                    continue
-                if fresh is None:
-                    self._position = position
-                    continue
-            assert fresh is not None
-            page = window[fresh:]
-            self._position += fresh - back
-            if page:
+            if fresh is None:
+                self._look_further(start)
+                continue
+            if self._rotates and fresh > back:
+                # All that was read has been moved behind what was not.
+                self._position, self._anchors = 0, []
+                continue
+            self._is_at_end = len(window) < asked
+            self._position = start + fresh
+            if page := window[fresh:]:
                 self._take(page)
                 return page
-            if len(window) < back + self._page_size:
-                raise StopIteration
+        raise StopIteration
+
+    def _look_further(self, start: int) -> None:
+        """Find where to go on: the anchors are not where they were, nor near."""
+        if self._overlap < _ANCHORS and start > 0:
+            self._overlap = _ANCHORS
+            return
+        position = self._find()
+        if position is not None and not (self._rotates and position > self._position):
+            self._position = position
+        elif self._from_left:
+            self._is_at_end = True
+        else:
+            self._position, self._anchors = 0, []
 
     def _take(self, page: list[bytes]) -> None:
         if self._is_progress:
@@ -110,7 +111,6 @@ class ListCursor(Iterator[list[bytes]]):
         self._page = page
         self.offset = self._position
         self._position += len(page)
-        self._read_count += len(page)
         self._anchors = (self._anchors + page)[-_ANCHORS:]
 
     def _read(self, offset: int, count: int) -> list[bytes]:
@@ -206,7 +206,7 @@ def walk_scheduled(
     last: list[tuple[bytes, bytes]] = []
     direction = "1" if latest_first else "0"
     while True:
-        anchors = chain.from_iterable(last[: -_OVERLAP_MIN - 1 : -1])
+        anchors = chain.from_iterable(last[: -_OVERLAP - 1 : -1])
         reply = queue.run("scheduled_page", name, direction, page_size, *anchors)
         if not reply:
             return

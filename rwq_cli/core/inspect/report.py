@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from rwq_cli.core.batches import BATCH_ITEMS, in_batches
 from rwq_cli.core.errors import ServerError, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
-from rwq_cli.core.inspect.lookup import Positions, look_up
+from rwq_cli.core.inspect.lookup import look_up
+from rwq_cli.core.inspect.places import Positions
 from rwq_cli.core.inspect.results import (
     ResultKey,
     read_result_keys,

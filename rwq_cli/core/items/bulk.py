@@ -6,14 +6,14 @@ affects only the speed: the scripts check every place again, and report an ID th
 is then tried again.
 """
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from os import urandom
 from typing import NamedTuple
 
 from rwq_cli.core.batches import BATCH_ITEMS, BLOCK_IDS, FEW_IDS, Flush, ids_per_call, in_batches
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_processing
+from rwq_cli.core.inspect.cursor import ListCursor, lengths_of
+from rwq_cli.core.inspect.places import Places, places_of
 from rwq_cli.core.inspect.second_look import look_twice
 from rwq_cli.core.keys import CLAIM_MS, CLAIM_PREFIX
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
@@ -36,8 +36,6 @@ MAIN_PAGE_ENTRIES = 4000
 _MAIN_PAGE_IDS = 250
 # The hint of a call whose reply was lost.
 LOST_REPLY_HINT = "rwq show ID says what became of an item"
-# How often processing is read again for IDs that seem to be in it more than once.
-_REREADS = 10
 _CLAIM_IDS = BATCH_ITEMS // 4
 
 
@@ -58,64 +56,6 @@ _DELISTED = frozenset(
 )
 # Those of an operation that pushes: it leaves the entries of ghosts alone.
 _DELISTED_IF_PUSHED = _DELISTED - {Status.MISSING}
-
-
-class Places(NamedTuple):
-    """The lists that IDs are in.
-
-    Attributes:
-        main: The IDs in main.
-        processing: The IDs in processing.
-        several: The IDs that are in the lists more than once.
-    """
-
-    main: set[bytes]
-    processing: set[bytes]
-    several: set[bytes]
-
-    @property
-    def listed(self) -> set[bytes]:
-        """The IDs in either list."""
-        return self.main | self.processing
-
-
-def find_places(queue: Queue, ids: Collection[bytes]) -> Places:
-    """Read both lists in pages to find IDs.
-
-    Main is read before processing, so that an item that is leased in between is found.
-    """
-    wanted = frozenset(ids)
-    main, several = _places_in(
-        ListCursor(queue, queue.keys.main, from_left=True, page_size=WALK_ENTRIES), wanted
-    )
-    processing, repeated = _places_in(walk_processing(queue, page_size=WALK_ENTRIES), wanted)
-    for _ in range(_REREADS):
-        if len(repeated) <= FEW_IDS:
-            break
-        # While others rotate the list, an entry may be read twice.
-        repeated &= _places_in(walk_processing(queue, page_size=WALK_ENTRIES), frozenset(repeated))[
-            1
-        ]
-    return Places(main, processing, several | repeated | (main & processing))
-
-
-def _places_in(
-    pages: Iterable[list[bytes]], wanted: frozenset[bytes]
-) -> tuple[set[bytes], set[bytes]]:
-    """The wanted IDs that are in a list, and those that are in it more than once."""
-    found: set[bytes] = set()
-    repeated: set[bytes] = set()
-    for page in pages:
-        if wanted.isdisjoint(page):
-            continue
-        entries = list(filter(wanted.__contains__, page))
-        hits = set(entries)
-        repeated.update(hits & found)
-        found |= hits
-        if len(hits) < len(entries):
-            counts = Counter(entries)
-            repeated.update(item_id for item_id in hits if counts[item_id] > 1)
-    return found, repeated
 
 
 class Operation(NamedTuple):
@@ -329,7 +269,7 @@ class BulkRun:
                 break
             entries = lengths_of(queue, queue.keys.main, queue.keys.processing)
             queue.progress.begin("reading the lists", entries)
-            places = find_places(queue, left.keys())
+            places = places_of(queue, left.keys())
             queue.progress.begin(self._doing, len(left))
             before = len(left)
             for batch in self._apply_by_places(left.keys(), places):
@@ -346,7 +286,7 @@ class BulkRun:
         yield from self._by_name(list(left))
 
     def _apply_by_places(self, left: Set[bytes], places: Places) -> Iterator[OutcomeBatch]:
-        main, processing, several = places
+        main, processing, several = places.main.keys(), places.processing.keys(), places.several
         if self._items_max >= _PAGE_MIN:
             yield from self.apply_to_processing(processing - several)
         yield from self._in_main(main - several)
@@ -470,7 +410,7 @@ class BulkRun:
             keys = map(self._queue.keys.item, batch)
             there = self._queue.call_all([("EXISTS", key) for key in keys])
             with_data += [item_id for item_id, exists in zip(batch, there, strict=True) if exists]
-        listed = find_places(self._queue, with_data).listed if with_data else set()
+        listed = places_of(self._queue, with_data).listed if with_data else set()
         return [item_id for item_id in ids if item_id not in listed]
 
     def _unlisted_ranges(self, ids: list[bytes]) -> Iterator[ListRange]:
@@ -485,7 +425,7 @@ class BulkRun:
             claimed += queue.run("claim", self._claim, CLAIM_MS, *batch)
         if not claimed:
             return []
-        listed = find_places(queue, claimed).listed
+        listed = places_of(queue, claimed).listed
         self._unclaim(listed)
         return [item_id for item_id in claimed if item_id not in listed]
 

@@ -17,8 +17,9 @@ from rwq_cli.core.inspect.nested_queues import (
     nested_names,
     owners_of,
 )
+from rwq_cli.core.inspect.places import places_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
-from rwq_cli.core.items.bulk import MAIN_PAGE_ENTRIES, find_places
+from rwq_cli.core.items.bulk import MAIN_PAGE_ENTRIES
 from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.items.prune import prune, prune_cleaning_pages
 from rwq_cli.core.items.remove import Remover
@@ -191,7 +192,7 @@ class _Purge:
 
     def _in_no_list(self, ids: Iterable[bytes]) -> list[bytes]:
         wanted = {item_id: None for item_id in ids if item_id not in self._reported}
-        listed = find_places(self._queue, wanted).listed if wanted else set()
+        listed = places_of(self._queue, wanted).listed if wanted else set()
         return [item_id for item_id in wanted if item_id not in listed]
 
     def _own(self, *prefixes: bytes) -> Iterator[list[bytes]]:

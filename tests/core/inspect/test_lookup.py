@@ -6,10 +6,10 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.inspect import lookup
 from rwq_cli.core.inspect.lookup import Found, facts_of, look_up
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import QUEUE, Foreign, Interleaved
+from tests.core.inspect.ways import WAYS, force
 from tests.item_cases import ITEM_CASES
 
 
@@ -40,20 +40,20 @@ def test_the_state_of_every_case(queue: WorkQueue, every_case: list[bytes]) -> N
         assert facts.state is ITEM_CASES[facts.item_id.decode()].state, facts.item_id
 
 
-def test_a_lookup_by_name_finds_the_same_as_a_walk(
-    queue: WorkQueue, every_case: list[bytes], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("way", WAYS[1:])
+def test_each_way_finds_the_same(
+    queue: WorkQueue, every_case: list[bytes], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    by_name = list(map(comparable, look_up(queue, every_case)))
-    monkeypatch.setattr(lookup, "LPOS_LENGTH_MAX", -1)
-    assert list(map(comparable, look_up(queue, every_case))) == by_name
+    by_script = list(map(comparable, look_up(queue, every_case)))
+    force(way, monkeypatch)
+    assert list(map(comparable, look_up(queue, every_case))) == by_script
 
 
-@pytest.mark.parametrize("by_walk", [False, True])
+@pytest.mark.parametrize("way", WAYS)
 def test_positions_are_counted_from_the_right(
-    queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, by_walk: bool
+    queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    if by_walk:
-        monkeypatch.setattr(lookup, "LPOS_LENGTH_MAX", -1)
+    force(way, monkeypatch)
     foreign.waiting(b"0", b"1", b"2", b"1")
     foreign.leased(b"first", b"both", b"last", b"both")
     found = {each.facts.item_id: each for each in look_up(queue, [b"1", b"2", b"both", b"none"])}
@@ -104,7 +104,7 @@ class TestMovingItems:
         self, interleaved: Interleaved, keys: QueueKeys, monkeypatch: pytest.MonkeyPatch
     ) -> Callable[[str, Callable[[], object]], tuple[int, int]]:
         """How often it is in main and in processing, if something happens before a read."""
-        monkeypatch.setattr(lookup, "LPOS_LENGTH_MAX", -1)
+        force("by walk", monkeypatch)
 
         def look(before: str, happens: Callable[[], object]) -> tuple[int, int]:
             read: list[bytes] = []
@@ -152,7 +152,7 @@ def test_nothing_is_missed_while_another_rotates_the_processing_list(
     interleaved: Interleaved, raw: Redis, monkeypatch: pytest.MonkeyPatch, at_read: int
 ) -> None:
     """A batch of completes moves the oldest page to the new end; all of it is still listed."""
-    monkeypatch.setattr(lookup, "LPOS_LENGTH_MAX", -1)
+    force("by walk", monkeypatch)
     ids = [b"%d" % number for number in range(12_000)]
     raw.rpush("jobs:processing", *ids)
     reads = 0

@@ -17,9 +17,9 @@ from rwq_cli.core import (
     WorkQueue,
     state_of,
 )
-from rwq_cli.core.inspect import lookup
 from tests.conftest import QUEUE, AsUser, Backend, Foreign, Interleaved, supports_no_touch
 from tests.core.inspect.test_survey import arrange_all
+from tests.core.inspect.ways import WAYS, force
 from tests.servers import PrivateServer
 
 FAR_MS = 10**13
@@ -94,17 +94,16 @@ ARRANGED: dict[str, tuple[Callable[[Foreign], Any], Facts, State]] = {
 
 
 @pytest.mark.parametrize("name", ARRANGED)
-@pytest.mark.parametrize("long_lists", [False, True])
+@pytest.mark.parametrize("way", WAYS)
 def test_the_facts_of_each_state(
     queue: WorkQueue,
     foreign: Foreign,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
-    long_lists: bool,
+    way: str,
 ) -> None:
-    """In lists too long for LPOS they are the same."""
-    if long_lists:
-        monkeypatch.setattr(lookup, "LPOS_LENGTH_MAX", 2)
+    """In lists of any length they are the same."""
+    force(way, monkeypatch)
     foreign.waiting(b"a", b"b", b"c")
     foreign.leased(b"d", b"e", b"f")
     arrange, facts, state = ARRANGED[name]
@@ -134,12 +133,11 @@ def test_the_facts_of_a_lease(queue: WorkQueue, foreign: Foreign, generations: s
     assert state_of(report.facts) is State.LEASED
 
 
-@pytest.mark.parametrize("long_lists", [False, True])
+@pytest.mark.parametrize("way", WAYS)
 def test_positions_count_the_items_ahead(
-    queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, long_lists: bool
+    queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    if long_lists:
-        monkeypatch.setattr(lookup, "LPOS_LENGTH_MAX", 3)
+    force(way, monkeypatch)
     foreign.waiting(b"0", b"1", b"2", b"1", b"4")
     foreign.leased(b"leased")
     ids = [b"0", b"1", b"2", b"4", b"leased", b"gone"]
@@ -155,7 +153,7 @@ def test_positions_count_the_items_ahead(
     ]
 
 
-@pytest.mark.parametrize("long_lists", [False, True])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "key",
     [
@@ -169,10 +167,9 @@ def test_a_key_of_the_wrong_type_is_named_and_the_rest_still_seen(
     foreign: Foreign,
     monkeypatch: pytest.MonkeyPatch,
     key: bytes,
-    long_lists: bool,
+    way: str,
 ) -> None:
-    if long_lists:
-        monkeypatch.setattr(lookup, "LPOS_LENGTH_MAX", 0)
+    force(way, monkeypatch)
     foreign.leased(b"1", ttl_ms=None)
     foreign.waiting(b"1")
     raw.delete(key)
