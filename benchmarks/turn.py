@@ -57,9 +57,9 @@ class Turn:
         """Give the empty server a queue of this shape, and return its IDs by state."""
         return self._filler.fill(self.server, Shape(waiting, abandoned, orphaned, buried))
 
-    def command(self, *words: str) -> list[str]:
-        """A command line of rwq for this server and queue."""
-        return [str(self._program.executable), "-u", self.server.url, "-q", QUEUE, *words]
+    def command(self, *words: str, url: str = "") -> list[str]:
+        """A command line of rwq for this queue, on this server or another address of it."""
+        return [str(self._program.executable), "-u", url or self.server.url, "-q", QUEUE, *words]
 
     def rwq(
         self,
@@ -67,12 +67,13 @@ class Turn:
         stdin: Path | None = None,
         stdout: Path | None = None,
         statuses: tuple[int, ...] = (0,),
+        url: str = "",
     ) -> Run:
         """Run a command of rwq on the queue, and time it."""
         self.server.reset_counters()
         cpu_before_s = self.server.cpu_s()
         run = timed(
-            self.command(*words),
+            self.command(*words, url=url),
             stdin=stdin,
             stdout=stdout,
             statuses=statuses,

@@ -3,6 +3,8 @@
 from benchmarks.cases import (
     adding,
     cleaning,
+    crowded,
+    distant,
     looking,
     moving,
     removing,
@@ -16,7 +18,7 @@ CASES = {
     case.name: case
     for module in (
         *(starting, adding, removing, moving, scheduling, cleaning, looking, working),
-        spreading,
+        *(spreading, crowded, distant),
     )
     for case in module.CASES
 }
