@@ -24,7 +24,8 @@ Where to look:
 | how `--watch` redraws               | `cli/watching.py`, `output/redrawn_screen.py`     |
 | which columns of a table fit        | `output/fit.py`                                   |
 | how `rwq work` runs commands        | `work/loop.py`, around `core/work/session.py`     |
-| topics, recipes and variables       | `help/`, and as man pages `cli/man_pages.py`      |
+| topics, recipes and variables       | `help/`                                           |
+| what a Tab offers                   | `cli/completing.py`                               |
 """
 
 __version__ = "0.2.0"

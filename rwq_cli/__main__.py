@@ -9,6 +9,7 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
 
 import gc
 import importlib
+import os
 import sys
 from importlib.util import LazyLoader, find_spec, module_from_spec
 
@@ -38,9 +39,14 @@ if "importlib.metadata" not in sys.modules:
 def main() -> None:
     """Run rwq."""
     try:
-        from rwq_cli.cli.program import main as program_main
+        if instruction := os.environ.get("_RWQ_COMPLETE"):
+            from rwq_cli.completion import complete
 
-        program_main()
+            complete(instruction)
+        else:
+            from rwq_cli.cli.program import main as program_main
+
+            program_main()
     except KeyboardInterrupt:
         from rwq_cli.exit_codes import ExitStatus
 

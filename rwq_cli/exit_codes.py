@@ -1,5 +1,6 @@
 """The exit codes, their meanings, and the exit code of each error."""
 
+import re
 from collections.abc import Mapping
 from enum import IntEnum
 
@@ -20,6 +21,11 @@ class ExitStatus(IntEnum):
     def meaning(self) -> str:
         """The meaning, for `--help` and the reference."""
         return _MEANINGS[self]
+
+    @property
+    def summary(self) -> str:
+        """The meaning in a few words."""
+        return re.split("[:;,]", self.meaning)[0]
 
 
 class MonitoringStatus(IntEnum):

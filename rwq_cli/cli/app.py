@@ -8,21 +8,56 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from rwq_cli.cli.command import HELP_SETTINGS, Manual, RwqGroup, short_help
+from rwq_cli.cli.command import HELP_SETTINGS, Manual, RwqGroup, listed
 from rwq_cli.cli.global_options import global_options
+from rwq_cli.exit_codes import ExitStatus
 
-# Every command, in the order and under the headings of `rwq --help`.
-SECTIONS: dict[str, tuple[str, ...]] = {
-    "Adding items": ("add",),
-    "Working on items": (
-        *("work", "lease", "complete", "result", "touch", "release", "bury", "kick"),
-        *("edit", "set", "rm", "mv", "purge", "undo"),
-    ),
-    "Inspecting": ("ls", "leases", "show", "stats", "queues", "top", "wait"),
-    "Maintenance": ("clean", "doctor", "check", "export", "import"),
-    "Tools": ("help", "man", "context", "local", "demo", "completion"),
+# Every command with a summary of at most 50 characters, in the order and under the headings of
+# `rwq --help`.
+SECTIONS: dict[str, dict[str, str]] = {
+    "Adding items": {"add": "Add items from arguments, files or stdin."},
+    "Working on items": {
+        "work": "Run a command for each item, as xargs does.",
+        "lease": "Lease the next items and print them.",
+        "complete": "Complete items: remove them as done.",
+        "result": "Show the result that complete stored.",
+        "touch": "Renew live leases.",
+        "release": "End leases and return the items to the queue.",
+        "bury": "Set items aside, with a reason.",
+        "kick": "Return buried items to the queue.",
+        "edit": "Edit the data of an item.",
+        "set": "Replace the data of an item.",
+        "rm": "Remove items without completing them.",
+        "mv": "Move items to another queue.",
+        "purge": "Remove a queue with all its keys.",
+        "undo": "Restore what was removed or replaced last.",
+    },
+    "Inspecting": {
+        "ls": "List items, the next to be leased first.",
+        "leases": "List who holds which items, and for how long.",
+        "show": "Explain items: state, reasons, what is next.",
+        "stats": "Count a queue's items by state.",
+        "queues": "List the queues of a server with their counts.",
+        "top": "Show queues live, on the whole terminal.",
+        "wait": "Wait until a queue is empty or items are gone.",
+    },
+    "Maintenance": {
+        "clean": "Return what dead workers left behind.",
+        "doctor": "Find what is wrong with a queue, and fix it.",
+        "check": "Compare counts with limits, for monitoring.",
+        "export": "Write a whole queue as JSON lines.",
+        "import": "Restore what rwq export wrote.",
+    },
+    "Tools": {
+        "help": "Show the help of a command, or a topic.",
+        "context": "Name servers, with queue and protection.",
+        "local": "Start, stop or inspect the embedded server.",
+        "demo": "Show the main commands on a throwaway server.",
+        "completion": "Print or install the completion of a shell.",
+    },
 }
-COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
+SUMMARIES = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
+COMMANDS = tuple(SUMMARIES)
 
 
 class Root(RwqGroup):
@@ -34,22 +69,29 @@ class Root(RwqGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         return load_command(cmd_name) if cmd_name in COMMANDS else None
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        width = max(map(len, COMMANDS))
-        for heading, names in SECTIONS.items():
-            with formatter.section(heading):
-                formatter.write_dl(
-                    [(name.ljust(width), short_help(self.get_command(ctx, name))) for name in names]
-                )
+    def summaries(self) -> dict[str, str]:
+        return SUMMARIES
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        from rwq_cli.help.topics import SUMMARIES
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        from rwq_cli.help.topics import Topic
 
-        with formatter.section("Topics"):
-            formatter.write_dl(
-                [(f"rwq help {topic}", summary) for topic, summary in SUMMARIES.items()]
-            )
-        super().format_epilog(ctx, formatter)
+        self.format_usage(ctx, formatter)
+        formatter.write_paragraph()
+        heading_width, name_width = max(map(len, SECTIONS)), max(map(len, COMMANDS))
+        rows = []
+        for heading, commands in SECTIONS.items():
+            for number, (name, summary) in enumerate(commands.items()):
+                shown = "" if number else heading
+                rows.append((f"{shown:{heading_width}}  {name:{name_width}}", summary))
+        formatter.write_dl(rows)
+        formatter.write_paragraph()
+        formatter.write_dl(
+            [
+                ("Options:", "-V, --version; -h, --help; rwq help options has those of commands"),
+                ("Topics:", f"rwq help [{'|'.join(Topic)}]"),
+                ("Exit codes:", listed({status: status.summary for status in ExitStatus})),
+            ]
+        )
 
 
 @cache
@@ -98,8 +140,6 @@ def build_root() -> Root:
     )
     return Root(
         name="rwq",
-        help="The command line for redis-work-queue: add items, lease them manually, see who "
-        "holds what for how long, and clean up after dead workers, while workers run.",
         params=[*global_options(), version],
         rich_markup_mode=None,
         no_args_is_help=True,
@@ -108,7 +148,7 @@ def build_root() -> Root:
 
 
 class CommandInfo(NamedTuple):
-    """A command, for the reference and the completions.
+    """A command, for the reference.
 
     Attributes:
         path: Its name, with the group's, such as `clean light`.

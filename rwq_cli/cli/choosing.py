@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from rwq_cli.cli.absence import noting_absence
+from rwq_cli.cli.completing import offer_ids
 from rwq_cli.cli.confirm import confirm_ids, is_confirmed
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, option
 from rwq_cli.cli.settings import Settings
@@ -47,7 +48,7 @@ def _state_option(offered: Sequence[State]) -> object:
         list[State] | None,
         option(
             "--state STATE",
-            f"Only items in this state; can be given several times. {', '.join(offered)}.",
+            f"Only items in this state (repeatable): {', '.join(offered)}.",
             parse,
         ),
     ]
@@ -113,8 +114,8 @@ def _criteria(
         list[Any] | None,
         option(
             "--where EXPR",
-            "Only items whose JSON data meets this condition: tenant.id=3, size>100, kind~^img, "
-            "!error. If given several times, all must hold.",
+            "Only items whose JSON data meets every condition (repeatable): tenant.id=3, "
+            "size>100, kind~^img, !error.",
             _condition,
         ),
     ] = None,
@@ -217,6 +218,7 @@ class SelectionScope(NamedTuple):
     def parameters(self) -> Sequence[Parameter]:
         """The argument and the options."""
         ids, *others = signature(_choice).parameters.values()
+        ids = ids.replace(annotation=_ids_argument(self.default))
         mine = []
         if self.mine is not None:
             annotation = Annotated[bool, option("--mine", self.mine)]
@@ -273,21 +275,25 @@ class SelectionScope(NamedTuple):
         return Choice(None, selected, limit or None, has_states=has_states, mine=mine)
 
 
-def _choice(
-    ids: Annotated[
+def _ids_argument(offered: frozenset[State]) -> Any:
+    return Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[ID...]",
-            help="IDs, or - to read them from stdin, one per line. Without IDs, the options "
-            "choose.",
+            help="IDs, or - for stdin; without IDs, the options choose.",
+            autocompletion=offer_ids(offered),
         ),
-    ] = None,
+    ]
+
+
+def _choice(
+    ids: list[str] | None = None,
     limit: Annotated[
         int | None, option("-n, --limit N", "The first N only; 0 for no limit.", min=0)
     ] = None,
     everything: Annotated[
         bool,
-        option("--all", "Every item that the command applies to, subject to the other filters."),
+        option("--all", "All that the command applies to."),
     ] = False,
     null: Annotated[bool, option("-0, --null", NULL_IDS_BOTH_WAYS)] = False,
 ) -> None:

@@ -31,11 +31,12 @@ HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100
 
 
 # The heading of the columns that scripts rely on.
-PLAIN_HEADING = "Columns of -o plain"
+PLAIN_HEADING = "-o plain columns"
+COMMON_HEADING = "Common options:"
 _USUAL_EXITS: dict[ExitCode, str] = {
     ExitStatus.OK: "done",
     ExitStatus.USAGE: "wrong usage",
-    ExitStatus.SERVER: ExitStatus.SERVER.meaning,
+    ExitStatus.SERVER: ExitStatus.SERVER.summary,
     ExitStatus.INTERRUPTED: ExitStatus.INTERRUPTED.meaning,
 }
 
@@ -152,21 +153,26 @@ class RwqCommand(TyperCommand):
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        write_options(self, ctx, formatter)
+        if rows := own_options(self, ctx):
+            with formatter.section("Options"):
+                formatter.write_dl(rows)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        if self.manual is None:
-            return
-        if self.manual.plain:
-            with formatter.section(PLAIN_HEADING):
-                formatter.write_dl(list(self.manual.plain.items()))
+        assert self.manual is not None
         with formatter.section("Examples"):
             for example in self.manual.examples:
                 formatter.write(f"  {example}\n")
-        with formatter.section("Exit codes"):
-            formatter.write_dl(
-                [(str(int(status)), text) for status, text in self.manual.all_exits.items()]
-            )
+        formatter.write_paragraph()
+        rows = [("Exit codes:", listed(self.manual.all_exits))]
+        if self.manual.plain:
+            names = "; ".join(f"{what}: {names}" for what, names in self.manual.plain.items())
+            rows.append((f"{PLAIN_HEADING}:", names))
+        formatter.write_dl([*rows, (COMMON_HEADING, "-q, -u, -c, -o and others: rwq help options")])
+
+
+def listed(exits: Mapping[ExitCode, str]) -> str:
+    """Exit codes with their meanings, as a sentence of the help."""
+    return "; ".join(f"{int(status)} {text}" for status, text in exits.items())
 
 
 class RwqGroup(TyperGroup):
@@ -204,18 +210,40 @@ class RwqGroup(TyperGroup):
         formatter.write(f"rwq: error: {ctx.info_name} needs a command:\n")
         with formatter.indentation():
             formatter.write_dl(
-                [(f"{path} {name}", short_help(self.get_command(ctx, name))) for name in names]
+                [(f"{path} {name}", text) for name, text in self.summaries().items()]
             )
         error.help = formatter.getvalue().rstrip("\n")
         return error
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        with formatter.section("Exit codes"):
-            formatter.write_dl([(str(int(status)), status.meaning) for status in ExitStatus])
+    def summaries(self) -> dict[str, str]:
+        """The names of the commands, each with what it does."""
+        return {
+            name: command.get_short_help_str(limit=200) for name, command in self.commands.items()
+        }
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        self.format_commands(ctx, formatter)
-        write_options(self, ctx, formatter)
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        from typer._click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [
+            CompletionItem(name, help=text)
+            for name, text in self.summaries().items()
+            if name.startswith(incomplete)
+        ]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.summaries().items()))
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        formatter.write_paragraph()
+        formatter.write_dl(
+            [
+                ("Exit codes:", listed({status: status.summary for status in ExitStatus})),
+                (COMMON_HEADING, "-q, -u, -c, -o and others: rwq help options"),
+            ]
+        )
 
 
 class CommandModule:
@@ -304,40 +332,15 @@ def _with_settings(function: "Function", null: str | None) -> "Function":
     return run
 
 
-def short_help(command: Any) -> str:
-    """The first sentence of a command's help."""
-    return str(command.get_short_help_str(limit=200))
-
-
 def help_record(parameter: Any, ctx: Any) -> tuple[str, str] | None:
     """The names and the help of an option or argument; None for a hidden one."""
     record: tuple[str, str] | None = parameter.get_help_record(ctx)
     return record
 
 
-def parameter_rows(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
-    """The arguments, the command's own options and the common ones, each under its heading."""
+def own_options(command: Any, ctx: Any) -> list[tuple[str, str]]:
+    """The names and the help of the arguments, and of the options that not every command has."""
     from rwq_cli.cli.global_options import GLOBAL_NAMES
 
-    sections: dict[str, list[tuple[str, str]]] = {
-        "Arguments": [],
-        "Options": [],
-        "Common options": [],
-    }
-    for parameter in command.get_params(ctx):
-        if (record := help_record(parameter, ctx)) is None:
-            continue
-        if parameter.param_type_name == "argument":
-            sections["Arguments"].append(record)
-        elif parameter.name in GLOBAL_NAMES:
-            sections["Common options"].append(record)
-        else:
-            sections["Options"].append(record)
-    return {heading: rows for heading, rows in sections.items() if rows}
-
-
-def write_options(command: Any, ctx: Any, formatter: Any) -> None:
-    """Write the arguments and options of a command to its help."""
-    for heading, rows in parameter_rows(command, ctx).items():
-        with formatter.section(heading):
-            formatter.write_dl(rows)
+    own = (each for each in command.params if each.name not in GLOBAL_NAMES)
+    return [record for each in own if (record := help_record(each, ctx)) is not None]

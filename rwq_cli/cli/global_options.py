@@ -4,6 +4,7 @@ from typing import Any
 
 from typer.core import TyperOption
 
+from rwq_cli.cli.completing import offer_contexts, offer_queues
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
 from rwq_cli.environment import ColourMode
@@ -13,9 +14,7 @@ from rwq_cli.output.options import OutputFormat
 def _store(context: Any, parameter: Any, value: Any) -> None:
     """Store the value of an option; one after the command's name overrides one before it."""
     settings: Settings = context.find_root().obj
-    if parameter.name == "no_color" and value:
-        settings.given["color"] = ColourMode.NEVER
-    elif value not in (None, False, ()):
+    if value not in (None, False, ()):
         settings.given[parameter.name] = list(value) if isinstance(value, tuple) else value
 
 
@@ -37,6 +36,7 @@ def global_options() -> list[TyperOption]:
             *("-q", "--queue"),
             metavar="NAME",
             multiple=True,
+            autocompletion=offer_queues,
             help="The queue. Default: RWQ_QUEUE, else the context's.",
         ),
         option(
@@ -46,11 +46,17 @@ def global_options() -> list[TyperOption]:
             help="The server. Default: -c, RWQ_URL, RWQ_CONTEXT, the current context, REDIS_URL, "
             "redis://localhost:6379/0.",
         ),
-        option("-c", "--context", metavar="CONTEXT", help="The server of this context."),
+        option(
+            *("-c", "--context"),
+            metavar="CONTEXT",
+            autocompletion=offer_contexts,
+            help="The server of this context.",
+        ),
         option(
             "-o",
             "--output",
             metavar="FORMAT",
+            autocompletion=lambda *_: list(OutputFormat),
             help=f"{', '.join(OutputFormat)}. Default: RWQ_OUTPUT, else table on a terminal.",
         ),
         option(
@@ -92,9 +98,9 @@ def global_options() -> list[TyperOption]:
         option(
             "--color",
             metavar="WHEN",
+            autocompletion=lambda *_: list(ColourMode),
             help=f"{', '.join(ColourMode)}. Default: auto: on a terminal, without NO_COLOR.",
         ),
-        option("--no-color", is_flag=True, help="The same as --color never."),
         option(
             "-Q",
             "--quiet",

@@ -6,6 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from rwq_cli.cli.completing import Offer, offer_ids
 from rwq_cli.core.clock import GRACE_S, LEASE_S, lease_time_ms, result_time_ms
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.input.durations import parse_duration
@@ -60,7 +61,12 @@ def parse_id(text: str) -> bytes:
 
 
 def option(
-    usage: str, help: str, parser: Callable[[str], Any] | None = None, *, min: int | None = None
+    usage: str,
+    help: str,
+    parser: Callable[[str], Any] | None = None,
+    *,
+    min: int | None = None,
+    offer: Offer | None = None,
 ) -> Any:
     """An option for Typer.
 
@@ -69,13 +75,14 @@ def option(
         help: What it does.
         parser: Parses its value; None for Typer's own parser.
         min: For a whole number, the smallest one allowed.
+        offer: What a Tab offers for its value.
     """
     words = usage.split()
     names = [word.rstrip(",") for word in words if word.startswith("-")]
     metavar = None if words[-1].startswith("-") else words[-1]
     if min is not None:
         parser = _whole_number(names[0], min)
-    return typer.Option(*names, metavar=metavar, parser=parser, help=help)
+    return typer.Option(*names, metavar=metavar, parser=parser, help=help, autocompletion=offer)
 
 
 def _whole_number(name: str, least: int) -> Callable[[str], int]:
@@ -119,9 +126,7 @@ def result_duration(text: str) -> Duration:
 
 LeaseForOption = Annotated[
     Duration,
-    option(
-        "--for DUR", "How long the lease lasts, from when it is set or renewed.", _lease_duration
-    ),
+    option("--for DUR", "How long the lease lasts from now.", _lease_duration),
 ]
 
 
@@ -149,7 +154,7 @@ WatchOption = Annotated[
     Duration | None,
     option(
         "--watch DUR",
-        "Refresh about this often: in place on a terminal, elsewhere as further records.",
+        "Refresh interval; redraws on a terminal, appends records in a pipe.",
         interval,
     ),
 ]
@@ -171,15 +176,19 @@ GraceOption = Annotated[
 ]
 IdsArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ID...", help="IDs, or - to read them from stdin, one per line."),
+    typer.Argument(
+        metavar="ID...",
+        help="IDs, or - to read them from stdin, one per line.",
+        autocompletion=offer_ids(),
+    ),
 ]
 NULL_IDS = "End each ID of -o ids with NUL, and do not escape it."
-NULL_RECORDS = "End each record of -o ids and -o data with NUL, and do not escape it."
+NULL_RECORDS = "End records of -o ids and -o data with NUL, unescaped."
 NULL_IDS_BOTH_WAYS = "IDs end with NUL, on stdin and with -o ids."
 DryRunOption = Annotated[
     bool, option("--dry-run", "Report what would be done, but change nothing.")
 ]
-YES_FOR = "--yes=NAME confirms it for the protected context NAME."
+YES_FOR = "A protected context needs --yes=NAME."
 YesOption = Annotated[bool, option("--yes", f"Do not ask for confirmation. {YES_FOR}")]
 YesToReplaceOption = Annotated[
     bool,
@@ -197,8 +206,7 @@ AllQueuesOption = Annotated[
     bool,
     option(
         "--all-queues",
-        "Every queue of the server. -q can be given several times, too, and takes patterns such "
-        "as 'mail:*'.",
+        "Every queue; -q is repeatable, too, and takes patterns ('mail:*').",
     ),
 ]
 DataOption = Annotated[bool, option("--data", "Read whole payloads, for json, jsonl and csv.")]

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from rwq_cli.cli.app import SECTIONS, CommandInfo, all_commands, build_root
-from rwq_cli.cli.command import PLAIN_HEADING, help_record
+from rwq_cli.cli.command import help_record
 from rwq_cli.cli.global_options import GLOBAL_NAMES, global_options
 from rwq_cli.cli.record_fields import view_of
 from rwq_cli.core.repair.doctor import AUTO_FIXABLE
@@ -82,7 +82,7 @@ def _command(described: CommandInfo) -> str:
         lines.append(_options(own, context))
     if plain := described.manual.plain:
         rows = "; ".join(f"{record}: {names}" for record, names in plain.items())
-        lines.append(f"{PLAIN_HEADING.replace('-o plain', '`-o plain`')}: {rows}.\n")
+        lines.append(f"Columns of `-o plain`: {rows}.\n")
     for kind in RECORD_KINDS:
         if described.path in kind.commands:
             name = kind.title[0].lower() + kind.title[1:]

@@ -7,7 +7,7 @@ import typer
 from rwq_cli.cli.bad_records import bad_record_reporter
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queues
-from rwq_cli.cli.options import NULL_IDS, DryRunOption, Duration, option, parse_id
+from rwq_cli.cli.options import DryRunOption, Duration, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Due
@@ -44,15 +44,12 @@ def _time(text: str) -> str:
         ExitStatus.NO: "every record was rejected",
         ExitStatus.PARTIAL: "some records were rejected, the others were added",
     },
-    null=NULL_IDS,
 )
 def add(
     settings: Settings,
     data: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[DATA]...", help="Items. Without any, or with -, they are read from stdin."
-        ),
+        typer.Argument(metavar="[DATA]...", help="Items; without any, or with -, stdin."),
     ] = None,
     file: Annotated[
         list[str] | None, option("-f, --file FILE", "Read items from a file; - is stdin.")
@@ -60,7 +57,7 @@ def add(
     input_format: Annotated[
         InputFormat,
         option(
-            "--format",
+            "--format FORMAT",
             "lines: one item per line. jsonl: one object per line with data or data_b64, "
             "optionally id and delay. nul: items end with NUL. raw: each input is one item.",
         ),
@@ -77,9 +74,7 @@ def add(
             IdRule.parse,
         ),
     ] = None,
-    unique: Annotated[
-        bool, option("--unique", "Skip the duplicate check: the IDs are known to be new.")
-    ] = False,
+    unique: Annotated[bool, option("--unique", "Skip the check for duplicates.")] = False,
     delay_s: Annotated[
         Duration | None,
         option(

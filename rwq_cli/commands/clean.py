@@ -9,7 +9,6 @@ from rwq_cli.cli.connect import naming
 from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import (
     DEFAULT_GRACE,
-    NULL_IDS,
     AllQueuesOption,
     DryRunOption,
     Duration,
@@ -69,7 +68,6 @@ _EXITS: dict[ExitCode, str] = {
         "rwq clean light -q jobs --every 30s --deep-every 6h",
     ),
     exits=_EXITS,
-    null=NULL_IDS,
 )
 def light(
     settings: Settings,
@@ -102,7 +100,6 @@ def light(
         "rwq clean deep -q jobs --bury-after 3",
     ),
     exits=_EXITS,
-    null=NULL_IDS,
 )
 def deep(
     settings: Settings,

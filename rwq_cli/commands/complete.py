@@ -6,6 +6,7 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.completing import offer_holders
 from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import YES_FOR, DryRunOption, Duration, option, result_duration
 from rwq_cli.cli.settings import Settings
@@ -26,20 +27,19 @@ _SCOPE = SelectionScope(
     default=frozenset({State.WAITING}),
     everything=ITEMS,
     offered=ITEMS,
-    mine="Only items still leased by this session; without IDs, all of them.",
+    mine="Only items leased by this session; without IDs, all.",
 )
 
 
 @app.command(
     help="Complete items: remove them as done, no matter who holds them. If several calls complete "
-    "the same item, one of them succeeds. --result, --rejected and --result-ttl store a result in "
-    "the same step, for rwq result. Without --state and --all, options choose waiting items; what "
-    "they choose is written to an undo file first.",
+    "the same item, one of them succeeds. --result and --rejected store a result for rwq result. "
+    "Without --state and --all, options choose waiting items; what they choose is written to an "
+    "undo file first.",
     examples=(
         "rwq complete -q jobs 4f2a9c",
         "rwq complete -q jobs --state leased --match '\"user\": *42' --dry-run",
         "rwq lease -q jobs -n 1000 -o ids | rwq complete -q jobs -",
-        "rwq complete -q jobs 4f2a9c --mine",
         "rwq complete -q jobs 4f2a9c --result answer.json --result-ttl 1d",
         "echo 'no such user' | rwq complete -q jobs 4f2a9c --rejected --result -",
     ),
@@ -55,15 +55,15 @@ def complete(
         str | None,
         option(
             "--owner SESSION",
-            "Only items still leased by this session: the RWQ_SESSION of one of your scripts on "
-            "this host, or a whole holder.",
+            "Only items leased by this RWQ_SESSION or holder.",
+            offer=offer_holders,
         ),
     ] = None,
     result: Annotated[
         str | None,
         option(
             "--result FILE",
-            "Store the contents of this file as the result of each item; - is stdin.",
+            "Store this file as the result; - is stdin.",
         ),
     ] = None,
     rejected: Annotated[

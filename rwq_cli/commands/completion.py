@@ -1,21 +1,28 @@
 """`rwq completion`: the completion script of a shell."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.install_file import install_file
 from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.completion.install import remaining_step, script_path
-from rwq_cli.completion.scripts import Shell, script_for
-from rwq_cli.completion.spec import collect
+from rwq_cli.core.errors import RwqError
+from rwq_cli.environment import os_reason
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.report import Report, Text
 
 app = CommandModule()
+
+
+class Shell(StrEnum):
+    """The values of SHELL."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
 
 
 @app.command(
@@ -35,17 +42,24 @@ def completion(
         bool,
         option(
             "--install",
-            "Write it to the directory where the shell looks for it, and print the path.",
+            "Write it to a file in the home directory, add a line that reads it to ~/.bashrc or "
+            "~/.zshrc, and print where it is.",
         ),
     ] = False,
 ) -> Report:
-    text = script_for(shell, collect())
+    from typer._completion_shared import get_completion_script, install as install_script
+
+    from rwq_cli.completion import VARIABLE
+
     if not install:
-        return Text(text)
-    environment = settings.environment
-    path = script_path(shell, environment.variables)
-    install_file(text, path, "print it without --install, and save it elsewhere")
-    environment.note(f"installed {escaped_text(str(path))}")
-    if (step := remaining_step(shell, path, environment.variables)) is not None:
-        environment.note(escaped_text(step))
+        script = get_completion_script(prog_name="rwq", complete_var=VARIABLE, shell=shell)
+        return Text(f"{script}\n")
+    try:
+        _, path = install_script(shell, prog_name="rwq", complete_var=VARIABLE)
+    except OSError as error:
+        raise RwqError(
+            f"cannot write the script: {os_reason(error)}",
+            "print it without --install, and save it elsewhere",
+        ) from error
+    settings.environment.note(f"installed {escaped_text(str(path))}")
     return Text("")

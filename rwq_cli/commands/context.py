@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.completing import offer_contexts
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import LOCAL, Settings
@@ -33,7 +34,9 @@ app = CommandModule(
     "Name servers in ~/.config/rwq/config.toml, each with its queue, password and protection."
 )
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The context's name.")]
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="The context's name.", autocompletion=offer_contexts)
+]
 _PASSWORDS = frozenset({"password_command", "password_file"})
 
 
@@ -65,7 +68,8 @@ def list_(settings: Settings) -> Report:
 def show(
     settings: Settings,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The context's name.")
+        str | None,
+        typer.Argument(metavar="[NAME]", help="The context's name.", autocompletion=offer_contexts),
     ] = None,
 ) -> Report:
     if name is not None:
@@ -179,7 +183,12 @@ def use(settings: Settings, name: NameArgument) -> Report:
 )
 def rm(
     settings: Settings,
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The contexts' names.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...", help="The contexts' names.", autocompletion=offer_contexts
+        ),
+    ],
 ) -> Report:
     from rwq_cli.contexts.editing import remove_contexts
 
@@ -205,7 +214,11 @@ def check(
     settings: Settings,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="The context's name. Else the server in use."),
+        typer.Argument(
+            metavar="[NAME]",
+            help="The context's name. Else the server in use.",
+            autocompletion=offer_contexts,
+        ),
     ] = None,
 ) -> Report:
     if name is not None:

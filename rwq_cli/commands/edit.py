@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.completing import offer_ids
 from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.options import DryRunOption, YesToReplaceOption, parse_id
 from rwq_cli.cli.settings import Settings
@@ -41,7 +42,12 @@ app = CommandModule()
 )
 def edit(
     settings: Settings,
-    item_id: Annotated[bytes, typer.Argument(metavar="ID", parser=parse_id, help="The item's ID.")],
+    item_id: Annotated[
+        bytes,
+        typer.Argument(
+            metavar="ID", parser=parse_id, help="The item's ID.", autocompletion=offer_ids()
+        ),
+    ],
     yes: YesToReplaceOption = False,
     dry_run: DryRunOption = False,
 ) -> Report:

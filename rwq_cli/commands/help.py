@@ -1,27 +1,71 @@
-"""`rwq help`: the help of a command, or a topic."""
+"""`rwq help`: how to begin, the help of a command, or a topic."""
 
-from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.help_subjects import SubjectArgument, find_subject, root_context
+from difflib import get_close_matches
+from typing import Annotated, Any
+
+import typer
+
+from rwq_cli.cli.app import COMMANDS, build_root
+from rwq_cli.cli.command import CommandModule, help_record
+from rwq_cli.cli.global_options import global_options
 from rwq_cli.cli.settings import Settings
-from rwq_cli.help.screen import write_page
-from rwq_cli.help.topics import Topic, topic_page
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.help.overview import overview
+from rwq_cli.help.topics import Topic, write_topic
 from rwq_cli.output.report import Report, Text
 
 app = CommandModule()
 
 
 @app.command(
-    help="Show the help of a command, or a topic.",
-    examples=("rwq help ls", "rwq help clean light", "rwq help recipes"),
+    help="Show the help of a command, or a topic; without either, the commands that most people "
+    "want first.",
+    examples=("rwq help", "rwq help clean light", "rwq help recipes"),
     reads_only=True,
 )
 def show_help(
-    settings: Settings,  # noqa: ARG001
-    words: SubjectArgument = None,
+    settings: Settings,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[COMMAND|TOPIC]...",
+            help=f"A command, as in clean light, or a topic: {', '.join(Topic)}.",
+            autocompletion=lambda: [*COMMANDS, *Topic],
+        ),
+    ] = None,
 ) -> Report:
-    subject = find_subject("help", words or ())
-    if not isinstance(subject, Topic):
-        return Text(f"{subject.get_help()}\n")
-    formatter = root_context().make_formatter()
-    write_page(topic_page(subject), formatter)
+    if not words:
+        return Text(f"{overview(settings.environment.width)}\n")
+    root = _context(build_root(), "rwq", None)
+    if words[0] not in set(Topic):
+        return Text(f"{_find_command(root, words).get_help()}\n")
+    if len(words) > 1:
+        raise InvalidArgument(f"{words[0]} is a topic, not a group", f"leave out {words[1]}")
+    formatter = root.make_formatter()
+    records = (help_record(option, root) for option in global_options())
+    write_topic(Topic(words[0]), formatter, filter(None, records))
     return Text(formatter.getvalue())
+
+
+def _find_command(context: Any, words: list[str]) -> Any:
+    """The parser's context of the command that the words name.
+
+    Raises:
+        InvalidArgument: There is no such command.
+    """
+    if words[0] not in COMMANDS and (near := get_close_matches(words[0], Topic, 1)):
+        raise InvalidArgument(f"no command or topic {words[0]!r}", f"try rwq help {near[0]}")
+    rest = words
+    while rest:
+        if not hasattr(context.command, "resolve_command"):
+            raise InvalidArgument(
+                f"{context.command_path} has no command {rest[0]!r}",
+                f"see {context.command_path} --help",
+            )
+        name, command, rest = context.command.resolve_command(context, rest)
+        context = _context(command, name, context)
+    return context
+
+
+def _context(command: Any, name: str, parent: Any) -> Any:
+    return typer.Context(command, info_name=name, parent=parent, **command.context_settings)

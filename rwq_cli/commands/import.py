@@ -9,7 +9,7 @@ import typer
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import naming, open_connection, queue_handles
-from rwq_cli.cli.options import NULL_IDS, YES_FOR, DryRunOption, option
+from rwq_cli.cli.options import YES_FOR, DryRunOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.removing import open_undo_file, with_undo_file
 from rwq_cli.commands.restoring import bad_line, bad_line_reporter, restore_report
@@ -49,7 +49,6 @@ _COUNTED = ("imported", "already-there", "skipped", "replaced", "conflicts", "re
         ExitStatus.NO: "nothing was imported: every line was rejected or conflicted, or declined",
         ExitStatus.PARTIAL: "some lines were rejected or conflicted, the others were imported",
     },
-    null=NULL_IDS,
 )
 def import_(
     settings: Settings,

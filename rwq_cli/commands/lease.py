@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.completing import offer_ids
 from rwq_cli.cli.connect import naming, open_queue, open_queues
 from rwq_cli.cli.options import (
     DEFAULT_LEASE,
@@ -58,6 +59,7 @@ def lease(
             "--id ID",
             "Lease this waiting, delayed or buried item; can be given several times.",
             parse_id,
+            offer=offer_ids(),
         ),
     ] = None,
     wait: Annotated[bool, option("--wait", "Wait until there is an item to lease.")] = False,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.completing import offer_holders
 from rwq_cli.cli.open_queues import QueueFinder
 from rwq_cli.cli.options import (
     NULL_RECORDS,
@@ -50,7 +51,10 @@ app = CommandModule()
 def leases(
     settings: Settings,
     holder: Annotated[
-        bytes | None, option("--holder GLOB", "Only leases of holders that match.", os.fsencode)
+        bytes | None,
+        option(
+            "--holder GLOB", "Only leases of holders that match.", os.fsencode, offer=offer_holders
+        ),
     ] = None,
     mine: Annotated[bool, option("--mine", "Only the leases of this session.")] = False,
     limit: LimitOption = 50,

@@ -59,13 +59,10 @@ _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
 
 @app.command(
     help="List items, the next to be leased first; in processing, the oldest entry first. An item "
-    "with several entries is listed by each of them, in the state that the entry alone shows; "
-    "ls all --deep, show and doctor call it duplicated.",
+    "with several entries is listed by each, in the state that the entry alone shows.",
     examples=(
-        "rwq ls -q jobs",
         "rwq ls processing -q jobs -n 0 -o jsonl",
         "rwq ls -q jobs --where user=42 --older-than 1h -o ids",
-        "rwq ls buried -q jobs --watch 5s",
         "rwq ls all -q jobs --deep",
     ),
     reads_only=True,
@@ -86,7 +83,7 @@ def ls(
         typer.Argument(
             metavar="[WHICH]",
             help="waiting, processing, leased, abandoned, delayed, buried or all. Default: "
-            "the lists that --state needs, else waiting.",
+            "what --state needs, else waiting.",
             show_default=False,
         ),
     ] = None,
@@ -95,7 +92,7 @@ def ls(
     tail: Annotated[bool, option("--tail", "Start at the other end: newest first.")] = False,
     deep: Annotated[
         bool,
-        option("--deep", "With all: also items in no list, which takes a walk over all keys."),
+        option("--deep", "With all: also items in no list; walks over all keys."),
     ] = False,
     data: DataOption = False,
     watch: WatchOption = None,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.completing import offer_queues
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption, option
 from rwq_cli.cli.settings import Settings
@@ -48,7 +49,9 @@ _SCOPE = SelectionScope(default=_CHOSEN, everything=_CHOSEN, offered=ITEMS)
 def mv(
     settings: Settings,
     choice: Annotated[Choice, _SCOPE],
-    to: Annotated[bytes, option("--to QUEUE", "The queue to move them to.", os.fsencode)],
+    to: Annotated[
+        bytes, option("--to QUEUE", "The queue to move them to.", os.fsencode, offer=offer_queues)
+    ],
     force: Annotated[
         bool, option("--force", "Also leased, delayed and buried items; their leases end.")
     ] = False,

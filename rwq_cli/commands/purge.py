@@ -7,7 +7,7 @@ from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import NULL_IDS, DryRunOption, YesOption
+from rwq_cli.cli.options import DryRunOption, YesOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.removing import open_undo_file, removal_report
 from rwq_cli.core.items.purge import PurgedResults
@@ -30,7 +30,6 @@ app = CommandModule()
         ExitStatus.PARTIAL: "some items were left: they changed meanwhile, or a key has the "
         "wrong type",
     },
-    null=NULL_IDS,
 )
 def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = False) -> Report:
     queue = open_queue(settings)

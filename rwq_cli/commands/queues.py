@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.completing import offer_queues
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.open_queues import remembered
 from rwq_cli.cli.options import WatchOption, option
@@ -48,7 +49,10 @@ def queues(
     pattern: Annotated[
         bytes | None,
         typer.Argument(
-            metavar="[PATTERN]", parser=os.fsencode, help="Only names that match this glob."
+            metavar="[PATTERN]",
+            parser=os.fsencode,
+            help="Only names that match this glob.",
+            autocompletion=offer_queues,
         ),
     ] = None,
     suggest: Annotated[

@@ -21,7 +21,7 @@ _SCOPE = SelectionScope(
     default=_IN_PROCESSING,
     everything=_IN_PROCESSING,
     offered=ITEMS,
-    mine="Only items leased by this session; without IDs, all of them.",
+    mine="Only items leased by this session; without IDs, all.",
 )
 
 

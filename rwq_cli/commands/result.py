@@ -7,6 +7,7 @@ import typer
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.completing import offer_ids
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import Duration, option, parse_id
 from rwq_cli.cli.settings import Settings
@@ -39,7 +40,12 @@ app = CommandModule()
 )
 def result(
     settings: Settings,
-    item_id: Annotated[bytes, typer.Argument(metavar="ID", parser=parse_id, help="The item's ID.")],
+    item_id: Annotated[
+        bytes,
+        typer.Argument(
+            metavar="ID", parser=parse_id, help="The item's ID.", autocompletion=offer_ids()
+        ),
+    ],
     wait: Annotated[
         bool,
         option(

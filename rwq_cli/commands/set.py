@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.completing import offer_ids
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesToReplaceOption, option, parse_id
 from rwq_cli.cli.settings import Settings
@@ -29,7 +30,12 @@ app = CommandModule()
 )
 def set_(
     settings: Settings,
-    item_id: Annotated[bytes, typer.Argument(metavar="ID", parser=parse_id, help="The item's ID.")],
+    item_id: Annotated[
+        bytes,
+        typer.Argument(
+            metavar="ID", parser=parse_id, help="The item's ID.", autocompletion=offer_ids()
+        ),
+    ],
     file: Annotated[str, option("-f, --file FILE", "The new data; - is stdin.")] = "-",
     yes: YesToReplaceOption = False,
     dry_run: DryRunOption = False,

@@ -11,7 +11,7 @@ import typer
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm_action
 from rwq_cli.cli.connect import naming, open_connection
-from rwq_cli.cli.options import NULL_IDS, DryRunOption, Duration, option
+from rwq_cli.cli.options import DryRunOption, Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.restoring import bad_line, bad_line_reporter, restore_report
 from rwq_cli.core.errors import InvalidArgument
@@ -64,7 +64,6 @@ _WORDS = {
         ExitStatus.PARTIAL: "some items were not restored; to try again, give the name of the "
         "undo file",
     },
-    null=NULL_IDS,
     plain={"an undo file (--list)": ", ".join(column.name for column in COLUMNS)},
 )
 def undo(

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.completing import offer_ids
 from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import AllQueuesOption, Duration, option, parse_id
 from rwq_cli.cli.settings import Settings
@@ -52,6 +53,7 @@ def wait(
             "--id ID",
             "Wait until this item is gone; if repeated, until all of them are.",
             parse_id,
+            offer=offer_ids(),
         ),
     ] = None,
     timeout_s: Annotated[

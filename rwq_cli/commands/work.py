@@ -13,7 +13,6 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queues, server_variables, summary_end_of
 from rwq_cli.cli.options import (
     DEFAULT_LEASE,
-    NULL_IDS,
     Duration,
     LeaseForOption,
     ListenOption,
@@ -96,7 +95,6 @@ _OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFo
         "but the output or the job log could not be written",
         ExitStatus.INTERRUPTED: "ended by a second Ctrl-C or SIGTERM",
     },
-    null=NULL_IDS,
     options_first=True,
     describes=True,
 )

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Any
 
-from rwq_cli.exit_codes import ExitCode, ExitStatus, MonitoringStatus
-from rwq_cli.help.page import Page, PageSection
+from rwq_cli.exit_codes import ExitStatus, MonitoringStatus
 
 
 class Topic(StrEnum):
     """A topic; the value is its name."""
 
+    OPTIONS = "options"
     STATES = "states"
     EXIT_CODES = "exit-codes"
     ENVIRONMENT = "environment"
@@ -17,6 +18,7 @@ class Topic(StrEnum):
 
 
 SUMMARIES = {
+    Topic.OPTIONS: "The options of every command",
     Topic.STATES: "The states of an item, and what happens next",
     Topic.EXIT_CODES: "What the exit codes mean",
     Topic.ENVIRONMENT: "The environment variables that rwq reads",
@@ -24,65 +26,71 @@ SUMMARIES = {
 }
 
 
-def topic_page(topic: Topic) -> Page:
-    """The page of a topic."""
-    make = {
-        Topic.STATES: _states,
-        Topic.EXIT_CODES: _exit_codes,
-        Topic.ENVIRONMENT: _environment,
-        Topic.RECIPES: _recipes,
-    }[topic]
-    text, sections = make()
-    return Page(SUMMARIES[topic], text, sections)
+def write_topic(topic: Topic, formatter: Any, options: Iterable[tuple[str, str]]) -> None:
+    """Write a topic with Typer's formatter, which knows the width.
+
+    Args:
+        topic: The topic.
+        formatter: The formatter.
+        options: The names and the help of the common options.
+    """
+    formatter.write_text(f"{SUMMARIES[topic]}.")
+    formatter.write_paragraph()
+    match topic:
+        case Topic.OPTIONS:
+            formatter.write_text("They are accepted before the command's name or after it.")
+            _write_rows(formatter, "Options", options)
+        case Topic.STATES:
+            _write_states(formatter)
+        case Topic.EXIT_CODES:
+            formatter.write_text("Each --help ends with what the codes mean for its command.")
+            for heading, codes in (
+                ("Exit codes", ExitStatus),
+                ("Exit codes of rwq check, those of a monitoring plugin", MonitoringStatus),
+            ):
+                rows = [(str(int(code)), code.meaning) for code in codes]
+                _write_rows(formatter, heading, rows)
+        case Topic.ENVIRONMENT:
+            from rwq_cli.help.variables import VARIABLES
+
+            formatter.write_text("An option on the command line overrides a variable.")
+            for heading, variables in VARIABLES.items():
+                _write_rows(formatter, heading, variables.items())
+        case Topic.RECIPES:
+            _write_recipes(formatter)
 
 
-def _states() -> tuple[str, list[PageSection]]:
+def _write_states(formatter: Any) -> None:
     from rwq_cli.views.states import STATES
 
-    text = (
+    formatter.write_text(
         "Every command decides the state of an ID from what the server stores about it at one "
-        "instant. `rwq show ID` shows the state of one item; `rwq stats` counts the items in each "
+        "instant. rwq show ID shows the state of one item; rwq stats counts the items in each "
         "state."
     )
-    return text, [
-        PageSection(
-            "States, in a queue named jobs",
-            rows=[
-                (f"`{state}`", f"{known.meaning} On the server: {known.holds}. Next: {known.next}.")
-                for state, known in STATES.items()
-            ],
-        )
+    rows = [
+        (str(state), f"{known.meaning} On the server: {known.holds}. Next: {known.next}.")
+        for state, known in STATES.items()
     ]
+    _write_rows(formatter, "States, in a queue named jobs", rows)
 
 
-def _exit_codes() -> tuple[str, list[PageSection]]:
-    text = "Each `--help` ends with what the codes mean for its command."
-    return text, [
-        PageSection("Exit codes", rows=_codes(ExitStatus)),
-        PageSection(
-            "Exit codes of rwq check",
-            text="Those of a monitoring plugin.",
-            rows=_codes(MonitoringStatus),
-        ),
-    ]
-
-
-def _codes(codes: Iterable[ExitCode]) -> list[tuple[str, str]]:
-    return [(f"`{int(code)}`", code.meaning) for code in codes]
-
-
-def _environment() -> tuple[str, list[PageSection]]:
-    from rwq_cli.help.variables import VARIABLES
-
-    text = "An option on the command line overrides a variable."
-    return text, [
-        PageSection(heading, rows=[(f"`{names}`", meaning) for names, meaning in rows.items()])
-        for heading, rows in VARIABLES.items()
-    ]
-
-
-def _recipes() -> tuple[str, list[PageSection]]:
+def _write_recipes(formatter: Any) -> None:
     from rwq_cli.help.recipes import RECIPES
 
-    text = "The queue is named jobs. Each recipe can be pasted into a shell."
-    return text, [PageSection(one.title, text=one.text, code=one.commands) for one in RECIPES]
+    formatter.write_text("The queue is named jobs. Each recipe can be pasted into a shell.")
+    for recipe in RECIPES:
+        with formatter.section(recipe.title):
+            formatter.write_text(_without_markup(recipe.text))
+            formatter.write_paragraph()
+            for line in recipe.commands:
+                formatter.write(f"    {line}\n")
+
+
+def _write_rows(formatter: Any, heading: str, rows: Iterable[tuple[str, str]]) -> None:
+    with formatter.section(heading):
+        formatter.write_dl([(term, _without_markup(text)) for term, text in rows])
+
+
+def _without_markup(text: str) -> str:
+    return text.replace("`", "")

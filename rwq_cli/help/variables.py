@@ -30,13 +30,8 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
         "XDG_STATE_HOME": "The directory of `rwq/undo`, the undo files, and of `rwq/local`, the "
         "data of `local:`. Default: `~/.local/state`.",
         "TMPDIR": "The directory of the files of `rwq edit` and `rwq work --input file`.",
-        "XDG_DATA_HOME": "Where completions of bash and zsh, and man pages, are installed. "
-        "Default: `~/.local/share`.",
-        "XDG_CONFIG_HOME": "The directory of `rwq/config.toml`, the contexts, and where the "
-        "completion of fish is installed. Default: `~/.config`.",
-        "BASH_COMPLETION_USER_DIR": "Where the completion of bash is installed, before "
-        "`XDG_DATA_HOME`.",
-        "FPATH": "Where zsh looks for completions; `rwq completion zsh --install` checks it.",
+        "XDG_CONFIG_HOME": "The directory of `rwq/config.toml`, the contexts. Default: "
+        "`~/.config`.",
     },
     "Programs": {
         "VISUAL, EDITOR": "The editor of `rwq edit`. Default: vi.",

@@ -105,7 +105,6 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "doctor -q none",
         "completion bash",
         "help ls",
-        "man ls",
         "--version",
         "--help",
         "ls --help",
@@ -220,7 +219,6 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "show w1 --eta x",
         "completion nothing",
         "help nothing",
-        "man nothing",
         "nothing",
         "-o",
     ),
@@ -298,15 +296,13 @@ TESTED_ELSEWHERE = {
     *("context list", "context show", "context set", "context use", "context rm", "context check"),
 }
 # Purging fails in part only if others write meanwhile, and `completion` only if it cannot write.
-# `completion`, `help` and `man` need no server.
+# `completion` and `help` need no server.
 RARE = {
     ("purge", ExitStatus.NO),
     ("purge", ExitStatus.PARTIAL),
     ("completion", ExitStatus.NO),
     ("completion", ExitStatus.SERVER),
     ("help", ExitStatus.SERVER),
-    ("man", ExitStatus.NO),
-    ("man", ExitStatus.SERVER),
 }
 
 

@@ -17,12 +17,16 @@ from random import Random
 from shutil import rmtree
 from tempfile import TemporaryFile
 from types import FrameType
+from typing import Any
 
 import pytest
 import redis
 
+from rwq_cli.cli.app import CommandInfo, all_commands
 from rwq_cli.commands import demo
-from rwq_cli.completion.spec import CompletionCommand, Kind, Parameter, collect
+from rwq_cli.core.repair.findings import Code
+from rwq_cli.environment import ColourMode
+from rwq_cli.output.options import OutputFormat
 from tests.conftest import Foreign
 from tests.driver import Result, Rwq
 from tests.item_cases import ITEM_CASES, STRANGE_IDS
@@ -58,8 +62,16 @@ _STRANGE = (
     *("\x1b[2J", "a\nb", "a\tb", "\udcff\udc80", "日本語", "\u202egnp", "a" * 300, "%s", "$(x)"),
     *("size>1", "!x", "kind~^a", "a.b=", "a=1,b=2", "(", "id,state", "buried,due", "none", "{}"),
 )
-# Each command with the options that it takes.
-Commands = list[tuple[CompletionCommand, list[Parameter]]]
+# The values of options whose parser takes any text, by their names.
+_CHOICES = {
+    "output": OutputFormat,
+    "color": ColourMode,
+    "state": [name.replace(" ", "-") for name in ITEM_CASES],
+    "fields": ("queue,id", "state", "waiting"),
+    "sort": ("id", "waiting"),
+    "only": Code,
+    "skip": Code,
+}
 _STDIN = (
     b"",
     b"waiting\nleased\n\xff\xfe\nnone\n",
@@ -71,14 +83,8 @@ _ESCAPE = re.compile("[\x1b\x9b\udc9b]")
 
 
 @pytest.fixture(scope="module")
-def commands() -> Commands:
-    """The commands, each with the options that it takes."""
-    spec = collect()
-    return [
-        (command, [o for o in (*command.options, *spec.common) if not _LEFT_OUT & {*o.names}])
-        for command in spec.commands
-        if command.path and not command.is_subject and (command.path != ("clean",))
-    ]
+def commands() -> list[CommandInfo]:
+    return all_commands()
 
 
 @pytest.fixture
@@ -100,64 +106,70 @@ def dumped(foreign: Foreign) -> list[tuple[bytes, int, bytes]]:
     return [(key, max(0, raw.pttl(key)), raw.dump(key)) for key in keys]
 
 
-def word(random: Random, parameter: Parameter, ids: list[str]) -> str:
+def word(random: Random, parameter: Any, ids: list[str]) -> str:
     """A value for an option or an argument: often a good one."""
-    if parameter.kind is Kind.DIRECTORY:
+    label = (parameter.metavar or "").strip("[].")
+    if label == "DIR":
         return random.choice(_DIRECTORIES)
     if random.random() < 0.12:
         return random.choice(_STRANGE)
-    match parameter.kind:
-        case Kind.CHOICES:
-            return random.choice(parameter.choices)
-        case Kind.LIST:
-            return ",".join(random.sample(parameter.choices, min(2, len(parameter.choices))))
-        case Kind.QUEUE:
+    choices = _CHOICES.get(parameter.name) or getattr(parameter.type, "choices", ())
+    if choices:
+        return random.choice(list(choices))
+    match label:
+        case "QUEUE" | "PATTERN":
             return random.choice(("jobs", "other", "new", "*", "jo*"))
-        case Kind.ITEM:
+        case "ID":
             return random.choice(ids)
-        case Kind.HOLDER:
+        case "SESSION" | "GLOB":
             return random.choice(("them", "s1", "*"))
-        case Kind.FILE | Kind.UNDO_FILE:
+        case "FILE":
             return random.choice(("-", "file", "/nowhere/file", "/"))
-        case Kind.CONTEXT:
+        case "NAME" if parameter.name == "queue":
+            return random.choice(("jobs", "other", "new", "*", "jo*"))
+        case "NAME" | "CONTEXT":
             return random.choice(("one", "two", "-"))
         case _:
             return random.choice(("1", "10", "5s", "0", "x", "id", random.choice(_STRANGE)))
 
 
-def line_of(random: Random, commands: Commands, ids: list[str]) -> list[str]:
-    weights = [_WEIGHTS.get(command.path[0], 1.0) for command, _ in commands]
-    ((command, options),) = random.choices(commands, weights)
+def line_of(random: Random, commands: list[CommandInfo], ids: list[str]) -> list[str]:
+    weights = [_WEIGHTS.get(command.path, 1.0) for command in commands]
+    (chosen,) = random.choices(commands, weights)
+    path = tuple(chosen.path.split())
+    parameters = chosen.command.params
+    arguments = [each for each in parameters if each.param_type_name == "argument"]
+    options = [
+        each for each in parameters if each not in arguments and not _LEFT_OUT & {*each.opts}
+    ]
     words: list[str] = []
     for option in random.sample(options, random.randint(0, 3)):
-        words.append(random.choice(option.names))
-        if option.takes_value:
+        words.append(random.choice((*option.opts, *option.secondary_opts)))
+        if not option.is_flag:
             words.append(word(random, option, ids))
-    match command.path:
+    match path:
         case ("work",):
             ends = ("--drain", "--max 2", "--idle 0.01", "--max-failures 1", "--dry-run")
             words += random.choice(ends).split()
             return ["work", *words, "--", *random.choice(_PROGRAMS)]
-        case ("help" | "man",):
-            about = random.choice(commands)[0].path
+        case ("help",):
+            about = tuple(random.choice(commands).path.split())
             words += random.choice((about, about[:1], ("states",), ("x",), ()))
         case ("context", "set"):
             words += ["-u", random.choice(_URLS)]
         case ("wait",) | ("result",) | ("lease",):
             words += random.choice((["--timeout", "0.001"], ["--timeout", "x"], []))
-    for argument in command.arguments:
-        count = random.randint(0, 3) if argument.repeatable else random.randint(0, 1)
+    for argument in arguments:
+        count = random.randint(0, 3) if argument.nargs == -1 else random.randint(0, 1)
         words += [word(random, argument, ids) for _ in range(count)]
-    if random.random() < 0.6 and command.path[0] in ("rm", "mv", "purge", "set", "release"):
+    if random.random() < 0.6 and path[0] in ("rm", "mv", "purge", "set", "release"):
         words.append("--yes")
     if random.random() < 0.05:
         random.shuffle(words)
-    return [*command.path, *words]
+    return [*path, *words]
 
 
-def lines(
-    commands: list[tuple[CompletionCommand, list[Parameter]]],
-) -> Iterator[tuple[int, list[str], bytes]]:
+def lines(commands: list[CommandInfo]) -> Iterator[tuple[int, list[str], bytes]]:
     names = [name.replace(" ", "-") for name in ITEM_CASES]
     ids = [*names, *(os.fsdecode(i) for i in STRANGE_IDS), "never", "-"]
     for seed in range(_SEED, _SEED + _LINES):
@@ -270,7 +282,7 @@ def fuzzed(rwq: Rwq, raw: redis.Redis, dumped: list[tuple[bytes, int, bytes]]) -
 
 @pytest.mark.usefixtures("slept_s", "signals")
 def test_every_line_ends_with_an_exit_code_of_the_contract(
-    fuzzed: Fuzzed, commands: Commands, monkeypatch: pytest.MonkeyPatch
+    fuzzed: Fuzzed, commands: list[CommandInfo], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     codes: Counter[tuple[str, int]] = Counter()
     monkeypatch.chdir(fuzzed.home)

@@ -216,9 +216,8 @@ class TestColour:
             ((), {"NO_COLOR": "foo"}),
             ((), {"TERM": "dumb"}),
             ((), {"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}),
-            (("--no-color",), {}),
             (("--color", "never"), {"CLICOLOR_FORCE": "1"}),
-            (("--color", "always", "--no-color"), {}),
+            (("--color", "always", "--color", "never"), {}),
         ],
     )
     def test_colour_can_be_switched_off(
@@ -232,7 +231,7 @@ class TestColour:
             (("--color", "always"), {}),
             (("--color", "always"), {"NO_COLOR": "1"}),
             (("--color=always",), {"TERM": "dumb"}),
-            (("--no-color", "--color", "always"), {}),
+            (("--color", "never", "--color", "always"), {}),
             ((), {"CLICOLOR_FORCE": "1"}),
             ((), {"FORCE_COLOR": "1", "TERM": "dumb"}),
         ],

@@ -1,0 +1,164 @@
+"""Completion as Typer's scripts do it, in real shells."""
+
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Foreign
+from tests.driver import Rwq
+
+COMPLETIONS = Path(__file__).parents[2] / "completions"
+SCRIPTS = {"bash": "rwq.bash", "zsh": "_rwq", "fish": "rwq.fish"}
+# Each prints the words that it offers for the line in LINE, one a line.
+OFFER = {
+    "bash": """
+        source "$SCRIPT"
+        COMP_LINE=$LINE COMP_POINT=${#LINE}
+        # As readline splits: at blanks, and at : and = besides.
+        read -ra COMP_WORDS <<<"$(sed 's/[:=]/ & /g' <<<"$LINE")"
+        [[ $LINE != *' ' ]] || COMP_WORDS+=('')
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        _rwq_completion rwq
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """,
+    "fish": "source $SCRIPT; complete -C $LINE",
+}
+
+
+def shell_of(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"{name} is not installed")
+    return path
+
+
+@pytest.fixture
+def world(rwq: Rwq, foreign: Foreign) -> dict[str, str]:
+    """A server with queues, items, holders and contexts, and `rwq` on PATH."""
+    foreign.waiting(b"w-1", b"w-2")
+    foreign.leased(b"l-1", holder=b"rwq:ann@host:7")
+    for name in (b"mail:in", b"mail:out", b"mail:$(touch ran)", b"mail:\\$(touch ran)"):
+        Foreign(foreign.raw, name).waiting(b"1")
+    assert rwq("context", "set", "prod", "-u", "redis://db1").code == 0
+    programs = rwq.home / "bin"
+    programs.mkdir()
+    (programs / "rwq").write_text(f'#!/bin/sh\nexec {sys.executable} -m rwq_cli "$@"\n')
+    (programs / "rwq").chmod(0o755)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    return {**rwq.variables, "PATH": path, "LC_ALL": "C.UTF-8", "TERM": "xterm"}
+
+
+def offers(shell: str, line: str, world: dict[str, str], home: Path) -> list[str]:
+    """The words that a shell offers, without their descriptions."""
+    if shell == "zsh":
+        return typed_in_zsh(line, world, home)
+    done = subprocess.run(
+        [shell_of(shell), "--norc" if shell == "bash" else "--no-config", "-c", OFFER[shell]],
+        env={**world, "SCRIPT": str(COMPLETIONS / SCRIPTS[shell]), "LINE": line},
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    return [row.split("\t")[0] for row in done.stdout.split("\n") if row]
+
+
+_ZSH = """
+autoload -Uz compinit; compinit -D -u; source $SCRIPT
+compadd() { if [[ ${@[1,(i)(-|--)]} != *-(O|A|D)\\ * ]]; then
+  local -a m; builtin compadd -O m "$@"; (( $#m )) && print -rl -- $m >> offered; fi
+  builtin compadd "$@" }
+done-now() { touch done }
+zle -N done-now; bindkey -e; bindkey '\\eR' done-now; touch ready
+"""
+
+
+def typed_in_zsh(line: str, world: dict[str, str], home: Path) -> list[str]:
+    """Type a line and a Tab into a zsh on a terminal, and record what it offers."""
+    (home / "setup").write_text(_ZSH)
+    for name in ("offered", "done", "ready"):
+        (home / name).unlink(missing_ok=True)
+    terminal, end = pty.openpty()
+    process = subprocess.Popen(
+        [shell_of("zsh"), "-f", "-i"],
+        env={**world, "SCRIPT": str(COMPLETIONS / SCRIPTS["zsh"])},
+        cwd=home,
+        stdin=end,
+        stdout=end,
+        stderr=end,
+        start_new_session=True,
+    )
+    os.close(end)
+    deadline = time.monotonic() + 60
+    try:
+        for keys, result in ((" source ./setup\n", "ready"), (f"{line}\t\x1bR", "done")):
+            os.write(terminal, keys.encode())
+            while not (home / result).exists():
+                assert time.monotonic() < deadline, "zsh does not answer"
+                if select.select([terminal], [], [], 0.02)[0]:
+                    os.read(terminal, 65536)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)
+    offered = home / "offered"
+    return offered.read_text().splitlines() if offered.exists() else []
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_a_tab_offers_commands_options_and_names(
+    shell: str, world: dict[str, str], rwq: Rwq
+) -> None:
+    # bash splits at : and =, and replaces only the last piece.
+    is_split = shell == "bash"
+    option = "" if is_split else "--output="
+    for line, offered in {
+        "rwq compl": {"complete", "completion"},
+        "rwq clean ": {"light", "deep"},
+        "rwq ls --ta": {"--tail"},
+        "rwq ls a": {"abandoned", "all"},
+        "rwq -o js": {"json", "jsonl"},
+        "rwq ls --output=js": {f"{option}json", f"{option}jsonl"},
+        "rwq ls -q mail:": {"in", "out"} if is_split else {"mail:in", "mail:out"},
+        "rwq ls -q mail:o": {"out"} if is_split else {"mail:out"},
+        "rwq complete -q jobs w": {"w-1", "w-2"},
+        "rwq touch -q jobs ": {"l-1"},
+        "rwq complete -q jobs --owner rwq": {"rwq:ann@host:7"},
+        "rwq -c ": {"prod"},
+        "rwq help exit": {"exit-codes"},
+    }.items():
+        assert set(offers(shell, line, world, rwq.home)) == offered, line
+    assert not (rwq.home / "ran").exists()
+
+
+def test_nothing_is_offered_or_said_if_the_server_does_not_answer(
+    world: dict[str, str], rwq: Rwq
+) -> None:
+    dead = {**world, "RWQ_URL": "redis://127.0.0.1:1/0"}
+    assert offers("bash", "rwq ls -q m", dead, rwq.home) == []
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_the_scripts_are_those_that_the_command_prints_and_installs(rwq: Rwq, shell: str) -> None:
+    script = (COMPLETIONS / SCRIPTS[shell]).read_text()
+    assert rwq("completion", shell).as_tuple() == (0, script, "")
+    installed = rwq.process("completion", shell, "--install", variables={"HOME": str(rwq.home)})
+    path = re.fullmatch("installed (.+)\n", installed.notes)
+    assert path is not None
+    assert Path(path[1]).is_relative_to(rwq.home)
+    assert Path(path[1]).read_text().strip() == script.strip()
+
+
+def test_a_script_that_cannot_be_written_is_an_error(rwq: Rwq) -> None:
+    result = rwq.process(*("completion", "bash", "--install"), variables={"HOME": "/dev/null"})
+    assert result.code == 1
+    assert "; print it without --install, and save it elsewhere\n" in result.notes
