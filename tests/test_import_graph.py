@@ -30,6 +30,8 @@ ROOMS = (
     "core.items",
     "core.repair",
     "core.work",
+    "core.leased",
+    "core.acting",
     "core.queue",
     "core",
     "exit_codes",

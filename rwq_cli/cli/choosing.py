@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from inspect import Parameter, signature
+from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -15,10 +16,10 @@ from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.choosing import Chosen
+from rwq_cli.core.inspect.choosing import Chosen, choose
 from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.model import State
-from rwq_cli.core.queue import FOREVER, WorkQueue
+from rwq_cli.core.queue import WorkQueue
 from rwq_cli.input.durations import parse_duration
 from rwq_cli.input.ids import read_ids
 from rwq_cli.input.regex import compile_regex
@@ -71,7 +72,7 @@ def _condition(text: str) -> "Condition":
 
 
 def _age(text: str) -> float:
-    return parse_duration(text, FOREVER)
+    return parse_duration(text, inf)
 
 
 class Criteria(NamedTuple):
@@ -187,7 +188,7 @@ class Choice(NamedTuple):
         else:
             warn_of_idle_reset(settings, [queue], self.selection)
             selection = self.selection._replace(holder=queue.holder if self.mine else None)
-            chosen = queue.choose(selection, limit=self.limit)
+            chosen = choose(queue, selection, limit=self.limit)
             chosen = chosen._replace(ids=noting_absence(settings, queue, chosen.ids))
         if confirm is None or is_confirmed(settings, yes=yes):
             return chosen

@@ -12,6 +12,7 @@ from contextlib import suppress
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument, RwqError
+from rwq_cli.core.inspect.counting import count_leased
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.environment import has_terminal, open_terminal
 from rwq_cli.output import human
@@ -130,7 +131,7 @@ def confirm_ids(
     """
     known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
     counted = affected(known)
-    leased = queue.count_leased(counted)
+    leased = count_leased(queue, counted)
     queue.progress.hide()
     confirm(settings, what, len(counted), escaped(queue.name), leased=leased)
     return known

@@ -10,6 +10,7 @@ from rwq_cli.cli.connect import naming, open_queues
 from rwq_cli.cli.options import DryRunOption, Duration, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.items.add import add_batches
 from rwq_cli.core.model import Due
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
@@ -133,7 +134,7 @@ def add(
         )
     return batch_of_added(
         queue.name,
-        queue.add_batches(items, unique=unique, dry_run=dry_run),
+        add_batches(queue, items, unique=unique, dry_run=dry_run),
         reader,
         naming=naming(settings, queue),
         dry_run=dry_run,

@@ -9,7 +9,7 @@ from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import DryRunOption, ForceOption, YesToForceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.schedule import NO_REASON, REASON_BYTES_MAX, Burial
+from rwq_cli.core.items.schedule import NO_REASON, REASON_BYTES_MAX, Burial, bury as bury_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.report import Report
@@ -64,8 +64,8 @@ def bury(
     chosen = choice.choose(queue, settings, confirm=question, yes=yes)
     return batch_of_ids(
         queue,
-        queue.bury(
-            chosen.ids, reason=reason, force=force, expected=chosen.expected, dry_run=dry_run
+        bury_items(
+            queue, chosen.ids, reason=reason, force=force, expected=chosen.expected, dry_run=dry_run
         ),
         success=Status.BURIED,
         failures=(Status.NOT_OWNER, Status.MISSING),

@@ -11,7 +11,14 @@ from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import AllQueuesOption, Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, ServerError, Unreachable
-from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure, worst
+from rwq_cli.core.inspect.thresholds import (
+    Check,
+    Level,
+    Limits,
+    Measure,
+    check as check_queue,
+    worst,
+)
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import MonitoringStatus
 from rwq_cli.output.escape import escaped_text
@@ -116,7 +123,10 @@ def check(
     if is_nagios and opened.is_one:
         queue = opened.queues[0]
         (found,) = noting_absence(
-            settings, queue, [queue.check(limits, deep=deep)], lambda check: check.counts.is_empty
+            settings,
+            queue,
+            [check_queue(queue, limits, deep=deep)],
+            lambda check: check.counts.is_empty,
         )
         # Monitoring does not read stderr.
         line = nagios_line(found, is_absent=found.counts.is_empty and not queue.exists())
@@ -139,7 +149,7 @@ def _checks(
     rest = iter(queues)
     for queue in rest:
         try:
-            found = [queue.check(limits, deep=deep)]
+            found = [check_queue(queue, limits, deep=deep)]
             checks += noting_absence(settings, queue, found, lambda check: check.counts.is_empty)
         except ServerError as error:
             unread[queue.name] = escaped_text(error.message)

@@ -1,6 +1,7 @@
 """`rwq clean light` and `rwq clean deep`: return lost items to the queue."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, NamedTuple
 
 from rwq_cli.cli.absence import noting_absence
@@ -22,6 +23,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import CleanAction, CleanBatch
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.repair.clean import deep_clean, light_clean
 from rwq_cli.exit_codes import ExitCode, ExitStatus
 from rwq_cli.output.report import Batch, Report
 from rwq_cli.views.cleaning import clean_report
@@ -143,7 +145,7 @@ class _Cleaner(NamedTuple):
     dry_run: bool
 
     def __call__(self, queue: WorkQueue, is_deep: bool) -> Iterator[CleanBatch]:
-        clean = queue.deep_clean if is_deep else queue.light_clean
+        clean = partial(deep_clean if is_deep else light_clean, queue)
         actions = clean(grace_s=self.grace_s, dry_run=self.dry_run, bury_after=self.bury_after)
         return actions.batches
 

@@ -10,10 +10,12 @@ from rwq_cli.cli.completing import offer_holders
 from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import YES_FOR, DryRunOption, Duration, option, result_duration
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.results import RESULT_TTL_S, ResultOptions
+from rwq_cli.core.items.complete import complete as complete_items
+from rwq_cli.core.items.results import ResultOptions
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.payload import read_result
@@ -101,7 +103,8 @@ def complete(
         undo = open_undo_file(settings, queue, "complete")
     report = batch_of_ids(
         queue,
-        queue.complete(
+        complete_items(
+            queue,
             chosen.ids,
             owner=_owners(settings, owner, mine=choice.mine),
             result_options=result_options,

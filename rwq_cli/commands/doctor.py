@@ -11,7 +11,7 @@ from rwq_cli.cli.options import DEFAULT_GRACE, NULL_IDS, AllQueuesOption, GraceO
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.repair.doctor import Diagnosis
+from rwq_cli.core.repair.doctor import Diagnosis, diagnose as diagnose_queue
 from rwq_cli.core.repair.findings import Code, Finding, Severity
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.options import OutputFormat
@@ -80,8 +80,8 @@ def doctor(
     def report(queue: WorkQueue) -> Records[Finding]:
         @cache
         def diagnose() -> Diagnosis:
-            diagnosis = queue.diagnose(
-                codes=codes, fix=fix, grace_s=grace_s, dry_run=dry_run, all_ids=all_ids
+            diagnosis = diagnose_queue(
+                queue, codes=codes, fix=fix, grace_s=grace_s, dry_run=dry_run, all_ids=all_ids
             )
             (diagnosis,) = noting_absence(
                 settings, queue, [diagnosis], lambda each: each.items == 0

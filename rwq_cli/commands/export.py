@@ -15,7 +15,7 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.export import Export
+from rwq_cli.core.items.export import Export, export as export_items
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.exit_codes import ExitStatus, batch_status
@@ -105,7 +105,7 @@ class _Run:
             ids = self._choice.choose(queue, self._settings).ids
             chosen = frozenset(item_id for item_id in ids if not isinstance(item_id, Flush))
             self._named = chosen if self._choice.by_name else self._named
-        self._exports.append(queue.export(chosen))
+        self._exports.append(export_items(queue, chosen))
         return self._exports[-1]
 
     def _batches(self, first: Export | None) -> Iterator[Sequence[_Entry]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +16,9 @@ from rwq_cli.commands.removing import open_undo_file, with_undo_file
 from rwq_cli.commands.restoring import bad_line, bad_line_reporter, restore_report
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.restore import Line, OnConflict, forget_marks
+from rwq_cli.core.inspect.counting import count_leased
+from rwq_cli.core.inspect.report import effective_leases
+from rwq_cli.core.items.restore import Line, OnConflict, forget_marks, restore
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
@@ -140,7 +143,8 @@ class _Import:
         settings, reader = self._settings, self._reader
         results = ResultTally()
         undo = open_undo_file(settings, queue, "import")
-        restored = queue.restore(
+        restored = restore(
+            queue,
             lines,
             on_conflict=self._on_conflict,
             file_id=reader.file_id,
@@ -153,7 +157,7 @@ class _Import:
             restored.batches,
             results,
             counted=_COUNTED,
-            leases=queue.effective_leases,
+            leases=partial(effective_leases, queue),
             naming=naming(settings, queue, is_prefixed=not reader.header.queue),
             reasons={
                 Status.CONFLICT: "it exists with other data; --on-conflict skip leaves it, replace "
@@ -201,11 +205,11 @@ def _confirm(settings: Settings, connection: "Connection", source: ExportSource)
     """Ask before items are replaced; see `confirm`. A dry run finds out which they are."""
     reader = ExportReader(source, strict=False, report=lambda _number, _reason: None)
     for queue, lines in _parts(settings, connection, reader):
-        outcomes = queue.restore(
-            lines, on_conflict=OnConflict.REPLACE, file_id=reader.file_id, dry_run=True
+        outcomes = restore(
+            queue, lines, on_conflict=OnConflict.REPLACE, file_id=reader.file_id, dry_run=True
         )
         ids = [each.item_id for each in outcomes if each.status is Status.REPLACED]
-        leased = queue.count_leased(ids)
+        leased = count_leased(queue, ids)
         queue.progress.hide()
         what = f"replace {{}} with what {reader.name} has"
         confirm(settings, what, len(ids), escaped(queue.name), leased=leased)

@@ -7,6 +7,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import DryRunOption
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.items.schedule import kick as kick_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.report import Report
@@ -38,7 +39,7 @@ def kick(
     chosen = choice.choose(queue, settings)
     return batch_of_ids(
         queue,
-        queue.kick(chosen.ids, expected=chosen.expected, dry_run=dry_run),
+        kick_items(queue, chosen.ids, expected=chosen.expected, dry_run=dry_run),
         success=Status.KICKED,
         failures=(Status.NOT_BURIED, Status.NOT_OWNER, Status.MISSING),
         dry_run=dry_run,

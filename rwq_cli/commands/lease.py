@@ -1,6 +1,7 @@
 """`rwq lease`: lease items, the next ones or by ID."""
 
 from collections.abc import Sequence
+from math import inf
 from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
@@ -18,7 +19,7 @@ from rwq_cli.cli.options import (
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.lease import Shuffle, lease_from
-from rwq_cli.core.queue import FOREVER
+from rwq_cli.core.items.lease_by_id import lease_ids
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.report import Report
@@ -91,7 +92,7 @@ def lease(
         shuffle = random.shuffle
     names = [queue.name for queue in queues]
     count = number or 1
-    wait_s = timeout_s if timeout_s is not None else FOREVER if wait else 0.0
+    wait_s = timeout_s if timeout_s is not None else inf if wait else 0.0
 
     def note_waiting() -> None:
         settings.environment.note(waiting_note(names, wait_s))
@@ -121,7 +122,7 @@ def _lease_ids(
     queue = open_queue(settings)
     return lease_by_id_report(
         queue.name,
-        queue.lease_ids(ids, lease_s=lease_s, data=_wants_data(settings), dry_run=dry_run),
+        lease_ids(queue, ids, lease_s=lease_s, data=_wants_data(settings), dry_run=dry_run),
         one=len(ids) == 1,
         dry_run=dry_run,
         lines=naming(settings, queue).lines,

@@ -22,6 +22,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.unread_sizes import noting_unread_sizes
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.inspect.listing import listed_ids
 from rwq_cli.core.inspect.selection import Selection, Source, source_of
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.queue import WorkQueue
@@ -127,7 +128,7 @@ def ls(
         return noting_absence(settings, queue, found)
 
     def ids(queue: WorkQueue) -> Iterator[Sequence[bytes]]:
-        found = queue.listed_ids(source, limit=limit or None, offset=offset, tail=tail)
+        found = listed_ids(queue, source, limit=limit or None, offset=offset, tail=tail)
         return noting_absence(settings, queue, found)
 
     def report() -> Records[Item]:

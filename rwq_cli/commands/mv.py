@@ -16,6 +16,7 @@ from rwq_cli.core.inspect.choosing import Chosen
 from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.move import move
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus
@@ -69,7 +70,7 @@ def mv(
 
     def movable(chosen: Chosen) -> list[bytes]:
         ids, expected = chosen.ids, chosen.expected
-        outcomes = queue.move(ids, to, NoJournal(), force=force, expected=expected, dry_run=True)
+        outcomes = move(queue, ids, to, NoJournal(), force=force, expected=expected, dry_run=True)
         return [each.item_id for each in outcomes if each.status is Status.MOVED]
 
     chosen = choice.choose(
@@ -79,7 +80,7 @@ def mv(
     report = removal_report(
         settings,
         queue,
-        queue.move(chosen.ids, to, undo, force=force, expected=chosen.expected, dry_run=dry_run),
+        move(queue, chosen.ids, to, undo, force=force, expected=chosen.expected, dry_run=dry_run),
         undo,
         success=Status.MOVED,
         failures=(Status.NOT_OWNER, Status.CONFLICT, Status.MISSING),

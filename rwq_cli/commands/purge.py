@@ -10,7 +10,7 @@ from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.removing import open_undo_file, removal_report
-from rwq_cli.core.items.purge import PurgedResults
+from rwq_cli.core.items.purge import PurgedResults, count_items, purge as purge_queue
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
@@ -34,7 +34,7 @@ app = CommandModule()
 def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = False) -> Report:
     queue = open_queue(settings)
     if not dry_run and not is_confirmed(settings, yes=yes):
-        items = queue.count_items()
+        items = count_items(queue)
         counts = queue.counts() if items else None
         leased = (counts.leased or 0) + (counts.held or 0) if counts is not None else 0
         queue.connection.progress.hide()
@@ -44,7 +44,7 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
     report = removal_report(
         settings,
         queue,
-        queue.purge(undo, results=purged, dry_run=dry_run),
+        purge_queue(queue, undo, results=purged, dry_run=dry_run),
         undo,
         success=Status.REMOVED,
         failures=(),

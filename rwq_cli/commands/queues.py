@@ -14,6 +14,7 @@ from rwq_cli.cli.options import WatchOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import InvalidArgument, WrongType
+from rwq_cli.core.inspect.counting import lengths_and_abandoned
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.inspect.queues import queue_names
 from rwq_cli.core.keys import glob_pattern
@@ -86,7 +87,7 @@ def queues(
         connection.set_no_touch()
         for queue in found():
             try:
-                yield queue.lengths_and_abandoned()
+                yield lengths_and_abandoned(queue)
             except WrongType as error:
                 settings.environment.error(f"skipped: {escaped_text(error.message)}", once=True)
 

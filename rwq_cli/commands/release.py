@@ -9,6 +9,7 @@ from rwq_cli.cli.options import DryRunOption, Duration, ForceOption, YesToForceO
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import ITEMS
+from rwq_cli.core.items.release import release as release_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.report import Report
@@ -65,7 +66,8 @@ def release(
     chosen = choice.choose(queue, settings, confirm=question, yes=yes)
     return batch_of_ids(
         queue,
-        queue.release(
+        release_items(
+            queue,
             chosen.ids,
             force=force,
             own_only=choice.mine,

@@ -7,6 +7,7 @@ from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.removing import open_undo_file, removal_report
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.items.set_data import read_item, set_data
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.rules import is_guard
@@ -23,7 +24,7 @@ def item_to_change(settings: Settings, queue: WorkQueue, item_id: bytes) -> Item
         raise InvalidArgument(
             "one ID is needed, and - means IDs on stdin", "change the items one by one"
         )
-    item = queue.read_item(item_id)
+    item = read_item(queue, item_id)
     if item is not None and item.lease is not None and not is_guard(item.lease):
         left = ""
         if item.lease.ttl_ms is not None:
@@ -77,7 +78,7 @@ def data_report(
     def batches() -> Iterator[OutcomeBatch]:
         status = Status.MISSING
         if change is not None:
-            status = queue.set_data(*change, undo, dry_run=dry_run)
+            status = set_data(queue, *change, undo, dry_run=dry_run)
         yield OutcomeBatch.of([Outcome(item_id, status)])
 
     return removal_report(

@@ -1,6 +1,7 @@
 """`rwq result`: show the result of a completed item."""
 
 from collections.abc import Iterator
+from math import inf
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +13,7 @@ from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import Duration, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.queue import FOREVER
+from rwq_cli.core.items.results import result as read_result
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.report import Report
 from rwq_cli.views.results import result_report
@@ -62,11 +63,11 @@ def result(
         )
     queue = open_queue(settings)
     waits = wait or timeout_s is not None
-    limit_s = FOREVER if timeout_s is None else timeout_s
+    limit_s = inf if timeout_s is None else timeout_s
 
     def lookups() -> "Iterator[ResultLookup]":
         promotes = not settings.is_read_only
-        yield queue.result(item_id, wait=waits, timeout_s=limit_s, promotes=promotes)
+        yield read_result(queue, item_id, wait=waits, timeout_s=limit_s, promotes=promotes)
 
     found = noting_absence(settings, queue, lookups(), lambda lookup: lookup.result is None)
     return result_report(found, queue.now_ms)

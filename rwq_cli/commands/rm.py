@@ -9,6 +9,7 @@ from rwq_cli.cli.options import DryRunOption, YesOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.removing import open_undo_file, removal_report
 from rwq_cli.core.inspect.selection import ITEMS
+from rwq_cli.core.items.remove import remove
 from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.report import Report
@@ -43,7 +44,7 @@ def rm(
     return removal_report(
         settings,
         queue,
-        queue.remove(chosen.ids, undo, expected=chosen.expected, dry_run=dry_run),
+        remove(queue, chosen.ids, undo, expected=chosen.expected, dry_run=dry_run),
         undo,
         success=Status.REMOVED,
         failures=(Status.MISSING,),

@@ -11,7 +11,8 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.unread_sizes import noting_unread_sizes
 from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import PermissionDenied
-from rwq_cli.core.inspect.forecast import Forecast
+from rwq_cli.core.inspect.forecast import Forecast, forecast as forecast_items
+from rwq_cli.core.inspect.report import describe, describe_with_results, inspect_items
 from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, ResultKey
 from rwq_cli.core.model import State
 from rwq_cli.core.queue import WorkQueue
@@ -99,20 +100,20 @@ def read_shown(
     """
     may_read_results = True
     for page in in_batches(ids):
-        reports = queue.inspect_items(page)
+        reports = inspect_items(queue, page)
         found: list[ResultKey] | None = None
         if may_read_results:
             try:
-                items, found = queue.describe_with_results(reports, data=data)
+                items, found = describe_with_results(queue, reports, data=data)
             except PermissionDenied:
                 may_read_results = False
                 settings.environment.note("rwq: this user may not read results; none are shown")
         if found is None:
-            items = list(queue.describe(reports, data=data))
+            items = list(describe(queue, reports, data=data))
             found = [ResultKey(item.item_id, False, KIND_NONE, None) for item in items]
         forecasts: list[Forecast | None] = [None] * len(page)
         if eta_s is not None:
-            forecasts = queue.forecast(reports, sample_s=eta_s)
+            forecasts = forecast_items(queue, reports, sample_s=eta_s)
         for item, report, forecast, result_key in zip(
             items, reports, forecasts, found, strict=True
         ):

@@ -7,6 +7,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import DEFAULT_LEASE, DryRunOption, LeaseForOption
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.items.touch import touch as touch_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import kind_of, outcomes_of
@@ -37,6 +38,6 @@ def touch(
     with outcomes_of(
         settings.output_options, _KIND, queue, naming(settings, queue), dry_run=dry_run
     ) as out:
-        for batch in queue.touch(ids, lease_s=lease_s, dry_run=dry_run).batches:
+        for batch in touch_items(queue, ids, lease_s=lease_s, dry_run=dry_run).batches:
             out.rows(batch)
     return out.finish()

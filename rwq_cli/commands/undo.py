@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ from rwq_cli.cli.options import DryRunOption, Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.restoring import bad_line, bad_line_reporter, restore_report
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.inspect.report import effective_leases
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.same_server import is_same_server
@@ -159,7 +161,7 @@ def _restore(settings: Settings, file: Path | None, *, anywhere: bool, dry_run: 
         run.batches(),
         run.results,
         words=_WORDS,
-        leases=destination.effective_leases,
+        leases=partial(effective_leases, destination),
         naming=naming(settings, queue),
         reasons={
             Status.CONFLICT: "it exists with other data, and is left as it is",

@@ -1,6 +1,7 @@
 """`rwq wait`: wait until a queue is empty or short enough, or items are gone."""
 
 from itertools import chain
+from math import inf
 from typing import Annotated
 
 from rwq_cli.cli.absence import noting_absence
@@ -11,7 +12,6 @@ from rwq_cli.cli.options import AllQueuesOption, Duration, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait_for_all
-from rwq_cli.core.queue import FOREVER
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.report import Report
 from rwq_cli.views.waiting import wait_report
@@ -68,7 +68,7 @@ def wait(
         )
     opened = open_matching_queues(settings, all_queues=all_queues, changes=True)
     condition = WaitCondition(below=below, ids=tuple(ids or ()))
-    limit_s = FOREVER if timeout_s is None else timeout_s
+    limit_s = inf if timeout_s is None else timeout_s
     waited = wait_for_all(
         opened.queues, condition, timeout_s=limit_s, promotes=not settings.is_read_only
     )

@@ -21,9 +21,9 @@ from rwq_cli.cli.options import (
     result_duration,
 )
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.lease import lease_from
-from rwq_cli.core.items.results import RESULT_TTL_S
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.work.job import Job

@@ -9,10 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rwq_cli.core.errors import InvalidArgument, RwqError, ServerError
+    from rwq_cli.core.errors import InvalidArgument, LeaseLost, RwqError, ServerError
     from rwq_cli.core.inspect.queues import queue_names
+    from rwq_cli.core.inspect.results import Result, ResultStatus
     from rwq_cli.core.inspect.selection import Selection, Source
-    from rwq_cli.core.items.lease import lease_from
+    from rwq_cli.core.items.results import ResultLookup
+    from rwq_cli.core.items.waiting import WaitCondition, WaitResult
+    from rwq_cli.core.leased import LeasedItem
     from rwq_cli.core.model import (
         CleanAction,
         Counts,
@@ -21,24 +24,22 @@ if TYPE_CHECKING:
         Lease,
         NewItem,
         Outcome,
+        Outcomes,
         Repair,
         State,
         Status,
     )
-    from rwq_cli.core.queue import FOREVER, WorkQueue
+    from rwq_cli.core.queue import WorkQueue
     from rwq_cli.core.repair.doctor import Diagnosis
     from rwq_cli.core.repair.findings import Code, Finding, Severity
     from rwq_cli.core.server.address import Server, connect
     from rwq_cli.core.server.connection import Connection
-    from rwq_cli.core.server.masking import mask_url
-    from rwq_cli.core.state.rules import Facts, state_of
-    from rwq_cli.core.work.job import Job
-    from rwq_cli.core.work.loop import StopToken, WorkSummary
-    from rwq_cli.core.work.policy import Done, Failure, GiveUp, OnFail, PutBack, RetryPolicy
-    from rwq_cli.core.work.session import WorkSession
+    from rwq_cli.core.work.job import Ended, Job, Loss
+    from rwq_cli.core.work.loop import Lost, Outage, Started, StopToken, WorkSummary
+    from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, OnFail, PutBack, RetryPolicy
+    from rwq_cli.core.work.stopping import EndReason
 
 __all__ = [
-    "FOREVER",
     "CleanAction",
     "Code",
     "Connection",
@@ -46,19 +47,30 @@ __all__ = [
     "Diagnosis",
     "Done",
     "Due",
-    "Facts",
+    "EndReason",
+    "Ended",
     "Failure",
+    "Fate",
     "Finding",
     "GiveUp",
     "InvalidArgument",
     "Item",
     "Job",
     "Lease",
+    "LeaseLost",
+    "LeasedItem",
+    "Loss",
+    "Lost",
     "NewItem",
     "OnFail",
+    "Outage",
     "Outcome",
+    "Outcomes",
     "PutBack",
     "Repair",
+    "Result",
+    "ResultLookup",
+    "ResultStatus",
     "RetryPolicy",
     "RwqError",
     "Selection",
@@ -66,46 +78,43 @@ __all__ = [
     "ServerError",
     "Severity",
     "Source",
+    "Started",
     "State",
     "Status",
     "StopToken",
+    "WaitCondition",
+    "WaitResult",
     "WorkQueue",
-    "WorkSession",
     "WorkSummary",
     "connect",
-    "lease_from",
-    "mask_url",
     "queue_names",
-    "state_of",
 ]
 
 _HOMES = {
-    "server.connection": ("Connection",),
-    "repair.doctor": ("Diagnosis",),
-    "inspect.queues": ("queue_names",),
-    "errors": ("InvalidArgument", "RwqError", "ServerError"),
-    "repair.findings": ("Code", "Finding", "Severity"),
-    "inspect.selection": ("Selection", "Source"),
-    "model": (
-        *("CleanAction", "Counts", "Due", "Item", "Lease"),
-        *("NewItem", "Outcome", "Repair", "State", "Status"),
-    ),
-    "items.lease": ("lease_from",),
-    "queue": ("FOREVER", "WorkQueue"),
-    "server.address": ("Server", "connect"),
-    "server.masking": ("mask_url",),
-    "state.rules": ("Facts", "state_of"),
-    "work.job": ("Job",),
-    "work.loop": ("StopToken", "WorkSummary"),
-    "work.policy": ("Done", "Failure", "GiveUp", "OnFail", "PutBack", "RetryPolicy"),
-    "work.session": ("WorkSession",),
+    "errors": "InvalidArgument LeaseLost RwqError ServerError",
+    "inspect.queues": "queue_names",
+    "inspect.results": "Result ResultStatus",
+    "inspect.selection": "Selection Source",
+    "items.results": "ResultLookup",
+    "items.waiting": "WaitCondition WaitResult",
+    "leased": "LeasedItem",
+    "model": "CleanAction Counts Due Item Lease NewItem Outcome Outcomes Repair State Status",
+    "queue": "WorkQueue",
+    "repair.doctor": "Diagnosis",
+    "repair.findings": "Code Finding Severity",
+    "server.address": "Server connect",
+    "server.connection": "Connection",
+    "work.job": "Ended Job Loss",
+    "work.loop": "Lost Outage Started StopToken WorkSummary",
+    "work.policy": "Done Failure Fate GiveUp OnFail PutBack RetryPolicy",
+    "work.stopping": "EndReason",
 }
 
 
 def __getattr__(name: str) -> Any:
     # Loading redis takes most of a command's start-up; errors and `--version` do not need it.
     for home, names in _HOMES.items():
-        if name in names:
+        if name in names.split():
             value = getattr(import_module(f"{__name__}.{home}"), name)
             globals()[name] = value
             return value

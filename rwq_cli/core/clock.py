@@ -4,14 +4,19 @@ Dates come from the server's clock.
 """
 
 import time
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rwq_cli.core.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 # How long a lease lasts by default, seconds.
 LEASE_S = 300.0
 # How long an ID must look broken by default before it is acted on, seconds.
 GRACE_S = 1.0
+# How long a result is kept by default, seconds.
+RESULT_TTL_S = 3600.0
 
 
 class Clock(Protocol):
@@ -50,6 +55,22 @@ def result_time_ms(ttl_s: float) -> int:
         InvalidArgument: It rounds to less than 1 ms.
     """
     return _at_least_1_ms(ttl_s, "a result must be kept for")
+
+
+def unix_ms(when: "datetime | float") -> int:
+    """A point in time in whole unix milliseconds.
+
+    Args:
+        when: An aware datetime, or unix seconds.
+
+    Raises:
+        InvalidArgument: The datetime has no time zone.
+    """
+    if not isinstance(when, (int, float)):
+        if when.tzinfo is None:
+            raise InvalidArgument("the time has no time zone", "give an aware datetime")
+        when = when.timestamp()
+    return round(when * 1000)
 
 
 def _at_least_1_ms(seconds: float, what: str) -> int:

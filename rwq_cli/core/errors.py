@@ -31,6 +31,18 @@ class InvalidArgument(RwqError):
         return cls(f"{first} and {second} cannot be used together", "use one of them")
 
 
+class LeaseLost(RwqError):
+    """A lease ended before its item was completed: the item may be processed again."""
+
+    code = "lease-lost"
+
+    @classmethod
+    def of(cls, item_id: bytes) -> "LeaseLost":
+        """The error for this item."""
+        name = item_id.decode("utf-8", "backslashreplace")
+        return cls(f"{name} is not leased to this session any more", "lease it for longer")
+
+
 class ServerError(RwqError):
     """The server is unreachable, the connection was lost, or the server refused a command.
 

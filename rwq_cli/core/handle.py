@@ -150,6 +150,30 @@ def to_bytes(text: bytes | str) -> bytes:
     return text.encode() if isinstance(text, str) else text
 
 
+def to_ids(ids: Iterable[bytes | str]) -> list[bytes]:
+    """These IDs as bytes; see `each_id`."""
+    return list(each_id(ids))
+
+
+def each_id(ids: Iterable[bytes | str]) -> Iterator[bytes]:
+    """The IDs of a stream as bytes.
+
+    Raises:
+        TypeError: It is one ID, or holds something that is none.
+    """
+    if isinstance(ids, (bytes, bytearray, str)):
+        raise TypeError("give several IDs, such as a list, not one")
+    return map(_id, ids)
+
+
+def _id(item_id: object) -> bytes:
+    if isinstance(item_id, bytes):
+        return item_id
+    if isinstance(item_id, str):
+        return item_id.encode()
+    raise TypeError(f"an ID is bytes or str, not {type(item_id).__name__}")
+
+
 def distinct_queues(queues: Iterable[Queue]) -> list[Queue]:
     """The queues to take items from, each once, in their order.
 

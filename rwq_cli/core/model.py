@@ -4,7 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from enum import StrEnum
 from itertools import chain
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from rwq_cli.core.clock import unix_ms
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 T = TypeVar("T")
 
@@ -110,6 +115,16 @@ class Due(NamedTuple):
     ms: float
     from_now: bool
 
+    @classmethod
+    def after(cls, delay_s: float) -> "Due":
+        """Due this many seconds after the server adds the item."""
+        return cls(delay_s * 1000, from_now=True)
+
+    @classmethod
+    def at(cls, when: "datetime | float") -> "Due":
+        """Due at this time: an aware datetime, or unix seconds."""
+        return cls(unix_ms(when), from_now=False)
+
 
 class NewItem(NamedTuple):
     """An item to add.
@@ -184,6 +199,22 @@ class Item(NamedTuple):
     buried_ms: int | None = None
     reason: bytes | None = None
     returns: int | None = None
+
+    @property
+    def due_at(self) -> "datetime | None":
+        """When a delayed item is due; None for others."""
+        return _time_of(self.due_ms)
+
+    @property
+    def buried_at(self) -> "datetime | None":
+        """When a buried item was buried; None for others."""
+        return _time_of(self.buried_ms)
+
+
+def _time_of(unix_ms: int | None) -> "datetime | None":
+    from datetime import UTC, datetime
+
+    return None if unix_ms is None else datetime.fromtimestamp(unix_ms / 1000, tz=UTC)
 
 
 class Status(StrEnum):

@@ -1,182 +1,405 @@
-"""The work queue: a queue handle with the operations of the core as its methods."""
+"""The work queue: a queue handle with the operations of the library as its methods.
 
-from collections.abc import Callable
-from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+The modules of the operations are imported when a method is called, so that a command loads only
+those that it needs, which matters in shell loops.
+"""
 
-from rwq_cli.core.handle import Queue
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from math import inf
+from typing import TYPE_CHECKING
+
+from rwq_cli.core.acting import ActingQueue
+from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S, unix_ms
+from rwq_cli.core.errors import RwqError
+from rwq_cli.core.model import CleanAction, Counts, Item, NewItem, Outcomes, State
 
 if TYPE_CHECKING:
-    from rwq_cli.core.inspect import (
-        choosing as choosing_,
-        counting as counting_,
-        forecast as forecast_,
-        listing as listing_,
-        queues as queues_,
-        report as report_,
-        results as result_keys_,
-        thresholds as thresholds_,
-    )
-    from rwq_cli.core.items import (
-        add as add_,
-        complete as complete_,
-        export as export_,
-        lease as lease_,
-        lease_by_id as lease_by_id_,
-        move as move_,
-        purge as purge_,
-        release as release_,
-        remove as remove_,
-        restore as restore_,
-        results as results_,
-        schedule as schedule_,
-        set_data as set_data_,
-        touch as touch_,
-        waiting as waiting_,
-    )
-    from rwq_cli.core.repair import (
-        clean as clean_,
-        doctor as doctor_,
-    )
-    from rwq_cli.core.work import loop as work_
+    from datetime import datetime
 
-FOREVER = float("inf")
+    from rwq_cli.core.handle import Queue
+    from rwq_cli.core.inspect.selection import Selection, Source
+    from rwq_cli.core.items.results import ResultLookup
+    from rwq_cli.core.items.waiting import WaitCondition, WaitResult
+    from rwq_cli.core.leased import LeasedItem
+    from rwq_cli.core.repair.doctor import Diagnosis
+    from rwq_cli.core.repair.findings import Code
+    from rwq_cli.core.work.loop import Handler, StopToken, WorkEvent, WorkSummary
+    from rwq_cli.core.work.policy import RetryPolicy
 
 
-class _LazyMethod:
-    """A function of the core as a method; its module is imported when it is first used.
-
-    So a command loads only the modules that it needs, which matters in shell loops.
-
-    Args:
-        module: The module, below `rwq_cli.core`.
-        name: The function; "" if it has the method's name.
-    """
-
-    def __init__(self, module: str, name: str = "") -> None:
-        self._module = module
-        self._name = name
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = self._name or name
-
-    def __get__(self, queue: Queue | None, owner: type | None = None) -> Callable[..., Any]:
-        return self._load() if queue is None else partial(self._call, queue)
-
-    def _call(self, *args: Any, **options: Any) -> Any:
-        return self._load()(*args, **options)
-
-    def _load(self) -> Callable[..., Any]:
-        module = import_module(f"rwq_cli.core.{self._module}")
-        operation: Callable[..., Any] = getattr(module, self._name)
-        return operation
-
-
-class WorkQueue(Queue):
+class WorkQueue(ActingQueue):
     """A redis-work-queue queue, shared with workers in any language.
 
     >>> from rwq_cli.core import Server, WorkQueue, connect
     >>> queue = WorkQueue(connect(Server("redis://localhost:6379/0")), "jobs")
     >>> queue.add(b"some work")  # doctest: +SKIP
 
-    Each item is changed in one atomic step on the server, except by `move` between two slots of a
-    cluster. A client that is killed leaves no step half done. Names and IDs are bytes; text is
-    encoded as UTF-8. Each method is documented at its function:
-    `help(rwq_cli.core.items.complete.complete)`.
+    Each item is changed in one atomic step on the server, except by a move between two slots of a
+    cluster. A client that is killed leaves no step half done. Names, IDs and data are bytes; text
+    is encoded as UTF-8. Durations are seconds.
+
+    What changes something does it when it is called. The methods whose names end in `_many` take
+    any number of items, in memory for a batch of them: they return an iterator, and do their work
+    while it is read. The outcomes of several IDs may come in another order.
     """
 
-    if TYPE_CHECKING:
-        add = add_.add
-        add_unique = add_.add_unique
-        add_many = add_.add_many
-        add_batches = add_.add_batches
-        lease = lease_.lease
-        lease_many = lease_.lease_many
-        lease_ids = lease_by_id_.lease_ids
-        complete = complete_.complete
-        touch = touch_.touch
-        release = release_.release
-        bury = schedule_.bury
-        kick = schedule_.kick
-        promote = schedule_.promote
-        wait = waiting_.wait
-        read_item = set_data_.read_item
-        set_data = set_data_.set_data
-        set_data_back = set_data_.set_data_back
-        result = results_.result
-        results = result_keys_.results
-        export = export_.export
-        restore = restore_.restore
-        remove = remove_.remove
-        move = move_.move
-        move_back = move_.move_back
-        purge = purge_.purge
-        count_items = purge_.count_items
-        work = work_.work
-        light_clean = clean_.light_clean
-        deep_clean = clean_.deep_clean
-        diagnose = doctor_.diagnose
-        lengths = counting_.lengths
-        lengths_and_abandoned = counting_.lengths_and_abandoned
-        counts = counting_.counts
-        count_leased = counting_.count_leased
-        check = thresholds_.check
-        exists = queues_.exists
-        items = listing_.items
-        listed_ids = listing_.listed_ids
-        leases = listing_.leases
-        choose = choosing_.choose
-        inspect_items = report_.inspect_items
-        effective_leases = report_.effective_leases
-        describe = report_.describe
-        describe_with_results = report_.describe_with_results
-        state = report_.state
-        forecast = forecast_.forecast
-    else:
-        add = _LazyMethod("items.add")
-        add_unique = _LazyMethod("items.add")
-        add_many = _LazyMethod("items.add")
-        add_batches = _LazyMethod("items.add")
-        lease = _LazyMethod("items.lease")
-        lease_many = _LazyMethod("items.lease")
-        lease_ids = _LazyMethod("items.lease_by_id")
-        complete = _LazyMethod("items.complete")
-        touch = _LazyMethod("items.touch")
-        release = _LazyMethod("items.release")
-        bury = _LazyMethod("items.schedule")
-        kick = _LazyMethod("items.schedule")
-        promote = _LazyMethod("items.schedule")
-        wait = _LazyMethod("items.waiting")
-        read_item = _LazyMethod("items.set_data")
-        set_data = _LazyMethod("items.set_data")
-        set_data_back = _LazyMethod("items.set_data")
-        result = _LazyMethod("items.results")
-        results = _LazyMethod("inspect.results")
-        export = _LazyMethod("items.export")
-        restore = _LazyMethod("items.restore")
-        remove = _LazyMethod("items.remove")
-        move = _LazyMethod("items.move")
-        move_back = _LazyMethod("items.move")
-        purge = _LazyMethod("items.purge")
-        count_items = _LazyMethod("items.purge")
-        work = _LazyMethod("work.loop")
-        light_clean = _LazyMethod("repair.clean")
-        deep_clean = _LazyMethod("repair.clean")
-        diagnose = _LazyMethod("repair.doctor")
-        lengths = _LazyMethod("inspect.counting")
-        lengths_and_abandoned = _LazyMethod("inspect.counting")
-        counts = _LazyMethod("inspect.counting")
-        count_leased = _LazyMethod("inspect.counting")
-        check = _LazyMethod("inspect.thresholds")
-        exists = _LazyMethod("inspect.queues")
-        items = _LazyMethod("inspect.listing")
-        listed_ids = _LazyMethod("inspect.listing")
-        leases = _LazyMethod("inspect.listing")
-        choose = _LazyMethod("inspect.choosing")
-        inspect_items = _LazyMethod("inspect.report")
-        effective_leases = _LazyMethod("inspect.report")
-        describe = _LazyMethod("inspect.report")
-        describe_with_results = _LazyMethod("inspect.report")
-        state = _LazyMethod("inspect.report")
-        forecast = _LazyMethod("inspect.forecast")
+    # Adding.
+
+    def add(
+        self,
+        data: bytes | str,
+        item_id: bytes | str | None = None,
+        *,
+        delay_s: float | None = None,
+        at: "datetime | float | None" = None,
+    ) -> bool:
+        """Add one item.
+
+        Args:
+            data: Its payload.
+            item_id: Its ID; None for a random one.
+            delay_s: The delay by the server's clock, seconds; None for none.
+            at: When it is due by the server's clock: an aware datetime, or unix seconds.
+
+        Raises:
+            InvalidArgument: The ID is empty, or both a delay and a time are given.
+            WrongType: The data key or a lease key of this ID has the wrong type.
+
+        Returns:
+            Whether it was added: False if an item with this ID exists.
+        """
+        from rwq_cli.core.items.add import add
+
+        at_ms = None if at is None else unix_ms(at)
+        return add(self, data, item_id, delay_s=delay_s, at_ms=at_ms)
+
+    def add_many(
+        self, items: Iterable[NewItem], *, unique: bool = False, dry_run: bool = False
+    ) -> Outcomes:
+        """Add a stream of items, in batches.
+
+        Args:
+            items: The items.
+            unique: Skip the duplicate check, because no ID is in the queue. If that is wrong, the
+                item is replaced and its ID is in the queue twice.
+            dry_run: Change nothing, and report what would be done.
+
+        Raises:
+            InvalidArgument: An ID is empty.
+            ServerError: `acknowledged` is the number of items whose outcomes are known; each batch
+                in flight was added completely or not at all.
+
+        Returns:
+            For each item `ADDED`, `DUPLICATE` or `WRONG_TYPE`, in order.
+        """
+        from rwq_cli.core.items.add import add_many
+
+        return add_many(self, items, unique=unique, dry_run=dry_run)
+
+    # Leasing.
+
+    def lease(self, *, for_s: float = LEASE_S, wait_s: float = 0.0) -> "LeasedItem | None":
+        """Lease the next item.
+
+        Args:
+            for_s: How long the lease lasts, seconds.
+            wait_s: How long to wait for an item, seconds; infinity until there is one.
+
+        Raises:
+            InvalidArgument: The lease would last less than 1 ms.
+            ServerError: If `in_doubt`, an item may be leased; a clean returns it when the lease
+                has ended.
+
+        Returns:
+            The item with its data, or None if there was none.
+        """
+        return next(self.lease_many(1, for_s=for_s, wait_s=wait_s), None)
+
+    def lease_many(
+        self, count: int, *, for_s: float = LEASE_S, wait_s: float = 0.0
+    ) -> "Iterator[LeasedItem]":
+        """Lease up to this many items, waiting only for the first; see `lease`."""
+        from rwq_cli.core.items.lease import lease_from
+        from rwq_cli.core.leased import LeasedItem
+
+        items = lease_from([self], count, lease_s=for_s, wait_s=wait_s)
+        return (LeasedItem.of(item, self) for item in items)
+
+    @contextmanager
+    def leased(
+        self, *, for_s: float = LEASE_S, wait_s: float = 0.0
+    ) -> "Iterator[LeasedItem | None]":
+        """Lease the next item for a `with` block: `with queue.leased(for_s=60) as item`.
+
+        At the end of the block the item is completed, unless the block has completed, released or
+        buried it. An exception in the block returns it to the end of the queue. The lease is not
+        renewed: see `LeasedItem.touch`, and `work`.
+
+        Args:
+            for_s: How long the lease lasts, seconds.
+            wait_s: How long to wait for an item, seconds.
+
+        Raises:
+            LeaseLost: The lease did not stand any more at the end of the block.
+
+        Yields:
+            The item, or None if there was none.
+        """
+        item = self.lease(for_s=for_s, wait_s=wait_s)
+        if item is None:
+            yield None
+            return
+        try:
+            yield item
+        except BaseException:
+            if not item.is_ended:
+                # If the server is gone, a clean returns the item when its lease has ended.
+                with suppress(RwqError):
+                    item.release()
+            raise
+        item.complete_or_raise()
+
+    def work(
+        self,
+        handler: "Handler",
+        *,
+        more_queues: "Sequence[Queue]" = (),
+        fair: bool = False,
+        concurrency: int = 1,
+        for_s: float = LEASE_S,
+        policy: "RetryPolicy | None" = None,
+        result_ttl_s: float = RESULT_TTL_S,
+        drain: bool = False,
+        max_items: float = inf,
+        max_failures: float = inf,
+        idle_s: float = inf,
+        reconnect_s: float = 300.0,
+        stop: "StopToken | None" = None,
+        on_event: "Callable[[WorkEvent], object] | None" = None,
+    ) -> "WorkSummary":
+        """Call a function for each item, until the worker is to end.
+
+        The item is completed when the function returns, and kept leased until then; bytes that it
+        returns are kept as the result. An exception is a failed attempt: the item is retried later,
+        and after its last attempt buried with the exception as the reason. A function can also
+        return `PutBack` or `GiveUp`, or a `Failure` of its own. Nothing is done with an item whose
+        lease was lost.
+
+        An exception that is not an `Exception`, such as KeyboardInterrupt, puts the item back and
+        ends the worker. With several functions at once, an interrupt of the calling thread takes no
+        more items and is raised when they have returned; a second one puts their items back.
+
+        Args:
+            handler: The function. With a concurrency of 1 it runs in the calling thread, else in
+                several threads at once.
+            more_queues: More queues, in order of preference after this one, on the same connection.
+            fair: Try the queues in random order instead.
+            concurrency: How many functions run at once.
+            for_s: How long a lease lasts, seconds; it is renewed while the function runs.
+            policy: When failed items are tried again; None for the default.
+            result_ttl_s: How long results are kept, seconds.
+            drain: End when no queue has an item to lease, and this worker has no retries pending.
+            max_items: End after this many items.
+            max_failures: End after this many failures.
+            idle_s: End after this time without work, seconds.
+            reconnect_s: How long the server may be gone, seconds. Then the error is raised.
+            stop: Ends the worker after the items that run.
+            on_event: Called for each event, by one thread at a time.
+
+        Raises:
+            InvalidArgument: A number is too small, or the queues are not on one connection.
+            TypeError: The handler returned something else than None, bytes or a `JobEnd`.
+            ServerError: The server refused a call, or was gone for too long. A clean returns items
+                that are still leased when their leases have ended.
+        """
+        from rwq_cli.core.work.loop import work
+
+        return work(
+            self,
+            handler,
+            more_queues=more_queues,
+            fair=fair,
+            concurrency=concurrency,
+            lease_s=for_s,
+            policy=policy,
+            result_ttl_s=result_ttl_s,
+            drain=drain,
+            max_items=max_items,
+            max_failures=max_failures,
+            idle_s=idle_s,
+            reconnect_s=reconnect_s,
+            stop=stop,
+            on_event=on_event,
+        )
+
+    # Looking.
+
+    def exists(self) -> bool:
+        """Whether any key of the queue exists, other than those of items, leases and results."""
+        from rwq_cli.core.inspect.queues import exists
+
+        return exists(self)
+
+    def lengths(self) -> Counts:
+        """The lengths of the queue's structures at one instant; everything else is None."""
+        from rwq_cli.core.inspect.counting import lengths
+
+        return lengths(self)
+
+    def counts(self, *, deep: bool = False) -> Counts:
+        """Counts by state.
+
+        Args:
+            deep: Walk over the whole queue, to count the states that no single list shows.
+        """
+        from rwq_cli.core.inspect.counting import counts
+
+        return counts(self, deep=deep)
+
+    def state(self, item_id: bytes | str) -> State:
+        """The state of one ID."""
+        from rwq_cli.core.inspect.report import state
+
+        return state(self, item_id)
+
+    def items(
+        self,
+        source: "Source",
+        selection: "Selection | None" = None,
+        *,
+        limit: int | None = None,
+        offset: int = 0,
+        tail: bool = False,
+        data: bool = False,
+        bare: bool = False,
+    ) -> Iterator[Item]:
+        """Items in the order in which they are or were leased: next, or longest leased, first.
+
+        Args:
+            source: The structures.
+            selection: Which of their items; None for all.
+            limit: The maximum number of items; None for all.
+            offset: How many selected items to skip.
+            tail: Start at the other end: newest first.
+            data: Read all of the data. Otherwise, read sizes and previews if that does not reset
+                idle times.
+            bare: Read only IDs and states: no data, sizes, previews or idle times.
+
+        Yields:
+            Items, read in pages.
+        """
+        from rwq_cli.core.inspect.listing import items
+
+        return items(
+            self,
+            source,
+            selection,
+            limit=limit,
+            offset=offset,
+            tail=tail,
+            data=data,
+            bare=bare,
+        )
+
+    def leases(
+        self,
+        *,
+        limit: int | None = None,
+        holder_glob: bytes | None = None,
+        data: bool = False,
+        bare: bool = False,
+    ) -> Iterator[Item]:
+        """The items in processing: abandoned first, then by time left, leases without expiry last.
+
+        Args:
+            limit: The maximum number of items; None for all.
+            holder_glob: Only leases whose holder matches this glob, which excludes abandoned items.
+            data: See `items`.
+            bare: See `items`.
+        """
+        from rwq_cli.core.inspect.listing import leases
+
+        return leases(self, limit=limit, holder_glob=holder_glob, data=data, bare=bare)
+
+    def result(
+        self, item_id: bytes | str, *, wait: bool = False, timeout_s: float = inf
+    ) -> "ResultLookup":
+        """Read the result of an ID, and the state of its item.
+
+        Args:
+            item_id: The ID.
+            wait: First wait until no item has this ID, even if an earlier item left a result; items
+                that fall due meanwhile are promoted.
+            timeout_s: How long to wait, seconds.
+
+        Raises:
+            WrongType: The result key has the wrong type.
+        """
+        from rwq_cli.core.items.results import result
+
+        return result(self, item_id, wait=wait, timeout_s=timeout_s)
+
+    def wait(
+        self, condition: "WaitCondition | None" = None, *, timeout_s: float = inf
+    ) -> "WaitResult":
+        """Poll until a condition is met; items that fall due meanwhile are promoted.
+
+        Args:
+            condition: What to wait for; None for an empty queue.
+            timeout_s: The timeout, seconds; 0 for one poll, infinity for none.
+        """
+        from rwq_cli.core.items.waiting import wait
+
+        return wait(self, condition, timeout_s=timeout_s)
+
+    # Repairing.
+
+    def light_clean(
+        self, *, grace_s: float = GRACE_S, bury_after: int | None = None, dry_run: bool = False
+    ) -> list[CleanAction]:
+        """Return the items that dead workers left in processing, promote due ones, drop ghosts.
+
+        Args:
+            grace_s: Seconds between the two looks.
+            bury_after: Bury an item instead of returning it if it has been returned this often, by
+                cleans or after failed attempts: 0 or more; None for never.
+            dry_run: Look twice, but change nothing, and report what would be done.
+
+        Raises:
+            ServerError: `acknowledged` is the number of actions.
+        """
+        from rwq_cli.core.repair.clean import light_clean
+
+        return list(light_clean(self, grace_s=grace_s, bury_after=bury_after, dry_run=dry_run))
+
+    def deep_clean(
+        self, *, grace_s: float = GRACE_S, bury_after: int | None = None, dry_run: bool = False
+    ) -> list[CleanAction]:
+        """Do what a light clean does, and repair orphans, duplicates and ghosts everywhere.
+
+        The arguments are those of `light_clean`.
+        """
+        from rwq_cli.core.repair.clean import deep_clean
+
+        return list(deep_clean(self, grace_s=grace_s, bury_after=bury_after, dry_run=dry_run))
+
+    def diagnose(
+        self,
+        *,
+        codes: "Iterable[Code] | None" = None,
+        fix: bool = False,
+        grace_s: float = GRACE_S,
+        dry_run: bool = False,
+    ) -> "Diagnosis":
+        """Find the problems of a queue, and optionally fix them.
+
+        Args:
+            codes: The findings to look for and to fix; None for all.
+            fix: Fix those that need no decision.
+            grace_s: Seconds between the two looks, if the first saw a problem.
+            dry_run: Change nothing, and report what would be done.
+        """
+        from rwq_cli.core.repair.doctor import diagnose
+
+        return diagnose(self, codes=codes, fix=fix, grace_s=grace_s, dry_run=dry_run)

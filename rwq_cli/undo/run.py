@@ -4,8 +4,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from rwq_cli.core.errors import ConnectionLost, ServerError
-from rwq_cli.core.items.restore import Line, OnConflict, forget_marks, has_marks, read_marks
+from rwq_cli.core.items.move import move_back
+from rwq_cli.core.items.restore import (
+    Line,
+    OnConflict,
+    forget_marks,
+    has_marks,
+    read_marks,
+    restore,
+)
 from rwq_cli.core.items.results import ResultTally
+from rwq_cli.core.items.set_data import set_data_back
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.snapshot import ItemSnapshot
@@ -80,7 +89,8 @@ class UndoRun:
             forget_marks(queue, reader.file_id)
 
     def _restore_lines(self, lines: Iterable[Line], *, front: bool) -> Iterator[OutcomeBatch]:
-        return self._queue.restore(
+        return restore(
+            self._queue,
             lines,
             # Only what an import has written: see `Line.replaced_by`.
             on_conflict=OnConflict.REPLACE if self._reader.is_of_import else OnConflict.FAIL,
@@ -94,8 +104,8 @@ class UndoRun:
         reader = self._reader
         numbers = {line.entry.item_id: line.number for line in reader.items()}
         restored = bytearray(max(numbers.values(), default=0) // 8 + 1)
-        moved = self._queue.move_back(
-            reader.items, moved_to, file_id=reader.file_id, dry_run=self._dry_run
+        moved = move_back(
+            self._queue, reader.items, moved_to, file_id=reader.file_id, dry_run=self._dry_run
         ).batches
         for batch in self._counted(moved):
             for item_id in batch.ids_with(*_RESTORED):
@@ -111,7 +121,7 @@ class UndoRun:
         outcomes: list[Outcome] = []
         for line in self._reader.items():
             assert isinstance(line.entry, ItemSnapshot)
-            status = self._queue.set_data_back(line.entry, written, dry_run=self._dry_run)
+            status = set_data_back(self._queue, line.entry, written, dry_run=self._dry_run)
             outcomes.append(Outcome(line.entry.item_id, status))
         yield from self._counted([OutcomeBatch.of(outcomes)])
         if not self._dry_run:

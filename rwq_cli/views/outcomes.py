@@ -1,6 +1,7 @@
 """The outcomes of verbs that change items."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rwq_cli.core.model import Outcome, Outcomes, Status
@@ -84,10 +85,11 @@ def outcomes_of(
     """
 
     def explain(failed: Sequence[Outcome]) -> Iterable[str]:
+        from rwq_cli.core.inspect.report import effective_leases
         from rwq_cli.views.failures import failure_reasons, not_as_chosen
 
         known = {Status.CHANGED: not_as_chosen, **(reasons or {})}
-        leases = queue.effective_leases
+        leases = partial(effective_leases, queue)
         return failure_reasons(queue.name, failed, leases, known, naming.lines)
 
     return OutcomeOutput(
@@ -147,10 +149,11 @@ def batch_of_ids(
     failed = (*failures, Status.CHANGED, Status.WRONG_TYPE)
 
     def explain(failed: Sequence[Outcome]) -> Iterable[str]:
+        from rwq_cli.core.inspect.report import effective_leases
         from rwq_cli.views.failures import failure_reasons, not_as_chosen
 
         known = {Status.CHANGED: not_as_chosen, **(reasons or {})}
-        leases = queue.effective_leases
+        leases = partial(effective_leases, queue)
         return failure_reasons(queue.name, failed, leases, known, naming.lines)
 
     return Batch(

@@ -142,7 +142,7 @@ def test_an_error_says_what_of_a_batch_is_done(
         error.in_doubt, error.doubtful = doubtful is not None, doubtful or 0
         raise error
 
-    monkeypatch.setattr("rwq_cli.core.queue.WorkQueue.add_batches", fail)
+    monkeypatch.setattr("rwq_cli.commands.add.add_batches", fail)
     assert rwq("add", "x").as_tuple() == (69, "", f"rwq: error: it is full; {said}raise it\n")
     assert json.loads(rwq("add", "x", "-o", "json").err) == {
         "error": "it is full",

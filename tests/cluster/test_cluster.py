@@ -8,7 +8,7 @@ import pytest
 import redis
 from redis.crc import key_slot
 
-from rwq_cli.core import Connection, Server, WorkQueue, connect
+from rwq_cli.core import Connection, NewItem, Server, WorkQueue, connect
 from rwq_cli.core.errors import InvalidArgument, Unavailable
 from rwq_cli.core.inspect.queues import queue_names
 from rwq_cli.core.items.lease import lease_from
@@ -232,8 +232,8 @@ def test_nothing_runs_half_while_a_slot_moves(
     for act in (
         lambda: impatient.lease(),
         lambda: impatient.add("two", "2"),
-        lambda: impatient.add_unique("two", "2"),
-        lambda: list(impatient.complete([b"1"])),
+        lambda: list(impatient.add_many([NewItem(b"2", b"two")], unique=True)),
+        lambda: list(impatient.complete_many([b"1"])),
         lambda: impatient.state(b"1"),
         lambda: list(impatient.deep_clean(grace_s=0)),
         lambda: impatient.counts(),

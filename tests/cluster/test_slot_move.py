@@ -7,6 +7,8 @@ import pytest
 
 from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.lease_by_id import lease_ids
+from rwq_cli.core.items.move import move as move_items
 from rwq_cli.core.server.following import FollowingConnection
 from tests.cluster.conftest import QUEUE
 from tests.clusters import PrivateCluster
@@ -57,8 +59,8 @@ def test_undo_brings_them_back(crwq: Rwq, queue: WorkQueue, other: WorkQueue) ->
 def test_what_is_not_moved_stays_as_it_is(crwq: Rwq, queue: WorkQueue, other: WorkQueue) -> None:
     for item_id in ("leased", "conflict", "later", "free"):
         queue.add("x", item_id)
-    list(queue.lease_ids([b"leased"]))
-    list(queue.release([b"later"], delay_s=100))
+    list(lease_ids(queue, [b"leased"]))
+    list(queue.release_many([b"later"], delay_s=100))
     other.add("y", "conflict")
     words = ("leased", "conflict", "later", "free", "gone")
     dry = crwq("mv", *words, "--to", TO, "--dry-run", "-o", "jsonl")
@@ -115,7 +117,7 @@ def test_a_move_may_be_killed_at_any_call(
             here.add(b"data " + item_id, item_id)
         calls.update(made=0, kill_at=kill_at, after=after)
         try:
-            list(here.move(wanted, TO.encode(), NoJournal()))
+            list(move_items(here, wanted, TO.encode(), NoJournal()))
             break
         except Killed:
             calls["kill_at"] = -1
@@ -129,7 +131,7 @@ def test_a_move_may_be_killed_at_any_call(
         for queue in (here, there):
             list(queue.deep_clean(grace_s=0))
         assert sorted(ids(here) + ids(there)) == sorted(leasable)
-        list(here.move(wanted, TO.encode(), NoJournal()))
+        list(move_items(here, wanted, TO.encode(), NoJournal()))
         assert ids(here) == []
         assert sorted(ids(there)) == wanted
         assert there.lengths().buried == here.lengths().buried == 0
@@ -149,10 +151,10 @@ def test_a_copy_of_an_item_that_was_kicked_here_is_removed(
         here.add("x", "a")
         calls.update(made=0, kill_at=kill_at, after=1)
         with pytest.raises(Killed):
-            list(here.move([b"a"], TO.encode(), NoJournal()))
+            list(move_items(here, [b"a"], TO.encode(), NoJournal()))
         calls["kill_at"] = -1
         kill_at += 1
-    list(here.kick([b"a"]))
-    list(here.move([], TO.encode(), NoJournal()))
+    list(here.kick_many([b"a"]))
+    list(move_items(here, [], TO.encode(), NoJournal()))
     assert (ids(here), ids(there)) == ([b"a"], [])
     assert there.call("EXISTS", there.keys.item(b"a")) == 0

@@ -13,9 +13,9 @@ from rwq_cli.core import Server, ServerError, Status, WorkQueue, connect
 def work(queue: WorkQueue, stop: Path) -> None:
     while not stop.exists():
         try:
-            items = list(queue.lease_many(3, lease_s=2.0, wait_s=0.2))
+            items = list(queue.lease_many(3, for_s=2.0, wait_s=0.2))
             for item in items:
-                (outcome,) = queue.complete([item.item_id])
+                (outcome,) = queue.complete_many([item.item_id])
                 word = "done" if outcome.status is Status.COMPLETED else "again"
                 print(word, item.item_id.decode(), flush=True)
         except ServerError as error:

@@ -1,26 +1,43 @@
 """A dry run is the run without its writes: it says the same, and changes nothing."""
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
-from inspect import signature
+from importlib import import_module
+from inspect import isfunction, signature
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
 import redis
 
-from rwq_cli.core import Connection, WorkQueue
+from rwq_cli.core import Connection, WorkQueue, items
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.results import Result, ResultStatus
+from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.purge import PurgedResults
-from rwq_cli.core.items.restore import Line, OnConflict
+from rwq_cli.core.items.lease import lease_from
+from rwq_cli.core.items.lease_by_id import lease_ids
+from rwq_cli.core.items.move import move as move_items, move_back
+from rwq_cli.core.items.purge import PurgedResults, purge as purge_queue
+from rwq_cli.core.items.release import release as release_items
+from rwq_cli.core.items.remove import remove as remove_items
+from rwq_cli.core.items.restore import Line, OnConflict, restore as restore_items
 from rwq_cli.core.items.results import ResultOptions, ResultTally
+from rwq_cli.core.items.schedule import (
+    bury as bury_items,
+    kick as kick_items,
+    promote as promote_items,
+)
+from rwq_cli.core.items.set_data import read_item, set_data, set_data_back
+from rwq_cli.core.items.touch import touch as touch_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Due, NewItem, State
+from rwq_cli.core.repair.clean import deep_clean, light_clean
+from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.broken_queues import contents, make_broken, make_idle, pad
@@ -34,11 +51,11 @@ _THOUSANDS = int(os.environ.get("RWQ_ITEMS", "3000"))
 _SEEDS = int(os.environ.get("RWQ_SEEDS", "2"))
 
 
-def _outcomes(name: str, *, ordered: bool = False, **options: Any) -> Verb:
+def _outcomes(operation: Callable[..., Any], *, ordered: bool = False, **options: Any) -> Verb:
     """What the verb says of each ID, and where `ordered` is set, in which order."""
 
     def verb(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
-        outcomes = getattr(queue, name)(list(ids), dry_run=dry_run, **options)
+        outcomes = operation(queue, list(ids), dry_run=dry_run, **options)
         found = [(o.item_id, o.status.value, o.holder) for o in outcomes]
         return found if ordered else sorted(found)
 
@@ -54,11 +71,11 @@ def _clean(name: str, **options: Any) -> Verb:
 
 
 def _lease(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
-    return [item.item_id for item in queue.lease_many(len(ids) * 3, dry_run=dry_run)]
+    return [item.item_id for item in lease_from([queue], len(ids) * 3, dry_run=dry_run)]
 
 
 def _lease_by_id(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
-    found = queue.lease_ids(ids[:60], dry_run=dry_run)
+    found = lease_ids(queue, ids[:60], dry_run=dry_run)
     return [(a.item.item_id, a.is_leased, a.is_leased or a.item.state) for a in found]
 
 
@@ -73,7 +90,7 @@ def _add(due: Due | None = None, *, unique: bool = False) -> Verb:
 
 def _purge(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
     left = PurgedResults()
-    found = queue.purge(NoJournal(), results=left, dry_run=dry_run)
+    found = purge_queue(queue, NoJournal(), results=left, dry_run=dry_run)
     return [*sorted((o.item_id, o.status.value) for o in found), left]
 
 
@@ -88,7 +105,8 @@ def _restore(on_conflict: str) -> Verb:
             if at % 50 == 0 and at < 1000:
                 entries.append(Result(item_id, ResultStatus.COMPLETED, at))
         tally = ResultTally()
-        found = queue.restore(
+        found = restore_items(
+            queue,
             (Line(number, entry) for number, entry in enumerate(entries, 2)),
             on_conflict=OnConflict(on_conflict),
             file_id=_file_id(ids),
@@ -104,8 +122,8 @@ def _set_data(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
     found = []
     for item_id in dict.fromkeys(ids[:60]):
         with suppress(WrongType):
-            if item := queue.read_item(item_id):
-                found.append(queue.set_data(item, b"new", dry_run=dry_run))
+            if item := read_item(queue, item_id):
+                found.append(set_data(queue, item, b"new", dry_run=dry_run))
     return found
 
 
@@ -122,7 +140,8 @@ def _file_id(ids: Iterable[bytes]) -> bytes:
 
 
 def _undo_import(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
-    found = queue.restore(
+    found = restore_items(
+        queue,
         _as_they_were(ids),
         on_conflict=OnConflict.REPLACE,
         front=True,
@@ -136,7 +155,7 @@ def _undo_set(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
     return [
         (
             line.entry.item_id,
-            queue.set_data_back(_item(line), line.replaced_by or "", dry_run=dry_run),
+            set_data_back(queue, _item(line), line.replaced_by or "", dry_run=dry_run),
         )
         for line in _as_they_were(dict.fromkeys(ids[:60]))
     ]
@@ -154,17 +173,17 @@ def _undo_move(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
         for line in _as_they_were(dict.fromkeys(ids))
     ]
     other = type(queue)(queue.connection, b"other", clock=queue.clock)
-    found = other.move_back(lambda: lines, queue.name, file_id=_file_id(ids), dry_run=dry_run)
+    found = move_back(other, lambda: lines, queue.name, file_id=_file_id(ids), dry_run=dry_run)
     return [(o.item_id, o.status) for o in found]
 
 
 def _fix(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
-    found = queue.diagnose(fix=True, dry_run=dry_run, all_ids=True).findings
+    found = diagnose(queue, fix=True, dry_run=dry_run, all_ids=True).findings
     return [(f.code, f.count, sorted(f.examples), f.fixed, f.left) for f in found]
 
 
 def _promote(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
-    batches = queue.promote(dry_run=dry_run)
+    batches = promote_items(queue, dry_run=dry_run)
     return sorted((o.item_id, o.status.value) for batch in batches for o in batch)
 
 
@@ -172,27 +191,29 @@ VERBS: dict[str, Verb] = {
     "add": _add(),
     "add unique": _add(unique=True),
     "add later": _add(Due(60_000, from_now=True)),
-    "complete": _outcomes("complete", ordered=True),
-    "complete by owner": _outcomes("complete", ordered=True, owner=b"them"),
+    "complete": _outcomes(complete_items, ordered=True),
+    "complete by owner": _outcomes(complete_items, ordered=True, owner=b"them"),
     "complete with a result": _outcomes(
-        "complete", ordered=True, result_options=ResultOptions(b"result")
+        complete_items, ordered=True, result_options=ResultOptions(b"result")
     ),
     "complete what waits": _outcomes(
-        "complete", ordered=True, expected=Expected(states=frozenset({State.WAITING}))
+        complete_items, ordered=True, expected=Expected(states=frozenset({State.WAITING}))
     ),
-    "touch": _outcomes("touch", ordered=True),
-    "release": _outcomes("release"),
-    "release by force": _outcomes("release", force=True),
-    "release one's own": _outcomes("release", own_only=True),
-    "release to the front": _outcomes("release", front=True),
-    "release later": _outcomes("release", delay_s=1000),
-    "bury": _outcomes("bury"),
-    "bury by force": _outcomes("bury", force=True),
-    "kick": _outcomes("kick"),
+    "touch": _outcomes(touch_items, ordered=True),
+    "release": _outcomes(release_items),
+    "release by force": _outcomes(release_items, force=True),
+    "release one's own": _outcomes(release_items, own_only=True),
+    "release to the front": _outcomes(release_items, front=True),
+    "release later": _outcomes(release_items, delay_s=1000),
+    "bury": _outcomes(bury_items),
+    "bury by force": _outcomes(bury_items, force=True),
+    "kick": _outcomes(kick_items),
     "promotion": _promote,
-    "remove": _outcomes("remove", ordered=True, journal=NoJournal()),
-    "move": _outcomes("move", ordered=True, to=b"other", journal=NoJournal()),
-    "move by force": _outcomes("move", ordered=True, to=b"other", journal=NoJournal(), force=True),
+    "remove": _outcomes(remove_items, ordered=True, journal=NoJournal()),
+    "move": _outcomes(move_items, ordered=True, to=b"other", journal=NoJournal()),
+    "move by force": _outcomes(
+        move_items, ordered=True, to=b"other", journal=NoJournal(), force=True
+    ),
     "set data": _set_data,
     "purge": _purge,
     "restore": _restore("fail"),
@@ -211,41 +232,46 @@ VERBS: dict[str, Verb] = {
 }
 
 
-# The methods that a verb of this table and of that in test_verdicts.py calls.
-WITH_DRY_RUN = {
-    name
-    for name in dir(WorkQueue)
-    if not hasattr(Queue, name) and "dry_run" in signature(getattr(WorkQueue, name)).parameters
-}
-# `add_many` is this, in batches.
-WITH_DRY_RUN.remove("add_batches")
+def _operations() -> Iterator[Any]:
+    """The functions of the core that can do a dry run on a queue."""
+    yield from (light_clean, deep_clean, diagnose)
+    for module in iter_modules(items.__path__, f"{items.__name__}."):
+        for name, function in vars(import_module(module.name)).items():
+            if isfunction(function) and not name.startswith(("_", "prune_")):
+                parameters = signature(function).parameters
+                if "dry_run" in parameters and next(iter(parameters)) == "queue":
+                    yield function
 
 
-def methods_called(
+# The operations that a verb of this table and of that in test_verdicts.py calls.
+WITH_DRY_RUN = {function.__code__: function.__name__ for function in _operations()}
+
+
+def operations_called(
     foreign: Foreign, connection: Connection, verbs: Iterable[Callable[[WorkQueue], object]]
 ) -> set[str]:
-    """The methods with a dry run that the verbs call, each where `id-0` waits."""
-    called: set[str] = set()
-
-    class Noting(WorkQueue):
-        def __getattribute__(self, name: str) -> Any:
-            called.add(name)
-            return super().__getattribute__(name)
-
+    """The operations with a dry run that the verbs call, each where `id-0` waits."""
+    called: set[Any] = set()
     for verb in verbs:
         foreign.raw.flushall()
         foreign.waiting(b"id-0")
-        verb(Noting(connection, QUEUE, clock=FakeClock()))
-    return called & WITH_DRY_RUN
+        sys.setprofile(lambda frame, *_: called.add(frame.f_code))
+        try:
+            verb(WorkQueue(connection, QUEUE, clock=FakeClock()))
+        finally:
+            sys.setprofile(None)
+    return {name for code, name in WITH_DRY_RUN.items() if code in called}
 
 
 def _of_one(verb: Verb, queue: WorkQueue) -> object:
     return verb(queue, [b"id-0"], True)
 
 
-def test_every_method_with_a_dry_run_has_a_verb(foreign: Foreign, connection: Connection) -> None:
+def test_every_operation_with_a_dry_run_has_a_verb(
+    foreign: Foreign, connection: Connection
+) -> None:
     verbs = [partial(_of_one, verb) for verb in VERBS.values()]
-    assert methods_called(foreign, connection, verbs) == WITH_DRY_RUN
+    assert operations_called(foreign, connection, verbs) == set(WITH_DRY_RUN.values())
 
 
 def _arrange(raw: redis.Redis, verb: str, count: int, seed: int) -> list[bytes]:

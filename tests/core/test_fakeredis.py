@@ -12,6 +12,8 @@ from rwq_cli.core import (
     Status,
     WorkQueue,
 )
+from rwq_cli.core.items.export import export as export_items
+from rwq_cli.core.items.set_data import read_item, set_data
 from tests.conftest import FakeClock, Foreign, contents
 
 
@@ -37,22 +39,22 @@ def test_an_item_is_added_leased_and_completed(queue: WorkQueue, fake: fakeredis
     assert item is not None
     assert (item.item_id, item.data) == (b"1", b"data")
     assert queue.lease() is None
-    assert list(queue.touch([b"1"], lease_s=60)) == [Outcome(b"1", Status.TOUCHED)]
-    assert list(queue.complete([b"1"])) == [Outcome(b"1", Status.COMPLETED)]
+    assert list(queue.touch_many([b"1"], for_s=60)) == [Outcome(b"1", Status.TOUCHED)]
+    assert list(queue.complete_many([b"1"])) == [Outcome(b"1", Status.COMPLETED)]
     assert contents(fake) == {}
 
 
 def test_items_are_delayed_buried_and_returned(queue: WorkQueue) -> None:
     list(queue.add_many(NewItem(item_id, b"data") for item_id in (b"a", b"b", b"c")))
     assert queue.add("data", "later", delay_s=3600)
-    assert list(queue.bury([b"a"], reason=b"broken")) == [Outcome(b"a", Status.BURIED)]
+    assert list(queue.bury_many([b"a"], reason=b"broken")) == [Outcome(b"a", Status.BURIED)]
     counts = queue.counts(deep=True)
     assert (counts.waiting, counts.delayed, counts.buried) == (2, 1, 1)
     assert [i.item_id for i in queue.items(Source(main=True))] == [b"b", b"c"]
-    assert list(queue.kick([b"a"])) == [Outcome(b"a", Status.KICKED)]
+    assert list(queue.kick_many([b"a"])) == [Outcome(b"a", Status.KICKED)]
     leased = [item.item_id for item in queue.lease_many(4)]
     assert leased == [b"b", b"c", b"a"]
-    assert {o.status for o in queue.release(leased)} == {Status.RELEASED}
+    assert {o.status for o in queue.release_many(leased)} == {Status.RELEASED}
 
 
 def test_cleans_return_what_dead_workers_left(queue: WorkQueue, foreign: Foreign) -> None:
@@ -68,15 +70,15 @@ def test_cleans_return_what_dead_workers_left(queue: WorkQueue, foreign: Foreign
 def test_a_queue_is_exported_and_purged(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     foreign.leased(b"c")
-    snapshots = [snapshot for batch in queue.export().batches() for snapshot in batch]
+    snapshots = [snapshot for batch in export_items(queue).batches() for snapshot in batch]
     assert sorted(snapshot.item_id for snapshot in snapshots) == [b"a", b"b", b"c"]
 
 
 def test_the_data_of_an_item_are_replaced(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.leased(b"a")
-    item = queue.read_item("a")
+    item = read_item(queue, "a")
     assert item is not None
-    assert queue.set_data(item, b"new") is Status.SET
-    assert queue.set_data(item, b"newer") is Status.CHANGED
+    assert set_data(queue, item, b"new") is Status.SET
+    assert set_data(queue, item, b"newer") is Status.CHANGED
     assert foreign.raw.get("jobs:item:a") == b"new"
-    assert queue.read_item("gone") is None
+    assert read_item(queue, "gone") is None

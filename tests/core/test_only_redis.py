@@ -19,7 +19,7 @@ list(queue.add_many(NewItem(b"%d" % n, b"x" * 10_000) for n in range(2, 3000)))
 list(queue.add_many((NewItem(b"u%d" % n, b"x") for n in range(3000)), unique=True))
 item = queue.lease()
 assert (item.item_id, item.data) == (b"1", b"data\\xff"), item
-(outcome,) = queue.complete([b"1"])
+(outcome,) = queue.complete(b"1")
 assert [item.item_id for item in queue.lease_many(2)] == [b"2", b"3"]
 assert [queue.state(item_id).value for item_id in (b"1", b"2")] == ["gone", "leased"]
 assert list(queue.light_clean(grace_s=0)) == []

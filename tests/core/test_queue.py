@@ -56,16 +56,16 @@ def test_an_item_is_added_leased_and_completed_under_any_name(
     assert {outcome.status for outcome in added} == {Status.ADDED}
     assert [item.item_id for item in queue.items(Source(main=True))] == ids
     assert [item.item_id for item in queue.lease_many(len(ids))] == ids
-    assert [outcome.status for outcome in queue.touch(ids)] == [Status.TOUCHED] * len(ids)
+    assert [outcome.status for outcome in queue.touch_many(ids)] == [Status.TOUCHED] * len(ids)
     assert sorted(item.item_id for item in queue.leases()) == sorted(ids)
-    assert [outcome.status for outcome in queue.release(ids)] == [Status.RELEASED] * len(ids)
+    assert [outcome.status for outcome in queue.release_many(ids)] == [Status.RELEASED] * len(ids)
     raw.delete(name + b":queue")
     actions = list(queue.deep_clean())
     assert sorted(actions, key=lambda action: action.item_id) == [
         CleanAction(item_id, Repair.RETURNED, State.ORPHANED) for item_id in sorted(ids)
     ]
     assert queue.counts(deep=True).waiting == len(ids)
-    assert [outcome.status for outcome in queue.complete(ids)] == [Status.COMPLETED] * len(ids)
+    assert [outcome.status for outcome in queue.complete_many(ids)] == [Status.COMPLETED] * len(ids)
     assert contents(raw) == before
 
 
@@ -81,9 +81,9 @@ def test_the_server_forgets_all_scripts_between_two_calls(
     raw.script_flush()
     assert len(list(queue.lease_many(3))) == 3
     raw.script_flush()
-    assert list(queue.touch([b"0"])) == [Outcome(b"0", Status.TOUCHED)]
+    assert list(queue.touch_many([b"0"])) == [Outcome(b"0", Status.TOUCHED)]
     raw.script_flush()
-    assert list(queue.release([b"0"])) == [Outcome(b"0", Status.RELEASED)]
+    assert list(queue.release_many([b"0"])) == [Outcome(b"0", Status.RELEASED)]
     raw.script_flush()
     raw.delete(b"jobs:lease:1", b"jobs:leased_by_session:1")
     Foreign(raw).data(b"orphan")
@@ -91,7 +91,7 @@ def test_the_server_forgets_all_scripts_between_two_calls(
     assert {action.item_id for action in queue.deep_clean()} == {b"1", b"orphan"}
     raw.script_flush()
     assert queue.counts().leased == 1
-    assert list(queue.complete([b"2"])) == [Outcome(b"2", Status.COMPLETED)]
+    assert list(queue.complete_many([b"2"])) == [Outcome(b"2", Status.COMPLETED)]
     assert not any(key.startswith(b"jobs:lease") for key in contents(raw))
 
 
@@ -111,7 +111,7 @@ def test_two_generations_of_workers_at_one_queue(
         (b"2", b"theirs"),
         (b"3", b"theirs"),
     ]
-    assert [outcome.status for outcome in queue.complete([b"1", b"2", b"3"])] == [
+    assert [outcome.status for outcome in queue.complete_many([b"1", b"2", b"3"])] == [
         Status.COMPLETED
     ] * 3
     assert contents(raw) == {}

@@ -203,7 +203,7 @@ def check_buried(raw: redis.Redis) -> None:
     counts = raw.hgetall(KEYS.returns)
     assert {counts[item_id] for item_id in buried} <= {b"1"}
     assert not {b"2", b"3"} & set(counts.values())
-    for _ in WorkQueue(Connection(raw), KEYS.name).kick(buried):
+    for _ in WorkQueue(Connection(raw), KEYS.name).kick_many(buried):
         pass
     assert raw.exists(KEYS.buried) == 0
 
@@ -217,7 +217,7 @@ def finish(raw: redis.Redis, stored: set[bytes]) -> None:
     """Release what is scheduled, end all leases, clean, and complete everything."""
     queue = WorkQueue(Connection(raw), KEYS.name)
     scheduled = [*raw.zrange(KEYS.buried, 0, -1), *raw.zrange(KEYS.delayed, 0, -1)]
-    assert len(list(queue.release(scheduled, force=True))) == len(scheduled)
+    assert len(list(queue.release_many(scheduled, force=True))) == len(scheduled)
     for pattern in (b"jobs:lease:*", b"jobs:leased_by_session:*"):
         for page in pages(raw, pattern):
             raw.delete(*page)
@@ -226,7 +226,7 @@ def finish(raw: redis.Redis, stored: set[bytes]) -> None:
     taken = [item.item_id for item in queue.lease_many(2 * ITEMS)]
     assert len(taken) == len(set(taken))
     assert set(taken) == stored
-    for _ in queue.complete(taken):
+    for _ in queue.complete_many(taken):
         pass
     assert raw.dbsize() == 0
 

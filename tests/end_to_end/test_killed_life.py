@@ -220,11 +220,11 @@ def check(life: Life, worker: Worker, seeded: set[bytes]) -> None:
     assert raw.zcard(KEYS.delayed) == 0
     waiting = raw.lrange(KEYS.main, 0, -1)
     assert sorted(waiting + buried) == sorted(stored)
-    kicked = Counter(outcome.status for outcome in queue.kick(buried))
+    kicked = Counter(outcome.status for outcome in queue.kick_many(buried))
     assert kicked == Counter({Status.KICKED: len(buried)} if buried else {})
     taken = [item.item_id for item in queue.lease_many(len(stored) + 10)]
     assert sorted(taken) == sorted(stored)
-    list(queue.complete(taken))
+    list(queue.complete_many(taken))
     left = [key for key in raw.scan_iter() if not key.startswith(KEYS.result_prefix)]
     assert left == []
     print(dict(life.runs), {"completed by rwq": len(told), "by the worker": len(by_worker)})

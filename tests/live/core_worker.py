@@ -83,7 +83,7 @@ def main() -> None:
     queue.work(
         handle,
         concurrency=2,
-        lease_s=told["lease_s"],
+        for_s=told["lease_s"],
         policy=RetryPolicy(retries=told["retries"], backoff_s=0.2),
         stop=stop,
         on_event=note,

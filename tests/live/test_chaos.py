@@ -44,6 +44,7 @@ from rwq_cli.core import (
     WorkQueue,
     connect,
 )
+from rwq_cli.core.items.schedule import promote as promote_items
 from tests.fork_server import COMMAND, start
 from tests.live.conftest import StartProcess
 from tests.live.peer_worker import DEATH_STATUS
@@ -210,18 +211,18 @@ class Acts:
         return random.sample(waiting, min(len(waiting), 10))
 
     def _release(self) -> None:
-        leased = [item.item_id for item in self._queue.lease_many(10, lease_s=60)]
+        leased = [item.item_id for item in self._queue.lease_many(10, for_s=60)]
         self.counts["leased"] += len(leased)
-        for outcome in self._queue.release(leased, front=bool(random.randrange(2))):
+        for outcome in self._queue.release_many(leased, front=bool(random.randrange(2))):
             if outcome.status is Status.RELEASED:
                 self._pushed(outcome.item_id, "released")
 
     def _bury(self) -> None:
-        for outcome in self._queue.bury(self._waiting(), grace_s=0.1):
+        for outcome in self._queue.bury_many(self._waiting(), grace_s=0.1):
             self.counts["buried"] += outcome.status is Status.BURIED
 
     def _delay(self) -> None:
-        for outcome in self._queue.release(self._waiting(), delay_s=0.2, grace_s=0.1):
+        for outcome in self._queue.release_many(self._waiting(), delay_s=0.2, grace_s=0.1):
             self.counts["delayed"] += outcome.status is Status.DELAYED
 
     def _kick(self) -> None:
@@ -231,7 +232,7 @@ class Acts:
                 self._pushed(outcome.item_id, "kicked")
 
     def _promote(self) -> None:
-        for batch in self._queue.promote():
+        for batch in promote_items(self._queue):
             for item_id in batch.ids_with(Status.PROMOTED):
                 self._pushed(item_id, "promoted")
 

@@ -119,9 +119,9 @@ def test_healthy_traffic_has_no_findings(live_server: PrivateServer) -> None:
             assert theirs.complete(client, item)
 
     def our_worker(queue: WorkQueue, _client: redis.Redis, number: int) -> None:
-        if (item := queue.lease(lease_s=30)) is not None:
+        if (item := queue.lease(for_s=30)) is not None:
             verb = queue.release if number % 3 == 0 else queue.complete
-            list(verb([item.item_id]))
+            verb(item.item_id)
 
     threads = [
         until_the_end(step)

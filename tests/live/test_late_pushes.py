@@ -74,7 +74,7 @@ def test_completing_many_leaves_no_ghost_of_a_late_push(
     assert queue.lease() is not None
     connection.begin(lambda _, script: [*producer] if script == "complete" else None)
 
-    list(queue.complete([b"id", *(b"never-%d" % number for number in range(40))]))
+    list(queue.complete_many([b"id", *(b"never-%d" % number for number in range(40))]))
 
     assert read_raw_keys(raw, QUEUE).main == ()
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rwq_cli.core import Connection, NewItem, Server, WorkQueue, connect
+from rwq_cli.core.inspect.report import effective_leases
 from tests.live.conftest import StartProcess
 from tests.live.core_worker import SLOW
 from tests.live.peers import core_peer, read_book
@@ -56,10 +57,10 @@ def test_it_completes_nothing_that_it_lost_while_it_stood_still(
     os.kill(worker.pid, signal.SIGCONT)
     _wait_until(lambda: any(entry.did == "refused" for entry in read_book(book)))
     assert [entry.did for entry in read_book(book)] == ["leased", "intends", "refused"]
-    (lease,) = queue.effective_leases([b"1"])
+    (lease,) = effective_leases(queue, [b"1"])
     assert lease is not None
     assert lease.holder == b"another"
-    (outcome,) = queue.complete([b"1"], owner=b"another")
+    (outcome,) = queue.complete_many([b"1"], owner=b"another")
     assert outcome.status == "completed"
     (tmp_path / "stop").touch()
     assert worker.wait(_TIMEOUT_S) == 0

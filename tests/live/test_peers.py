@@ -77,7 +77,7 @@ def test_we_lease_and_complete_what_a_peer_added(queue: WorkQueue, do: Do, db: r
     leased = [NewItem(item.item_id, item.data) for item in queue.lease_many(1000)]
 
     assert leased == items
-    outcomes = list(queue.complete([item.item_id for item in items]))
+    outcomes = list(queue.complete_many([item.item_id for item in items]))
     assert {outcome.status for outcome in outcomes} == {Status.COMPLETED}
     assert len(outcomes) == len(items)
     assert db.keys() == []
@@ -88,9 +88,9 @@ def test_one_of_our_complete_and_a_peers_wins(queue: WorkQueue, do: Do, db: redi
         queue.add(b"data", b"%d" % number)
     do("lease")
 
-    ours = [outcome.status for outcome in queue.complete([b"0", b"1"])]
+    ours = [outcome.status for outcome in queue.complete_many([b"0", b"1"])]
     theirs = [e.did for e in do("complete", ids=["0", "1", "2", "3"]) if e.did != "intends"]
-    again = [outcome.status for outcome in queue.complete([b"2", b"3"])]
+    again = [outcome.status for outcome in queue.complete_many([b"2", b"3"])]
 
     assert ours == [Status.COMPLETED] * 2
     assert theirs == ["refused", "refused", "completed", "completed"]
@@ -102,7 +102,7 @@ def test_a_peers_clean_leaves_our_leases_alone(
     queue: WorkQueue, do: Do, look: Callable[[], RawKeys]
 ) -> None:
     queue.add(b"data", b"ours")
-    queue.lease(lease_s=_LEASE_S)
+    queue.lease(for_s=_LEASE_S)
     before = look()
 
     do("clean")
@@ -147,7 +147,7 @@ def test_two_completes_of_0_1_5_can_both_win(
         if command != "EXEC":
             return
         if winner == "our complete":
-            (outcome,) = queue.complete([b"id"])
+            (outcome,) = queue.complete_many([b"id"])
             others_won.append(outcome.status is Status.COMPLETED)
             return
         assert list(queue.deep_clean(grace_s=0)) == [], "its lease still protects it"

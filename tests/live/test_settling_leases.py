@@ -10,6 +10,10 @@ import redis
 
 from rwq_cli.core import State, WorkQueue
 from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.move import move as move_items, move_back
+from rwq_cli.core.items.remove import remove as remove_items
+from rwq_cli.core.items.restore import restore as restore_items
+from rwq_cli.core.items.schedule import promote as promote_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.conftest import Backend, FakeClock, Foreign, lasts
@@ -46,31 +50,35 @@ def _due(foreign: Foreign) -> None:
 
 
 def _remove_and_restore(queue: WorkQueue) -> None:
-    list(queue.remove(IDS, NoJournal()))
+    list(remove_items(queue, IDS, NoJournal()))
     items = [ItemSnapshot(i, b"data of " + i, State.WAITING, Place.MAIN) for i in IDS]
-    list(queue.restore(lines_of(items)))
+    list(restore_items(queue, lines_of(items)))
 
 
 def _move_there_and_back(queue: WorkQueue) -> None:
-    list(queue.move(IDS, b"other", NoJournal()))
+    list(move_items(queue, IDS, b"other", NoJournal()))
     items = [ItemSnapshot(i, b"data of " + i, State.WAITING, Place.MAIN) for i in IDS]
-    list(queue.move_back(lambda: lines_of(items), b"other"))
+    list(move_back(queue, lambda: lines_of(items), b"other"))
 
 
 # What is there, what of ours pushes it, and the clean of upstream's that may push it again.
 CASES: dict[str, tuple[Callable[[Foreign], None], Act, str]] = {
     "light clean": (_abandoned, lambda queue: list(queue.light_clean()), "light"),
     "deep clean": (_orphaned, lambda queue: list(queue.deep_clean()), "deep"),
-    "release": (_own_leases, lambda queue: list(queue.release(IDS)), "light"),
-    "release of abandoned items": (_abandoned, lambda queue: list(queue.release(IDS)), "light"),
-    "release of a few": (_abandoned, lambda queue: list(queue.release(IDS[:5])), "light"),
-    "kick": (_buried, lambda queue: list(queue.kick(IDS)), "deep"),
-    "kick of one": (_buried, lambda queue: list(queue.kick(IDS[:1])), "deep"),
+    "release": (_own_leases, lambda queue: list(queue.release_many(IDS)), "light"),
+    "release of abandoned items": (
+        _abandoned,
+        lambda queue: list(queue.release_many(IDS)),
+        "light",
+    ),
+    "release of a few": (_abandoned, lambda queue: list(queue.release_many(IDS[:5])), "light"),
+    "kick": (_buried, lambda queue: list(queue.kick_many(IDS)), "deep"),
+    "kick of one": (_buried, lambda queue: list(queue.kick_many(IDS[:1])), "deep"),
     "restoring": (_abandoned, _remove_and_restore, "light"),
     "restoring orphans": (_orphaned, _remove_and_restore, "deep"),
     "moving there and back": (_abandoned, _move_there_and_back, "light"),
     "moving orphans there and back": (_orphaned, _move_there_and_back, "deep"),
-    "promotion": (_due, lambda queue: list(queue.promote()), "deep"),
+    "promotion": (_due, lambda queue: list(promote_items(queue)), "deep"),
     "promotion by a lease": (_due, lambda queue: list(queue.lease_many(1)), "deep"),
 }
 
@@ -136,7 +144,7 @@ def test_a_settling_lease_has_no_holder(
         assert lasts(raw, 30.001, key)
     assert queue.state(b"a") == "waiting"
     assert list(queue.leases()) == []
-    assert [outcome.status for outcome in queue.touch([b"a"])] == ["not-leased"]
+    assert [outcome.status for outcome in queue.touch_many([b"a"])] == ["not-leased"]
     # A worker that pops it and dies before its lease leaves it abandoned, not leased.
     raw.rpoplpush(keys.main, keys.processing)
     assert queue.state(b"a") == "abandoned"
@@ -145,7 +153,7 @@ def test_a_settling_lease_has_no_holder(
     item = queue.lease()
     assert item is not None
     assert raw.get(keys.lease(b"a")) == raw.get(keys.old_lease(b"a")) == queue.holder
-    assert [outcome.status for outcome in queue.complete([b"a"])] == ["completed"]
+    assert [outcome.status for outcome in queue.complete_many([b"a"])] == ["completed"]
     assert raw.keys() == [keys.returns] or raw.keys() == []
 
 
@@ -158,8 +166,8 @@ TAKES: dict[str, Callable[[WorkQueue], list[object]]] = {
     "light clean": lambda queue: list(queue.light_clean()),
     "deep clean": lambda queue: list(queue.deep_clean()),
     "doctor": _fix_all,
-    "release": lambda queue: [o for o in queue.release([b"a"]) if o.status == "released"],
-    "bury": lambda queue: [o for o in queue.bury([b"a"]) if o.status == "buried"],
+    "release": lambda queue: [o for o in queue.release_many([b"a"]) if o.status == "released"],
+    "bury": lambda queue: [o for o in queue.bury_many([b"a"]) if o.status == "buried"],
 }
 
 
@@ -252,7 +260,7 @@ def test_a_settling_lease_outlives_the_stale_entry_of_a_waiting_item(
     list(queue.light_clean())
     settling = raw.get(keys.lease(b"a"))
     raw.zadd(keys.delayed, {b"a": 1})
-    assert [outcome.status for batch in queue.promote() for outcome in batch] == ["pruned"]
+    assert [outcome.status for batch in promote_items(queue) for outcome in batch] == ["pruned"]
     assert raw.get(keys.lease(b"a")) == raw.get(keys.old_lease(b"a")) == settling
 
 
@@ -260,7 +268,7 @@ def test_a_settling_lease_ends_by_itself_and_leaves_a_waiting_item(
     queue: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
 ) -> None:
     foreign.buried(b"a")
-    list(queue.kick([b"a"]))
+    list(queue.kick_many([b"a"]))
     for key in (keys.lease(b"a"), keys.old_lease(b"a")):
         raw.pexpire(key, 1)
     sleep(0.01)

@@ -51,16 +51,24 @@ from rwq_cli.core import (
     Status,
     WorkQueue,
 )
+from rwq_cli.core.inspect.choosing import choose as choose_items
 from rwq_cli.core.inspect.cursor import ListCursor
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.items import bulk, complete, lease, restore, schedule
+from rwq_cli.core.items.add import add_batches
+from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.restore import Line
+from rwq_cli.core.items.lease_by_id import lease_ids
+from rwq_cli.core.items.release import release as release_items
+from rwq_cli.core.items.remove import remove as remove_items
+from rwq_cli.core.items.restore import Line, restore as restore_items
 from rwq_cli.core.items.results import ResultOptions, ResultStatus
+from rwq_cli.core.items.schedule import bury as bury_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import NewItems
 from rwq_cli.core.repair import repairs
+from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.server.pipeline import SENT_AHEAD
 from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
@@ -135,16 +143,18 @@ CHOICES = {
 }
 Verb = Callable[[WorkQueue, Iterable[bytes], Expected], Iterable[Outcome]]
 VERBS: dict[str, Verb] = {
-    "complete": lambda queue, ids, expected: queue.complete(ids, expected=expected),
-    "remove": lambda queue, ids, expected: queue.remove(ids, NoJournal(), expected=expected),
-    "release": lambda queue, ids, expected: queue.release(ids, expected=expected, force=True),
-    "front": lambda queue, ids, expected: queue.release(
-        ids, expected=expected, force=True, front=True
+    "complete": lambda queue, ids, expected: complete_items(queue, ids, expected=expected),
+    "remove": lambda queue, ids, expected: remove_items(queue, ids, NoJournal(), expected=expected),
+    "release": lambda queue, ids, expected: release_items(
+        queue, ids, expected=expected, force=True
     ),
-    "delay": lambda queue, ids, expected: queue.release(
-        ids, expected=expected, force=True, delay_s=_DELAY_S
+    "front": lambda queue, ids, expected: release_items(
+        queue, ids, expected=expected, force=True, front=True
     ),
-    "bury": lambda queue, ids, expected: queue.bury(ids, expected=expected, force=True),
+    "delay": lambda queue, ids, expected: release_items(
+        queue, ids, expected=expected, force=True, delay_s=_DELAY_S
+    ),
+    "bury": lambda queue, ids, expected: bury_items(queue, ids, expected=expected, force=True),
 }
 
 payloads = st.binary(max_size=3)
@@ -381,26 +391,26 @@ class QueueMachine(RuleBasedStateMachine):
             case Peer("add", item):
                 self.peer.add(b"by a peer", self._id(item))
             case Peer("lease", _):
-                self.peer.lease(lease_s=_LEASE_S)
+                self.peer.lease(for_s=_LEASE_S)
             case Peer("take", item):
-                list(self.peer.release([self._target(item)], force=True, front=True))
-                self.peer.lease(lease_s=_LEASE_S)
+                list(self.peer.release_many([self._target(item)], force=True, front=True))
+                self.peer.lease(for_s=_LEASE_S)
             case Peer("complete", item):
                 self.peers_connection.begin(nobody)
-                outcomes = list(self.peer.complete([self._target(item)]))
+                outcomes = list(self.peer.complete_many([self._target(item)]))
                 assert _completed(outcomes) == self.peers_connection.vanished
             case Peer("release", item):
-                list(self.peer.release([self._target(item)], force=True, front=True))
+                list(self.peer.release_many([self._target(item)], force=True, front=True))
             case Peer("delay", item):
-                list(self.peer.release([self._target(item)], force=True, delay_s=_DELAY_S))
+                list(self.peer.release_many([self._target(item)], force=True, delay_s=_DELAY_S))
             case Peer("bury", item):
-                list(self.peer.bury([self._target(item)], force=True))
+                list(self.peer.bury_many([self._target(item)], force=True))
             case Peer("kick", item):
                 self.peers_connection.kicks = True
-                list(self.peer.kick([self._target(item)]))
+                list(self.peer.kick_many([self._target(item)]))
                 self.peers_connection.kicks = False
             case Peer("pick", item):
-                list(self.peer.lease_ids([self._target(item)], lease_s=_LEASE_S))
+                list(lease_ids(self.peer, [self._target(item)], lease_s=_LEASE_S))
             case Peer("light_clean", _):
                 list(self.peer.light_clean(grace_s=0))
             case Peer("deep_clean", _):
@@ -470,7 +480,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(count=st.integers(1, 3), wait_s=st.sampled_from((0.0, 0.0, 0.0, 0.01)))
     def lease(self, count: int, wait_s: float) -> None:
         before = self.connection.look()
-        items = list(self.queue.lease_many(count, lease_s=_LEASE_S, wait_s=wait_s))
+        items = list(self.queue.lease_many(count, for_s=_LEASE_S, wait_s=wait_s))
         after = self.connection.look()
         for item in items:
             assert item.data == self.books.live[item.item_id]
@@ -504,7 +514,7 @@ class QueueMachine(RuleBasedStateMachine):
     def lease_by_id(self, item: int) -> None:
         item_id = self._target(item)
         before = self.connection.look()
-        (picked,) = self.queue.lease_ids([item_id], lease_s=_LEASE_S)
+        (picked,) = lease_ids(self.queue, [item_id], lease_s=_LEASE_S)
         after = self.connection.look()
         if not picked.is_leased:
             assert after == before
@@ -534,7 +544,7 @@ class QueueMachine(RuleBasedStateMachine):
 
         def operation() -> None:
             before = self.connection.look()
-            outcomes = list(self.queue.bury(wanted, reason=reason, force=force))
+            outcomes = list(self.queue.bury_many(wanted, reason=reason, force=force))
             assert Counter(o.item_id for o in outcomes) == Counter(wanted)
             if adversity.none:
                 (status,) = [o.status for o in outcomes if o.item_id == wanted[0]]
@@ -551,7 +561,7 @@ class QueueMachine(RuleBasedStateMachine):
 
         def operation() -> None:
             before = self.connection.look()
-            outcomes = list(self.queue.kick(wanted))
+            outcomes = list(self.queue.kick_many(wanted))
             assert Counter(o.item_id for o in outcomes) == Counter(wanted)
             if adversity.none:
                 (status,) = [o.status for o in outcomes if o.item_id == wanted[0]]
@@ -588,7 +598,9 @@ class QueueMachine(RuleBasedStateMachine):
         def operation() -> None:
             before = self.connection.look()
             owner = b"ours" if own_only else None
-            told = list(self.queue.complete(wanted, owner=owner, result_options=result_options))
+            told = list(
+                complete_items(self.queue, wanted, owner=owner, result_options=result_options)
+            )
             completed = _completed(told)
             assert completed == self.connection.vanished
             assert Counter(o.item_id for o in told) == Counter(wanted)
@@ -611,7 +623,7 @@ class QueueMachine(RuleBasedStateMachine):
     def touch(self, item: int) -> None:
         item_id = self._target(item)
         before = self.connection.look()
-        (outcome,) = self.queue.touch([item_id], lease_s=_LEASE_S)
+        (outcome,) = self.queue.touch_many([item_id], for_s=_LEASE_S)
         after = self.connection.look()
         if outcome.status is Status.TOUCHED:
             assert len(after.holders(item_id)) == 2 or not before.holders(item_id)
@@ -631,7 +643,7 @@ class QueueMachine(RuleBasedStateMachine):
 
         def operation() -> None:
             before = self.connection.look()
-            outcomes = self.queue.release(wanted, force=force, front=front, delay_s=delay_s)
+            outcomes = self.queue.release_many(wanted, force=force, front=front, delay_s=delay_s)
             outcomes = list(outcomes)
             assert Counter(o.item_id for o in outcomes) == Counter(wanted)
             if adversity.none:
@@ -727,7 +739,7 @@ class QueueMachine(RuleBasedStateMachine):
 
         def operation() -> None:
             before = self.connection.look()
-            diagnosis = self.queue.diagnose(fix=fix, grace_s=grace_s, all_ids=True)
+            diagnosis = diagnose(self.queue, fix=fix, grace_s=grace_s, all_ids=True)
             found = {finding.code: set(finding.examples) for finding in diagnosis.findings}
             broken = {
                 Code.ABANDONED: before.abandoned - before.duplicates,
@@ -770,7 +782,7 @@ class QueueMachine(RuleBasedStateMachine):
         """A removal is undone, which is cut; others go on; it is undone again, to its end."""
         journal = Removed()
         wanted = list(dict.fromkeys(map(self._target, items)))
-        list(self.queue.remove(wanted, journal))
+        list(remove_items(self.queue, wanted, journal))
         lines = list(lines_of(_restorable(journal.items)))
         self._under(
             Adversity({}, [], cut), lambda: self._restore_all(lines, front, self.connection)
@@ -800,7 +812,7 @@ class QueueMachine(RuleBasedStateMachine):
         self, lines: list[Line], front: bool, connection: WatchedConnection
     ) -> list[Outcome]:
         connection.restored = Counter()
-        return list(self.queue.restore(lines, front=front, file_id=_FILE_ID))
+        return list(restore_items(self.queue, lines, front=front, file_id=_FILE_ID))
 
     @rule(
         choice=st.sampled_from(sorted(CHOICES)),
@@ -824,14 +836,14 @@ class QueueMachine(RuleBasedStateMachine):
         """Items are chosen; the others go on while the question stands; then we act on them."""
         states, names = CHOICES[choice]
         selection = Selection(frozenset(states), re.compile(b"") if by_data else None)
-        chosen = self.queue.choose(selection, grace_s=0)
+        chosen = choose_items(self.queue, selection, grace_s=0)
         read = self.connection.look().data
         expects = ChosenItems(frozenset(names), read if by_data else None)
         of_choice = [item_id for item_id in chosen.ids if isinstance(item_id, bytes)]
         for number, change in changes if of_choice else ():
             item_id = of_choice[number % len(of_choice)]
             if change == "leased":
-                list(self.peer.lease_ids([item_id], lease_s=_LEASE_S))
+                list(lease_ids(self.peer, [item_id], lease_s=_LEASE_S))
             elif item_id in self.books.live:
                 for program in self.upstream[True].finish, self._produce_anew:
                     for _ in program(item_id):
@@ -883,9 +895,9 @@ class QueueMachine(RuleBasedStateMachine):
         for _ in range(3):
             next(worker)
         if buries:
-            list(self.queue.bury([item_id], force=True))
+            list(self.queue.bury_many([item_id], force=True))
         else:
-            list(self.queue.release([item_id], force=True, delay_s=_DELAY_S))
+            list(self.queue.release_many([item_id], force=True, delay_s=_DELAY_S))
         # A worker of 0.1 goes by its LREM, and stops; a program of somebody's own does not.
         for _ in self.upstream[old].finish(item_id) if old else worker:
             pass
@@ -977,9 +989,9 @@ class QueueMachine(RuleBasedStateMachine):
                 for ids in calls
                 for item_id in ids
             )
-            return self.unwatched.restore(lines_of(items))
+            return restore_items(self.unwatched, lines_of(items))
         batches = (NewItems(ids, [data[item_id] for item_id in ids]) for ids in calls)
-        return self.unwatched.add_batches(batches, unique=adds != "add")
+        return add_batches(self.unwatched, batches, unique=adds != "add")
 
     def _refuse(self, by: str) -> None:
         """From now on the server takes no items."""
@@ -1037,7 +1049,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert {*end.processing} <= buried
 
         self.connection.kicks = True
-        told = list(self.queue.kick(list(buried)))
+        told = list(self.queue.kick_many(list(buried)))
         self.connection.kicks = False
         assert {outcome.status for outcome in told} <= {Status.KICKED}
         self._clean_up()

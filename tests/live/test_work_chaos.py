@@ -112,10 +112,10 @@ class WorkChaos(Chaos):
     def kick_others(self) -> None:
         """Kick items that are buried although they kill nobody: their workers died too often."""
         buried = self._db.zrange(f"{QUEUE}:buried", 0, -1)
-        list(self._queue.kick([i for i in buried if i not in self.poisons]))
+        list(self._queue.kick_many([i for i in buried if i not in self.poisons]))
 
     def end_poisons(self) -> None:
-        list(self._queue.complete(self.poisons))
+        list(self._queue.complete_many(self.poisons))
 
     def end_stops(self) -> None:
         for _, pid in self._stopped:

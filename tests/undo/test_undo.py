@@ -9,7 +9,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import State, WorkQueue
-from rwq_cli.core.items.restore import RESTORE_ITEMS
+from rwq_cli.core.items.restore import RESTORE_ITEMS, restore as restore_items
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from rwq_cli.output.export_file import Header, UndoOrigin
 from rwq_cli.undo.file import UndoFile
@@ -166,7 +166,7 @@ def test_an_interrupted_undo_does_not_restore_items_completed_meanwhile(
     assert 86_000 < foreign.raw.ttl(key) <= 86_400
     back = foreign.raw.lrange("jobs:queue", 0, -1)
     assert batches * RESTORE_ITEMS <= len(back) < 2000
-    list(queue.complete(back))
+    list(queue.complete_many(back))
     dry = rwq("undo", "--dry-run", "-o", "json").json
     result = rwq("undo", "-o", "json")
     assert (result.code, dry) == (0, {**result.json, "dry_run": True})
@@ -190,7 +190,7 @@ def test_an_interrupted_undo_without_marks_counts_items_as_in_doubt(
     rwq("rm", "--all", "--yes")
     interrupt(rwq, queue, foreign.raw, 1)
     back = foreign.raw.lrange("jobs:queue", 0, -1)
-    list(queue.complete(back[:100]))
+    list(queue.complete_many(back[:100]))
     foreign.raw.delete(*foreign.raw.keys("jobs:undo:*"))
     dry = rwq("undo", "--dry-run", "-o", "json").json
     (file,) = undo_files(rwq)
@@ -265,7 +265,7 @@ def test_an_interrupted_undo_of_a_move_resumes_where_it_stopped(
     assert len(foreign.raw.keys("jobs:undo:*")) == 1
     back = foreign.raw.lrange("jobs:queue", 0, -1)
     assert len(back) == (batches * 250 if count > 250 else count)
-    list(queue.complete(back))
+    list(queue.complete_many(back))
     dry = rwq("undo", "--dry-run", "-o", "json").json
     result = rwq("undo", "-o", "json")
     assert (result.code, dry) == (0, {**result.json, "dry_run": True})
@@ -299,7 +299,7 @@ def test_an_interrupted_undo_of_results_resumes(
         foreign.raw.hset(f"jobs:result:{number}", mapping=fields)  # type: ignore[arg-type]
     rwq("purge", "--yes")
     reader = UndoReader(undo_files(rwq)[-1])
-    list(queue.restore(islice(reader.others(), 250), file_id=reader.file_id))
+    list(restore_items(queue, islice(reader.others(), 250), file_id=reader.file_id))
     reader.close()
     back = foreign.raw.keys("jobs:result:*")
     assert len(back) == 250

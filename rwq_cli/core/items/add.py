@@ -49,26 +49,11 @@ def add(
         due = Due(delay_s * 1000, from_now=True)
     elif at_ms is not None:
         due = Due(at_ms, from_now=False)
-    return _add(queue, _new_item(data, item_id, due), unique=False) is Status.ADDED
-
-
-def add_unique(queue: Queue, data: bytes | str, item_id: bytes | str | None = None) -> None:
-    """Add one item without a duplicate check: the caller knows that its ID is not in the queue.
-
-    Raises:
-        InvalidArgument: The ID is empty.
-        WrongType: The data key or a lease key of this ID has the wrong type.
-    """
-    _add(queue, _new_item(data, item_id, None), unique=True)
-
-
-def _add(queue: Queue, item: NewItem, *, unique: bool) -> Status:
-    """Add one item; `WrongType` if one of its keys exists and has the wrong type."""
-    (outcome,) = add_many(queue, [item], unique=unique)
+    (outcome,) = add_many(queue, [_new_item(data, item_id, due)])
     if outcome.status is Status.WRONG_TYPE:
-        item_id = outcome.item_id.decode("utf-8", "backslashreplace")
-        raise WrongType(f"the data key or a lease key of {item_id} has the wrong type")
-    return outcome.status
+        name = outcome.item_id.decode("utf-8", "backslashreplace")
+        raise WrongType(f"the data key or a lease key of {name} has the wrong type")
+    return outcome.status is Status.ADDED
 
 
 def _new_item(data: bytes | str, item_id: bytes | str | None, due: Due | None) -> NewItem:

@@ -144,33 +144,6 @@ def lease_from(
     return Leased(lease, batches)
 
 
-def lease_many(
-    queue: Queue,
-    count: int,
-    *,
-    lease_s: float = LEASE_S,
-    wait_s: float = 0.0,
-    data: bool = True,
-    dry_run: bool = False,
-) -> Leased:
-    """Lease up to `count` items, waiting only for the first; see `lease_from`."""
-    return lease_from([queue], count, lease_s=lease_s, wait_s=wait_s, data=data, dry_run=dry_run)
-
-
-def lease(queue: Queue, *, lease_s: float = LEASE_S, wait_s: float = 0.0) -> Item | None:
-    """Lease the next item.
-
-    Args:
-        queue: The queue.
-        lease_s: How long the lease lasts, seconds.
-        wait_s: How long to wait for an item, seconds; infinity until there is one.
-
-    Returns:
-        The item with its data, or None if the wait timed out.
-    """
-    return next(lease_many(queue, 1, lease_s=lease_s, wait_s=wait_s), None)
-
-
 def _lease_batches(
     queues: list[Queue],
     request: LeaseRequest,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_batches
-from rwq_cli.core.clock import result_time_ms
+from rwq_cli.core.clock import RESULT_TTL_S, result_time_ms
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.results import (
@@ -16,8 +16,6 @@ from rwq_cli.core.inspect.results import (
     read_result_keys,
 )
 from rwq_cli.core.model import State
-
-RESULT_TTL_S = 3600.0
 
 
 class ResultOptions:

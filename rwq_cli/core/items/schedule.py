@@ -94,6 +94,7 @@ def bury(
     *,
     reason: bytes | None = None,
     force: bool = False,
+    own_only: bool = False,
     expected: Expected = ANY,
     grace_s: float = GRACE_S,
     dry_run: bool = False,
@@ -105,6 +106,7 @@ def bury(
         ids: The IDs; read in batches.
         reason: See `Burial`.
         force: End leases of other sessions, too.
+        own_only: See `release`.
         expected: The conditions that the items must still meet; otherwise they are `CHANGED`.
         grace_s: See `release`.
         dry_run: Change nothing, and report what would be done.
@@ -116,7 +118,7 @@ def bury(
     Returns:
         For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER`, `MISSING`, `CHANGED` or `WRONG_TYPE`.
     """
-    policy = LeasePolicy(queue.holder, force)
+    policy = LeasePolicy(queue.holder, force, own_only)
     how = Burial(reason)
     return reschedule(queue, ids, policy, how, expected=expected, grace_s=grace_s, dry_run=dry_run)
 

@@ -9,7 +9,12 @@ from rwq_cli.core.model import OutcomeBatch, Outcomes
 
 
 def touch(
-    queue: Queue, ids: Iterable[bytes | Flush], *, lease_s: float = LEASE_S, dry_run: bool = False
+    queue: Queue,
+    ids: Iterable[bytes | Flush],
+    *,
+    lease_s: float = LEASE_S,
+    owner: bytes | None = None,
+    dry_run: bool = False,
 ) -> Outcomes:
     """Give live leases a new expiry.
 
@@ -17,13 +22,15 @@ def touch(
         queue: The queue.
         ids: The IDs; read in batches.
         lease_s: The new duration, from now, seconds.
+        owner: Touch only leases of this holder; None for any.
         dry_run: Change nothing, and report what would be done.
 
     Raises:
         InvalidArgument: The new duration is less than 1 ms.
 
     Returns:
-        For each distinct ID of a batch `TOUCHED`, `NOT_LEASED`, `MISSING` or `WRONG_TYPE`.
+        For each distinct ID of a batch `TOUCHED`, `NOT_LEASED`, `NOT_OWNER`, `MISSING` or
+        `WRONG_TYPE`.
     """
     lease_ms = lease_time_ms(lease_s)
 
@@ -31,7 +38,10 @@ def touch(
         queue.progress.begin("touching")
         for batch in in_batches(ids):
             distinct = list(dict.fromkeys(batch))
-            reply = queue.run("touch", lease_ms, 0, *distinct, dry_run=dry_run)
+            words: list[bytes] = distinct
+            if owner is not None:
+                words = [word for item_id in distinct for word in (item_id, owner)]
+            reply = queue.run("touch", lease_ms, int(owner is not None), *words, dry_run=dry_run)
             queue.progress.advance(len(batch))
             yield OutcomeBatch.from_reply(distinct, reply)
 

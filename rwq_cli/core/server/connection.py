@@ -296,6 +296,12 @@ class Connection:
         """Close all idle links; the next command opens one again."""
         self._node.close()
 
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     @contextmanager
     def _lend(self, *, writes: bool = True) -> Iterator[Link]:
         """Lend a link that is ready for a command.

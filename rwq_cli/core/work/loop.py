@@ -6,10 +6,9 @@ from math import inf
 from threading import Event, Lock, Thread
 from typing import NamedTuple
 
-from rwq_cli.core.clock import LEASE_S
+from rwq_cli.core.clock import LEASE_S, RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.results import RESULT_TTL_S
 from rwq_cli.core.work.job import Ended, ExchangeResult, Job
 from rwq_cli.core.work.policy import Done, Failure, Fate, JobEnd, PutBack, RetryPolicy
 from rwq_cli.core.work.session import WorkSession

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_WRITES, in_batches
-from rwq_cli.core.clock import LEASE_S, lease_time_ms, result_time_ms
+from rwq_cli.core.clock import LEASE_S, RESULT_TTL_S, lease_time_ms, result_time_ms
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
 from rwq_cli.core.inspect.results import ResultStatus
@@ -23,7 +23,7 @@ from rwq_cli.core.items.lease import (
     lease_from_first,
 )
 from rwq_cli.core.items.lease_policy import LeasePolicy
-from rwq_cli.core.items.results import RESULT_TTL_S, ResultOptions, result_args
+from rwq_cli.core.items.results import ResultOptions, result_args
 from rwq_cli.core.items.schedule import Burial, Delay, How, Release, schedule_args
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.commands import Command

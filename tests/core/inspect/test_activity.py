@@ -13,6 +13,7 @@ from rwq_cli.core.inspect.activity import (
     Sample,
     read_samples,
 )
+from rwq_cli.core.items.schedule import promote as promote_items
 from tests.conftest import FakeClock, Foreign, work_of
 
 
@@ -95,8 +96,8 @@ def test_a_promotion_or_a_kick_is_nothing_new(
     foreign.delayed(b"b", 1)
     foreign.buried(b"c")
     sampled.look()
-    list(queue.promote())
-    list(queue.kick([b"c"]))
+    list(promote_items(queue))
+    list(queue.kick_many([b"c"]))
     assert sampled.look() == Rates(0.0, 0.0, False, None)
 
 
@@ -123,7 +124,7 @@ def test_a_removal_of_the_newest_item_is_no_push(
     sampled.look()
     raw.lrem("jobs:queue", 1, "9")
     assert sampled.look() == Rates(0.0, 0.5, False, 18.0)
-    list(queue.bury([b"8"], reason="x"))
+    list(queue.bury_many([b"8"], reason=b"x"))
     foreign.waiting(b"x", b"y")
     assert sampled.look()[:3] == (0.5, 0.25, False)
 

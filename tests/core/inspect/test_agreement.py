@@ -6,7 +6,12 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Selection, Source, State, WorkQueue
+from rwq_cli.core.inspect.choosing import choose as choose_items
+from rwq_cli.core.inspect.report import inspect_items
+from rwq_cli.core.items.export import export as export_items
 from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.purge import count_items, purge as purge_queue
+from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code
 from tests.conftest import Foreign
@@ -33,7 +38,7 @@ def states(request: pytest.FixtureRequest, raw: Redis, foreign: Foreign) -> dict
 def test_states_one_by_one_equal_those_of_all(queue: WorkQueue, states: dict[bytes, State]) -> None:
     assert {i: queue.state(i) for i in IDS} == states
     many = [*IDS, *(b"pad w%d" % number for number in range(600))]
-    together = {report.facts.item_id: report.facts.state for report in queue.inspect_items(many)}
+    together = {report.facts.item_id: report.facts.state for report in inspect_items(queue, many)}
     assert {item_id: together[item_id] for item_id in IDS} == states
 
 
@@ -70,12 +75,12 @@ def test_what_may_belong_to_a_nested_queue_is_the_same_for_all(
     findings = {each.code: each.count for each in queue.diagnose(grace_s=0).findings}
     assert findings.get(Code.ORPHANED, 0) == len(orphans)
     assert not findings.keys() & {Code.STRAY_LEASE, Code.ENDLESS_LEASE, Code.FOREIGN_KEY}
-    export = queue.export()
+    export = export_items(queue)
     assert {item.item_id for batch in export.batches() for item in batch} == items
     assert export.skipped.stray_leases == 0
-    assert queue.count_items() == len(items)
+    assert count_items(queue) == len(items)
     before = set(raw.keys())
-    assert {outcome.item_id for outcome in queue.purge(NoJournal(), grace_s=0)} == items
+    assert {outcome.item_id for outcome in purge_queue(queue, NoJournal(), grace_s=0)} == items
     assert before - set(raw.keys()) == {b"jobs:queue", b"jobs:item:own", *(keys if orphans else ())}
 
 
@@ -95,7 +100,7 @@ def test_leases_have_the_same_states(queue: WorkQueue, states: dict[bytes, State
 def test_a_choice_by_state_has_the_same_states(
     queue: WorkQueue, states: dict[bytes, State], state: State
 ) -> None:
-    chosen = queue.choose(Selection(states=frozenset({state}))).ids
+    chosen = choose_items(queue, Selection(states=frozenset({state}))).ids
     assert sorted(chosen) == sorted(i for i, each in states.items() if each is state)
 
 
@@ -119,11 +124,11 @@ def test_the_doctor_finds_what_the_facts_of_each_say(
     queue: WorkQueue, states: dict[bytes, State]
 ) -> None:
     found: dict[bytes, set[Code]] = {}
-    for finding in queue.diagnose(all_ids=True).findings:
+    for finding in diagnose(queue, all_ids=True).findings:
         for item_id in () if finding.of_keys else finding.examples:
             found.setdefault(item_id, set()).add(finding.code)
     named = [i for i in IDS if states[i] is not State.WRONG_TYPE]
-    expected = {r.facts.item_id: {*findings_about(r.facts)} for r in queue.inspect_items(named)}
+    expected = {r.facts.item_id: {*findings_about(r.facts)} for r in inspect_items(queue, named)}
     assert found == {item_id: codes for item_id, codes in expected.items() if codes}
     assert found == {
         name.encode(): {*case.findings}

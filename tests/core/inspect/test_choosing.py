@@ -7,8 +7,9 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Selection, Source, State, Status, WorkQueue
-from rwq_cli.core.inspect.choosing import choose
+from rwq_cli.core.inspect.choosing import choose, choose as choose_items
 from rwq_cli.core.inspect.selection import ITEMS, source_of
+from rwq_cli.core.items.schedule import bury as bury_items
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved, contents
 
 FUTURE_MS = 9_999_999_999_999
@@ -72,13 +73,13 @@ def test_each_state_is_chosen(queue: WorkQueue, raw: Redis, state: State) -> Non
     if state is State.WAITING:
         # A list alone does not say that an entry of it is one too many.
         expected.append(b"duplicated")
-    assert queue.choose(states(state)).ids == expected
+    assert choose_items(queue, states(state)).ids == expected
     assert contents(raw) == before
 
 
 @pytest.mark.usefixtures("one_of_each")
 def test_no_state_is_every_item_and_each_once(queue: WorkQueue) -> None:
-    chosen = queue.choose(Selection())
+    chosen = choose_items(queue, Selection())
     assert sorted(chosen.ids) == sorted(state.value.encode() for state in ITEMS)
 
 
@@ -86,30 +87,30 @@ def test_no_state_is_every_item_and_each_once(queue: WorkQueue) -> None:
 def test_several_states_are_chosen(queue: WorkQueue) -> None:
     wanted = states(State.BURIED, State.LEASED, State.WAITING, State.ORPHANED)
     # To find orphans all lists are read, which tells that the duplicated one does not only wait.
-    assert queue.choose(wanted).ids == [b"waiting", b"leased", b"buried", b"orphaned"]
+    assert choose_items(queue, wanted).ids == [b"waiting", b"leased", b"buried", b"orphaned"]
 
 
 def test_a_limit_takes_the_first(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(*(b"%d" % number for number in range(1, 6)))
-    assert queue.choose(states(State.WAITING), limit=2).ids == [b"1", b"2"]
-    assert queue.choose(states(State.WAITING), limit=9).ids == [b"1", b"2", b"3", b"4", b"5"]
+    assert choose_items(queue, states(State.WAITING), limit=2).ids == [b"1", b"2"]
+    assert choose_items(queue, states(State.WAITING), limit=9).ids == [b"1", b"2", b"3", b"4", b"5"]
 
 
 def test_a_limit_counts_an_id_once(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     raw.lpush(b"jobs:queue", b"1", b"1")
     foreign.waiting(b"2", b"3")
-    assert queue.choose(states(State.WAITING), limit=2).ids == [b"1", b"2"]
+    assert choose_items(queue, states(State.WAITING), limit=2).ids == [b"1", b"2"]
 
 
 def test_items_are_chosen_by_their_contents(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"a1", b"b1", b"a2")
     foreign.data(b"a3", b"\xff1")
     both = frozenset({State.WAITING, State.ORPHANED})
-    assert queue.choose(Selection(both, id_glob=b"a*")).ids == [b"a1", b"a2", b"a3"]
+    assert choose_items(queue, Selection(both, id_glob=b"a*")).ids == [b"a1", b"a2", b"a3"]
     ones = re.compile(rb"of \D1$")
-    assert queue.choose(Selection(both, match=ones)).ids == [b"a1", b"b1", b"\xff1"]
-    assert queue.choose(Selection(both, match=ones, id_glob=b"\xff*")).ids == [b"\xff1"]
+    assert choose_items(queue, Selection(both, match=ones)).ids == [b"a1", b"b1", b"\xff1"]
+    assert choose_items(queue, Selection(both, match=ones, id_glob=b"\xff*")).ids == [b"\xff1"]
 
 
 def test_by_what_a_function_says_of_the_data(queue: WorkQueue, foreign: Foreign) -> None:
@@ -122,11 +123,11 @@ def test_by_what_a_function_says_of_the_data(queue: WorkQueue, foreign: Foreign)
         asked.append(data)
         return b"a" in data.removeprefix(b"data of")
 
-    assert queue.choose(Selection(both, where=where)).ids == [b"a1", b"a2", b"a3"]
+    assert choose_items(queue, Selection(both, where=where)).ids == [b"a1", b"a2", b"a3"]
     assert sorted(asked) == [b"data of a1", b"data of a2", b"data of a3", b"data of b1"]
     ones = re.compile(b"1$")
-    assert queue.choose(Selection(both, match=ones, where=where)).ids == [b"a1"]
-    assert queue.choose(Selection(both, id_glob=b"*2", where=where)).ids == [b"a2"]
+    assert choose_items(queue, Selection(both, match=ones, where=where)).ids == [b"a1"]
+    assert choose_items(queue, Selection(both, id_glob=b"*2", where=where)).ids == [b"a2"]
 
 
 def test_an_item_without_data_is_not_asked_about(queue: WorkQueue, raw: Redis) -> None:
@@ -134,16 +135,18 @@ def test_an_item_without_data_is_not_asked_about(queue: WorkQueue, raw: Redis) -
     raw.hset(b"jobs:item:wrong-type", "field", "value")
     raw.lpush(b"jobs:queue", b"wrong-type")
     everything = Selection(SELECTABLE, where=lambda data: True)  # noqa: ARG005
-    assert queue.choose(everything).ids == []
+    assert choose_items(queue, everything).ids == []
 
 
 def test_data_that_changes_after_the_choice_is_noticed(
     queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(b"same", b"other")
-    chosen = queue.choose(Selection(frozenset({State.WAITING}), where=bool))
+    chosen = choose_items(queue, Selection(frozenset({State.WAITING}), where=bool))
     raw.set(b"jobs:item:other", b"new")
-    outcomes = {o.item_id: o.status for o in queue.bury(chosen.ids, expected=chosen.expected)}
+    outcomes = {
+        o.item_id: o.status for o in bury_items(queue, chosen.ids, expected=chosen.expected)
+    }
     assert outcomes == {b"same": Status.BURIED, b"other": Status.CHANGED}
 
 
@@ -151,7 +154,7 @@ def test_items_are_chosen_by_age(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.abandoned(b"old", b"new")
     foreign.unused_for(b"old", 2)
     abandoned = frozenset({State.ABANDONED})
-    assert queue.choose(Selection(abandoned, older_than_s=2)).ids == [b"old"]
+    assert choose_items(queue, Selection(abandoned, older_than_s=2)).ids == [b"old"]
 
 
 class TestSecondLook:
@@ -161,7 +164,7 @@ class TestSecondLook:
         foreign.waiting(b"w")
         foreign.leased(b"l")
         foreign.buried(b"b")
-        assert queue.choose(states(State.WAITING, State.LEASED, State.BURIED)).ids == [
+        assert choose_items(queue, states(State.WAITING, State.LEASED, State.BURIED)).ids == [
             b"w",
             b"l",
             b"b",
@@ -174,7 +177,7 @@ class TestSecondLook:
     )
     @pytest.mark.usefixtures("one_of_each")
     def test_after_the_grace_period(self, queue: WorkQueue, clock: FakeClock, state: State) -> None:
-        assert queue.choose(states(state), grace_s=2.5).ids == [state.value.encode()]
+        assert choose_items(queue, states(state), grace_s=2.5).ids == [state.value.encode()]
         assert clock.slept_s == [2.5]
 
     def test_a_worker_between_its_pop_and_its_lease(
@@ -182,21 +185,21 @@ class TestSecondLook:
     ) -> None:
         foreign.abandoned(b"alive", b"dead")
         clock.during_sleep = lambda: foreign.lease(b"alive")
-        assert queue.choose(states(State.ABANDONED)).ids == [b"dead"]
+        assert choose_items(queue, states(State.ABANDONED)).ids == [b"dead"]
 
     def test_a_producer_between_its_data_and_its_push(
         self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.data(b"new", b"lost")
         clock.during_sleep = lambda: raw.lpush(b"jobs:queue", b"new")
-        assert queue.choose(states(State.ORPHANED)).ids == [b"lost"]
+        assert choose_items(queue, states(State.ORPHANED)).ids == [b"lost"]
 
     def test_a_worker_between_the_two_steps_of_its_complete(
         self, queue: WorkQueue, clock: FakeClock, raw: Redis
     ) -> None:
         raw.lpush(b"jobs:processing", b"done", b"ghost")
         clock.during_sleep = lambda: raw.lrem(b"jobs:processing", 0, b"done")
-        assert queue.choose(states(State.GHOST)).ids == [b"ghost"]
+        assert choose_items(queue, states(State.GHOST)).ids == [b"ghost"]
 
     def test_another_item_of_that_id_that_a_worker_has_popped(
         self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
@@ -208,7 +211,7 @@ class TestSecondLook:
             raw.set(b"jobs:item:again", b"other data")
 
         clock.during_sleep = replace_one
-        assert queue.choose(states(State.ABANDONED)).ids == [b"dead"]
+        assert choose_items(queue, states(State.ABANDONED)).ids == [b"dead"]
 
     def test_an_item_that_another_clean_has_returned_and_a_worker_popped(
         self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
@@ -216,11 +219,13 @@ class TestSecondLook:
         foreign.abandoned(b"returned", b"dead")
 
         def return_one() -> None:
-            assert [o.status for o in queue.release([b"returned"], force=True)] == [Status.RELEASED]
+            assert [o.status for o in queue.release_many([b"returned"], force=True)] == [
+                Status.RELEASED
+            ]
             assert raw.rpoplpush(b"jobs:queue", b"jobs:processing") == b"returned"
 
         clock.during_sleep = return_one
-        assert queue.choose(states(State.ABANDONED)).ids == [b"dead"]
+        assert choose_items(queue, states(State.ABANDONED)).ids == [b"dead"]
 
     def test_items_that_do_not_change_in_the_grace_period_stay_chosen(
         self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
@@ -228,15 +233,15 @@ class TestSecondLook:
         foreign.waiting(b"w1", b"w2")
         foreign.abandoned(b"a1", b"a2")
         clock.during_sleep = lambda: foreign.lease(b"a1")
-        assert queue.choose(Selection()).ids == [b"w1", b"w2", b"a2"]
+        assert choose_items(queue, Selection()).ids == [b"w1", b"w2", b"a2"]
 
 
 def test_many_items_are_chosen(queue: WorkQueue, raw: Redis) -> None:
     ids = [b"%d" % number for number in range(2500)]
     raw.lpush(b"jobs:queue", *ids)
     raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
-    assert queue.choose(states(State.WAITING)).ids == ids
-    assert queue.choose(states(State.WAITING), limit=1500).ids == ids[:1500]
+    assert choose_items(queue, states(State.WAITING)).ids == ids
+    assert choose_items(queue, states(State.WAITING), limit=1500).ids == ids[:1500]
 
 
 def test_an_item_that_moves_during_the_walk_is_chosen_once(

@@ -4,7 +4,8 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.inspect.forecast import Forecast
+from rwq_cli.core.inspect.forecast import Forecast, forecast as forecast_items
+from rwq_cli.core.inspect.report import inspect_items
 from tests.conftest import FakeClock, Foreign
 
 
@@ -14,7 +15,7 @@ def ten_waiting(foreign: Foreign) -> None:
 
 
 def forecasts(queue: WorkQueue, *ids: bytes) -> list[Forecast | None]:
-    return queue.forecast(queue.inspect_items(ids), sample_s=2.0)
+    return forecast_items(queue, inspect_items(queue, ids), sample_s=2.0)
 
 
 @pytest.mark.usefixtures("ten_waiting")

@@ -9,6 +9,8 @@ from redis import Redis
 
 from rwq_cli.core import Item, Lease, Selection, Source, State, WorkQueue
 from rwq_cli.core.errors import WrongType
+from rwq_cli.core.inspect.listing import listed_ids
+from rwq_cli.core.inspect.report import inspect_items
 from tests.conftest import (
     QUEUE,
     AsUser,
@@ -183,7 +185,7 @@ class TestListedIds:
         for key in (queue.keys.delayed, queue.keys.buried):
             raw.zadd(key, {item_id: 1000 - at for at, item_id in enumerate(numbered(1005))})
         listed = queue.items(source, limit=limit, offset=offset, tail=tail, bare=True)
-        pages = queue.listed_ids(source, limit=limit, offset=offset, tail=tail)
+        pages = listed_ids(queue, source, limit=limit, offset=offset, tail=tail)
         assert [item_id for page in pages for item_id in page] == ids(listed)
 
     @pytest.mark.parametrize("name", ["delayed", "buried"])
@@ -206,12 +208,12 @@ class TestListedIds:
             stop = None if limit is None else offset + limit
             listed = queue.items(source, limit=limit, offset=offset, tail=tail)
             assert ids(listed) == order[offset:stop]
-            pages = queue.listed_ids(source, limit=limit, offset=offset, tail=tail)
+            pages = listed_ids(queue, source, limit=limit, offset=offset, tail=tail)
             assert [item_id for page in pages for item_id in page] == order[offset:stop]
 
     def test_no_waiting_item_is_looked_at(self, interleaved: Interleaved, foreign: Foreign) -> None:
         foreign.waiting(b"w")
-        assert list(WorkQueue(interleaved, QUEUE).listed_ids(MAIN)) == [[b"w"]]
+        assert list(listed_ids(WorkQueue(interleaved, QUEUE), MAIN)) == [[b"w"]]
         assert set(interleaved.calls) == {"LRANGE"}
 
 
@@ -505,4 +507,4 @@ def test_a_score_that_is_not_a_time_is_none(
         (b"d", None, None),
         (b"b", None, None),
     ]
-    assert [report.facts.due_ms for report in queue.inspect_items([b"d"])] == [score]
+    assert [report.facts.due_ms for report in inspect_items(queue, [b"d"])] == [score]

@@ -6,17 +6,13 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rwq_cli.core import (
-    Facts,
-    Item,
-    Lease,
-    NewItem,
-    Selection,
-    Source,
-    State,
-    WorkQueue,
-    state_of,
+from rwq_cli.core import Item, Lease, NewItem, Selection, Source, State, WorkQueue
+from rwq_cli.core.inspect.report import (
+    describe as describe_items,
+    describe_with_results,
+    inspect_items,
 )
+from rwq_cli.core.state.rules import Facts, state_of
 from tests.conftest import QUEUE, AsUser, Backend, Foreign, Interleaved, supports_no_touch
 from tests.core.inspect.test_survey import arrange_all
 from tests.core.inspect.ways import WAYS, force
@@ -31,7 +27,7 @@ DATA = NOTHING._replace(has_data=True)
 def facts_of(queue: WorkQueue, item_id: bytes = b"1") -> Facts:
     """The facts, their own instant checked and left out."""
     before_ms = queue.now_ms()
-    (report,) = queue.inspect_items([item_id])
+    (report,) = inspect_items(queue, [item_id])
     assert before_ms <= report.facts.now_ms <= queue.now_ms()
     return report.facts._replace(now_ms=0)
 
@@ -116,7 +112,7 @@ def test_the_facts_of_each_state(
 @pytest.mark.parametrize("generations", ["old", "new", "both"])
 def test_the_facts_of_a_lease(queue: WorkQueue, foreign: Foreign, generations: str) -> None:
     foreign.leased(b"1", ttl_ms=60_000, generations=generations)
-    (report,) = queue.inspect_items([b"1"])
+    (report,) = inspect_items(queue, [b"1"])
     lease = report.facts.lease
     assert lease is not None
     assert lease.ttl_ms is not None
@@ -141,7 +137,7 @@ def test_positions_count_the_items_ahead(
     foreign.waiting(b"0", b"1", b"2", b"1", b"4")
     foreign.leased(b"leased")
     ids = [b"0", b"1", b"2", b"4", b"leased", b"gone"]
-    reports = list(queue.inspect_items(iter(ids)))
+    reports = list(inspect_items(queue, iter(ids)))
     # Of two places the one that is leased first counts.
     assert [(report.facts.item_id, report.position) for report in reports] == [
         (b"0", 0),
@@ -197,7 +193,7 @@ def test_names_and_ids_can_be_any_bytes(backend: Backend, raw: Redis, name: byte
 def test_the_item_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.buried(b"1", b"exit 3: no such file")
     raw.hset(b"jobs:returns", b"1", 4)
-    (report,) = queue.inspect_items([b"1"])
+    (report,) = inspect_items(queue, [b"1"])
     sizes = supports_no_touch(raw)
     expected = Item(
         queue=b"jobs",
@@ -210,10 +206,10 @@ def test_the_item_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) ->
         reason=b"exit 3: no such file",
         returns=4,
     )
-    (item,) = queue.describe([report])
+    (item,) = describe_items(queue, [report])
     assert item.idle_s in (0, 1)
     assert item._replace(idle_s=None) == expected
-    (item,) = queue.describe([report], data=True)
+    (item,) = describe_items(queue, [report], data=True)
     assert item._replace(idle_s=None) == expected._replace(
         data=b"data of 1", payload_bytes=9, preview=b"data of 1"
     )
@@ -225,7 +221,7 @@ def test_a_server_that_may_not_say_how_old_an_item_is(
     """What cannot be read is shown as unknown, and the rest is shown."""
     Foreign(server.client()).waiting(b"1")
     queue = WorkQueue(as_user("+@all", "-object"), QUEUE)
-    (item,) = queue.describe(queue.inspect_items([b"1"]))
+    (item,) = describe_items(queue, inspect_items(queue, [b"1"]))
     assert (item.idle_s, item.state) == (None, State.WAITING)
 
 
@@ -256,7 +252,7 @@ def test_looking_changes_nothing_not_even_an_idle_time(
     list(queue.light_clean(dry_run=True))
     list(queue.deep_clean(dry_run=True))
     list(queue.add_many([NewItem(b"w1", b"x"), NewItem(b"new", b"x")], dry_run=True))
-    for verb in (queue.complete, queue.touch, queue.release):
+    for verb in (queue.complete_many, queue.touch_many, queue.release_many):
         list(verb(everything_there_is, dry_run=True))
     queue.counts(deep=True)
     list(queue.items(both))
@@ -264,7 +260,7 @@ def test_looking_changes_nothing_not_even_an_idle_time(
     list(queue.items(both, Selection(older_than_s=0)))
     list(queue.leases())
     list(queue.leases(data=True))
-    list(queue.describe(queue.inspect_items(everything_there_is), data=True))
+    list(describe_items(queue, inspect_items(queue, everything_there_is), data=True))
 
     assert everything() == before
     # A waiting item's idle time is its age, which nothing else tells; that of a list is not.
@@ -279,7 +275,7 @@ def test_the_idle_time_is_the_age(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     foreign.unused_for(b"1", 7)
     for _ in range(2):
-        (described,) = queue.describe(queue.inspect_items([b"1"]), data=True)
+        (described,) = describe_items(queue, inspect_items(queue, [b"1"]), data=True)
         (listed,) = queue.items(Source(main=True))
         assert (described.idle_s in (7, 8), listed.idle_s in (7, 8)) == (True, True)
 
@@ -288,12 +284,12 @@ def test_a_page_of_ids_costs_two_round_trips(interleaved: Interleaved, foreign: 
     ids = [b"%d" % number for number in range(250)]
     foreign.waiting(*ids)
     queue = WorkQueue(interleaved, QUEUE)
-    assert [report.position for report in queue.inspect_items(ids)] == list(range(250))
+    assert [report.position for report in inspect_items(queue, ids)] == list(range(250))
     assert interleaved.calls == ["look_up"]
     for size in (250, 500):
         interleaved.calls.clear()
         ids = [b"%d" % number for number in range(size)]
-        items, results = queue.describe_with_results(queue.inspect_items(ids))
+        items, results = describe_with_results(queue, inspect_items(queue, ids))
         assert [item.item_id for item in items] == [found.item_id for found in results] == ids
         assert len(interleaved.calls) == 2
 
@@ -301,7 +297,7 @@ def test_a_page_of_ids_costs_two_round_trips(interleaved: Interleaved, foreign: 
 def test_each_lease_key_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.leased(b"1", holder=b"new one", ttl_ms=None, generations="new")
     raw.lpush(b"jobs:leased_by_session:1", b"text")
-    (report,) = queue.inspect_items([b"1"])
+    (report,) = inspect_items(queue, [b"1"])
     assert report.lease_keys == (b"jobs:lease:1", b"jobs:leased_by_session:1")
     assert report.leases == ((b"jobs:lease:1", Lease(b"new one", None)),)
     assert report.facts.wrong_types == {b"jobs:leased_by_session:1": "list"}

@@ -12,6 +12,7 @@ from rwq_cli.core.inspect.results import (
     all_results,
     read_result_keys,
     result_kinds,
+    results as results_of,
 )
 from tests.conftest import Backend, Foreign, Interleaved, contents
 
@@ -94,7 +95,7 @@ class TestRead:
         ids = [b"%d" % number for number in range(1200)]
         for item_id in ids[::2]:
             keep(raw, item_id, None, result=item_id)
-        found = queue.results(ids)
+        found = results_of(queue, ids)
         assert found[1::2] == [None] * 600
         assert found[::2] == [
             Result(item_id, ResultStatus.COMPLETED, WHEN, result_bytes=len(item_id))
@@ -134,7 +135,7 @@ def test_a_hash_that_is_not_a_result(
         keep(raw, b"a")
     raw.hset("jobs:result:a", mapping=fields)  # type: ignore[arg-type]
     assert queue.result(b"a").result is None
-    assert queue.results([b"a"]) == [None]
+    assert results_of(queue, [b"a"]) == [None]
     assert result_kinds(queue, [b"a"]) == ["hash"]
 
 
@@ -149,6 +150,6 @@ def test_a_key_of_another_type(queue: WorkQueue, raw: Redis, kind: str) -> None:
         "stream": lambda: raw.xadd(key, {"x": "y"}),
     }
     make[kind]()
-    assert queue.results([b"a"]) == [None]
+    assert results_of(queue, [b"a"]) == [None]
     assert result_kinds(queue, [b"a"]) == [kind]
     assert all_of(queue) == []

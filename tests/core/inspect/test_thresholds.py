@@ -4,7 +4,15 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.inspect.thresholds import Check, Level, Limits, Measure, evaluate, worst
+from rwq_cli.core.inspect.thresholds import (
+    Check,
+    Level,
+    Limits,
+    Measure,
+    check as check_queue,
+    evaluate,
+    worst,
+)
 from rwq_cli.core.model import Counts
 from tests.conftest import FakeClock, Foreign, contents
 
@@ -82,7 +90,7 @@ def test_the_worst_level_wins(levels: list[Level], expected: Level) -> None:
 
 class TestCheck:
     def check(self, queue: WorkQueue, measure: Measure, *, deep: bool = False) -> Check:
-        return queue.check({measure: Limits(warn=0)}, deep=deep, grace_s=2.5)
+        return check_queue(queue, {measure: Limits(warn=0)}, deep=deep, grace_s=2.5)
 
     def test_every_measure_of_a_queue_is_counted(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
@@ -93,7 +101,7 @@ class TestCheck:
         foreign.buried(b"b")
         foreign.data(b"o")
         before = contents(raw)
-        found = queue.check({}, deep=True)
+        found = check_queue(queue, {}, deep=True)
         values = {each.measure: each.value for each in found.evaluations if each.value}
         # The server counts idle time in seconds of its own clock, which may tick meanwhile.
         assert values.pop(Measure.AGE, 0) in (0, 1)
@@ -104,7 +112,7 @@ class TestCheck:
             Measure.BURIED: 1,
             Measure.ORPHANED: 1,
         }
-        assert queue.check({})[Measure.ORPHANED].value is None
+        assert check_queue(queue, {})[Measure.ORPHANED].value is None
         assert contents(raw) == before
 
     def test_items_still_abandoned_after_a_second_raise_the_level(
@@ -144,7 +152,7 @@ class TestCheck:
         self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
     ) -> None:
         foreign.abandoned(b"a")
-        assert queue.check({Measure.ABANDONED: Limits(warn=1)}).level is Level.OK
+        assert check_queue(queue, {Measure.ABANDONED: Limits(warn=1)}).level is Level.OK
         assert clock.slept_s == []
 
     def test_ghosts_do_not_hide_an_age(
@@ -153,4 +161,4 @@ class TestCheck:
         raw.lpush(b"jobs:queue", b"ghost 1", b"ghost 2")
         foreign.waiting(b"a", b"b")
         foreign.unused_for(b"a", 2)
-        assert queue.check({})[Measure.AGE].value in (2, 3)
+        assert check_queue(queue, {})[Measure.AGE].value in (2, 3)

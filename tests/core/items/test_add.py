@@ -25,7 +25,7 @@ from rwq_cli.core import (
 )
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import ConnectionLost, PermissionDenied, Unreachable, WrongType
-from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER
+from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER, add_batches
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import NewItems
@@ -141,8 +141,8 @@ def test_unique_skips_the_check(queue: WorkQueue, raw: Redis) -> None:
 
 
 def test_unique_without_reason_replaces_and_lists_twice(queue: WorkQueue, raw: Redis) -> None:
-    queue.add_unique(b"first", b"id")
-    queue.add_unique(b"second", b"id")
+    list(queue.add_many([NewItem(b"id", b"first")], unique=True))
+    list(queue.add_many([NewItem(b"id", b"second")], unique=True))
     assert contents(raw) == {b"jobs:queue": [b"id", b"id"], b"jobs:item:id": b"second"}
 
 
@@ -168,14 +168,15 @@ def test_a_wrong_type_is_reported_with_the_keys_name(
     assert f"jobs:{structure}" in caught.value.message
 
 
-@pytest.mark.parametrize("verb", ["add", "add_unique"])
 @pytest.mark.parametrize("key", ["jobs:item:id", "jobs:lease:id", "jobs:leased_by_session:id"])
 def test_an_item_with_a_key_of_the_wrong_type_is_not_added(
-    queue: WorkQueue, raw: Redis, verb: str, key: str
+    queue: WorkQueue, raw: Redis, key: str
 ) -> None:
     raw.lpush(key, b"another queue's")
     with pytest.raises(WrongType, match="of id has the wrong type"):
-        getattr(queue, verb)(b"data", b"id")
+        queue.add(b"data", b"id")
+    outcomes = list(queue.add_many([NewItem(b"id", b"data")], unique=True))
+    assert outcomes == [Outcome(b"id", Status.WRONG_TYPE)]
     assert contents(raw) == {key.encode(): [b"another queue's"]}
 
 
@@ -211,7 +212,7 @@ def test_strange_names_are_taken_as_they_are(backend: Backend, raw: Redis, name:
 
 def test_random_ids_are_new_each_time(queue: WorkQueue, raw: Redis) -> None:
     assert queue.add(b"data") is True
-    queue.add_unique("text as UTF-8: ü")
+    assert queue.add("text as UTF-8: ü") is True
     ids = raw.lrange(b"jobs:queue", 0, -1)
     assert len(set(ids)) == 2
     assert [raw.get(b"jobs:item:" + item_id) for item_id in ids] == [
@@ -430,7 +431,7 @@ class TestDelayedItem:
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys
     ) -> None:
         due_ms = queue.now_ms() + 7_200_000
-        assert queue.add(b"data", b"id", at_ms=due_ms) is True
+        assert queue.add(b"data", b"id", at=(due_ms) / 1000) is True
         assert raw.zscore(keys.delayed, b"id") == due_ms
         assert raw.get(keys.lease(b"id")) == b"rwq-delayed:%d" % due_ms
         assert raw.exists(keys.main) == 0
@@ -445,12 +446,12 @@ class TestDelayedItem:
     def test_a_time_that_has_just_passed(
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys
     ) -> None:
-        queue.add(b"data", b"id", at_ms=queue.now_ms())
+        queue.add(b"data", b"id", at=(queue.now_ms()) / 1000)
         assert raw.lrange(keys.main, 0, -1) == [b"id"]
 
     def test_a_delay_and_a_time_are_refused_together(self, queue: WorkQueue, raw: Redis) -> None:
         with pytest.raises(InvalidArgument) as caught:
-            queue.add(b"data", b"id", delay_s=1, at_ms=1)
+            queue.add(b"data", b"id", delay_s=1, at=(1) / 1000)
         assert caught.value.message == "a delay and a time cannot be used together"
         assert contents(raw) == {}
 
@@ -580,7 +581,7 @@ class TestOrderOfDueTimes:
         ids = shuffled(2400)
         list(queue.add_many(items(ids[:1100], due)))
         for item_id in ids[1100:1110]:
-            queue.add(b"x", item_id, at_ms=int(due.ms))
+            queue.add(b"x", item_id, at=(int(due.ms)) / 1000)
         list(queue.add_many(items(ids[1110:], due)))
         found = raw.zrange(keys.delayed, 0, -1, withscores=True)
         assert [item_id for item_id, _ in found] == ids
@@ -595,7 +596,7 @@ class TestOrderOfDueTimes:
         if there:
             members = {b"%06d" % n: due_ms + n / 1000 for n in range(there)}
             raw.zadd(keys.delayed, members)
-        queue.add(b"x", b"a", at_ms=due_ms)
+        queue.add(b"x", b"a", at=(due_ms) / 1000)
         assert round(raw.zscore(keys.delayed, b"a") - due_ms, 3) == there / 1000
 
     def test_items_with_another_due_time_delay_no_others(
@@ -603,7 +604,7 @@ class TestOrderOfDueTimes:
     ) -> None:
         due_ms = queue.now_ms() + 3_600_000
         raw.zadd(keys.delayed, {b"before": due_ms - 0.5, b"after": due_ms + 1})
-        queue.add(b"x", b"a", at_ms=due_ms)
+        queue.add(b"x", b"a", at=(due_ms) / 1000)
         assert raw.zscore(keys.delayed, b"a") == due_ms
 
     def test_two_times_in_a_batch(self, queue: WorkQueue, raw: Redis, keys: QueueKeys) -> None:
@@ -669,7 +670,7 @@ class TestLeftovers:
         raw.delete(keys.item(b"a"))
         raw.hset(keys.returns, b"a", 3)
         due_ms = queue.now_ms() + 3_600_000
-        queue.add(b"new", b"a", at_ms=due_ms)
+        queue.add(b"new", b"a", at=(due_ms) / 1000)
         guard = ("expires", b"rwq-delayed:%d" % due_ms)
         assert contents(raw) == {
             keys.delayed: {b"a": due_ms},
@@ -720,6 +721,6 @@ def test_a_user_who_may_not_use_transactions_adds_nothing(
     queue = WorkQueue(as_user("+@all", f"-{command}"), QUEUE)
     batch = NewItems([b"a"], [b""], None, random_ids=True)
     with pytest.raises(PermissionDenied, match=command):
-        list(queue.add_batches([batch], unique=True))
+        list(add_batches(queue, [batch], unique=True))
     assert raw.keys() == []
     assert queue.now_ms() > 0

@@ -9,6 +9,8 @@ from redis import Redis
 
 from rwq_cli.core import Connection, NewItem, Outcome, Status, WorkQueue
 from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.purge import purge as purge_queue
+from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.progress import ProgressListener
 from tests.conftest import QUEUE, Backend, Foreign, Interleaved, no_call_is_long
 from tests.servers import PrivateServer
@@ -22,7 +24,7 @@ def test_the_list_of_another_queue_is_no_item(
     other = WorkQueue(backend.connect(), b"jobs:item:mail")
     other.add(b"data", b"a")
     before = {key: raw.dump(key) for key in raw.scan_iter()}
-    outcomes = getattr(queue, verb)([b"mail:queue"], dry_run=dry_run)
+    outcomes = getattr(queue, f"{verb}_many")([b"mail:queue"], dry_run=dry_run)
     assert list(outcomes) == [Outcome(b"mail:queue", Status.WRONG_TYPE)]
     assert {key: raw.dump(key) for key in raw.scan_iter()} == before
 
@@ -41,7 +43,7 @@ class TestManyWaitingItems:
     def complete(self, connection: Connection, ids: Iterable[bytes]) -> dict[Status, list[bytes]]:
         queue = WorkQueue(connection, QUEUE)
         by_status: dict[Status, list[bytes]] = {}
-        for outcome in queue.complete(ids):
+        for outcome in queue.complete_many(ids):
             by_status.setdefault(outcome.status, []).append(outcome.item_id)
         return by_status
 
@@ -99,7 +101,7 @@ class TestManyWaitingItems:
         self.fill(raw, ids)
         raw.set(b"jobs:lease:00004", b"them")
         raw.set(b"jobs:lease:00005", b"me")
-        outcomes = list(WorkQueue(connection, QUEUE).complete(ids, owner=b"me"))
+        outcomes = list(WorkQueue(connection, QUEUE).complete_many(ids, owner=b"me"))
         outcomes_by_id = {outcome.item_id: (outcome.status, outcome.holder) for outcome in outcomes}
         assert len(outcomes) == len(outcomes_by_id) == 100
         assert outcomes_by_id.pop(b"00005") == (Status.COMPLETED, None)
@@ -211,7 +213,7 @@ class TestManyInProcessing:
             rotate(name)
 
         interleaved.before = before
-        outcomes = list(WorkQueue(interleaved, QUEUE).complete(ids))
+        outcomes = list(WorkQueue(interleaved, QUEUE).complete_many(ids))
         assert Counter(outcome.status for outcome in outcomes) == {Status.COMPLETED: 4000}
         assert len({outcome.item_id for outcome in outcomes}) == 4000
         # Not one of them was looked for in the whole list.
@@ -233,7 +235,7 @@ class TestManyInProcessing:
     ) -> None:
         foreign.abandoned(*numbered(2000))
         gone = [b"gone %d" % number for number in range(100)]
-        outcomes = list(WorkQueue(interleaved, QUEUE).complete(gone))
+        outcomes = list(WorkQueue(interleaved, QUEUE).complete_many(gone))
         assert Counter(outcome.status for outcome in outcomes) == {Status.MISSING: 100}
         assert interleaved.calls.count("complete") == 1
         assert interleaved.calls.count("LRANGE") <= 4
@@ -243,7 +245,7 @@ class TestManyInProcessing:
         ids = numbered(20_000)
         raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
         raw.lpush(b"jobs:processing", *ids)
-        outcomes = list(WorkQueue(interleaved, QUEUE).complete(ids[:200]))
+        outcomes = list(WorkQueue(interleaved, QUEUE).complete_many(ids[:200]))
         assert Counter(outcome.status for outcome in outcomes) == {Status.COMPLETED: 200}
         assert interleaved.calls.count("complete") <= 8
 
@@ -258,9 +260,9 @@ def test_completing_makes_room_on_a_server_that_has_none(server: PrivateServer) 
         raw.config_set("maxmemory", 1)
         try:
             queue = WorkQueue(Connection(raw), b"jobs")
-            done = [outcome.status for outcome in queue.complete(ids[::2])]
+            done = [outcome.status for outcome in queue.complete_many(ids[::2])]
             assert done == [Status.COMPLETED] * 1000
-            removed = list(queue.remove(ids[1::2][:500], NoJournal()))
+            removed = list(remove_items(queue, ids[1::2][:500], NoJournal()))
             assert len(removed) == 500
         finally:
             raw.config_set("maxmemory", 0)
@@ -282,7 +284,7 @@ class TestEntriesOfOldCleaners:
         self, queue: WorkQueue, raw: Redis, place: bytes
     ) -> None:
         ids = self.fill(raw, place, 0)[:50]
-        list(queue.complete(ids))
+        list(queue.complete_many(ids))
         assert raw.lrange(b"jobs:cleaning", 0, -1) == numbered(1000)[:49:-1]
 
     def test_ids_are_removed_from_a_long_cleaning_list_in_short_calls(
@@ -291,13 +293,13 @@ class TestEntriesOfOldCleaners:
         queue = WorkQueue(interleaved, QUEUE)
         ids = self.fill(raw, place, 300_000)
         with no_call_is_long(interleaved, raw, 301_000):
-            outcomes = list(queue.complete(ids))
+            outcomes = list(queue.complete_many(ids))
         assert [outcome.status for outcome in outcomes] == [Status.COMPLETED] * 1000
         assert raw.keys() == [b"jobs:cleaning"]
         # Of one, it is worth it.
         raw.set(b"jobs:item:other 7", b"data")
         raw.lpush(place, b"other 7")
-        list(queue.complete([b"other 7"]))
+        list(queue.complete_many([b"other 7"]))
         assert raw.llen(b"jobs:cleaning") == 300_999
 
 
@@ -323,11 +325,11 @@ def test_progress_counts_each_item_once(queue: WorkQueue, foreign: Foreign, verb
     foreign.leased(*leased)
     queue.connection.progress = counting = Counting()
     if verb == "purge":
-        outcomes = queue.purge(NoJournal())
+        outcomes = purge_queue(queue, NoJournal())
     elif verb == "remove":
-        outcomes = queue.remove([*waiting, *leased], NoJournal())
+        outcomes = remove_items(queue, [*waiting, *leased], NoJournal())
     else:
-        outcomes = queue.complete([*waiting, *leased])
+        outcomes = queue.complete_many([*waiting, *leased])
     assert len(list(outcomes)) == 3100
     doing = [stage for stage in counting.stages if stage[0] in ("removing", "completing")]
     assert sum(done for _, _, done in doing) == 3100

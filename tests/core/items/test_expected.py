@@ -6,26 +6,34 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Outcome, State, Status, WorkQueue
+from rwq_cli.core.inspect.choosing import choose as choose_items
 from rwq_cli.core.inspect.selection import Selection
+from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.move import move as move_items
+from rwq_cli.core.items.release import release as release_items
+from rwq_cli.core.items.remove import remove as remove_items
+from rwq_cli.core.items.schedule import bury as bury_items, kick as kick_items
 from rwq_cli.core.state.expected import Expected, fingerprint
 from tests.conftest import FakeClock, Foreign, settling
 
 Verb = Callable[[WorkQueue, Iterable[bytes], Expected], Iterable[Outcome]]
 
 VERBS: dict[str, Verb] = {
-    "complete": lambda queue, ids, expected: queue.complete(ids, expected=expected),
-    "release": lambda queue, ids, expected: queue.release(ids, expected=expected, force=True),
-    "release to the front": lambda queue, ids, expected: queue.release(
-        ids, expected=expected, force=True, front=True
+    "complete": lambda queue, ids, expected: complete_items(queue, ids, expected=expected),
+    "release": lambda queue, ids, expected: release_items(
+        queue, ids, expected=expected, force=True
     ),
-    "release later": lambda queue, ids, expected: queue.release(
-        ids, expected=expected, force=True, delay_s=60
+    "release to the front": lambda queue, ids, expected: release_items(
+        queue, ids, expected=expected, force=True, front=True
     ),
-    "bury": lambda queue, ids, expected: queue.bury(ids, expected=expected, force=True),
-    "remove": lambda queue, ids, expected: queue.remove(ids, NoJournal(), expected=expected),
-    "move": lambda queue, ids, expected: queue.move(
-        ids, b"other", NoJournal(), expected=expected, force=True
+    "release later": lambda queue, ids, expected: release_items(
+        queue, ids, expected=expected, force=True, delay_s=60
+    ),
+    "bury": lambda queue, ids, expected: bury_items(queue, ids, expected=expected, force=True),
+    "remove": lambda queue, ids, expected: remove_items(queue, ids, NoJournal(), expected=expected),
+    "move": lambda queue, ids, expected: move_items(
+        queue, ids, b"other", NoJournal(), expected=expected, force=True
     ),
 }
 each_verb = pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
@@ -145,12 +153,12 @@ def test_large_data_is_compared_by_length_and_both_ends(
     data = b"b" + b"x" * 3_000_000 + b"e"
     expected = Expected(fingerprints={b"x": fingerprint(data)})
     raw.set(b"jobs:item:x", data)
-    assert [o.status for o in queue.complete([b"x"], expected=expected, dry_run=True)] == [
+    assert [o.status for o in complete_items(queue, [b"x"], expected=expected, dry_run=True)] == [
         Status.COMPLETED
     ]
     changed = {"length": data + b"e", "beginning": b"c" + data[1:], "end": data[:-1] + b"f"}
     raw.set(b"jobs:item:x", changed[change])
-    assert [o.status for o in queue.complete([b"x"], expected=expected)] == [Status.CHANGED]
+    assert [o.status for o in complete_items(queue, [b"x"], expected=expected)] == [Status.CHANGED]
 
 
 @few_or_many
@@ -162,7 +170,7 @@ def test_an_item_that_was_buried_again_is_not_kicked(
         foreign.buried(item_id)
     read = {item_id: fingerprint(b"data of " + item_id) for item_id in (b"x", *rest)}
     raw.set(b"jobs:item:x", b"data of y")
-    kick: Verb = lambda queue, ids, expected: queue.kick(ids, expected=expected)  # noqa: E731
+    kick: Verb = lambda queue, ids, expected: kick_items(queue, ids, expected=expected)  # noqa: E731
     status, statuses = run(queue, kick, rest, Expected(fingerprints=read))
     assert (status, statuses) == (Status.CHANGED, {Status.KICKED} if rest else set())
     assert raw.zrange(b"jobs:buried", 0, -1) == [b"x"]
@@ -175,13 +183,13 @@ def test_a_duplicated_item_is_what_one_of_its_entries_was_chosen_for(
     """A listing of main alone sees one of its entries."""
     foreign.waiting(b"x")
     foreign.abandoned(b"x")
-    chosen = {state: queue.choose(Selection(frozenset({state}))) for state in ITS_STATES}
+    chosen = {state: choose_items(queue, Selection(frozenset({state}))) for state in ITS_STATES}
     for found in chosen.values():
         assert list(found.ids) == [b"x"]
     leased = Expected(states=frozenset({State.LEASED}))
-    assert [o.status for o in queue.complete([b"x"], expected=leased)] == [Status.CHANGED]
+    assert [o.status for o in complete_items(queue, [b"x"], expected=leased)] == [Status.CHANGED]
     for found in chosen.values():
-        outcomes = queue.complete(found.ids, expected=found.expected, dry_run=True)
+        outcomes = complete_items(queue, found.ids, expected=found.expected, dry_run=True)
         assert [o.status for o in outcomes] == [Status.COMPLETED]
 
 
@@ -194,8 +202,8 @@ def test_items_chosen_by_state_need_no_further_look(
 ) -> None:
     ids = [b"x", *(b"other %d" % number for number in range(others))]
     foreign.abandoned(*ids)
-    chosen = queue.choose(Selection(frozenset({State.ABANDONED})))
+    chosen = choose_items(queue, Selection(frozenset({State.ABANDONED})))
     assert clock.slept_s == [1.0]
-    statuses = {o.status for o in queue.release(chosen.ids, expected=chosen.expected)}
+    statuses = {o.status for o in release_items(queue, chosen.ids, expected=chosen.expected)}
     assert statuses == {Status.RELEASED}
     assert clock.slept_s == [1.0]

@@ -4,7 +4,8 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import State, WorkQueue
-from rwq_cli.core.items.export import Export
+from rwq_cli.core.items.complete import complete as complete_items
+from rwq_cli.core.items.export import Export, export as export_items
 from rwq_cli.core.items.results import ResultOptions
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place, Skipped
@@ -17,7 +18,7 @@ def all_of(export: Export) -> list[ItemSnapshot]:
 
 
 def test_an_empty_queue_exports_nothing(queue: WorkQueue) -> None:
-    export = queue.export()
+    export = export_items(queue)
     assert all_of(export) == []
     assert export.skipped == Skipped()
     assert (export.queue, export.exported_ms > 1_600_000_000_000) == (b"jobs", True)
@@ -33,7 +34,7 @@ def test_items_are_exported_in_order(queue: WorkQueue, raw: Redis, foreign: Fore
     foreign.data(b"unlisted")
     foreign.lease(b"unlisted")
     before = contents(raw)
-    snapshots = all_of(queue.export())
+    snapshots = all_of(export_items(queue))
     listed = [snapshot.item_id for snapshot in snapshots]
     assert listed[:8] == [b"w1", b"\xff", b"w2", b"l1", b"l2", b"d1", b"d2", b"b"]
     assert sorted(listed[8:]) == [b"orphan", b"unlisted"]
@@ -56,7 +57,7 @@ def test_each_is_read_once_even_if_it_is_not_an_item(
     raw.hset(keys.item(b"hash"), "x", "y")
     other = WorkQueue(queue.connection, b"jobs:item:mail")
     other.add(b"data", b"1")
-    export = queue.export()
+    export = export_items(queue)
     assert [(p.item_id, p.place) for p in all_of(export)] == [
         (b"a", Place.MAIN),
         (b"b", Place.MAIN),
@@ -69,7 +70,7 @@ def test_many_pages_are_exported_in_order(queue: WorkQueue, keys: QueueKeys, raw
     raw.mset({keys.item(item_id): b"d" + item_id for item_id in ids})
     raw.lpush(keys.main, *ids[:3000])
     raw.lpush(keys.processing, *ids[3000:])
-    snapshots = all_of(queue.export())
+    snapshots = all_of(export_items(queue))
     assert [p.item_id for p in snapshots] == ids
     assert all(p.data == b"d" + p.item_id for p in snapshots)
     assert [p.place for p in snapshots] == [Place.MAIN] * 3000 + [Place.PROCESSING] * 2000
@@ -86,12 +87,12 @@ def test_no_item_is_missed_beside_a_live_worker(
     raw.lpush("jobs:queue", *ids)
 
     def work(_: str) -> None:
-        held = [item.item_id for item in worker.lease_many(2, lease_s=60)]
+        held = [item.item_id for item in worker.lease_many(2, for_s=60)]
         if back:
-            list(worker.release(held[:1]))
+            list(worker.release_many(held[:1]))
 
     interleaved.before = work
-    snapshots = all_of(WorkQueue(interleaved, b"jobs").export())
+    snapshots = all_of(export_items(WorkQueue(interleaved, b"jobs")))
     assert sorted(p.item_id for p in snapshots) == ids
     for snapshot in snapshots:
         assert (snapshot.place is Place.MAIN) == (snapshot.lease is None), snapshot
@@ -102,10 +103,10 @@ def test_results_come_behind_the_items(
 ) -> None:
     """One that is completed while the items are read is met all the same."""
     foreign.waiting(b"a", b"b")
-    export = queue.export()
+    export = export_items(queue)
     batches = export.batches()
     assert [p.item_id for p in next(batches)] == [b"a", b"b"]
-    list(queue.complete([b"a"], result_options=ResultOptions(b"done")))
+    list(complete_items(queue, [b"a"], result_options=ResultOptions(b"done")))
     assert [p.item_id for batch in batches for p in batch] == []
     assert [r.item_id for batch in export.results() for r in batch] == [b"a"]
     assert (export.results_read, clock.slept_s) == (1, [])

@@ -1,16 +1,23 @@
 """A server at its `maxmemory` that evicts nothing refuses what adds anything; nothing changes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Due, NewItem, State, Status, WorkQueue
+from rwq_cli.core import Due, NewItem, Outcome, State, Status, WorkQueue
 from rwq_cli.core.errors import OutOfMemory
 from rwq_cli.core.inspect.results import Result, ResultStatus
+from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.restore import OnConflict
+from rwq_cli.core.items.lease_by_id import lease_ids
+from rwq_cli.core.items.move import move as move_items
+from rwq_cli.core.items.purge import purge as purge_queue
+from rwq_cli.core.items.remove import remove as remove_items
+from rwq_cli.core.items.restore import OnConflict, restore as restore_items
+from rwq_cli.core.items.set_data import read_item, set_data
 from rwq_cli.core.model import Lease
+from rwq_cli.core.repair.clean import deep_clean
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq
@@ -44,31 +51,37 @@ def item(item_id: bytes, place: Place | None = Place.MAIN, **more: object) -> It
 ADDING: dict[str, Callable[[WorkQueue], object]] = {
     "add": lambda q: list(q.add_many([NewItem(b"new", b"x")])),
     "add without a check": lambda q: list(q.add_many([NewItem(b"new", b"x")], unique=True)),
-    "add unique": lambda q: q.add_unique(b"x", b"new"),
+    "add unique": lambda q: list(q.add_many([NewItem(b"new", b"x")], unique=True)),
     "add twice": lambda q: list(q.add_many([NewItem(b"new", b"x"), NewItem(b"new", b"x")])),
     "add later": lambda q: list(q.add_many([NewItem(b"new", b"x", LATER)])),
     "add now and later": lambda q: list(
         q.add_many([NewItem(b"new", b"x"), NewItem(b"newer", b"x", LATER)])
     ),
-    "restore a waiting item": lambda q: list(q.restore(lines_of([item(b"new")]))),
-    "restore it with marks": lambda q: list(q.restore(lines_of([item(b"new")]), file_id=b"f")),
-    "restore to the front": lambda q: list(q.restore(lines_of([item(b"new")]), front=True)),
+    "restore a waiting item": lambda q: list(restore_items(q, lines_of([item(b"new")]))),
+    "restore it with marks": lambda q: list(
+        restore_items(q, lines_of([item(b"new")]), file_id=b"f")
+    ),
+    "restore to the front": lambda q: list(restore_items(q, lines_of([item(b"new")]), front=True)),
     "restore a leased item": lambda q: list(
-        q.restore(lines_of([item(b"new", Place.PROCESSING, lease=Lease(b"me", 5000))]))
+        restore_items(q, lines_of([item(b"new", Place.PROCESSING, lease=Lease(b"me", 5000))]))
     ),
     "restore a delayed item": lambda q: list(
-        q.restore(lines_of([item(b"new", Place.DELAYED, due_ms=4_000_000_000_000)]))
+        restore_items(q, lines_of([item(b"new", Place.DELAYED, due_ms=4_000_000_000_000)]))
     ),
-    "restore an orphan": lambda q: list(q.restore(lines_of([item(b"new", None)]))),
+    "restore an orphan": lambda q: list(restore_items(q, lines_of([item(b"new", None)]))),
     "replace an item": lambda q: list(
-        q.restore(lines_of([item(b"5")]), on_conflict=OnConflict.REPLACE)
+        restore_items(q, lines_of([item(b"5")]), on_conflict=OnConflict.REPLACE)
     ),
-    "restore many": lambda q: list(q.restore(lines_of([item(b"n%d" % n) for n in range(1000)]))),
+    "restore many": lambda q: list(
+        restore_items(q, lines_of([item(b"n%d" % n) for n in range(1000)]))
+    ),
     "restore results": lambda q: list(
-        q.restore(lines_of([Result(b"new", ResultStatus.COMPLETED, 5, result=b"r")]))
+        restore_items(q, lines_of([Result(b"new", ResultStatus.COMPLETED, 5, result=b"r")]))
     ),
-    "move": lambda q: list(q.move([b"5"], b"other", NoJournal())),
-    "move many": lambda q: list(q.move([b"%d" % n for n in range(100)], b"other", NoJournal())),
+    "move": lambda q: list(move_items(q, [b"5"], b"other", NoJournal())),
+    "move many": lambda q: list(
+        move_items(q, [b"%d" % n for n in range(100)], b"other", NoJournal())
+    ),
 }
 
 
@@ -86,20 +99,20 @@ def test_operations_that_add_are_refused_and_change_nothing(
 # What adds leases or guards, also for a while only.
 GUARDING: dict[str, Callable[[WorkQueue], object]] = {
     "lease": lambda q: list(q.lease_many(5)),
-    "lease an item that is due": lambda q: list(q.lease_ids([b"due"])),
-    "lease by ID": lambda q: list(q.lease_ids([b"5"])),
-    "touch": lambda q: list(q.touch([b"leased"], lease_s=5)),
-    "release": lambda q: list(q.release([b"leased"], force=True)),
-    "release to the front": lambda q: list(q.release([b"leased"], force=True, front=True)),
-    "release later": lambda q: list(q.release([b"leased"], force=True, delay_s=5)),
+    "lease an item that is due": lambda q: list(lease_ids(q, [b"due"])),
+    "lease by ID": lambda q: list(lease_ids(q, [b"5"])),
+    "touch": lambda q: list(q.touch_many([b"leased"], for_s=5)),
+    "release": lambda q: list(q.release_many([b"leased"], force=True)),
+    "release to the front": lambda q: list(q.release_many([b"leased"], force=True, front=True)),
+    "release later": lambda q: list(q.release_many([b"leased"], force=True, delay_s=5)),
     "release many later": lambda q: list(
-        q.release([b"%d" % n for n in range(100)], force=True, delay_s=5)
+        q.release_many([b"%d" % n for n in range(100)], force=True, delay_s=5)
     ),
-    "release an orphan": lambda q: list(q.release([b"orphaned"])),
-    "bury": lambda q: list(q.bury([b"5"])),
-    "bury many": lambda q: list(q.bury([b"%d" % n for n in range(100)])),
-    "bury with another reason": lambda q: list(q.bury([b"buried"], reason=b"other")),
-    "kick": lambda q: list(q.kick([b"buried"])),
+    "release an orphan": lambda q: list(q.release_many([b"orphaned"])),
+    "bury": lambda q: list(q.bury_many([b"5"])),
+    "bury many": lambda q: list(q.bury_many([b"%d" % n for n in range(100)])),
+    "bury with another reason": lambda q: list(q.bury_many([b"buried"], reason=b"other")),
+    "kick": lambda q: list(q.kick_many([b"buried"])),
     "promote": lambda q: list(q.light_clean(grace_s=0)),
 }
 
@@ -154,7 +167,7 @@ def test_a_refused_clean_reports_what_it_has_done(
 ) -> None:
     foreign.abandoned(b"1", b"2", b"3")
     foreign.data(b"orphan")
-    clean = queue.deep_clean(grace_s=0)
+    clean = deep_clean(queue, grace_s=0)
     next(clean)
     raw.config_set("maxmemory", 1)
     with pytest.raises(OutOfMemory) as caught:
@@ -167,21 +180,27 @@ def test_a_refused_clean_reports_what_it_has_done(
 def test_an_item_that_is_there_already_needs_no_memory(queue: WorkQueue, full: Redis) -> None:
     before = contents(full)
     known = ItemSnapshot(b"5", b"data of 5", State.WAITING, Place.MAIN)
-    assert [o.status for o in queue.restore(lines_of([known]))] == [Status.ALREADY_THERE]
+    assert [o.status for o in restore_items(queue, lines_of([known]))] == [Status.ALREADY_THERE]
     assert contents(full) == before
 
 
 @pytest.mark.usefixtures("full")
 def test_items_can_be_removed_and_the_queue_purged(queue: WorkQueue) -> None:
     ids = [b"%d" % number for number in range(50)]
-    assert {o.status for o in queue.remove([*ids, b"leased"], NoJournal())} == {Status.REMOVED}
-    assert len(list(queue.purge(NoJournal(), grace_s=0))) == 51
+    assert {o.status for o in remove_items(queue, [*ids, b"leased"], NoJournal())} == {
+        Status.REMOVED
+    }
+    assert len(list(purge_queue(queue, NoJournal(), grace_s=0))) == 51
 
 
 @pytest.mark.parametrize("how_many", [5, 200])
-@pytest.mark.parametrize("verb", ["remove", "complete"])
+@pytest.mark.parametrize("verb", [remove_items, complete_items])
 def test_ghosts_can_be_removed(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, verb: str, how_many: int
+    queue: WorkQueue,
+    raw: Redis,
+    foreign: Foreign,
+    verb: Callable[..., Iterable[Outcome]],
+    how_many: int,
 ) -> None:
     ghosts = [b"g%03d" % number for number in range(how_many)]
     for ghost in ghosts:
@@ -190,8 +209,8 @@ def test_ghosts_can_be_removed(
     before = contents(raw)
     raw.config_set("maxmemory", 1)
     try:
-        more = (NoJournal(),) if verb == "remove" else ()
-        outcomes = list(getattr(queue, verb)(ghosts, *more))
+        more = (NoJournal(),) if verb is remove_items else ()
+        outcomes = list(verb(queue, ghosts, *more))
     finally:
         raw.config_set("maxmemory", 0)
     assert {outcome.status for outcome in outcomes} == {Status.MISSING}
@@ -221,8 +240,8 @@ def test_import_and_undo_end_with_69_and_can_be_repeated(
 
 
 def test_new_data_is_refused(queue: WorkQueue, full: Redis) -> None:
-    item = queue.read_item(b"5")
+    item = read_item(queue, b"5")
     assert item is not None
     with pytest.raises(OutOfMemory):
-        queue.set_data(item, b"new")
+        set_data(queue, item, b"new")
     assert full.get("jobs:item:5") == b"data of 5"

@@ -9,6 +9,7 @@ from rwq_cli.core import Connection, Status, WorkQueue
 from rwq_cli.core.batches import BATCH_BYTES
 from rwq_cli.core.errors import InvalidArgument, OutOfMemory, PermissionDenied
 from rwq_cli.core.inspect.results import ResultStatus
+from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.results import ResultOptions, result_args
 from tests.conftest import (
     CALLS_AT_ONCE,
@@ -39,7 +40,7 @@ def kept(raw: Redis, item_id: bytes) -> dict[bytes, bytes]:
 
 def statuses(queue: WorkQueue, *ids: bytes, **options: object) -> list[Status]:
     """What becomes of each."""
-    return [outcome.status for outcome in queue.complete(ids, **options)]  # type: ignore[arg-type]
+    return [outcome.status for outcome in complete_items(queue, ids, **options)]  # type: ignore[arg-type]
 
 
 def test_a_ttl_that_rounds_to_zero_is_an_error() -> None:
@@ -175,7 +176,8 @@ def test_results_of_many_items_are_kept(
     raw.hset("jobs:result:other 7", "result", "old")
     queue = WorkQueue(interleaved, QUEUE)
     done = [
-        o.status for o in queue.complete([*ids, b"gone"], result_options=ResultOptions(b"x" * size))
+        o.status
+        for o in complete_items(queue, [*ids, b"gone"], result_options=ResultOptions(b"x" * size))
     ]
     assert sorted(done) == [Status.COMPLETED] * count + [Status.MISSING]
     wanted = {b"status": b"completed", b"result": b"x" * size, b"holder": b"them"}
@@ -197,7 +199,9 @@ def test_many_items_without_a_result(connection: Connection, raw: Redis, place: 
         raw.hset(b"jobs:result:" + item_id, mapping={"status": "completed", "completed_ms": 5})
     raw.set("jobs:result:0001", "no hash")
     raw.hset("jobs:result:gone", mapping={"status": "completed", "completed_ms": 5})
-    done = [outcome.status for outcome in WorkQueue(connection, QUEUE).complete([*ids, b"gone"])]
+    done = [
+        outcome.status for outcome in WorkQueue(connection, QUEUE).complete_many([*ids, b"gone"])
+    ]
     assert sorted(done) == [Status.COMPLETED] * 300 + [Status.MISSING]
     assert sorted(raw.keys()) == [b"jobs:result:0001", b"jobs:result:gone"]
 
@@ -213,7 +217,7 @@ def test_a_key_of_another_type_in_its_place(
     raw.lpush(b"jobs:" + place, *ids)
     raw.lpush(b"jobs:result:" + ids[-1], "x")
     before = contents(raw)
-    done = queue.complete(ids, result_options=HALF_A_MINUTE, dry_run=dry_run)
+    done = complete_items(queue, ids, result_options=HALF_A_MINUTE, dry_run=dry_run)
     assert {each.item_id: each.status for each in done} == {
         **dict.fromkeys(ids, Status.COMPLETED),
         ids[-1]: Status.WRONG_TYPE,
@@ -241,7 +245,7 @@ def test_a_hash_that_is_not_a_result(
     raw.hset(b"jobs:result:" + ids[-1], mapping=fields)  # type: ignore[arg-type]
     before = contents(raw)
     for dry_run in (True, False):
-        done = queue.complete(ids, result_options=HALF_A_MINUTE, dry_run=dry_run)
+        done = complete_items(queue, ids, result_options=HALF_A_MINUTE, dry_run=dry_run)
         assert {each.item_id: each.status for each in done} == {
             **dict.fromkeys(ids, Status.COMPLETED),
             ids[-1]: Status.WRONG_TYPE,
@@ -315,7 +319,7 @@ def test_no_call_is_long(interleaved: Interleaved, raw: Redis) -> None:
         raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
         raw.lpush(b"jobs:processing", *ids)
         with work_between_calls(interleaved, raw) as works:
-            list(queue.complete(ids, result_options=ResultOptions(b"x" * size)))
+            list(complete_items(queue, ids, result_options=ResultOptions(b"x" * size)))
         kept = [work.calls.get("pexpire", 0) for work in works]
         assert sum(kept) == count
         assert max(kept) * size <= CALLS_AT_ONCE * max(size, BATCH_BYTES)
@@ -347,6 +351,6 @@ def test_a_dry_run_needs_no_permission_to_write(as_user: AsUser, server: Private
         raw.hset("jobs:result:a", mapping={"status": "completed", "completed_ms": "5"})
         before = contents(raw)
         queue = WorkQueue(as_user("+@all", "-@write", "+eval", "+evalsha"), QUEUE)
-        dry_run = queue.complete([b"a"], result_options=HALF_A_MINUTE, dry_run=True)
+        dry_run = complete_items(queue, [b"a"], result_options=HALF_A_MINUTE, dry_run=True)
         assert [each.status for each in dry_run] == [Status.COMPLETED]
         assert contents(raw) == before

@@ -4,6 +4,8 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
+from math import inf
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any
@@ -12,7 +14,6 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import (
-    FOREVER,
     Connection,
     Item,
     Lease,
@@ -23,12 +24,17 @@ from rwq_cli.core import (
     Status,
     WorkQueue,
     connect,
-    lease_from,
 )
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import ConnectionLost, InvalidArgument, Unreachable, WrongType
+from rwq_cli.core.inspect.choosing import choose as choose_items
 from rwq_cli.core.items import lease as lease_module
 from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.lease import lease_from
+from rwq_cli.core.items.lease_by_id import lease_ids
+from rwq_cli.core.items.move import move as move_items
+from rwq_cli.core.items.release import release as release_items
+from rwq_cli.core.items.schedule import bury as bury_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.server.push_waiter import PushWaiter
 from tests.conftest import (
@@ -56,7 +62,7 @@ def numbered(count: int) -> list[bytes]:
 class TestLease:
     def test_lease_returns_the_item(self, queue: WorkQueue, foreign: Foreign) -> None:
         foreign.waiting(b"1")
-        assert queue.lease(lease_s=60) == Item(
+        assert queue.lease(for_s=60) == Item(
             queue=b"jobs",
             item_id=b"1",
             state=State.LEASED,
@@ -71,7 +77,7 @@ class TestLease:
     ) -> None:
         foreign.leased(b"other")
         foreign.waiting(b"1", b"2")
-        queue.lease(lease_s=60)
+        queue.lease(for_s=60)
         assert contents(raw) == {
             b"jobs:queue": [b"2"],
             b"jobs:processing": [b"1", b"other"],
@@ -100,7 +106,7 @@ class TestLease:
 
     def test_fewer_than_asked_for(self, queue: WorkQueue, foreign: Foreign) -> None:
         foreign.waiting(b"1", b"2")
-        assert [item.item_id for item in queue.lease_many(5, wait_s=FOREVER)] == [b"1", b"2"]
+        assert [item.item_id for item in queue.lease_many(5, wait_s=inf)] == [b"1", b"2"]
 
     def test_an_old_lease_of_either_generation_is_replaced(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
@@ -108,7 +114,7 @@ class TestLease:
         foreign.waiting(b"1", b"2")
         foreign.lease(b"1", ttl_ms=None, generations="old")
         foreign.lease(b"2", ttl_ms=900_000, generations="new")
-        assert len(list(queue.lease_many(2, lease_s=60))) == 2
+        assert len(list(queue.lease_many(2, for_s=60))) == 2
         lease_keys = [
             key for key in contents(raw) if key.startswith((b"jobs:lease:", b"jobs:leased"))
         ]
@@ -235,16 +241,16 @@ class TestLease:
         foreign.leased(b"2", ttl_ms=None)
         before = contents(raw)
         with pytest.raises(InvalidArgument):
-            queue.lease(lease_s=lease_s)
+            queue.lease(for_s=lease_s)
         with pytest.raises(InvalidArgument):
-            list(queue.lease_ids([b"1"], lease_s=lease_s))
+            list(lease_ids(queue, [b"1"], lease_s=lease_s))
         with pytest.raises(InvalidArgument):
-            queue.touch([b"2"], lease_s=lease_s)
+            queue.touch_many([b"2"], for_s=lease_s)
         assert contents(raw) == before
 
     def test_the_shortest_lease_is_a_millisecond(self, queue: WorkQueue, foreign: Foreign) -> None:
         foreign.waiting(b"1")
-        item = queue.lease(lease_s=0.0006)
+        item = queue.lease(for_s=0.0006)
         assert item is not None
         assert item.lease == Lease(b"me", 1)
 
@@ -281,7 +287,7 @@ class Waiter:
 
 def waiting_lease(backend: Backend) -> Waiter:
     queue = WorkQueue(backend.connect(), QUEUE, holder=HOLDER)
-    return Waiter(lambda: queue.lease(wait_s=FOREVER))
+    return Waiter(lambda: queue.lease(wait_s=inf))
 
 
 def only_a_push_wakes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,7 +407,7 @@ class TestWaiting:
     ) -> None:
         waits.meanwhile = lambda: foreign.waiting(b"1")
         queue = WorkQueue(interleaved, QUEUE, clock=clock)
-        assert [item.item_id for item in queue.lease_many(3, wait_s=FOREVER)] == [b"1"]
+        assert [item.item_id for item in queue.lease_many(3, wait_s=inf)] == [b"1"]
         assert waits.seconds == [1.0]
         assert interleaved.calls == ["lease", "lease", "lease"]
 
@@ -416,7 +422,7 @@ class TestWaiting:
                 raw.rpop(b"jobs:queue")
 
         interleaved.before = take
-        item = WorkQueue(interleaved, QUEUE, clock=clock).lease(wait_s=FOREVER)
+        item = WorkQueue(interleaved, QUEUE, clock=clock).lease(wait_s=inf)
         assert item is not None
         assert waits.seconds == [1.0, 1.0]
         assert interleaved.calls == ["lease", "lease", "lease"]
@@ -513,7 +519,7 @@ class TestSeveralQueues:
         Foreign(raw, b"normal").delayed(b"n1", queues[0].now_ms() + 700_000)
         Foreign(raw, b"low").delayed(b"l1", queues[0].now_ms() + 400_000)
         waits.meanwhile = lambda: Foreign(raw, b"high").waiting(b"h1")
-        assert [item.item_id for item in lease_from(queues, 2, wait_s=FOREVER)] == [b"h1"]
+        assert [item.item_id for item in lease_from(queues, 2, wait_s=inf)] == [b"h1"]
         assert waits.lists == [[b"high:queue", b"normal:queue", b"low:queue"]]
         assert 399.9 - (time.monotonic() - began) < waits.seconds[0] <= 400
 
@@ -533,7 +539,7 @@ class TestSeveralQueues:
         only_a_push_wakes(monkeypatch)
         connection = backend.connect()
         queues = [WorkQueue(connection, each) for each in (b"high", b"normal", b"low")]
-        waiter = Waiter(lambda: list(lease_from(queues, 2, wait_s=FOREVER)))
+        waiter = Waiter(lambda: list(lease_from(queues, 2, wait_s=inf)))
         until_blocked(raw, 3)
         Foreign(raw, name).waiting(b"1")
         (item,) = waiter.outcome()
@@ -545,7 +551,7 @@ class TestSeveralQueues:
         queues = [WorkQueue(connection, each) for each in (b"high", b"low")]
         for _ in range(20):
             raw.flushall()
-            waiter = Waiter(lambda: list(lease_from(queues, 5, wait_s=FOREVER)))
+            waiter = Waiter(lambda: list(lease_from(queues, 5, wait_s=inf)))
             until_blocked(raw, 2)
             for name in (b"low", b"high"):
                 Foreign(raw, name).data(b"1")
@@ -688,7 +694,7 @@ class TestItemsWithALease:
         for _ in range(6):
             raw.config_resetstat()
             # One call; more calls would follow.
-            batch = next(queue.lease_many(12).batches)
+            batch = next(lease_from([queue], 12).batches)
             calls = raw.info("commandstats")
             assert calls["cmdstat_evalsha"]["calls"] == 1
             assert calls["cmdstat_lpos"]["calls"] == len(batch.ids) == 2
@@ -699,7 +705,7 @@ class TestItemsWithALease:
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.leased(*numbered(20), holder=HOLDER)
-        assert len(list(queue.release(numbered(20)))) == 20
+        assert len(list(queue.release_many(numbered(20)))) == 20
         raw.config_resetstat()
         assert len(list(queue.lease_many(20))) == 20
         assert "cmdstat_lpos" not in raw.info("commandstats")
@@ -718,7 +724,7 @@ class TestComplete:
     ) -> None:
         foreign.waiting(b"1")
         queue.lease()
-        assert list(queue.complete([b"1"])) == [Outcome(b"1", Status.COMPLETED)]
+        assert list(queue.complete_many([b"1"])) == [Outcome(b"1", Status.COMPLETED)]
         assert contents(raw) == {}
 
     @pytest.mark.parametrize(
@@ -766,14 +772,14 @@ class TestComplete:
         arrange(foreign)
         others = [b"other %d" % number for number in range(beside)]
         foreign.leased(*others)
-        outcomes = list(queue.complete([b"1", *others]))
+        outcomes = list(queue.complete_many([b"1", *others]))
         assert sorted(outcomes, key=lambda outcome: outcome.item_id) == sorted(
             [Outcome(item_id, Status.COMPLETED) for item_id in (b"1", *others)],
             key=lambda outcome: outcome.item_id,
         )
         assert contents(raw) == {}
         again = WorkQueue(backend.connect(), QUEUE)
-        assert list(again.complete([b"1"])) == [Outcome(b"1", Status.MISSING)]
+        assert list(again.complete_many([b"1"])) == [Outcome(b"1", Status.MISSING)]
 
     def test_the_data_key_decides_who_won(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
@@ -781,12 +787,12 @@ class TestComplete:
         """An old worker's complete came first: its data went, its entry and lease are left."""
         foreign.leased(b"1")
         raw.delete(b"jobs:item:1")
-        assert list(queue.complete([b"1"])) == [Outcome(b"1", Status.MISSING)]
+        assert list(queue.complete_many([b"1"])) == [Outcome(b"1", Status.MISSING)]
         assert contents(raw) == {}
 
     def test_unknown_ids_are_missing(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.leased(b"1")
-        assert list(queue.complete([b"x", b"1", b"y", b""])) == [
+        assert list(queue.complete_many([b"x", b"1", b"y", b""])) == [
             Outcome(b"x", Status.MISSING),
             Outcome(b"1", Status.COMPLETED),
             Outcome(b"y", Status.MISSING),
@@ -796,12 +802,12 @@ class TestComplete:
 
     def test_a_repeated_id_is_reported_once(self, queue: WorkQueue, foreign: Foreign) -> None:
         foreign.leased(b"1")
-        assert list(queue.complete([b"1", b"1"])) == [Outcome(b"1", Status.COMPLETED)]
+        assert list(queue.complete_many([b"1", b"1"])) == [Outcome(b"1", Status.COMPLETED)]
 
     def test_others_are_left_alone(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.waiting(b"w1", b"w2", b"w3")
         foreign.leased(b"l1", b"l2", b"l3")
-        list(queue.complete([b"w2", b"l2"]))
+        list(queue.complete_many([b"w2", b"l2"]))
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"w3", b"w1"]
         assert raw.lrange(b"jobs:processing", 0, -1) == [b"l3", b"l1"]
         assert {key for key in contents(raw) if b":item:" in key or b":lease" in key} == {
@@ -815,7 +821,7 @@ class TestComplete:
     ) -> None:
         foreign.leased(b"mine", holder=b"me")
         foreign.leased(b"mine, old", holder=b"me", generations="old")
-        assert list(queue.complete([b"mine", b"mine, old"], owner=b"me")) == [
+        assert list(queue.complete_many([b"mine", b"mine, old"], owner=b"me")) == [
             Outcome(b"mine", Status.COMPLETED),
             Outcome(b"mine, old", Status.COMPLETED),
         ]
@@ -848,7 +854,7 @@ class TestComplete:
         before = contents(raw)
         others = [b"other %d" % number for number in range(beside)]
         foreign.leased(*others, holder=b"me")
-        outcomes = list(queue.complete([b"1", *others], owner=b"me"))
+        outcomes = list(queue.complete_many([b"1", *others], owner=b"me"))
         assert outcomes.count(outcome) == 1
         assert [o.status for o in outcomes if o != outcome] == [Status.COMPLETED] * beside
         assert contents(raw) == before
@@ -858,7 +864,7 @@ class TestComplete:
     ) -> None:
         foreign.leased(b"a", b"c", holder=b"me")
         foreign.leased(b"b")
-        assert list(queue.complete([b"a", b"b", b"c", b"d"], owner=b"me")) == [
+        assert list(queue.complete_many([b"a", b"b", b"c", b"d"], owner=b"me")) == [
             Outcome(b"a", Status.COMPLETED),
             Outcome(b"b", Status.NOT_OWNER, b"them"),
             Outcome(b"c", Status.COMPLETED),
@@ -866,14 +872,14 @@ class TestComplete:
         ]
 
     def test_an_owner_and_items_that_are_gone(self, queue: WorkQueue) -> None:
-        assert list(queue.complete([b"1"], owner=b"me")) == [Outcome(b"1", Status.MISSING)]
+        assert list(queue.complete_many([b"1"], owner=b"me")) == [Outcome(b"1", Status.MISSING)]
 
     def test_the_lease_that_ends_later_names_the_owner(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.leased(b"1", holder=b"me", generations="new", ttl_ms=1000)
         foreign.lease(b"1", holder=b"them", generations="old", ttl_ms=60_000)
-        assert list(queue.complete([b"1"], owner=b"me")) == [
+        assert list(queue.complete_many([b"1"], owner=b"me")) == [
             Outcome(b"1", Status.NOT_OWNER, b"them")
         ]
         assert raw.exists(b"jobs:item:1") == 1
@@ -887,7 +893,7 @@ class TestComplete:
         pipeline.execute()
         chosen = ids[::2]
         random.Random(count).shuffle(chosen)
-        outcomes = list(queue.complete(iter(chosen)))
+        outcomes = list(queue.complete_many(iter(chosen)))
         assert {outcome.status for outcome in outcomes} == {Status.COMPLETED}
         assert sorted(outcome.item_id for outcome in outcomes) == sorted(chosen)
         assert sorted(raw.lrange(b"jobs:processing", 0, -1)) == sorted(ids[1::2])
@@ -897,7 +903,7 @@ class TestComplete:
             for item_id in ids[1::2]
             for key in (keys.item(item_id), keys.lease(item_id), keys.old_lease(item_id))
         }
-        assert {outcome.status for outcome in queue.complete(chosen)} == {Status.MISSING}
+        assert {outcome.status for outcome in queue.complete_many(chosen)} == {Status.MISSING}
 
     def test_many_in_every_state_at_once(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
@@ -916,7 +922,7 @@ class TestComplete:
             *(b"twice", b"between", b"both", b"orphaned"),
         ]
         random.Random(1).shuffle(ids)
-        outcomes = {o.item_id: o.status for o in queue.complete([*ids, b"ghost", b"unknown"])}
+        outcomes = {o.item_id: o.status for o in queue.complete_many([*ids, b"ghost", b"unknown"])}
         assert outcomes == {
             **dict.fromkeys(ids, Status.COMPLETED),
             b"ghost": Status.MISSING,
@@ -942,7 +948,7 @@ class TestComplete:
                     raw.rpoplpush(b"jobs:queue", b"jobs:processing")
 
             interleaved.before = act
-            outcomes = list(WorkQueue(interleaved, QUEUE).complete(ids))
+            outcomes = list(WorkQueue(interleaved, QUEUE).complete_many(ids))
             assert sorted(outcome.item_id for outcome in outcomes) == sorted(ids)
             assert {outcome.status for outcome in outcomes} == {Status.COMPLETED}
             assert raw.keys(b"jobs:item:*") == []
@@ -963,7 +969,7 @@ class TestComplete:
 
         def complete() -> None:
             queue = WorkQueue(connect(Server(private.url)), QUEUE)
-            for outcome in queue.complete(ids):
+            for outcome in queue.complete_many(ids):
                 done.append(outcome)
                 if len(done) == 4:
                     private.kill()
@@ -981,7 +987,7 @@ class TestTouch:
     ) -> None:
         foreign.leased(b"1", ttl_ms=5000)
         before = contents(raw)
-        assert list(queue.touch([b"1"], lease_s=600)) == [Outcome(b"1", Status.TOUCHED)]
+        assert list(queue.touch_many([b"1"], for_s=600)) == [Outcome(b"1", Status.TOUCHED)]
         assert contents(raw) == before
         assert lasts(raw, 600, b"jobs:lease:1", b"jobs:leased_by_session:1")
 
@@ -996,7 +1002,7 @@ class TestTouch:
         ttl_ms: int | None,
     ) -> None:
         foreign.leased(b"1", ttl_ms=ttl_ms, generations=generations)
-        assert list(queue.touch([b"1"], lease_s=60)) == [Outcome(b"1", Status.TOUCHED)]
+        assert list(queue.touch_many([b"1"], for_s=60)) == [Outcome(b"1", Status.TOUCHED)]
         assert contents(raw) == {
             b"jobs:processing": [b"1"],
             b"jobs:item:1": b"data of 1",
@@ -1007,7 +1013,7 @@ class TestTouch:
 
     def test_a_shorter_lease_is_meant(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.leased(b"1", ttl_ms=600_000)
-        list(queue.touch([b"1"], lease_s=2.5))
+        list(queue.touch_many([b"1"], for_s=2.5))
         assert lasts(raw, 2.5, b"jobs:lease:1", b"jobs:leased_by_session:1")
 
     def test_an_item_without_a_lease_gets_none(
@@ -1020,7 +1026,7 @@ class TestTouch:
         foreign.lease(b"stray")
         before = contents(raw)
         ids = [b"waiting", b"abandoned", b"delayed", b"buried", b"stray", b"gone"]
-        assert list(queue.touch(ids)) == [
+        assert list(queue.touch_many(ids)) == [
             Outcome(b"waiting", Status.NOT_LEASED),
             Outcome(b"abandoned", Status.NOT_LEASED),
             Outcome(b"delayed", Status.NOT_LEASED),
@@ -1038,7 +1044,7 @@ class TestTouch:
         for key in (b"jobs:lease:1", b"jobs:leased_by_session:1"):
             raw.set(key, b"rwq-clean:token", ex=120)
         before = contents(raw)
-        assert list(queue.touch([b"1"], lease_s=600)) == [Outcome(b"1", Status.NOT_LEASED)]
+        assert list(queue.touch_many([b"1"], for_s=600)) == [Outcome(b"1", Status.NOT_LEASED)]
         assert contents(raw) == before
         assert raw.ttl(b"jobs:lease:1") <= 120
 
@@ -1048,7 +1054,7 @@ class TestTouch:
         Foreign(pipeline).leased(*ids)
         pipeline.execute()
         began = time.monotonic()
-        assert list(queue.touch(iter(ids), lease_s=600)) == [
+        assert list(queue.touch_many(iter(ids), for_s=600)) == [
             Outcome(item_id, Status.TOUCHED) for item_id in ids
         ]
         left_s = [raw.pttl(key) / 1000 for key in (b"jobs:lease:0", b"jobs:leased_by_session:1499")]
@@ -1059,15 +1065,15 @@ class TestTouch:
 FAILED = {Status.CHANGED, Status.NOT_OWNER, Status.MISSING}
 # What takes items from where they are.
 TAKES: dict[str, Callable[..., Iterator[Outcome]]] = {
-    "release": lambda queue, ids, **options: queue.release(ids, **options),
-    "release to the front": lambda queue, ids, **options: queue.release(ids, front=True, **options),
-    "delay": lambda queue, ids, **options: queue.release(ids, delay_s=60, **options),
-    "bury": lambda queue, ids, **options: queue.bury(ids, **options),
+    "release": release_items,
+    "release to the front": partial(release_items, front=True),
+    "delay": partial(release_items, delay_s=60),
+    "bury": bury_items,
 }
 # The same, and what moves them to another queue.
 TAKES_OR_MOVES = {
     **TAKES,
-    "move": lambda queue, ids, **options: queue.move(ids, b"other", NoJournal(), **options),
+    "move": lambda queue, ids, **options: move_items(queue, ids, b"other", NoJournal(), **options),
 }
 # The status of an item that was taken.
 TAKEN = {
@@ -1105,7 +1111,7 @@ class TestTwoHolders:
         if not (waits and take == "release"):
             assert list(TAKES[take](queue, [b"1"])) == [Outcome(b"1", Status.NOT_OWNER, b"them")]
             assert contents(raw) == before
-        [outcome] = queue.release([b"1"], own_only=True)
+        [outcome] = release_items(queue, [b"1"], own_only=True)
         assert outcome == Outcome(b"1", Status.NOT_OWNER, b"them")
         assert contents(raw) == before
         [outcome] = TAKES[take](queue, [b"1"], force=True)
@@ -1128,7 +1134,7 @@ class TestRelease:
     def test_my_leases_go_to_the_end(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.waiting(b"1", b"2", b"3", b"4", b"5")
         assert len(list(queue.lease_many(3))) == 3
-        assert list(queue.release([b"2", b"3", b"1"])) == [
+        assert list(queue.release_many([b"2", b"3", b"1"])) == [
             Outcome(b"2", Status.RELEASED),
             Outcome(b"3", Status.RELEASED),
             Outcome(b"1", Status.RELEASED),
@@ -1146,7 +1152,7 @@ class TestRelease:
     ) -> None:
         foreign.waiting(b"1", b"2", b"3", b"4", b"5")
         assert len(list(queue.lease_many(3))) == 3
-        assert list(queue.release([b"2", b"3", b"1"], front=True)) == [
+        assert list(queue.release_many([b"2", b"3", b"1"], front=True)) == [
             Outcome(b"2", Status.RELEASED),
             Outcome(b"3", Status.RELEASED),
             Outcome(b"1", Status.RELEASED),
@@ -1163,7 +1169,7 @@ class TestRelease:
         ids = [b"%c" % letter for letter in b"abcdefghijklm"]
         foreign.leased(*ids)
         queue = WorkQueue(interleaved, QUEUE)
-        outcomes = list(queue.release(ids, front=True, force=True))
+        outcomes = list(queue.release_many(ids, front=True, force=True))
         assert {outcome.status for outcome in outcomes} == {Status.RELEASED}
         assert interleaved.calls.count("release") == 4
         assert [item.item_id for item in queue.lease_many(13)] == ids
@@ -1173,7 +1179,7 @@ class TestRelease:
         ids = numbered(60)
         foreign.leased(*ids, holder=HOLDER)
         random.Random(0).shuffle(ids)
-        assert len(list(queue.release(ids, front=True))) == 60
+        assert len(list(queue.release_many(ids, front=True))) == 60
         assert raw.exists(b"jobs:processing") == 0
         assert [item.item_id for item in queue.lease_many(61)] == [*ids, b"first"]
 
@@ -1182,10 +1188,10 @@ class TestRelease:
     ) -> None:
         foreign.waiting(b"1", b"2", b"3")
         before = contents(raw)
-        assert list(queue.release([b"2"])) == [Outcome(b"2", Status.ALREADY_WAITING)]
+        assert list(queue.release_many([b"2"])) == [Outcome(b"2", Status.ALREADY_WAITING)]
         assert contents(raw) == before
         # But it can be brought to the front.
-        assert list(queue.release([b"2"], front=True)) == [Outcome(b"2", Status.RELEASED)]
+        assert list(queue.release_many([b"2"], front=True)) == [Outcome(b"2", Status.RELEASED)]
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"3", b"1", b"2"]
 
     @pytest.mark.parametrize("front", [False, True])
@@ -1194,11 +1200,11 @@ class TestRelease:
     ) -> None:
         foreign.leased(b"1")
         before = contents(raw)
-        assert list(queue.release([b"1"], front=front)) == [
+        assert list(queue.release_many([b"1"], front=front)) == [
             Outcome(b"1", Status.NOT_OWNER, b"them")
         ]
         assert contents(raw) == before
-        assert list(queue.release([b"1"], front=front, force=True)) == [
+        assert list(queue.release_many([b"1"], front=front, force=True)) == [
             Outcome(b"1", Status.RELEASED)
         ]
         assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
@@ -1210,7 +1216,7 @@ class TestRelease:
         foreign.data(b"orphaned")
         foreign.abandoned(b"abandoned")
         ids = [b"orphaned", b"abandoned", b"gone"]
-        assert list(queue.release(ids, front=front)) == [
+        assert list(queue.release_many(ids, front=front)) == [
             Outcome(b"gone", Status.MISSING),
             # Their workers might have been about to take their leases.
             Outcome(b"orphaned", Status.RELEASED),
@@ -1293,7 +1299,7 @@ class TestRelease:
         popped, abandoned = numbered(count), [b"old %d" % number for number in range(count)]
         foreign.waiting(*popped)
         foreign.abandoned(*abandoned)
-        chosen = queue.choose(Selection(states=frozenset({State.WAITING, State.ABANDONED})))
+        chosen = choose_items(queue, Selection(states=frozenset({State.WAITING, State.ABANDONED})))
         assert clock.slept_s == [1.0]
         for _ in popped:
             raw.rpoplpush(b"jobs:queue", b"jobs:processing")
@@ -1334,7 +1340,7 @@ class TestRelease:
             slept_at.append(list(clock.slept_s))
             yield from (b"2", b"3", b"gone")
 
-        assert [(o.item_id, o.status) for o in queue.release(stream())] == [
+        assert [(o.item_id, o.status) for o in release_items(queue, stream())] == [
             (b"1", Status.RELEASED),
             (b"gone", Status.MISSING),
             (b"2", Status.RELEASED),
@@ -1357,7 +1363,7 @@ class TestRelease:
         interleaved.before = lose
         queue = WorkQueue(interleaved, QUEUE, holder=HOLDER, clock=clock)
         with pytest.raises(ConnectionLost) as caught:
-            list(queue.release([b"a", b"mine", b"b", b"c"]))
+            list(queue.release_many([b"a", b"mine", b"b", b"c"]))
         assert caught.value.acknowledged == 1
 
     @pytest.mark.parametrize("count", [1, 40])
@@ -1370,11 +1376,13 @@ class TestRelease:
         foreign.waiting(*ids)
         foreign.waiting(b"other")
         before = contents(raw)
-        assert list(queue.release(ids, front=True)) == [
+        assert list(queue.release_many(ids, front=True)) == [
             Outcome(item_id, Status.NOT_OWNER, b"them") for item_id in ids
         ]
         assert contents(raw) == before
-        assert {o.status for o in queue.release(ids, front=True, force=True)} == {Status.RELEASED}
+        assert {o.status for o in queue.release_many(ids, front=True, force=True)} == {
+            Status.RELEASED
+        }
         assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == [*ids, b"other"]
         assert raw.exists(b"jobs:processing") == 0
 
@@ -1386,7 +1394,7 @@ class TestRelease:
             foreign.delayed(b"1", 10**13)
         else:
             foreign.buried(b"1")
-        assert list(queue.release([b"1"])) == [Outcome(b"1", Status.RELEASED)]
+        assert list(queue.release_many([b"1"])) == [Outcome(b"1", Status.RELEASED)]
         assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
 
     @pytest.mark.parametrize("kind", ["delayed", "buried"])
@@ -1399,9 +1407,9 @@ class TestRelease:
             foreign.buried(b"1")
         foreign.lease(b"1", generations="old")
         before = contents(raw)
-        assert list(queue.release([b"1"])) == [Outcome(b"1", Status.NOT_OWNER, b"them")]
+        assert list(queue.release_many([b"1"])) == [Outcome(b"1", Status.NOT_OWNER, b"them")]
         assert contents(raw) == before
-        assert list(queue.release([b"1"], force=True)) == [Outcome(b"1", Status.RELEASED)]
+        assert list(queue.release_many([b"1"], force=True)) == [Outcome(b"1", Status.RELEASED)]
         assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
 
     def test_the_claim_of_a_running_clean_belongs_to_another_session(
@@ -1410,12 +1418,12 @@ class TestRelease:
         foreign.data(b"1")
         foreign.lease(b"1", holder=b"rwq-clean:x")
         before = contents(raw)
-        assert list(queue.release([b"1"])) == [Outcome(b"1", Status.NOT_OWNER, b"rwq-clean:x")]
+        assert list(queue.release_many([b"1"])) == [Outcome(b"1", Status.NOT_OWNER, b"rwq-clean:x")]
         assert contents(raw) == before
 
     def test_no_item_is_listed_twice(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.abandoned(b"1", b"2", b"1")
-        list(queue.release([b"1", b"1"]))
+        list(queue.release_many([b"1", b"1"]))
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"1"]
         assert raw.lrange(b"jobs:processing", 0, -1) == [b"2"]
 
@@ -1433,7 +1441,7 @@ class TestRelease:
         theirs = [b"theirs %d" % number for number in range(count)]
         ids = [*mine, *theirs, b"waiting", b"orphaned", b"gone"]
         random.Random(count).shuffle(ids)
-        outcomes = {outcome.item_id: outcome for outcome in queue.release(iter(ids))}
+        outcomes = {outcome.item_id: outcome for outcome in queue.release_many(iter(ids))}
         assert outcomes == {
             **{item_id: Outcome(item_id, Status.RELEASED) for item_id in (*mine, b"orphaned")},
             **{item_id: Outcome(item_id, Status.NOT_OWNER, b"them") for item_id in theirs},
@@ -1452,9 +1460,9 @@ class TestRelease:
 
 
 WRONG_LEASE: list[Any] = [
-    pytest.param(lambda queue, ids: queue.complete(ids, owner=b"me"), id="complete as owner"),
-    pytest.param(lambda queue, ids: queue.release(ids), id="release"),
-    pytest.param(lambda queue, ids: queue.release(ids, front=True), id="release to the front"),
+    pytest.param(lambda queue, ids: queue.complete_many(ids, owner=b"me"), id="complete as owner"),
+    pytest.param(lambda queue, ids: queue.release_many(ids), id="release"),
+    pytest.param(TAKES["release to the front"], id="release to the front"),
 ]
 
 
@@ -1489,7 +1497,7 @@ def test_no_more_is_read_than_is_returned(server: PrivateServer) -> None:
             raw.set(b"jobs:item:%d" % number, b"x" * size)
             raw.lpush(b"jobs:queue", b"%d" % number)
         raw.config_resetstat()
-        leased = WorkQueue(Connection(raw), b"jobs").lease_many(len(sizes))
+        leased = lease_from([WorkQueue(Connection(raw), b"jobs")], len(sizes))
         first = next(leased.batches)
         assert len(first.ids) == 40 + 4
         assert raw.info("commandstats")["cmdstat_get"]["calls"] == 40 + 4

@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import Item, Lease, State, WorkQueue
 from rwq_cli.core.errors import PermissionDenied, WrongType
-from rwq_cli.core.items.lease_by_id import LeaseAttempt
+from rwq_cli.core.items.lease_by_id import LeaseAttempt, lease_ids
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import QUEUE, AsUser, Foreign, contents, lasts, work_of
 
@@ -86,7 +86,7 @@ def test_an_item_is_leased_wherever_it_waits(
     queue: WorkQueue, raw: Redis, foreign: Foreign, case: str
 ) -> None:
     WAITING[case](foreign)
-    assert list(queue.lease_ids([b"a"], lease_s=60)) == [leased(b"a")]
+    assert list(lease_ids(queue, [b"a"], lease_s=60)) == [leased(b"a")]
     leased_alone(raw, b"a")
 
 
@@ -96,7 +96,7 @@ def test_wherever_it_waits_in_a_dry_run(
 ) -> None:
     WAITING[case](foreign)
     before = contents(raw)
-    (attempt,) = queue.lease_ids([b"a"], dry_run=True)
+    (attempt,) = lease_ids(queue, [b"a"], dry_run=True)
     assert attempt.is_leased
     assert (attempt.item.item_id, attempt.item.data) == (b"a", b"data of a")
     assert contents(raw) == before
@@ -213,7 +213,7 @@ def test_items_that_do_not_wait_are_left_unchanged(
     arrange, state, lease = LEFT[case]
     arrange(foreign)
     before = contents(raw)
-    (attempt,) = queue.lease_ids([b"a"], dry_run=dry_run)
+    (attempt,) = lease_ids(queue, [b"a"], dry_run=dry_run)
     assert rounded(attempt) == left(b"a", state, lease)
     assert contents(raw) == before
 
@@ -223,7 +223,7 @@ def test_only_its_own_entries_go(queue: WorkQueue, raw: Redis, foreign: Foreign)
     foreign.abandoned(b"old")
     foreign.buried(b"other")
     raw.hset(b"jobs:returns", b"2", 3)
-    (attempt,) = queue.lease_ids([b"2"], lease_s=60)
+    (attempt,) = lease_ids(queue, [b"2"], lease_s=60)
     assert attempt == LeaseAttempt(leased(b"2").item._replace(returns=3), True)
     assert raw.lrange(b"jobs:queue", 0, -1) == [b"3", b"1"]
     assert raw.lrange(b"jobs:processing", 0, -1) == [b"2", b"old"]
@@ -237,7 +237,7 @@ def test_several_in_the_order_given_each_once(
 ) -> None:
     foreign.waiting(b"1", b"2", b"\xff\x00")
     foreign.abandoned(b"gone wrong")
-    attempts = queue.lease_ids([b"\xff\x00", b"gone wrong", b"1", b"\xff\x00"], lease_s=60)
+    attempts = lease_ids(queue, [b"\xff\x00", b"gone wrong", b"1", b"\xff\x00"], lease_s=60)
     assert list(attempts) == [
         leased(b"\xff\x00"),
         left(b"gone wrong", State.ABANDONED),
@@ -248,7 +248,7 @@ def test_several_in_the_order_given_each_once(
 
 def test_the_data_can_be_left_out(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"a")
-    (attempt,) = queue.lease_ids([b"a"], data=False)
+    (attempt,) = lease_ids(queue, [b"a"], data=False)
     assert (attempt.is_leased, attempt.item.data) == (True, b"")
 
 
@@ -262,7 +262,7 @@ def test_a_key_of_another_type(
     raw.xadd(f"jobs:{structure}", {"a": "b"})
     before = contents(raw)
     with pytest.raises(WrongType):
-        list(queue.lease_ids([b"a"], dry_run=dry_run))
+        list(lease_ids(queue, [b"a"], dry_run=dry_run))
     assert contents(raw) == before
 
 
@@ -270,7 +270,7 @@ def test_an_unreadable_lease_prevents_it(queue: WorkQueue, raw: Redis, foreign: 
     foreign.abandoned(b"a")
     raw.lpush(b"jobs:lease:a", b"x")
     before = contents(raw)
-    assert list(queue.lease_ids([b"a"])) == [left(b"a", State.WRONG_TYPE)]
+    assert list(lease_ids(queue, [b"a"])) == [left(b"a", State.WRONG_TYPE)]
     assert contents(raw) == before
 
 
@@ -282,7 +282,7 @@ def test_nothing_is_written_where_a_command_is_denied(
     foreign.waiting(b"a")
     before = contents(raw)
     with pytest.raises(PermissionDenied):
-        list(limited.lease_ids([b"a"]))
+        list(lease_ids(limited, [b"a"]))
     assert contents(raw) == before
 
 
@@ -296,7 +296,7 @@ def test_a_lease_from_a_long_queue_searches_each_list_once(
     foreign.buried(b"b")
     for item_id in (b"a", b"b"):
         before = work_of(raw).searches
-        attempts = list(queue.lease_ids([item_id]))
+        attempts = list(lease_ids(queue, [item_id]))
         assert [each.is_leased for each in attempts] == [True]
         # At most two looks, and two removals.
         assert work_of(raw).searches - before <= 4
@@ -307,8 +307,8 @@ def test_a_waiting_item_with_a_guard_leaves_no_entry(
 ) -> None:
     foreign.buried(b"b")
     foreign.waiting(b"b")
-    assert [each.is_leased for each in queue.lease_ids([b"b"], dry_run=True)] == [True]
-    assert [each.is_leased for each in queue.lease_ids([b"b"])] == [True]
+    assert [each.is_leased for each in lease_ids(queue, [b"b"], dry_run=True)] == [True]
+    assert [each.is_leased for each in lease_ids(queue, [b"b"])] == [True]
     assert raw.lrange(keys.main, 0, -1) == []
     assert raw.lrange(keys.processing, 0, -1) == [b"b"]
 
@@ -321,7 +321,7 @@ def test_a_key_of_the_wrong_type_prevents_the_lease_of_that_item_only(
     raw.lpush(keys.main, b"hash")
     raw.rpush(keys.old_lease(b"a"), b"theirs")
     for dry_run in (True, False):
-        attempts = queue.lease_ids([b"hash", b"a", b"b"], dry_run=dry_run)
+        attempts = lease_ids(queue, [b"hash", b"a", b"b"], dry_run=dry_run)
         assert [(each.item.item_id, each.is_leased) for each in attempts] == [
             (b"hash", False),
             (b"a", False),

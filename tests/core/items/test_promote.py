@@ -2,13 +2,16 @@
 
 from contextlib import suppress
 from itertools import count
+from math import inf
 
 import pytest
 from redis import Redis
 
-from rwq_cli.core import FOREVER, WorkQueue
+from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.items.waiting import WaitCondition
+from rwq_cli.core.items.results import result
+from rwq_cli.core.items.schedule import promote as promote_items
+from rwq_cli.core.items.waiting import WaitCondition, wait
 from rwq_cli.core.keys import CLAIM_PREFIX, SETTLING_GUARD, QueueKeys
 from rwq_cli.core.server.push_waiter import PushWaiter
 from tests.conftest import (
@@ -26,7 +29,9 @@ FAR_MS = 9_999_999_999_999
 
 
 def promoted(queue: WorkQueue) -> list[tuple[bytes, str]]:
-    return [(outcome.item_id, outcome.status) for batch in queue.promote() for outcome in batch]
+    return [
+        (outcome.item_id, outcome.status) for batch in promote_items(queue) for outcome in batch
+    ]
 
 
 def due(foreign: Foreign, *ids: bytes) -> None:
@@ -338,7 +343,7 @@ class TestLeasePromotes:
             foreign.delayed(b"a", 1)
 
         monkeypatch.setattr(PushWaiter, "wait", wait)
-        item = queue.lease(wait_s=FOREVER)
+        item = queue.lease(wait_s=inf)
         assert item is not None
         assert item.item_id == b"a"
         assert len(waited) == 1
@@ -362,8 +367,8 @@ class TestWaitPromotes:
     def test_nothing_if_it_is_told_so(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         due(foreign, b"a")
         before = contents(raw)
-        assert not queue.wait(timeout_s=5, promotes=False).reached
-        assert queue.result(b"a", wait=True, timeout_s=5, promotes=False).timed_out
+        assert not wait(queue, timeout_s=5, promotes=False).reached
+        assert result(queue, b"a", wait=True, timeout_s=5, promotes=False).timed_out
         assert contents(raw) == before
 
     def test_a_user_who_may_not_write_waits_all_the_same(

@@ -8,7 +8,7 @@ from redis import Redis
 from rwq_cli.core import Outcome, Status, WorkQueue
 from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.purge import PurgedResults
+from rwq_cli.core.items.purge import PurgedResults, count_items, purge as purge_queue
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_is_long
 from tests.core.inspect.test_results import keep
 from tests.core.items.test_remove import Journal, many
@@ -44,8 +44,8 @@ def test_every_key_is_removed(
 ) -> None:
     items = broken(raw, foreign)
     journal = Journal()
-    assert queue.count_items() == len(items)
-    outcomes = list(queue.purge(journal))
+    assert count_items(queue) == len(items)
+    outcomes = list(purge_queue(queue, journal))
     assert sorted(outcomes, key=str) == sorted((Outcome(i, Status.REMOVED) for i in items), key=str)
     assert raw.keys() == []
     assert {p.item_id: p.data for p in journal.written} == {i: b"data of " + i for i in items}
@@ -65,7 +65,7 @@ def test_an_item_whose_lease_cannot_be_read_stays(
     before = contents(raw)
     foreign.waiting(b"b")
     journal = Journal()
-    assert set(queue.purge(journal)) == {
+    assert set(purge_queue(queue, journal)) == {
         Outcome(b"a", Status.WRONG_TYPE),
         Outcome(b"b", Status.REMOVED),
     }
@@ -76,7 +76,7 @@ def test_an_item_whose_lease_cannot_be_read_stays(
 def test_a_dry_run_removes_nothing(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     items = broken(raw, foreign)
     before = contents(raw)
-    outcomes = list(queue.purge(NoJournal(), dry_run=True))
+    outcomes = list(purge_queue(queue, NoJournal(), dry_run=True))
     assert sorted(o.item_id for o in outcomes) == sorted(items)
     assert {o.status for o in outcomes} == {Status.REMOVED}
     assert contents(raw) == before
@@ -90,20 +90,20 @@ def test_a_result_of_an_item_that_stays_is_kept(queue: WorkQueue, raw: Redis) ->
     raw.hset("jobs:lease:stays", "x", "y")
     for dry_run in (True, False):
         results = PurgedResults()
-        outcomes = set(queue.purge(NoJournal(), results=results, dry_run=dry_run))
+        outcomes = set(purge_queue(queue, NoJournal(), results=results, dry_run=dry_run))
         assert outcomes == {Outcome(b"stays", Status.WRONG_TYPE), Outcome(b"goes", Status.REMOVED)}
         assert results == PurgedResults(results=1)
 
 
 def test_an_empty_queue_is_purged(queue: WorkQueue, clock: FakeClock) -> None:
-    assert list(queue.purge(NoJournal())) == []
+    assert list(purge_queue(queue, NoJournal())) == []
     assert clock.slept_s == []
 
 
 def test_thousands_of_items_are_purged(queue: WorkQueue, raw: Redis) -> None:
     ids = many(raw, 5000)
     journal = Journal()
-    assert [o.item_id for o in queue.purge(journal)] == ids
+    assert [o.item_id for o in purge_queue(queue, journal)] == ids
     assert [p.item_id for p in journal.written] == ids
     assert raw.keys() == []
 
@@ -115,19 +115,19 @@ def test_queues_with_similar_names_stay(
         other = WorkQueue(backend.connect(), name)
         for item_id in (b"1", b"2"):
             other.add(b"data", item_id)
-        other.lease(lease_s=1000)
+        other.lease(for_s=1000)
     before = contents(raw)
     foreign.waiting(b"a", b"mail")
     foreign.data(b"o")
     journal = Journal()
-    list(queue.purge(journal))
+    list(purge_queue(queue, journal))
     assert contents(raw) == before
     assert sorted(journal.ids) == [b"a", b"mail", b"o"]
 
 
 def test_a_data_key_of_another_type_is_left_and_reported(queue: WorkQueue, raw: Redis) -> None:
     raw.hset("jobs:item:hash", "x", "y")
-    assert list(queue.purge(NoJournal())) == [Outcome(b"hash", Status.WRONG_TYPE)]
+    assert list(purge_queue(queue, NoJournal())) == [Outcome(b"hash", Status.WRONG_TYPE)]
     assert raw.hgetall("jobs:item:hash") == {b"x": b"y"}
 
 
@@ -143,8 +143,8 @@ def test_an_id_with_a_key_of_another_type_is_reported_once(
     raw.hset("jobs:lease:b", "field", "value")
     before = contents(raw)
     outcomes = [Outcome(b"b", Status.WRONG_TYPE), Outcome(b"a", Status.WRONG_TYPE)]
-    assert list(queue.purge(NoJournal(), dry_run=True)) == outcomes
-    assert list(queue.purge(NoJournal())) == outcomes
+    assert list(purge_queue(queue, NoJournal(), dry_run=True)) == outcomes
+    assert list(purge_queue(queue, NoJournal())) == outcomes
     assert contents(raw) == before
 
 
@@ -168,7 +168,7 @@ def test_items_added_during_a_purge_stay(interleaved: Interleaved, raw: Redis) -
     clock = FakeClock()
     clock.during_sleep = lambda: produce("")
     journal = Journal()
-    outcomes = list(WorkQueue(interleaved, b"jobs", clock=clock).purge(journal))
+    outcomes = list(purge_queue(WorkQueue(interleaved, b"jobs", clock=clock), journal))
     interleaved.before = None
     raw.lpush("jobs:queue", added[-1])
     assert {o.item_id for o in outcomes} == set(ids) == set(journal.ids)
@@ -186,13 +186,13 @@ def test_a_purge_beside_live_workers_saves_only_what_it_removes(
     completed: set[bytes] = set()
 
     def work(_: str) -> None:
-        held = [item.item_id for item in worker.lease_many(3, lease_s=60)]
-        done = worker.complete(held[:1])
+        held = [item.item_id for item in worker.lease_many(3, for_s=60)]
+        done = worker.complete_many(held[:1])
         completed.update(o.item_id for o in done if o.status is Status.COMPLETED)
 
     interleaved.before = work
     journal = Journal()
-    list(WorkQueue(interleaved, b"jobs").purge(journal))
+    list(purge_queue(WorkQueue(interleaved, b"jobs"), journal))
     assert raw.keys() == []
     assert set(journal.ids) == set(ids) - completed
     assert completed
@@ -211,10 +211,10 @@ def test_two_purges_at_once_remove_each_item_once(
         nonlocal calls
         calls += 1
         if calls == at:
-            list(WorkQueue(backend.connect(), b"jobs").purge(second))
+            list(purge_queue(WorkQueue(backend.connect(), b"jobs"), second))
 
     interleaved.before = other
-    list(WorkQueue(interleaved, b"jobs").purge(first))
+    list(purge_queue(WorkQueue(interleaved, b"jobs"), first))
     assert raw.keys() == []
     assert sorted(first.ids + second.ids) == ids
 
@@ -234,7 +234,7 @@ def test_it_goes_no_further_than_the_newest_of_its_start(
 
     interleaved.before = others
     journal = Journal()
-    list(WorkQueue(interleaved, b"jobs").purge(journal))
+    list(purge_queue(WorkQueue(interleaved, b"jobs"), journal))
     assert journal.ids == ids[100:]
     assert raw.llen("jobs:queue") == 100
     assert raw.dbsize() == 101
@@ -245,7 +245,7 @@ def test_the_list_of_a_dead_cleaner_of_01_is_removed(interleaved: Interleaved, r
     ids = many(raw, 1000)
     raw.lpush("jobs:cleaning", *ids, *(b"gone %d" % number for number in range(100_000)))
     with no_call_is_long(interleaved, raw, 101_000):
-        outcomes = list(WorkQueue(interleaved, b"jobs").purge(Journal()))
+        outcomes = list(purge_queue(WorkQueue(interleaved, b"jobs"), Journal()))
     assert [outcome.item_id for outcome in outcomes] == ids
     assert raw.keys() == []
 
@@ -261,7 +261,7 @@ def test_items_in_the_cleaning_list_of_a_live_cleaner_stay(
             raw.lpush("jobs:cleaning", b"new")
 
     interleaved.before = clean
-    assert list(WorkQueue(interleaved, b"jobs").purge(Journal())) == []
+    assert list(purge_queue(WorkQueue(interleaved, b"jobs"), Journal())) == []
     assert contents(raw) == {b"jobs:item:new": b"data of new", b"jobs:cleaning": [b"new"]}
 
 
@@ -276,7 +276,7 @@ def test_what_may_be_an_item_of_a_nested_queue_without_lists_stays(
     before = contents(raw)
     foreign.waiting(b"a")
     journal = Journal()
-    assert list(queue.purge(journal)) == [Outcome(b"a", Status.REMOVED)]
+    assert list(purge_queue(queue, journal)) == [Outcome(b"a", Status.REMOVED)]
     assert journal.ids == [b"a"]
     assert contents(raw) == before
 
@@ -301,7 +301,7 @@ class TestNestedQueueCreatedMeanwhile:
 
         interleaved.before = add
         journal = Journal()
-        assert list(purge.purge(journal)) == [Outcome(b"a", Status.REMOVED)]
+        assert list(purge_queue(purge, journal)) == [Outcome(b"a", Status.REMOVED)]
         assert journal.ids == [b"a"]
         assert contents(raw) == {name + b":item:new": b"data of new", name + b":queue": [b"new"]}
 
@@ -311,7 +311,7 @@ class TestNestedQueueCreatedMeanwhile:
     ) -> None:
         Foreign(raw, name).data(b"new")
         clock.during_sleep = lambda: raw.lpush(name + b":queue", b"new")
-        list(purge.purge(Journal()))
+        list(purge_queue(purge, Journal()))
         assert raw.get(name + b":item:new") == b"data of new"
 
     def test_ids_that_look_like_keys_of_a_missing_queue_are_purged(
@@ -321,7 +321,7 @@ class TestNestedQueueCreatedMeanwhile:
         foreign = Foreign(raw)
         foreign.data(b"item:x")
         foreign.lease(b"item:y", b"queue")
-        assert list(purge.purge(Journal())) == [Outcome(b"item:x", Status.REMOVED)]
+        assert list(purge_queue(purge, Journal())) == [Outcome(b"item:x", Status.REMOVED)]
         assert raw.keys() == []
         assert clock.slept_s == [1.0, 1.0]
 
@@ -331,7 +331,7 @@ class TestResults:
         raw.hset("jobs:result:foreign", "code", 0)
         raw.set("jobs:result:string", "x")
         before = contents(raw)
-        assert list(queue.purge(Journal())) == []
+        assert list(purge_queue(queue, Journal())) == []
         assert contents(raw) == before
 
     def test_a_result_that_cannot_be_saved_stays(self, queue: WorkQueue, raw: Redis) -> None:
@@ -341,7 +341,7 @@ class TestResults:
 
         keep(raw, b"a", None)
         with pytest.raises(OSError, match="disk full: 1"):
-            list(queue.purge(Full()))
+            list(purge_queue(queue, Full()))
         assert raw.exists("jobs:result:a") == 1
 
     def test_the_result_of_an_item_added_meanwhile_stays(
@@ -355,7 +355,7 @@ class TestResults:
                 Foreign(raw).waiting(b"a")
 
         interleaved.before = add
-        list(WorkQueue(interleaved, b"jobs", clock=FakeClock()).purge(Journal()))
+        list(purge_queue(WorkQueue(interleaved, b"jobs", clock=FakeClock()), Journal()))
         assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue", b"jobs:result:a"]
 
     def test_results_of_another_queue_stay(
@@ -367,7 +367,7 @@ class TestResults:
         keep(raw, b"x:result:2", None)
         clock.during_sleep = lambda: raw.lpush("jobs:result:x:queue", "1")
         before = contents(raw)
-        list(queue.purge(Journal()))
+        list(purge_queue(queue, Journal()))
         assert raw.lrange("jobs:result:x:queue", 0, -1) == [b"1"]
         raw.delete("jobs:result:x:queue")
         assert contents(raw) == before

@@ -1,6 +1,6 @@
 """Taking items out: removed or moved with every trace, and nothing else is touched."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
 from redis import Redis
@@ -9,7 +9,8 @@ from rwq_cli.core import Connection, Outcome, Status, WorkQueue
 from rwq_cli.core.errors import ConnectionLost, PermissionDenied
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.remove import fingerprint
+from rwq_cli.core.items.move import move as move_items, move_back
+from rwq_cli.core.items.remove import fingerprint, remove as remove_items
 from rwq_cli.core.state.snapshot import ItemSnapshot
 from tests.conftest import AsUser, Foreign, Interleaved, contents
 from tests.export_lines import lines_of
@@ -84,7 +85,7 @@ class TestRemove:
             raw.hset("jobs:returns", item_id, 2)
         ids = [b"w", b"l", b"a", b"d", b"b", b"o", b"c"]
         more = [b"gone%d" % number for number in range(100 * many_more)]
-        outcomes = list(queue.remove(ids + more, journal))
+        outcomes = list(remove_items(queue, ids + more, journal))
         assert sorted(outcomes, key=lambda o: o.item_id) == sorted(
             [
                 *(Outcome(item_id, Status.REMOVED) for item_id in ids),
@@ -116,14 +117,20 @@ class TestRemove:
             raw.hset("jobs:returns", b"g%d" % number, 1)
         ids = [b"g%d" % number for number in range(8)]
         more = [b"gone%d" % number for number in range(100 * many_more)]
-        to = (b"other",) if verb == "move" else ()
-        outcomes = list(getattr(queue, verb)(ids + more, *to, journal))
+        outcomes: Iterable[Outcome]
+        if verb == "move":
+            outcomes = move_items(queue, ids + more, b"other", journal)
+        else:
+            outcomes = remove_items(queue, ids + more, journal)
         assert {outcome.status for outcome in outcomes} == {Status.MISSING}
         assert contents(raw) == {b"jobs:item:stays": b"data of stays", b"jobs:queue": [b"stays"]}
 
     def test_few_in_the_order_given(self, queue: WorkQueue, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b", b"c")
-        assert [o.item_id for o in queue.remove([b"c", b"a", b"c"], NoJournal())] == [b"c", b"a"]
+        assert [o.item_id for o in remove_items(queue, [b"c", b"a", b"c"], NoJournal())] == [
+            b"c",
+            b"a",
+        ]
 
     @pytest.mark.parametrize("place", ["queue", "processing"])
     @pytest.mark.parametrize(
@@ -136,7 +143,7 @@ class TestRemove:
     ) -> None:
         ids = many(raw, 9000, f"jobs:{place}")
         doomed = ids[chosen]
-        outcomes = list(queue.remove(doomed[::-1], journal))
+        outcomes = list(remove_items(queue, doomed[::-1], journal))
         assert outcomes == [Outcome(item_id, Status.REMOVED) for item_id in doomed]
         gone = set(doomed)
         left = [item_id for item_id in ids if item_id not in gone]
@@ -152,7 +159,7 @@ class TestRemove:
         self, interleaved: Interleaved, raw: Redis
     ) -> None:
         ids = many(raw, 12_000)
-        list(WorkQueue(interleaved, b"jobs").remove(ids[::4], NoJournal()))
+        list(remove_items(WorkQueue(interleaved, b"jobs"), ids[::4], NoJournal()))
         assert interleaved.calls.count("remove") == 12
 
     def test_a_second_entry_is_not_a_ghost(self, queue: WorkQueue, raw: Redis) -> None:
@@ -161,7 +168,7 @@ class TestRemove:
         raw.linsert("jobs:queue", "AFTER", ids[100], ids[120])
         raw.lpush("jobs:queue", ids[200])
         raw.lpush("jobs:processing", ids[300])
-        list(queue.remove(ids[50:400], NoJournal()))
+        list(remove_items(queue, ids[50:400], NoJournal()))
         assert raw.lrange("jobs:queue", 0, -1) == (ids[:50] + ids[400:])[::-1]
         assert raw.exists("jobs:processing") == 0
 
@@ -196,7 +203,7 @@ class TestRemove:
 
         interleaved.before = others
         counts = dict.fromkeys(Status, 0)
-        for outcome in WorkQueue(interleaved, b"jobs").remove(sorted(doomed), journal):
+        for outcome in remove_items(WorkQueue(interleaved, b"jobs"), sorted(doomed), journal):
             counts[outcome.status] += 1
         interleaved.before = None
         assert counts[Status.REMOVED] + counts[Status.MISSING] == len(doomed)
@@ -221,7 +228,7 @@ class TestRemove:
                 raw.lpush(f"jobs:{place}", b"o")
 
         interleaved.before = others
-        outcomes = list(WorkQueue(interleaved, b"jobs").remove([*ids, b"o"], NoJournal()))
+        outcomes = list(remove_items(WorkQueue(interleaved, b"jobs"), [*ids, b"o"], NoJournal()))
         assert Outcome(b"o", Status.REMOVED) in outcomes
         assert raw.keys() == []
 
@@ -236,7 +243,7 @@ class TestRemove:
                 raw.delete("jobs:item:b")
 
         interleaved.before = others
-        outcomes = list(WorkQueue(interleaved, b"jobs").remove([b"a", b"b", b"c"], journal))
+        outcomes = list(remove_items(WorkQueue(interleaved, b"jobs"), [b"a", b"b", b"c"], journal))
         assert outcomes == [
             Outcome(b"a", Status.CHANGED),
             Outcome(b"b", Status.MISSING),
@@ -260,7 +267,7 @@ class TestRemove:
                 raise OSError(28, "No space left on device")
 
         with pytest.raises(OSError):
-            list(queue.remove([b"a"], Full()))
+            list(remove_items(queue, [b"a"], Full()))
         assert contents(raw) == before
 
     @pytest.mark.parametrize("dry_run", [False, True])
@@ -269,7 +276,7 @@ class TestRemove:
     ) -> None:
         WorkQueue(queue.connection, b"jobs:item:mail").add(b"data", b"1")
         before = contents(raw)
-        outcomes = list(queue.remove([b"mail:queue"], journal, dry_run=dry_run))
+        outcomes = list(remove_items(queue, [b"mail:queue"], journal, dry_run=dry_run))
         assert outcomes == [Outcome(b"mail:queue", Status.WRONG_TYPE)]
         assert contents(raw) == before
         assert journal.written == []
@@ -286,7 +293,7 @@ class TestRemove:
 
         interleaved.before = cut
         with pytest.raises(ConnectionLost):
-            list(WorkQueue(interleaved, b"jobs").remove([b"a"], journal))
+            list(remove_items(WorkQueue(interleaved, b"jobs"), [b"a"], journal))
         assert journal.ids == [b"a"]
 
     def test_large_items_are_compared_by_both_ends_and_length(self) -> None:
@@ -306,7 +313,7 @@ class TestRemove:
         raw.setrange("jobs:item:a", 0, b"")
         raw.set("jobs:item:a", raw.getrange("jobs:item:a", 0, size - 1) if size else b"")
         raw.lpush("jobs:queue", "a")
-        assert [o.status for o in queue.remove([b"a"], NoJournal())] == [Status.REMOVED]
+        assert [o.status for o in remove_items(queue, [b"a"], NoJournal())] == [Status.REMOVED]
         assert raw.keys() == []
 
 
@@ -318,7 +325,7 @@ class TestMove:
         ids = many(raw, number)
         WorkQueue(queue.connection, b"other").add(b"first", b"there")
         moved = ids[1 : number - 1]
-        outcomes = list(queue.move(moved, b"other", journal))
+        outcomes = list(move_items(queue, moved, b"other", journal))
         assert outcomes == [Outcome(item_id, Status.MOVED) for item_id in moved]
         assert raw.lrange("other:queue", 0, -1) == [*reversed(moved), b"there"]
         assert raw.lrange("jobs:queue", 0, -1) == [ids[-1], ids[0]]
@@ -333,7 +340,7 @@ class TestMove:
         foreign.buried(b"b")
         foreign.abandoned(b"a")
         raw.hset("jobs:returns", "a", 4)
-        outcomes = list(queue.move([b"l", b"b", b"a"], b"other", NoJournal()))
+        outcomes = list(move_items(queue, [b"l", b"b", b"a"], b"other", NoJournal()))
         assert outcomes == [
             Outcome(b"l", Status.NOT_OWNER, b"them"),
             Outcome(b"b", Status.NOT_OWNER, b"rwq-buried:broken"),
@@ -341,9 +348,9 @@ class TestMove:
         ]
         assert raw.hgetall("other:returns") == {b"a": b"4"}
         assert raw.exists("jobs:returns") == 0
-        assert [o.status for o in queue.move([b"l", b"b"], b"other", NoJournal(), force=True)] == [
-            Status.MOVED
-        ] * 2
+        assert [
+            o.status for o in move_items(queue, [b"l", b"b"], b"other", NoJournal(), force=True)
+        ] == [Status.MOVED] * 2
         assert raw.lrange("other:queue", 0, -1) == [b"b", b"l", b"a"]
         assert sorted(contents(raw)) == [
             *(b"other:item:a", b"other:item:b", b"other:item:l", b"other:queue", b"other:returns")
@@ -354,7 +361,7 @@ class TestMove:
     ) -> None:
         foreign.waiting(b"a", b"b")
         raw.set("other:item:a", "another")
-        outcomes = list(queue.move([b"a", b"b"], b"other", journal))
+        outcomes = list(move_items(queue, [b"a", b"b"], b"other", journal))
         assert outcomes == [Outcome(b"a", Status.CONFLICT), Outcome(b"b", Status.MOVED)]
         assert journal.ids == [b"b"]
         assert contents(raw) == {
@@ -370,7 +377,7 @@ class TestMove:
     ) -> None:
         foreign.waiting(b"a")
         interleaved.before = lambda call: call == "remove" and foreign.lease(b"a", ttl_ms=None)
-        outcomes = list(WorkQueue(interleaved, b"jobs").move([b"a"], b"other", journal))
+        outcomes = list(move_items(WorkQueue(interleaved, b"jobs"), [b"a"], b"other", journal))
         assert outcomes == [Outcome(b"a", Status.NOT_OWNER, b"them")]
         assert (journal.ids, raw.exists("other:item:a")) == ([], 0)
 
@@ -382,7 +389,7 @@ class TestMove:
         raw.set(key, "x")
         before = contents(raw)
         with pytest.raises(Exception) as caught:
-            list(queue.move([b"a"], b"other", journal))
+            list(move_items(queue, [b"a"], b"other", journal))
         assert key in str(caught.value)
         assert contents(raw) == before
         assert journal.ids == []
@@ -393,9 +400,9 @@ class TestMove:
         raw.set("other:item:there", "another")
         before = contents(raw)
         ids = [b"a", b"there", b"l", b"gone"]
-        dry = list(queue.move(ids, b"other", NoJournal(), dry_run=True))
+        dry = list(move_items(queue, ids, b"other", NoJournal(), dry_run=True))
         assert contents(raw) == before
-        real = list(queue.move(ids, b"other", NoJournal()))
+        real = list(move_items(queue, ids, b"other", NoJournal()))
         assert sorted(real, key=str) == sorted(dry, key=str)
 
 
@@ -406,7 +413,7 @@ class TestMoveBack:
         journal = Journal()
         foreign.waiting(b"a", b"b", b"c", b"d", b"e")
         ids = [b"a", b"b", b"c", b"d", b"e"]
-        list(queue.move(ids, b"other", journal))
+        list(move_items(queue, ids, b"other", journal))
         raw.set("other:item:b", "changed")
         raw.set("other:lease:c", "them")
         raw.delete("other:item:d")
@@ -414,8 +421,8 @@ class TestMoveBack:
         for dry_run in (True, False):
             outcomes = {
                 o.item_id: o.status
-                for o in queue.move_back(
-                    lambda: lines_of(journal.written), b"other", dry_run=dry_run
+                for o in move_back(
+                    queue, lambda: lines_of(journal.written), b"other", dry_run=dry_run
                 )
             }
             assert outcomes[b"b"] is Status.CHANGED
@@ -425,7 +432,7 @@ class TestMoveBack:
         assert raw.lrange("other:queue", 0, -1) == [b"c", b"b"]
         again = {
             o.item_id: o.status
-            for o in queue.move_back(lambda: lines_of(journal.written), b"other")
+            for o in move_back(queue, lambda: lines_of(journal.written), b"other")
         }
         assert again[b"a"] is again[b"e"] is Status.ALREADY_THERE
 
@@ -439,10 +446,10 @@ def test_half_a_permission_takes_nothing(as_user: AsUser, queue: WorkQueue, miss
     if not limited.call("EVAL", "return redis.acl_check_cmd and 1 or 0", 0):
         pytest.skip("a script cannot ask this server for permissions (Redis before 7.0)")
     with pytest.raises(PermissionDenied):
-        list(limited_queue.move([b"a"], b"other", journal))
+        list(move_items(limited_queue, [b"a"], b"other", journal))
     assert limited.call("LRANGE", "jobs:queue", 0, -1) == [b"a"]
     assert journal.ids == []
 
 
 def test_removing_nothing_needs_no_connection(connection: Connection) -> None:
-    assert list(WorkQueue(connection, b"jobs").remove([], NoJournal())) == []
+    assert list(remove_items(WorkQueue(connection, b"jobs"), [], NoJournal())) == []

@@ -10,10 +10,12 @@ from redis import Redis
 from rwq_cli.core import Connection, Due, Lease, NewItem, Outcome, State, Status, WorkQueue
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.inspect.results import Result
+from rwq_cli.core.items.export import export as export_items
 from rwq_cli.core.items.restore import (
     RESTORE_ITEMS,
     Line,
     OnConflict,
+    restore as restore_items,
 )
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcomes
@@ -31,7 +33,7 @@ def waits(*ids: bytes, data: bytes = b"new") -> list[ItemSnapshot]:
 
 def restore(queue: WorkQueue, snapshots: Iterable[ItemSnapshot], **options: Any) -> Outcomes:
     """Restore items; a conflict fails by default."""
-    return queue.restore(lines_of(snapshots), **options)
+    return restore_items(queue, lines_of(snapshots), **options)
 
 
 def statuses(outcomes: object) -> list[Status]:
@@ -51,7 +53,7 @@ def test_everything_is_restored_as_it_was(
     foreign.data(b"o")
     raw.hset(keys.returns, b"b", 3)
     before = contents(raw)
-    snapshots = [p for batch in queue.export().batches() for p in batch]
+    snapshots = [p for batch in export_items(queue).batches() for p in batch]
     raw.flushall()
     outcomes = list(restore(queue, snapshots, on_conflict=on_conflict))
     assert outcomes == [Outcome(p.item_id, Status.IMPORTED) for p in snapshots]
@@ -220,7 +222,7 @@ def test_a_dry_run_says_the_same(
 
 def batch_sizes(queue: WorkQueue, lines: Iterable[Line | Flush]) -> list[int]:
     """How many items each call restores."""
-    return [len(batch) for batch in queue.restore(lines).batches]
+    return [len(batch) for batch in restore_items(queue, lines).batches]
 
 
 def test_batches_are_bounded_by_number_and_bytes(queue: WorkQueue) -> None:
@@ -256,7 +258,7 @@ def test_the_order_of_those_of_one_time_is_kept(
     list(queue.add_many([NewItem(item_id, b"", in_time) for item_id in ids]))
     before = raw.zrange(b"jobs:delayed", 0, -1, withscores=True)
     assert [item_id for item_id, _ in before] == ids
-    snapshots = [snapshot for batch in queue.export().batches() for snapshot in batch]
+    snapshots = [snapshot for batch in export_items(queue).batches() for snapshot in batch]
     other = WorkQueue(connection, b"other")
     list(restore(other, snapshots, on_conflict=OnConflict.FAIL))
     assert raw.zrange(b"other:delayed", 0, -1, withscores=True) == before

@@ -1,5 +1,7 @@
 """Results of items: asked for, waited for, restored and deleted."""
 
+from math import inf
+
 import pytest
 from redis import Redis
 
@@ -7,9 +9,9 @@ from rwq_cli.core import State, WorkQueue
 from rwq_cli.core.batches import FLUSH
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.results import Result, ResultStatus, all_results
-from rwq_cli.core.items.restore import OnConflict
+from rwq_cli.core.items.complete import complete as complete_items
+from rwq_cli.core.items.restore import OnConflict, restore as restore_items
 from rwq_cli.core.items.results import ResultLookup, ResultOptions, ResultTally, delete_results
-from rwq_cli.core.queue import FOREVER
 from tests.conftest import (
     COMMANDS_MAX,
     FakeClock,
@@ -47,7 +49,9 @@ class TestLookup:
         self, queue: WorkQueue, foreign: Foreign
     ) -> None:
         foreign.leased(b"a", holder=b"them")
-        list(queue.complete([b"a"], result_options=ResultOptions(b"", ResultStatus.REJECTED)))
+        list(
+            complete_items(queue, [b"a"], result_options=ResultOptions(b"", ResultStatus.REJECTED))
+        )
         found = queue.result(b"a").result
         assert found is not None
         assert (found.status, found.result, found.result_bytes, found.holder) == (
@@ -97,10 +101,10 @@ class TestWait:
 
         def complete() -> None:
             if clock.now_s > 5:
-                list(queue.complete([b"a"], result_options=ResultOptions(b"new")))
+                list(complete_items(queue, [b"a"], result_options=ResultOptions(b"new")))
 
         clock.during_sleep = complete
-        lookup = queue.result(b"a", wait=True, timeout_s=FOREVER)
+        lookup = queue.result(b"a", wait=True, timeout_s=inf)
         assert lookup.result is not None
         assert (lookup.state, lookup.result.result, lookup.timed_out) == (State.GONE, b"new", False)
         assert 5 < clock.now_s < 7
@@ -134,7 +138,7 @@ class TestWait:
 
         monkeypatch.setattr(waiting, "wait", wait_until)
         clock.during_sleep = lambda: list(
-            queue.complete([b"a"], result_options=ResultOptions(b"second"))
+            complete_items(queue, [b"a"], result_options=ResultOptions(b"second"))
         )
         lookup = results.result(queue, b"a", wait=True, timeout_s=10)
         assert lookup.result is not None
@@ -150,7 +154,7 @@ class TestWait:
         def work() -> None:
             item = queue.lease()
             if item is not None:
-                list(queue.complete([item.item_id], result_options=ResultOptions(b"done")))
+                list(complete_items(queue, [item.item_id], result_options=ResultOptions(b"done")))
 
         clock.during_sleep = work
         lookup = queue.result(b"a", wait=True, timeout_s=10)
@@ -166,7 +170,9 @@ class TestRestore:
         tally = ResultTally()
         on_conflict = OnConflict.REPLACE if replaces else OnConflict.FAIL
         lines = lines_of(results)
-        outcomes = queue.restore(lines, on_conflict=on_conflict, results=tally, dry_run=dry_run)
+        outcomes = restore_items(
+            queue, lines, on_conflict=on_conflict, results=tally, dry_run=dry_run
+        )
         assert list(outcomes) == []
         return tally
 
@@ -218,7 +224,7 @@ class TestRestore:
         given = [a_result(b"%d" % n) for n in range(600)]
         large = [a_result(b"large %d" % n, b"x" * 600_000) for n in range(3)]
         queue = WorkQueue(interleaved, b"jobs")
-        list(queue.restore([*lines_of(given), FLUSH, *lines_of(large)]))
+        list(restore_items(queue, [*lines_of(given), FLUSH, *lines_of(large)]))
         assert sizes == [250, 250, 100, 2, 1]
 
     def test_no_call_is_long(self, interleaved: Interleaved, raw: Redis) -> None:

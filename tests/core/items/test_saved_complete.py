@@ -6,6 +6,7 @@ from redis import Redis
 from rwq_cli.core import Status, WorkQueue
 from rwq_cli.core.errors import ConnectionLost
 from rwq_cli.core.inspect.selection import ITEMS
+from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.results import ResultOptions
 from rwq_cli.core.state.expected import Expected
 from tests.conftest import Foreign, Interleaved
@@ -29,7 +30,7 @@ def test_items_are_written_before_they_are_completed(
         deleted.append(len(journal.written) + raw.dbsize()) if name == "complete" else None
     )
     queue = WorkQueue(interleaved, b"jobs")
-    outcomes = list(queue.complete(ids, journal=journal, result_options=_options()))
+    outcomes = list(complete_items(queue, ids, journal=journal, result_options=_options()))
     assert {outcome.status for outcome in outcomes} == {Status.COMPLETED}
     assert (journal.ids, journal.kept, journal.in_doubt) == (ids, [], [])
     assert deleted
@@ -49,7 +50,7 @@ def test_data_that_changes_in_between_is_left(
             raw.set(b"jobs:item:" + ids[1], b"other")
 
     interleaved.before = change
-    outcomes = list(WorkQueue(interleaved, b"jobs").complete(ids, journal=journal))
+    outcomes = list(complete_items(WorkQueue(interleaved, b"jobs"), ids, journal=journal))
     assert [o.item_id for o in outcomes if o.status is Status.CHANGED] == [ids[1]]
     assert journal.kept == [ids[1]]
     assert raw.lrange("jobs:queue", 0, -1) == [ids[1]]
@@ -66,7 +67,7 @@ def test_an_item_added_meanwhile_is_not_completed_unsaved(
             raw.lpush("jobs:queue", "late")
 
     interleaved.before = add
-    (outcome,) = WorkQueue(interleaved, b"jobs").complete([b"late"], journal=journal)
+    (outcome,) = complete_items(WorkQueue(interleaved, b"jobs"), [b"late"], journal=journal)
     assert (outcome.status, journal.written) == (Status.CHANGED, [])
     assert raw.exists("jobs:item:late") == 1
 
@@ -80,7 +81,7 @@ def test_what_may_have_been_completed_stays_in_doubt(interleaved: Interleaved, r
 
     interleaved.before = lose
     with pytest.raises(ConnectionLost):
-        list(WorkQueue(interleaved, b"jobs").complete(ids, journal=journal))
+        list(complete_items(WorkQueue(interleaved, b"jobs"), ids, journal=journal))
     assert (sorted(journal.in_doubt), journal.kept) == (ids, [])
 
 
@@ -95,7 +96,7 @@ def test_items_that_workers_move_meanwhile_are_completed_where_they_are(
             raw.rpoplpush("jobs:queue", "jobs:processing")
 
     interleaved.before = pop
-    outcomes = list(WorkQueue(interleaved, b"jobs").complete(ids, journal=journal))
+    outcomes = list(complete_items(WorkQueue(interleaved, b"jobs"), ids, journal=journal))
     assert {outcome.status for outcome in outcomes} == {Status.COMPLETED}
     assert raw.keys() == []
     assert sorted(journal.ids) == ids
@@ -106,6 +107,6 @@ def test_conditions_are_checked_again(queue: WorkQueue, foreign: Foreign) -> Non
     foreign.leased(b"l")
     journal = Journal()
     expected = Expected(states=ITEMS - {"leased"})
-    outcomes = queue.complete([b"a", b"l"], expected=expected, journal=journal)
+    outcomes = complete_items(queue, [b"a", b"l"], expected=expected, journal=journal)
     assert [outcome.status for outcome in outcomes] == [Status.COMPLETED, Status.CHANGED]
     assert (journal.ids, journal.kept) == ([b"a"], [b"l"])

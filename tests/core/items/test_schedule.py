@@ -9,6 +9,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Outcome, State, Status, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.inspect.report import describe as describe_items, inspect_items
 from rwq_cli.core.items.schedule import REASON_BYTES_MAX
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcomes
@@ -128,7 +129,7 @@ class TestBury:
         foreign.leased(b"l")
         status = Status.ALREADY_BURIED if where == "buried" else Status.BURIED
         began_ms = queue.now_ms()
-        outcomes = by_status(queue.bury(ids, reason=b"why"))
+        outcomes = by_status(queue.bury_many(ids, reason=b"why"))
         assert {word: sorted(found) for word, found in outcomes.items()} == {status: ids}
         assert not_buried(raw, ids, b"why") == []
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"w"]
@@ -140,7 +141,7 @@ class TestBury:
             assert began_ms <= (raw.zscore(b"jobs:buried", ids[0]) or 0) < queue.now_ms() + 1
 
     def test_missing_items_are_not_buried(self, queue: WorkQueue, raw: Redis) -> None:
-        assert list(queue.bury([b"a"])) == [Outcome(b"a", Status.MISSING)]
+        assert list(queue.bury_many([b"a"])) == [Outcome(b"a", Status.MISSING)]
         assert raw.keys() == []
 
     @pytest.mark.parametrize("generations", ["both", "new", "old"])
@@ -151,11 +152,11 @@ class TestBury:
         ids = [b"%04d" % number for number in range(count)]
         Foreign(raw).leased(*ids, generations=generations)
         before = contents(raw)
-        outcomes = list(queue.bury(ids))
+        outcomes = list(queue.bury_many(ids))
         assert len(outcomes) == count
         assert set(outcomes) == {Outcome(item_id, Status.NOT_OWNER, b"them") for item_id in ids}
         assert contents(raw) == before
-        assert len(by_status(queue.bury(ids, force=True))[Status.BURIED]) == count
+        assert len(by_status(queue.bury_many(ids, force=True))[Status.BURIED]) == count
         assert not_buried(raw, ids, b"by hand") == []
         assert raw.exists(b"jobs:processing") == 0
 
@@ -164,7 +165,7 @@ class TestBury:
     ) -> None:
         foreign.buried(b"a")
         foreign.lease(b"a", holder=b"rwq-clean:x")
-        assert list(queue.bury([b"a"])) == [Outcome(b"a", Status.NOT_OWNER, b"rwq-clean:x")]
+        assert list(queue.bury_many([b"a"])) == [Outcome(b"a", Status.NOT_OWNER, b"rwq-clean:x")]
         assert raw.get(b"jobs:lease:a") == b"rwq-clean:x"
 
     def test_an_unreadable_lease(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
@@ -172,7 +173,7 @@ class TestBury:
         foreign.buried(b"b")
         raw.delete(b"jobs:lease:a")
         raw.lpush(b"jobs:lease:a", b"x")
-        assert by_status(queue.bury([b"a", b"b"])) == {
+        assert by_status(queue.bury_many([b"a", b"b"])) == {
             Status.WRONG_TYPE: [b"a"],
             Status.ALREADY_BURIED: [b"b"],
         }
@@ -183,7 +184,7 @@ class TestBury:
     ) -> None:
         foreign.waiting(b"a", b"a", b"w")
         foreign.abandoned(b"a")
-        assert by_status(queue.bury([b"a"])) == {Status.BURIED: [b"a"]}
+        assert by_status(queue.bury_many([b"a"])) == {Status.BURIED: [b"a"]}
         assert is_buried(raw, b"a", b"by hand")
 
     def test_burying_keeps_the_count_of_returns(
@@ -191,16 +192,16 @@ class TestBury:
     ) -> None:
         foreign.waiting(b"a")
         raw.hset(b"jobs:returns", b"a", 3)  # type: ignore[arg-type]
-        list(queue.bury([b"a"]))
+        list(queue.bury_many([b"a"]))
         assert raw.hgetall(b"jobs:returns") == {b"a": b"3"}
 
     def test_data_of_another_type(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         raw.hset(b"jobs:item:b", "x", "y")
         foreign.waiting(b"a")
         for verb, done in (
-            (queue.bury, Status.BURIED),
-            (queue.kick, Status.KICKED),
-            (lambda ids: queue.release(ids, delay_s=9), Status.DELAYED),
+            (queue.bury_many, Status.BURIED),
+            (queue.kick_many, Status.KICKED),
+            (lambda ids: queue.release_many(ids, delay_s=9), Status.DELAYED),
         ):
             assert by_status(verb([b"a", b"b"])) == {done: [b"a"], Status.WRONG_TYPE: [b"b"]}
             assert raw.hgetall(b"jobs:item:b") == {b"x": b"y"}
@@ -212,17 +213,17 @@ class TestReasons:
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, reason: bytes
     ) -> None:
         foreign.waiting(b"a")
-        list(queue.bury([b"a"], reason=reason))
+        list(queue.bury_many([b"a"], reason=reason))
         assert is_buried(raw, b"a", reason)
-        (report,) = queue.inspect_items([b"a"])
-        (item,) = queue.describe([report])
+        (report,) = inspect_items(queue, [b"a"])
+        (item,) = describe_items(queue, [report])
         assert item.reason == reason
 
     def test_a_longer_one_is_refused(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         before = contents(raw)
         with pytest.raises(InvalidArgument) as caught:
-            queue.bury([b"a"], reason=b"x" * (REASON_BYTES_MAX + 1))
+            queue.bury_many([b"a"], reason=b"x" * (REASON_BYTES_MAX + 1))
         assert caught.value.message == "the reason has 1025 bytes; the maximum is 1024"
         assert contents(raw) == before
 
@@ -234,9 +235,9 @@ class TestReasons:
         for item_id in ids:
             foreign.buried(item_id, b"old")
         before = contents(raw)
-        assert by_status(queue.bury(ids)) == {Status.ALREADY_BURIED: ids}
+        assert by_status(queue.bury_many(ids)) == {Status.ALREADY_BURIED: ids}
         assert contents(raw) == before
-        assert by_status(queue.bury(ids, reason=b"new")) == {Status.ALREADY_BURIED: ids}
+        assert by_status(queue.bury_many(ids, reason=b"new")) == {Status.ALREADY_BURIED: ids}
         assert not_buried(raw, ids, b"new") == []
         # The time stays.
         assert {raw.zscore(b"jobs:buried", item_id) for item_id in ids} == {1_700_000_000_000}
@@ -254,7 +255,7 @@ class TestReasons:
     ) -> None:
         foreign.buried(b"a", b"old")
         unguard(raw, b"a", left)
-        assert by_status(queue.bury([b"a"])) == {Status.ALREADY_BURIED: [b"a"]}
+        assert by_status(queue.bury_many([b"a"])) == {Status.ALREADY_BURIED: [b"a"]}
         assert is_buried(raw, b"a", reason)
         assert raw.zscore(b"jobs:buried", b"a") == 1_700_000_000_000
 
@@ -264,7 +265,7 @@ class TestReasons:
         foreign.buried(b"a", b"old")
         unguard(raw, b"a", ("old",))
         raw.lpush(b"jobs:queue", b"a")
-        assert by_status(queue.bury([b"a"])) == {Status.BURIED: [b"a"]}
+        assert by_status(queue.bury_many([b"a"])) == {Status.BURIED: [b"a"]}
         assert is_buried(raw, b"a", b"by hand")
         assert raw.zscore(b"jobs:buried", b"a") != 1_700_000_000_000
 
@@ -279,7 +280,7 @@ class TestDelay:
         pipe = raw.pipeline()
         place(Foreign(pipe), where, *ids)
         pipe.execute()
-        outcomes = by_status(queue.release(ids, delay_s=600))
+        outcomes = by_status(queue.release_many(ids, delay_s=600))
         assert {word: sorted(found) for word, found in outcomes.items()} == {Status.DELAYED: ids}
         assert not_delayed(raw, ids, 600) == []
         assert raw.exists(b"jobs:queue", b"jobs:processing", b"jobs:buried") == 0
@@ -290,13 +291,15 @@ class TestDelay:
     ) -> None:
         foreign.leased(b"a")
         before = contents(raw)
-        outcomes = list(queue.release([b"a", b"gone"], delay_s=60))
+        outcomes = list(queue.release_many([b"a", b"gone"], delay_s=60))
         assert outcomes == [
             Outcome(b"a", Status.NOT_OWNER, b"them"),
             Outcome(b"gone", Status.MISSING),
         ]
         assert contents(raw) == before
-        assert by_status(queue.release([b"a"], delay_s=60, force=True)) == {Status.DELAYED: [b"a"]}
+        assert by_status(queue.release_many([b"a"], delay_s=60, force=True)) == {
+            Status.DELAYED: [b"a"]
+        }
         assert is_delayed(raw, b"a", 60)
 
     def test_delayed_and_buried_items_get_a_new_time(
@@ -304,7 +307,9 @@ class TestDelay:
     ) -> None:
         foreign.delayed(b"a", 1)
         foreign.buried(b"b")
-        assert by_status(queue.release([b"b", b"a"], delay_s=0.5)) == {Status.DELAYED: [b"b", b"a"]}
+        assert by_status(queue.release_many([b"b", b"a"], delay_s=0.5)) == {
+            Status.DELAYED: [b"b", b"a"]
+        }
         assert raw.zrange(b"jobs:delayed", 0, -1) == [b"b", b"a"]
         assert is_delayed(raw, b"a", 0)
         assert is_delayed(raw, b"b", 0)
@@ -313,7 +318,7 @@ class TestDelay:
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
         foreign.delayed(b"a", FAR_MS)
-        assert by_status(queue.release([b"a"], delay_s=0)) == {Status.RELEASED: [b"a"]}
+        assert by_status(queue.release_many([b"a"], delay_s=0)) == {Status.RELEASED: [b"a"]}
         assert contents(raw) == {b"jobs:queue": [b"a"], b"jobs:item:a": b"data of a"}
 
     def test_a_delay_and_the_front_are_refused_together(
@@ -322,7 +327,7 @@ class TestDelay:
         foreign.delayed(b"a", FAR_MS)
         before = contents(raw)
         with pytest.raises(InvalidArgument):
-            queue.release([b"a"], delay_s=1, front=True)
+            queue.release_many([b"a"], delay_s=1, front=True)
         assert contents(raw) == before
 
 
@@ -330,7 +335,7 @@ class TestManyWithConcurrentClients:
     """Most of them wait; others pop, push and clean between any two calls."""
 
     def schedule(self, queue: WorkQueue, ids: Iterable[bytes], verb: str) -> Outcomes:
-        return queue.bury(ids) if verb == "bury" else queue.release(ids, delay_s=600)
+        return queue.bury_many(ids) if verb == "bury" else queue.release_many(ids, delay_s=600)
 
     @pytest.mark.parametrize("verb", ["bury", "delay"])
     def test_items_in_every_state_are_scheduled_at_once(
@@ -388,7 +393,7 @@ class TestManyWithConcurrentClients:
                     raw.lpush(b"jobs:queue", item_id)
 
         interleaved.before = meanwhile
-        outcomes = by_status(WorkQueue(interleaved, QUEUE, clock=clock).bury(ids))
+        outcomes = by_status(WorkQueue(interleaved, QUEUE, clock=clock).bury_many(ids))
         assert {status: sorted(found) for status, found in outcomes.items()} == {Status.BURIED: ids}
         assert sorted(raw.zrange(b"jobs:buried", 0, -1)) == ids
         new = [b"new %d" % number for number in range(1, acted + 1)] if act == "pushes" else []
@@ -408,7 +413,7 @@ class TestManyWithConcurrentClients:
                 raw.lpush(b"jobs:queue", b"0007", b"0050")
 
         interleaved.before = push
-        outcomes = by_status(WorkQueue(interleaved, QUEUE, clock=clock).bury(ids))
+        outcomes = by_status(WorkQueue(interleaved, QUEUE, clock=clock).bury_many(ids))
         assert sorted(outcomes.pop(Status.BURIED)) == ids
         assert outcomes == {}
         assert raw.exists(b"jobs:queue", b"jobs:processing") == 0
@@ -428,7 +433,7 @@ class TestManyWithConcurrentClients:
                 largest = max(largest, len(set(interleaved.words) & set(ids)))
 
         interleaved.before = measure
-        assert len(list(WorkQueue(interleaved, QUEUE).bury(ids, force=True))) == 1000
+        assert len(list(WorkQueue(interleaved, QUEUE).bury_many(ids, force=True))) == 1000
         assert interleaved.calls.count("schedule") == 4
         assert largest == 250
 
@@ -444,7 +449,7 @@ class TestKick:
         place(Foreign(pipe), "buried", *ids, b"other")
         pipe.execute()
         raw.hset(b"jobs:returns", mapping={ids[0]: 7, b"other": 7})
-        assert by_status(queue.kick(ids[::-1])) == {Status.KICKED: ids[::-1]}
+        assert by_status(queue.kick_many(ids[::-1])) == {Status.KICKED: ids[::-1]}
         assert raw.lrange(b"jobs:queue", 0, -1) == [*ids, b"w"]
         assert settling(raw) == {"kicked": ids}
         assert raw.zrange(b"jobs:buried", 0, -1) == [b"other"]
@@ -460,7 +465,7 @@ class TestKick:
         before = contents(raw)
         foreign.buried(b"ghost")
         raw.delete(b"jobs:item:ghost")
-        assert by_status(queue.kick([b"w", b"l", b"d", b"o", b"gone", b"ghost"])) == {
+        assert by_status(queue.kick_many([b"w", b"l", b"d", b"o", b"gone", b"ghost"])) == {
             Status.NOT_BURIED: [b"w", b"l", b"d", b"o"],
             Status.MISSING: [b"gone", b"ghost"],
         }
@@ -469,7 +474,7 @@ class TestKick:
 
     def test_an_id_that_comes_twice(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.buried(b"a")
-        assert by_status(queue.kick([b"a", b"a"])) == {Status.KICKED: [b"a"]}
+        assert by_status(queue.kick_many([b"a", b"a"])) == {Status.KICKED: [b"a"]}
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"a"]
 
     def test_an_item_that_a_worker_holds_is_not_kicked(
@@ -479,7 +484,7 @@ class TestKick:
         foreign.buried(b"a")
         foreign.lease(b"a", generations="old")
         before = contents(raw)
-        assert list(queue.kick([b"a"])) == [Outcome(b"a", Status.NOT_OWNER, b"them")]
+        assert list(queue.kick_many([b"a"])) == [Outcome(b"a", Status.NOT_OWNER, b"them")]
         assert contents(raw) == before
 
     def test_kicking_an_item_that_is_also_delayed_removes_both_entries(
@@ -487,7 +492,7 @@ class TestKick:
     ) -> None:
         foreign.delayed(b"a", FAR_MS)
         foreign.buried(b"a")
-        assert by_status(queue.kick([b"a"])) == {Status.KICKED: [b"a"]}
+        assert by_status(queue.kick_many([b"a"])) == {Status.KICKED: [b"a"]}
         assert contents(raw) == {b"jobs:queue": [b"a"], b"jobs:item:a": b"data of a"}
 
     @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
@@ -509,7 +514,7 @@ class TestKick:
         unguard(raw, b"a", left)
         if listed_in is not None:
             raw.lpush(listed_in, b"a")
-        outcomes = by_status(queue.kick(ids))
+        outcomes = by_status(queue.kick_many(ids))
         if listed_in is None:
             assert sorted(outcomes.pop(Status.KICKED)) == ids
             assert raw.exists(b"jobs:returns") == 0
@@ -538,10 +543,10 @@ class TestKick:
         def meanwhile(name: str) -> None:
             if len(by_other) < 300 and name == "push_scheduled":
                 chosen = random.Random(len(by_other)).sample(ids, 50)
-                by_other.extend(by_status(other.kick(chosen)).get(Status.KICKED, []))
+                by_other.extend(by_status(other.kick_many(chosen)).get(Status.KICKED, []))
 
         interleaved.before = meanwhile
-        by_us = by_status(WorkQueue(interleaved, QUEUE).kick(ids))[Status.KICKED]
+        by_us = by_status(WorkQueue(interleaved, QUEUE).kick_many(ids))[Status.KICKED]
         assert len(by_other) > 50
         assert sorted([*by_us, *by_other]) == ids
         assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == ids
@@ -557,22 +562,22 @@ class TestKick:
         raw.mset({keys.item(item_id): b"" for item_id in ids})
         raw.lpush(keys.processing, *ids)
         with no_call_is_long(interleaved, raw, 305_000):
-            assert len(by_status(queue.bury(ids))[Status.BURIED]) == 5000
-            assert by_status(queue.kick(ids)) == {Status.KICKED: ids}
+            assert len(by_status(queue.bury_many(ids))[Status.BURIED]) == 5000
+            assert by_status(queue.kick_many(ids)) == {Status.KICKED: ids}
         assert raw.lrange(keys.main, 0, 4999)[::-1] == ids
 
 
 ADDED_ANEW: dict[str, tuple[Callable[[WorkQueue], Iterable[Outcome]], Status, list[bytes]]] = {
-    "bury": (lambda queue: queue.bury([b"a"]), Status.BURIED, []),
-    "delay": (lambda queue: queue.release([b"a"], delay_s=60), Status.DELAYED, []),
-    "release": (lambda queue: queue.release([b"a"]), Status.ALREADY_WAITING, [b"a"]),
+    "bury": (lambda queue: queue.bury_many([b"a"]), Status.BURIED, []),
+    "delay": (lambda queue: queue.release_many([b"a"], delay_s=60), Status.DELAYED, []),
+    "release": (lambda queue: queue.release_many([b"a"]), Status.ALREADY_WAITING, [b"a"]),
     "release to the front": (
-        lambda queue: queue.release([b"a"], front=True),
+        lambda queue: queue.release_many([b"a"], front=True),
         Status.RELEASED,
         [b"a"],
     ),
-    "kick": (lambda queue: queue.kick([b"a"]), Status.NOT_BURIED, [b"a"]),
-    "complete": (lambda queue: queue.complete([b"a"]), Status.COMPLETED, []),
+    "kick": (lambda queue: queue.kick_many([b"a"]), Status.NOT_BURIED, [b"a"]),
+    "complete": (lambda queue: queue.complete_many([b"a"]), Status.COMPLETED, []),
 }
 
 

@@ -8,6 +8,7 @@ import redis
 
 from rwq_cli.core import State, Status, WorkQueue
 from rwq_cli.core.errors import ConnectionLost, WrongType
+from rwq_cli.core.items.set_data import read_item, set_data, set_data_back
 from rwq_cli.core.state.snapshot import ItemSnapshot
 from tests.conftest import Foreign, Interleaved, contents
 from tests.item_cases import ITEM_CASES
@@ -37,7 +38,7 @@ class Notes:
 
 
 def read(queue: WorkQueue, item_id: bytes) -> ItemSnapshot:
-    item = queue.read_item(item_id)
+    item = read_item(queue, item_id)
     assert item is not None
     return item
 
@@ -48,7 +49,7 @@ def test_only_the_data_of_an_item_in_any_state_change(
 ) -> None:
     ITEM_CASES[name].make(foreign, b"a")
     before = contents(foreign.raw)
-    assert queue.set_data(read(queue, b"a"), b"\x00new\xff") is Status.SET
+    assert set_data(queue, read(queue, b"a"), b"\x00new\xff") is Status.SET
     after = contents(foreign.raw)
     assert foreign.raw.get("jobs:item:a") == b"\x00new\xff"
     assert {key: after[key] for key in after if key != b"jobs:item:a"} == {
@@ -61,15 +62,15 @@ def test_what_has_no_data_cannot_be_read(queue: WorkQueue, foreign: Foreign, nam
     ITEM_CASES[name].make(foreign, b"a")
     if ITEM_CASES[name].state is State.WRONG_TYPE:
         with pytest.raises(WrongType):
-            queue.read_item(b"a")
+            read_item(queue, b"a")
     else:
-        assert queue.read_item(b"a") is None
+        assert read_item(queue, b"a") is None
 
 
 def test_the_expiry_of_the_data_stays(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     foreign.raw.pexpire("jobs:item:a", 500_000)
-    assert queue.set_data(read(queue, b"a"), b"new") is Status.SET
+    assert set_data(queue, read(queue, b"a"), b"new") is Status.SET
     assert 400_000 < foreign.raw.pttl("jobs:item:a") <= 500_000
 
 
@@ -84,7 +85,7 @@ def test_data_that_was_changed_meanwhile_is_left(
     other = data[:middle] + b"b" + data[middle + 1 :]
     raw.set("jobs:item:a", other)
     journal = Notes()
-    assert queue.set_data(item, b"new", journal) is Status.CHANGED
+    assert set_data(queue, item, b"new", journal) is Status.CHANGED
     assert raw.get("jobs:item:a") == other
     assert (journal.written, journal.kept) == ([item], [b"a"])
 
@@ -92,8 +93,8 @@ def test_data_that_was_changed_meanwhile_is_left(
 def test_an_item_that_went_meanwhile_stays_gone(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     item = read(queue, b"a")
-    list(queue.complete([b"a"]))
-    assert queue.set_data(item, b"new") is Status.MISSING
+    list(queue.complete_many([b"a"]))
+    assert set_data(queue, item, b"new") is Status.MISSING
     assert foreign.raw.keys() == []
 
 
@@ -104,14 +105,14 @@ def test_data_that_became_another_type_is_an_error(queue: WorkQueue, foreign: Fo
     foreign.raw.lpush("jobs:item:a", "x")
     journal = Notes()
     with pytest.raises(WrongType):
-        queue.set_data(item, b"new", journal)
+        set_data(queue, item, b"new", journal)
     assert journal.kept == [b"a"]
 
 
 def test_the_same_data_is_not_written(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     journal = Notes()
-    assert queue.set_data(read(queue, b"a"), b"data of a", journal) is Status.UNCHANGED
+    assert set_data(queue, read(queue, b"a"), b"data of a", journal) is Status.UNCHANGED
     assert journal.written == []
 
 
@@ -119,12 +120,12 @@ def test_a_dry_run_says_the_same_and_writes_nothing(queue: WorkQueue, foreign: F
     foreign.waiting(b"a", b"b", b"c")
     items = [read(queue, item_id) for item_id in (b"a", b"b", b"c")]
     foreign.raw.set("jobs:item:b", "other")
-    list(queue.complete([b"c"]))
+    list(queue.complete_many([b"c"]))
     before = contents(foreign.raw)
     journal = Notes()
-    foreseen = [queue.set_data(item, b"new", journal, dry_run=True) for item in items]
+    foreseen = [set_data(queue, item, b"new", journal, dry_run=True) for item in items]
     assert (contents(foreign.raw), journal.written) == (before, [])
-    assert foreseen == [queue.set_data(item, b"new") for item in items]
+    assert foreseen == [set_data(queue, item, b"new") for item in items]
     assert foreseen == [Status.SET, Status.CHANGED, Status.MISSING]
 
 
@@ -137,7 +138,7 @@ def test_the_old_data_is_written_first(
     written: list[int] = []
     interleaved.before = lambda _name: written.append(len(journal.written))
     item = read(queue, b"a")
-    assert queue.set_data(item, b"new", journal) is Status.SET
+    assert set_data(queue, item, b"new", journal) is Status.SET
     assert interleaved.calls[-1] == "set_data"
     assert (written[-1], journal.written, journal.kept) == (1, [item], [])
 
@@ -155,7 +156,7 @@ def test_what_may_have_been_written_stays_in_doubt(
     interleaved.before = lose
     journal = Notes()
     with pytest.raises(ConnectionLost):
-        queue.set_data(item, b"new", journal)
+        set_data(queue, item, b"new", journal)
     assert (journal.written, journal.kept) == ([item], None)
 
 
@@ -175,8 +176,8 @@ class TestSetDataBack:
             Status.WRONG_TYPE,
         ]
         before = contents(foreign.raw)
-        foreseen = [queue.set_data_back(item, written, dry_run=True) for item in items]
+        foreseen = [set_data_back(queue, item, written, dry_run=True) for item in items]
         assert (foreseen, contents(foreign.raw)) == (expected, before)
-        assert [queue.set_data_back(item, written) for item in items] == expected
+        assert [set_data_back(queue, item, written) for item in items] == expected
         assert foreign.raw.get("jobs:item:a") == b"data of a"
         assert foreign.raw.get("jobs:item:c") == b"newer"

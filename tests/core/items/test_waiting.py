@@ -60,7 +60,7 @@ class TestEmpty:
         self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
     ) -> None:
         foreign.waiting(b"a")
-        after(clock, 3.0, lambda: queue.complete([b"a"]).__next__())
+        after(clock, 3.0, lambda: queue.complete_many([b"a"]).__next__())
         waited = queue.wait(timeout_s=10)
         assert (waited.reached, waited.counts.waiting) == (True, 0)
         assert 3.0 <= waited.waited_s <= 4.1
@@ -87,7 +87,7 @@ class TestEmpty:
         self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
     ) -> None:
         foreign.waiting(b"a")
-        after(clock, 400, lambda: queue.complete([b"a"]).__next__())
+        after(clock, 400, lambda: queue.complete_many([b"a"]).__next__())
         assert queue.wait().reached is True
 
     def test_a_structure_of_the_wrong_type(self, queue: WorkQueue, raw: Redis) -> None:
@@ -133,7 +133,7 @@ class TestIds:
         self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
     ) -> None:
         foreign.waiting(b"a", b"b")
-        after(clock, 5.0, lambda: list(queue.complete([b"a", b"b"])))
+        after(clock, 5.0, lambda: list(queue.complete_many([b"a", b"b"])))
         waited = queue.wait(WaitCondition(ids=(b"a", b"b")), timeout_s=60)
         assert (waited.reached, waited.remaining) == (True, 0)
         assert 5.0 <= waited.waited_s <= 6.1

@@ -9,8 +9,14 @@ from redis import Redis
 
 from rwq_cli.core import Due, NewItem, State, Status, WorkQueue
 from rwq_cli.core.errors import WrongType
+from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.lease_by_id import lease_ids
+from rwq_cli.core.items.move import move as move_items
+from rwq_cli.core.items.remove import remove as remove_items
+from rwq_cli.core.items.restore import restore as restore_items
 from rwq_cli.core.items.results import ResultOptions
+from rwq_cli.core.items.schedule import promote as promote_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.conftest import HOLDER, QUEUE, Foreign, contents
@@ -26,27 +32,29 @@ WAITING = ItemSnapshot(ID, b"data", State.WAITING, Place.MAIN)
 ABANDONED = ItemSnapshot(ID, b"data", State.ABANDONED, Place.PROCESSING)
 
 VERBS: dict[str, Act] = {
-    "complete": lambda queue: queue.complete([ID]),
-    "complete as owner": lambda queue: queue.complete([ID], owner=HOLDER),
-    "complete with a result": lambda queue: queue.complete([ID], result_options=ResultOptions()),
-    "release": lambda queue: queue.release([ID]),
-    "release by force": lambda queue: queue.release([ID], force=True),
-    "release to the front": lambda queue: queue.release([ID], front=True, force=True),
-    "delay": lambda queue: queue.release([ID], delay_s=60, force=True),
-    "bury": lambda queue: queue.bury([ID], force=True),
-    "bury with a reason": lambda queue: queue.bury([ID], reason=b"why", force=True),
-    "kick": lambda queue: queue.kick([ID]),
-    "touch": lambda queue: queue.touch([ID]),
+    "complete": lambda queue: queue.complete_many([ID]),
+    "complete as owner": lambda queue: queue.complete_many([ID], owner=HOLDER),
+    "complete with a result": lambda queue: complete_items(
+        queue, [ID], result_options=ResultOptions()
+    ),
+    "release": lambda queue: queue.release_many([ID]),
+    "release by force": lambda queue: queue.release_many([ID], force=True),
+    "release to the front": lambda queue: queue.release_many([ID], front=True, force=True),
+    "delay": lambda queue: queue.release_many([ID], delay_s=60, force=True),
+    "bury": lambda queue: queue.bury_many([ID], force=True),
+    "bury with a reason": lambda queue: queue.bury_many([ID], reason=b"why", force=True),
+    "kick": lambda queue: queue.kick_many([ID]),
+    "touch": lambda queue: queue.touch_many([ID]),
     "lease": lambda queue: [queue.lease()],
-    "lease by ID": lambda queue: queue.lease_ids([ID]),
-    "remove": lambda queue: queue.remove([ID], NoJournal()),
-    "move": lambda queue: queue.move([ID], b"other", NoJournal(), force=True),
+    "lease by ID": lambda queue: lease_ids(queue, [ID]),
+    "remove": lambda queue: remove_items(queue, [ID], NoJournal()),
+    "move": lambda queue: move_items(queue, [ID], b"other", NoJournal(), force=True),
     "light clean": lambda queue: queue.light_clean(),
     "deep clean": lambda queue: queue.deep_clean(),
-    "promote": lambda queue: queue.promote(),
+    "promote": lambda queue: promote_items(queue),
     "repair": lambda queue: queue.diagnose(fix=True).findings,
-    "restore": lambda queue: queue.restore(lines_of([WAITING])),
-    "restore without a lease": lambda queue: queue.restore(lines_of([ABANDONED])),
+    "restore": lambda queue: restore_items(queue, lines_of([WAITING])),
+    "restore without a lease": lambda queue: restore_items(queue, lines_of([ABANDONED])),
     "add": lambda queue: queue.add_many([NewItem(ID, b"data")]),
     "add without a check": lambda queue: queue.add_many([NewItem(ID, b"data")], unique=True),
 }
@@ -104,7 +112,7 @@ def test_a_lease_would_overwrite_it(queue: WorkQueue, raw: Redis, foreign: Forei
     before = contents(raw)
     with pytest.raises(WrongType, match=r"jobs:lease:queue .* a list, not a string"):
         queue.lease()
-    (attempt,) = queue.lease_ids([ID])
+    (attempt,) = lease_ids(queue, [ID])
     assert (attempt.is_leased, attempt.item.state) == (False, State.WRONG_TYPE)
     assert contents(raw) == before
 
@@ -112,7 +120,7 @@ def test_a_lease_would_overwrite_it(queue: WorkQueue, raw: Redis, foreign: Forei
 def test_the_item_that_is_completed_is_gone(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.abandoned(ID)
     raw.rpush(b"jobs:lease:queue", b"theirs")
-    assert [each.status for each in queue.complete([ID])] == [Status.COMPLETED]
+    assert [each.status for each in queue.complete_many([ID])] == [Status.COMPLETED]
     assert contents(raw).keys() == {b"jobs:lease:queue"}
 
 
@@ -150,7 +158,7 @@ def test_an_item_whose_lease_key_has_the_wrong_type_is_not_restored(
     queue: WorkQueue, raw: Redis, snapshot: ItemSnapshot
 ) -> None:
     raw.rpush(b"jobs:lease:queue", b"theirs")
-    restored = queue.restore(lines_of([snapshot]))
+    restored = restore_items(queue, lines_of([snapshot]))
     assert [each.status for each in restored] == [Status.WRONG_TYPE]
     assert contents(raw).keys() == {b"jobs:lease:queue"}
 
@@ -160,7 +168,7 @@ def test_an_item_is_not_moved_over_a_lease_key_of_the_wrong_type(
 ) -> None:
     foreign.waiting(ID, b"b")
     raw.rpush(b"other:lease:queue", b"theirs")
-    moved = queue.move([ID, b"b"], b"other", NoJournal())
+    moved = move_items(queue, [ID, b"b"], b"other", NoJournal())
     assert {each.item_id: each.status for each in moved} == {
         ID: Status.CONFLICT,
         b"b": Status.MOVED,

@@ -21,13 +21,13 @@ from rwq_cli.core import (
     PutBack,
     RetryPolicy,
     WorkQueue,
-    WorkSession,
     lua,
 )
 from rwq_cli.core.batches import FEW_IDS
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.work.policy import JobEnd
+from rwq_cli.core.work.session import WorkSession
 from tests.broken_queues import make_broken
 from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, Interleaved
 from tests.core.test_dry_runs import VERBS, Verb
@@ -35,7 +35,7 @@ from tests.digest import digest
 
 
 def _bury(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
-    return list(queue.bury(ids, reason=b"why"))
+    return list(queue.bury_many(ids, reason=b"why"))
 
 
 def _work(end: JobEnd) -> Verb:
@@ -213,7 +213,7 @@ def test_the_keys_that_a_user_may_use_are_asked_for_too(raw: redis.Redis, as_use
     # Without the lease keys of 0.1.
     limited = as_user("+@all", keys=["jobs:[qpidbrc]*", "jobs:lease:*"])
     with refused(raw, "command on jobs:leased_by_session:"):
-        list(queue_of(limited).bury(ids))
+        list(queue_of(limited).bury_many(ids))
 
 
 @rwq_asks
@@ -227,7 +227,7 @@ def test_a_server_is_asked_once_for_each_script(
     for _ in range(2):
         item = queue.lease()
         assert item is not None
-        list(queue.complete([item.item_id]))
+        list(queue.complete_many([item.item_id]))
     assert raw.info("commandstats")["cmdstat_multi"]["calls"] == 2
 
 
@@ -242,5 +242,5 @@ def test_a_user_who_may_not_ask_is_not_refused(
     for _ in range(2):
         item = queue.lease()
         assert item is not None
-        assert [outcome.status for outcome in queue.complete([item.item_id])] == ["completed"]
+        assert [outcome.status for outcome in queue.complete_many([item.item_id])] == ["completed"]
     assert raw.keys() == []

@@ -495,7 +495,7 @@ class TestGrace:
         foreign.abandoned(b"1")
         foreign.data(b"2")
         assert self.act(
-            *(queue, clock, raw, kind, lambda: list(queue.complete([b"1", b"2"]))),
+            *(queue, clock, raw, kind, lambda: list(queue.complete_many([b"1", b"2"]))),
         ) == ([], True)
 
     def test_the_data_of_an_abandoned_item_are_deleted(
@@ -655,8 +655,8 @@ class TestClaim:
         def act(name: str) -> None:
             if name == "repair":
                 done = {
-                    "complete": lambda: other.complete([b"1"]),
-                    "release": lambda: other.release([b"1"], force=True),
+                    "complete": lambda: other.complete_many([b"1"]),
+                    "release": lambda: other.release_many([b"1"], force=True),
                 }
                 list(done[end]())
 
@@ -1187,7 +1187,7 @@ class TestReturns:
     ) -> None:
         foreign.abandoned(b"1")
         clean(queue, "light")
-        list(queue.complete([b"1"]))
+        list(queue.complete_many([b"1"]))
         assert contents(raw) == {}
 
     def test_thousands_of_stale_counts_are_pruned(

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from redis.connection import SSLConnection
 
-from rwq_cli.core import InvalidArgument, Server, connect, mask_url
+from rwq_cli.core import InvalidArgument, Server, connect
 from rwq_cli.core.server.cluster import ClusterConnection
+from rwq_cli.core.server.masking import mask_url
 from rwq_cli.core.server.same_server import is_same_server
 from rwq_cli.core.server.sentinel import SentinelConnection
 from tests.conftest import StartServer

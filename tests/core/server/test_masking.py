@@ -2,8 +2,7 @@
 
 import pytest
 
-from rwq_cli.core import mask_url
-from rwq_cli.core.server.masking import without_password
+from rwq_cli.core.server.masking import mask_url, without_password
 from rwq_cli.core.server.same_server import is_same_server
 
 

@@ -10,6 +10,7 @@ from rwq_cli.core import Connection, Server, ServerError, WorkQueue, connect
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import ConnectionLost, OutOfMemory, Unreachable, WrongType
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.items.add import add_batches
 from rwq_cli.core.model import NewItems
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.server.pipeline import SENT_AHEAD
@@ -212,7 +213,7 @@ class TestRefusals:
         yielded: list[bytes] = []
         with pytest.raises(OutOfMemory) as caught:
             yielded.extend(
-                outcome.item_id for outcome in queue.add_batches(batches(), unique=unique)
+                outcome.item_id for outcome in add_batches(queue, batches(), unique=unique)
             )
         assert caught.value.acknowledged == 10
         assert caught.value.acknowledged_after == ((20, 20),)

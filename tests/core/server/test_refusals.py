@@ -67,7 +67,7 @@ def test_a_user_without_the_right_to_write(as_user: AsUser, server: PrivateServe
         ("setnx", lambda queue: queue.add(b"data", b"new")),
         ("lpush", lambda queue: queue.add(b"data", b"new")),
         ("rpop", lambda queue: queue.lease()),
-        ("mset", lambda queue: queue.add_unique(b"data", b"new")),
+        ("mset", lambda queue: list(queue.add_many([NewItem(b"new", b"data")], unique=True))),
         ("get", lambda queue: queue.lease()),
         ("exists", lambda queue: list(queue.light_clean(grace_s=0))),
     ],
@@ -116,7 +116,7 @@ def test_a_complete_needs_no_memory(
     foreign = Foreign(raw)
     foreign.leased(b"leased", holder=b"me")
     raw.config_set("maxmemory", 1)
-    done = list(queue_at(private).complete([b"leased"], owner=owner))
+    done = list(queue_at(private).complete_many([b"leased"], owner=owner))
     assert [outcome.status for outcome in done] == ["completed"]
     assert raw.keys() == []
 

@@ -374,7 +374,7 @@ def test_a_lease_is_renewed_while_the_handler_runs(
             raw.pexpire(lease, 100_000)
             until(lambda: raw.pttl(lease) <= 1500)
 
-    summary = queue.work(work_until_renewed_twice, drain=True, lease_s=1.5)
+    summary = queue.work(work_until_renewed_twice, drain=True, for_s=1.5)
     assert summary.fates == {Fate.COMPLETED: 1}
 
 
@@ -395,7 +395,7 @@ def test_an_item_whose_lease_was_lost_is_not_completed(
         lost.wait(30)
         assert job.loss is Loss.TAKEN
 
-    summary = queue.work(lose, drain=True, lease_s=1, on_event=note)
+    summary = queue.work(lose, drain=True, for_s=1, on_event=note)
     assert summary.fates == {Fate.LOST: 1}
     assert [type(event) for event in events] == [Started, Lost, Ended]
     assert raw.get(queue.keys.lease(b"1")) == b"them"
@@ -438,7 +438,7 @@ def test_a_server_that_comes_back_in_time_loses_no_job(
             time.sleep(0.1)
 
         summary = WorkQueue(connection, QUEUE).work(
-            run, drain=True, lease_s=60, concurrency=concurrency, on_event=events.append
+            run, drain=True, for_s=60, concurrency=concurrency, on_event=events.append
         )
         gone[0].join()
         connection.close()
@@ -467,7 +467,7 @@ def test_a_server_that_is_gone_for_longer_than_the_lease_loses_the_job(
             if isinstance(event, Lost):
                 lost.set()
 
-        summary = WorkQueue(connection, QUEUE).work(run, drain=True, lease_s=0.5, on_event=note)
+        summary = WorkQueue(connection, QUEUE).work(run, drain=True, for_s=0.5, on_event=note)
         connection.close()
         assert summary.fates == {Fate.LOST: 1}
         assert raw.lrange(QueueKeys(QUEUE).processing, 0, -1) == [b"1"]

@@ -231,7 +231,7 @@ def test_tries_count_up_to_the_burial_and_a_kick_starts_anew(
     assert seen == [(1, False, Fate.RETRY), (2, False, Fate.RETRY), (3, True, Fate.BURIED)]
     assert raw.get(queue.keys.lease(b"1")) == b"rwq-buried:third"
     assert counts(raw) == {b"1": b"2"}
-    list(queue.kick([b"1"]))
+    list(queue.kick_many([b"1"]))
     (job,) = take(session)
     assert job.attempt == 1
 

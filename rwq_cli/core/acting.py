@@ -1,0 +1,280 @@
+"""What is done to items by their IDs, as methods of `WorkQueue`."""
+
+from collections.abc import Iterable
+
+from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S
+from rwq_cli.core.handle import Queue, each_id, to_bytes, to_ids
+from rwq_cli.core.model import Outcome, Outcomes, Status
+
+
+class ActingQueue(Queue):
+    """The methods of `WorkQueue` that act on items whose IDs are known."""
+
+    def complete(
+        self,
+        *ids: bytes | str,
+        owner: bytes | None = None,
+        result: bytes | None = None,
+        result_ttl_s: float = RESULT_TTL_S,
+    ) -> list[Outcome]:
+        """Complete these items now; see `complete_many`."""
+        return list(
+            self.complete_many(to_ids(ids), owner=owner, result=result, result_ttl_s=result_ttl_s)
+        )
+
+    def complete_many(
+        self,
+        ids: Iterable[bytes | str],
+        *,
+        owner: bytes | None = None,
+        result: bytes | None = None,
+        result_ttl_s: float = RESULT_TTL_S,
+        dry_run: bool = False,
+    ) -> Outcomes:
+        """Complete items wherever they are; exactly one call succeeds in completing an item.
+
+        Args:
+            ids: The IDs.
+            owner: Complete only items whose lease this holder still has; None for any.
+            result: The result to keep for each; it replaces one of an earlier item with this ID.
+            result_ttl_s: How long it is kept, seconds.
+            dry_run: Change nothing, and report what would be done.
+
+        Raises:
+            ServerError: `acknowledged` is the number of processed IDs.
+
+        Returns:
+            For each ID `COMPLETED`, `MISSING`, `NOT_OWNER` or `WRONG_TYPE`.
+        """
+        from rwq_cli.core.items.complete import complete
+        from rwq_cli.core.items.results import ResultOptions
+
+        options = None if result is None else ResultOptions(result, ttl_s=result_ttl_s)
+        return complete(self, each_id(ids), owner=owner, result_options=options, dry_run=dry_run)
+
+    def touch(
+        self, *ids: bytes | str, for_s: float = LEASE_S, owner: bytes | None = None
+    ) -> list[Outcome]:
+        """Extend the leases of these items now; see `touch_many`."""
+        return list(self.touch_many(to_ids(ids), for_s=for_s, owner=owner))
+
+    def touch_many(
+        self,
+        ids: Iterable[bytes | str],
+        *,
+        for_s: float = LEASE_S,
+        owner: bytes | None = None,
+        dry_run: bool = False,
+    ) -> Outcomes:
+        """Give live leases a new expiry.
+
+        Args:
+            ids: The IDs.
+            for_s: The new duration, from now, seconds.
+            owner: Touch only leases of this holder; None for any.
+            dry_run: Change nothing, and report what would be done.
+
+        Raises:
+            InvalidArgument: The new duration is less than 1 ms.
+
+        Returns:
+            For each distinct ID of a batch `TOUCHED`, `NOT_LEASED`, `NOT_OWNER`, `MISSING` or
+            `WRONG_TYPE`.
+        """
+        from rwq_cli.core.items.touch import touch
+
+        return touch(self, each_id(ids), lease_s=for_s, owner=owner, dry_run=dry_run)
+
+    def release(
+        self, *ids: bytes | str, force: bool = False, front: bool = False, delay_s: float = 0.0
+    ) -> list[Outcome]:
+        """Return these items to the queue now; see `release_many`."""
+        return list(self.release_many(to_ids(ids), force=force, front=front, delay_s=delay_s))
+
+    def release_many(
+        self,
+        ids: Iterable[bytes | str],
+        *,
+        force: bool = False,
+        front: bool = False,
+        delay_s: float = 0.0,
+        grace_s: float = GRACE_S,
+        dry_run: bool = False,
+    ) -> Outcomes:
+        """Return items to the main list, at once or after a delay.
+
+        Args:
+            ids: The IDs.
+            force: End leases of other sessions, too. Delayed and buried items do not need it.
+            front: Make them the next to be leased, in this order, instead of the last; each ID then
+                costs a scan of both lists.
+            delay_s: The delay, seconds; 0 for none.
+            grace_s: How long, seconds, an item must look abandoned or orphaned to be released
+                without `force`: it may be between two commands of its worker or producer.
+            dry_run: Change nothing, and report what would be done.
+
+        Raises:
+            InvalidArgument: Both `front` and a delay were given.
+            ServerError: `acknowledged` is the number of processed IDs.
+
+        Returns:
+            For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER`, `MISSING`,
+            `CHANGED` or `WRONG_TYPE`.
+        """
+        from rwq_cli.core.items.release import release
+
+        return release(
+            self,
+            each_id(ids),
+            force=force,
+            front=front,
+            delay_s=delay_s,
+            grace_s=grace_s,
+            dry_run=dry_run,
+        )
+
+    def bury(
+        self, *ids: bytes | str, reason: bytes | None = None, force: bool = False
+    ) -> list[Outcome]:
+        """Bury these items now; see `bury_many`."""
+        return list(self.bury_many(to_ids(ids), reason=reason, force=force))
+
+    def bury_many(
+        self,
+        ids: Iterable[bytes | str],
+        *,
+        reason: bytes | None = None,
+        force: bool = False,
+        grace_s: float = GRACE_S,
+        dry_run: bool = False,
+    ) -> Outcomes:
+        """Bury items, wherever they are, until they are kicked.
+
+        Args:
+            ids: The IDs.
+            reason: Why; it replaces the reason of an item that is already buried. None for
+                "by hand", which does not replace it.
+            force: End leases of other sessions, too.
+            grace_s: See `release_many`.
+            dry_run: Change nothing, and report what would be done.
+
+        Raises:
+            InvalidArgument: The reason is longer than 1,024 bytes.
+            ServerError: `acknowledged` is the number of processed IDs.
+
+        Returns:
+            For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER`, `MISSING`, `CHANGED` or
+            `WRONG_TYPE`.
+        """
+        from rwq_cli.core.items.schedule import bury
+
+        return bury(
+            self, each_id(ids), reason=reason, force=force, grace_s=grace_s, dry_run=dry_run
+        )
+
+    def kick(self, *ids: bytes | str) -> list[Outcome]:
+        """Return these buried items to the queue now; see `kick_many`."""
+        return list(self.kick_many(to_ids(ids)))
+
+    def kick_many(self, ids: Iterable[bytes | str], *, dry_run: bool = False) -> Outcomes:
+        """Push buried items onto the end of the main list, and reset their counts of returns.
+
+        Args:
+            ids: The IDs.
+            dry_run: Change nothing, and report what would be done.
+
+        Raises:
+            ServerError: `acknowledged` is the number of processed IDs.
+
+        Returns:
+            For each ID `KICKED`, `NOT_BURIED`, `MISSING`, `WRONG_TYPE`, or `NOT_OWNER` if a session
+            holds a lease.
+        """
+        from rwq_cli.core.items.schedule import kick
+
+        return kick(self, each_id(ids), dry_run=dry_run)
+
+    def remove(self, *ids: bytes | str) -> list[Outcome]:
+        """Remove these items now; see `remove_many`."""
+        return list(self.remove_many(to_ids(ids)))
+
+    def remove_many(self, ids: Iterable[bytes | str], *, dry_run: bool = False) -> Outcomes:
+        """Remove items with every trace of them, whoever has leased them.
+
+        Args:
+            ids: The IDs.
+            dry_run: Change nothing, and report what would be done.
+
+        Raises:
+            ServerError: `acknowledged` is the number of processed IDs.
+
+        Returns:
+            For each ID `REMOVED`, `MISSING`, `WRONG_TYPE`, or `CHANGED` if its data changed
+            meanwhile.
+        """
+        from rwq_cli.core.items.journal import NoJournal
+        from rwq_cli.core.items.remove import remove
+
+        return remove(self, each_id(ids), NoJournal(), dry_run=dry_run)
+
+    def move(self, *ids: bytes | str, to: bytes | str, force: bool = False) -> list[Outcome]:
+        """Move these items to another queue now; see `move_many`."""
+        return list(self.move_many(to_ids(ids), to, force=force))
+
+    def move_many(
+        self,
+        ids: Iterable[bytes | str],
+        to: bytes | str,
+        *,
+        force: bool = False,
+        grace_s: float = GRACE_S,
+        dry_run: bool = False,
+    ) -> Outcomes:
+        """Move items to the end of another queue of this server.
+
+        Args:
+            ids: The IDs.
+            to: The other queue's name.
+            force: Move leased items, too, and end their leases.
+            grace_s: See `release_many`.
+            dry_run: Change nothing, and report what would be done.
+
+        Raises:
+            ServerError: `acknowledged` is the number of processed IDs.
+
+        Returns:
+            For each ID `MOVED`, `MISSING`, `CHANGED`, `WRONG_TYPE`, `NOT_OWNER` if it has a lease,
+            or `CONFLICT` if the other queue has this ID.
+        """
+        from rwq_cli.core.items.journal import NoJournal
+        from rwq_cli.core.items.move import move
+
+        return move(
+            self,
+            each_id(ids),
+            to_bytes(to),
+            NoJournal(),
+            force=force,
+            grace_s=grace_s,
+            dry_run=dry_run,
+        )
+
+    def purge(self, *, grace_s: float = GRACE_S) -> int:
+        """Remove all items that are in the queue now, and every key that belongs to no item.
+
+        Items that a live producer adds meanwhile stay healthy.
+
+        Args:
+            grace_s: Seconds between two looks at items in no list, which may be between two
+                commands of their producer.
+
+        Returns:
+            How many items were removed.
+        """
+        from rwq_cli.core.items.journal import NoJournal
+        from rwq_cli.core.items.purge import purge
+
+        return sum(
+            outcome.status is Status.REMOVED
+            for outcome in purge(self, NoJournal(), grace_s=grace_s)
+        )
