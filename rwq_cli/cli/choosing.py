@@ -2,14 +2,14 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from inspect import Parameter, signature
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from rwq_cli.cli.absence import noting_absence
+from rwq_cli.cli.command import Function, taking
 from rwq_cli.cli.completing import offer_ids
 from rwq_cli.cli.confirm import confirm_ids, is_confirmed
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, option
@@ -30,29 +30,8 @@ if TYPE_CHECKING:
 
 # The states that `--state` can choose; an ID in the others is in no list, and has no data.
 SELECTABLE = tuple(state for state in State if state not in (State.STRAY_LEASE, State.GONE))
-_KEYWORD = Parameter.KEYWORD_ONLY
 # What `--mine` chooses. Not `held`: a lease of rwq always has an expiry.
 _MINE = frozenset({State.LEASED})
-
-
-def _state_option(offered: Sequence[State]) -> object:
-    def parse(text: str) -> State:
-        if text in offered:
-            return State(text)
-        known = text in tuple(State)
-        raise InvalidArgument(
-            f"this command does not apply to {text} items" if known else f"no such state: {text!r}",
-            f"--state is one of {', '.join(offered)}",
-        )
-
-    return Annotated[
-        list[State] | None,
-        option(
-            "--state STATE",
-            f"Only items in this state (repeatable): {', '.join(offered)}.",
-            parse,
-        ),
-    ]
 
 
 def _regex(text: str) -> "re.Pattern[bytes]":
@@ -71,64 +50,86 @@ def _condition(text: str) -> "Condition":
     return parse_condition(text)
 
 
-def _age(text: str) -> float:
-    return parse_duration(text, inf)
+def _state_option(offered: Iterable[State]) -> Any:
+    names = [state.value for state in SELECTABLE if state in offered]
+
+    def parse(text: str) -> State:
+        if text in names:
+            return State(text)
+        known = text in tuple(State)
+        raise InvalidArgument(
+            f"this command does not apply to {text} items" if known else f"no such state: {text!r}",
+            f"--state is one of {', '.join(names)}",
+        )
+
+    help = f"Only items in this state (repeatable): {', '.join(names)}."
+    return Annotated[
+        list[State] | None,
+        option("--state STATE", help, parse, offer=lambda: names),
+    ]
 
 
-class Criteria(NamedTuple):
-    """The options that select items by their properties, an `OptionGroup`."""
+MatchOption = Annotated[
+    re.Pattern[bytes] | None, option("--match REGEX", "Only items whose data matches.", _regex)
+]
+WhereOption = Annotated[
+    list[Any] | None,
+    option(
+        "--where EXPR",
+        "Only items whose JSON data meets every condition (repeatable): tenant.id=3, "
+        "size>100, kind~^img, !error.",
+        _condition,
+    ),
+]
+IdGlobOption = Annotated[
+    bytes | None, option("--id-glob GLOB", "Only IDs that match.", os.fsencode)
+]
+OlderThanOption = Annotated[
+    float | None,
+    option(
+        "--older-than DUR",
+        "Only items last used longer ago than this.",
+        lambda text: parse_duration(text, inf),
+    ),
+]
+# The names of these options, by those of their values.
+_FILTERS = {
+    "state": "--state",
+    "match": "--match",
+    "where": "--where",
+    "id_glob": "--id-glob",
+    "older_than": "--older-than",
+}
 
-    offered: frozenset[State] = frozenset(SELECTABLE)
 
-    def parameters(self) -> Sequence[Parameter]:
-        """The options."""
-        state, *others = signature(_criteria).parameters.values()
-        offered = [each for each in SELECTABLE if each in self.offered]
-        return [state.replace(annotation=_state_option(offered)), *others]
-
-    def read(
-        self,
-        _settings: Settings,
-        *,
-        state: list[State] | None,
-        match: "re.Pattern[bytes] | None",
-        where: "list[Condition] | None",
-        id_glob: bytes | None,
-        older_than: float | None,
-    ) -> Selection:
-        """The selection."""
-        holds = None
-        if where:
-            from rwq_cli.input.conditions import all_of
-
-            holds = all_of(where)
-        states = frozenset(state) if state else None
-        return Selection(states, match, id_glob, older_than, holds)
-
-
-def _criteria(
+def _selection(
+    match: "re.Pattern[bytes] | None",
+    where: "list[Condition] | None",
+    id_glob: bytes | None,
+    older_than: float | None,
     state: list[State] | None = None,
-    match: Annotated[
-        re.Pattern[bytes] | None, option("--match REGEX", "Only items whose data matches.", _regex)
-    ] = None,
-    where: Annotated[
-        list[Any] | None,
-        option(
-            "--where EXPR",
-            "Only items whose JSON data meets every condition (repeatable): tenant.id=3, "
-            "size>100, kind~^img, !error.",
-            _condition,
-        ),
-    ] = None,
-    id_glob: Annotated[
-        bytes | None, option("--id-glob GLOB", "Only IDs that match.", os.fsencode)
-    ] = None,
-    older_than: Annotated[
-        float | None,
-        option("--older-than DUR", "Only items last used longer ago than this.", _age),
-    ] = None,
-) -> None:
-    """The parameters of `Criteria`."""
+) -> Selection:
+    """The items that have all of these properties."""
+    holds = None
+    if where:
+        from rwq_cli.input.conditions import all_of
+
+        holds = all_of(where)
+    return Selection(frozenset(state) if state else None, match, id_glob, older_than, holds)
+
+
+def filters(function: Function) -> Function:
+    """Give a command the options that filter items; it takes a `selection`."""
+
+    def options(
+        state: _state_option(SELECTABLE) = None,  # type: ignore[valid-type]
+        match: MatchOption = None,
+        where: WhereOption = None,
+        id_glob: IdGlobOption = None,
+        older_than: OlderThanOption = None,
+    ) -> None: ...
+
+    return taking(function, "selection", options, lambda _settings, **given: _selection(**given))
 
 
 class Choice(NamedTuple):
@@ -200,7 +201,7 @@ class Choice(NamedTuple):
 
 
 class SelectionScope(NamedTuple):
-    """The IDs and options that choose the items of a verb, an `OptionGroup`.
+    """Which items a verb takes.
 
     Attributes:
         default: The states that are selected without `--state`.
@@ -216,16 +217,6 @@ class SelectionScope(NamedTuple):
     defaults_to_all: bool = False
     mine: str | None = None
 
-    def parameters(self) -> Sequence[Parameter]:
-        """The argument and the options."""
-        ids, *others = signature(_choice).parameters.values()
-        ids = ids.replace(annotation=_ids_argument(self.default))
-        mine = []
-        if self.mine is not None:
-            annotation = Annotated[bool, option("--mine", self.mine)]
-            mine = [Parameter("mine", _KEYWORD, default=False, annotation=annotation)]
-        return [ids, *Criteria(self.offered).parameters(), *mine, *others]
-
     def read(
         self,
         settings: Settings,
@@ -234,21 +225,14 @@ class SelectionScope(NamedTuple):
         limit: int | None,
         everything: bool,
         mine: bool = False,
-        **criteria: object,
+        **criteria: Any,
     ) -> Choice:
-        """The choice.
+        """The items that IDs or options choose.
 
         Raises:
             InvalidArgument: Nothing was chosen, or the options cannot be used together.
         """
-        names = {
-            "state": "--state",
-            "match": "--match",
-            "where": "--where",
-            "id_glob": "--id-glob",
-            "older_than": "--older-than",
-        }
-        options = [names[name] for name, value in criteria.items() if value not in (None, [])]
+        options = [_FILTERS[name] for name, value in criteria.items() if value not in (None, [])]
         options += ["-n"] * bool(limit) + ["--all"] * everything
         if ids and (options or limit is not None):
             raise InvalidArgument(
@@ -263,12 +247,12 @@ class SelectionScope(NamedTuple):
         if not (options or mine):
             raise InvalidArgument(
                 "no items chosen",
-                "give IDs, or - to read them from stdin; or choose by --state, --match, --where, "
-                "--id-glob, --older-than or -n; or use --all",
+                "give IDs, or - to read them from stdin; or choose by "
+                f"{', '.join(_FILTERS[name] for name in criteria)} or -n; or use --all",
             )
         if "--state" in options and everything:
             raise InvalidArgument.both("--all", "--state")
-        selected = Criteria(self.offered).read(settings, **criteria)  # type: ignore[arg-type]
+        selected = _selection(**criteria)
         has_states = selected.states is not None
         if not has_states:
             states = self.everything if everything else self.default
@@ -276,29 +260,33 @@ class SelectionScope(NamedTuple):
         return Choice(None, selected, limit or None, has_states=has_states, mine=mine)
 
 
-def _ids_argument(offered: frozenset[State]) -> Any:
-    return Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[ID...]",
-            help="IDs, or - for stdin; without IDs, the options choose.",
-            autocompletion=offer_ids(offered),
-        ),
-    ]
+def selects(scope: SelectionScope) -> Callable[[Function], Function]:
+    """Give a command the IDs and options that choose items; it takes a `choice`."""
 
+    def options(
+        ids: Annotated[
+            list[str] | None,
+            typer.Argument(
+                metavar="[ID...]",
+                help="IDs, or - for stdin; without IDs, the options choose.",
+                autocompletion=offer_ids(scope.default),
+            ),
+        ] = None,
+        state: _state_option(scope.offered) = None,  # type: ignore[valid-type]
+        match: MatchOption = None,
+        where: WhereOption = None,
+        id_glob: IdGlobOption = None,
+        older_than: OlderThanOption = None,
+        mine: Annotated[bool, option("--mine", scope.mine or "")] = False,
+        limit: Annotated[
+            int | None, option("-n, --limit N", "The first N only; 0 for no limit.", min=0)
+        ] = None,
+        everything: Annotated[bool, option("--all", "All that the command applies to.")] = False,
+        null: Annotated[bool, option("-0, --null", NULL_IDS_BOTH_WAYS)] = False,
+    ) -> None: ...
 
-def _choice(
-    ids: list[str] | None = None,
-    limit: Annotated[
-        int | None, option("-n, --limit N", "The first N only; 0 for no limit.", min=0)
-    ] = None,
-    everything: Annotated[
-        bool,
-        option("--all", "All that the command applies to."),
-    ] = False,
-    null: Annotated[bool, option("-0, --null", NULL_IDS_BOTH_WAYS)] = False,
-) -> None:
-    """The parameters of `SelectionScope`, except those of `Criteria`."""
+    left_out = ["mine"] * (scope.mine is None) + ["state"] * (len(scope.offered) == 1)
+    return lambda function: taking(function, "choice", options, scope.read, left_out)
 
 
 def warn_of_idle_reset(

@@ -3,16 +3,16 @@
     app = CommandModule()
 
     @app.command(help="...", examples=("rwq kick -q jobs 4f2a9c",))
-    def kick(settings: Settings, choice: Annotated[Choice, _SCOPE], ...) -> "Report": ...
+    @selects(_SCOPE)
+    def kick(settings: Settings, choice: Choice, ...) -> ExitStatus: ...
 
-A command takes the run's settings first. A parameter annotated with an
-`OptionGroup` stands for several options.
+A command takes the run's settings first.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -24,8 +24,8 @@ from rwq_cli.exit_codes import ExitCode, ExitStatus
 if TYPE_CHECKING:
     from rwq_cli.output.report import Report
 
-    # Reports are on their way out: a command writes its results itself.
-    Function = Callable[..., Report | ExitCode]
+# Reports are on their way out: a command writes its results itself.
+Function = Callable[..., "Report | ExitCode"]
 
 HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -75,17 +75,6 @@ class Manual(NamedTuple):
             always = {ExitStatus.INTERRUPTED: ExitStatus.INTERRUPTED.meaning}
         merged = {**always, **self.exits}
         return {status: merged[status] for status in sorted(merged)}
-
-
-@runtime_checkable
-class OptionGroup(Protocol):
-    """Options that commands declare together and read as one value."""
-
-    def parameters(self) -> Sequence[Parameter]:
-        """The options, as parameters of a command."""
-
-    def read(self, settings: Any, **given: Any) -> Any:
-        """Combine the values of the options."""
 
 
 _YES_FOR = "--yes="
@@ -288,8 +277,8 @@ class CommandModule:
             examples, exits or {}, reads_only, works_read_only, describes, monitors, plain or {}
         )
 
-        def declare(function: "Function") -> "Function":
-            run = _with_settings(function, null)
+        def declare(function: Function) -> Function:
+            run = _for_typer(function, null)
             run.manual = manual  # type: ignore[attr-defined]
             more = {"allow_interspersed_args": not options_first}
             self.typer.command(
@@ -300,36 +289,59 @@ class CommandModule:
         return declare
 
 
-def _with_settings(function: "Function", null: str | None) -> "Function":
-    """Wrap a command for Typer, which passes a context, and each option of a group separately."""
-    groups: dict[str, tuple[OptionGroup, list[str]]] = {}
-    parameters = [Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
-    for parameter in list(signature(function).parameters.values())[1:]:
-        metadata = getattr(parameter.annotation, "__metadata__", ())
-        group = next((each for each in metadata if isinstance(each, OptionGroup)), None)
-        members = [parameter] if group is None else group.parameters()
-        if group is not None:
-            groups[parameter.name] = group, [each.name for each in members if each.name != "null"]
-        parameters += [member.replace(kind=Parameter.KEYWORD_ONLY) for member in members]
+def taking(
+    function: Function,
+    name: str,
+    options: Callable[..., None],
+    read: Callable[..., object],
+    left_out: Sequence[str] = (),
+) -> Function:
+    """Let a command have several options in place of one parameter.
 
-    if null is not None:
-        annotation = Annotated[bool, option("-0, --null", null)]
-        parameters.append(
-            Parameter("null", Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
-        )
+    Args:
+        function: The command.
+        name: The parameter.
+        options: Has the options as its parameters.
+        read: Makes the parameter's value of the settings and the values of the options.
+        left_out: The options that this command does not have.
+    """
+    members = [each for each in signature(options).parameters.values() if each.name not in left_out]
+
+    @wraps(function)
+    def run(settings: Any, **given: Any) -> "Report | ExitCode":
+        chosen = {each.name: given.pop(each.name) for each in members if each.name in given}
+        return function(settings, **{name: read(settings, **chosen)}, **given)
+
+    own = signature(function).parameters.values()
+    return _with_parameters(
+        run, [new for each in own for new in (members if each.name == name else [each])]
+    )
+
+
+def _for_typer(function: Function, null: str | None) -> Function:
+    """The command as Typer calls it, with its context in place of the settings."""
 
     @wraps(function)
     def run(ctx: typer.Context, **given: Any) -> "Report | ExitCode":
-        settings = ctx.obj
-        settings.null_separated = given.pop("null", False)
-        for name, (group, members) in groups.items():
-            given[name] = group.read(settings, **{member: given.pop(member) for member in members})
-        return function(settings, **given)
+        if given.pop("null", False):
+            # Input and output read it there.
+            ctx.obj.given["null"] = True
+        return function(ctx.obj, **given)
 
-    # Typer reads both, and does not follow `__wrapped__`.
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    return run
+    _, *own = signature(function).parameters.values()
+    if null is not None:
+        flag = Annotated[bool, option("-0, --null", null)]
+        own.append(Parameter("null", Parameter.KEYWORD_ONLY, default=False, annotation=flag))
+    context = Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    return _with_parameters(run, [context, *own])
+
+
+def _with_parameters(function: Function, parameters: Sequence[Parameter]) -> Function:
+    """Set what Typer takes for the parameters of a function: it does not follow `__wrapped__`."""
+    keywords = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
+    function.__signature__ = Signature(keywords)  # type: ignore[attr-defined]
+    function.__annotations__ = {each.name: each.annotation for each in keywords}
+    return function
 
 
 def help_record(parameter: Any, ctx: Any) -> tuple[str, str] | None:

@@ -1,12 +1,12 @@
 """Options and arguments that several commands share, and the types of their values."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from rwq_cli.cli.completing import Offer, offer_ids
+from rwq_cli.cli.completing import offer_ids
 from rwq_cli.core.clock import GRACE_S, LEASE_S, lease_time_ms, result_time_ms
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.input.durations import parse_duration
@@ -66,7 +66,7 @@ def option(
     parser: Callable[[str], Any] | None = None,
     *,
     min: int | None = None,
-    offer: Offer | None = None,
+    offer: Callable[..., Sequence[str]] | None = None,
 ) -> Any:
     """An option for Typer.
 

@@ -60,14 +60,12 @@ class Settings:
         arguments: The words after `rwq`.
 
     Attributes:
-        null_separated: Whether `-0` was given.
         monitors: Whether the command reports to a monitoring system, including its errors.
         describes: Whether the command describes something: see `Manual`.
         changes: Whether the command may change something on the server.
         progress: Shows progress on the terminal; None for no progress.
     """
 
-    null_separated: bool = False
     monitors: bool = False
     describes: bool = False
     changes: bool = False
@@ -238,6 +236,11 @@ class Settings:
     def quiet(self) -> bool:
         """Whether to leave out notes, summaries and progress."""
         return bool(self.given.get("quiet"))
+
+    @property
+    def null_separated(self) -> bool:
+        """Whether `-0` was given."""
+        return bool(self.given.get("null"))
 
     @property
     def debug(self) -> bool:

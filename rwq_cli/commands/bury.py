@@ -3,7 +3,7 @@
 import os
 from typing import Annotated
 
-from rwq_cli.cli.choosing import Choice, SelectionScope
+from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import DryRunOption, ForceOption, YesToForceOption, option
@@ -42,9 +42,10 @@ def _reason(text: str) -> bytes:
         ExitStatus.PARTIAL: "some were not buried",
     },
 )
+@selects(_SCOPE)
 def bury(
     settings: Settings,
-    choice: Annotated[Choice, _SCOPE],
+    choice: Choice,
     reason: Annotated[
         bytes | None,
         option(

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from inspect import Parameter
 from typing import Annotated, Any
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.open_queues import open_matching_queues
-from rwq_cli.cli.options import AllQueuesOption, Duration, option
+from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption, Duration, UsageError, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, ServerError, Unreachable
 from rwq_cli.core.inspect.thresholds import (
@@ -35,65 +34,45 @@ class CheckFormat(StrEnum):
     PROMETHEUS = "prometheus"
 
 
-_CONDITIONS = {
-    Measure.WAITING: "more items wait",
-    Measure.AGE: "the next item has waited longer",
-    Measure.ABANDONED: "more are abandoned",
-    Measure.PROCESSING: "more are in processing",
-    Measure.DELAYED: "more are delayed",
-    Measure.BURIED: "more are buried",
-    Measure.ORPHANED: "more are orphaned; needs --deep",
-}
+def _limit(text: str) -> tuple[Measure, float]:
+    """A limit from the command line, such as `waiting=1000` or `age=15m`."""
+    name, _, value = text.partition("=")
+    if name not in tuple(Measure):
+        raise UsageError(
+            f"no limit can be {text!r}", f"give NAME=VALUE; the names are {', '.join(Measure)}"
+        )
+    if name == Measure.AGE:
+        return Measure.AGE, Duration(value)
+    if not (value.isascii() and value.isdecimal()):
+        raise UsageError(
+            f"the limit of {name} cannot be {value!r}", "it must be a whole number of at least 0"
+        )
+    return Measure(name), min(int(value), COUNT_MAX)
 
 
-class LimitOptions:
-    """The options for the limits of every measure, as an `OptionGroup`."""
+def _limits(
+    warn: Sequence[tuple[Measure, float]], critical: Sequence[tuple[Measure, float]]
+) -> dict[Measure, Limits]:
+    """The limits of every measure.
 
-    def parameters(self) -> Sequence[Parameter]:
-        """The two limits of each measure."""
-        return [
-            Parameter(
-                f"{measure.value}_{level}",
-                Parameter.KEYWORD_ONLY,
-                default=None,
-                annotation=_limit(measure, level, f"{word} if {condition}."),
+    Raises:
+        InvalidArgument: A warning limit is above the critical one.
+    """
+    warnings, criticals = dict(warn), dict(critical)
+    for measure, limit in criticals.items():
+        if warnings.get(measure, 0) > limit:
+            raise InvalidArgument(
+                f"--warn {measure} is above --critical {measure}",
+                "the warning limit must be the lower one",
             )
-            for measure, condition in _CONDITIONS.items()
-            for level, word in (("warn", "WARNING"), ("critical", "CRITICAL"))
-        ]
-
-    def read(self, _settings: Settings, **given: float | None) -> dict[Measure, Limits]:
-        """The limits.
-
-        Raises:
-            InvalidArgument: A warning limit is above the critical one.
-        """
-        limits = {
-            measure: Limits(given[f"{measure.value}_warn"], given[f"{measure.value}_critical"])
-            for measure in _CONDITIONS
-        }
-        for measure, limit in limits.items():
-            if limit.critical is not None and (limit.warn or 0) > limit.critical:
-                name = measure.value
-                raise InvalidArgument(
-                    f"--{name}-warn is above --{name}-critical",
-                    "the warning limit must be the lower one",
-                )
-        return limits
-
-
-def _limit(measure: Measure, level: str, help: str) -> Any:
-    name = f"--{measure.value}-{level}"
-    if measure is Measure.AGE:
-        return Annotated[Duration | None, option(f"{name} DUR", help, Duration)]
-    return Annotated[int | None, option(f"{name} N", help, min=0)]
+    return {each: Limits(warnings.get(each), criticals.get(each)) for each in Measure}
 
 
 @app.command(
     help="Compare a queue's counts with limits, for monitoring: one line and an exit code.",
     examples=(
-        "rwq check -q jobs --waiting-warn 100 --waiting-critical 1000",
-        "rwq check -q jobs --age-critical 15m --abandoned-warn 10",
+        "rwq check -q jobs --warn waiting=100 --critical waiting=1000",
+        "rwq check -q jobs --critical age=15m --warn abandoned=10",
         "rwq check --all-queues --format prometheus",
     ),
     exits={status: status.meaning for status in MonitoringStatus},
@@ -102,7 +81,18 @@ def _limit(measure: Measure, level: str, help: str) -> Any:
 )
 def check(
     settings: Settings,
-    limits: Annotated[Mapping[Measure, Limits], LimitOptions()],
+    warn: Annotated[
+        list[Any] | None,
+        option(
+            "--warn NAME=VALUE",
+            "WARNING if more than this (repeatable): waiting, abandoned, processing, delayed, "
+            "buried or orphaned (counts), or age (a duration).",
+            _limit,
+        ),
+    ] = None,
+    critical: Annotated[
+        list[Any] | None, option("--critical NAME=VALUE", "CRITICAL if more than this.", _limit)
+    ] = None,
     deep: Annotated[bool, option("--deep", "Walk the whole queue, to count orphans.")] = False,
     output_format: Annotated[
         CheckFormat,
@@ -114,6 +104,7 @@ def check(
     ] = CheckFormat.NAGIOS,
     all_queues: AllQueuesOption = False,
 ) -> Report:
+    limits = _limits(warn or (), critical or ())
     if limits[Measure.ORPHANED] != Limits() and not deep:
         raise InvalidArgument(
             "only a walk over the whole queue counts orphaned items", "add --deep"

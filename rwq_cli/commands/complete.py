@@ -4,7 +4,7 @@ import os
 from dataclasses import replace
 from typing import Annotated
 
-from rwq_cli.cli.choosing import Choice, SelectionScope
+from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.completing import offer_holders
 from rwq_cli.cli.connect import naming, open_queue
@@ -50,9 +50,10 @@ _SCOPE = SelectionScope(
         ExitStatus.PARTIAL: "some were not completed by this call",
     },
 )
+@selects(_SCOPE)
 def complete(
     settings: Settings,
-    choice: Annotated[Choice, _SCOPE],
+    choice: Choice,
     owner: Annotated[
         str | None,
         option(

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Annotated
 
 from rwq_cli.cli.absence import note_if_absent
-from rwq_cli.cli.choosing import Choice, SelectionScope
+from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import summary_end_of
 from rwq_cli.cli.open_queues import OpenQueues, open_matching_queues
@@ -54,9 +53,10 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, defaults
     },
     reads_only=True,
 )
+@selects(_SCOPE)
 def export(
     settings: Settings,
-    choice: Annotated[Choice, _SCOPE],
+    choice: Choice,
     all_queues: AllQueuesOption = False,
 ) -> Report:
     # Another default from RWQ_OUTPUT would write a backup that import cannot read.

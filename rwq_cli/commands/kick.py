@@ -1,8 +1,6 @@
 """`rwq kick`: return buried items to the queue."""
 
-from typing import Annotated
-
-from rwq_cli.cli.choosing import Choice, SelectionScope
+from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import DryRunOption
@@ -32,9 +30,8 @@ _SCOPE = SelectionScope(default=_BURIED, everything=_BURIED, offered=_BURIED)
         ExitStatus.PARTIAL: "some were not kicked",
     },
 )
-def kick(
-    settings: Settings, choice: Annotated[Choice, _SCOPE], dry_run: DryRunOption = False
-) -> Report:
+@selects(_SCOPE)
+def kick(settings: Settings, choice: Choice, dry_run: DryRunOption = False) -> Report:
     queue = open_queue(settings)
     chosen = choice.choose(queue, settings)
     return batch_of_ids(

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.absence import noting_absence
-from rwq_cli.cli.choosing import Criteria, warn_of_idle_reset
+from rwq_cli.cli.choosing import filters, warn_of_idle_reset
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.open_queues import QueueFinder
 from rwq_cli.cli.options import (
@@ -76,6 +76,7 @@ _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
         "of several queues": "the same, queue",
     },
 )
+@filters
 def ls(
     settings: Settings,
     *,
@@ -98,7 +99,7 @@ def ls(
     data: DataOption = False,
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,
-    selection: Annotated[Selection, Criteria()],
+    selection: Selection,
 ) -> Report:
     is_selected = not selection.is_all
     which, source, selection = _resolve(which, selection)

@@ -4,7 +4,7 @@ import os
 from dataclasses import replace
 from typing import Annotated
 
-from rwq_cli.cli.choosing import Choice, SelectionScope
+from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.completing import offer_queues
 from rwq_cli.cli.connect import open_queue
@@ -47,9 +47,10 @@ _SCOPE = SelectionScope(default=_CHOSEN, everything=_CHOSEN, offered=ITEMS)
         ExitStatus.PARTIAL: "some were not moved",
     },
 )
+@selects(_SCOPE)
 def mv(
     settings: Settings,
-    choice: Annotated[Choice, _SCOPE],
+    choice: Choice,
     to: Annotated[
         bytes, option("--to QUEUE", "The queue to move them to.", os.fsencode, offer=offer_queues)
     ],

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from rwq_cli.cli.choosing import Choice, SelectionScope
+from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import DryRunOption, Duration, ForceOption, YesToForceOption, option
@@ -41,9 +41,10 @@ _SCOPE = SelectionScope(
         ExitStatus.PARTIAL: "some were not released",
     },
 )
+@selects(_SCOPE)
 def release(
     settings: Settings,
-    choice: Annotated[Choice, _SCOPE],
+    choice: Choice,
     front: Annotated[
         bool, option("--front", "Return the items to the front, in this order.")
     ] = False,

@@ -1,8 +1,6 @@
 """`rwq rm`: remove items."""
 
-from typing import Annotated
-
-from rwq_cli.cli.choosing import Choice, SelectionScope
+from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption
@@ -32,9 +30,10 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS)
         ExitStatus.PARTIAL: "some were not removed",
     },
 )
+@selects(_SCOPE)
 def rm(
     settings: Settings,
-    choice: Annotated[Choice, _SCOPE],
+    choice: Choice,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> Report:

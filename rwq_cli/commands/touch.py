@@ -1,8 +1,6 @@
 """`rwq touch`: renew leases."""
 
-from typing import Annotated
-
-from rwq_cli.cli.choosing import Choice, SelectionScope
+from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import DEFAULT_LEASE, DryRunOption, LeaseForOption
@@ -27,9 +25,10 @@ _SCOPE = SelectionScope(default=frozenset({State.LEASED}), everything=_LEASED, o
         ExitStatus.PARTIAL: "some have no live lease",
     },
 )
+@selects(_SCOPE)
 def touch(
     settings: Settings,
-    choice: Annotated[Choice, _SCOPE],
+    choice: Choice,
     lease_s: LeaseForOption = DEFAULT_LEASE,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:

@@ -39,7 +39,7 @@ RECIPES = (
         (
             "rwq clean light -q jobs -Q",
             "rwq clean deep -q jobs -Q",
-            "rwq check -q jobs --age-warn 15m --abandoned-critical 100",
+            "rwq check -q jobs --warn age=15m --critical abandoned=100",
         ),
     ),
     Recipe(

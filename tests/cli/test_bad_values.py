@@ -140,7 +140,7 @@ def test_a_malformed_number_is_a_usage_error(
     "line",
     [
         *("ls -n", "ls --offset", "leases -n", "lease -n", "wait --timeout 0 --below"),
-        *("clean light --grace 0 --bury-after", "check --waiting-warn", "export -n"),
+        *("clean light --grace 0 --bury-after", "export -n"),
         *("release --yes --state leased --force -n", "ls all --tail -n"),
     ],
 )

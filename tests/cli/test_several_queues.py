@@ -202,7 +202,7 @@ class TestListings:
 @pytest.mark.usefixtures("mails")
 class TestCheck:
     def test_the_line_names_what_is_not_ok(self, rwq: Rwq) -> None:
-        result = rwq("check", *ALL, "--waiting-warn", "1", "--processing-critical", "0")
+        result = rwq("check", *ALL, "--warn", "waiting=1", "--critical", "processing=0")
         assert result.code == 2
         assert result.text.startswith(
             "RWQ CRITICAL - mail:in: 2 waiting (above 1); mail:out: 1 processing (above 0); "
@@ -226,7 +226,7 @@ class TestCheck:
         assert result.code == 3
         reason = "mail:odd: mail:odd:processing has the wrong type"
         assert result.text.startswith(f"RWQ UNKNOWN - {reason}; 2 of 3 queues OK | ")
-        result = rwq("check", "-q", "mail:*", "--waiting-warn", "1")
+        result = rwq("check", "-q", "mail:*", "--warn", "waiting=1")
         assert result.code == 1
         assert result.text.startswith(
             f"RWQ WARNING - {reason}; mail:in: 2 waiting (above 1); 1 of 3 queues OK"

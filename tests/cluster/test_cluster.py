@@ -57,7 +57,7 @@ LIFE = (
     ("clean light --grace 0", 0, ""),
     ("clean deep --grace 0", 0, ""),
     ("doctor --fix --grace 0 -o json", 0, ""),
-    ("check --waiting-warn 100", 0, "OK"),
+    ("check --warn waiting=100", 0, "OK"),
     ("wait --below 100", 0, ""),
     ("queues -o ids", 0, QUEUE),
     ("work --drain -- true", 0, ""),

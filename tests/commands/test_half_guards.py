@@ -39,12 +39,12 @@ def test_an_id_is_scheduled_completed_reused_leased_and_abandoned(
     raw.rpoplpush("jobs:queue", "jobs:processing")
     foreign.lease(b"x", holder=b"worker", generations=generation)
     assert "state: leased" in squeezed(rwq("show", "x").text)
-    assert rwq("check", "--abandoned-critical", "0").code == 0
+    assert rwq("check", "--critical", "abandoned=0").code == 0
     # The worker dies.
     raw.delete(own)
     assert raw.exists(other, zset) == 2
     assert "state: abandoned" in squeezed(rwq("show", "x").text)
-    assert rwq("check", "--abandoned-critical", "0").code == 2
+    assert rwq("check", "--critical", "abandoned=0").code == 2
     found = {record["code"] for record in rwq("doctor", *NOW, "-o", "json").json}
     assert {"abandoned", "stale-schedule"} <= found
     assert rwq("clean", "light", *NOW).notes == "returned 1\n"

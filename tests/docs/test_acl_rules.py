@@ -20,7 +20,7 @@ LINES = {
     "show": "show waiting leased delayed buried abandoned gone",
     "ls": "ls all --deep --data",
     "stats": "stats --deep",
-    "check": "check --abandoned-warn 100",
+    "check": "check --warn abandoned=100",
     "export": "export",
     "doctor": "doctor --grace 0",
     "clean deep --dry-run": "clean deep --dry-run --grace 0",

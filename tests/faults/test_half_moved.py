@@ -28,7 +28,7 @@ _CASES = _ALL if os.environ.get("RWQ_CUTS") else _ALL[::9]
 _READS = (
     *("ls -n 0 -o jsonl", "ls all --deep -n 0 -o ids", "show {ids} -o ids", "leases -o jsonl"),
     *("stats --deep -o json", "queues -o json", "export", "doctor --grace 0 -o json"),
-    *("check --abandoned-warn 1 --deep", "ls --match x -n 0 -o ids", "queues *"),
+    *("check --warn abandoned=1 --deep", "ls --match x -n 0 -o ids", "queues *"),
 )
 # What differs from one run to the next: times, and what depends on the order of a scan.
 _VARYING = re.compile(
