@@ -398,7 +398,7 @@ def test_each_error_has_its_exit_code() -> None:
         ExitStatus.OK: {"BrokenPipeError"},
         ExitStatus.NO: {
             *("error", "declined", "nothing-to-undo", "undo-file", "undo-file-busy"),
-            *("output", "bug", "editor", "no-context"),
+            *("output", "bug", "editor", "no-context", "lease-lost"),
         },
         ExitStatus.USAGE: {
             *("invalid-argument", "usage", "context", "read-only-context", "cannot-run"),
