@@ -16,7 +16,7 @@ from zlib import crc32
 
 import pytest
 import redis
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.clock import SystemClock
@@ -37,6 +37,8 @@ HOLDER = b"me"
 # A busy machine fails no test.
 settings.register_profile("rwq", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("rwq")
+# For tests.mutants: that there is a failure is enough.
+settings.register_profile("mutants", database=None, phases=(Phase.explicit, Phase.generate))
 
 
 def pytest_configure(config: pytest.Config) -> None:

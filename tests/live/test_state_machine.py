@@ -11,6 +11,8 @@ killed between any two of ours. What must hold, whatever they do:
 - of items that were chosen, only those are acted on that still are what they were chosen for;
 - half a guard makes no item delayed or buried;
 - of a stream that is refused in the middle, what is in is what the error says;
+- first in, first out: what enters comes last, or next where that is asked for; a lease takes the
+  oldest, and of two queues from the first that has any;
 - nothing delayed waits before its time by our doing, and nothing buried until it is asked for;
 - in the end, when all leases have ended and all foreign programs are dead, deep cleans leave every
   item waiting exactly once, or buried behind its guards, and nothing else.
@@ -102,6 +104,8 @@ from tests.servers import PrivateServer
 QUEUE = b"jobs[1]:*\xff"
 # Few, so that programs meet. One is no UTF-8, one looks like a part of another queue.
 POOL = (b"a", b"b", b"\xff*[", b"x:queue")
+# One of lower priority.
+_LOW = b"low"
 _LEASE_S = 1000.0
 _DELAY_S = 1000.0
 # How long before now a guard has ended when an item is due, and when its guard has ended, too, ms.
@@ -393,14 +397,14 @@ class QueueMachine(RuleBasedStateMachine):
             case Peer("lease", _):
                 self.peer.lease(for_s=_LEASE_S)
             case Peer("take", item):
-                list(self.peer.release_many([self._target(item)], force=True, front=True))
+                self._release_by_peer(item)
                 self.peer.lease(for_s=_LEASE_S)
             case Peer("complete", item):
                 self.peers_connection.begin(nobody)
                 outcomes = list(self.peer.complete_many([self._target(item)]))
                 assert _completed(outcomes) == self.peers_connection.vanished
             case Peer("release", item):
-                list(self.peer.release_many([self._target(item)], force=True, front=True))
+                self._release_by_peer(item)
             case Peer("delay", item):
                 list(self.peer.release_many([self._target(item)], force=True, delay_s=_DELAY_S))
             case Peer("bury", item):
@@ -418,6 +422,11 @@ class QueueMachine(RuleBasedStateMachine):
             case Peer("doctor", _):
                 self.peer.diagnose(fix=True, grace_s=0)
         self.agrees_with_the_books()
+
+    def _release_by_peer(self, item: int) -> None:
+        self.peers_connection.front = True
+        list(self.peer.release_many([self._target(item)], force=True, front=True))
+        self.peers_connection.front = False
 
     # What we do.
 
@@ -486,13 +495,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert item.data == self.books.live[item.item_id]
             assert item.item_id in after.processing
             assert after.holders(item.item_id) == [b"ours", b"ours"]
-        # A second entry of what is being worked on, or is taken here, is dropped.
-        real = [
-            item_id
-            for item_id in dict.fromkeys(before.main[::-1])
-            if item_id in before.data
-            and not (item_id in before.processing and before.has_session(item_id))
-        ]
+        real = self._leasable(before)
         leased = [item.item_id for item in items]
         # What is due comes behind what waits. While it waits, more may become due.
         assert leased[: len(real)] == real[:count]
@@ -500,6 +503,36 @@ class QueueMachine(RuleBasedStateMachine):
         if wait_s == 0:
             due = self._due(before, self._now_ms())
             assert len(leased) >= min(count, len({*real, *due}))
+
+    @rule(count=st.integers(1, 3), is_first=st.booleans())
+    def lease_by_priority(self, count: int, is_first: bool) -> None:
+        """Of two queues; in the other, one item waits."""
+        low = WorkQueue(self.connection, _LOW, holder="ours", clock=self.clock)
+        self.raw.set(_LOW + b":item:x", b"data")
+        self.raw.lpush(_LOW + b":queue", b"x")
+        before = self.connection.look()
+        queues = [self.queue, low] if is_first else [low, self.queue]
+        items = list(lease.lease_from(queues, count, lease_s=_LEASE_S))
+        real = self._leasable(before)
+        if not is_first or not (real or before.delayed):
+            assert [item.queue for item in items] == [_LOW]
+        elif real:
+            assert [item.item_id for item in items][: len(real)] == real[:count]
+            assert {item.queue for item in items} == {QUEUE}
+        self.raw.delete(*self.raw.keys(_LOW + b":*"))
+
+    @staticmethod
+    def _leasable(seen: RawKeys) -> list[bytes]:
+        """What waits, next first, without entries that a lease drops.
+
+        A second entry of what is being worked on, or is taken by that lease, is dropped.
+        """
+        return [
+            item_id
+            for item_id in dict.fromkeys(seen.main[::-1])
+            if item_id in seen.data
+            and not (item_id in seen.processing and seen.has_session(item_id))
+        ]
 
     @staticmethod
     def _due(seen: RawKeys, now_ms: float) -> list[bytes]:
@@ -650,7 +683,9 @@ class QueueMachine(RuleBasedStateMachine):
                 (status,) = [o.status for o in outcomes if o.item_id == wanted[0]]
                 self._check_release(wanted[0], before, status, front=front)
 
+        self.connection.front = front
         self._under(adversity, operation)
+        self.connection.front = False
 
     def _check_release(
         self, item_id: bytes, before: RawKeys, status: Status, *, front: bool
@@ -666,6 +701,8 @@ class QueueMachine(RuleBasedStateMachine):
             assert item_id in after.main
             assert not after.holders(item_id)
             assert after.main[-1 if front else 0] == item_id
+            others = ([i for i in seen.main if i != item_id] for seen in (before, after))
+            assert next(others) == next(others)
 
     @rule(
         grace_s=st.sampled_from((0.0, 1.0)),
@@ -812,7 +849,11 @@ class QueueMachine(RuleBasedStateMachine):
         self, lines: list[Line], front: bool, connection: WatchedConnection
     ) -> list[Outcome]:
         connection.restored = Counter()
-        return list(restore_items(self.queue, lines, front=front, file_id=_FILE_ID))
+        connection.front = front
+        try:
+            return list(restore_items(self.queue, lines, front=front, file_id=_FILE_ID))
+        finally:
+            connection.front = False
 
     @rule(
         choice=st.sampled_from(sorted(CHOICES)),
@@ -862,9 +903,9 @@ class QueueMachine(RuleBasedStateMachine):
                     is_changed = item_id in before.data and not expects.has(item_id, before)
                     assert (outcome.status is Status.CHANGED) is is_changed, outcome
 
-        self.connection.chosen = expects
+        self.connection.chosen, self.connection.front = expects, verb == "front"
         self._under(adversity, operation)
-        self.connection.chosen = None
+        self.connection.chosen, self.connection.front = None, False
 
     def _produce_anew(self, item_id: bytes) -> Program:
         return self.upstream[True].produce(item_id, b"anew")

@@ -85,6 +85,7 @@ class WatchedConnection(Connection):
     Attributes:
         vanished: Whose data our completes deleted, and how often, since `begin`.
         kicks: Whether what it does is a kick.
+        front: Whether what it does puts items at the front.
         keeps: Whether what it does is a complete that keeps an outcome.
         chosen: What it may do something to, of items that were chosen; None for any.
         restored: IDs that it restored, and how often.
@@ -100,6 +101,7 @@ class WatchedConnection(Connection):
         self.vanished: Counter[bytes] = Counter()
         self.adversary: Adversary = nobody
         self.kicks = False
+        self.front = False
         self.keeps = False
         self.chosen: ChosenItems | None = None
         self.restored: Counter[bytes] = Counter()
@@ -143,7 +145,7 @@ class WatchedConnection(Connection):
             reply = super().run(script_name, keys, args)
             assert self.look() == before, f"{script_name} changed something"
             return reply
-        with self._checked(script_name):
+        with self._checked(script_name, args):
             return super().run(script_name, keys, args)
 
     def run_each(
@@ -170,7 +172,7 @@ class WatchedConnection(Connection):
         self.adversary(point, command)
 
     @contextmanager
-    def _checked(self, script: str) -> Iterator[None]:
+    def _checked(self, script: str, args: Sequence[Any] = ()) -> Iterator[None]:
         """Compare the raw keys around one of our scripts."""
         before = self.look()
         assert before.data == self._books.live
@@ -196,6 +198,7 @@ class WatchedConnection(Connection):
         assert not hidden, f"{script} left a guard without an entry: {hidden}"
         self._check_schedule(script, before, after)
         self._check_settling(script, before, after)
+        self._check_order(script, args, before, after)
         if self.chosen is not None and script in _ACTING_SCRIPTS:
             for item_id in before.data:
                 is_same = before.about(item_id) == after.about(item_id)
@@ -226,6 +229,21 @@ class WatchedConnection(Connection):
             assert script in ("add", "restore"), f"{script} made data"
             self._books.add(item_id, after.data[item_id])
             self.restored[item_id] += script == "restore"
+
+    def _check_order(
+        self, script: str, args: Sequence[Any], before: RawKeys, after: RawKeys
+    ) -> None:
+        """First in, first out: what enters main comes last, or next where that is asked for."""
+        entered = Counter(after.main) - Counter(before.main)
+        count = entered.total()
+        if not self.front:
+            known = iter(before.main)
+            assert all(item_id in known for item_id in after.main[count:]), f"{script} reorders"
+            assert Counter(after.main[:count]) == entered, f"{script} put {entered} before others"
+        elif entered:
+            # What was named may have waited already.
+            first = min(map(after.main.index, entered))
+            assert {*after.main[first:]} <= {*args}, f"{script} put {entered} behind others"
 
     def _check_schedule(self, script: str, before: RawKeys, after: RawKeys) -> None:
         """Nothing delayed comes back early, nothing buried on its own; what is put away is guarded.

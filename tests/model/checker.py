@@ -9,6 +9,7 @@ keeps away, and 0.1 and later programs may be anywhere between two of their comm
 Once the settling lease has ended, nothing protects what a worker has popped and not yet leased.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -330,6 +331,9 @@ def check(before: Queue, command: Command, reply: Any, after: Queue) -> None:
     """
     name, *args = command
     if name in SCRIPTS:
+        _check_order(name, args, before, after)
+        if name == "lease":
+            _check_turn(reply[0] if reply else None, before)
         for item_id in IDS:
             _check_data(name, before, after, item_id, reply)
             _check_half_steps(name, before, after, item_id)
@@ -458,6 +462,35 @@ def _check_result(
             raise Violation(f"{name} left {now} as the result of {item_id}")
     elif was != now and not (name == "delete_result" and item_id not in before.data):
         raise Violation(f"{name} changed the result of {item_id}")
+
+
+def _check_order(name: str, args: Sequence[Any], before: Queue, after: Queue) -> None:
+    """First in, first out: what enters comes last, unless it is asked for at the front."""
+    entered = Counter(after.main) - Counter(before.main)
+    moved = {i for i in after.main if entered[i] or after.pushed.get(i) != before.pushed.get(i)}
+    known, stayed = iter(before.main), [i for i in after.main if i not in moved]
+    if not all(item_id in known for item_id in stayed):
+        raise Violation(f"{name} changed the order of what waits")
+    # The newest is the first entry.
+    is_front = name == "release" and args[-1]
+    place = after.main[len(after.main) - len(moved) :] if is_front else after.main[: len(moved)]
+    if {*place} != moved:
+        raise Violation(f"{name} put {', '.join(sorted(moved))} into the wrong place")
+
+
+def _check_turn(leased: str | None, before: Queue) -> None:
+    """A lease takes the oldest that waits, before what is due; without either, the next queue's.
+
+    A queue of a lower priority has its turn only if a lease finds nothing in those before it.
+    """
+    waiting = [i for i in before.main if i in before.data and not _is_worked_on(before, i)]
+    due = [i for i in IDS if before.state(i) == "due" and not before.session(i)]
+    if leased not in (waiting[-1:] or due or [None]):
+        raise Violation(f"a lease took {leased}; it was the turn of {waiting[-1:] or due}")
+
+
+def _is_worked_on(queue: Queue, item_id: str) -> bool:
+    return item_id in queue.processing and queue.session(item_id) is not None
 
 
 def _check_clean(before: Queue, after: Queue, item_id: str) -> None:

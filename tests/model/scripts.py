@@ -16,6 +16,10 @@ MUTATIONS = (
     "one lease name forgotten",
     "a promotion leaves the entry",
     "a clean takes what was pushed since its first look",
+    "an add is next",
+    "the front is the end",
+    "a lease takes the newest",
+    "a lease finds nothing that is due",
 )
 # What a first look saw of an item: its data, and the number in its settling lease, 0 for none.
 Identity = tuple[int, int]
@@ -133,6 +137,7 @@ class Queue(Keys):
         self._set_leases(item_id, "settling")
         self._unlist(item_id, leased=leased)
         self._unschedule(item_id)
+        front = front and self.mutation != "the front is the end"
         self.main.insert(len(self.main) if front else 0, item_id)
 
     # Reading scripts.
@@ -223,7 +228,8 @@ class Queue(Keys):
             self._guard(item_id, "delayed")
             self.delayed[item_id] = "later"
         else:
-            self.main.insert(0, item_id)
+            is_next = self.mutation == "an add is next"
+            self.main.insert(len(self.main) if is_next else 0, item_id)
         return ((item_id, "added"),)
 
     def lease(self, holder: str) -> tuple[str, int] | None:
@@ -232,7 +238,8 @@ class Queue(Keys):
         Returns:
             The ID and its count of returns.
         """
-        for item_id in self.due():
+        promotes = self.mutation != "a lease finds nothing that is due"
+        for item_id in self.due() if promotes else ():
             kind = self._entry_kind(item_id, "delayed")
             if kind == "push":
                 self._promote(item_id)
@@ -242,7 +249,7 @@ class Queue(Keys):
             elif kind:
                 self.delayed.pop(item_id)
         while self.main:
-            item_id = self.main.pop()
+            item_id = self.main.pop(0 if self.mutation == "a lease takes the newest" else -1)
             working = item_id in self.processing and self.session(item_id)
             if item_id in self.data and not working:
                 self._set_leases(item_id, holder)

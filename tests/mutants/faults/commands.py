@@ -1,0 +1,123 @@
+"""Faults in what scripts and people meet: codes, formats, questions, undo, workers."""
+
+from tests.mutants.faults.fault import Fault
+
+COMMANDS: tuple[Fault, ...] = (
+    # The command line: exit codes.
+    Fault(
+        "partial-is-done",
+        "A script is told that all is well though a part of its batch failed.",
+        "rwq_cli/exit_codes.py",
+        "return ExitStatus.PARTIAL if successes else ExitStatus.NO",
+        "return ExitStatus.OK if successes else ExitStatus.NO",
+    ),
+    Fault(
+        "server-error-is-no",
+        "A script takes an unreachable server for the answer no.",
+        "rwq_cli/exit_codes.py",
+        "ServerError: ExitStatus.SERVER",
+        "ServerError: ExitStatus.NO",
+    ),
+    Fault(
+        "critical-is-warning",
+        "Monitoring wakes nobody: check answers CRITICAL with the code of WARNING.",
+        "rwq_cli/exit_codes.py",
+        "    WARNING = 1\n    CRITICAL = 2\n",
+        "    WARNING = 2\n    CRITICAL = 1\n",
+    ),
+    # Formats.
+    Fault(
+        "id-is-not-first",
+        "cut -f1 of a listing is not the ID any more.",
+        "rwq_cli/views/items.py",
+        "_ORDER_IN_PLAIN = {ID.name: -1, QUEUE.name: 1}",
+        "_ORDER_IN_PLAIN = {QUEUE.name: 1}",
+    ),
+    Fault(
+        "tabs-in-a-column",
+        "A tab in an ID or a payload shifts the columns of a line.",
+        "rwq_cli/output/machine.py",
+        "    if isinstance(value, bytes):\n        return escaped(value)",
+        '    if isinstance(value, bytes):\n        return value.decode("utf-8", "replace")',
+    ),
+    Fault(
+        "field-left-out",
+        "A JSON field that does not apply is left out, and jq reads another.",
+        "rwq_cli/views/items.py",
+        '        "returns": item.returns,\n',
+        '        **({"returns": item.returns} if item.returns else {}),\n',
+    ),
+    Fault(
+        "bytes-as-latin-1",
+        "Data that are not UTF-8 are another text in JSON, and cannot be put back.",
+        "rwq_cli/output/encode.py",
+        'return {name: raw.decode("utf-8"), f"{name}_b64": None}',
+        'return {name: raw.decode("latin-1"), f"{name}_b64": None}',
+    ),
+    Fault(
+        "bidi-reaches-the-terminal",
+        "An ID can turn the direction of a terminal's text, and deceive who reads it.",
+        "rwq_cli/output/escape.py",
+        'frozenset({"Cc", "Cf",',
+        'frozenset({"Cc",',
+    ),
+    # Questions.
+    Fault(
+        "enter-is-yes",
+        "Return at the question whether to remove the items removes them.",
+        "rwq_cli/cli/confirm.py",
+        'answer.strip().lower() in ("y", "yes")',
+        'answer.strip().lower() in ("", "y", "yes")',
+    ),
+    Fault(
+        "thousands-without-a-name",
+        "Ten thousand items are gone after one y; the queue's name is not asked for.",
+        "rwq_cli/cli/confirm.py",
+        "NAME_FROM_ITEMS = 1000",
+        "NAME_FROM_ITEMS = 100_000",
+    ),
+    Fault(
+        "read-only-context-writes",
+        "A verb that changes things runs in a context that is read-only.",
+        "rwq_cli/cli/settings.py",
+        "if self.changes and self.is_read_only:",
+        "if False:",
+    ),
+    Fault(
+        "all-without-asking",
+        "rm without IDs or options takes the whole queue.",
+        "rwq_cli/cli/choosing.py",
+        "if not (options or mine):",
+        "if False:",
+    ),
+    Fault(
+        "password-in-an-error",
+        "An error shows the password of a URL.",
+        "rwq_cli/core/server/masking.py",
+        'user, colon, _ = credentials.partition(":")',
+        'user, colon, _MASK = credentials.partition(":")',
+    ),
+    # Undo.
+    Fault(
+        "undo-at-the-end",
+        "undo puts back what was next behind everything that was added since.",
+        "rwq_cli/undo/run.py",
+        "self._restore_lines(reader.front(), front=True)",
+        "self._restore_lines(reader.front(), front=False)",
+    ),
+    # Work.
+    Fault(
+        "work-counts-what-it-puts-back",
+        "A command that exits with 75, for later, uses up its item's attempts.",
+        "rwq_cli/work/loop.py",
+        "PUT_BACK = 75",
+        "PUT_BACK = 76",
+    ),
+    Fault(
+        "work-never-gives-up",
+        "A failing item is tried for ever, whatever --retries says.",
+        "rwq_cli/core/work/policy.py",
+        "        return attempt > self.retries\n",
+        "        return False\n",
+    ),
+)

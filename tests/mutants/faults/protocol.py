@@ -1,0 +1,315 @@
+"""Faults in the core: the guarantees of the protocol, its keys, its states, and its verbs."""
+
+from tests.mutants.faults.fault import Fault
+
+_CORE = "rwq_cli/core"
+_OPS = "rwq_cli/core/lua/ops"
+_LIB = "rwq_cli/core/lua/lib"
+
+PROTOCOL: tuple[Fault, ...] = (
+    # Guarantee 1: nothing is lost.
+    Fault(
+        "clean-pushes-nothing",
+        "A clean takes an abandoned item off processing and never makes it available again.",
+        f"{_LIB}/returns.lua",
+        "  push(pushed)\n",
+        "",
+    ),
+    Fault(
+        "removal-of-unsaved-data",
+        "rm deletes data that were replaced since they were written to the undo file.",
+        f"{_LIB}/expected.lua",
+        "return expected_data[id] ~= nil and fingerprint(id) ~= expected_data[id]",
+        "return false",
+    ),
+    Fault(
+        "move-over-another-item",
+        "mv takes an item out of its list although the other queue has another one of its ID.",
+        f"{_OPS}/remove.lua",
+        "elseif may_conflict and redis.call('EXISTS', to_item .. id) == 1 then",
+        "elseif false then",
+    ),
+    # Guarantee 2: one winner, and only what was chosen.
+    Fault(
+        "complete-without-data",
+        "Two workers are both told that they completed an item, though only one deleted it.",
+        f"{_OPS}/complete.lua",
+        "    if found.data == 'string' then\n      statuses[id] = 'completed'",
+        "    if true then\n      statuses[id] = 'completed'",
+    ),
+    Fault(
+        "chosen-items-unchecked",
+        "A verb acts on an item that is not in the chosen state any more.",
+        f"{_LIB}/expected.lua",
+        "if expected_states and not is_in_expected_state(facts, now_ms) then",
+        "if false then",
+    ),
+    # Guarantee 3: no half steps.
+    Fault(
+        "add-overwrites",
+        "add replaces the data of an item that exists, where a duplicate should be refused.",
+        f"{_OPS}/add.lua",
+        "redis.call('SETNX', keys_and_data[2 * i - 1], keys_and_data[2 * i]) == 1",
+        "redis.call('SET', keys_and_data[2 * i - 1], keys_and_data[2 * i])",
+    ),
+    Fault(
+        "wait-turns-the-list",
+        "Waiting for an item moves the next one to the end of the queue.",
+        f"{_CORE}/server/push_waiter.py",
+        '("BLMOVE", key, key, "RIGHT", "RIGHT", _BLOCK_S)',
+        '("BLMOVE", key, key, "RIGHT", "LEFT", _BLOCK_S)',
+    ),
+    Fault(
+        "ghosts-are-leased",
+        "A worker is handed the ID of an item that was completed, with no data.",
+        f"{_OPS}/lease.lua",
+        "if data and not seen[id] and not worked_on then",
+        "if not seen[id] and not worked_on then\n        data = data or ''",
+    ),
+    Fault(
+        "burying-leaves-the-entry",
+        "A buried item stays in its list: a worker takes it all the same.",
+        f"{_OPS}/schedule.lua",
+        "  remove_entries(listed, facts)\n",
+        "",
+    ),
+    # Guarantee 4: cleaning beside live workers and other cleaners.
+    Fault(
+        "no-settling-lease",
+        "A cleaner of upstream's pushes a second time what a clean of ours has just returned.",
+        f"{_LIB}/returns.lua",
+        "  settle_ids(pushed, 'returned')\n",
+        "",
+    ),
+    Fault(
+        "clean-without-a-second-check",
+        "A clean takes an item from a worker that leased it between the clean's looks.",
+        f"{_OPS}/repair.lua",
+        "elseif not expected_states[state] or changed[id] then",
+        "elseif changed[id] then",
+    ),
+    Fault(
+        "no-grace-period",
+        "A clean looks twice at once, and takes an item between its worker's pop and lease.",
+        f"{_CORE}/repair/clean.py",
+        "    queue.clock.sleep(grace_s)\n",
+        "",
+    ),
+    # Guarantee 5: the server never stalls.
+    Fault(
+        "endless-lookups",
+        "One script looks for hundreds of IDs in a list of a million: everybody waits for seconds.",
+        f"{_CORE}/batches.py",
+        "SCAN_BUDGET_ENTRIES = 500_000",
+        "SCAN_BUDGET_ENTRIES = 500_000_000",
+    ),
+    Fault(
+        "one-call-at-a-time",
+        "Adding waits for each reply before the next call: a far server is slow.",
+        f"{_CORE}/server/pipeline.py",
+        "while len(outstanding) > SENT_AHEAD:",
+        "while outstanding:",
+    ),
+    # Guarantee 6: looking changes nothing.
+    Fault(
+        "looking-counts-as-use",
+        "A listing resets the idle times of items, by which their age is known.",
+        f"{_CORE}/server/link.py",
+        '"NO-TOUCH", "ON"',
+        '"NO-TOUCH", "OFF"',
+    ),
+    Fault(
+        "dry-run-releases",
+        "release --dry-run releases.",
+        f"{_OPS}/release.lua",
+        "if not dry_run then",
+        "if true then",
+    ),
+    # The keys: Q:queue.
+    Fault(
+        "last-in-first-out",
+        "What is added last is leased first.",
+        f"{_OPS}/add.lua",
+        "for_all('LPUSH', main, for_main)",
+        "for_all('RPUSH', main, for_main)",
+    ),
+    Fault(
+        "front-is-the-end",
+        "release --front puts an item behind all others.",
+        f"{_LIB}/schedule.lua",
+        "for_all('RPUSH', main, last_first)",
+        "for_all('LPUSH', main, last_first)",
+    ),
+    Fault(
+        "kick-to-the-front",
+        "Kicked and promoted items come before those that have waited.",
+        f"{_LIB}/schedule.lua",
+        "  push(entries.push)\n",
+        "  push(entries.push, true)\n",
+    ),
+    Fault(
+        "low-priority-first",
+        "lease -q high -q low takes from the last queue that has something.",
+        f"{_CORE}/items/lease.py",
+        'due_in_s = float("inf")\n    for queue in queues:',
+        'due_in_s = float("inf")\n    for queue in reversed(queues):',
+    ),
+    # Q:processing.
+    Fault(
+        "lease-is-not-listed",
+        "A leased item is not in processing: when its worker dies, no light clean finds it.",
+        f"{_OPS}/lease.lua",
+        "  for_all('LPUSH', processing, leased)\n",
+        "",
+    ),
+    # Q:lease and Q:leased_by_session.
+    Fault(
+        "one-lease-name",
+        "We set the lease under the later name only: a cleaner of 0.1 takes the item away.",
+        f"{_LIB}/facts.lua",
+        "  redis.call('SET', old_lease_prefix .. id, holder, 'PX', lease_ms)\n",
+        "",
+    ),
+    Fault(
+        "lease-without-end",
+        "A lease never ends: what a dead worker held is held for ever.",
+        f"{_OPS}/lease.lua",
+        "redis.call('SET', leases[i], holder, 'PX', lease_ms)",
+        "redis.call('SET', leases[i], holder)",
+    ),
+    Fault(
+        "earlier-lease-counts",
+        "Where the two lease names disagree, the lease that ends first counts.",
+        f"{_LIB}/state.lua",
+        "return b ~= -1 and (a == -1 or a > b)",
+        "return b ~= -1 and (a == -1 or a < b)",
+    ),
+    Fault(
+        "settling-lease-counts",
+        "An item that was just pushed counts as leased, though nobody works on it.",
+        f"{_CORE}/state/rules.py",
+        "return None if guard_kind(lease) == SETTLING_GUARD else lease",
+        "return lease",
+    ),
+    # Q:cleaning.
+    Fault(
+        "cleaning-is-kept",
+        "An ID that a dead cleaner of 0.1 had in hand stays in Q:cleaning after its item is gone.",
+        f"{_LIB}/facts.lua",
+        "      redis.call('LREM', cleaning, 0, id)\n",
+        "",
+    ),
+    # Q:delayed.
+    Fault(
+        "delayed-too-early",
+        "A promotion takes items off Q:delayed that are due tomorrow.",
+        f"{_LIB}/schedule.lua",
+        "if not at_ms or (which == 'delayed' and at_ms > now_ms) then",
+        "if not at_ms or (which == 'delayed' and at_ms > now_ms + 86400000) then",
+    ),
+    Fault(
+        "delayed-out-of-order",
+        "Items that were added for one time come back in the order of their IDs.",
+        f"{_OPS}/add.lua",
+        "local STEP_MS = 0.001",
+        "local STEP_MS = 0",
+    ),
+    Fault(
+        "guard-without-margin",
+        "A guard ends when its item is due: a foreign cleaner pushes it, and so do we.",
+        f"{_LIB}/schedule.lua",
+        "math.ceil(due_ms - now_ms)) + GUARD_MARGIN_MS",
+        "math.ceil(due_ms - now_ms))",
+    ),
+    # Q:buried.
+    Fault(
+        "reason-is-lost",
+        "Nobody is told why an item was buried.",
+        f"{_LIB}/schedule.lua",
+        "redis.call('SET', lease_prefix .. id, GUARDS.buried .. reason)",
+        "redis.call('SET', lease_prefix .. id, GUARDS.buried)",
+    ),
+    # Q:returns.
+    Fault(
+        "returns-are-not-counted",
+        "An item that kills its workers is returned for ever, whatever --bury-after says.",
+        f"{_LIB}/returns.lua",
+        "(counts[ids[i]] or 0) + 1)",
+        "(counts[ids[i]] or 0))",
+    ),
+    # Q:result.
+    Fault(
+        "result-without-end",
+        "Results are kept for ever, and fill the server.",
+        f"{_LIB}/results.lua",
+        "    redis.call('PEXPIRE', key, known.keep_ms)\n",
+        "",
+    ),
+    # Q:undo.
+    Fault(
+        "undo-twice",
+        "An undo that was cut and is run again brings back items that were completed meanwhile.",
+        f"{_OPS}/restore.lua",
+        "mark_lines(done)\n",
+        "",
+    ),
+    # Q:absent.
+    Fault(
+        "half-a-slot",
+        "While a slot of a cluster moves, a script reads what has moved already as missing.",
+        f"{_CORE}/handle.py",
+        "return (*keys, self.keys.absent) if self.connection.is_cluster else keys",
+        "return keys",
+    ),
+    # States.
+    Fault(
+        "duplicate-waits",
+        "An item that is in both lists counts as waiting, and nothing repairs it.",
+        f"{_CORE}/state/rules.py",
+        "if facts.in_main > 1 or (facts.in_main and facts.in_processing):",
+        "if facts.in_main > 1:",
+    ),
+    Fault(
+        "glob-in-the-name",
+        "A queue whose name has a * is mixed up with others: purge deletes their items.",
+        f"{_CORE}/keys.py",
+        'b"\\\\" + bytes((byte,)) if byte in _GLOB_CHARACTERS else bytes((byte,))',
+        "bytes((byte,))",
+    ),
+    # The outcomes of verbs.
+    Fault(
+        "complete-ignores-the-owner",
+        "complete --owner completes what another session has leased since.",
+        f"{_OPS}/complete.lua",
+        "not owners[(effective_lease(found))] then",
+        "false then",
+    ),
+    Fault(
+        "touch-revives-a-lease",
+        "touch leases again an item whose lease has ended.",
+        f"{_OPS}/touch.lua",
+        "elseif not session or session == '' or is_claim(session) then",
+        "elseif session == '' then",
+    ),
+    Fault(
+        "release-takes-from-others",
+        "release without --force ends the lease of another session.",
+        f"{_LIB}/taking.lua",
+        "elseif other_session and not force then",
+        "elseif false then",
+    ),
+    Fault(
+        "edit-overwrites",
+        "edit replaces data that somebody else has changed meanwhile.",
+        f"{_OPS}/set_data.lua",
+        "redis.call('STRLEN', key) ~= #before or redis.call('GET', key) ~= before",
+        "false",
+    ),
+    Fault(
+        "wait-is-over-at-once",
+        "wait --until-empty returns while items are being worked on.",
+        f"{_CORE}/items/waiting.py",
+        "not (counts.waiting or counts.processing or counts.delayed)",
+        "not (counts.waiting or counts.delayed)",
+    ),
+)
