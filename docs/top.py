@@ -76,8 +76,8 @@ def main() -> None:
             settings = Settings(environment, {"context": "shop", "color": "always"})
             session = open_session(settings, _EVERY_S, cast(Any, None))
             # Where the server was is of no interest.
-            shown = session.server._replace(url="redis://db1:6379/0")
-            picture = asyncio.run(_run(TopApp(session._replace(server=shown))))
+            session.server = session.server._replace(url="redis://db1:6379/0")
+            picture = asyncio.run(_run(TopApp(session)))
         finally:
             stop.set()
             worker.join()

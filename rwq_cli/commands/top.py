@@ -70,7 +70,7 @@ def top(
         os.environ["NO_COLOR"] = no_color
 
     guard.leave = live.leave_on_signal
-    settings.environment.note_above = live.note
+    settings.environment.note_above = session.note
     # `__main__` imports with the collector disabled, and this may run for days.
     gc.freeze()
     gc.enable()
@@ -140,12 +140,11 @@ def open_session(settings: Settings, every_s: float, guard: "TerminalGuard") -> 
     sort, reverse = _sort(settings)
     return Session(
         watch=watch,
-        first=watch.tick(),
+        overview=watch.tick(),
         find=find if not words or any(map(is_glob, words)) else None,
         handle=handle,
         show=show,
         run=runner,
-        command_line=lambda action, options: action.line(lines, options),
         server=_shown_server(settings, connection),
         every_s=every_s,
         colour=settings.colour,

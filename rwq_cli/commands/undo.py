@@ -25,9 +25,9 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.report import Report
-from rwq_cli.undo.catalog import UndoEntry, UndoState, delete, undo_files
+from rwq_cli.undo.catalog import UndoEntry, UndoState, delete, open_latest, undo_files
 from rwq_cli.undo.file import UndoFileError, undo_directory
-from rwq_cli.undo.reader import UndoReader, open_latest
+from rwq_cli.undo.reader import UndoReader
 from rwq_cli.undo.run import UndoRun
 from rwq_cli.views.undo_files import COLUMNS, pruned_report, undo_files_report
 
@@ -240,7 +240,7 @@ def _open(
     return open_latest(
         directory,
         wanted,
-        None if anywhere else lambda server: is_same_server(server, connection.address),
+        lambda server: anywhere or is_same_server(server, connection.address),
         skipped,
     )
 

@@ -11,10 +11,13 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.items.schedule import NO_REASON
+from rwq_cli.core.model import Item
 from rwq_cli.environment import interrupts_left_to_child, os_reason
 from rwq_cli.output.screen import styled
 from rwq_cli.top.terminal import TerminalGuard
 from rwq_cli.views.command_lines import CommandLines, can_be_argument
+from rwq_cli.views.items import session_lease
 
 # Options that a command of the same run needs, too.
 _VALUES = (
@@ -61,6 +64,32 @@ class Action(NamedTuple):
         if self.item_id.startswith(b"-"):
             return [*words, *options, "--", self.item_id], b""
         return [*words, self.item_id, *options], b""
+
+
+_REASON = f"--reason '{NO_REASON.decode()}'"
+# What the commands for a whole queue are given; `edit` needs an item.
+_QUEUE_OPTIONS = {
+    "release": "--state abandoned",
+    "bury": f"--state abandoned {_REASON}",
+    "kick": "--all",
+    "doctor": "",
+}
+
+
+def item_action(verb: str, item: Item) -> Action:
+    """The command for an item, with the options that it needs in its state."""
+    is_held = session_lease(item) is not None
+    options = ["--force"] if is_held and verb in ("release", "bury") else []
+    # A given reason would replace that of a buried item.
+    if verb == "bury" and item.buried_ms is None:
+        options.append(_REASON)
+    return Action(verb, item.queue, item.item_id, " ".join(options), runs_at_once=verb == "edit")
+
+
+def queue_action(verb: str, queue: bytes) -> Action | None:
+    """The command for a whole queue; None if it needs an item."""
+    options = _QUEUE_OPTIONS.get(verb)
+    return None if options is None else Action(verb, queue, None, options, verb == "doctor")
 
 
 class Runner:
@@ -152,12 +181,3 @@ def _await_enter() -> None:
             os.read(sys.stdin.fileno(), 1024)
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def parse_options(text: str) -> list[str]:
-    """The words of typed options.
-
-    Raises:
-        ValueError: A quotation mark is not closed.
-    """
-    return shlex.split(text)

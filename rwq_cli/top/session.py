@@ -1,58 +1,214 @@
-"""What one run of `rwq top` reads, and which commands it can run."""
+"""What one run of `rwq top` knows: it is read in threads of its own, and the screens show it."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Event, Thread
+from time import monotonic
+from typing import Any, NamedTuple, Protocol
 
-from rwq_cli.core.inspect.queue_watch import Overview, QueueRow, QueueWatch
+from rwq_cli.core.errors import ConnectionLost, RwqError, ServerError, Unreachable
+from rwq_cli.core.inspect.queue_watch import Overview, QueueRow, QueueWatch, interval_s
 from rwq_cli.core.inspect.selection import Source
-from rwq_cli.core.items.schedule import NO_REASON
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.output import human
+from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.report import Column
-from rwq_cli.top.running import Action
+from rwq_cli.output.screen import Piece
+from rwq_cli.top.running import Runner
 from rwq_cli.views.item_report import Shown
-from rwq_cli.views.items import LEASES_COLUMNS, columns_for, session_lease
+from rwq_cli.views.items import LEASES_COLUMNS, columns_for
 from rwq_cli.views.top import ShownServer
 
+# How often keys are scanned for new queues, seconds; less often if that takes long.
+SCAN_EVERY_S = 30.0
+_SCAN_SHARE = 10
+# A read that takes longer is mentioned.
+_SLOW_READ_S = 2.0
+# Counts of abandoned items that are older are mentioned; in ticks.
+_OLD_TICKS = 3
+_MESSAGE_S = 5.0
 # Items of a list that are read.
 ITEMS_SHOWN = 100
 # Buried items whose reasons are counted.
 _REASONS_READ = 1000
 # If processing is longer than this, neither all states nor all leases are read.
 _PROCESSING_MAX = 10_000
-LISTS = ("leases", "waiting", "delayed", "buried")
+# The lists of a queue, each with where its items are.
+LISTS = {
+    "leases": Source(processing=True),
+    "waiting": Source(main=True),
+    "delayed": Source(delayed=True),
+    "buried": Source(buried=True),
+}
 
 
-class Session(NamedTuple):
-    """What one run reads, and which commands it can run.
+class Page(Protocol):
+    """A screen whose contents are read again and again.
+
+    Attributes:
+        data: What was read last; None if nothing was read yet.
+        next_read_s: When it is read again, on the clock of `monotonic`.
+    """
+
+    data: Any
+    next_read_s: float
+
+    def read(self) -> Any:
+        """Read the contents; called in the thread that alone uses the connection."""
+
+
+@dataclass(eq=False)
+class Session:
+    """One run of `rwq top`.
 
     Attributes:
         watch: Samples the queues.
-        first: The first overview.
+        overview: What is known of all queues.
         find: Finds the names of the queues, by a scan; None if all were named.
         handle: Makes the handle of a queue.
         show: Reads everything about an item.
-        run: Runs a command on the terminal, with these options.
-        command_line: The command line of an action with these options.
+        run: Runs commands on the terminal.
         server: The server.
         every_s: How often to look, seconds.
-        colour: Whether to use colour.
+        colour: True to use colour.
         sort: The column that rows are sorted by at first.
-        reverse: Whether the order is reversed.
+        reverse: True if that order is reversed.
+        page: The screen that is shown and read; None if it is covered.
+        is_frozen: True if the user has stopped reading.
     """
 
     watch: QueueWatch
-    first: Overview
+    overview: Overview
     find: Callable[[], Iterable[bytes]] | None
     handle: Callable[[bytes], WorkQueue]
     show: Callable[[WorkQueue, bytes], Shown]
-    run: Callable[[Action, Sequence[str]], None]
-    command_line: Callable[[Action, str], str]
+    run: Runner
     server: ShownServer
     every_s: float
     colour: bool
     sort: Column[QueueRow]
     reverse: bool = False
+    page: Page | None = None
+    is_frozen: bool = False
+    _now_every_s: float = 0.0
+    _trouble: RwqError | None = None
+    _trouble_since_s: float = 0.0
+    _reading_since_s: float | None = None
+    _message: tuple[str, float] = ("", 0.0)
+    _found: list[bytes] | None = None
+    _soon: Event = field(default_factory=Event)
+    _over: Event = field(default_factory=Event)
+
+    def start(self, changed: Callable[[], object], failed: Callable[[Exception], object]) -> None:
+        """Begin to read. Both functions are called in other threads."""
+
+        def guarded(work: Callable[[Callable[[], object]], None]) -> None:
+            try:
+                work(changed)
+            except Exception as error:
+                failed(error)
+
+        # Daemons: a reply that is outstanding when the user leaves is not waited for.
+        for work in (self._read_forever, self._scan_forever):
+            Thread(target=guarded, args=(work,), daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop reading."""
+        self._over.set()
+        self._soon.set()
+
+    def read_soon(self) -> None:
+        """Read again now."""
+        if self.page is not None:
+            self.page.next_read_s = 0.0
+        self._soon.set()
+
+    def note(self, text: str) -> None:
+        """Show a message for a few seconds; it is drawn within one."""
+        self._message = text, monotonic()
+
+    def _read_forever(self, changed: Callable[[], object]) -> None:
+        self._now_every_s = self.every_s
+        while not self._over.is_set():
+            page = self.page
+            if not self.is_frozen or (page is not None and page.data is None):
+                self._reading_since_s = monotonic()
+                try:
+                    self._tick(page, was_frozen=self.is_frozen)
+                    self._trouble = None
+                except RwqError as error:
+                    if self._trouble is None:
+                        self._trouble_since_s = monotonic()
+                    self._trouble = error
+                self._reading_since_s = None
+                changed()
+            self._soon.wait(self._now_every_s)
+            self._soon.clear()
+
+    def _tick(self, page: Page | None, *, was_frozen: bool) -> None:
+        is_due = page is not None and monotonic() >= page.next_read_s
+        if not was_frozen:
+            if self._found is not None:
+                self.watch.watch(self._found)
+                self._found = None
+            overview = self.watch.tick()
+            self._now_every_s = interval_s(self.every_s, overview.call_s)
+            if not self.is_frozen:
+                self.overview = overview
+        if page is not None and is_due:
+            started_s = page.next_read_s = monotonic()
+            data = page.read()
+            if was_frozen or not self.is_frozen or page.data is None:
+                page.data = data
+            # Unless it has to be read again at once: the user may have chosen another list.
+            if page.next_read_s == started_s:
+                took_s = monotonic() - started_s
+                page.next_read_s += interval_s(took_s, took_s)
+
+    def _scan_forever(self, _changed: Callable[[], object]) -> None:
+        took_s = 0.0
+        while self.find is not None and not self._over.wait(
+            max(SCAN_EVERY_S, _SCAN_SHARE * took_s)
+        ):
+            started_s = monotonic()
+            with suppress(ServerError):
+                if not self.is_frozen:
+                    self._found = list(self.find())
+            took_s = monotonic() - started_s
+
+    def notices(self) -> list[Piece]:
+        """The messages above the list, the most important first."""
+        now_s = monotonic()
+        parts: list[Piece] = []
+        if self.is_frozen:
+            parts.append(("FROZEN: space resumes", "bold reverse"))
+        message, said_s = self._message
+        if now_s - said_s < _MESSAGE_S:
+            parts.append((escaped_text(message), "bold"))
+        if self._trouble is not None:
+            message = escaped_text(self._trouble.message)
+            if isinstance(self._trouble, Unreachable | ConnectionLost):
+                lost = human.duration(int(now_s - self._trouble_since_s))
+                message = f"no answer for {lost}, trying again: {message}"
+            parts.append((message, "bold red"))
+        elif (since_s := self._reading_since_s) is not None and now_s - since_s > _SLOW_READ_S:
+            waited = human.duration(int(now_s - since_s))
+            parts.append((f"the server has not answered for {waited}", "bold red"))
+        if self._now_every_s > self.every_s:
+            took = human.duration(round(self.overview.call_s, 1))
+            every = human.duration(round(self._now_every_s, 1))
+            parts.append((f"slow server ({took} a call): read every {every}", "yellow"))
+        if self.overview.left_out:
+            left_out = escaped_text(self.overview.left_out[0].message)
+            more = len(self.overview.left_out) - 1
+            parts.append((f"skipped: {left_out}{f', and {more} more' if more else ''}", "yellow"))
+        age_s = self.overview.abandoned_age_s
+        if age_s > _OLD_TICKS * self._now_every_s:
+            parts.append((f"ABANDONED is up to {human.duration(int(age_s))} old", "yellow"))
+        parts.append((f"every {human.duration(self.every_s)}", None))
+        return parts
 
 
 class QueueDetail(NamedTuple):
@@ -64,22 +220,20 @@ class QueueDetail(NamedTuple):
         items: The first items of that list.
         columns: Their columns.
         buried: The first buried items.
-        is_long: Whether processing is too long to read all of it.
+        is_long: True if processing is too long to read all of it.
     """
 
     counts: Counts
     which: str
-    items: Sequence[Item]
-    columns: Sequence[Column[Item]]
-    buried: Sequence[Item]
+    items: list[Item]
+    columns: Iterable[Column[Item]]
+    buried: list[Item]
     is_long: bool
 
     @property
     def total(self) -> int:
         """How many items the list has."""
-        if self.which == "leases":
-            return self.counts.processing
-        total: int = getattr(self.counts, self.which)
+        total: int = getattr(self.counts, "processing" if self.which == "leases" else self.which)
         return total
 
 
@@ -89,53 +243,13 @@ def read_queue(queue: WorkQueue, which: str) -> QueueDetail:
     is_long = counts.processing > _PROCESSING_MAX
     if not is_long:
         counts = queue.counts()
+    columns: Iterable[Column[Item]] = LEASES_COLUMNS
     if which == "leases" and not is_long:
         items = list(queue.leases(limit=ITEMS_SHOWN))
     else:
-        items = list(queue.items(Source(**_SOURCES[which]), limit=ITEMS_SHOWN))
-    columns: Sequence[Column[Item]] = LEASES_COLUMNS
+        items = list(queue.items(LISTS[which], limit=ITEMS_SHOWN))
     if which != "leases":
         now_ms = queue.now_ms()
         columns = columns_for(which, lambda: now_ms)
-    buried: Sequence[Item] = ()
-    if counts.buried:
-        buried = list(queue.items(Source(buried=True), limit=_REASONS_READ, bare=True))
-    return QueueDetail(counts, which, items, columns, buried, is_long)
-
-
-_SOURCES = {
-    "leases": {"processing": True},
-    "waiting": {"main": True},
-    "delayed": {"delayed": True},
-    "buried": {"buried": True},
-}
-
-
-_REASON = f"--reason '{NO_REASON.decode()}'"
-
-
-def item_action(verb: str, item: Item) -> Action:
-    """The command for an item, with the options that it needs in its state."""
-    is_held = session_lease(item) is not None
-    options = ["--force"] if is_held and verb in ("release", "bury") else []
-    # A given reason would replace that of a buried item.
-    if verb == "bury" and item.buried_ms is None:
-        options.append(_REASON)
-    return Action(verb, item.queue, item.item_id, " ".join(options), runs_at_once=verb == "edit")
-
-
-# What the commands for a whole queue are given; `edit` needs an item.
-_QUEUE_OPTIONS = {
-    "release": "--state abandoned",
-    "bury": f"--state abandoned {_REASON}",
-    "kick": "--all",
-    "doctor": "",
-}
-
-
-def queue_action(verb: str, queue: bytes) -> Action | None:
-    """The command for a whole queue; None if it needs an item."""
-    options = _QUEUE_OPTIONS.get(verb)
-    if options is None:
-        return None
-    return Action(verb, queue, None, options, runs_at_once=verb == "doctor")
+    buried = queue.items(LISTS["buried"], limit=_REASONS_READ, bare=True) if counts.buried else ()
+    return QueueDetail(counts, which, items, columns, list(buried), is_long)

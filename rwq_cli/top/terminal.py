@@ -47,6 +47,7 @@ class TerminalGuard:
         modes = marshal.dumps(self._modes).hex()
         command = (sys.executable, "-IS", restorer.__file__, modes)
         self._watch = DeathWatch(command, stderr=self._screen)
+        self.note_drawn(is_drawn=True)
         self._handlers = [(number, signal.signal(number, self._on_signal)) for number in SIGNALS]
         return self
 
@@ -56,17 +57,9 @@ class TerminalGuard:
         self._restore(is_clean=error is None)
 
     def note_drawn(self, *, is_drawn: bool) -> None:
-        """Note that the program is about to draw on the terminal, or has left it to others."""
-        # Continued in the background, the program stops again before it draws.
-        if self._watch is not None and not (is_drawn and self._is_in_background()):
+        """Note that the program draws on the terminal, or has left it to others."""
+        if self._watch is not None:
             self._watch.tell(restorer.DRAWN if is_drawn else restorer.LEFT)
-
-    def _is_in_background(self) -> bool:
-        try:
-            return os.tcgetpgrp(self._screen) != os.getpgrp()
-        except OSError:
-            # It is not the terminal of this session, whose jobs have it in turn.
-            return False
 
     def _restore(self, *, is_clean: bool) -> None:
         """Restore the modes of the terminal; unless it was left cleanly, also its screen."""

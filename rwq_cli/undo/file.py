@@ -72,6 +72,9 @@ def unwritable_because(directory: Path) -> str | None:
 class UndoFile:
     """Writes an undo file, as the journal of a removal; it is created with the first item.
 
+    Lines are written so that they survive a crash of this machine. If that fails, an UndoFileError
+    is raised, and what was written before is intact.
+
     Args:
         directory: The directory to create it in.
         header: Returns the first line; called when the file is created.
@@ -94,20 +97,12 @@ class UndoFile:
         self.results = 0
 
     def write(self, items: Sequence[ItemSnapshot], replaced_by: Sequence[str] = ()) -> None:
-        """Write items so that they survive a crash of this machine.
-
-        Raises:
-            UndoFileError: Writing failed. What was written before is intact.
-        """
+        """Write items."""
         self._write(items, replaced_by)
         self.items += len(items)
 
     def write_results(self, results: Sequence[Result], replaced_by: Sequence[str] = ()) -> None:
-        """Write results so that they survive a crash of this machine.
-
-        Raises:
-            UndoFileError: Writing failed. What was written before is intact.
-        """
+        """Write results."""
         self._write(results, replaced_by)
         self.results += len(results)
 
@@ -141,13 +136,13 @@ class UndoFile:
             + (control_line(ControlLine(ControlWord.REPLACED_BY, written=text)) if text else b"")
             for entry, text in zip(entries, by, strict=False)
         )
-        header = self._header() if self._file is None else None
+        if self._file is None:
+            header = self._header()
         try:
-            if header is not None:
+            if self._file is None:
                 self._create(header)
-                self._append(header_line(header) + lines)
-            else:
-                self._append(self._pending + lines)
+                self._pending = header_line(header)
+            self._append(self._pending + lines)
             self._pending = b""
         except OSError as error:
             reason = os_reason(error)

@@ -27,20 +27,15 @@ _RESTORED = (
 
 
 class UndoRun:
-    """One run over an undo file.
-
-    Args:
-        reader: The file; it is closed at the end.
-        queue: The queue that the items were removed from.
-        dry_run: Change nothing, and report what would be done.
+    """One run over an undo file, which is closed at its end.
 
     Attributes:
         results: The outcomes of results, counted.
         restored_before: How many items an earlier run had restored.
         in_doubt: How many items were restored that may not have been removed, or may have been
             restored before.
-        lost_marks: Whether an undo has begun, and its marks are gone from the server.
-        is_complete: Whether everything is restored now.
+        lost_marks: True if an undo has begun, and its marks are gone from the server.
+        is_complete: True if everything is restored now.
     """
 
     def __init__(self, reader: UndoReader, queue: WorkQueue, *, dry_run: bool) -> None:

@@ -270,7 +270,7 @@ from rwq_cli.top import screens
 draw = screens.QueuesScreen.draw
 def tell(self, room):
     draw(self, room)
-    self.top.note("the collector is " + ("on" if gc.isenabled() else "off"))
+    self.session.note("the collector is " + ("on" if gc.isenabled() else "off"))
 screens.QueuesScreen.draw = tell
 sys.argv = ["rwq", "top"]
 from rwq_cli.__main__ import main

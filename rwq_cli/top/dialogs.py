@@ -1,0 +1,91 @@
+"""What covers a screen of `rwq top` for a while: a command before it runs, and the help."""
+
+import shlex
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from rwq_cli.output.escape import escaped_text
+from rwq_cli.top.running import Action, Runner
+
+
+class CommandScreen(ModalScreen[list[str] | None]):
+    """A command before it runs: the user may change its options."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", show=False)]
+
+    def __init__(self, run: Runner, action: Action) -> None:
+        super().__init__()
+        self._runner, self._action = run, action
+        self._question = Static(id="question")
+
+    def compose(self) -> ComposeResult:
+        yield self._question
+        options = self._action.options
+        yield Input(options, placeholder="options, such as --dry-run", select_on_focus=False)
+
+    def on_mount(self) -> None:
+        """Show the command."""
+        self._show(self._action.options)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Show the command as it would run."""
+        self._show(event.value)
+
+    def _show(self, options: str, hint: str = "Enter runs it, Esc does not. Options:") -> None:
+        line = self._action.line(self._runner.lines, escaped_text(options.strip()))
+        self._question.update(Text.assemble((f"$ {line}\n", "bold"), (hint, "dim")))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Run it, unless the options cannot be read."""
+        try:
+            self.dismiss(shlex.split(event.value))
+        except ValueError as error:
+            self._show(event.value, f"{str(error).lower()}: a quotation mark is not closed")
+
+
+_HELP = (
+    ("arrows", "and PgUp, PgDn, Home, End: choose a line; so do j, k, g and G"),
+    ("Enter", "open a queue, then an item"),
+    ("Esc", "remove the filter; else go back"),
+    ("Tab", "in a queue: leases, the soonest to end first; waiting; delayed; buried"),
+    ("/", "show only what has this text in its name, ID, data or reason; * and ? are patterns"),
+    ("s  S", "sort by the next column; reverse the order"),
+    ("space", "freeze, and go on"),
+    ("r", "rwq release: of a queue, its abandoned items"),
+    ("b", "rwq bury: of a queue, its abandoned items"),
+    ("K", "rwq kick: of a queue, all buried items"),
+    ("e", "rwq edit, of an item"),
+    ("d", "rwq doctor, of the queue"),
+    ("Ctrl-Z", "to the background; fg returns"),
+    ("q", "leave"),
+    ("Commands", "are shown before they run, and ask what they always ask"),
+    ("RUNNING", "in processing, and not known to be abandoned"),
+    ("ABANDONED", "- if more than 1,000 items are in processing; rwq stats counts them"),
+    ("IN/S LEFT/S", "added or returned, and gone or returned, over the last samples"),
+    ("", "≥ and -: there was more, or nothing to see: workers were faster than the samples"),
+    ("NEXT AGE", "how long ago the next item was last used, which is about when it was added"),
+    ("EMPTY IN", "when nothing waits any more, at the present rate"),
+    ("HISTORY", "how many items waited in the last samples"),
+)
+
+
+class HelpScreen(ModalScreen[None]):
+    """The keys and the columns."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,question_mark,enter", "dismiss", show=False)
+    ]
+
+    def compose(self) -> ComposeResult:
+        from rich.table import Table
+
+        grid = Table.grid("", "", padding=(0, 2))
+        for key, text in _HELP:
+            grid.add_row(Text(key, "bold"), text)
+        yield VerticalScroll(Static(grid))
