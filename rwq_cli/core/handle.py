@@ -89,7 +89,12 @@ class Queue:
         return ScriptCommand(name, self._script_keys, (*self._head(dry_run=False), *args))
 
     def run_each(
-        self, script: str, calls: Iterable[Sequence[Any] | None], *, dry_run: bool = False
+        self,
+        script: str,
+        calls: Iterable[Sequence[Any] | None],
+        *,
+        dry_run: bool = False,
+        reads_only: bool = False,
     ) -> Iterator[Any]:
         """Run a script once for each list of arguments; see `Connection.run_each`."""
         head = self._head(dry_run)
@@ -97,6 +102,7 @@ class Queue:
             script,
             self._script_keys,
             (None if args is None else (*head, *args) for args in calls),
+            reads_only=reads_only,
         )
 
     def read_each(

@@ -33,12 +33,9 @@ from rwq_cli.core.errors import InvalidArgument
 DELAYED_GUARD = b"rwq-delayed:"
 BURIED_GUARD = b"rwq-buried:"
 SETTLING_GUARD = b"rwq-settling:"
-CLAIM_PREFIX = b"rwq-clean:"
 # The guard of a delayed item outlives its due time by this much: time for rwq to promote it before
 # a cleaner in another language may return it.
 GUARD_MARGIN_MS = 60_000
-# Long enough to read the lists of a very large queue; it expires if rwq dies.
-CLAIM_MS = 120_000
 
 # The suffixes of the keys that exist once per queue, with their types, in the order of the KEYS of
 # scripts; and what follows the name in those that exist once per ID or file.

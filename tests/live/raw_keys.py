@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 
 import redis
 
-CLAIM_PREFIX = b"rwq-clean:"
 DELAYED_GUARD = b"rwq-delayed:"
 BURIED_GUARD = b"rwq-buried:"
 SETTLING_LEASE = b"rwq-settling:"
 _GUARDS = (DELAYED_GUARD, BURIED_GUARD)
 # Nobody works under these.
-_NOBODYS = (CLAIM_PREFIX, SETTLING_LEASE)
+_NOBODYS = (SETTLING_LEASE,)
 
 # Every key with its value.
 LOOK = """
@@ -154,15 +153,6 @@ class RawKeys:
         unlisted = self.data.keys() - self.listed - self.scheduled
         return frozenset(
             item_id for item_id in unlisted if self.holders(item_id) and not self.workers(item_id)
-        )
-
-    @property
-    def in_a_cleaners_hand(self) -> frozenset[bytes]:
-        """What a cleaner guards, or did when it was killed: others wait until the guard ends."""
-        return frozenset(
-            item_id
-            for (item_id, _), holder in self.leases.items()
-            if holder.startswith(CLAIM_PREFIX)
         )
 
     @property

@@ -32,7 +32,7 @@ KINDS: tuple[Cast, ...] = (
     ("kick", "a"),
     ("light_clean",),
     ("deep_clean",),
-    ("deep_clean_of_many", SESSION),
+    ("deep_clean_of_many",),
 )
 # Those that end jobs, keep results, or use another queue. They meet each other program alone.
 OTHER_KINDS: tuple[Cast, ...] = (

@@ -35,8 +35,7 @@ SCRIPTS = frozenset(
     (
         *("add", "lease", "lease_id", "complete", "remove", "touch", "release", "schedule"),
         *("push_scheduled", "repair", "restore_guards", "prune"),
-        *("claim", "unclaim", "repair_unlisted"),
-        *("end_job", "delete_result", "move", "move_back"),
+        *("repair_unlisted", "end_job", "delete_result", "move", "move_back"),
     )
 )
 # Which of them may bring back a delayed item before its time, or a buried one.
@@ -44,7 +43,7 @@ _ON_DEMAND = frozenset(("release", "lease_id", "schedule"))
 _READS = frozenset(
     (
         *("get", "exists_data", "exists_lease", "lpos", "lrange", "keys_data"),
-        *("states", "look_up", "scheduled", "due", "unguarded", "read_results"),
+        *("states", "look_up", "scheduled", "due", "unguarded", "read_results", "pushes"),
     )
 )
 
@@ -339,14 +338,10 @@ def check(before: Queue, command: Command, reply: Any, after: Queue) -> None:
             _check_half_steps(name, before, after, item_id)
             _check_schedule(name, args, before, after, item_id)
             _check_result(name, args, before, after, item_id)
-            if name in ("repair", "prune", "restore_guards", "claim"):
+            if name in ("repair", "repair_unlisted", "prune", "restore_guards"):
                 _check_clean(before, after, item_id)
                 if name == "repair":
                     _check_popped(dict(args[1]).get(item_id), before, after, item_id)
-            elif name == "repair_unlisted":
-                own = Queue(before.frozen())
-                own.unclaim(IDS, args[-1])
-                _check_clean(own, after, item_id)
     elif name == "exists_lease" and not reply:
         lease_name, item_id = args
         if item_id in before.guarded:
@@ -425,12 +420,12 @@ def _check_half_steps(name: str, before: Queue, after: Queue, item_id: str) -> N
     if name in ("add", "move_back") and "a ghost" in known:
         # They look for the ID in no list: that would cost the lists' length.
         new -= {"a duplicate", "listed and scheduled"}
-    if name in ("end_job", "complete") and item_id in before.main and item_id in before.processing:
-        # A worker does not look for what it has leased in main, for the same reason.
-        new -= {"a ghost", "listed and scheduled"}
-    if name == "unclaim":
-        # As it was before the claim.
-        new.discard("an orphan")
+    if name in ("end_job", "complete") and _listed(before, item_id) > 1:
+        # A worker looks only for the latest entry of what it has leased, for the same reason.
+        new -= {"a ghost", "a duplicate", "listed and scheduled"}
+    if name == "lease" and before.is_guarded(item_id):
+        # A due item that is guarded is not looked for.
+        new.discard("a duplicate")
     if new:
         raise Violation(f"{name} made {item_id} {', '.join(sorted(new))}")
 

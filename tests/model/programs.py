@@ -221,15 +221,15 @@ def light_clean() -> Program:
 
 
 def deep_clean() -> Program:
-    yield from _deep_clean("")
+    yield from _deep_clean(many=False)
 
 
-def deep_clean_of_many(mark: str) -> Program:
-    """With more than a few orphans: they are claimed before the lists are read again."""
-    yield from _deep_clean(mark)
+def deep_clean_of_many() -> Program:
+    """With more than a few orphans: the lists are read once more for all of them."""
+    yield from _deep_clean(many=True)
 
 
-def _deep_clean(mark: str) -> Program:
+def _deep_clean(*, many: bool) -> Program:
     abandoned, ghosts = yield from _broken_in_processing()
     found = yield from _survey()
     unguarded = yield from _unguarded()
@@ -243,8 +243,8 @@ def _deep_clean(mark: str) -> Program:
         ("duplicated", found["duplicated"]),
     ):
         left = tuple(each for each in seen if each[0] not in done)
-        if left and mark and state == "orphaned":
-            done |= yield from _repair_claimed(left, mark)
+        if left and many and state == "orphaned":
+            done |= yield from _repair_unlisted(left)
         elif left:
             done |= _done((yield "repair", (state,), left))
     done |= due
@@ -262,19 +262,17 @@ def _deep_clean(mark: str) -> Program:
         yield "restore_guards", ids
 
 
-def _repair_claimed(
-    seen: Sequence[tuple[str, Any]], mark: str
-) -> Generator[Command, Any, set[str]]:
+def _repair_unlisted(seen: Sequence[tuple[str, Any]]) -> Generator[Command, Any, set[str]]:
     done: set[str] = set()
-    if claimed := (yield "claim", tuple(i for i, _ in seen), mark):
-        listed = {*(yield "lrange", "main"), *(yield "lrange", "processing")}
-        if found := tuple(i for i in claimed if i in listed):
-            yield "unclaim", found, mark
-        if left := tuple(each for each in seen if each[0] in claimed and each[0] not in listed):
-            outcomes = yield "repair_unlisted", left, mark
-            done = {i for i, status in outcomes if status == "returned"}
-            if stays := tuple(i for i, _ in left if i not in done):
-                yield "unclaim", stays, mark
+    pushes = {}
+    for item_id, _ in seen:
+        pushes[item_id] = yield "pushes", item_id
+    listed = {*(yield "lrange", "main"), *(yield "lrange", "processing")}
+    listed |= {*(yield "lrange", "main")}
+    for item_id, identity in seen:
+        if item_id not in listed:
+            done |= _done((yield "repair_unlisted", item_id, identity, pushes[item_id]))
+    done -= {item_id for item_id, _ in seen if item_id in listed}
     if left := tuple(each for each in seen if each[0] not in done):
         done |= _done((yield "repair", ("orphaned",), left))
     return done
@@ -285,7 +283,7 @@ def _distinct(ids: Sequence[str]) -> tuple[str, ...]:
 
 
 def _done(outcomes: Sequence[tuple[str, str]]) -> set[str]:
-    return {item_id for item_id, status in outcomes if status != "skipped"}
+    return {item_id for item_id, status in outcomes if status not in ("skipped", "elsewhere")}
 
 
 def _is_stale_in_cleaning(state: str, places: Sequence[str]) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 import redis
 
 from rwq_cli.core.inspect.results import ResultStatus
-from rwq_cli.core.items.remove import Destination
 from rwq_cli.core.items.results import ResultOptions, result_args
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import (
@@ -21,6 +20,7 @@ from rwq_cli.core.lua import (
 )
 from rwq_cli.core.model import STATE_CODES, STATUS_CODES, State
 from rwq_cli.core.state.expected import fingerprint
+from rwq_cli.core.state.located import Located
 from tests.live.raw_keys import LOOK, raw_keys_of
 from tests.model.keys import (
     GUARDS,
@@ -33,7 +33,7 @@ from tests.model.keys import (
     Frozen,
 )
 from tests.model.programs import Command
-from tests.model.scripts import CLAIM, Identity, Queue
+from tests.model.scripts import Identity, Queue
 
 NAME = b"jobs"
 KEYS = QueueKeys(NAME)
@@ -41,9 +41,8 @@ KEYS = QueueKeys(NAME)
 OTHER = QueueKeys(b"other")
 _STATUS = {code: status.value for status, code in STATUS_CODES.items()}
 _STATE = {code: state for state, code in STATE_CODES.items()}
-# The IDs are looked up by name.
-_BY_NAME = ("name", 0, 0, "mark")
-_LEASED = ("leased", 0, 0, "mark")
+_BY_NAME = Located.by_name(()).args()
+_LEASED = Located.leased(()).args()
 _ANY = ("", "", "0")
 _GUARDS = {
     "delayed": b"rwq-delayed:1",
@@ -184,9 +183,10 @@ def script_call(command: Command, lives: Any) -> tuple[str, tuple[Any, ...]]:
             return "delete_results", (args[0], args[1][1])
         case "move" | "move_back":
             item_id, life, force, first_look = (*args, False, False)[:4]
-            to = Destination(OTHER if name == "move" else KEYS, force)
+            to = OTHER if name == "move" else KEYS
+            lists = (to.main, to.processing, to.delayed, to.buried, to.returns)
             saved = fingerprint(data_of(item_id, life)) if life else ""
-            how = (*to.args(), int(first_look), "", "")
+            how = (*lists, *to.id_prefixes, int(not force), int(first_look), "", "")
             return "remove", (*_BY_NAME, "", "", "1", *how, item_id, saved)
         case "remove":
             item_id, life = args
@@ -209,12 +209,11 @@ def script_call(command: Command, lives: Any) -> tuple[str, tuple[Any, ...]]:
             expected, seen = args
             ids = [word for i, identity in seen for word in (i, _identity(i, identity))]
             return name, (*_BY_NAME, ";".join(expected), "", "1", -1, *ids)
-        case "claim" | "unclaim":
-            lasts_ms = (SESSION_S * 1000,) if name == "claim" else ()
-            return name, (CLAIM + args[1], *lasts_ms, *args[0])
         case "repair_unlisted":
-            ids = [word for i, identity in args[0] for word in (i, _identity(i, identity))]
-            return "repair", ("unlisted", 0, 0, args[1], "orphaned", "", "1", -1, *ids)
+            item_id, seen, pushes = args
+            place = Located.at_places((item_id,), ("",), pushes + 1).args()
+            words = ("orphaned", "", "1", -1, item_id, _identity(item_id, seen))
+            return "repair", (*place, *words)
         case "restore_guards":
             return name, (*_BY_NAME, "lost", *args[0])
         case "prune":
@@ -240,9 +239,9 @@ def meaning(command: Command, reply: Any) -> Any:
             is_leased, state = reply[0], reply[1].decode()
             refused = "leased" if state in ("held", "unlisted") else state
             return ((args[0], "taken" if is_leased else refused),)
-        case "prune" | "claim":
+        case "prune":
             return tuple(item_id.decode() for item_id in reply)
-        case "unclaim" | "delete_result":
+        case "delete_result":
             return reply
         case "states":
             codes, fingerprints = (part.decode() for part in reply)
@@ -257,6 +256,7 @@ def meaning(command: Command, reply: Any) -> Any:
             return tuple(zip(abandoned, known, strict=True)), ghosts
         case _:
             ids = next((arg for arg in args[::-1] if isinstance(arg, tuple)), (args[0],))
+            ids = (args[0],) if name == "repair_unlisted" else ids
             ids = tuple(i if isinstance(i, str) else i[0] for i in ids)
             statuses = (_STATUS[code] for code in reply[0].decode())
             return tuple(zip(ids, statuses, strict=True))

@@ -25,8 +25,6 @@ MUTATIONS = (
 Identity = tuple[int, int]
 Seen = Sequence[tuple[str, Identity | None]]
 Outcomes = tuple[tuple[str, str], ...]
-# The lease under which a clean keeps an orphan to itself begins with this.
-CLAIM = "rwq-clean:"
 
 
 def is_session(holder: str | None) -> bool:
@@ -118,8 +116,12 @@ class Queue(Keys):
         self.guarded.pop(item_id, None)
 
     def _unlist(self, item_id: str, *, leased: bool = False) -> None:
-        """Remove its entries; under its own lease, nobody looks for it in main."""
-        for entries in (self.processing,) if leased else (self.main, self.processing):
+        """Remove its entries; under its own lease, only its latest in processing is looked for."""
+        if leased:
+            if item_id in self.processing:
+                self.processing.remove(item_id)
+            return
+        for entries in (self.main, self.processing):
             entries[:] = [entry for entry in entries if entry != item_id]
 
     def _unschedule(self, item_id: str) -> None:
@@ -132,10 +134,13 @@ class Queue(Keys):
         self.returns.pop(item_id, None)
         self.cleaning[:] = [entry for entry in self.cleaning if entry != item_id]
 
-    def _push_settled(self, item_id: str, *, front: bool = False, leased: bool = False) -> None:
+    def _push_settled(
+        self, item_id: str, *, front: bool = False, leased: bool = False, unlists: bool = True
+    ) -> None:
         self.pushed[item_id] = self.pushed.get(item_id, 0) + 1
         self._set_leases(item_id, "settling")
-        self._unlist(item_id, leased=leased)
+        if unlists:
+            self._unlist(item_id, leased=leased)
         self._unschedule(item_id)
         front = front and self.mutation != "the front is the end"
         self.main.insert(len(self.main) if front else 0, item_id)
@@ -241,8 +246,14 @@ class Queue(Keys):
         promotes = self.mutation != "a lease finds nothing that is due"
         for item_id in self.due() if promotes else ():
             kind = self._entry_kind(item_id, "delayed")
+            if item_id in self.data and self.session(item_id):
+                continue
+            # That nobody has pushed a guarded item is believed without a look at the lists.
+            believes = item_id in self.data and self.is_guarded(item_id)
+            if believes:
+                kind = "superseded" if item_id in self.buried else "push"
             if kind == "push":
-                self._promote(item_id)
+                self._promote(item_id, unlists=not believes)
             elif kind == "stale":
                 self.delayed.pop(item_id)
                 self._drop_guards(item_id)
@@ -291,7 +302,7 @@ class Queue(Keys):
             self.wins.append((item_id, life))
             self.results.pop(item_id, None)
         if life and status:
-            self.results[item_id] = (status, life, "" if holder.startswith(CLAIM) else holder)
+            self.results[item_id] = (status, life, holder)
         self._forget(item_id)
         self._unlist(item_id, leased=leased)
         return ((item_id, "completed" if life else "missing"),)
@@ -460,17 +471,15 @@ class Queue(Keys):
         session = self.session(item_id)
         if session:
             listed = item_id in self.main or item_id in self.processing
-            if session.startswith(CLAIM):
-                return None
             return None if which == "delayed" and not listed else "leased"
         state = self.state(item_id)
         if which == "delayed" and state == "buried":
             return "superseded"
         return "push" if state in ("due", "buried") else "stale"
 
-    def _promote(self, item_id: str) -> None:
+    def _promote(self, item_id: str, *, unlists: bool = True) -> None:
         entry = self.delayed.get(item_id)
-        self._push_settled(item_id)
+        self._push_settled(item_id, unlists=unlists)
         if self.mutation == "a promotion leaves the entry" and entry:
             self.delayed[item_id] = entry
 
@@ -544,52 +553,17 @@ class Queue(Keys):
             for entries in (self.main, self.processing)
         )
 
-    def claim(self, ids: Sequence[str], mark: str) -> tuple[str, ...]:
-        """Lease orphans, so that nobody else pushes them while the lists are read again."""
-        claimed = []
-        for item_id in ids:
-            held = [leases.get(item_id) for leases in (self.new, self.old)]
-            if item_id not in self.data or self.session(item_id) or self.is_guarded(item_id):
-                continue
-            if "settling" in held:
-                continue
-            claimed.append(item_id)
-            for leases in (self.new, self.old):
-                if leases.get(item_id) not in ("delayed", "buried"):
-                    leases[item_id] = CLAIM + mark
-            self.guarded[item_id] = "claimed"
-        return tuple(claimed)
+    def pushes(self, item_id: str) -> int:
+        """How often it was pushed so far: the server's clock, as its settling lease knows it."""
+        return self.pushed.get(item_id, 0)
 
-    def unclaim(self, ids: Sequence[str], mark: str) -> int:
-        deleted = 0
-        for item_id in ids:
-            for leases in (self.new, self.old):
-                if leases.get(item_id) == CLAIM + mark:
-                    del leases[item_id]
-                    self.guarded.pop(item_id, None)
-                    deleted += 1
-        return deleted
-
-    def repair_unlisted(self, seen: Seen, mark: str) -> Outcomes:
-        """Return orphans that were claimed, unless they were pushed since the lists were read."""
-        return tuple((i, self._repair_unlisted(i, identity, mark)) for i, identity in seen)
-
-    def _repair_unlisted(self, item_id: str, seen: Identity | None, mark: str) -> str:
-        held = [leases.get(item_id) for leases in (self.new, self.old)]
+    def repair_unlisted(self, item_id: str, seen: Identity | None, pushes: int) -> Outcomes:
+        """Return an orphan that a walk found in no list, unless it was pushed since."""
         if item_id in self.main or item_id in self.processing:
-            return "elsewhere"
-        without = Queue(self.frozen())
-        without.unclaim([item_id], mark)
-        if without.state(item_id) != "orphaned" or not self._is_same(item_id, seen):
-            return "skipped"
-        claimed = CLAIM + mark in held and all(
-            holder in (CLAIM + mark, "delayed", "buried") for holder in held
-        )
-        if not claimed:
-            return "elsewhere"
-        self.returns[item_id] = self.returns.get(item_id, 0) + 1
-        self._push_settled(item_id)
-        return "returned"
+            return ((item_id, "elsewhere"),)
+        if self.is_settling(item_id) and self.pushed[item_id] > pushes:
+            return ((item_id, "elsewhere"),)
+        return self.repair(("orphaned",), ((item_id, seen),))
 
     def restore_guards(self, ids: Sequence[str]) -> Outcomes:
         statuses = []

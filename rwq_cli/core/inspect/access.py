@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 _PINGS = 5
 _FORGET = ("forget_leases", "forget_leftovers")
-_CLAIM = ("ops/claim", "ops/unclaim")
 _CLEAN = ("ops/push_scheduled", "ops/prune", "ops/repair")
 # The commands that a user may or may not run, each with the scripts that it runs, and with the
 # groups of `lua.NEEDS` that these check for it.
@@ -30,9 +29,9 @@ _VERBS = {
     "complete": ("ops/complete",),
     "complete --result": ("ops/complete", "keep_results"),
     "touch": ("ops/touch",),
-    "release": ("ops/release", *_CLAIM),
-    "release --delay": ("ops/schedule", *_CLAIM),
-    "bury": ("ops/schedule", *_CLAIM),
+    "release": ("ops/release",),
+    "release --delay": ("ops/schedule",),
+    "bury": ("ops/schedule",),
     "kick": ("ops/push_scheduled",),
     "edit": ("ops/set_data",),
     "set": ("ops/set_data",),

@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Iterable, Iterator
 
-from rwq_cli.core.batches import SLACK_ENTRIES, ids_per_call, in_batches
+from rwq_cli.core.batches import in_batches
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing, walk_scheduled
+from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_scheduled
 from rwq_cli.core.inspect.foreign_keys import may_be_in_nested_queue
 from rwq_cli.core.inspect.nested_queues import member_ids, nested_names
 from rwq_cli.core.inspect.results import Result, all_results
-from rwq_cli.core.state.list_range import ListRange, Where
+from rwq_cli.core.items.bulk import read_items
+from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.snapshot import SNAPSHOT_ITEMS, ItemSnapshot, Skipped, read_snapshots
 
@@ -94,33 +95,38 @@ class Export:
 
     def _listed(self, wanted: Collection[bytes] | None) -> Iterator[list[ItemSnapshot]]:
         """The items in the two lists; only the wanted ones, if given."""
-        queue = self._queue
-        for where, cursor in (
-            (Where.MAIN, ListCursor(queue, queue.keys.main, page_size=SNAPSHOT_ITEMS)),
-            (Where.PROCESSING, walk_processing(queue)),
-        ):
-            # The script itself reads more of main.
-            slack = SLACK_ENTRIES if where is Where.PROCESSING else 0
-            for page in cursor:
-                start = max(0, cursor.offset - slack)
-                count = cursor.offset - start + len(page) + slack
-                ids = page if wanted is None else [entry for entry in page if entry in wanted]
-                yield from self._snapshots(ListRange(where, start, count, self._fresh(ids)))
+        keys = self._queue.keys
+        for letter, key in (("M", keys.main), ("P", keys.processing)):
+            yield from self._snapshots(self._pages(letter, key, wanted))
+
+    def _pages(
+        self, letter: str, key: bytes, wanted: Collection[bytes] | None
+    ) -> Iterator[Located]:
+        cursor = ListCursor(self._queue, key, page_size=SNAPSHOT_ITEMS)
+        for page in cursor:
+            places = {entry: f"{letter}{at}" for at, entry in enumerate(page, cursor.offset)}
+            ids = self._fresh(page if wanted is None else filter(wanted.__contains__, page))
+            self._note(ids)
+            yield Located.at_places(ids, [places[item_id] for item_id in ids], 0)
 
     def _unlisted(self, ids: Iterable[bytes]) -> Iterator[list[ItemSnapshot]]:
-        for batch in in_batches(self._fresh(ids)):
-            yield from self._snapshots(ListRange(Where.UNLISTED, 0, 0, batch))
+        def calls() -> Iterator[Located]:
+            for batch in in_batches(self._fresh(ids)):
+                self._note(batch)
+                yield Located.at_places(batch, [""] * len(batch), 0)
 
-    def _snapshots(self, seen: ListRange) -> Iterator[list[ItemSnapshot]]:
+        yield from self._snapshots(calls())
+
+    def _note(self, ids: Collection[bytes]) -> None:
         if self._chosen is None:
-            self._done.update(seen.ids)
+            self._done.update(ids)
         else:
-            self._chosen.difference_update(seen.ids)
-        yield from read_snapshots(self._queue, seen, self.skipped)
-        moved, self.skipped.elsewhere = self.skipped.elsewhere, []
-        if moved:
-            keys = self._queue.keys
-            length = lengths_of(self._queue, keys.main, keys.processing)()
-            for batch in in_batches(moved, items_max=ids_per_call(length)):
-                named = ListRange(Where.NAME, 0, 0, batch)
-                yield from read_snapshots(self._queue, named, self.skipped)
+            self._chosen.difference_update(ids)
+
+    def _snapshots(self, calls: Iterable[Located]) -> Iterator[list[ItemSnapshot]]:
+        for _, items in read_snapshots(self._queue, calls, self.skipped):
+            if items:
+                yield items
+            if self.skipped.elsewhere:
+                moved, self.skipped.elsewhere = self.skipped.elsewhere, []
+                yield from read_items(self._queue, moved, self.skipped)

@@ -6,10 +6,9 @@ from typing import NamedTuple
 from rwq_cli.core.clock import LEASE_S, lease_time_ms
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.report import Detail, with_details
-from rwq_cli.core.items.bulk import new_token
+from rwq_cli.core.items.bulk import ways_to_find
 from rwq_cli.core.items.lease import hint_at_lost_leases, leased_item
 from rwq_cli.core.model import Item, Lease, State
-from rwq_cli.core.state.list_range import ListRange, Where
 from rwq_cli.core.state.probe import parse_lease, parse_returns
 
 
@@ -54,18 +53,14 @@ def lease_ids(
         The attempt for each distinct ID, as the server acknowledges it.
     """
     lease = Lease(queue.holder, lease_time_ms(lease_s))
-    token = new_token()
     for item_id in dict.fromkeys(map(to_bytes, ids)):
+        words = (lease.holder, lease.ttl_ms, "1" if data else "0", item_id)
         with hint_at_lost_leases():
-            is_leased, state, position, holder, left_ms, payload, returns = queue.run(
-                "lease_by_id",
-                *ListRange(Where.NAME, 0, 0, ()).args(token),
-                lease.holder,
-                lease.ttl_ms,
-                "1" if data else "0",
-                item_id,
-                dry_run=dry_run,
-            )
+            for call in ways_to_find(queue, [item_id]):
+                reply = queue.run("lease_by_id", *call.args(), *words, dry_run=dry_run)
+                if reply:
+                    break
+        is_leased, state, position, holder, left_ms, payload, returns = reply
         found = State(state.decode())
         if not is_leased:
             item = Item(queue.name, item_id, found, lease=parse_lease(holder, left_ms))

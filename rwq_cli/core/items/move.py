@@ -1,25 +1,28 @@
 """Moving items to another queue."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import act_after_second_look
 from rwq_cli.core.items.journal import Journal, NoJournal
-from rwq_cli.core.items.remove import Destination, Marks, Remover
+from rwq_cli.core.items.remove import Act, SavedRun, by_script
 from rwq_cli.core.items.restore import Line
-from rwq_cli.core.items.slot_move import SlotMover
-from rwq_cli.core.keys import QueueKeys, hash_tag
+from rwq_cli.core.items.transfer import Transfer
+from rwq_cli.core.keys import hash_tag
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
 from rwq_cli.core.state.snapshot import ItemSnapshot
+
+# The key of a bitmap of restored lines, and the line of each item.
+_Marks = tuple[bytes, Mapping[bytes, int]]
 
 
 def move(
     queue: Queue,
     ids: Iterable[bytes | Flush],
-    to: bytes,
+    to: bytes | Queue,
     journal: Journal,
     *,
     force: bool = False,
@@ -29,12 +32,12 @@ def move(
 ) -> Outcomes:
     """Move items to the end of another queue; each is in one of the two at every instant.
 
-    Between two slots of a cluster, see `SlotMover`.
+    To another slot of a cluster, another database or another server, see `Transfer`.
 
     Args:
         queue: The queue that the items are in.
         ids: The IDs, as for `remove`.
-        to: The other queue's name.
+        to: The other queue's name, or its handle if it is elsewhere.
         journal: The journal to write the items to first.
         force: Move leased items, too, and end their leases.
         expected: The conditions that the items must still meet.
@@ -48,26 +51,14 @@ def move(
         For each ID `MOVED`, `MISSING`, `CHANGED`, `WRONG_TYPE`, `NOT_OWNER` if it has a lease, or
         `CONFLICT` if the other queue has this ID.
     """
-    mover = _mover(queue, queue.sibling(to))
-    destination = Destination(QueueKeys(to), force)
-
-    def remover(is_first_look: bool) -> Remover:
-        return mover(
-            queue,
-            journal,
-            destination,
-            is_first_look=is_first_look,
-            expected=expected,
-            dry_run=dry_run,
-        )
-
-    return Outcomes(_moved(queue, remover, ids, expected, grace_s, force=force, dry_run=dry_run))
+    other = to if isinstance(to, Queue) else queue.sibling(to)
+    return Outcomes(_moved(queue, other, ids, journal, expected, grace_s, force, dry_run=dry_run))
 
 
 def move_back(
     queue: Queue,
     lines: Callable[[], Iterable[Line]],
-    moved_to: bytes,
+    moved_to: bytes | Queue,
     *,
     file_id: bytes | None = None,
     grace_s: float = GRACE_S,
@@ -80,7 +71,7 @@ def move_back(
     Args:
         queue: The queue to move them back to.
         lines: Gives the items as they were; called twice.
-        moved_to: The name of the queue that they were moved to.
+        moved_to: The queue that they were moved to: its name, or its handle if it is elsewhere.
         file_id: The SHA-256 of the file, whose lines are marked as by `restore`; None to mark none.
         grace_s: See `release`.
         dry_run: Change nothing, and report what would be done.
@@ -97,52 +88,64 @@ def move_back(
     for number, item, _ in lines():
         assert isinstance(item, ItemSnapshot)
         saved[item.item_id], numbers[item.item_id] = fingerprint(item.data), number
-    source = queue.sibling(moved_to)
-    mover = _mover(source, queue)
-
-    def remover(is_first_look: bool) -> Remover:
-        return mover(
-            source,
-            NoJournal(),
-            Destination(queue.keys),
-            is_first_look=is_first_look,
-            saved=saved,
-            marks=None if file_id is None else Marks(queue.keys.undo(file_id), numbers),
-            dry_run=dry_run,
-        )
-
+    source = moved_to if isinstance(moved_to, Queue) else queue.sibling(moved_to)
+    marks = None if file_id is None else (queue.keys.undo(file_id), numbers)
     ids = (line.entry.item_id for line in lines())
-    batches = _moved(source, remover, ids, ANY, grace_s, force=False, dry_run=dry_run)
+    batches = _moved(
+        source, queue, ids, NoJournal(), ANY, grace_s, saved=saved, marks=marks, dry_run=dry_run
+    )
     return Outcomes(_already_there(queue, batches))
-
-
-def _mover(source: Queue, to: Queue) -> type[Remover]:
-    """What moves items between these queues: one script, unless they are in two slots."""
-    in_one_slot = hash_tag(source.name) == hash_tag(to.name)
-    return Remover if in_one_slot or not source.connection.is_cluster else SlotMover
 
 
 def _moved(
     queue: Queue,
-    remover: Callable[[bool], Remover],
+    to: Queue,
     ids: Iterable[bytes | Flush],
+    journal: Journal,
     expected: Expected,
     grace_s: float,
+    force: bool = False,
     *,
-    force: bool,
+    saved: Mapping[bytes, str] | None = None,
+    marks: _Marks | None = None,
     dry_run: bool,
 ) -> Iterator[OutcomeBatch]:
-    """Move items with the remover that `remover` gives for the first look or a later one."""
+    """Move items; `saved` and `marks` are those of an undo."""
+    is_near = queue.connection.root is to.connection.root and (
+        not queue.connection.is_cluster or hash_tag(queue.name) == hash_tag(to.name)
+    )
 
     def act(ids: Iterable[bytes | Flush], is_first_look: bool) -> Iterator[OutcomeBatch]:
-        return remover(is_first_look).apply(ids)
+        mover: Act = Transfer(queue, to, is_first_look, expected, force=force, dry_run=dry_run)
+        if is_near:
+            words = _words(to, is_first_look, marks, force=force)
+            mover = by_script(queue, "remove", words, expected, dry_run=dry_run)
+        run = SavedRun(
+            queue, journal, mover, expected, keeps_leased=not force, saved=saved, dry_run=dry_run
+        )
+        return run.apply(ids, "moving")
 
-    if not dry_run:
-        remover(False).finish()
+    if not (is_near or dry_run):
+        Transfer(queue, to, is_first_look=False, expected=ANY, force=force, dry_run=False).finish()
     if force:
         yield from act(ids, False)
     else:
         yield from act_after_second_look(queue, act, ids, expected=expected, grace_s=grace_s)
+
+
+def _words(
+    to: Queue, is_first_look: bool, marks: _Marks | None, *, force: bool
+) -> Callable[[Sequence[bytes]], Sequence[object]]:
+    """The arguments of `lua/ops/remove.lua` for some IDs."""
+    keys = to.keys
+    lists = (keys.main, keys.processing, keys.delayed, keys.buried, keys.returns)
+    head = (*lists, *keys.id_prefixes, int(not force), int(is_first_look))
+    key, numbers = marks or (b"", {})
+
+    def words(ids: Sequence[bytes]) -> Sequence[object]:
+        return (*head, key, ";".join(str(numbers[item_id]) for item_id in ids if numbers))
+
+    return words
 
 
 def _already_there(queue: Queue, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:

@@ -1,6 +1,5 @@
 """Removing a whole queue: its items by `lua/ops/remove.lua`, then every other key."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import filterfalse
@@ -9,7 +8,7 @@ from rwq_cli.core.batches import BLOCK_IDS, in_batches
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import PAGE_SIZE, ListCursor, lengths_of, walk_scheduled
+from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_scheduled
 from rwq_cli.core.inspect.foreign_keys import may_be_in_nested_queue
 from rwq_cli.core.inspect.nested_queues import (
     exclude_nested_queues,
@@ -19,15 +18,16 @@ from rwq_cli.core.inspect.nested_queues import (
 )
 from rwq_cli.core.inspect.places import places_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
-from rwq_cli.core.items.bulk import MAIN_PAGE_ENTRIES
+from rwq_cli.core.items.bulk import in_rounds
 from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.items.prune import prune, prune_cleaning_pages
-from rwq_cli.core.items.remove import Remover
+from rwq_cli.core.items.remove import REMOVE_ARGS, REMOVE_ITEMS, SavedRun, by_script
 from rwq_cli.core.items.results import delete_results
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.server.scan import scan_members
-from rwq_cli.core.state.list_range import ListRange, Where
+from rwq_cli.core.state.expected import ANY
+from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.probe import probe
 
 
@@ -97,7 +97,8 @@ class _Purge:
         self._grace_s = grace_s
         self._purged = results
         self._dry_run = dry_run
-        self._remover = Remover(queue, journal, dry_run=dry_run)
+        act = by_script(queue, "remove", lambda _: REMOVE_ARGS, ANY, dry_run=dry_run)
+        self._run = SavedRun(queue, journal, act, dry_run=dry_run)
         # IDs that were not where they were seen.
         self._moved: dict[bytes, None] = {}
         # IDs with a key of the wrong type that were reported.
@@ -130,65 +131,58 @@ class _Purge:
 
     def _items(self) -> Iterator[OutcomeBatch]:
         queue, keys = self._queue, self._queue.keys
-        yield from self._in_main()
-        yield from self._in_processing()
+        yield from self._in_list("m", keys.main)
+        yield from self._in_list("p", keys.processing)
         for name in ("delayed", "buried"):
             for page in walk_scheduled(queue, name):
-                for batch in self._unlisted([item_id for item_id, _ in page]):
-                    self._moved.update(dict.fromkeys(batch.ids_with(Status.ELSEWHERE)))
-                    yield batch
-        yield from self._remover.run.outcomes(self._moved)
+                yield from self._perform(_unlisted(item_id for item_id, _ in page))
+        yield from in_rounds(queue, self._run.perform, self._moved, "removing", REMOVE_ITEMS)
         queue.progress.begin("looking for items in no list")
         pages = member_ids(queue, (keys.item_prefix,), nested_names(queue))
         left = self._in_no_list(item_id for page in pages for item_id in page)
         if left:
             queue.clock.sleep(self._grace_s)
             for ids in in_batches(self._in_no_list(left)):
-                yield from self._unlisted(exclude_nested_queues(queue, ids, keys.id_prefixes))
+                ours = exclude_nested_queues(queue, ids, keys.id_prefixes)
+                yield from self._perform(_unlisted(ours))
 
-    def _in_main(self) -> Iterator[OutcomeBatch]:
-        queue, main = self._queue, self._queue.keys.main
-        newest, left = queue.call_all([("LINDEX", main, 0), ("LLEN", main)], atomic=True)
-        if left and queue.call("LPOS", main, newest, "RANK", 2) is not None:
-            # The newest ID is in main twice: its older entry must not end the walk.
+    def _in_list(self, letter: str, key: bytes) -> Iterator[OutcomeBatch]:
+        """Remove the items that are in a list now, next or longest leased first."""
+        queue = self._queue
+        since_ms = queue.now_ms()
+        newest, left = queue.call_all([("LINDEX", key, 0), ("LLEN", key)], atomic=True)
+        if left and queue.call("LPOS", key, newest, "RANK", 2) is not None:
+            # The newest ID is there twice: its older entry must not end the walk.
             newest = None
-        cursor = ListCursor(queue, main, page_size=MAIN_PAGE_ENTRIES, reports_progress=False)
-        while left > 0 and (page := next(cursor, None)):
-            page = page[:left]
-            if newest in page:
-                page = page[: page.index(newest) + 1]
-                left = len(page)
-            left -= len(page)
-            several = {entry for entry, count in Counter(page).items() if count > 1}
-            self._moved.update(dict.fromkeys(several))
-            for batch in self._remover.run.apply_to_page(cursor, page, set(page) - several):
-                self._moved.update(dict.fromkeys(batch.ids_with(Status.ELSEWHERE)))
-                yield batch
-
-    def _in_processing(self) -> Iterator[OutcomeBatch]:
-        queue, processing = self._queue, self._queue.keys.processing
-        left, skipped = int(queue.call("LLEN", processing)), 0
+        stay = 0
         while left > 0:
             block: list[bytes] = []
-            while left > 0 and len(block) < BLOCK_IDS:
-                end = skipped + len(block)
-                page = queue.call("LRANGE", processing, -(end + min(left, PAGE_SIZE)), -(end + 1))
-                if not page:
-                    left = 0
-                block += reversed(page)
-                left -= len(page)
-            wanted = dict.fromkeys(block)
-            for batch in self._remover.run.apply_to_processing(wanted.keys()):
-                for item_id in batch.located().ids:
-                    wanted.pop(item_id, None)
+            length = int(queue.call("LLEN", key))
+            for page in ListCursor(
+                queue, key, start=stay, page_size=WALK_ENTRIES, reports_progress=False
+            ):
+                if newest in page:
+                    page = page[: page.index(newest) + 1]
+                    left = len(block) + len(page)
+                block += page
+                if len(block) >= min(left, BLOCK_IDS):
+                    break
+            if not block:
+                return
+            block = block[:left]
+            left -= len(block)
+            places = [f"{letter}{max(0, length - 1 - stay - at)}" for at in range(len(block))]
+            removed = 0
+            for batch in self._perform(_at_places(block, places, since_ms)):
+                removed += batch.count(Status.REMOVED, Status.MISSING)
                 yield batch
-            self._moved.update(wanted)
-            # The entries that stay are rotated to the left end.
-            skipped += len(block) if self._dry_run else 0
+            stay += len(block) - (0 if self._dry_run else removed)
 
-    def _unlisted(self, ids: Iterable[bytes]) -> Iterator[OutcomeBatch]:
-        batches = in_batches(ids)
-        return self._remover.perform(ListRange(Where.UNLISTED, 0, 0, batch) for batch in batches)
+    def _perform(self, calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
+        """Remove items; those that are not where they were seen are looked for later."""
+        for batch in self._run.perform(calls):
+            self._moved.update(dict.fromkeys(batch.ids_with(Status.ELSEWHERE)))
+            yield batch
 
     def _in_no_list(self, ids: Iterable[bytes]) -> list[bytes]:
         wanted = {item_id: None for item_id in ids if item_id not in self._reported}
@@ -264,3 +258,18 @@ class _Purge:
 
     def _without_data(self, ids: Collection[bytes]) -> list[bytes]:
         return [facts.item_id for facts in probe(self._queue, ids) if not facts.has_data]
+
+
+def _at_places(ids: list[bytes], places: list[str], since_ms: int) -> Iterator[Located]:
+    """Calls for IDs at these places; one that is there twice comes in a call with both."""
+    several: dict[bytes, list[str]] = {}
+    for item_id, place in zip(ids, places, strict=True):
+        several.setdefault(item_id, []).append(place)
+    distinct = [(item_id, ",".join(words)) for item_id, words in several.items()]
+    for batch in in_batches(distinct, items_max=REMOVE_ITEMS):
+        yield Located.at_places([i for i, _ in batch], [words for _, words in batch], since_ms)
+
+
+def _unlisted(ids: Iterable[bytes]) -> Iterator[Located]:
+    for batch in in_batches(ids, items_max=REMOVE_ITEMS):
+        yield Located.at_places(batch, [""] * len(batch), 0)

@@ -1,22 +1,19 @@
-"""Removing items, or moving them to another queue: `lua/ops/remove.lua`.
+"""Removing items: `lua/ops/remove.lua`.
 
-Items are written to a journal before they are removed, so that they can be restored.
+Items are written to a journal before they are removed, completed or moved, so that they can be
+restored.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from rwq_cli.core.batches import BATCH_WRITES, FEW_IDS, Flush
+from rwq_cli.core.batches import BATCH_WRITES, Flush
 from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import LOST_REPLY_HINT, BulkRun, new_token
+from rwq_cli.core.items.bulk import apply_with, send
 from rwq_cli.core.items.journal import Journal
-from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
-from rwq_cli.core.server.acknowledged import in_doubt
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
-from rwq_cli.core.state.list_range import ListRange, Where
+from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.snapshot import (
     SNAPSHOT_BYTES,
     End,
@@ -27,67 +24,17 @@ from rwq_cli.core.state.snapshot import (
 
 # Each takes the server about four microseconds, plus one scan of at most half of the list.
 REMOVE_ITEMS = BATCH_WRITES
+# Calls that are sent together, after their items were written at once.
+_GROUP_CALLS = 8
 _TAKEN = (Status.REMOVED, Status.MOVED, Status.COMPLETED)
+# The arguments of the script that removes items, and moves them nowhere.
+REMOVE_ARGS = (*("",) * 8, 0, 0, "", "")
 # Matches no data.
 _OTHER_DATA = "-"
-# A range, and the fingerprints of its items that the journal has.
-_Written = tuple[ListRange, Mapping[bytes, str]]
-
-
-class Destination(NamedTuple):
-    """The queue that items are moved to.
-
-    Attributes:
-        keys: The queue.
-        force: Move leased items, too, and end their leases.
-    """
-
-    keys: QueueKeys
-    force: bool = False
-
-    def args(self) -> tuple[object, ...]:
-        """The script arguments."""
-        keys = self.keys
-        lists = (keys.main, keys.processing, keys.delayed, keys.buried, keys.returns)
-        return (*lists, *keys.id_prefixes, int(self.force))
-
-
-class Marks(NamedTuple):
-    """The bitmap of restored lines of an undo file.
-
-    Attributes:
-        key: The key of the bitmap.
-        numbers: The line number of each item.
-    """
-
-    key: bytes
-    numbers: Mapping[bytes, int]
-
-    def args(self, ids: Iterable[bytes]) -> tuple[object, ...]:
-        """The script arguments."""
-        return (self.key, ";".join(str(self.numbers[item_id]) for item_id in ids))
-
-
-def remove_args(
-    seen: ListRange,
-    token: bytes,
-    expected: Expected,
-    *,
-    destination: Destination | None = None,
-    is_first_look: bool = False,
-    marks: Marks | None = None,
-) -> tuple[object, ...]:
-    """The arguments of `lua/ops/remove.lua`; `expected` has the fingerprints of the saved data."""
-    to = ("",) * 8 + (0,) if destination is None else destination.args()
-    marked = ("", "") if marks is None else marks.args(seen.ids)
-    return (
-        *seen.args(token),
-        *expected.args(),
-        *to,
-        int(is_first_look),
-        *marked,
-        *expected.id_args(seen.ids),
-    )
+# A call, and the fingerprints of its items that the journal has.
+Written = tuple[Located, Mapping[bytes, str]]
+# Acts on calls; yields the outcomes of each in order.
+Act = Callable[[Sequence[Written]], Iterator[OutcomeBatch]]
 
 
 def remove(
@@ -115,185 +62,166 @@ def remove(
         For each ID `REMOVED`, `MISSING`, `WRONG_TYPE`, or `CHANGED` if it no longer meets the
         conditions, or its data differs from that in the journal.
     """
-    return Outcomes(Remover(queue, journal, expected=expected, dry_run=dry_run).apply(ids))
+    act = by_script(queue, "remove", lambda _: REMOVE_ARGS, expected, dry_run=dry_run)
+    run = SavedRun(queue, journal, act, expected, dry_run=dry_run)
+    return Outcomes(run.apply(ids, "removing"))
 
 
-class Remover:
-    """Removes items from a queue, or moves them to another.
+def by_script(
+    queue: Queue,
+    script: str,
+    args: Callable[[Sequence[bytes]], Sequence[object]],
+    expected: Expected,
+    *,
+    dry_run: bool = False,
+) -> Act:
+    """What acts on items that were saved by one script.
 
     Args:
         queue: The queue.
-        journal: The journal to write the items to first.
-        destination: The queue to move them to; None to remove them.
-        is_first_look: Skip abandoned and orphaned items, which may be in transit.
+        script: The script, which takes the arguments of `Located` and `Expected` first.
+        args: Its own arguments before the IDs, for some IDs.
         expected: The conditions that the items must still meet.
-        saved: The fingerprints of items that are already in a file; None to read and write them.
-        marks: The bitmap of restored lines; None if there is none.
-        dry_run: Change nothing, and report what would be done.
+        dry_run: Change nothing.
+    """
+    if not queue.connection.set_no_touch():
+        # Reading an item to save it has reset its idle time.
+        expected = expected._replace(idle_s=None)
 
-    Attributes:
-        run: Finds the items.
-        held: The holders of items that are not moved, because they have a lease.
+    def act(group: Sequence[Written]) -> Iterator[OutcomeBatch]:
+        written = {id(call): fingerprints for call, fingerprints in group}
+
+        def words(call: Located) -> Sequence[object]:
+            saved = expected._replace(fingerprints=written[id(call)])
+            return (*saved.args(), *args(call.ids), *saved.id_args(call.ids))
+
+        return send(queue, script, (call for call, _ in group), words, dry_run=dry_run)
+
+    return act
+
+
+class SavedRun:
+    """A run over items that writes them to a journal before it acts on them.
+
+    Args:
+        queue: The queue.
+        journal: The journal.
+        act: Acts on the items that are written; an item that differs from the journal is `CHANGED`.
+        expected: The conditions that the items must still meet.
+        keeps_leased: Do not save leased items, which are left alone.
+        as_saved: The state in which an item is to be restored.
+        saved: The fingerprints of items that are already in a file; None to read and write them.
+        dry_run: Write nothing.
     """
 
     def __init__(
         self,
         queue: Queue,
         journal: Journal,
-        destination: Destination | None = None,
-        *,
-        is_first_look: bool = False,
+        act: Act,
         expected: Expected = ANY,
+        *,
+        keeps_leased: bool = False,
+        as_saved: Callable[[ItemSnapshot], ItemSnapshot] = lambda item: item,
         saved: Mapping[bytes, str] | None = None,
-        marks: Marks | None = None,
         dry_run: bool = False,
     ) -> None:
-        if not queue.connection.set_no_touch():
-            # Reading an item to save it would reset its idle time.
-            expected = expected._replace(idle_s=None)
+        queue.connection.set_no_touch()
         self._queue = queue
         self._journal = journal
-        self._destination = destination
-        self._is_first_look = is_first_look
-        self._expected = expected
+        self._act = act
+        self._chosen = expected.fingerprints
+        self._keeps_leased = keeps_leased
+        self._as_saved = as_saved
         self._saved = saved
-        self._marks = marks
         self._dry_run = dry_run
-        self._token = new_token()
-        self.held: dict[bytes, bytes] = {}
-        # The position of a walk over main, and whether it is nearer to the end of the queue.
-        self._offset = 0
+        # Whether a walk over main is nearer to the end of the queue.
         self._is_past_middle = False
-        self.run = BulkRun(
-            queue,
-            self.perform,
-            self._token,
-            doing="moving" if destination else "removing",
-            items_max=REMOVE_ITEMS,
-            dry_run=dry_run,
-        )
 
-    def apply(self, ids: Iterable[bytes | Flush]) -> Iterator[OutcomeBatch]:
-        """Remove or move the items with these IDs; see `BulkRun.apply`."""
-        return self.run.apply(ids)
+    def apply(
+        self, ids: Iterable[bytes | Flush], doing: str, *, items_max: int = REMOVE_ITEMS
+    ) -> Iterator[OutcomeBatch]:
+        """Act on the items with these IDs; see `apply_with`."""
+        return apply_with(self._queue, self.perform, ids, doing, items_max=items_max)
 
-    def finish(self) -> None:
-        """Finish what a killed run of the same kind has left; one script leaves nothing."""
-
-    def perform(self, ranges: Iterable[ListRange]) -> Iterator[OutcomeBatch]:
-        """Save the items of each range, then remove or move those that have not changed.
+    def perform(self, calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
+        """Save the items of each call, then act on those that have not changed.
 
         Yields:
-            One batch for each range; `ELSEWHERE` for an ID that is not where it was seen.
+            One batch for each call; `ELSEWHERE` for an ID that is not where it was seen.
         """
-        for group in self._save(ranges):
+        for group in self._save(calls):
             outcomes: list[OutcomeBatch] = []
             left = dict.fromkeys(_saved_in(group))
             try:
-                for seen, fingerprints in group:
-                    with in_doubt(partial(len, seen.ids), LOST_REPLY_HINT):
-                        outcomes.append(self._take(seen, fingerprints))
-                    for item_id in outcomes[-1].ids_with(*_TAKEN):
+                for batch in self._act(group):
+                    outcomes.append(batch)
+                    for item_id in batch.ids_with(*_TAKEN):
                         left.pop(item_id, None)
             except ConnectionLost:
-                # The call may have run, so the written items stay in doubt.
+                # The calls may have run, so the written items stay in doubt.
                 raise
-            except ServerError:
-                self._journal.record_removed_except(list(left))
-                yield from outcomes
+            except (ServerError, KeyboardInterrupt) as error:
+                # An interrupt that was asked for came after all replies: what is left was not sent.
+                if isinstance(error, ServerError) or self._queue.connection.stop.requested:
+                    self._journal.record_removed_except(list(left))
+                    yield from outcomes
                 raise
             self._journal.record_removed_except(list(left))
             yield from outcomes
 
-    def _take(self, seen: ListRange, fingerprints: Mapping[bytes, str]) -> OutcomeBatch:
-        expected = self._expected._replace(fingerprints=fingerprints)
-        args = remove_args(
-            seen,
-            self._token,
-            expected,
-            destination=self._destination,
-            is_first_look=self._is_first_look,
-            marks=self._marks,
-        )
-        reply = self._queue.run("remove", *args, dry_run=self._dry_run)
-        return OutcomeBatch.from_reply(seen.ids, reply)
-
-    def _save(self, ranges: Iterable[ListRange]) -> Iterator[list[_Written]]:
-        """Save the items of the ranges; yield the ranges in groups, with the fingerprints.
-
-        Items are written in their order in main. Items that are looked up by name come in any
-        order, so several of these small ranges are read together.
-        """
-        group: list[_Written] = []
-        items: list[ItemSnapshot] = []
-        for seen in ranges:
-            if self._saved is not None or self._dry_run:
-                yield [(seen, self._saved or self._expected.fingerprints or {})]
-                continue
-            fingerprints: dict[bytes, str] = {}
-            group.append((seen, fingerprints))
-            for batch in self._read(seen, fingerprints):
-                items += batch
-                if seen.where is not Where.NAME:
-                    self._write(items, group)
-            size = sum(len(item.data) for item in items)
-            if seen.where is not Where.NAME or len(items) >= FEW_IDS or size >= SNAPSHOT_BYTES:
-                self._write(items, group)
+    def _save(self, calls: Iterable[Located]) -> Iterator[list[Written]]:
+        """Save the items of the calls; yield the calls in groups, with the fingerprints."""
+        group: list[Written] = []
+        if self._saved is not None or self._dry_run:
+            for call in calls:
+                group.append((call, self._saved or self._chosen or {}))
+                if len(group) == _GROUP_CALLS:
+                    yield group
+                    group = []
+            if group:
                 yield group
-                group = []
+            return
+        items: list[ItemSnapshot] = []
+        for call, read in read_snapshots(self._queue, calls, Skipped()):
+            fingerprints: dict[bytes, str] = {}
+            kept = [item for item in read if self._is_to_be_saved(item, fingerprints)]
+            items += self._in_their_order(call, kept)
+            group.append((call, fingerprints))
+            size = sum(len(item.data) for item in items)
+            if len(group) == _GROUP_CALLS or size >= SNAPSHOT_BYTES:
+                self._write(items)
+                yield group
+                group, items = [], []
         if group:
-            self._write(items, group)
+            self._write(items)
             yield group
 
-    def _read(
-        self, seen: ListRange, fingerprints: dict[bytes, str]
-    ) -> Iterator[list[ItemSnapshot]]:
-        """The items of a range that may be removed or moved."""
-        chosen = self._expected.fingerprints
-        keeps_leased = self._destination is not None and not self._destination.force
-        # The script checks the lists again.
-        is_trusted = seen.where is not Where.NAME and (
-            seen.where is not Where.MAIN or seen.entries == len(seen.ids)
-        )
-        snapshots = read_snapshots(self._queue, seen, Skipped(), self._token, is_trusted=is_trusted)
-        for batch in snapshots:
-            items: list[ItemSnapshot] = []
-            for item in batch:
-                data = fingerprint(item.data)
-                if chosen is not None and chosen.get(item.item_id) != data:
-                    fingerprints[item.item_id] = _OTHER_DATA
-                elif keeps_leased and item.lease:
-                    self.held[item.item_id] = item.lease.holder
-                else:
-                    fingerprints[item.item_id] = data
-                    items.append(item)
-            yield self._with_fixed_ends(seen, items)
+    def _write(self, items: list[ItemSnapshot]) -> None:
+        if items:
+            self._journal.write([self._as_saved(item) for item in items])
 
-    def _with_fixed_ends(self, seen: ListRange, items: list[ItemSnapshot]) -> list[ItemSnapshot]:
-        """The items; once one is nearer to the end, all that follow it have `nearer` LAST.
+    def _is_to_be_saved(self, item: ItemSnapshot, fingerprints: dict[bytes, str]) -> bool:
+        data = fingerprint(item.data)
+        if self._chosen is not None and self._chosen.get(item.item_id) != data:
+            fingerprints[item.item_id] = _OTHER_DATA
+            return False
+        if self._keeps_leased and item.lease:
+            return False
+        fingerprints[item.item_id] = data
+        return True
 
-        Removed items shift the middle of main during a walk.
+    def _in_their_order(self, call: Located, items: list[ItemSnapshot]) -> list[ItemSnapshot]:
+        """The items, those of main in their order; once one is nearer to the end, so are all that
+        follow it. Removed items shift the middle of main during a walk.
         """
-        if seen.where is not Where.MAIN or seen.offset < self._offset:
-            self._is_past_middle = False
-        self._offset = seen.offset
+        if call.how != "places":
+            return sorted(items, key=lambda i: -1 if i.position is None else i.position)
         if self._is_past_middle:
             items = [i._replace(nearer=End.LAST) if i.nearer is End.NEXT else i for i in items]
         self._is_past_middle |= any(item.nearer is End.LAST for item in items)
         return items
 
-    def _write(self, items: list[ItemSnapshot], group: Iterable[_Written]) -> None:
-        """Write the items to the journal, and clear the list; the group has the earlier ones."""
-        items.sort(key=lambda item: -1 if item.position is None else item.position)
-        if items:
-            try:
-                self._journal.write(items)
-            except Exception:
-                fresh = {item.item_id for item in items}
-                self._journal.record_removed_except([i for i in _saved_in(group) if i not in fresh])
-                raise
-        items.clear()
 
-
-def _saved_in(group: Iterable[_Written]) -> list[bytes]:
-    return [i for seen, data in group for i in seen.ids if data.get(i, _OTHER_DATA) != _OTHER_DATA]
+def _saved_in(group: Iterable[Written]) -> list[bytes]:
+    return [i for call, data in group for i in call.ids if data.get(i, _OTHER_DATA) != _OTHER_DATA]

@@ -12,18 +12,17 @@ from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing
 from rwq_cli.core.inspect.results import Result, read_result_keys
+from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.server.commands import REFUSED
-from rwq_cli.core.state.list_range import ListRange, Where
 from rwq_cli.core.state.snapshot import (
     SNAPSHOT_BYTES,
     ItemSnapshot,
     Place,
     Skipped,
-    read_snapshots,
 )
 
 RESTORE_ITEMS = BATCH_WRITES
@@ -305,8 +304,7 @@ class _Restore:
         self, ids: Sequence[bytes], by_id: Mapping[bytes, Line]
     ) -> Iterator[list[ItemSnapshot]]:
         """Read the items that are to be replaced, and write them to any journal."""
-        seen = ListRange(Where.NAME, 0, 0, ids)
-        for items in read_snapshots(self._queue, seen, Skipped()) if ids else ():
+        for items in read_items(self._queue, ids, Skipped()):
             if self._journal is not None:
                 entries = [by_id[item.item_id].entry for item in items]
                 digests = [sha256(_item(entry).data).hexdigest() for entry in entries]

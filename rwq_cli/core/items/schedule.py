@@ -154,7 +154,7 @@ def reschedule(
     def act(ids: Iterable[bytes | Flush], is_first_look: bool) -> Iterator[OutcomeBatch]:
         args = schedule_args(policy, how, is_first_look=is_first_look)
         operation = Operation(
-            how.script, args, how.doing, pushes=True, items_max=_SCHEDULE_ITEMS, expected=expected
+            how.script, args, how.doing, items_max=_SCHEDULE_ITEMS, expected=expected
         )
         return apply(queue, operation, ids, in_order=in_order, dry_run=dry_run)
 
@@ -218,7 +218,7 @@ def promote(
 
 def _push(which: str, doing: str, expected: Expected = ANY) -> Operation:
     return Operation(
-        "push_scheduled", (which,), doing, pushes=True, items_max=_SCHEDULE_ITEMS, expected=expected
+        "push_scheduled", (which,), doing, items_max=_SCHEDULE_ITEMS, expected=expected
     )
 
 

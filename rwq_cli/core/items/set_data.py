@@ -4,10 +4,10 @@ from hashlib import sha256
 
 from rwq_cli.core.errors import ConnectionLost, ServerError, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
+from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.items.journal import Journal, NoJournal
 from rwq_cli.core.model import OutcomeBatch, Status
-from rwq_cli.core.state.list_range import ListRange, Where
-from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped, read_snapshots
+from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped
 
 
 def read_item(queue: Queue, item_id: bytes | str) -> ItemSnapshot | None:
@@ -25,8 +25,7 @@ def read_item(queue: Queue, item_id: bytes | str) -> ItemSnapshot | None:
     """
     queue.connection.set_no_touch()
     skipped = Skipped()
-    seen = ListRange(Where.NAME, 0, 0, [to_bytes(item_id)])
-    found = next(read_snapshots(queue, seen, skipped), None)
+    found = next(read_items(queue, [to_bytes(item_id)], skipped), None)
     if skipped.wrong_keys:
         raise WrongType.of(skipped.wrong_keys[0])
     return None if found is None else found[0]

@@ -10,10 +10,9 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES, SLACK_ENTRIES
+from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES
 from rwq_cli.core.keys import (
     BURIED_GUARD,
-    CLAIM_PREFIX,
     DELAYED_GUARD,
     GUARD_MARGIN_MS,
     SETTLING_GUARD,
@@ -35,7 +34,6 @@ INCLUDES: dict[str, tuple[str, ...]] = {
     # Operations.
     "ops/access": (),
     "ops/add": ("schedule",),
-    "ops/claim": ("facts",),
     "ops/complete": ("locate", "expected", "results"),
     "ops/delete_results": ("results",),
     "ops/delete_stray_leases": ("facts",),
@@ -61,7 +59,6 @@ INCLUDES: dict[str, tuple[str, ...]] = {
     "ops/snapshot": ("locate",),
     "ops/states": ("identity",),
     "ops/touch": ("facts",),
-    "ops/unclaim": ("facts",),
 }
 
 _FORGET = {
@@ -71,7 +68,7 @@ _FORGET = {
     "returns": "HDEL",
     "cleaning": "LREM",
 }
-_REMOVE_ENTRIES = {"processing": "LREM RPOP LPUSH", "main": "LREM LSET RPOP"}
+_REMOVE_ENTRIES = {"processing": "LREM LSET RPOP", "main": "LREM LSET RPOP"}
 _PUSH = {"main": "LREM LSET RPOP LPUSH RPUSH"}
 _UNSCHEDULE = {
     "delayed": "ZREM ZCOUNT ZREMRANGEBYSCORE",
@@ -91,7 +88,6 @@ NEEDS: dict[str, dict[str, str]] = {
         "buried": "ZREM",
         "returns": "HDEL",
     },
-    "ops/claim": {"leases": "SET GET"},
     "ops/complete": {**_REMOVE_ENTRIES, **_FORGET, "item": "DEL"},
     "count_returns": {"returns": "HMGET HSET"},
     "mark_lines": {"marks": "BITFIELD_RO BITFIELD PEXPIRE"},
@@ -174,7 +170,6 @@ NEEDS: dict[str, dict[str, str]] = {
         "": "TIME",
     },
     "ops/touch": {"leases": "SET GET"},
-    "ops/unclaim": {"leases": "DEL GET"},
 }
 
 # The arguments that a command needs for an ACL check; other commands need none.
@@ -221,12 +216,11 @@ _KEYS = {
 }
 # The number of the argument that is the key of the marks, if not 1.
 _MARKS_AT = {"ops/remove": 18}
-# The prefixes of rwq's own lease values, by their names in the libraries: three guards and a claim.
+# The prefixes of rwq's own lease values, by their names in the libraries: three guards.
 _GUARDS = {
     "delayed": DELAYED_GUARD,
     "buried": BURIED_GUARD,
     "settling": SETTLING_GUARD,
-    "claim": CLAIM_PREFIX,
 }
 # An item is identified by digits of the SHA-1 of its data, and of the time when rwq pushed it.
 DATA_DIGITS, PUSH_DIGITS = 12, 4
@@ -237,7 +231,6 @@ FINGERPRINT_BYTES = 4 * 1024 * 1024
 # The constants that a library or an operation shares with Python.
 _CONSTANTS = {
     "facts": {"SCAN_BUDGET_ENTRIES": SCAN_BUDGET_ENTRIES},
-    "locate": {"SLACK_ENTRIES": SLACK_ENTRIES},
     "results": {"DIGITS_MAX": DIGITS_MAX},
     "returns": {"DIGITS_MAX": DIGITS_MAX},
     "schedule": {"GUARD_MARGIN_MS": GUARD_MARGIN_MS, "TIME_MS_MAX": TIME_MS_MAX},

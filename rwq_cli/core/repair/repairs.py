@@ -6,7 +6,7 @@ and skips IDs that are no longer broken.
 
 from collections.abc import Collection, Iterable, Iterator
 
-from rwq_cli.core.batches import BATCH_ITEMS, BATCH_WRITES
+from rwq_cli.core.batches import BATCH_WRITES
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import Operation, apply
 from rwq_cli.core.model import OutcomeBatch, State, Status
@@ -31,8 +31,7 @@ def repair(
     """Repair items that are still in one of the expected states.
 
     Abandoned and orphaned items are returned; ghosts lose their list entries; a duplicated item
-    keeps one entry. An orphan is claimed before the lists are read for the last time, so that two
-    concurrent deep cleans, including upstream's, push it only once.
+    keeps one entry.
 
     Args:
         queue: The queue.
@@ -76,15 +75,11 @@ def _repair(
 ) -> Iterator[OutcomeBatch]:
     if not ids:
         return
-    claims_first = states == {State.ORPHANED}
     operation = Operation(
         "repair",
         (_NEVER if bury_after is None else bury_after,),
         "repairing",
-        pushes=True,
-        claims_first=claims_first,
-        # The lease keys of claimed items exist already.
-        items_max=BATCH_ITEMS if claims_first else _REPAIR_ITEMS,
+        items_max=_REPAIR_ITEMS,
         expected=Expected(states, fingerprints=seen),
     )
     for batch in apply(queue, operation, ids, dry_run=dry_run):
@@ -108,9 +103,7 @@ def restore_guards(
         The IDs that were guarded.
     """
     if ids:
-        operation = Operation(
-            "restore_guards", (LOST_REASON,), "guarding", pushes=True, items_max=_REPAIR_ITEMS
-        )
+        operation = Operation("restore_guards", (LOST_REASON,), "guarding", items_max=_REPAIR_ITEMS)
         for batch in apply(queue, operation, ids, dry_run=dry_run):
             yield from batch.ids_with(Status.GUARDED)
 

@@ -1,6 +1,7 @@
 """Snapshots of items: everything about an item, including its data, at one instant."""
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
-from rwq_cli.core.state.list_range import ListRange
+from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.probe import parse_lease, parse_returns, parse_wrong_types
 from rwq_cli.core.state.rules import Facts
 
@@ -88,35 +89,43 @@ class Skipped:
 
 
 def read_snapshots(
-    queue: Queue,
-    seen: ListRange,
-    skipped: Skipped,
-    token: bytes = b"",
-    *,
-    is_trusted: bool = False,
-) -> Iterator[list[ItemSnapshot]]:
-    """Read items with their data, in batches of a bounded number of bytes.
+    queue: Queue, calls: Iterable[Located], skipped: Skipped
+) -> Iterator[tuple[Located, list[ItemSnapshot]]]:
+    """Read items with their data, sending calls ahead of their replies.
 
     Args:
         queue: The queue.
-        seen: The IDs, and where they were seen.
+        calls: The IDs, and where they were seen.
         skipped: Collects the IDs without a snapshot.
-        token: The token under which the caller has claimed IDs; b"" for none.
-        is_trusted: Do not check the places, because the caller checks them again when it acts. IDs
-            in main must then be adjacent.
 
     Yields:
-        Non-empty lists, in the order of the IDs, each read at one instant.
+        For each call its IDs that were read, with their items in the same order. If they have too
+        much data for one reply, the rest comes apart.
     """
-    at = 0
-    while at < len(seen.ids):
-        batch = seen.ids[at : at + SNAPSHOT_ITEMS]
-        where = seen._replace(offset=seen.offset + at) if is_trusted else seen
-        reply = queue.run("snapshot", *where.args(token), SNAPSHOT_BYTES, int(is_trusted), *batch)
-        snapshots = list(_snapshots(queue, batch, reply, skipped))
-        at += len(reply) // _FIELDS
-        if snapshots:
-            yield snapshots
+    sent: deque[Located] = deque()
+
+    def words() -> Iterator[Sequence[object]]:
+        for call in calls:
+            if call.ids:
+                sent.append(call)
+                yield _words(call)
+
+    for reply in queue.run_each("snapshot", words(), reads_only=True):
+        call = sent.popleft()
+        while True:
+            count = len(reply) // _FIELDS
+            yield (
+                call._replace(ids=call.ids[:count], places=call.places[:count]),
+                list(_snapshots(queue, call.ids, reply, skipped)),
+            )
+            call = call.after(count)
+            if not call.ids:
+                break
+            reply = queue.run("snapshot", *_words(call))
+
+
+def _words(call: Located) -> Sequence[object]:
+    return (*call.args(), SNAPSHOT_BYTES, *call.ids)
 
 
 def _snapshots(

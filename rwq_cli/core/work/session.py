@@ -14,7 +14,6 @@ from rwq_cli.core.clock import LEASE_S, RESULT_TTL_S, lease_time_ms, result_time
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
 from rwq_cli.core.inspect.results import ResultStatus
-from rwq_cli.core.items.bulk import new_token
 from rwq_cli.core.items.lease import (
     LeasedBatch,
     LeaseRequest,
@@ -28,7 +27,7 @@ from rwq_cli.core.items.schedule import Burial, Delay, How, Release, schedule_ar
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.expected import ANY
-from rwq_cli.core.state.list_range import ListRange, Where
+from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.probe import parse_returns
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.core.work.idle import WorkWaiter
@@ -46,7 +45,7 @@ _JOBS_PER_CALL = BATCH_WRITES
 # due times of a call are spread over less than another ms.
 _DUE_SPREAD_S = 0.002
 # All IDs are in processing, and have no conditions but their holder.
-_PLACE = (*ListRange(Where.LEASED, 0, 0, ()).args(new_token()), *ANY.args())
+_PLACE = (*Located.leased(()).args(), *ANY.args())
 
 
 class _Ending:

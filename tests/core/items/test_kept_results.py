@@ -86,9 +86,7 @@ class TestFew:
         foreign.data(b"o")
         foreign.delayed(b"d", 4_000_000_000_000)
         foreign.buried(b"b")
-        foreign.lease(b"cleaned", holder=b"rwq-clean:1")
-        foreign.data(b"cleaned")
-        ids = (b"w", b"\xff", b"twice", b"a", b"o", b"d", b"b", b"cleaned")
+        ids = (b"w", b"\xff", b"twice", b"a", b"o", b"d", b"b")
         assert statuses(
             queue, *ids, result_options=ResultOptions(status=ResultStatus.REJECTED)
         ) == [Status.COMPLETED] * len(ids)

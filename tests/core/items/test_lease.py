@@ -960,11 +960,10 @@ class TestComplete:
         self, start_server: StartServer
     ) -> None:
         private = start_server()
-        raw = private.client()
-        # So long a list that one call looks for few IDs.
-        raw.lpush(b"jobs:processing", *numbered(99_999))
-        ids = [b"id %d" % number for number in range(28)]
-        Foreign(raw).leased(*ids)
+        ids = [b"id %d" % number for number in range(9000)]
+        pipeline = private.client().pipeline()
+        Foreign(pipeline).leased(*ids)
+        pipeline.execute()
         done: list[Outcome] = []
 
         def complete() -> None:
@@ -976,8 +975,8 @@ class TestComplete:
 
         with pytest.raises((ConnectionLost, Unreachable)) as caught:
             complete()
-        # Two calls had been sent ahead, and their replies may have come.
-        assert 4 <= caught.value.acknowledged == len(done) <= 12
+        # Some calls had been sent ahead, and their replies may have come.
+        assert 4 <= caught.value.acknowledged == len(done) < len(ids)
         assert done == [Outcome(item_id, Status.COMPLETED) for item_id in ids[: len(done)]]
 
 
@@ -1035,18 +1034,6 @@ class TestTouch:
             Outcome(b"gone", Status.MISSING),
         ]
         assert contents(raw) == before
-
-    def test_the_claim_of_a_clean_is_not_renewed(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        """A clean that died must not keep others from the item for longer than its claim."""
-        foreign.data(b"1")
-        for key in (b"jobs:lease:1", b"jobs:leased_by_session:1"):
-            raw.set(key, b"rwq-clean:token", ex=120)
-        before = contents(raw)
-        assert list(queue.touch_many([b"1"], for_s=600)) == [Outcome(b"1", Status.NOT_LEASED)]
-        assert contents(raw) == before
-        assert raw.ttl(b"jobs:lease:1") <= 120
 
     def test_many_leases_are_renewed(self, queue: WorkQueue, raw: Redis) -> None:
         ids = numbered(1500)
@@ -1119,16 +1106,6 @@ class TestTwoHolders:
         assert outcome.status is (Status.ALREADY_WAITING if is_there else TAKEN[take])
         assert is_there or b"them" not in raw.mget("jobs:lease:1", "jobs:leased_by_session:1")
 
-    @pytest.mark.parametrize("take", TAKES)
-    def test_the_claim_of_a_clean_is_no_other_holder(
-        self, queue: WorkQueue, foreign: Foreign, take: str
-    ) -> None:
-        foreign.abandoned(b"1")
-        foreign.lease(b"1", holder=HOLDER, generations="old")
-        foreign.lease(b"1", holder=b"rwq-clean:x", ttl_ms=30_000, generations="new")
-        [outcome] = TAKES[take](queue, [b"1"])
-        assert outcome.status is TAKEN[take]
-
 
 class TestRelease:
     def test_my_leases_go_to_the_end(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
@@ -1162,17 +1139,15 @@ class TestRelease:
         assert [item.item_id for item in queue.lease_many(5)] == [b"2", b"3", b"1", b"4", b"5"]
 
     def test_several_calls_release_to_the_front_in_order(
-        self, interleaved: Interleaved, raw: Redis, foreign: Foreign
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
-        """With so long a list one call releases few; their order must hold over the calls."""
-        raw.lpush(b"jobs:queue", *numbered(99_987))
-        ids = [b"%c" % letter for letter in b"abcdefghijklm"]
+        raw.lpush(b"jobs:queue", *numbered(9_987))
+        ids = [b"x%d" % number for number in range(700)]
         foreign.leased(*ids)
-        queue = WorkQueue(interleaved, QUEUE)
+        random.Random(0).shuffle(ids)
         outcomes = list(queue.release_many(ids, front=True, force=True))
         assert {outcome.status for outcome in outcomes} == {Status.RELEASED}
-        assert interleaved.calls.count("release") == 4
-        assert [item.item_id for item in queue.lease_many(13)] == ids
+        assert [item.item_id for item in queue.lease_many(700)] == ids
 
     def test_many_to_the_front(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.waiting(b"first")
@@ -1411,15 +1386,6 @@ class TestRelease:
         assert contents(raw) == before
         assert list(queue.release_many([b"1"], force=True)) == [Outcome(b"1", Status.RELEASED)]
         assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
-
-    def test_the_claim_of_a_running_clean_belongs_to_another_session(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.data(b"1")
-        foreign.lease(b"1", holder=b"rwq-clean:x")
-        before = contents(raw)
-        assert list(queue.release_many([b"1"])) == [Outcome(b"1", Status.NOT_OWNER, b"rwq-clean:x")]
-        assert contents(raw) == before
 
     def test_no_item_is_listed_twice(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.abandoned(b"1", b"2", b"1")

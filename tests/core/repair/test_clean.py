@@ -9,7 +9,7 @@ from redis import Redis
 
 from rwq_cli.core import CleanAction, Repair, State, WorkQueue
 from rwq_cli.core.errors import PermissionDenied, WrongType
-from rwq_cli.core.keys import CLAIM_PREFIX, QueueKeys
+from rwq_cli.core.keys import QueueKeys
 from tests.conftest import (
     QUEUE,
     SEARCHED_MAX,
@@ -19,7 +19,6 @@ from tests.conftest import (
     Foreign,
     Interleaved,
     contents,
-    lasts,
     no_call_searches_often,
 )
 
@@ -258,12 +257,6 @@ CASES = {
         [pruned("delayed")],
         {b"jobs:delayed": None, **NO_LEASE},
         {b"jobs:delayed": None, **NO_LEASE},
-    ),
-    "due, in the hand of another cleaner of ours": Case(
-        lambda foreign: (
-            foreign.delayed(b"1", 1),
-            foreign.lease(b"1", holder=CLAIM_PREFIX + b"x"),
-        )
     ),
     # Completed by another while it was put away, and added again.
     "delayed and waiting": Case(
@@ -574,46 +567,8 @@ class TestGrace:
         assert raw.lrange(b"jobs:processing", 0, -1) == [b"2"]
 
 
-class TestClaim:
-    """Orphans are claimed by a lease while the lists are read for the last time."""
-
-    def test_claims_last_two_minutes_and_are_given_up(
-        self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
-    ) -> None:
-        ids = numbered(40)
-        foreign.data(*ids)
-        seen: list[tuple[bytes, bytes, bool]] = []
-        both = (b"jobs:lease:1", b"jobs:leased_by_session:1")
-
-        def look(name: str) -> None:
-            if name == "repair":
-                seen.append((raw.get(both[0]), raw.get(both[1]), lasts(raw, 120, *both)))
-
-        interleaved.before = look
-        actions = clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep")
-        assert sorted(action.item_id for action in actions) == sorted(ids)
-        new, old, has_two_minutes = seen[0]
-        assert new == old
-        assert new.startswith(CLAIM_PREFIX)
-        assert has_two_minutes
-        assert lease_keys(raw) == []
-
-    def test_a_claim_of_a_killed_cleaner_has_to_end_first(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.data(b"1")
-        foreign.lease(b"1", holder=CLAIM_PREFIX + b"0123", ttl_ms=120_000)
-        before = contents(raw)
-        assert clean(queue, "deep") == []
-        assert clean(queue, "deep", dry_run=True) == []
-        assert contents(raw) == before
-        raw.delete(b"jobs:lease:1", b"jobs:leased_by_session:1")
-        assert clean(queue, "deep") == [ORPHAN_RETURNED]
-        assert contents(raw) == {
-            b"jobs:queue": [b"1"],
-            b"jobs:item:1": b"data of 1",
-            b"jobs:returns": {b"1": b"1"},
-        }
+class TestOrphan:
+    """What happens to an orphan after the last look at the lists."""
 
     @pytest.mark.parametrize("generations", ["old", "new", "both"])
     def test_an_orphan_that_a_worker_leases_is_left_alone(
@@ -666,28 +621,18 @@ class TestClaim:
             {} if end == "complete" else {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
         )
 
-    @pytest.mark.parametrize("script", ["claim", "repair"])
-    def test_a_late_push_of_a_claimed_orphan_is_seen(
-        self,
-        interleaved: Interleaved,
-        clock: FakeClock,
-        raw: Redis,
-        foreign: Foreign,
-        script: str,
+    def test_a_late_push_is_seen(
+        self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
     ) -> None:
         """A producer, or a cleaner past its look at the lease, that was held up for a second."""
         ids = numbered(40)
         foreign.data(*ids)
         interleaved.before = lambda name: (
-            name == script and not raw.exists(b"jobs:queue") and raw.lpush(b"jobs:queue", b"1")
+            name == "repair" and not raw.exists(b"jobs:queue") and raw.lpush(b"jobs:queue", b"1")
         )
         clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep")
-        assert script in interleaved.calls
+        assert "repair" in interleaved.calls
         assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == sorted(ids)
-        # The claim of an item that waits now ends by itself.
-        for key in lease_keys(raw):
-            assert raw.get(key).startswith(CLAIM_PREFIX)
-            assert 0 < raw.pttl(key) <= 120_000
 
 
 HEALTHY = [b"abandoned", b"both", b"in hand", b"orphaned", b"orphaned 2", b"twice", b"waiting"]
@@ -865,11 +810,6 @@ class TestTwoCleaners:
             assert {b"waiting", b"twice", b"abandoned", b"both", b"leased"} <= set(listed)
             assert listed.count(b"abandoned") == 1
             assert listed.count(b"orphaned") <= 1
-            # Its guards end by themselves, and then the next clean does the rest.
-            for key in raw.keys(b"jobs:lease*"):
-                if raw.get(key).startswith(CLAIM_PREFIX):
-                    assert 0 < raw.pttl(key) <= 120_000
-                    raw.delete(key)
             next_one = WorkQueue(backend.connect(), QUEUE, clock=FakeClock())
             clean(next_one, "deep")
             clean(next_one, "deep")

@@ -5,7 +5,7 @@ from redis import Redis
 
 from rwq_cli.core import Lease, State, WorkQueue
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.state.list_range import ListRange, Where
+from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.snapshot import (
     SNAPSHOT_BYTES,
     TIME_MS_MAX,
@@ -18,14 +18,12 @@ from rwq_cli.core.state.snapshot import (
 from tests.conftest import Foreign
 
 
-def by_name(*ids: bytes) -> ListRange:
-    """IDs of which nobody knows where they are."""
-    return ListRange(Where.NAME, 0, 0, ids)
-
-
-def found(queue: WorkQueue, *ids: bytes) -> list[ItemSnapshot]:
-    """The snapshots of IDs that are somewhere."""
-    return [p for batch in read_snapshots(queue, by_name(*ids), Skipped()) for p in batch]
+def found(
+    queue: WorkQueue, *ids: bytes, skipped: Skipped | None = None, places: tuple[str, ...] = ()
+) -> list[ItemSnapshot]:
+    """The snapshots of IDs that are somewhere, or at these places."""
+    call = Located.at_places(ids, places, 0) if places else Located.by_name(ids)
+    return [p for _, read in read_snapshots(queue, [call], skipped or Skipped()) for p in read]
 
 
 def test_a_snapshot_of_an_item_in_each_place(
@@ -74,7 +72,7 @@ def test_ids_without_an_item_are_skipped(
     foreign.waiting(b"a")
     raw.hset(keys.item(b"hash"), "x", "y")
     skipped = Skipped()
-    batches = list(read_snapshots(queue, by_name(b"gone", b"hash", b"a"), skipped))
+    batches = [found(queue, b"gone", b"hash", b"a", skipped=skipped)]
     assert [[p.item_id for p in batch] for batch in batches] == [[b"a"]]
     assert skipped == Skipped([b"gone"], [b"hash"], [b"jobs:item:hash"])
 
@@ -87,7 +85,7 @@ def test_a_lease_key_of_another_type(
     raw.delete(key)
     raw.lpush(key, "x")
     skipped = Skipped()
-    batches = list(read_snapshots(queue, by_name(b"a", b"b"), skipped))
+    batches = [found(queue, b"a", b"b", skipped=skipped)]
     assert [[p.item_id for p in batch] for batch in batches] == [[b"b"]]
     assert skipped == Skipped([], [b"a"], [key])
 
@@ -142,8 +140,8 @@ def test_an_invalid_count_of_returns_is_none(
 def test_a_reply_is_bounded_by_bytes(queue: WorkQueue, keys: QueueKeys, raw: Redis) -> None:
     ids = [b"%d" % number for number in range(5)]
     raw.mset({keys.item(item_id): b"x" * (SNAPSHOT_BYTES // 2) for item_id in ids})
-    batches = list(read_snapshots(queue, ListRange(Where.UNLISTED, 0, 0, ids), Skipped()))
-    assert [[p.item_id for p in batch] for batch in batches] == [ids[:2], ids[2:4], ids[4:]]
+    batches = list(read_snapshots(queue, [Located.by_name(ids)], Skipped()))
+    assert [[p.item_id for p in batch] for _, batch in batches] == [ids[:2], ids[2:4], ids[4:]]
 
 
 def test_ids_that_are_not_where_they_were_seen(
@@ -154,9 +152,7 @@ def test_ids_that_are_not_where_they_were_seen(
     raw.lmove(keys.main, keys.processing, "RIGHT", "LEFT")
     raw.lpush(keys.main, b"pushed since")
     skipped = Skipped()
-    seen = ListRange(Where.MAIN, 0, 3, [b"leased since", b"b"])
-    ((b,),) = read_snapshots(queue, seen, skipped)
+    (b,) = found(queue, b"leased since", b"b", skipped=skipped, places=("m1", "m0"))
     assert (b.item_id, b.place) == (b"b", Place.MAIN)
-    unlisted = ListRange(Where.UNLISTED, 0, 0, [b"pushed since"])
-    assert list(read_snapshots(queue, unlisted, skipped)) == []
+    assert found(queue, b"pushed since", skipped=skipped, places=("",)) == []
     assert skipped.elsewhere == [b"leased since", b"pushed since"]

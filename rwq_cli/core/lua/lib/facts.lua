@@ -96,37 +96,12 @@ local function set_places(facts, id, in_main, in_processing)
   end
 end
 
--- Look up IDs in the whole of both lists, and set their places.
-local function locate_by_name(ids, facts)
-  for _, id in ipairs(ids) do
-    set_places(
-      facts,
-      id,
-      #redis.call('LPOS', main, id, 'COUNT', 0),
-      #redis.call('LPOS', processing, id, 'COUNT', 0)
-    )
-  end
-end
-
--- Remove all list entries of located IDs, looking for each in its lists.
-local function remove_by_name(ids, facts)
-  for _, id in ipairs(ids) do
-    for list, entries in pairs({ [main] = facts[id].main, [processing] = facts[id].processing }) do
-      if entries > 0 then
-        redis.call('LREM', list, entries, id)
-      end
-    end
-  end
-end
-
--- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`. A lease whose value
--- is `claim` is one of the caller's own: it counts as none, and `is_claimed` says whether it protects
--- the ID under both names. `without_leases` skips the leases, for operations that do not need them.
+-- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`.
 -- `type_of(id, new, old)` reads the type of an ID's data key, for operations that also read the data.
 -- Also returns the scores of the IDs, as `scores_of` does.
-local function read_facts(ids, claim, without_leases, type_of)
+local function read_facts(ids, type_of)
   local facts = {}
-  local values = without_leases and {} or lease_values(ids)
+  local values = lease_values(ids)
   local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
   for i = 1, #ids do
     local id = ids[i]
@@ -134,16 +109,11 @@ local function read_facts(ids, claim, without_leases, type_of)
     local data = type_of and type_of(id, new, old) or redis.call('TYPE', item_prefix .. id).ok
     if new or old or due[i] or burials[i] then
       -- Eight fields at most: a larger table would cost twice as much.
-      local found = {
+      facts[id] = {
         id = id, data = data, main = false, processing = false, new = new or false, old = old or false,
         due_ms = due[i] and tonumber(due[i]) or nil,
         buried_ms = burials[i] and tonumber(burials[i]) or nil,
       }
-      if claim and (new == claim or old == claim) then
-        found.is_claimed = (new == claim or is_scheduling_guard(new)) and (old == claim or is_scheduling_guard(old))
-        found.new, found.old = new ~= claim and found.new, old ~= claim and found.old
-      end
-      facts[id] = found
     else
       facts[id] = bare_facts(data, false, false)
     end

@@ -1,44 +1,44 @@
--- Finding the list entries of IDs where the caller saw them, and removing them.
+-- Finding the list entries of IDs, and removing them.
 --
--- arg 1  where the caller saw the IDs:
---        'name'        unknown: each is looked up in the whole of both lists
---        'unlisted'    in no list
---        'processing'  each once in processing, in the page below, and not in main
---        'main'        each once in main, in the page below, and not in processing
---        'leased'      in processing, because the caller has leased them; not looked up in main. Only
---                      the first is always looked for: see `locate_leased`
--- arg 2  how many entries at the right end of that list to skip
--- arg 3  how many entries to read after those; in main, some more on both sides if an ID is not among them
--- arg 4  a token: never an ID, and unique to this run of the caller
+-- arg 1  how to find them:
+--        'name'    each is looked up in the whole of both lists, unless that would scan too many entries
+--        'places'  the caller has seen all of their entries; they are looked for where these were
+--        'leased'  in processing, because the caller has leased them: see `locate_leased`
+-- arg 2  for 'places', for each ID and followed by ';', its places, separated by ',': 'm' for main or 'p' for
+--        processing, and the index from the left end, where entries are pushed; or 'M' or 'P', and how many
+--        entries are between it and the right end
+-- arg 3  for 'places', unix ms before the caller looked
+-- arg 4  for 'name', how many entries to scan at most
 --
--- The places are checked again: an ID that is not where it was seen, or was pushed since, is left for
--- another call. Entries are pushed at the left end, so only that end is read to find new ones.
-local mode, offset, count, token = arg(1), tonumber(arg(2)), tonumber(arg(3)), arg(4)
--- The lease that the caller put on IDs that it saw in no list, so that no cleaner pushes them.
-local claim = GUARDS.claim .. token
--- Entries that count as recent pushes.
+-- An ID that is not found as the caller saw it, or was pushed since, is left for another call: the facts about it
+-- have no places.
+local where, seen_places, seen_ms, scan_max = arg(1), arg(2), tonumber(arg(3)), tonumber(arg(4))
+-- Entries at the left end that count as recent pushes: an item that was in no list may be among them.
 local RECENT_ENTRIES = 500
-
-local function recently_pushed(list)
-  local entries, ids = redis.call('LRANGE', list, 0, RECENT_ENTRIES - 1), {}
-  for i = 1, #entries do
-    ids[entries[i]] = true
-  end
-  return ids
-end
-
--- Entries of a list, the rightmost one last.
-local function entries_of(list, skipped, length)
-  return redis.call('LRANGE', list, -(skipped + length), -(skipped + 1))
-end
-
--- By ID, its place in the list, counted from the right end; false if it is there twice.
-local place = {}
-
-local page = mode == 'processing' and entries_of(processing, offset, count) or {}
-
--- How many entries may be passed in looking for one ID after the other. The last may take a scan of the list.
+-- Entries between two places that are read with them.
+local GAP_ENTRIES = 64
+-- How many entries may be passed in looking for one leased ID after the other. The last may take a whole scan.
 local LEASED_ENTRIES = 100000
+
+-- By list and index from the left end, the entries of the IDs that were located.
+local entries_at = { [main] = {}, [processing] = {} }
+
+local function locate_by_name(ids, facts)
+  if #ids * (redis.call('LLEN', main) + redis.call('LLEN', processing)) > scan_max then
+    return
+  end
+  for _, id in ipairs(ids) do
+    local counts = {}
+    for list, entries in pairs(entries_at) do
+      local indexes = redis.call('LPOS', list, id, 'COUNT', 0)
+      counts[list] = #indexes
+      for _, at in ipairs(indexes) do
+        entries[at] = id
+      end
+    end
+    set_places(facts, id, counts[main], counts[processing])
+  end
+end
 
 -- Find the latest entry of each ID. A fresh lease is near the left end, where LPOS begins. IDs that are left
 -- when too many entries were passed stay unlocated: the caller tries them again, and then another is the first.
@@ -53,133 +53,158 @@ local function locate_leased(ids, facts)
     end
     local at = redis.call('LPOS', processing, id)
     passed = passed + (at or length)
-    place[id] = at and length - 1 - at
+    if at then
+      entries_at[processing][at] = id
+    end
     set_places(facts, id, 0, at and 1 or 0)
   end
+end
+
+-- By list, the indexes where the caller saw entries; and by list and ID, how many.
+local function read_places(ids)
+  local indexes = { [main] = {}, [processing] = {} }
+  local counts, i = { [main] = {}, [processing] = {} }, 0
+  local lists = { m = main, p = processing, M = main, P = processing }
+  local lengths = { M = redis.call('LLEN', main), P = redis.call('LLEN', processing) }
+  for places in string.gmatch(seen_places, '([^;]*);') do
+    i = i + 1
+    for letter, digits in string.gmatch(places, '(%a)(%d+)') do
+      local list, length = lists[letter], lengths[letter]
+      indexes[list][#indexes[list] + 1] = { length and length - 1 - digits or tonumber(digits), ids[i] }
+      counts[list][ids[i]] = (counts[list][ids[i]] or 0) + 1
+    end
+  end
+  return indexes, counts
+end
+
+-- Read the entries of a list that are recent, or near these places shifted by `drift`. Returns those of the IDs,
+-- by index, and how many each ID has.
+local function entries_near(list, places, drift, facts)
+  local found, counts = {}, {}
+  local function read(first, last)
+    first = math.max(0, first)
+    local entries = redis.call('LRANGE', list, first, last)
+    for i = 1, #entries do
+      local id, at = entries[i], first + i - 1
+      if facts[id] and not found[at] then
+        found[at] = id
+        counts[id] = (counts[id] or 0) + 1
+      end
+    end
+  end
+  read(0, RECENT_ENTRIES - 1)
+  local first, last
+  for _, place in ipairs(places) do
+    local at = place[1] + drift
+    if last and at > last + GAP_ENTRIES then
+      read(first - GAP_ENTRIES / 2, last + GAP_ENTRIES / 2)
+      first = at
+    end
+    first, last = first or at, at
+  end
+  if last then
+    read(first - GAP_ENTRIES / 2, last + GAP_ENTRIES / 2)
+  end
+  return found, counts
+end
+
+-- How far the entries of a list have moved since the caller saw them, as the first tells that is not where it was;
+-- nil if it left the list. No entry overtakes another.
+local function drift_of(list, places, counts, facts)
+  for _, place in ipairs(places) do
+    local at, id = place[1], place[2]
+    if not counts[id] and facts[id].data == 'string' then
+      local now = redis.call('LPOS', list, id)
+      return now and now - at
+    end
+  end
+  return nil
+end
+
+-- Whether rwq pushed an item after the caller looked, as its settling lease tells.
+local function was_pushed_since(found)
+  local value = is_settling(found.new) and found.new or is_settling(found.old) and found.old
+  local pushed_ms = value and tonumber(string.match(value, '%d+$'))
+  return pushed_ms and pushed_ms >= seen_ms
+end
+
+local function locate_at_places(ids, facts)
+  local places, seen = read_places(ids)
+  local counts = {}
+  for list, at in pairs(places) do
+    table.sort(at, function(a, b) return a[1] < b[1] end)
+    entries_at[list], counts[list] = entries_near(list, at, 0, facts)
+    local drift = drift_of(list, at, counts[list], facts)
+    if drift then
+      entries_at[list], counts[list] = entries_near(list, at, drift, facts)
+    end
+  end
+  for _, id in ipairs(ids) do
+    local in_main, in_processing = counts[main][id] or 0, counts[processing][id] or 0
+    if in_main == (seen[main][id] or 0) and in_processing == (seen[processing][id] or 0)
+      and not (in_main + in_processing == 0 and was_pushed_since(facts[id])) then
+      set_places(facts, id, in_main, in_processing)
+    end
+  end
+end
+
+-- Set `main` and `processing` of the facts about each ID that was found; they stay false for the others.
+local function locate(ids, facts)
+  local how = { name = locate_by_name, leased = locate_leased, places = locate_at_places }
+  how[where](ids, facts)
+end
+
+-- By ID, the index of its entry in a list that is nearest to the right end; in main, next to be leased.
+local function last_entries(list)
+  local last = {}
+  for at, id in pairs(entries_at[list]) do
+    last[id] = math.max(last[id] or 0, at)
+  end
+  return last
 end
 
 -- Whether a located item that the caller has leased is not in processing: another worker is completing it, which
 -- in upstream begins with its removal from there.
 local function is_taken_away(facts)
-  return mode == 'leased' and facts.data == 'string' and facts.processing == 0
+  return where == 'leased' and facts.data == 'string' and facts.processing == 0
 end
 
-local function locate_unlisted(ids, facts)
-  local in_main, in_processing = recently_pushed(main), recently_pushed(processing)
+-- Stands for entries that are about to be removed; never an ID.
+local REMOVED = '\0rwq-removed\0'
+
+-- Remove entries of a list by their indexes; the others keep their order. This scans the list once, from the nearer
+-- end up to the last entry; an LREM for each would scan it each time.
+local function remove_indexes(list, indexes)
+  local count, length = #indexes, redis.call('LLEN', list)
+  if count == 0 then
+    return
+  end
+  table.sort(indexes)
+  if indexes[1] == length - count then
+    redis.call('RPOP', list, count)
+    return
+  end
+  for _, at in ipairs(indexes) do
+    redis.call('LSET', list, at, REMOVED)
+  end
+  local from_left = indexes[count] < length - 1 - indexes[1]
+  redis.call('LREM', list, from_left and count or -count, REMOVED)
+end
+
+-- Remove the list entries of located IDs. `kept` has, by ID, the list of which the last entry stays.
+local function remove_entries(ids, kept)
+  local is_removed = {}
   for _, id in ipairs(ids) do
-    if not (in_main[id] or in_processing[id]) then
-      set_places(facts, id, 0, 0)
-    end
+    is_removed[id] = true
   end
-end
-
-local function locate_in_processing(_, facts)
-  for i = 1, #page do
-    local found = facts[page[i]]
-    if found then
-      set_places(facts, page[i], 0, (found.processing or 0) + 1)
-    end
-  end
-  local latest = redis.call('LRANGE', main, 0, RECENT_ENTRIES - 1)
-  for i = 1, #latest do
-    if facts[latest[i]] then
-      set_places(facts, latest[i], false, false)
-    end
-  end
-end
-
--- Find the places of IDs in a page of main. Returns how many of them are there.
-local function find_in_main(facts, skipped, length)
-  local entries, found = entries_of(main, skipped, length), 0
-  place = {}
-  for at = 1, #entries do
-    local id = entries[at]
-    if facts[id] then
-      found = found + (place[id] == nil and 1 or 0)
-      place[id] = place[id] == nil and skipped + #entries - at
-    end
-  end
-  return found
-end
-
-local function locate_in_main(ids, facts)
-  if find_in_main(facts, offset, count) < #ids then
-    -- SLACK_ENTRIES is made from `core/batches.py`.
-    local skipped = math.max(0, offset - SLACK_ENTRIES)
-    find_in_main(facts, skipped, offset - skipped + count + SLACK_ENTRIES)
-  end
-  local length, in_processing = redis.call('LLEN', main), recently_pushed(processing)
-  local newest = redis.call('LRANGE', main, 0, RECENT_ENTRIES - 1)
-  for at = 1, #newest do
-    local id = newest[at]
-    if place[id] and place[id] ~= length - at then
-      place[id] = false
-    end
-  end
-  for i = 1, #ids do
-    local id = ids[i]
-    if place[id] and not in_processing[id] then
-      set_places(facts, id, 1, 0)
-    end
-  end
-end
-
--- Set `main` and `processing` of the facts about each ID that is where the caller saw it; they stay false
--- for the others.
-local function locate(ids, facts)
-  local how = {
-    name = locate_by_name,
-    leased = locate_leased,
-    unlisted = locate_unlisted,
-    processing = locate_in_processing,
-    main = locate_in_main,
-  }
-  how[mode](ids, facts)
-end
-
--- Remove entries of a list by their places, counted from the right end; the others keep their order.
--- This scans the list once, from the nearer end up to the last place; an LREM for each entry would scan it
--- each time.
-local function remove_places(list, places)
-  table.sort(places)
-  if #places > 0 and places[#places] == #places - 1 then
-    redis.call('RPOP', list, #places)
-  elseif #places > 0 then
-    local length = redis.call('LLEN', list)
-    local from_left = places[1] > length - 1 - places[#places]
-    for _, from_right in ipairs(places) do
-      redis.call('LSET', list, from_left and length - 1 - from_right or -1 - from_right, token)
-    end
-    redis.call('LREM', list, from_left and #places or -#places, token)
-  end
-end
-
--- Remove all list entries of located IDs.
---
--- A page of processing is rotated: the entries that stay are pushed at the left end, so that the next page
--- is at the right end. Workers do not depend on the order of processing. So this must be called for every
--- page, even without IDs.
-local function remove_entries(ids, facts)
-  if mode == 'name' then
-    remove_by_name(ids, facts)
-  elseif mode == 'main' or mode == 'leased' then
-    local places = {}
-    for _, id in ipairs(ids) do
-      places[#places + 1] = place[id] or nil
-    end
-    remove_places(mode == 'main' and main or processing, places)
-  elseif mode == 'processing' and #page > 0 then
-    local removed, kept = {}, {}
-    for i = 1, #ids do
-      removed[ids[i]] = true
-    end
-    for at = #page, 1, -1 do
-      if not removed[page[at]] then
-        kept[#kept + 1] = page[at]
+  for list, entries in pairs(entries_at) do
+    local indexes, last = {}, kept and last_entries(list)
+    for at, id in pairs(entries) do
+      if is_removed[id] and not (kept and kept[id] == list and last[id] == at) then
+        indexes[#indexes + 1] = at
       end
     end
-    redis.call('RPOP', processing, #page)
-    for_all('LPUSH', processing, kept)
+    remove_indexes(list, indexes)
   end
 end
 
@@ -189,14 +214,4 @@ end
 local function needs_second_look(facts, now_ms)
   local state = state_of(facts, now_ms)
   return state == 'abandoned' or state == 'orphaned'
-end
-
--- Whether an ID that is in no list may be pushed: either this script looked it up by name, or a claim, guard
--- or lease has kept every cleaner from pushing it since the caller read the lists. A dry run claims nothing.
-local function may_push_unlisted(facts)
-  if is_taken_away(facts) then
-    return false
-  end
-  return mode ~= 'unlisted' or dry_run or facts.is_claimed or is_guarded(facts)
-    or session_of(facts) ~= false
 end

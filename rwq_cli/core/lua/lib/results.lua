@@ -86,7 +86,7 @@ local function write_results(completed, known)
     if known.result then
       redis.call('HSET', key, 'result', known.result)
     end
-    if holder and holder ~= '' and not is_claim(holder) then
+    if holder and holder ~= '' then
       redis.call('HSET', key, 'holder', holder)
     end
     redis.call('PEXPIRE', key, known.keep_ms)

@@ -73,9 +73,8 @@ end
 --   'leased'      a session holds the item
 --   'superseded'  the item is due, but also buried
 --   'stale'       the item has no data, or is in a list
---   nil           there is no entry, it is not due, or the data key has the wrong type; or a clean has claimed
---                 the item, and is about to push it; or the item is due, in no list, and held by a session:
---                 it is promoted when that lease has ended
+--   nil           there is no entry, it is not due, or the data key has the wrong type; or the item is due, in
+--                 no list, and held by a session: it is promoted when that lease has ended
 local function entry_kind(facts, which, now_ms)
   local at_ms = which == 'delayed' and facts.due_ms or which == 'buried' and facts.buried_ms
   if not at_ms or (which == 'delayed' and at_ms > now_ms) then
@@ -87,12 +86,8 @@ local function entry_kind(facts, which, now_ms)
   end
   local session = session_of(facts)
   if session then
-    -- A cleaner that has claimed it is about to push it.
     local is_unlisted = facts.main + facts.processing == 0
-    if is_claim(session) or (which == 'delayed' and (is_unlisted or session == '')) then
-      return nil
-    end
-    return 'leased'
+    return (which ~= 'delayed' or not (is_unlisted or session == '')) and 'leased' or nil
   end
   local state = state_of(facts, now_ms)
   if which == 'delayed' and state == 'buried' then

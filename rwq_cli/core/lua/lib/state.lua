@@ -25,11 +25,6 @@ local function guard_kind(value)
   return kind or nil
 end
 
--- Whether a lease is the claim of an rwq clean.
-local function is_claim(holder)
-  return string.sub(holder, 1, #GUARDS.claim) == GUARDS.claim
-end
-
 -- The precedence of a lease: one whose holder cannot be read before a session's, and that before a guard.
 -- A settling lease does not count.
 local function lease_rank(value)
@@ -96,14 +91,14 @@ local function session_of(facts)
 end
 
 -- The holder of a session's lease that is not `own`: of the effective lease, else of that under the other name
--- ('' if it cannot be read), or false. The claim of a clean counts only as the effective lease.
+-- ('' if it cannot be read), or false.
 local function other_session_of(facts, own)
   local session = session_of(facts)
   if session ~= own then
     return session
   end
   for _, value in ipairs({ facts.new or false, facts.old or false }) do
-    if value ~= own and lease_rank(value) >= 2 and (value == true or not is_claim(value)) then
+    if value ~= own and lease_rank(value) >= 2 then
       return value ~= true and value or ''
     end
   end

@@ -13,7 +13,7 @@ local function facts_to_take(ids, counts_attempt)
   if refusal then
     return nil, refusal
   end
-  local facts = read_facts(ids, claim)
+  local facts = read_facts(ids)
   locate(ids, facts)
   return facts
 end
@@ -40,7 +40,7 @@ local function untaken_status(id, found, now_ms, already)
     return 'not-owner'
   elseif is_first_look and needs_second_look(found, now_ms) then
     return 'in-transit'
-  elseif found.main + found.processing == 0 and not may_push_unlisted(found) then
+  elseif is_taken_away(found) then
     return 'elsewhere'
   end
   return nil

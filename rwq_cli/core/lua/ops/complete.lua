@@ -16,8 +16,7 @@ for i = 1, owner_count do
   owners[arg(12 + i)] = true
 end
 local ids = ids_from(13 + owner_count)
-local needs_leases = owner_count > 0 or keep_ms ~= '' or expected_states
-local facts = read_facts(ids, claim, not needs_leases)
+local facts = read_facts(ids)
 locate(ids, facts)
 local statuses, finished, completed, now_ms = {}, {}, {}, expected_states and clock_ms()
 local may_be_changed = expected_states or idle_min or next(expected_data)
@@ -28,6 +27,9 @@ for i = 1, #ids do
     statuses[id] = 'elsewhere'
   elseif found.data ~= 'none' and (found.data ~= 'string' or (owner_count > 0 and has_wrong_type(found))) then
     statuses[id] = 'wrong-type'
+  elseif expected_data[id] == '' and found.data == 'string' then
+    -- It was added since the caller looked.
+    statuses[id] = where == 'name' and 'changed' or 'elsewhere'
   elseif may_be_changed and found.data == 'string' and is_changed(id, found, now_ms) then
     statuses[id] = 'changed'
   elseif owner_count > 0 and found.data == 'string' and not owners[(effective_lease(found))] then
@@ -67,7 +69,7 @@ if not dry_run then
   for_all('DEL', nil, prefixed(item_prefix, finished))
   delete_leases(finished)
   forget_entries(finished)
-  remove_entries(finished, facts)
+  remove_entries(finished)
   write_results(completed, results)
 end
 return outcome_reply(ids, statuses, facts)

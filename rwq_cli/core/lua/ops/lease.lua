@@ -45,7 +45,8 @@ local function note_due(id)
       return
     end
     lookups_left = lookups_left - 1
-    locate_by_name({ id }, due_facts)
+    local in_main = #redis.call('LPOS', main, id, 'COUNT', 0)
+    set_places(due_facts, id, in_main, #redis.call('LPOS', processing, id, 'COUNT', 0))
   end
   local kind = entry_kind(due_facts[id], 'delayed', now_ms)
   if kind then

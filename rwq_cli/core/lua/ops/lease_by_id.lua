@@ -1,11 +1,11 @@
 -- Lease one item wherever it waits: anywhere in main, delayed or buried.
 --
--- arg 1..4  'name', 0, 0 and a token: see `lib/locate.lua`
+-- arg 1..4  how to find the ID: see `lib/locate.lua`
 -- arg 5     holder of the lease, bytes
 -- arg 6     lease time, ms
 -- arg 7     '1' to return the data, '0' for an empty string in its place
 -- arg 8     the ID
--- Returns { leased, state, position, holder, time left, data, returns }. `leased` is 1 if it was leased, or
+-- Returns { leased, state, position, holder, time left, data, returns }, or nothing if it was not found so. `leased` is 1 if it was leased, or
 -- would be, else 0. A state of 'leased', 'held' or 'unlisted' comes with the holder of the lease ('' if it
 -- cannot be read) and its time left, ms, -1 for no expiry, else -2. The position counts from the right end
 -- of main, -1 if it is not there. `returns` is how often it was returned, '' for never.
@@ -13,7 +13,9 @@ local holder, lease_ms, wants_data, id = arg(5), arg(6), arg(7) == '1', arg(8)
 local facts = read_facts({ id })
 locate({ id }, facts)
 local found = facts[id]
-if found.data == 'none' then
+if not found.main then
+  return {}
+elseif found.data == 'none' then
   return { 0, 'gone', -1, '', -2, '', '' }
 elseif has_wrong_type(found) then
   return { 0, 'wrong-type', -1, '', -2, '', '' }
@@ -28,14 +30,14 @@ elseif state == 'abandoned' or state == 'orphaned' then
 end
 local position = -1
 if found.main > 0 then
-  position = redis.call('LLEN', main) - 1 - redis.call('LPOS', main, id, 'RANK', -1)
+  position = redis.call('LLEN', main) - 1 - last_entries(main)[id]
 end
 local data = wants_data and redis.call('GET', item_prefix .. id) or ''
 local count = present[returns] and redis.call('HGET', returns, id) or ''
 if not dry_run then
   -- First, because a server that is out of memory refuses it.
   set_lease(id, holder, lease_ms)
-  remove_entries({ id }, facts)
+  remove_entries({ id })
   unschedule({ id }, facts)
   redis.call('LPUSH', processing, id)
 end

@@ -10,7 +10,7 @@
 -- list, is removed together with its guards. A kick also deletes the item's count of returns.
 local which, ids = arg(8) == 'moved' and 'buried' or arg(8), ids_from(9)
 local is_promotion = which == 'delayed'
-local facts = read_facts(ids, claim)
+local facts = read_facts(ids)
 locate(ids, facts)
 local statuses, entries, now_ms = {}, no_entries(), clock_ms()
 
@@ -27,9 +27,7 @@ local function unchanged_status(id, found, kind)
       return 'not-owner'
     end
   end
-  if kind == 'push' and found.processing == 0 and not may_push_unlisted(found) then
-    return 'elsewhere'
-  elseif not kind then
+  if not kind then
     return is_promotion and 'skipped' or found.data == 'none' and 'missing' or 'not-buried'
   end
   return nil
@@ -52,7 +50,7 @@ for _, id in ipairs(ids) do
 end
 if not dry_run then
   settle_ids(entries.push, is_promotion and 'promoted' or 'kicked')
-  remove_entries(entries.push, facts)
+  remove_entries(entries.push)
   if arg(8) == 'buried' and present[returns] then
     for_all('HDEL', returns, entries.push)
   end

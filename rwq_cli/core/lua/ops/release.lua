@@ -28,7 +28,7 @@ if not dry_run then
   if counts_attempt then
     count_returns(released, returns_of(released))
   end
-  remove_entries(released, facts)
+  remove_entries(released)
   unschedule(released, facts)
   push(released, front)
 end

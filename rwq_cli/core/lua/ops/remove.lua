@@ -4,7 +4,7 @@
 -- arg 5..7   the conditions that the items must still meet: see `lib/expected.lua`; arg 7 is '1'
 -- arg 8..15  the queue to move them to: its main list, processing list, delayed, buried, returns, and
 --            its prefixes of data, new lease and old lease keys; all '' to remove them
--- arg 16     '1' to move leased items, too, else '0'
+-- arg 16     '1' to leave leased items alone, else '0'
 -- arg 17     '1' to skip abandoned and orphaned items, because this is the first look at them
 -- arg 18     the bitmap of restored lines, for an undo of a move: see `lib/marks.lua`
 -- arg 19     the line number of each ID, joined by ';', if there is a bitmap
@@ -16,7 +16,7 @@
 -- without data are removed. A dry run treats data without a fingerprint as saved.
 local to_main, to_processing, to_delayed, to_buried = arg(8), arg(9), arg(10), arg(11)
 local to_returns, to_item, to_lease, to_old_lease = arg(12), arg(13), arg(14), arg(15)
-local force, is_first_look = arg(16) == '1', arg(17) == '1'
+local keeps_leased, is_first_look = arg(16) == '1', arg(17) == '1'
 local moves = to_main ~= ''
 local to_types = moves and {
   [to_main] = 'list', [to_processing] = 'list', [to_delayed] = 'zset', [to_buried] = 'zset',
@@ -47,7 +47,7 @@ for i = 1, #ids do
     expected_data[ids[i]] = nil
   end
 end
-local facts, now_ms = read_facts(ids, claim), clock_ms()
+local facts, now_ms = read_facts(ids), clock_ms()
 -- The other queue rarely has any of them.
 local may_conflict = moves and for_all('EXISTS', nil, prefixed(to_item, ids)) > 0
 -- Whether that queue has a lease key of the wrong type.
@@ -74,13 +74,13 @@ local function status_of(id, found)
   local refusal = refusal_of(id, found, now_ms)
   if refusal then
     return refusal
-  elseif moves and not force and effective_lease(found) then
+  elseif keeps_leased and effective_lease(found) then
     return 'not-owner'
   elseif is_first_look and needs_second_look(found, now_ms) then
     return 'in-transit'
   elseif not expected_data[id] and not dry_run then
     -- It was added since the caller looked.
-    return mode == 'name' and 'changed' or 'elsewhere'
+    return where == 'name' and 'changed' or 'elsewhere'
   elseif may_conflict and redis.call('EXISTS', to_item .. id) == 1 then
     return 'conflict'
   elseif may_be_wrong and has_wrong_lease(id) then
@@ -100,7 +100,7 @@ for i = 1, #ids do
   end
   if status == 'moved' or status == 'removed' or status == 'missing' then
     delisted[#delisted + 1] = id
-    if found.new or found.old or found.is_claimed ~= nil then
+    if found.new or found.old then
       leased[#leased + 1] = id
     end
   end
@@ -143,5 +143,5 @@ if moves then
   end
   for_all('LPUSH', to_main, taken)
 end
-remove_entries(delisted, facts)
+remove_entries(delisted)
 return outcome_reply(ids, statuses, facts)

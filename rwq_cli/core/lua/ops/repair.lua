@@ -28,11 +28,11 @@ if bury_after >= 0 and not dry_run then
     return refusal
   end
 end
-local facts = read_facts(ids, claim, false, arg(7) == '1' and type_of)
+local facts = read_facts(ids, arg(7) == '1' and type_of)
 locate(ids, facts)
 local counts = returns_of(ids)
 local now_ms = clock_ms()
-local statuses, removed, returned, stale, surplus = {}, {}, {}, {}, {}
+local statuses, removed, returned, stale, kept = {}, {}, {}, {}, {}
 for i = 1, #ids do
   local id = ids[i]
   local found = facts[id]
@@ -47,14 +47,13 @@ for i = 1, #ids do
     end
   elseif not expected_states[state] or changed[id] then
     statuses[id] = 'skipped'
-  elseif state == 'orphaned' and not may_push_unlisted(found) then
-    statuses[id] = 'elsewhere'
   elseif state == 'ghost' then
     statuses[id] = 'dropped'
     removed[#removed + 1] = id
   elseif state == 'duplicated' then
     statuses[id] = 'dropped'
-    surplus[#surplus + 1] = id
+    removed[#removed + 1] = id
+    kept[id] = found.processing > 0 and session_of(found) and processing or main
   else
     statuses[id] = is_to_be_buried(id, counts, bury_after) and 'buried' or 'returned'
     removed[#removed + 1] = id
@@ -65,22 +64,7 @@ if dry_run then
   return outcome_reply(ids, statuses, facts)
 end
 local pushed, scores = begin_returns(returned, counts, bury_after)
-remove_entries(removed, facts)
-for _, id in ipairs(surplus) do
-  -- Duplicated IDs are looked up by name. From the left, so that the next entry keeps its place.
-  local found = facts[id]
-  if found.processing > 0 and session_of(found) then
-    redis.call('LREM', main, 0, id)
-    if found.processing > 1 then
-      redis.call('LREM', processing, found.processing - 1, id)
-    end
-  else
-    redis.call('LREM', processing, 0, id)
-    if found.main > 1 then
-      redis.call('LREM', main, found.main - 1, id)
-    end
-  end
-end
+remove_entries(removed, kept)
 unschedule(stale, facts)
 delete_guards(stale)
 unschedule(returned, facts)

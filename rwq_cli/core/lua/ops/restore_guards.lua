@@ -5,7 +5,7 @@
 -- arg 6..   IDs, each once
 -- Returns the outcomes of `outcome_reply`: guarded, skipped for what is not `is_unguarded`, elsewhere.
 local lost_reason, ids = arg(5), args_from(6)
-local facts, now_ms = read_facts(ids, claim), clock_ms()
+local facts, now_ms = read_facts(ids), clock_ms()
 locate(ids, facts)
 local statuses, buries, delays = {}, {}, {}
 for _, id in ipairs(ids) do
@@ -16,8 +16,6 @@ for _, id in ipairs(ids) do
   -- A delayed item may have become due since the caller looked.
   elseif not is_unguarded(found, state == 'due' and 'delayed' or state, now_ms) then
     statuses[id] = 'skipped'
-  elseif found.processing == 0 and not may_push_unlisted(found) then
-    statuses[id] = 'elsewhere'
   else
     statuses[id] = 'guarded'
     if found.buried_ms then
@@ -28,7 +26,6 @@ for _, id in ipairs(ids) do
   end
 end
 if not dry_run then
-  remove_entries({}, facts)
   for id, reason in pairs(buries) do
     guard_buried(id, reason)
   end

@@ -51,7 +51,7 @@ if not dry_run then
   if present[delayed] then
     for_all('ZREM', delayed, already_buried)
   end
-  remove_entries(listed, facts)
+  remove_entries(listed)
   unschedule(moved, facts)
   for_all('ZADD', zset, scores)
 end

@@ -2,32 +2,26 @@
 --
 -- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
 -- arg 5     stop after this many bytes of data; the item that reaches the limit is still read
--- arg 6     '1' to report the places that the caller saw, without checking the lists: for a caller that
---           checks them again when it acts. IDs in main must be adjacent. Else '0'
--- arg 7..   IDs
+-- arg 6..   IDs
 -- Returns { unix ms now, length of main, ... } and then, for each ID that was read: the type of its data
 -- key; the data; the value of its new lease key, and the ms left of it, -1 for no expiry, -2 for no
 -- lease, -3 for a key of the wrong type; the same of its old lease key; its place (its place in main,
 -- counted from the right end; 'processing'; 'none'; 'elsewhere' if it is not where it was seen); its due
 -- time and its time of burial, unix ms, or ''; how often it was returned, or ''.
-local bytes_max, is_trusted, ids = tonumber(arg(5)), arg(6) == '1', args_from(7)
+local bytes_max, ids = tonumber(arg(5)), args_from(6)
 local length, facts = redis.call('LLEN', main), {}
-if not is_trusted then
-  for i = 1, #ids do
-    facts[ids[i]] = bare_facts('', false, false)
-  end
-  locate(ids, facts)
+for i = 1, #ids do
+  facts[ids[i]] = bare_facts('string', false, false)
 end
+locate(ids, facts)
 
-local function place_of(i, id)
-  if is_trusted then
-    return mode == 'main' and offset + i - 1 or mode == 'processing' and 'processing' or 'none'
-  end
+local in_main = last_entries(main)
+local function place_of(id)
   local found = facts[id]
   if not found.main then
     return 'elsewhere'
   elseif found.main > 0 then
-    return place[id] or length - 1 - redis.call('LPOS', main, id, 'RANK', -1)
+    return length - 1 - in_main[id]
   end
   return found.processing > 0 and 'processing' or 'none'
 end
@@ -53,13 +47,13 @@ for i = 1, #ids do
     break
   end
   local id, new, old = ids[i], leases[2 * i - 1], leases[2 * i]
-  found.id, found.new, found.old = id, new ~= claim and new, old ~= claim and old
+  found.id, found.new, found.old = id, new, old
   local kind, data = read_data(id)
   bytes = bytes + #data
   reply[at + 1], reply[at + 2] = kind, data
   reply[at + 3], reply[at + 4] = text_of(found.new), left_of(found, 'new')
   reply[at + 5], reply[at + 6] = text_of(found.old), left_of(found, 'old')
-  reply[at + 7] = place_of(i, id)
+  reply[at + 7] = place_of(id)
   reply[at + 8], reply[at + 9] = due[i] or '', burials[i] or ''
   reply[at + 10] = counts[i] or ''
   at = at + 10

@@ -1,4 +1,4 @@
--- Give live leases a new expiry; the claim of a clean does not count as a lease.
+-- Give live leases a new expiry.
 --
 -- arg 1   the new lease time, ms
 -- arg 2   '1' if each ID is followed by the holder that must have its lease, else '0'
@@ -20,7 +20,7 @@ for _, id in ipairs(ids) do
     statuses[id] = 'wrong-type'
   elseif has_owners and session ~= owners[id] then
     statuses[id] = 'not-owner'
-  elseif not session or session == '' or is_claim(session) then
+  elseif not session or session == '' then
     statuses[id] = 'not-leased'
   else
     statuses[id] = 'touched'

@@ -1,0 +1,226 @@
+"""Moving items to a queue that no script reaches together with theirs: in another slot of a
+cluster, in another database or on another server.
+
+Each item is buried in its queue, copied to the other one as a buried item, removed here, and kicked
+there. So at every instant it exists, and nobody can lease it twice: a buried item is left alone by
+every cleaner and worker. A move that was killed leaves items that say where they were going; the
+next move of the same kind finishes those first:
+
+| here            | there           | what is done                                  |
+| --------------- | --------------- | --------------------------------------------- |
+| buried to move  | nothing, or the | copied again, removed, kicked                 |
+|                 | copy            |                                               |
+| gone            | the copy        | kicked                                        |
+| kicked, leased  | the copy        | the copy is removed: the item stayed          |
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from rwq_cli.core.batches import in_batches
+from rwq_cli.core.errors import ServerError
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.cursor import walk_scheduled
+from rwq_cli.core.items.bulk import read_items, send
+from rwq_cli.core.items.lease_policy import LeasePolicy
+from rwq_cli.core.items.remove import REMOVE_ARGS, REMOVE_ITEMS, Written
+from rwq_cli.core.items.restore import OnConflict, item_args, restore_args
+from rwq_cli.core.items.schedule import Burial, schedule_args
+from rwq_cli.core.keys import BURIED_GUARD
+from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
+from rwq_cli.core.server.commands import REFUSED
+from rwq_cli.core.state.expected import ANY, Expected, fingerprint
+from rwq_cli.core.state.located import Located
+from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped
+
+_BURIED = (Status.BURIED, Status.ALREADY_BURIED)
+_COPIED = (Status.IMPORTED, Status.ALREADY_THERE)
+
+
+class Transfer:
+    """Moves items that were saved to a queue elsewhere.
+
+    Args:
+        queue: The queue that they are in.
+        to: The other queue.
+        is_first_look: Leave abandoned and orphaned items alone, which may be in transit.
+        expected: The conditions that the items must still meet.
+        force: Move leased items, too, and end their leases.
+        dry_run: Change nothing.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        to: Queue,
+        is_first_look: bool,
+        expected: Expected,
+        *,
+        force: bool,
+        dry_run: bool,
+    ) -> None:
+        self._queue = queue
+        self._to = to
+        self._is_first_look = is_first_look
+        self._expected = expected
+        self._force = force
+        self._dry_run = dry_run
+        self._leaving = b"being moved to %b; the same rwq mv finishes it" % to.name
+        self._coming = b"being moved here from %b; the same rwq mv finishes it" % queue.name
+
+    def __call__(self, group: Sequence[Written]) -> Iterator[OutcomeBatch]:
+        prints = {i: data for call, known in group for i, data in known.items()}
+        calls = [call for call, _ in group]
+        statuses = {each.item_id: each for each in self._looked_at(calls, prints)}
+        movable = [i for i, each in statuses.items() if each.status is Status.MOVED]
+        taken = _existing(self._to, movable)
+        statuses.update((i, Outcome(i, Status.CONFLICT)) for i in taken)
+        if not self._dry_run:
+            buried = self._buried(calls, set(movable) - taken, prints)
+            statuses.update((each.item_id, each) for each in buried)
+            leaving = [i for i in movable if statuses[i].status in _BURIED]
+            try:
+                statuses.update((each.item_id, each) for each in self._carry(leaving))
+            except ServerError as error:
+                error.in_doubt, error.doubtful = True, len(leaving)
+                error.hint = f"still buried in transit: {len(leaving)}; run the same rwq mv again"
+                raise
+        for call in calls:
+            yield OutcomeBatch.of(statuses[item_id] for item_id in call.ids)
+
+    def _looked_at(
+        self, calls: Iterable[Located], prints: Mapping[bytes, str]
+    ) -> Iterator[Outcome]:
+        """The outcomes if this were a removal; `MOVED` for the items that can be moved."""
+        args = (*REMOVE_ARGS[:8], int(not self._force), int(self._is_first_look), "", "")
+        expected = self._expected._replace(fingerprints=prints)
+        for batch in _run(self._queue, "remove", calls, expected, args, dry_run=True):
+            for each in batch:
+                if each.status is not Status.REMOVED:
+                    yield each
+                elif self._dry_run or each.item_id in prints:
+                    yield Outcome(each.item_id, Status.MOVED)
+                else:
+                    # It was added, or its lease ended, since it was read.
+                    yield Outcome(each.item_id, Status.ELSEWHERE)
+
+    def _buried(
+        self, calls: Iterable[Located], ids: Collection[bytes], prints: Mapping[bytes, str]
+    ) -> Iterator[Outcome]:
+        """Bury items here."""
+        policy = LeasePolicy(b"", self._force)
+        args = schedule_args(policy, Burial(self._leaving), is_first_look=self._is_first_look)
+        expected = self._expected._replace(fingerprints=prints)
+        some = (call.only(ids) for call in calls)
+        for batch in _run(self._queue, "schedule", some, expected, args):
+            yield from batch
+
+    def _carry(self, ids: Sequence[bytes]) -> Iterator[Outcome]:
+        """Copy items that are buried here to the other queue, remove them here, kick them there."""
+        if not ids:
+            return
+        read = read_items(self._queue, ids, Skipped())
+        items = [item for batch in read for item in batch if item.reason == self._leaving]
+        copied = self._copy(items)
+        self._push(self._queue, [item.item_id for item in items if item.item_id not in copied])
+        prints = {i.item_id: fingerprint(i.data) for i in items if i.item_id in copied}
+        # An item that was changed here in between has an old copy there.
+        stale = self._remove(self._queue, prints)
+        self._remove(self._to, {item_id: prints[item_id] for item_id in stale})
+        self._push(self._queue, stale)
+        moved = [item_id for item_id in prints if item_id not in stale]
+        self._push(self._to, moved)
+        known = {item.item_id for item in items}
+        done = set(moved)
+        for item_id in ids:
+            kept = Status.CONFLICT if item_id in known - copied else Status.CHANGED
+            yield Outcome(item_id, Status.MOVED if item_id in done else kept)
+
+    def _copy(self, items: Sequence[ItemSnapshot]) -> set[bytes]:
+        """Copy items to the other queue, as buried ones in their order; returns the copied ones."""
+        now_ms = self._to.now_ms()
+        guard = Lease(BURIED_GUARD + self._coming, None)
+        batches = list(in_batches(items, items_max=REMOVE_ITEMS))
+
+        def words() -> Iterator[Sequence[object]]:
+            at = 0
+            for batch in batches:
+                args = restore_args(OnConflict.FAIL)
+                for item in batch:
+                    at += 1
+                    copy = item._replace(
+                        place=None, lease=guard, due_ms=None, buried_ms=now_ms + at / 1000
+                    )
+                    args += item_args(at, copy)
+                yield args
+
+        copied: set[bytes] = set()
+        for batch, reply in zip(batches, self._to.run_each("restore", words()), strict=False):
+            if reply is not REFUSED:
+                outcomes = OutcomeBatch.from_reply([item.item_id for item in batch], reply)
+                copied.update(outcomes.ids_with(*_COPIED))
+        return copied
+
+    def _remove(self, queue: Queue, prints: Mapping[bytes, str]) -> set[bytes]:
+        """Remove buried items that still have this data; returns the others that exist."""
+        expected = Expected(frozenset({State.BURIED}), fingerprints=prints)
+        batches = _run(queue, "remove", _unlisted(prints), expected, REMOVE_ARGS)
+        return {
+            item_id
+            for batch in batches
+            for item_id in batch.ids_with(Status.CHANGED, Status.ELSEWHERE)
+        }
+
+    def _push(self, queue: Queue, ids: Iterable[bytes]) -> None:
+        """Put buried items at the end of the main list, with their counts of returns."""
+        for _ in _run(queue, "push_scheduled", _unlisted(ids), ANY, ("moved",)):
+            pass
+
+    def finish(self) -> None:
+        """Finish what a killed move between these queues has left."""
+        for ids in self._marked(self._queue, self._leaving):
+            for _ in self._carry(ids):
+                pass
+        for ids in self._marked(self._to, self._coming):
+            there = _existing(self._queue, ids)
+            self._push(self._to, [item_id for item_id in ids if item_id not in there])
+            # It was kicked here since: the copy is not needed.
+            moving = {i for batch in self._marked(self._queue, self._leaving) for i in batch}
+            copies = read_items(self._to, there - moving, Skipped())
+            self._remove(self._to, {i.item_id: fingerprint(i.data) for b in copies for i in b})
+
+    def _marked(self, queue: Queue, reason: bytes) -> Iterator[list[bytes]]:
+        """The buried items that have this reason."""
+        found: list[bytes] = []
+        for page in walk_scheduled(queue, "buried"):
+            ids = [item_id for item_id, _ in page]
+            guards = queue.call("MGET", *map(queue.keys.lease, ids))
+            pairs = zip(ids, guards, strict=True)
+            found += [item_id for item_id, guard in pairs if guard == BURIED_GUARD + reason]
+        yield from in_batches(found, items_max=8 * REMOVE_ITEMS)
+
+
+def _unlisted(ids: Iterable[bytes]) -> Iterator[Located]:
+    """IDs of buried items, which are in no list."""
+    for batch in in_batches(list(ids), items_max=REMOVE_ITEMS):
+        yield Located.at_places(batch, [""] * len(batch), 0)
+
+
+def _existing(queue: Queue, ids: Sequence[bytes]) -> set[bytes]:
+    """Those of the IDs that have data in a queue."""
+    exist = queue.call_all([("EXISTS", queue.keys.item(item_id)) for item_id in ids])
+    return {item_id for item_id, there in zip(ids, exist, strict=True) if there}
+
+
+def _run(
+    queue: Queue,
+    script: str,
+    calls: Iterable[Located],
+    expected: Expected,
+    args: Sequence[object],
+    *,
+    dry_run: bool = False,
+) -> Iterator[OutcomeBatch]:
+    head = (*expected.args(), *args)
+    return send(
+        queue, script, calls, lambda call: (*head, *expected.id_args(call.ids)), dry_run=dry_run
+    )

@@ -1,0 +1,61 @@
+"""How the caller of a script knows where IDs are in the lists."""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from rwq_cli.core.batches import LONGEST_LIST, SCAN_BUDGET_ENTRIES
+
+
+class Located(NamedTuple):
+    """IDs, and how a script finds them: see `core/lua/lib/locate.lua`.
+
+    Attributes:
+        ids: The IDs.
+        how: `name`, `places` or `leased`.
+        places: For `places`, where the entries of each ID were seen.
+        since_ms: For `places`, the server's clock before the caller looked, unix ms.
+        scan_max: For `name`, how many entries to scan at most.
+    """
+
+    ids: Sequence[bytes]
+    how: str
+    places: Sequence[str] = ()
+    since_ms: int = 0
+    scan_max: int = 0
+
+    @classmethod
+    def by_name(cls, ids: Sequence[bytes], *, whatever_it_costs: bool = False) -> "Located":
+        """IDs that are looked up in both lists, or none of them if that would take too long.
+
+        Args:
+            ids: The IDs.
+            whatever_it_costs: Look them up in lists of any length.
+        """
+        scan_max = LONGEST_LIST if whatever_it_costs else SCAN_BUDGET_ENTRIES
+        return cls(ids, "name", scan_max=scan_max)
+
+    @classmethod
+    def at_places(cls, ids: Sequence[bytes], places: Sequence[str], since_ms: int) -> "Located":
+        """IDs whose entries were seen; see the attributes."""
+        return cls(ids, "places", places, since_ms)
+
+    @classmethod
+    def leased(cls, ids: Sequence[bytes]) -> "Located":
+        """IDs in processing that the caller has leased. In a long list, only the first of them is
+        sure to be found: the others are to be tried again."""
+        return cls(ids, "leased")
+
+    def args(self) -> tuple[object, ...]:
+        """The script arguments."""
+        places = "".join(each + ";" for each in self.places)
+        return self.how, places, self.since_ms, self.scan_max
+
+    def only(self, ids: Collection[bytes]) -> "Located":
+        """The same for some of the IDs."""
+        kept = [at for at, item_id in enumerate(self.ids) if item_id in ids]
+        places = [self.places[at] for at in kept] if self.places else ()
+        return self._replace(ids=[self.ids[at] for at in kept], places=places)
+
+    def after(self, count: int) -> "Located":
+        """The same without the first IDs."""
+        return self._replace(ids=self.ids[count:], places=self.places[count:])
