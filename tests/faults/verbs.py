@@ -336,12 +336,6 @@ class Stage:
         assert (sorted(there.main), there.data.keys(), there.buried) == ([*IDS], {*IDS}, {})
 
     def _check_after_a_clean(self, verb: Verb) -> None:
-        """Once the claims of a clean that was cut have ended."""
-        for name in (b"lease", b"leased_by_session"):
-            for item_id in IDS:
-                key = self.name + b":" + name + b":" + item_id
-                if (self.raw.get(key) or b"").startswith(b"rwq-clean:"):
-                    self.raw.delete(key)
         list(self._queue.deep_clean(grace_s=0))
         seen = self.look()
         listed = [*seen.main, *seen.processing, *seen.delayed, *seen.buried]

@@ -173,10 +173,6 @@ def test_a_doctor_finishes_the_work_of_a_killed_one(
         doctors[0].kill()
         assert doctors[1].wait(30) == 1, "some findings need a decision"
         assert real_items(raw, there) == before
-        # The dead one's guards end by themselves, in two minutes.
-        for key in raw.scan_iter("jobs:lease*", count=10_000):
-            if raw.type(key) == b"string" and (raw.get(key) or b"").startswith(b"rwq-clean:"):
-                raw.delete(key)
         queue.diagnose(fix=True, grace_s=0)
         assert real_items(raw, there) == before
         left = Counter(

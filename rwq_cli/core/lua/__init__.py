@@ -105,11 +105,11 @@ NEEDS: dict[str, dict[str, str]] = {
     "ops/delete_results": {"result": "DEL"},
     "ops/delete_stray_leases": {"leases": "DEL"},
     "ops/lease": {"main": "RPOP", "processing": "LPUSH", "leases": "SET"},
-    "promote": {**_UNSCHEDULE, "leases": "SET DEL GET", "main": "LPUSH", "processing": "LREM"},
+    "promote": {**_UNSCHEDULE, "leases": "SET DEL GET", "main": "LPUSH"},
     "ops/lease_by_id": {
         **_UNSCHEDULE,
-        "main": "LREM",
-        "processing": "LREM LPUSH",
+        "main": "LREM LSET RPOP",
+        "processing": "LREM LSET RPOP LPUSH",
         "leases": "SET",
         "": "TIME",
     },
@@ -150,7 +150,7 @@ NEEDS: dict[str, dict[str, str]] = {
         "leases": "MGET SET DEL",
         "": "TIME",
     },
-    "ops/restore_guards": {"processing": "RPOP LPUSH", "leases": "SET GET", "": "TIME"},
+    "ops/restore_guards": {"leases": "SET GET", "": "TIME"},
     "ops/restore_results": {"result": "HSET HDEL PEXPIRE PERSIST"},
     "ops/results": {"result": "TYPE HMGET HEXISTS HSTRLEN HGET PTTL"},
     "ops/schedule": {

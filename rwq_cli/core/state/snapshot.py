@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
+from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.probe import parse_lease, parse_returns, parse_wrong_types
 from rwq_cli.core.state.rules import Facts
@@ -112,7 +113,7 @@ def read_snapshots(
 
     for reply in queue.run_each("snapshot", words(), reads_only=True):
         call = sent.popleft()
-        while True:
+        while reply is not REFUSED:
             count = len(reply) // _FIELDS
             yield (
                 call._replace(ids=call.ids[:count], places=call.places[:count]),

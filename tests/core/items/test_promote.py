@@ -82,13 +82,12 @@ class TestPromote:
         for at, item_id in enumerate(ids):
             foreign.delayed(item_id, at + 1)
             if at % 3 == 0:
-                # A clean that claimed it is about to push it.
-                foreign.lease(item_id, holder=b"rwq-clean:x")
-        claimed = ids[::3]
-        free = [item_id for item_id in ids if item_id not in claimed]
+                foreign.lease(item_id, holder=b"them")
+        held = ids[::3]
+        free = [item_id for item_id in ids if item_id not in held]
         assert promoted(queue) == [(item_id, "promoted") for item_id in free]
         assert raw.lrange(keys.main, 0, -1)[::-1] == free
-        assert raw.zrange(keys.delayed, 0, -1) == claimed
+        assert raw.zrange(keys.delayed, 0, -1) == held
 
     def test_a_ghost_leaves_no_trace(
         self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign

@@ -160,14 +160,6 @@ class TestBury:
         assert not_buried(raw, ids, b"by hand") == []
         assert raw.exists(b"jobs:processing") == 0
 
-    def test_an_item_that_a_running_clean_has_leased_is_not_buried(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.buried(b"a")
-        foreign.lease(b"a", holder=b"rwq-clean:x")
-        assert list(queue.bury_many([b"a"])) == [Outcome(b"a", Status.NOT_OWNER, b"rwq-clean:x")]
-        assert raw.get(b"jobs:lease:a") == b"rwq-clean:x"
-
     def test_an_unreadable_lease(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.buried(b"a")
         foreign.buried(b"b")
