@@ -7,9 +7,14 @@ import signal
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
+import os
+
+# The kernel ignores signals without a handler for PID 1, as in a container.
+if os.getpid() == 1:
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
+
 import gc
 import importlib
-import os
 import sys
 from importlib.util import LazyLoader, find_spec, module_from_spec
 

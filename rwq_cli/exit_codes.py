@@ -15,7 +15,9 @@ class ExitStatus(IntEnum):
     USAGE = 2
     PARTIAL = 3
     SERVER = 69
+    FAULT = 70
     INTERRUPTED = 130
+    TERMINATED = 143
 
     @property
     def meaning(self) -> str:
@@ -48,9 +50,11 @@ _MEANINGS = {
     ExitStatus.OK: "success; an empty listing is a success",
     ExitStatus.NO: "the answer is no: nothing to lease, no such item, no item of a batch succeeded",
     ExitStatus.USAGE: "wrong usage, or a confirmation was needed and there was no terminal",
-    ExitStatus.PARTIAL: "part of a batch failed, or what was done could not be printed",
+    ExitStatus.PARTIAL: "done in part: some of a batch failed, or the output could not be written",
     ExitStatus.SERVER: "server error: unreachable, connection lost, or a command was refused",
+    ExitStatus.FAULT: "fault of rwq, or of its machine: a bug, no memory, no thread",
     ExitStatus.INTERRUPTED: "interrupted",
+    ExitStatus.TERMINATED: "SIGTERM; services end with 0",
 }
 
 _MONITORING_MEANINGS = {
@@ -69,12 +73,27 @@ def batch_status(successes: int, failures: int) -> ExitStatus:
     return ExitStatus.PARTIAL if successes else ExitStatus.NO
 
 
+class OutputError(RwqError):
+    """The output cannot be written."""
+
+    code = "output"
+
+
+class Fault(RwqError):
+    """A bug, or a machine without memory, threads or file descriptors."""
+
+    code = "bug"
+
+
 # The exit code of each error. An error that is not listed has that of its nearest base class.
 EXIT_STATUS_OF: Mapping[type[BaseException], ExitStatus] = {
     InvalidArgument: ExitStatus.USAGE,
     ServerError: ExitStatus.SERVER,
-    # Such as declined questions, a missing undo file, unwritable output, bugs in rwq.
+    # Such as declined questions, or a missing undo file.
     RwqError: ExitStatus.NO,
+    # Not `NO`: a loop around `rwq lease` would take that for an empty queue.
+    OutputError: ExitStatus.PARTIAL,
+    Fault: ExitStatus.FAULT,
     KeyboardInterrupt: ExitStatus.INTERRUPTED,
     # The reader of stdout has closed it, as in `rwq ls | head`.
     BrokenPipeError: ExitStatus.OK,

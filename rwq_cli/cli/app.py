@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from rwq_cli.cli.command import HELP_SETTINGS, Manual, RwqGroup, listed
+from rwq_cli.cli.command import HELP_SETTINGS, RwqGroup, listed
 from rwq_cli.cli.global_options import global_options
+from rwq_cli.cli.manual import Manual
 from rwq_cli.exit_codes import ExitStatus
 
 # Every command with a summary of at most 50 characters, in the order and under the headings of
@@ -87,7 +88,7 @@ class Root(RwqGroup):
         formatter.write_paragraph()
         formatter.write_dl(
             [
-                ("Options:", "-V, --version; -h, --help; rwq help options has those of commands"),
+                ("Options:", "-V, --version; -h, --help; of commands: rwq help options"),
                 ("Topics:", f"rwq help [{'|'.join(Topic)}]"),
                 ("Exit codes:", listed({status: status.summary for status in ExitStatus})),
             ]

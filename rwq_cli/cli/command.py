@@ -12,12 +12,13 @@ A command takes the run's settings first.
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from rwq_cli.cli.interrupts import raise_on_interrupt
+from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.options import UsageError, option
 from rwq_cli.exit_codes import ExitCode, ExitStatus
 
@@ -33,79 +34,34 @@ HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100
 # The heading of the columns that scripts rely on.
 PLAIN_HEADING = "-o plain columns"
 COMMON_HEADING = "Common options:"
-_USUAL_EXITS: dict[ExitCode, str] = {
-    ExitStatus.OK: "done",
-    ExitStatus.USAGE: "wrong usage",
-    ExitStatus.SERVER: ExitStatus.SERVER.summary,
-    ExitStatus.INTERRUPTED: ExitStatus.INTERRUPTED.meaning,
-}
-
-
-class Manual(NamedTuple):
-    """Examples and exit codes of one command.
-
-    Attributes:
-        examples: Command lines that work.
-        exits: The meanings of exit codes that are specific to this command.
-        reads_only: Whether it changes nothing on the server.
-        works_read_only: Whether it is allowed in a read-only context without `--write`: it checks
-            itself which of its actions change the server.
-        describes: Whether it describes something rather than listing it: in a pipe, too, it writes
-            by default what it writes on a terminal.
-        monitors: Whether its exit codes are those of monitoring plugins, all of them in `exits`,
-            and its errors are one line on stdout, with the code `UNKNOWN`.
-        plain: The columns of `-o plain`, by what a line stands for.
-    """
-
-    examples: Sequence[str]
-    exits: Mapping[ExitCode, str]
-    reads_only: bool
-    works_read_only: bool
-    describes: bool
-    monitors: bool
-    plain: Mapping[str, str]
-
-    @property
-    def all_exits(self) -> dict[ExitCode, str]:
-        """Every exit code of the command with its meaning, in order."""
-        always = dict(_USUAL_EXITS)
-        if not self.reads_only:
-            always[ExitStatus.PARTIAL] = "it was done, but the output could not be written"
-        if self.monitors:
-            always = {ExitStatus.INTERRUPTED: ExitStatus.INTERRUPTED.meaning}
-        merged = {**always, **self.exits}
-        return {status: merged[status] for status in sorted(merged)}
-
-
 _YES_FOR = "--yes="
 
 
-def _without_yes_for(words: Sequence[str], settings: Any) -> list[str]:
-    """The words with `--yes` in place of `--yes=NAME`, whose name is kept among the settings.
+def _split_yes_for(words: Sequence[str]) -> tuple[list[str], str | None]:
+    """The words with `--yes` in place of `--yes=NAME`, and the name.
 
     A flag takes no value, and an option with a value would take the ID after `--yes` as its value.
     """
     end = words.index("--") if "--" in words else len(words)
-    for word in words[:end]:
-        if word.startswith(_YES_FOR):
-            settings.given["yes_for"] = word[len(_YES_FOR) :]
+    names = [word.removeprefix(_YES_FOR) for word in words[:end] if word.startswith(_YES_FOR)]
     kept = ["--yes" if word.startswith(_YES_FOR) else word for word in words[:end]]
-    return [*kept, *words[end:]]
+    return [*kept, *words[end:]], names[-1] if names else None
 
 
 class RwqCommand(TyperCommand):
     """A command whose help ends with examples and exit codes."""
 
-    manual: Manual | None = None
+    manual = Manual()
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
-        # Set before parsing, which may fail.
-        if parent is not None and parent.obj is not None and self.manual is not None:
-            parent.obj.monitors = self.manual.monitors
+        if parent is not None and parent.obj is not None:
+            # Before parsing, which may fail.
+            parent.obj.manual = self.manual
             if self.context_settings["allow_interspersed_args"]:
-                args = _without_yes_for(args, parent.obj)
+                args, name = _split_yes_for(args)
+                parent.obj.give(yes_for=name)
         return super().make_context(info_name, args, parent, **extra)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -127,14 +83,12 @@ class RwqCommand(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         # All modules are loaded by now.
         raise_on_interrupt()
-        is_safe = True
-        if self.manual is not None:
-            is_safe = self.manual.reads_only or self.manual.works_read_only
-            ctx.obj.changes = not is_safe and not ctx.params.get("dry_run")
-            ctx.obj.describes = self.manual.describes
-        ctx.obj.check()
-        options = ctx.obj.output_options
-        if options.is_special and not is_safe:
+        settings = ctx.obj
+        # Input and output read it there.
+        settings.give(null=ctx.params.pop("null", None))
+        settings.freeze(ctx.params)
+        options = settings.output_options
+        if options.is_special and not self.manual.checks_itself:
             # The others read while they write, so that an error then is early enough.
             from rwq_cli.cli.record_fields import check_options
 
@@ -147,7 +101,6 @@ class RwqCommand(TyperCommand):
                 formatter.write_dl(rows)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        assert self.manual is not None
         with formatter.section("Examples"):
             for example in self.manual.examples:
                 formatter.write(f"  {example}\n")
@@ -257,29 +210,23 @@ class CommandModule:
         name: str | None = None,
         *,
         help: str,
-        examples: Sequence[str],
-        exits: Mapping[ExitCode, str] | None = None,
-        reads_only: bool = False,
-        works_read_only: bool = False,
-        describes: bool = False,
-        monitors: bool = False,
         null: str | None = None,
-        plain: Mapping[str, str] | None = None,
         options_first: bool = False,
-    ) -> "Callable[[Function], Function]":
-        """Declare a command; see `Manual`.
+        **manual: Any,
+    ) -> Callable[[Function], Function]:
+        """Declare a command.
 
         Args:
+            name: Its name; None for that of the function.
+            help: Its help.
             null: The help of its option `-0`, if it has one.
             options_first: Whether all words after the first argument are arguments.
+            manual: See `Manual`.
         """
-        manual = Manual(
-            examples, exits or {}, reads_only, works_read_only, describes, monitors, plain or {}
-        )
 
         def declare(function: Function) -> Function:
             run = _for_typer(function, null)
-            run.manual = manual  # type: ignore[attr-defined]
+            run.manual = Manual(**manual)  # type: ignore[attr-defined]
             more = {"allow_interspersed_args": not options_first}
             self.typer.command(
                 name, cls=RwqCommand, help=help, context_settings={**HELP_SETTINGS, **more}
@@ -323,9 +270,7 @@ def _for_typer(function: Function, null: str | None) -> Function:
 
     @wraps(function)
     def run(ctx: typer.Context, **given: Any) -> "Report | ExitCode":
-        if given.pop("null", False):
-            # Input and output read it there.
-            ctx.obj.given["null"] = True
+        given.pop("null", None)
         return function(ctx.obj, **given)
 
     _, *own = signature(function).parameters.values()

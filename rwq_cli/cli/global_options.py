@@ -14,8 +14,7 @@ from rwq_cli.output.options import OutputFormat
 def _store(context: Any, parameter: Any, value: Any) -> None:
     """Store the value of an option; one after the command's name overrides one before it."""
     settings: Settings = context.find_root().obj
-    if value not in (None, False, ()):
-        settings.given[parameter.name] = list(value) if isinstance(value, tuple) else value
+    settings.give(**{parameter.name: list(value) if isinstance(value, tuple) else value})
 
 
 def global_options() -> list[TyperOption]:

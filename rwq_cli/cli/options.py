@@ -189,7 +189,7 @@ DryRunOption = Annotated[
     bool, option("--dry-run", "Report what would be done, but change nothing.")
 ]
 YES_FOR = "A protected context needs --yes=NAME."
-YesOption = Annotated[bool, option("--yes", f"Do not ask for confirmation. {YES_FOR}")]
+YesOption = Annotated[bool, option("--yes", f"Do not ask. {YES_FOR}")]
 YesToReplaceOption = Annotated[
     bool,
     option(
@@ -206,7 +206,7 @@ AllQueuesOption = Annotated[
     bool,
     option(
         "--all-queues",
-        "Every queue; -q is repeatable, too, and takes patterns ('mail:*').",
+        "Every queue; -q takes several, and patterns ('mail:*').",
     ),
 ]
 DataOption = Annotated[bool, option("--data", "Read whole payloads, for json, jsonl and csv.")]

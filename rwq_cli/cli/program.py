@@ -1,11 +1,13 @@
 """Runs one command line: parse, run, render; turns each error into a message and an exit code."""
 
+import errno
 import gc
 import os
 import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import takewhile
 
 import typer
 
@@ -21,10 +23,17 @@ from rwq_cli.core.errors import (
     Unreachable,
 )
 from rwq_cli.environment import Environment, os_reason
-from rwq_cli.exit_codes import ExitCode, ExitStatus, MonitoringStatus, exit_status_of
+from rwq_cli.exit_codes import (
+    ExitCode,
+    ExitStatus,
+    Fault,
+    MonitoringStatus,
+    OutputError,
+    exit_status_of,
+)
 
-# -o, alone or after flags that take no value: -o json, -ojson, -vo json.
-_SHORT_OUTPUT = re.compile(r"-[vQ0]*o(.*)", re.DOTALL)
+# -o or --output with its value, in the same word or the next one; -o may follow other flags.
+_OUTPUT_OPTION = re.compile(r"(?:^|\0)(?:--output[=\0]|-[vQ0]*o\0?)([^\0]*)")
 
 
 def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
@@ -54,15 +63,12 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
         failure = _as_rwq_error(error)
         if isinstance(failure, AuthenticationFailed | Unreachable):
             _name_context(failure, settings)
-        if settings.monitors and not wants_json(arguments, environment):
+        monitors = settings.manual.monitors
+        if monitors and not wants_json(arguments, environment):
             _report_to_monitor(failure, environment)
         else:
             _report(failure, arguments, environment)
-        if settings.monitors:
-            return MonitoringStatus.UNKNOWN
-        # Not `NO`: a loop around `rwq lease` would take that for an empty queue.
-        is_done = isinstance(failure, OutputError) and settings.changes
-        return ExitStatus.PARTIAL if is_done else exit_status_of(failure)
+        return MonitoringStatus.UNKNOWN if monitors else exit_status_of(failure)
     finally:
         settings.end_progress()
 
@@ -86,18 +92,6 @@ def _run(arguments: Sequence[str], settings: Settings) -> ExitCode:
         gc.freeze()
         gc.enable()
     return render(report, settings.output_options)
-
-
-class OutputError(RwqError):
-    """The output cannot be written."""
-
-    code = "output"
-
-
-class Bug(RwqError):
-    """An unexpected error."""
-
-    code = "bug"
 
 
 def _name_context(failure: RwqError, settings: Settings) -> None:
@@ -128,6 +122,8 @@ def _as_rwq_error(error: Exception) -> RwqError:
         if type(error).__name__ == "NoArgsIsHelpError":
             usage.help = context.get_help() if context else error.format_message()
         return usage
+    if isinstance(error, MemoryError) or _is_out_of_resources(error):
+        return Fault(f"this machine is out of resources: {str(error) or 'no memory left'}")
     if isinstance(error, OSError):
         reason = os_reason(error)
         if isinstance(error.filename, str | bytes):
@@ -135,7 +131,14 @@ def _as_rwq_error(error: Exception) -> RwqError:
             return RwqError(f"cannot use {os.fsdecode(error.filename)}: {reason}")
         return OutputError(f"cannot write the output: {reason}")
     reason = f"{type(error).__name__}: {error}"
-    return Bug(f"this is a bug in rwq: {reason}", "--debug shows the traceback")
+    return Fault(f"this is a bug in rwq: {reason}", "--debug shows the traceback")
+
+
+def _is_out_of_resources(error: Exception) -> bool:
+    """Whether no thread or process can be started, or no file opened."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE)
+    return isinstance(error, RuntimeError) and "start new thread" in str(error)
 
 
 def _no_command(environment: Environment) -> UsageError:
@@ -219,20 +222,9 @@ def _safe(text: str) -> str:
 
 def wants_json(arguments: Sequence[str], environment: Environment) -> bool:
     """Whether errors are to be JSON, read from the arguments directly: parsing may have failed."""
-    wanted = environment.variables.get("RWQ_OUTPUT") in ("json", "jsonl")
-    for index, word in enumerate(arguments):
-        if word == "--":
-            break
-        value = None
-        if word == "--output":
-            value = arguments[index + 1] if index + 1 < len(arguments) else None
-        elif word.startswith("--output="):
-            value = word.partition("=")[2]
-        elif match := _SHORT_OUTPUT.fullmatch(word):
-            value = match[1] or (arguments[index + 1] if index + 1 < len(arguments) else None)
-        if value is not None:
-            wanted = value in ("json", "jsonl")
-    return wanted
+    options = "\0".join(takewhile(lambda word: word != "--", arguments))
+    formats = _OUTPUT_OPTION.findall(options) or [environment.variables.get("RWQ_OUTPUT")]
+    return formats[-1] in ("json", "jsonl")
 
 
 def main() -> None:

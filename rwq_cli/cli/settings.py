@@ -1,12 +1,14 @@
 """The settings of one run: options, then variables, then the context, then defaults."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from rwq_cli.cli.manual import Manual
 from rwq_cli.contexts import config_path
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
@@ -52,7 +54,9 @@ class ReadOnlyContext(InvalidArgument):
 
 
 class Settings:
-    """The settings of one run. Not a dataclass; see `Environment`.
+    """The settings of one run. They do not change once a command runs.
+
+    Not a dataclass; see `Environment`.
 
     Args:
         environment: The streams and environment variables.
@@ -60,13 +64,13 @@ class Settings:
         arguments: The words after `rwq`.
 
     Attributes:
-        monitors: Whether the command reports to a monitoring system, including its errors.
-        describes: Whether the command describes something: see `Manual`.
+        manual: What the command says of itself.
+        describes: See `Manual`; with `--watch`, every record is one of a list.
         changes: Whether the command may change something on the server.
         progress: Shows progress on the terminal; None for no progress.
     """
 
-    monitors: bool = False
+    manual = Manual()
     describes: bool = False
     changes: bool = False
     progress: "TerminalProgress | None" = None
@@ -74,16 +78,31 @@ class Settings:
     def __init__(
         self,
         environment: Environment,
-        given: dict[str, Any] | None = None,
+        given: Mapping[str, Any] | None = None,
         *,
         arguments: Sequence[str] = (),
     ) -> None:
         self.environment = environment
-        self.given = {} if given is None else given
+        self.given: Mapping[str, Any] = MappingProxyType({})
         self.arguments = arguments
+        self.give(**(given or {}))
 
-    def check(self) -> None:
-        """Raise `InvalidArgument` for a value that can never work; called before a command runs."""
+    def give(self, **values: Any) -> None:
+        """Add options of the command line; one after the command's name overrides one before it."""
+        given = {name: value for name, value in values.items() if value not in (None, False, [])}
+        self.given = MappingProxyType({**self.given, **given})
+
+    def freeze(self, options: Mapping[str, object]) -> None:
+        """End the reading of settings; called before a command runs.
+
+        Args:
+            options: The options that are the command's own.
+
+        Raises:
+            InvalidArgument: A value can never work.
+        """
+        self.describes = self.manual.describes and options.get("watch") is None
+        self.changes = self.manual.may_change(options)
         _ = self.output, self.colour
         _ = self.connect_timeout_s, self.reply_timeout_s, self.patience_s
         self._check_yes_for()
@@ -142,6 +161,8 @@ class Settings:
         """
         if (given := self.given.get("output")) is not None:
             return _one_of(OutputFormat, given, "-o")
+        if self.manual.output is not None:
+            return OutputFormat(self.manual.output)
         variable = self.environment.variables.get("RWQ_OUTPUT")
         return _one_of(OutputFormat, variable, "RWQ_OUTPUT") if variable else None
 

@@ -8,7 +8,7 @@ from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.completing import offer_holders
 from rwq_cli.cli.connect import naming, open_queue
-from rwq_cli.cli.options import YES_FOR, DryRunOption, Duration, option, result_duration
+from rwq_cli.cli.options import DryRunOption, Duration, YesOption, option, result_duration
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
@@ -80,9 +80,7 @@ def complete(
             result_duration,
         ),
     ] = None,
-    yes: Annotated[
-        bool, option("--yes", f"Do not ask before completing items that options chose. {YES_FOR}")
-    ] = False,
+    yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> Report:
     if owner is not None and choice.mine:

@@ -169,7 +169,7 @@ def set_(
 def use(settings: Settings, name: NameArgument) -> Report:
     from rwq_cli.contexts.editing import use_context
 
-    settings.contexts = contexts = use_context(settings.contexts_path, name)
+    contexts = use_context(settings.contexts_path, name)
     assert contexts.current is not None
     context = contexts.by_name[contexts.current]
     text = f"{context.name} is the current context: {shown_url(context.url)}\n"
@@ -224,7 +224,7 @@ def check(
     if name is not None:
         if {"url", "context"} & settings.given.keys():
             raise InvalidArgument.both("NAME", "-u or -c")
-        settings.given["context"] = name
+        settings.give(context=name)
     names = settings.queues
     if len(names) > 1:
         names = [settings.queue]

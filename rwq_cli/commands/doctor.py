@@ -44,7 +44,7 @@ def _codes(text: str) -> frozenset[Code]:
         ExitStatus.OK: "there are no errors or warnings, or none are left; notes do not count",
         ExitStatus.NO: "errors or warnings were found, or are left after --fix",
     },
-    works_read_only=True,
+    changes_with="fix",
     null=NULL_IDS,
     describes=True,
 )
@@ -73,7 +73,6 @@ def doctor(
         raise InvalidArgument(
             "--only and --skip leave no findings", f"known findings: {', '.join(Code)}"
         )
-    settings.changes = fix and not dry_run
     opened = open_matching_queues(settings, all_queues=all_queues, changes=fix)
     all_ids = settings.output is OutputFormat.IDS
 

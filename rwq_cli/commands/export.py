@@ -52,6 +52,8 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, defaults
         "wrong type",
     },
     reads_only=True,
+    # That of RWQ_OUTPUT would be a backup that import cannot read.
+    output=OutputFormat.JSONL,
 )
 @selects(_SCOPE)
 def export(
@@ -59,8 +61,6 @@ def export(
     choice: Choice,
     all_queues: AllQueuesOption = False,
 ) -> Report:
-    # Another default from RWQ_OUTPUT would write a backup that import cannot read.
-    settings.given.setdefault("output", OutputFormat.JSONL)
     opened = open_matching_queues(settings, all_queues=all_queues)
     if choice.by_name and not opened.is_one:
         raise InvalidArgument("IDs can be exported from one queue only", "give -q once")

@@ -62,7 +62,6 @@ _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
     help="List items, the next to be leased first; in processing, the oldest entry first. An item "
     "with several entries is listed by each, in the state that the entry alone shows.",
     examples=(
-        "rwq ls processing -q jobs -n 0 -o jsonl",
         "rwq ls -q jobs --where user=42 --older-than 1h -o ids",
         "rwq ls all -q jobs --deep",
     ),

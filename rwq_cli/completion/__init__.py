@@ -71,7 +71,7 @@ def complete(instruction: str) -> None:
         add_completion_class(shell, shell.name)
     settings = Settings(Environment.of_process())
     settings.environment.quiet = True
-    settings.given.update(connect_timeout=_TIMEOUT, reply_timeout=_TIMEOUT)
+    settings.give(connect_timeout=_TIMEOUT, reply_timeout=_TIMEOUT)
     root: Any = build_root()
     with suppress(Exception):
         shell_complete(root, {"obj": settings}, "rwq", VARIABLE, instruction)

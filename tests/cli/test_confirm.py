@@ -164,7 +164,7 @@ class TestYes:
         self, settings: Callable[..., Settings], context: str
     ) -> None:
         with pytest.raises(InvalidArgument, match="--yes=dev is for another server"):
-            settings(context, yes_for="dev").check()
+            settings(context, yes_for="dev").freeze({})
 
     @pytest.mark.parametrize(
         "line",

@@ -376,7 +376,9 @@ def test_the_numbers_of_the_codes_are_fixed() -> None:
         "USAGE": 2,
         "PARTIAL": 3,
         "SERVER": 69,
+        "FAULT": 70,
         "INTERRUPTED": 130,
+        "TERMINATED": 143,
     }
 
 
@@ -398,12 +400,12 @@ def test_each_error_has_its_exit_code() -> None:
         ExitStatus.OK: {"BrokenPipeError"},
         ExitStatus.NO: {
             *("error", "declined", "nothing-to-undo", "undo-file", "undo-file-busy"),
-            *("output", "bug", "editor", "no-context", "lease-lost"),
+            *("editor", "no-context", "lease-lost"),
         },
         ExitStatus.USAGE: {
             *("invalid-argument", "usage", "context", "read-only-context", "cannot-run"),
         },
-        ExitStatus.PARTIAL: set(),
+        ExitStatus.PARTIAL: {"output"},
         ExitStatus.SERVER: {
             *("server-error", "unreachable", "connection-lost", "authentication-failed"),
             "sentinel-authentication-failed",
@@ -411,16 +413,18 @@ def test_each_error_has_its_exit_code() -> None:
             *("local-server", "busy", "unavailable", "wrong-node", "script-error"),
             "password-command",
         },
+        ExitStatus.FAULT: {"bug"},
         ExitStatus.INTERRUPTED: {"KeyboardInterrupt"},
+        ExitStatus.TERMINATED: set(),
     }
 
 
 def test_help_promises_the_codes_that_a_command_ends_with() -> None:
     commands = all_commands()
     paths = [command.path for command in commands]
-    seen = {(path, ExitStatus.INTERRUPTED) for path in paths} | RARE
-    # If stdout is full; see TestFullDisk in test_streams.py.
-    seen |= {(each.path, ExitStatus.PARTIAL) for each in commands if not each.manual.reads_only}
+    # See test_interrupts.py, test_program.py and TestFullDisk in test_streams.py.
+    always = (ExitStatus.PARTIAL, ExitStatus.FAULT, ExitStatus.INTERRUPTED, ExitStatus.TERMINATED)
+    seen = {(path, status) for path in paths for status in always} | RARE
     for status, lines in CODES.items():
         for line in lines:
             run = line.rpartition("; ")[2]

@@ -1,14 +1,20 @@
 """How an error looks: one line, what happened and what to do, no traceback."""
 
+import errno
 import json
+import os
 import re
+import signal
+import time
+from pathlib import Path
 
 import pytest
 import redis
 
 from rwq_cli.cli.app import CommandInfo, all_commands
 from rwq_cli.core.errors import OutOfMemory
-from tests.driver import Rwq
+from tests.driver import Rwq, until
+from tests.fork_server import COMMAND
 
 # Command lines that must fail, with their exit codes and their stable words.
 FAILURES = {
@@ -212,6 +218,44 @@ def test_no_command_starts_with_an_unknown_format(
     result = rwq(*path, *NEEDS.get(command.path, ()), "-o", "xml")
     assert result.code == (3 if command.manual.monitors else 2)
     assert "-o cannot be 'xml'" in result.notes + result.text
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ZeroDivisionError("x"), "this is a bug in rwq: ZeroDivisionError: x; --debug shows the"),
+        (MemoryError(), "this machine is out of resources: no memory left"),
+        (RuntimeError("can't start new thread"), "this machine is out of resources: can't start"),
+        (OSError(errno.EMFILE, "too many"), "this machine is out of resources: [Errno 24] too"),
+    ],
+)
+def test_a_fault_of_rwq_or_its_machine_is_not_taken_for_an_answer(
+    rwq: Rwq, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    def fail(_server: object) -> None:
+        raise error
+
+    monkeypatch.setattr("rwq_cli.core.server.address.connect", fail)
+    result = rwq("lease")
+    assert (result.code, result.text) == (70, "")
+    assert result.notes.startswith(f"rwq: error: {said}")
+    assert json.loads(rwq("lease", "-o", "json").err)["code"] == "bug"
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may create a namespace of processes")
+def test_sigterm_ends_it_as_the_first_process_of_a_container(rwq: Rwq) -> None:
+    command = ("unshare", "--pid", "--fork", "--kill-child", *COMMAND)
+    process = rwq.start("lease", "--wait", command=command)
+    until(lambda: children_of(process.pid))
+    time.sleep(0.3)
+    begun = time.monotonic()
+    os.kill(children_of(process.pid)[0], signal.SIGTERM)
+    assert process.wait(10) == 143
+    assert time.monotonic() - begun < 1
 
 
 def test_a_local_server_is_not_stopped_with_an_unknown_format(rwq: Rwq) -> None:

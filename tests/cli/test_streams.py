@@ -122,7 +122,7 @@ class TestFullDisk:
         with open("/dev/full", "wb") as full:
             process = rwq.start(*line.split(), stdout=full)
         _, err = process.communicate(timeout=TIMEOUT_S)
-        assert process.returncode == 1
+        assert process.returncode == 3
         assert err.startswith(b"rwq: error: cannot write the output: no space left on device")
         assert err.count(b"\n") == 1
 
@@ -132,7 +132,7 @@ class TestFullDisk:
         with open("/dev/full", "wb") as full:
             process = rwq.start("ls", "-o", "json", stdout=full)
         _, err = process.communicate(timeout=TIMEOUT_S)
-        assert process.returncode == 1
+        assert process.returncode == 3
         assert json.loads(err)["code"] == "output"
 
     def test_an_add_says_how_many_items_are_in(self, rwq: Rwq, raw: redis.Redis) -> None:

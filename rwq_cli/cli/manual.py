@@ -1,0 +1,66 @@
+"""What a command says of itself besides its options: examples, exit codes, what it may change."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from rwq_cli.exit_codes import ExitCode, ExitStatus
+
+_USUAL_EXITS: Mapping[ExitCode, str] = {
+    ExitStatus.OK: "done",
+    ExitStatus.USAGE: "wrong usage",
+    ExitStatus.PARTIAL: "the output could not be written",
+    **{
+        status: status.summary
+        for status in ExitStatus
+        if status not in (ExitStatus.OK, ExitStatus.NO, ExitStatus.USAGE, ExitStatus.PARTIAL)
+    },
+}
+_EXITS_OF_A_MONITOR: Mapping[ExitCode, str] = {
+    status: status.summary for status in (ExitStatus.INTERRUPTED, ExitStatus.TERMINATED)
+}
+
+
+class Manual(NamedTuple):
+    """Examples and exit codes of one command.
+
+    Attributes:
+        examples: Command lines that work.
+        exits: The meanings of exit codes that are specific to this command.
+        reads_only: It changes nothing on the server.
+        works_read_only: It is allowed in a read-only context without `--write`: it checks itself
+            which of its actions change the server.
+        changes_with: The flag with which alone it changes the server, such as `fix`.
+        describes: It describes something rather than listing it: in a pipe, too, it writes by
+            default what it writes on a terminal.
+        output: Its default format; None for that of RWQ_OUTPUT or of where the output goes.
+        monitors: Its exit codes are those of monitoring plugins, all of them in `exits`, and its
+            errors are one line on stdout, with the code `UNKNOWN`.
+        plain: The columns of `-o plain`, by what a line stands for.
+    """
+
+    examples: Sequence[str] = ()
+    exits: Mapping[ExitCode, str] = {}
+    reads_only: bool = False
+    works_read_only: bool = False
+    changes_with: str | None = None
+    describes: bool = False
+    output: str | None = None
+    monitors: bool = False
+    plain: Mapping[str, str] = {}
+
+    @property
+    def all_exits(self) -> dict[ExitCode, str]:
+        """Every exit code of the command with its meaning, in order."""
+        merged = {**(_EXITS_OF_A_MONITOR if self.monitors else _USUAL_EXITS), **self.exits}
+        return {status: merged[status] for status in sorted(merged)}
+
+    @property
+    def checks_itself(self) -> bool:
+        """Whether it changes nothing, or decides itself when it does."""
+        return self.reads_only or self.works_read_only or self.changes_with is not None
+
+    def may_change(self, options: Mapping[str, object]) -> bool:
+        """Whether a call with these options may change the server."""
+        if self.changes_with is not None and not options[self.changes_with]:
+            return False
+        return not (self.reads_only or self.works_read_only or options.get("dry_run"))
