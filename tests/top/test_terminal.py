@@ -256,7 +256,7 @@ def test_a_bug_is_one_line_and_leaves_the_terminal_as_it_was(
 ) -> None:
     """And not Textual's traceback, which shows the values of variables."""
     terminal = on_terminal(program=_FAILING)
-    assert terminal.end() == 1
+    assert terminal.end() == 70
     terminal.assert_as_before(terminal.seen)
     after = terminal.seen.rpartition(b"\x1b[?1004l")[2]
     assert b"rwq: error: this is a bug in rwq: RuntimeError: lost its way" in after
