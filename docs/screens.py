@@ -31,7 +31,7 @@ from rwq_cli.core import NewItem, Server, WorkQueue, connect
 from rwq_cli.core.items.add import add_many
 from tests.servers import running_server
 
-WIDTHS = (40, 80, 120, 200)
+WIDTHS = (40, 80, 100, 120, 200)
 LIGHT = TerminalTheme(
     (255, 255, 255),
     (36, 41, 47),
@@ -107,7 +107,7 @@ def fill(raw: redis.Redis) -> None:
     raw.hset(keys.returns, mapping={"thumbnail-0017": 3, "thumbnail-0018": 3})
     queue.add(b'{"to": "late@example.com"}', item_id=b"reminder-17", delay_s=5400)
     queue.add(b'{"to": "nobody@example.invalid"}', item_id=b"welcome-8702")
-    list(queue.bury([b"welcome-8702"], reason=b"550 5.1.1 no such user"))
+    queue.bury(b"welcome-8702", reason=b"550 5.1.1 no such user")
     age(raw, 200)
 
 

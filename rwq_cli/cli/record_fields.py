@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from rwq_cli.output.fields import check_format, check_order, field_names, in_order, with_fields
+from rwq_cli.output.field import Fields
 from rwq_cli.output.options import OutputOptions
-from rwq_cli.output.report import View
+from rwq_cli.output.records import check_format, check_order, in_order
 
 # The commands that write their records as they come, in no other order.
 _STREAMS = frozenset(
@@ -15,29 +15,6 @@ _STREAMS = frozenset(
         *("purge", "import", "clean light", "clean deep", "export", "work"),
     }
 )
-
-
-class Fields(NamedTuple):
-    """The fields of a command's records.
-
-    Attributes:
-        names: Their names.
-        can_sort: Whether the command takes `--sort`.
-    """
-
-    names: tuple[str, ...] = ()
-    can_sort: bool = False
-
-
-NO_FIELDS = Fields()
-
-
-def fields_of(path: tuple[str, ...]) -> Fields:
-    """The fields of a command; none for one without records."""
-    view = view_of(path)
-    if view is None:
-        return NO_FIELDS
-    return Fields(tuple(field_names(view)), can_sort=" ".join(path) not in _STREAMS)
 
 
 def check_options(
@@ -50,114 +27,92 @@ def check_options(
         given: Its own options.
         options: The output options.
     """
-    view, is_stream = view_of(path), " ".join(path) in _STREAMS
+    fields, is_stream = fields_of(path), " ".join(path) in _STREAMS
     if path == ("undo",) and not given["list_"]:
-        view, is_stream = view_of(("purge",)), True
+        fields, is_stream = fields_of(("purge",)), True
         if given["prune"]:
-            from rwq_cli.views.undo_files import pruned_view
+            from rwq_cli.views.undo_files import PRUNED_FIELDS
 
-            view = pruned_view()
+            fields = PRUNED_FIELDS
     elif path == ("work",) and given["dry_run"]:
-        from rwq_cli.views.working import plan_view
+        from rwq_cli.views.working import PLAN_FIELDS
 
-        view, is_stream = plan_view(), False
+        fields, is_stream = PLAN_FIELDS, False
     elif path in (("context", "set"), ("context", "use"), ("context", "rm")):
-        view = view_of(("context", "list"))
-    if view is None:
+        fields = fields_of(("context", "list"))
+    if fields is None:
         return
     if is_stream:
         check_order(options)
     else:
-        check_format(view, options)
-        in_order(view, (), options)
+        check_format(fields, options)
+        in_order((), fields, options)
     if options.fields is not None:
-        with_fields(view, options.fields)
+        fields.only(options.fields)
 
 
 @cache
-def view_of(path: tuple[str, ...]) -> View[Any] | None:
-    """The view of a command's records; None for one without."""
+def fields_of(path: tuple[str, ...]) -> Fields[Any] | None:
+    """The fields of a command's records; None for one without."""
     match " ".join(path):
         case "ls" | "leases" | "lease":
-            from rwq_cli.views.items import item_view
+            from rwq_cli.views.items import ITEM_FIELDS
 
-            return item_view(())
-        case "queues":
-            from rwq_cli.views.counts import queues_view
+            return ITEM_FIELDS
+        case "queues" | "stats":
+            from rwq_cli.views.counts import COUNT_FIELDS
 
-            return queues_view()
+            return COUNT_FIELDS
         case "show":
-            from rwq_cli.views.item_report import show_report
+            from rwq_cli.views.item_report import SHOWN_FIELDS
 
-            return show_report((), one=True).view
-        case "stats":
-            from rwq_cli.views.counts import stats_report
-
-            return stats_report((), fast=False, deep=False, one=True).view
+            return SHOWN_FIELDS
         case "result":
-            from rwq_cli.views.results import result_report
+            from rwq_cli.views.results import RESULT_FIELDS
 
-            return result_report((), lambda: 0).view
+            return RESULT_FIELDS
         case "wait":
-            from rwq_cli.views.waiting import wait_report
+            from rwq_cli.views.waiting import WAIT_FIELDS
 
-            return wait_report((), one=True).view
+            return WAIT_FIELDS
         case "doctor":
-            from rwq_cli.core.repair.doctor import Diagnosis
-            from rwq_cli.views.command_lines import CommandLines
-            from rwq_cli.views.doctor import doctor_report
+            from rwq_cli.views.doctor import FINDING_FIELDS
 
-            return doctor_report(
-                b"",
-                lambda: Diagnosis(b"", (), None, dry_run=False),
-                fix=False,
-                dry_run=False,
-                explains_notes=False,
-                has_notes=True,
-                lines=CommandLines(),
-                summary_end=str,
-            ).view
+            return FINDING_FIELDS
         case "check":
-            from rwq_cli.core.inspect.thresholds import Level
-            from rwq_cli.views.monitoring import check_report
+            from rwq_cli.views.monitoring import CHECK_FIELDS
 
-            return check_report((), "", Level.OK, one=True).view
+            return CHECK_FIELDS
         case "undo":
-            from pathlib import Path
+            from rwq_cli.views.undo_files import UNDO_FIELDS
 
-            from rwq_cli.views.undo_files import undo_files_report
-
-            return undo_files_report((), Path()).view
+            return UNDO_FIELDS
         case "context list" | "context show":
-            from rwq_cli.views.contexts import context_list
+            from rwq_cli.views.contexts import CONTEXT_FIELDS
 
-            return context_list((), None, note=None).view
+            return CONTEXT_FIELDS
         case "context check":
-            from rwq_cli.views.contexts import checked_report
+            from rwq_cli.views.contexts import CHECKED_FIELDS
 
-            return checked_report(()).view
+            return CHECKED_FIELDS
         case "local start" | "local stop" | "local status":
-            from pathlib import Path
+            from rwq_cli.views.local_server import LOCAL_FIELDS
 
-            from rwq_cli.local import LocalStatus
-            from rwq_cli.views.local_server import local_report
-
-            stopped = LocalStatus(False, None, "", Path(), None, None, 0, None)
-            return local_report(stopped, answer_is_no=False).view
+            return LOCAL_FIELDS
         case "clean light" | "clean deep":
-            from rwq_cli.views.cleaning import clean_report
+            from rwq_cli.views.cleaning import CLEAN_FIELDS
 
-            return clean_report(b"", iter(()), summary_end=str, dry_run=False).view
+            return CLEAN_FIELDS
         case "export":
-            from rwq_cli.output.export_file import exported_view
+            from rwq_cli.output.export_file import EXPORT_FIELDS
 
-            return exported_view()
+            return EXPORT_FIELDS
         case "work":
-            from rwq_cli.views.working import event_view
+            from rwq_cli.views.working import EVENT_FIELDS
 
-            return event_view()
+            return EVENT_FIELDS
         case name if name in _STREAMS:
-            from rwq_cli.views.outcomes import outcome_view
+            from rwq_cli.views.outcomes import OUTCOME_FIELDS
 
-            return outcome_view(b"")
+            return OUTCOME_FIELDS
     return None

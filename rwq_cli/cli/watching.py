@@ -1,74 +1,107 @@
-"""`--watch`: a command's report, made and written again and again."""
+"""`--watch`: what a command shows, made and written again and again."""
 
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.cli.options import Duration
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.errors import ServerError
+from rwq_cli.exit_codes import ExitStatus
 
 if TYPE_CHECKING:
     from rwq_cli.core.handle import Queue
     from rwq_cli.core.server.connection import Connection
-    from rwq_cli.output.report import Records, Report
+    from rwq_cli.service.rounds import Rounds
+    from rwq_cli.views.watching import Tick
 
 
 def watched(
     settings: Settings,
     every: Duration | None,
     connection: "Connection",
-    make: "Callable[[], Records[Any]]",
+    show: "Callable[[Tick | None], object]",
     rated: "Callable[[], Iterable[Queue]] | None" = None,
-) -> "Report":
-    """The report of a command that has `--watch`.
+) -> ExitStatus:
+    """Show the results of a command that has `--watch`: once, or until it is stopped.
 
     Args:
         settings: The settings.
-        every: The time between two reports; None for one report.
+        every: The time between two ticks; None to show them once.
         connection: The server.
-        make: Makes one report.
+        show: Shows the results, once or at a tick.
         rated: Returns the queues whose rates are shown, too; None if records are not queues.
 
     Raises:
         InvalidArgument: The output format needs an end.
     """
     if every is None:
-        return make()
+        show(None)
+        return ExitStatus.OK
     settings.check_endless("--watch")
     from rwq_cli.core.clock import SystemClock
     from rwq_cli.core.inspect.rates import RateMeter
-    from rwq_cli.output.report import Watch
     from rwq_cli.service.rounds import Rounds
-    from rwq_cli.views.watching import with_rates, with_time
+    from rwq_cli.views.watching import Tick
 
     # Elsewhere than on a terminal, each tick is a record.
     settings.describes = False
-    # Progress would be drawn over the report.
+    # Progress would be drawn over the results.
     settings.end_progress()
-    environment = settings.environment
+    environment, out = settings.environment, settings.out
+    out.continues = True
     is_live = environment.stdout_can_redraw and settings.output.is_for_people
 
     def note(line: str) -> None:
-        # On a terminal it is below the report.
+        # On a terminal it is below the results.
         if not is_live:
             environment.error(f"rwq: {line}")
 
     meter = RateMeter()
 
-    def make_tick() -> "Records[Any]":
+    def show_tick() -> None:
         seconds, microseconds = connection.call("TIME")
-        report = make()
-        view = with_time(report.view, int(seconds) * 1000 + int(microseconds) // 1000)
-        if rated is not None:
-            view = with_rates(view, meter.read(rated()))
-        return report._replace(view=view)
+        at_ms = int(seconds) * 1000 + int(microseconds) // 1000
+        show(Tick(at_ms, {} if rated is None else meter.read(rated())))
 
     rounds = Rounds(every, SystemClock(), note=note, is_exact=True)
-    return Watch(
-        make_tick,
-        rounds,
-        rounds.failed,
-        lambda: time.strftime(f"%H:%M:%S, every {every}"),
-        ending_on_terminate(),
-    )
+    with ending_on_terminate():
+        if is_live:
+            _redraw(settings, rounds, show_tick, every)
+        for _ in rounds:
+            try:
+                show_tick()
+            except ServerError as error:
+                rounds.failed(error)
+            else:
+                if settings.output.is_for_people:
+                    environment.stdout.write(b"\n")
+            environment.stdout.flush()
+    return ExitStatus.OK
+
+
+def _redraw(
+    settings: Settings, rounds: "Rounds", show: Callable[[], None], every: Duration
+) -> None:
+    """Show each tick over the one before, and the time below."""
+    import signal
+
+    from rwq_cli.output.escape import escaped_text
+    from rwq_cli.output.live import LiveFrames, captured
+
+    frame, frames = "", LiveFrames(settings.environment, colour=settings.colour)
+    signal.signal(signal.SIGCONT, lambda *_: frames.resume())
+    try:
+        for _ in rounds:
+            line, style = time.strftime(f"%H:%M:%S, every {every}"), "dim"
+            try:
+                with captured(settings.environment) as written:
+                    show()
+                frame = written.getvalue().decode()
+            except ServerError as error:
+                rounds.failed(error)
+                line, style = f"{line}: {escaped_text(error.message)}", "red"
+            frames.draw(frame, line, style)
+    finally:
+        frames.end()

@@ -21,8 +21,7 @@ from rwq_cli.core.inspect.thresholds import (
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import MonitoringStatus
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.output.report import Report
-from rwq_cli.views.monitoring import check_report, nagios_line, nagios_lines, prometheus_text
+from rwq_cli.views.monitoring import CHECK_FIELDS, nagios_line, nagios_lines, prometheus_text
 
 app = CommandModule()
 
@@ -103,7 +102,7 @@ def check(
         ),
     ] = CheckFormat.NAGIOS,
     all_queues: AllQueuesOption = False,
-) -> Report:
+) -> MonitoringStatus:
     limits = _limits(warn or (), critical or ())
     if limits[Measure.ORPHANED] != Limits() and not deep:
         raise InvalidArgument(
@@ -121,14 +120,16 @@ def check(
         )
         # Monitoring does not read stderr.
         line = nagios_line(found, is_absent=found.counts.is_empty and not queue.exists())
-        return check_report([found], line, found.level, one=True)
+        settings.out.describe([found], CHECK_FIELDS, text=line)
+        return MonitoringStatus[found.level.value]
     checks, unread = _checks(settings, opened.queues, limits, deep=deep)
     names = [queue.name for queue in opened.queues]
     level = worst([Level.OK, *(check.level for check in checks)])
     if unread:
         level = worst([level, Level.UNKNOWN]) if is_nagios else Level.UNKNOWN
     text = nagios_lines(unread, checks, level) if is_nagios else prometheus_text(names, checks)
-    return check_report(checks, text, level, one=opened.is_one)
+    settings.out.describe(checks, CHECK_FIELDS, text=text, is_one=opened.is_one)
+    return MonitoringStatus[level.value]
 
 
 def _checks(

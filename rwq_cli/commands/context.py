@@ -1,7 +1,6 @@
 """`rwq context`: named servers."""
 
 import os
-from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -12,21 +11,22 @@ from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import LOCAL, Settings
 from rwq_cli.contexts.file import KEYS, holds_secret
-from rwq_cli.contexts.model import COLOURS, ContextError, Protection
+from rwq_cli.contexts.model import COLOURS, Context, ContextError, Protection
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.inspect.access import server_access
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.output.report import Report
 from rwq_cli.undo.file import undo_directory, unwritable_because
 from rwq_cli.views.contexts import (
+    CHECKED_FIELDS,
+    CONTEXT_FIELDS,
+    LIST_COLUMNS,
+    PLAIN_COLUMNS,
     CheckedServer,
-    checked_report,
-    context_list,
-    list_columns,
-    one_context,
-    removed_contexts,
+    ListedContext,
+    checked_sections,
+    context_sections,
     shown_url,
 )
 
@@ -51,11 +51,31 @@ class NoContext(RwqError):
     help="List the contexts. The current one is marked.",
     examples=("rwq context list", "rwq context list -o json"),
     reads_only=True,
-    plain={"a context": ", ".join(column.name for column in list_columns(None))},
+    plain={"a context": ", ".join(LIST_COLUMNS)},
 )
-def list_(settings: Settings) -> Report:
+def list_(settings: Settings) -> ExitStatus:
     contexts = settings.contexts
-    return context_list(contexts.by_name.values(), contexts.current, note=_overridden(settings))
+    settings.out.table(
+        (ListedContext(each, each.name == contexts.current) for each in contexts.by_name.values()),
+        CONTEXT_FIELDS,
+        LIST_COLUMNS,
+        plain_columns=PLAIN_COLUMNS,
+        empty="No contexts; rwq context set NAME -u URL creates one.",
+    )
+    if note := _overridden(settings):
+        settings.out.note(note)
+    return ExitStatus.OK
+
+
+def _show_one(
+    settings: Settings, context: Context, *, text: str | None = None, note: str | None = None
+) -> ExitStatus:
+    """Show a context; `text` replaces it for people."""
+    listed = ListedContext(context, context.name == settings.contexts.current)
+    settings.out.describe([listed], CONTEXT_FIELDS, context_sections, text=text)
+    if note:
+        settings.out.note(note)
+    return ExitStatus.OK
 
 
 @app.command(
@@ -71,7 +91,7 @@ def show(
         str | None,
         typer.Argument(metavar="[NAME]", help="The context's name.", autocompletion=offer_contexts),
     ] = None,
-) -> Report:
+) -> ExitStatus:
     if name is not None:
         context = settings.contexts.get(name)
     elif settings.server.context is not None:
@@ -82,7 +102,7 @@ def show(
             f"no context is in use: the server is {shown_url(url)} ({origin})",
             "rwq context list shows all contexts",
         )
-    return one_context(context, settings.contexts.current)
+    return _show_one(settings, context)
 
 
 @app.command(
@@ -125,7 +145,7 @@ def set_(
     unset: Annotated[
         list[str] | None, option("--unset KEY", "Remove this setting; can be given several times.")
     ] = None,
-) -> Report:
+) -> ExitStatus:
     values: dict[str, str | bool | None] = {
         "url": settings.given.get("url"),
         "queue": _queue(settings),
@@ -153,12 +173,14 @@ def set_(
         removed |= _PASSWORDS - passwords
     from rwq_cli.contexts.editing import set_context
 
-    contexts = set_context(settings.contexts_path, name, given, frozenset(removed))
+    settings.contexts = contexts = set_context(
+        settings.contexts_path, name, given, frozenset(removed)
+    )
     context = contexts.by_name[name]
     note = None
     if holds_secret(context.url):
         note = f"note: the password is in {contexts.path}; --password-command keeps it out of there"
-    return one_context(context, contexts.current, note=note)
+    return _show_one(settings, context, note=note)
 
 
 @app.command(
@@ -166,14 +188,14 @@ def set_(
     examples=("rwq context use prod", "rwq context use -"),
     exits={ExitStatus.USAGE: "wrong usage, or there is no such context"},
 )
-def use(settings: Settings, name: NameArgument) -> Report:
+def use(settings: Settings, name: NameArgument) -> ExitStatus:
     from rwq_cli.contexts.editing import use_context
 
     contexts = use_context(settings.contexts_path, name)
     assert contexts.current is not None
     context = contexts.by_name[contexts.current]
     text = f"{context.name} is the current context: {shown_url(context.url)}\n"
-    return one_context(context, contexts.current, text=text, note=_overridden(settings))
+    return _show_one(settings, context, text=text, note=_overridden(settings))
 
 
 @app.command(
@@ -189,7 +211,7 @@ def rm(
             metavar="NAME...", help="The contexts' names.", autocompletion=offer_contexts
         ),
     ],
-) -> Report:
+) -> ExitStatus:
     from rwq_cli.contexts.editing import remove_contexts
 
     removed = [settings.contexts.named(name) for name in dict.fromkeys(names)]
@@ -199,7 +221,10 @@ def rm(
         settings.environment.note(
             f"note: {settings.contexts.current} was the current context; there is none now"
         )
-    return removed_contexts(removed)
+    text = "".join(f"removed context {context.name}\n" for context in removed)
+    listed = [ListedContext(context, is_current=False) for context in removed]
+    settings.out.describe(listed, CONTEXT_FIELDS, is_one=False, text=text)
+    return ExitStatus.OK
 
 
 @app.command(
@@ -220,7 +245,7 @@ def check(
             autocompletion=offer_contexts,
         ),
     ] = None,
-) -> Report:
+) -> ExitStatus:
     if name is not None:
         if {"url", "context"} & settings.given.keys():
             raise InvalidArgument.both("NAME", "-u or -c")
@@ -230,22 +255,21 @@ def check(
         names = [settings.queue]
     connection = open_connection(settings)
 
-    def checked() -> Iterator[CheckedServer]:
-        queue = WorkQueue(connection, names[0]) if names else None
-        access = server_access(connection, queue)
-        no_undo = unwritable_because(undo_directory(settings.environment.variables))
-        if no_undo is None and access.denied and "undo" in access.denied:
-            no_undo = f"this user may not run {access.denied['undo']}"
-        context = settings.server.context
-        yield CheckedServer(
-            connection.name,
-            None if context is None else context.name,
-            names[0] if names else None,
-            access,
-            no_undo,
-        )
-
-    return checked_report(checked())
+    queue = WorkQueue(connection, names[0]) if names else None
+    access = server_access(connection, queue)
+    no_undo = unwritable_because(undo_directory(settings.environment.variables))
+    if no_undo is None and access.denied and "undo" in access.denied:
+        no_undo = f"this user may not run {access.denied['undo']}"
+    context = settings.server.context
+    found = CheckedServer(
+        connection.name,
+        None if context is None else context.name,
+        names[0] if names else None,
+        access,
+        no_undo,
+    )
+    settings.out.describe([found], CHECKED_FIELDS, checked_sections)
+    return ExitStatus.OK
 
 
 def _queue(settings: Settings) -> str | None:

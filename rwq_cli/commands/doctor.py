@@ -1,22 +1,20 @@
 """`rwq doctor`: find what is wrong with a queue, and repair what it can automatically."""
 
-from functools import cache
 from typing import Annotated
 
-from rwq_cli.cli.absence import noting_absence
+from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import command_lines, naming
 from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import DEFAULT_GRACE, NULL_IDS, AllQueuesOption, GraceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.repair.doctor import Diagnosis, diagnose as diagnose_queue
-from rwq_cli.core.repair.findings import Code, Finding, Severity
+from rwq_cli.core.repair.doctor import diagnose
+from rwq_cli.core.repair.findings import Code, Severity
 from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.report import Records, Report
-from rwq_cli.views.doctor import doctor_report
+from rwq_cli.views.doctor import Found, summary, write_findings
 
 app = CommandModule()
 
@@ -65,7 +63,7 @@ def doctor(
         frozenset[Code] | None, option("--skip CODE,...", "All findings except these.", _codes)
     ] = None,
     all_queues: AllQueuesOption = False,
-) -> Report:
+) -> ExitStatus:
     if dry_run and not fix:
         raise InvalidArgument("--dry-run needs --fix", "without --fix, doctor changes nothing")
     codes = (frozenset(Code) if only is None else only) - (skip or frozenset())
@@ -74,30 +72,44 @@ def doctor(
             "--only and --skip leave no findings", f"known findings: {', '.join(Code)}"
         )
     opened = open_matching_queues(settings, all_queues=all_queues, changes=fix)
-    all_ids = settings.output is OutputFormat.IDS
-
-    def report(queue: WorkQueue) -> Records[Finding]:
-        @cache
-        def diagnose() -> Diagnosis:
-            diagnosis = diagnose_queue(
-                queue, codes=codes, fix=fix, grace_s=grace_s, dry_run=dry_run, all_ids=all_ids
-            )
-            (diagnosis,) = noting_absence(
-                settings, queue, [diagnosis], lambda each: each.items == 0
-            )
-            return diagnosis
-
-        return doctor_report(
-            queue.name,
-            diagnose,
+    out, is_one = settings.out, opened.is_one
+    out.continues = not is_one
+    is_all = all(code in codes for code in Code if code.severity is not Severity.NOTE)
+    explains_notes = settings.verbose or not settings.is_for_people
+    has_notes = not (settings.quiet and settings.is_for_people)
+    status = ExitStatus.OK
+    for number, queue in enumerate(opened.queues):
+        diagnosis = diagnose(
+            queue,
+            codes=codes,
             fix=fix,
+            grace_s=grace_s,
             dry_run=dry_run,
-            explains_notes=settings.verbose or not settings.is_for_people,
-            has_notes=not (settings.quiet and settings.is_for_people),
-            summary_end=naming(settings, queue, is_prefixed=not opened.is_one).summary_end,
-            has_queue=not opened.is_one,
-            is_all=all(c in codes for c in Code if c.severity is not Severity.NOTE),
-            lines=command_lines(settings, queue.connection),
+            all_ids=settings.output is OutputFormat.IDS,
         )
-
-    return opened.reports(report)
+        if diagnosis.items == 0:
+            note_if_absent(settings, queue)
+        lines = command_lines(settings, queue.connection)
+        name = escaped(queue.name)
+        write_findings(
+            out,
+            [
+                Found(queue.name, finding, fix, dry_run, lines)
+                for finding in diagnosis.findings
+                if has_notes or finding.code.severity is not Severity.NOTE
+            ],
+            empty=f"Nothing is wrong with {name}."
+            if is_all
+            else f"{name} has none of these findings.",
+            explains_notes=explains_notes,
+            has_queue=not is_one,
+            is_first=not number,
+        )
+        end = naming(settings, queue, is_prefixed=not is_one).summary_end()
+        line = summary(diagnosis, fix=fix, explains_notes=explains_notes) + end
+        out.note(line if is_one else f"{name}: {line}")
+        if not diagnosis.is_healthy:
+            status = ExitStatus.NO
+    if not is_one:
+        out.end()
+    return status

@@ -1,6 +1,6 @@
 """`rwq lease`: lease items, the next ones or by ID."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Annotated
 
@@ -20,11 +20,12 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.lease import Shuffle, lease_from
 from rwq_cli.core.items.lease_by_id import lease_ids
+from rwq_cli.core.model import Item
 from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.report import Report
 from rwq_cli.views.items import LEASED_COLUMNS, QUEUE, plain_names
-from rwq_cli.views.leasing import lease_by_id_report, lease_report, waiting_note
+from rwq_cli.views.leasing import refusal, waiting_note, write_leased
 
 app = CommandModule()
 
@@ -71,7 +72,7 @@ def lease(
         bool, option("--fair", "Try several queues in random order, reshuffled for each attempt.")
     ] = False,
     dry_run: DryRunOption = False,
-) -> Report:
+) -> ExitStatus:
     if ids:
         if number is not None or wait or timeout_s is not None or fair:
             raise InvalidArgument(
@@ -107,26 +108,46 @@ def lease(
         before_waiting=None if settings.output.is_json else note_waiting,
         dry_run=dry_run,
     )
-    return lease_report(
-        names,
+    shown = write_leased(
+        settings.out,
         items,
-        (batch.ids for batch in items.batches),
         one=count == 1,
         dry_run=dry_run,
+        empty=f"Nothing to lease in {', '.join(map(escaped, names))}.",
+        id_batches=(batch.ids for batch in items.batches),
+        has_queue=len(queues) > 1,
     )
+    return ExitStatus.OK if shown else ExitStatus.NO
 
 
 def _lease_ids(
     settings: Settings, ids: Sequence[bytes], lease_s: float, *, dry_run: bool
-) -> Report:
+) -> ExitStatus:
     queue = open_queue(settings)
-    return lease_by_id_report(
-        queue.name,
-        lease_ids(queue, ids, lease_s=lease_s, data=_wants_data(settings), dry_run=dry_run),
+    attempts = lease_ids(queue, ids, lease_s=lease_s, data=_wants_data(settings), dry_run=dry_run)
+    refusals: list[str] = []
+
+    def leased() -> Iterator[Item]:
+        for attempt in attempts:
+            if attempt.is_leased:
+                yield attempt.item
+            else:
+                lines = naming(settings, queue).lines()
+                refusals.append(refusal(lines, queue.name, attempt.item))
+
+    shown = write_leased(
+        settings.out,
+        leased(),
         one=len(ids) == 1,
         dry_run=dry_run,
-        lines=naming(settings, queue).lines,
+        # If nothing was leased, the refusals are the output.
+        empty=lambda: "\n".join(refusals),
     )
+    if not refusals:
+        return ExitStatus.OK
+    if shown:
+        settings.out.note("\n".join(refusals))
+    return ExitStatus.PARTIAL if shown else ExitStatus.NO
 
 
 def _wants_data(settings: Settings) -> bool:

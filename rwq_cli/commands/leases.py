@@ -4,7 +4,7 @@ import glob
 import os
 from collections.abc import Iterator
 from itertools import islice
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
@@ -26,9 +26,12 @@ from rwq_cli.core.inspect.listing import merged_leases
 from rwq_cli.core.inspect.selection import Source
 from rwq_cli.core.model import Item
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.output.report import Records, Report
-from rwq_cli.views.items import LEASES_COLUMNS, QUEUE, plain_names
-from rwq_cli.views.listing import listing_report
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.views.items import LEASES_COLUMNS, QUEUE, plain_names, with_data
+from rwq_cli.views.listing import footer, write_items
+
+if TYPE_CHECKING:
+    from rwq_cli.views.watching import Tick
 
 app = CommandModule()
 
@@ -61,7 +64,7 @@ def leases(
     data: DataOption = False,
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,
-) -> Report:
+) -> ExitStatus:
     if mine and holder is not None:
         raise InvalidArgument.both("--mine", "--holder")
     if mine:
@@ -77,19 +80,26 @@ def leases(
         )
         return noting_absence(settings, queue, items)
 
-    def report() -> Records[Item]:
-        opened = finder.find()
+    def show(tick: "Tick | None") -> None:
+        opened, out = finder.find(), settings.out
         listed = islice(merged_leases(opened.readers(settings, read)), limit or None)
-        return listing_report(
-            opened.label,
+        shown = write_items(
+            out,
             noting_unread_sizes(settings, opened.queues, listed, data=data or settings.needs_data),
-            LEASES_COLUMNS,
-            noun="leases",
-            source=Source(processing=True),
-            lengths=lambda: opened.each(settings, lambda queue: [queue.lengths()]),
-            is_selected=holder is not None,
-            filters=False,
+            with_data(LEASES_COLUMNS) if data else LEASES_COLUMNS,
+            empty=f"No {'' if holder is None else 'such '}leases in {opened.label}.",
             has_queue=not opened.is_one,
+            tick=tick,
         )
+        if shown:
+            out.footer(
+                lambda: footer(
+                    shown,
+                    opened.label,
+                    Source(processing=True),
+                    opened.each(settings, lambda queue: [queue.lengths()]),
+                    is_filtered=False,
+                )
+            )
 
-    return watched(settings, watch, finder.connection, report)
+    return watched(settings, watch, finder.connection, show)

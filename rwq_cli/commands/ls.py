@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,10 +26,13 @@ from rwq_cli.core.inspect.listing import listed_ids
 from rwq_cli.core.inspect.selection import Selection, Source, source_of
 from rwq_cli.core.model import Item, State
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.report import Records, Report
-from rwq_cli.views.items import columns_for, plain_names
-from rwq_cli.views.listing import listing_report
+from rwq_cli.views.items import columns_for, plain_names, with_data
+from rwq_cli.views.listing import footer, write_items
+
+if TYPE_CHECKING:
+    from rwq_cli.views.watching import Tick
 
 app = CommandModule()
 
@@ -99,7 +102,7 @@ def ls(
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,
     selection: Selection,
-) -> Report:
+) -> ExitStatus:
     is_selected = not selection.is_all
     which, source, selection = _resolve(which, selection)
     if deep:
@@ -131,25 +134,36 @@ def ls(
         found = listed_ids(queue, source, limit=limit or None, offset=offset, tail=tail)
         return noting_absence(settings, queue, found)
 
-    def report() -> Records[Item]:
-        opened = finder.find()
+    noun = "items" if which in (None, Which.ALL) else f"{which} items"
+
+    def show(tick: "Tick | None") -> None:
+        opened, out = finder.find(), settings.out
         warn_of_idle_reset(settings, opened.queues, selection)
+        columns = columns_for(which, lambda: opened.queues[0].now_ms())
         listed = opened.each(settings, items)
-        return listing_report(
-            opened.label,
+        shown = write_items(
+            out,
             noting_unread_sizes(settings, opened.queues, listed, data=data or settings.needs_data),
-            columns_for(which, lambda: opened.queues[0].now_ms()),
-            noun="items" if which in (None, Which.ALL) else f"{which} items",
-            source=source,
-            lengths=lambda: opened.each(settings, lambda queue: [queue.lengths()]),
-            is_selected=is_selected,
-            filters=not selection.is_all,
-            notes_unlisted=which is Which.ALL and not source.deep and not is_for_another_command,
+            with_data(columns) if data else columns,
+            empty=f"No {'such ' if is_selected else ''}{noun} in {opened.label}.",
             has_queue=not opened.is_one,
             id_batches=opened.each(settings, ids) if needs_ids_only else None,
+            tick=tick,
         )
+        if shown:
+            out.footer(
+                lambda: footer(
+                    shown,
+                    opened.label,
+                    source,
+                    opened.each(settings, lambda queue: [queue.lengths()]),
+                    is_filtered=not selection.is_all,
+                )
+            )
+        if which is Which.ALL and not source.deep and not is_for_another_command:
+            out.note("--deep also shows items in no list")
 
-    return watched(settings, watch, finder.connection, report)
+    return watched(settings, watch, finder.connection, show)
 
 
 def _resolve(which: Which | None, selection: Selection) -> tuple[Which | None, Source, Selection]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,19 +10,22 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.completing import offer_queues
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.open_queues import remembered
-from rwq_cli.cli.options import WatchOption, option
+from rwq_cli.cli.options import WatchOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
-from rwq_cli.core.errors import InvalidArgument, WrongType
+from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.counting import lengths_and_abandoned
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.inspect.queues import queue_names
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.output.report import Records, Report
-from rwq_cli.views.counts import queues_view
+from rwq_cli.views.counts import QUEUES_PLAIN, write_queues
+
+if TYPE_CHECKING:
+    from rwq_cli.views.watching import Tick
 
 app = CommandModule()
 
@@ -30,19 +33,14 @@ app = CommandModule()
 @app.command(
     help="List the queues of this server with their counts. All keys are scanned; a queue "
     "whose items are all orphaned is not found. Abandoned items are counted only in queues with at "
-    f"most {PAGE_SIZE:,} items in processing; rwq stats always counts them. With --suggest, print "
-    "names for new queues that are spread evenly over the nodes of a cluster.",
+    f"most {PAGE_SIZE:,} items in processing; rwq stats always counts them.",
     examples=(
         "rwq queues",
         "rwq queues 'mail:*' -o json",
         "rwq queues --watch 5s",
-        "rwq queues --suggest 12 jobs -o ids",
     ),
     reads_only=True,
-    plain={
-        "a queue": ", ".join(column.name for column in queues_view().plain_columns),
-        "a name (--suggest)": "queue, slot, node",
-    },
+    plain={"a queue": ", ".join(QUEUES_PLAIN)},
     null="End each name of -o ids with NUL, and do not escape it.",
 )
 def queues(
@@ -56,24 +54,8 @@ def queues(
             autocompletion=offer_queues,
         ),
     ] = None,
-    suggest: Annotated[
-        int | None,
-        option(
-            "--suggest N",
-            "Print N queue names such as {PATTERN:1}, each in another slot of a cluster.",
-            min=1,
-        ),
-    ] = None,
     watch: WatchOption = None,
-) -> Report:
-    if suggest is not None:
-        if pattern is None or watch is not None:
-            what = "needs a name" if pattern is None else "cannot be used with --watch"
-            raise InvalidArgument(f"--suggest {what}", "for example: rwq queues --suggest 12 jobs")
-        from rwq_cli.core.server.suggest import suggested_names
-        from rwq_cli.views.suggestions import suggestions_report
-
-        return suggestions_report(suggested_names(open_connection(settings), pattern, suggest))
+) -> ExitStatus:
     connection = open_connection(settings)
     wanted = glob_pattern(b"*" if pattern is None else pattern)
 
@@ -91,11 +73,8 @@ def queues(
             except WrongType as error:
                 settings.environment.error(f"skipped: {escaped_text(error.message)}", once=True)
 
-    def report() -> Records[Counts]:
-        return Records(
-            view=queues_view(),
-            records=counted(),
-            empty=lambda: "No queues on this server." if pattern is None else "No such queues.",
-        )
+    def show(tick: "Tick | None") -> None:
+        empty = "No queues on this server." if pattern is None else "No such queues."
+        write_queues(settings.out, counted(), tick, empty=empty)
 
-    return watched(settings, watch, connection, report, found)
+    return watched(settings, watch, connection, show, found)

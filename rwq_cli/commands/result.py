@@ -1,12 +1,11 @@
 """`rwq result`: show the result of a completed item."""
 
-from collections.abc import Iterator
 from math import inf
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.absence import noting_absence
+from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.completing import offer_ids
 from rwq_cli.cli.connect import open_queue
@@ -15,11 +14,8 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.results import result as read_result
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output.report import Report
-from rwq_cli.views.results import result_report
-
-if TYPE_CHECKING:
-    from rwq_cli.core.items.results import ResultLookup
+from rwq_cli.output.options import OutputFormat
+from rwq_cli.views.results import RESULT_FIELDS, missing_result, result_note, result_sections
 
 app = CommandModule()
 
@@ -56,7 +52,7 @@ def result(
     timeout_s: Annotated[
         Duration | None, option("--timeout DUR", "Wait, but at most this long.", Duration)
     ] = None,
-) -> Report:
+) -> ExitStatus:
     if item_id == b"-":
         raise InvalidArgument(
             "one ID is needed, and - means IDs on stdin", "rwq show - shows the results of many"
@@ -65,9 +61,22 @@ def result(
     waits = wait or timeout_s is not None
     limit_s = inf if timeout_s is None else timeout_s
 
-    def lookups() -> "Iterator[ResultLookup]":
-        promotes = not settings.is_read_only
-        yield read_result(queue, item_id, wait=waits, timeout_s=limit_s, promotes=promotes)
-
-    found = noting_absence(settings, queue, lookups(), lambda lookup: lookup.result is None)
-    return result_report(found, queue.now_ms)
+    lookup = read_result(
+        queue, item_id, wait=waits, timeout_s=limit_s, promotes=not settings.is_read_only
+    )
+    is_missing = lookup.result is None
+    environment, output = settings.environment, settings.output
+    if is_missing and output.is_bare:
+        # The reason for no output is an error, which --quiet does not hide.
+        environment.error(missing_result(lookup))
+    elif not is_missing and (note := result_note(lookup, output)):
+        environment.note(note)
+    settings.out.describe(
+        # Without a result, `-o ids` prints nothing.
+        [] if is_missing and output is OutputFormat.IDS else [lookup],
+        RESULT_FIELDS,
+        lambda shown: result_sections(shown, queue.now_ms),
+    )
+    if is_missing:
+        note_if_absent(settings, queue)
+    return ExitStatus.NO if is_missing else ExitStatus.OK

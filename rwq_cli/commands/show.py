@@ -16,11 +16,11 @@ from rwq_cli.core.inspect.report import describe, describe_with_results, inspect
 from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, ResultKey
 from rwq_cli.core.model import State
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.exit_codes import ExitStatus, batch_status
 from rwq_cli.input.ids import read_ids
-from rwq_cli.output.report import Report
+from rwq_cli.output.escape import escaped
 from rwq_cli.views.command_lines import CommandLines
-from rwq_cli.views.item_report import Shown, show_report
+from rwq_cli.views.item_report import SHOWN_FIELDS, Shown, show_sections
 
 app = CommandModule()
 
@@ -55,7 +55,7 @@ def show(
             Duration,
         ),
     ] = None,
-) -> Report:
+) -> ExitStatus:
     given = ids or []
     chosen = read_ids(settings.environment, given, null_separated=settings.null_separated)
     queue = open_queue(settings)
@@ -73,10 +73,21 @@ def show(
         ),
         lambda shown: shown.item.state is State.GONE and shown.result is None,
     )
-    return show_report(
-        noting_unread_sizes(settings, [queue], shown, data=wants_data),
-        one=given != ["-"] and len(given) == 1,
-    )
+    missing = 0
+
+    def noted() -> Iterator[Shown]:
+        nonlocal missing
+        for each in noting_unread_sizes(settings, [queue], shown, data=wants_data):
+            if not each.item.state.has_data:
+                missing += 1
+                if settings.output.is_bare:
+                    # The reason for no output is an error, which --quiet does not hide.
+                    settings.environment.error(f"no such item: {escaped(each.item.item_id)}")
+            yield each
+
+    is_one = given != ["-"] and len(given) == 1
+    total = settings.out.describe(noted(), SHOWN_FIELDS, show_sections, is_one=is_one)
+    return batch_status(total - missing, missing)
 
 
 def read_shown(

@@ -1,7 +1,7 @@
 """`rwq stats`: the counts of a queue."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
@@ -12,8 +12,11 @@ from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.output.report import Records, Report
-from rwq_cli.views.counts import stats_report
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.views.counts import write_stats
+
+if TYPE_CHECKING:
+    from rwq_cli.views.watching import Tick
 
 app = CommandModule()
 
@@ -42,16 +45,18 @@ def stats(
     ] = False,
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,
-) -> Report:
+) -> ExitStatus:
     if fast and deep:
         raise InvalidArgument.both("--fast", "--deep")
     finder = QueueFinder(settings, all_queues=all_queues)
 
     def count(queue: WorkQueue) -> Iterator[Counts]:
         counts = queue.lengths() if fast else queue.counts(deep=deep)
+        if deep and counts.results is None:
+            settings.environment.note("rwq: this user may not read results; they are not counted")
         return noting_absence(settings, queue, [counts], lambda counts: counts.is_empty)
 
-    def report() -> Records[Counts]:
+    def show(tick: "Tick | None") -> None:
         opened = finder.find()
         counted = opened.each(settings, count)
         if not fast:
@@ -60,6 +65,6 @@ def stats(
             counted = noting_unsampled_sizes(
                 settings, opened.queues, counted, lambda counts: counts.waiting > 0
             )
-        return stats_report(counted, fast=fast, deep=deep, one=opened.is_one)
+        write_stats(settings.out, counted, tick, fast=fast, deep=deep, one=opened.is_one)
 
-    return watched(settings, watch, finder.connection, report, lambda: finder.find().queues)
+    return watched(settings, watch, finder.connection, show, lambda: finder.find().queues)

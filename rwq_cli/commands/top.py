@@ -23,7 +23,7 @@ from rwq_cli.views.item_report import Shown
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.queue_watch import QueueRow
     from rwq_cli.core.server.connection import Connection
-    from rwq_cli.output.report import Column
+    from rwq_cli.output.field import Field
     from rwq_cli.top.session import Session
     from rwq_cli.top.terminal import TerminalGuard
     from rwq_cli.views.top import ShownServer
@@ -159,7 +159,7 @@ def _names(connection: "Connection", words: list[bytes]) -> Iterable[bytes]:
     return dict.fromkeys(chain.from_iterable(matching_queues(connection, words).values()))
 
 
-def _sort(settings: Settings) -> "tuple[Column[QueueRow], bool]":
+def _sort(settings: Settings) -> "tuple[Field[QueueRow], bool]":
     """The column of `--sort`, and whether its usual order is reversed.
 
     Numbers usually come from the highest; `--sort` means from the lowest, as everywhere.

@@ -1,10 +1,10 @@
 """`rwq wait`: wait until a queue is empty or short enough, or items are gone."""
 
-from itertools import chain
+from collections.abc import Iterator
 from math import inf
 from typing import Annotated
 
-from rwq_cli.cli.absence import noting_absence
+from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.completing import offer_ids
 from rwq_cli.cli.open_queues import open_matching_queues
@@ -13,8 +13,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait_for_all
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output.report import Report
-from rwq_cli.views.waiting import wait_report
+from rwq_cli.views.waiting import WAIT_FIELDS, wait_sections
 
 app = CommandModule()
 
@@ -61,7 +60,7 @@ def wait(
         option("--timeout DUR", "Give up after this long.  [default: never]", Duration),
     ] = None,
     all_queues: AllQueuesOption = False,
-) -> Report:
+) -> ExitStatus:
     if until_empty + (below is not None) + bool(ids) > 1:
         raise InvalidArgument(
             "--until-empty, --below and --id cannot be used together", "wait for one of them"
@@ -72,11 +71,21 @@ def wait(
     waited = wait_for_all(
         opened.queues, condition, timeout_s=limit_s, promotes=not settings.is_read_only
     )
-    results = chain.from_iterable(
-        noting_absence(settings, queue, [result], _was_empty)
-        for queue, result in zip(opened.queues, waited, strict=True)
-    )
-    return wait_report(results, one=opened.is_one)
+    missed = 0
+
+    def noted() -> Iterator[WaitResult]:
+        nonlocal missed
+        for queue, result in zip(opened.queues, waited, strict=True):
+            if _was_empty(result):
+                note_if_absent(settings, queue)
+            if not result.reached:
+                missed += 1
+                if settings.output.is_bare:
+                    settings.environment.note("timed out")
+            yield result
+
+    settings.out.describe(noted(), WAIT_FIELDS, wait_sections, is_one=opened.is_one)
+    return ExitStatus.NO if missed else ExitStatus.OK
 
 
 def _was_empty(result: WaitResult) -> bool:

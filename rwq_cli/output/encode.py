@@ -1,21 +1,11 @@
 """Values in JSON and CSV."""
 
 import json
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rwq_cli.output.escape import is_safe
-
-
-def bytes_fields(name: str, raw: bytes | None) -> dict[str, str | None]:
-    """The fields of a byte string: `name` if it is UTF-8, else `name_b64`; the other is null."""
-    if raw is None:
-        return {name: None, f"{name}_b64": None}
-    try:
-        return {name: raw.decode("utf-8"), f"{name}_b64": None}
-    except UnicodeDecodeError:
-        return {name: None, f"{name}_b64": b64encode(raw).decode("ascii")}
+from rwq_cli.output.field import bytes_fields as bytes_fields
 
 
 class JsonText(str):

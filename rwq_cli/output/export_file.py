@@ -2,15 +2,15 @@
 
 import json
 from base64 import b64encode
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any, NamedTuple
 
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.model import State
 from rwq_cli.core.state.snapshot import ItemSnapshot
-from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import View
+from rwq_cli.output.field import Field, Fields, bytes_fields
+from rwq_cli.output.report import View, view_of
 
 # The version of the format, which changes if older readers would misread the file: in the second,
 # each line names its queue.
@@ -155,15 +155,51 @@ def exported_fields(item: ItemSnapshot) -> dict[str, Any]:
     }
 
 
+def _exported(name: str, help: str, **kinds: Any) -> "Field[tuple[bytes, ItemSnapshot]]":
+    def value(entry: tuple[bytes, ItemSnapshot]) -> object:
+        item = entry[1]
+        known = getattr(item, "item_id" if name == "id" else name)
+        return known.value if isinstance(known, Enum) else known
+
+    return Field(name, value, help, **kinds)
+
+
+EXPORT_FIELDS: Fields[tuple[bytes, ItemSnapshot]] = Fields(
+    "An exported item",
+    _exported("id", "the item's ID", is_bytes=True, is_id=True),
+    _exported("data", "the data", is_bytes=True, is_data=True),
+    _exported("state", "one of the states"),
+    _exported("place", "`main`, `processing`, `delayed`, `buried` or null"),
+    _exported("lease", "null if there is none", is_object=True),
+    Field(
+        "lease.holder",
+        lambda entry: None if entry[1].lease is None else entry[1].lease.holder,
+        "who holds it",
+        is_bytes=True,
+    ),
+    Field(
+        "lease.ttl_ms",
+        lambda entry: None if entry[1].lease is None else entry[1].lease.ttl_ms,
+        "the time left; null = no expiry",
+    ),
+    _exported("due_ms", "when a delayed item is due"),
+    _exported("buried_ms", "when a buried item was buried"),
+    _exported("reason", "why a buried item was buried"),
+    _exported("returns", "how often it was returned"),
+    _exported("nearer", "`next` or `last`: the end of the queue that a waiting item was nearer to"),
+    Field(
+        "queue",
+        lambda entry: entry[0],
+        "the queue's name, in an export of several queues",
+        is_bytes=True,
+    ),
+)
+
+
 def exported_view() -> View[tuple[bytes, ItemSnapshot]]:
     """Items of an export, each with its queue, in the formats other than its own."""
-    return View(
-        lambda entry: {**exported_fields(entry[1]), **bytes_fields("queue", entry[0])},
-        lambda entry: entry[1].item_id,
-        (b"", ItemSnapshot(b"", b"", State.GONE, None)),
-        data=lambda entry: entry[1].data,
-        nested={"lease": ("holder", "ttl_ms")},
-    )
+    sample = (b"", ItemSnapshot(b"", b"", State.GONE, None))
+    return view_of(EXPORT_FIELDS, sample)._replace(nested={"lease": ("holder", "ttl_ms")})
 
 
 def _line(fields: dict[str, Any]) -> bytes:

@@ -25,6 +25,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.output.escape import escaped, escaped_text, is_safe
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -85,6 +86,17 @@ class Field(NamedTuple, Generic[T]):
         """The heading of its column."""
         return self.title or self.flat_name.upper().replace("_", " ")
 
+    def within(self, inner: "Callable[[S], T]") -> "Field[S]":
+        """The same field of a record that contains this one, which `inner` returns."""
+        get, cell, style = self.get, self.format, self.style
+        return Field(
+            *self._replace(
+                get=lambda record: get(inner(record)),  # type: ignore[arg-type]
+                format=cell and (lambda record: cell(inner(record))),  # type: ignore[arg-type]
+                style=style and (lambda record: style(inner(record))),  # type: ignore[arg-type]
+            )
+        )
+
     def cell(self, record: T) -> str:
         """The cell of a table."""
         return plain(self.get(record)) if self.format is None else self.format(record)
@@ -115,6 +127,10 @@ class Fields(Generic[T]):
 
     def __getitem__(self, name: str) -> Field[T]:
         return self._by_name[name]
+
+    def get(self, column: Field[T]) -> Field[T]:
+        """The declared field of a column, or the column itself if there is none."""
+        return self._by_name.get(column.flat_name, column)
 
     def only(self, names: Sequence[str]) -> "Fields[T]":
         """The same records with these fields only.
@@ -185,8 +201,13 @@ class Fields(Generic[T]):
 
     def columns(self) -> list[Field[T]]:
         """The columns of the chosen fields, or of all."""
-        names = list(self._by_name) if self.chosen is None else self.chosen
-        return [column for name in names for column in self.columns_of(name)]
+        if self.chosen is None:
+            return [field for field in self.all if not field.is_object]
+        return [column for name in self.chosen for column in self.columns_of(name)]
+
+    def plus(self, *more: Field[T]) -> "Fields[T]":
+        """The same records with further fields."""
+        return Fields(self.title, *self.all, *more)
 
     def columns_of(self, name: str) -> list[Field[T]]:
         """The columns of a field: several if it is an object.
@@ -238,8 +259,8 @@ def plain(value: Any) -> str:
         return escaped(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str):
-        return escaped_text(value)
+    if isinstance(value, str | list | tuple):
+        return escaped_text(_joined(value))
     return str(value)
 
 

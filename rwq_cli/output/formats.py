@@ -37,12 +37,12 @@ class Writer:
         Args:
             fields: Their fields.
             columns: The columns of plain lines.
-            table: The columns of CSV; without any, it has all fields.
+            table: The columns of CSV, with the values of JSON; without any, it has all fields.
             unframed: Whether `data` writes nothing after the bytes.
         """
         self._fields = fields
         self._columns = columns if fields.chosen is None else fields.columns()
-        self._table = table if fields.chosen is None else ()
+        self._table = [fields.get(column) for column in table] if fields.chosen is None else []
         self._unframed = unframed
 
     def write(self, record: Any) -> None:
@@ -63,7 +63,8 @@ class Writer:
             else:
                 self._write_csv(map(plain, fields.flat(record).values()))
         elif output is OutputFormat.IDS:
-            self._write_id(fields.id and fields.id.get(record))
+            item_id = fields.id and fields.id.get(record)
+            self._write_id(item_id.encode() if isinstance(item_id, str) else item_id)
         else:
             self._write_data(fields.data and fields.data.get(record))
         self._written += 1

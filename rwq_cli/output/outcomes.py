@@ -26,10 +26,11 @@ from rwq_cli.output.field import Fields, bytes_fields, to_json
 from rwq_cli.output.formats import Writer
 from rwq_cli.output.options import OutputFormat, OutputOptions
 from rwq_cli.output.records import check_order
-from rwq_cli.output.report import DRY_RUN, INFINITIVES
+from rwq_cli.output.report import INFINITIVES, View
 
 T = TypeVar("T")
 
+DRY_RUN = "dry run: "
 # How many failures a summary names, and how many items a dry run.
 NAMED_FAILURES = 5
 NAMED_ROWS = 5
@@ -363,3 +364,10 @@ class Parts:
         status = max(self._statuses, default=ExitStatus.OK)
         is_mixed = self._has_work and status is ExitStatus.NO and ExitStatus.OK in self._statuses
         return ExitStatus.PARTIAL if is_mixed else status
+
+
+def row_view(kind: Kind[T], queue: bytes, sample: T, *, dry_run: bool = False) -> View[T]:
+    """The view of outcomes, for reports: they are on their way out."""
+    return View(
+        lambda outcome: kind.fields.json(Row(queue, outcome, dry_run)), kind.item_id, sample
+    )

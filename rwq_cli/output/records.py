@@ -5,7 +5,7 @@
         queue.items(...), ITEM_FIELDS, ("position", "id", "idle_seconds", "bytes", "preview"),
         empty="No waiting items in jobs.",
     )
-    out.footer(f"{shown} shown of 40,812 waiting in jobs")
+    out.footer(lambda: f"{shown} shown of {queue.lengths().waiting} waiting in jobs")
     return ExitStatus.OK
 
     out.describe(shown_items(...), SHOW_FIELDS, sections_of)
@@ -15,13 +15,16 @@ What a command did to items goes another way: see `output.outcomes`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.output.field import Field, Fields, plain, to_json
+from rwq_cli.output.field import Cut, Field, Fields, plain, to_json
 from rwq_cli.output.formats import Writer
 from rwq_cli.output.options import OutputFormat, OutputOptions
-from rwq_cli.output.sections import Section
+from rwq_cli.output.sections import Piece, Section
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 T = TypeVar("T")
 # A column: the name of a field, or a field that only a table has.
@@ -36,10 +39,12 @@ class Output:
 
     Attributes:
         options: See above.
+        continues: Whether more records follow those that are written: `end` ends the output.
     """
 
     def __init__(self, options: OutputOptions) -> None:
         self.options = options
+        self.continues = False
         self._environment = options.environment
         self._writer = Writer(options)
 
@@ -54,7 +59,7 @@ class Output:
         empty: str | Callable[[], str] = "",
         id_batches: Iterable[Sequence[bytes]] | None = None,
         unframed: bool = False,
-        is_last: bool = True,
+        csv_also: Sequence[Column] = (),
     ) -> int:
         """Write a listing; returns the number of records.
 
@@ -68,7 +73,7 @@ class Output:
             id_batches: The IDs of the records, read in place of them for `-o ids`; None if only
                 the records can be read.
             unframed: Whether `-o data` adds nothing to the bytes.
-            is_last: Whether no other records follow.
+            csv_also: Columns that CSV has besides.
 
         Raises:
             InvalidArgument: `--fields`, `--sort` or `-o` names what the records do not have.
@@ -102,17 +107,15 @@ class Output:
             if not count and sentence and not self._environment.quiet:
                 self._environment.stdout.write(f"{sentence}\n".encode())
         else:
-            table = _fields_of(columns, fields)
-            self._writer.use(
-                fields, _fields_of(plain_columns, fields) or table, table, unframed=unframed
-            )
+            plain_fields = _fields_of(plain_columns or columns, fields)
+            table_fields = _fields_of((*columns, *csv_also), fields)
+            self._writer.use(fields, plain_fields, table_fields, unframed=unframed)
             if output is OutputFormat.IDS and id_batches is not None and not options.is_ordered:
                 count = self._writer.write_ids(progress_until_first(id_batches, options))
             else:
                 for record in counted():
                     self._writer.write(record)
-            if is_last:
-                self._writer.end()
+            self._end()
         self._environment.stdout.flush()
         return count
 
@@ -120,10 +123,11 @@ class Output:
         self,
         records: Iterable[T],
         fields: Fields[T],
-        sections: Callable[[T], Sequence[Section]],
+        sections: Callable[[T], Sequence[Section]] = lambda _record: (),
         *,
         is_one: bool = True,
         text: str | None = None,
+        csv_columns: Sequence[Column] = (),
     ) -> int:
         """Write detailed records; returns their number.
 
@@ -133,6 +137,7 @@ class Output:
             sections: Returns the parts of a record, for people.
             is_one: Whether the user asked for one record: JSON is an object then.
             text: The output for people and `plain`, with line ends; None for the parts.
+            csv_columns: The columns of CSV; empty for all fields.
 
         Raises:
             InvalidArgument: As `table`.
@@ -144,35 +149,62 @@ class Output:
         is_text = output.is_for_people or output is OutputFormat.PLAIN
         if fields.chosen is not None and output is not OutputFormat.JSON:
             return self.table(found, fields, ())
+        is_json_object = output is OutputFormat.JSON and is_one
+        is_listed = not (is_text or is_json_object)
+        if is_listed:
+            self._writer.use(fields, table=_fields_of(csv_columns, fields), unframed=is_one)
         for count, record in enumerate(found, 1):
-            if is_text:
-                if text is None:
-                    self._write_text(record, fields, sections, count)
-            elif output is OutputFormat.JSON and is_one:
-                self._environment.stdout.write(self._one(fields, record) + b"\n")
-            else:
-                if count == 1:
-                    self._writer.use(fields, unframed=is_one)
+            if is_listed:
                 self._writer.write(record)
+            elif is_json_object:
+                self._environment.stdout.write(self._one(fields, record) + b"\n")
+            elif text is None:
+                self._write_text(record, fields, sections, count)
         if is_text and text is not None:
             self._environment.stdout.write(text.encode())
-        if not (is_text or (output is OutputFormat.JSON and is_one)):
-            self._writer.use(fields)
-            self._writer.end()
+        if is_listed:
+            self._end()
         self._environment.stdout.flush()
         return count
 
-    def footer(self, line: str) -> None:
-        """Write a note below a table; elsewhere only if it goes to a terminal."""
+    def end(self) -> None:
+        """Write what follows the last record of an output that continued."""
+        self.continues = False
+        if not self.options.format.is_for_people:
+            self._end()
+            self._environment.stdout.flush()
+
+    def _end(self) -> None:
+        if not self.continues:
+            self._writer.end()
+
+    def heading(self, name: str, *, is_first: bool) -> None:
+        """Write the name of a queue above its records, for people."""
+        if self.options.format.is_for_people:
+            self.sections([Section(name, ())], is_first=is_first)
+
+    def footer(self, line: Callable[[], str]) -> None:
+        """Write a note below a table; elsewhere only if it goes to a terminal.
+
+        Args:
+            line: Returns the note.
+        """
         environment, options = self._environment, self.options
-        if not (options.format.is_for_people or environment.stderr_is_terminal):
+        is_table = options.format.is_for_people
+        if not is_table and (self.continues or not environment.stderr_is_terminal):
             return
-        if options.colour and options.format.is_for_people and environment.stderr_is_terminal:
+        text = line()
+        if options.colour and is_table and environment.stderr_is_terminal:
             from rwq_cli.output.screen import styled
 
-            line = styled(line, "dim")
+            text = styled(text, "dim")
         environment.flush()
-        environment.note(line)
+        environment.note(text)
+
+    def note(self, line: str) -> None:
+        """Write a note after the records; only the first time, if they are written again."""
+        self._environment.flush()
+        self._environment.note(line, once=True)
 
     def _one(self, fields: Fields[T], record: T) -> bytes:
         line = to_json(fields.json(record), fields.texts)
@@ -212,7 +244,7 @@ class Output:
             if not is_first:
                 console.print()
             for line in section_lines(section, console.width):
-                console.print(line, soft_wrap=True)
+                console.print(_text(line), soft_wrap=True)
             is_first = False
 
     def _prepared(
@@ -227,6 +259,14 @@ class Output:
         return records, fields if options.fields is None else fields.only(options.fields)
 
 
+def _text(pieces: Sequence[Piece]) -> "Text":
+    from rich.text import Text
+
+    text = Text.assemble(*((piece, style or "") for piece, style in pieces))
+    text.rstrip()
+    return text
+
+
 def _fields_of(columns: Sequence[Column], fields: Fields[T]) -> list[Field[T]]:
     return [fields[column] if isinstance(column, str) else column for column in columns]
 
@@ -234,7 +274,10 @@ def _fields_of(columns: Sequence[Column], fields: Fields[T]) -> list[Field[T]]:
 def _ranked(columns: Sequence[Field[T]]) -> list[Field[T]]:
     """Columns of which the last are left out first, and the first one never."""
     return [
-        column._replace(rank=index and 1 + len(columns) - index)
+        column._replace(
+            rank=index and 3 + len(columns) - index,
+            cut=column.cut or (None if column.right else Cut.END),
+        )
         for index, column in enumerate(columns)
     ]
 

@@ -4,25 +4,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from enum import Enum
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from rwq_cli.core.errors import ServerError
 from rwq_cli.exit_codes import ExitCode, ExitStatus, batch_status
-from rwq_cli.output.encode import bytes_fields
+from rwq_cli.output.encode import JsonText
 from rwq_cli.output.escape import escaped
+from rwq_cli.output.field import Cut as Cut, Fields, bytes_fields
 from rwq_cli.output.options import OutputFormat
+from rwq_cli.output.sections import COMMAND_STYLE as COMMAND_STYLE, Row as Row, Section as Section
 
 T = TypeVar("T")
-
-# The style of a value that is a command line.
-COMMAND_STYLE = "cyan"
-# A line of a section: its label, its value, and the value's style. An empty label continues the
-# line before.
-Row = tuple[str, str, str | None]
-
 
 DRY_RUN = "dry run: "
 # Dry-run wording, by the wording of the completed action.
@@ -54,13 +48,6 @@ NAMED_RECORDS = 5
 
 # Columns up to this rank are left out before another is cut.
 LAST_EXTRA = 3
-
-
-class Cut(Enum):
-    """Where a cell loses characters if the terminal is too narrow."""
-
-    END = "end"
-    MIDDLE = "middle"
 
 
 def infinitive(word: str) -> str:
@@ -102,20 +89,6 @@ class Column(NamedTuple, Generic[T]):
         return self.field or self.title.lower()
 
 
-class Section(NamedTuple):
-    """A titled part of a detailed record.
-
-    Attributes:
-        title: Its title; empty for none.
-        rows: Its lines.
-        numbers: Whether values that begin with a digit are right-aligned.
-    """
-
-    title: str
-    rows: Sequence[Row]
-    numbers: bool = False
-
-
 class View(NamedTuple, Generic[T]):
     """The representation of records of one type in every format.
 
@@ -143,6 +116,31 @@ class View(NamedTuple, Generic[T]):
     plain_columns: Sequence[Column[T]] = ()
     all_columns: Sequence[Column[T]] = ()
     overview: Sequence[Column[T]] = ()
+
+
+def view_of(
+    fields: Fields[T],
+    sample: T,
+    columns: Sequence[Column[T]] = (),
+    sections: Callable[[T], Sequence[Section]] | None = None,
+) -> View[T]:
+    """Declared fields as a view, for reports: they are on their way out."""
+
+    def json(record: T) -> dict[str, Any]:
+        values = fields.json(record)
+        for name in fields.texts:
+            if values[name] is not None:
+                values[name] = JsonText(values[name])
+        return values
+
+    return View(
+        json,
+        fields.id and fields.id.get,
+        sample,
+        columns,
+        sections,
+        data=fields.data and fields.data.get,
+    )
 
 
 class Records(NamedTuple, Generic[T]):

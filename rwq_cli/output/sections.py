@@ -1,16 +1,15 @@
 """Detailed records for people: titled parts with labels and values."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from rich.text import Text
+from typing import NamedTuple
 
 # The style of a value that is a command line.
 COMMAND_STYLE = "cyan"
 # A line of a section: its label, its value, and the value's style. An empty label continues the
 # line before.
 Row = tuple[str, str, str | None]
+# A piece of a line: a text and its style, such as `red`, or None.
+Piece = tuple[str, str | None]
 
 _GAP = "  "
 _PROSE_WIDTH_MIN = 20
@@ -30,29 +29,31 @@ class Section(NamedTuple):
     numbers: bool = False
 
 
-def section_lines(section: Section, width: int) -> "Iterator[Text]":
+def section_lines(section: Section, width: int) -> Iterator[list[Piece]]:
     """The title, then right-aligned labels with their values, for a terminal of this width.
 
     Prose is wrapped; a command is not, because it is there to be copied.
     """
     from rich.cells import cell_len
-    from rich.console import Console
-    from rich.text import Text
 
     if section.title:
-        yield Text(section.title, "bold")
+        yield [(section.title, "bold")]
     margin = max((cell_len(label) for label, _, _ in section.rows), default=0)
     room = max(_PROSE_WIDTH_MIN, width - margin - len(_GAP))
     digits = max((len(value) for _, value, _ in section.rows if value[:1].isdigit()), default=0)
-    console = Console()
     for label, value, style in section.rows:
         if section.numbers and value[:1].isdigit():
             value = value.rjust(digits)
         head = " " * (margin - cell_len(label)) + label
         for line in value.split("\n"):
-            whole = Text(line, style or "")
-            is_command = style == COMMAND_STYLE
-            for part in [whole] if is_command else whole.wrap(console, room) or [whole]:
-                part.rstrip()
-                yield Text.assemble((head, "dim"), _GAP, part)
+            for part in [line] if style == COMMAND_STYLE else wrapped(line, room):
+                yield [(head, "dim"), (_GAP, None), (part, style)]
                 head = " " * margin
+
+
+def wrapped(line: str, room: int) -> list[str]:
+    """The lines of a text, each of at most `room` cells; only longer words are broken."""
+    from rich.console import Console
+    from rich.text import Text
+
+    return [part.plain.rstrip() for part in Text(line).wrap(Console(), room)] or [""]

@@ -1,18 +1,17 @@
 """Tables and sections for people."""
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, repeat
 from typing import TypeVar
-
-from rich.cells import chop_cells
 
 from rwq_cli.output.cells import cut, width
 from rwq_cli.output.fit import GUTTER, fit, total_width
 from rwq_cli.output.machine import plain
 from rwq_cli.output.options import OutputFormat, OutputOptions
-from rwq_cli.output.report import COMMAND_STYLE, Column, Cut, Section, View
+from rwq_cli.output.report import Column, Cut, View
 from rwq_cli.output.screen import Piece, print_lines
+from rwq_cli.output.sections import section_lines as section_lines, wrapped as wrapped
+from rwq_cli.output.tables import table_lines as table_lines
 
 T = TypeVar("T")
 
@@ -52,31 +51,6 @@ def write_table(view: View[T], records: Iterator[T], options: OutputOptions) -> 
             for index, room in widths.items()
         ]
         print_lines(map(chain.from_iterable, zip(*shown, strict=True)), options)
-
-
-def table_lines(
-    columns: Sequence[Column[T]], rows: Sequence[T], room: int, widest: list[int]
-) -> tuple[list[Piece], list[list[Piece]]]:
-    """The line of titles and the lines of a table that is drawn again and again.
-
-    Args:
-        columns: All columns; those that do not fit are left out.
-        rows: The records.
-        room: The width of the terminal.
-        widest: The widest cell that each column has had; updated, so that columns only grow.
-    """
-    cells = [_cells(column, rows) for column in columns]
-    for index, texts in enumerate(cells):
-        widest[index] = max(widest[index], width(columns[index].title), *map(width, texts))
-    widths = fit(columns, widest, range(len(columns)), room)
-    last = max(widths)
-    shown = [
-        _fitted(columns[index], cells[index], cell_room, rows, is_last=index == last)
-        for index, cell_room in widths.items()
-    ]
-    return _head(columns, widths)[0], [
-        list(chain.from_iterable(row)) for row in zip(*shown, strict=True)
-    ]
 
 
 def _cells(column: Column[T], rows: Sequence[T]) -> list[str]:
@@ -128,36 +102,3 @@ def write_sections(view: View[T], records: Iterator[T], options: OutputOptions) 
                 print_lines([[]], options)
             print_lines(section_lines(section, options.environment.width), options)
             is_first = False
-
-
-def section_lines(section: Section, columns: int) -> Iterator[list[Piece]]:
-    """A title, then right-aligned labels with their values, for a terminal of some columns.
-
-    Prose is wrapped; a command is not, because it is there to be copied.
-    """
-    if section.title:
-        yield [(section.title, "bold")]
-    margin = max((width(label) for label, _, _ in section.rows), default=0)
-    room = max(_MIN_PROSE_WIDTH, columns - margin - GUTTER)
-    digits = max((len(value) for _, value, _ in section.rows if value[:1].isdigit()), default=0)
-    for label, value, style in section.rows:
-        if section.numbers and value[:1].isdigit():
-            value = value.rjust(digits)
-        head: Piece = " " * (margin - width(label)) + label, "dim"
-        for line in value.split("\n"):
-            parts = [line] if style == COMMAND_STYLE else wrapped(line, room)
-            for part in parts:
-                yield [head, (_GAP, None), (part, style)]
-                head = " " * margin, None
-
-
-def wrapped(line: str, room: int) -> list[str]:
-    """The lines of a text, each of at most `room` cells; only longer words are broken."""
-    lines = [""]
-    for word in re.findall(r"\s*\S+\s*", line):
-        needed = width(word.rstrip())
-        if needed <= room - width(lines[-1]):
-            lines[-1] += word
-        else:
-            lines += [word] if needed <= room else chop_cells(word, room)
-    return [part.rstrip() for part in lines if part] or [""]

@@ -1,6 +1,7 @@
 """Tables for people: rich draws them; here is which columns fit, and how wide they are."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -13,15 +14,20 @@ from rwq_cli.output.cells import cut
 from rwq_cli.output.console import print_stripped, stdout_console
 from rwq_cli.output.field import Cut, Field
 from rwq_cli.output.options import OutputOptions
+from rwq_cli.output.sections import Piece
 
 T = TypeVar("T")
 
-# Rows that are laid out together; a longer table is drawn in pieces, whose columns only grow.
-_ROWS_AT_ONCE = 1_000
+# Rows whose widths are found together, and rows that rich draws together.
+_ROWS_MEASURED = 10_000
+_ROWS_DRAWN = 1_000
 _GUTTER = 2
-# Text beside which no ID has to be cut, and the least that a cut column keeps.
-_ENOUGH = 20
-_LEAST = 12
+_GAP = " " * _GUTTER
+# What each cut column keeps beside a whole ID, and what it keeps at least.
+_ENOUGH = 16
+_LEAST = 10
+# Columns up to this rank are left out before an ID is cut, the first ones also before text is.
+_EXTRA_RANK = 3
 _EMPTY = frozenset({"", "-"})
 
 
@@ -51,28 +57,46 @@ class TableWriter:
 
     def write_all(self, records: Iterator[Any]) -> None:
         """Draw all records; nothing if there are none."""
-        while rows := list(islice(records, _ROWS_AT_ONCE)):
-            self.write(rows)
+        while rows := list(islice(records, _ROWS_MEASURED)):
+            cells = [list(map(column.cell, rows)) for column in self._columns]
+            widths = self._widths(cells, rows)
+            shows_header = list(widths) != self._headed
+            self._headed = list(widths)
+            for start in range(0, len(rows), _ROWS_DRAWN):
+                piece = slice(start, start + _ROWS_DRAWN)
+                self._draw(
+                    widths,
+                    rows[piece],
+                    [texts[piece] for texts in cells],
+                    shows_header=shows_header and not start,
+                )
 
-    def write(self, rows: Sequence[Any]) -> None:
-        """Draw some rows."""
-        cells = [list(map(column.cell, rows)) for column in self._columns]
+    def _widths(self, cells: Sequence[Sequence[str]], rows: Sequence[Any]) -> dict[int, int]:
+        """The columns to show, by index, with their widths."""
         for index, texts in enumerate(cells):
             self._needed[index] = max(self._needed[index], *map(cell_len, texts))
-        widths = dict(enumerate(self._needed))
-        if not self._is_wide:
-            shown = [index for index in widths if self._is_shown(index, cells[index], rows)]
-            widths = fit(self._columns, self._needed, shown, self._options.environment.width)
+        if self._is_wide:
+            return dict(enumerate(self._needed))
+        shown = [index for index, texts in enumerate(cells) if self._is_shown(index, texts, rows)]
+        return fit(self._columns, self._needed, shown, self._options.environment.width)
+
+    def _draw(
+        self,
+        widths: dict[int, int],
+        rows: Sequence[Any],
+        cells: Sequence[Sequence[str]],
+        *,
+        shows_header: bool,
+    ) -> None:
         table = Table(
             box=box.SIMPLE_HEAD,
             show_edge=False,
             pad_edge=False,
             padding=(0, 1, 0, 0),
-            show_header=list(widths) != self._headed,
+            show_header=shows_header,
             header_style="bold",
             border_style="dim",
         )
-        self._headed = list(widths)
         for index, width in widths.items():
             column = self._columns[index]
             table.add_column(
@@ -99,10 +123,46 @@ class TableWriter:
     def _is_shown(self, index: int, texts: Sequence[str], rows: Sequence[Any]) -> bool:
         """Whether a column has values, or may have some that are unknown."""
         column = self._columns[index]
-        if self._keeps_all or not column.rank or column.may_be_unknown:
+        if self._keeps_all or not column.rank or not _EMPTY.issuperset(texts):
             return True
+        values = list(map(column.get, rows))
         # A payload may be `-` itself.
-        return not _EMPTY.issuperset(texts) or any(column.get(row) in ("-", b"-") for row in rows)
+        is_unknown = column.may_be_unknown and None in values
+        return is_unknown or any(value in ("-", b"-") for value in values)
+
+
+def table_lines(
+    columns: Sequence[Field[T]], rows: Sequence[T], room: int, widest: list[int]
+) -> tuple[list[Piece], list[list[Piece]]]:
+    """The line of titles and the lines of a table that is drawn again and again.
+
+    Args:
+        columns: All columns; those that do not fit are left out.
+        rows: The records.
+        room: The width of the terminal.
+        widest: The widest cell that each column has had; updated, so that columns only grow.
+    """
+    cells = [list(map(column.cell, rows)) for column in columns]
+    for index, texts in enumerate(cells):
+        widest[index] = max(widest[index], cell_len(columns[index].heading), *map(cell_len, texts))
+    widths = fit(columns, widest, range(len(columns)), room)
+
+    def line(of: Callable[[int], Piece]) -> list[Piece]:
+        pieces: list[Piece] = []
+        for index, width in widths.items():
+            text, style = of(index)
+            text = cut(text, width, middle=columns[index].cut is Cut.MIDDLE)
+            pad = " " * (width - cell_len(text))
+            pair: list[Piece] = [(text, style), (pad, None)]
+            pieces += [*(reversed(pair) if columns[index].right else pair), (_GAP, None)]
+        return pieces[:-1]
+
+    def cell(number: int, index: int) -> Piece:
+        style = columns[index].style
+        return cells[index][number], style(rows[number]) if style else None
+
+    titles = line(lambda index: (columns[index].heading, "bold"))
+    return titles, [line(partial(cell, number)) for number in range(len(rows))]
 
 
 def fit(
@@ -110,8 +170,8 @@ def fit(
 ) -> dict[int, int]:
     """The columns that fit, by index, each with its width; at least one.
 
-    Columns are left out from the least important on, while that lets IDs stay whole beside enough
-    of the other texts. Then all that may be cut share the room.
+    Columns are left out from the least important on, if that lets the ID stay whole beside enough
+    of the others. Otherwise all that may be cut share the room.
 
     Args:
         columns: All columns.
@@ -121,23 +181,28 @@ def fit(
     """
     leaving = sorted(shown, key=lambda index: (columns[index].rank or 100, -index))
     main = leaving.pop(leaving.index(_main(columns, shown)))
-    texts = {index for index in shown if columns[index].cut is Cut.END}
-    names = {index for index in shown if columns[index].cut is Cut.MIDDLE}
-    extras = [index for index in leaving if columns[index].rank and index not in texts]
+    cuttable = {index for index in shown if columns[index].cut}
+    extras = [index for index in leaving if 0 < columns[index].rank <= _EXTRA_RANK]
     for count in range(len(extras) + 1):
         left = [index for index in shown if index not in extras[:count]]
-        if widths := _shared(needed, left, texts, room, _ENOUGH):
+        if widths := _shared(needed, left, cuttable - {main}, room, _ENOUGH):
             return widths
-    for count in range(len(leaving) + 1):
+    first = sum(index not in cuttable for index in extras)
+    for count in range(first, len(leaving) + 1):
         left = [index for index in shown if index not in leaving[:count]]
-        if widths := _shared(needed, left, texts | names, room, _LEAST):
+        if widths := _shared(needed, left, cuttable, room, _LEAST):
             return widths
     return {main: min(needed[main], max(room, 1))}
 
 
 def _main(columns: Sequence[Field[Any]], shown: Sequence[int]) -> int:
-    """The column that always stays: the first of those that are never left out, if there is one."""
-    return min(shown, key=lambda index: (columns[index].rank > 0, -columns[index].rank))
+    """The column that always stays: the first with names, or what comes closest to it."""
+
+    def place(index: int) -> tuple[bool, int, bool]:
+        column = columns[index]
+        return column.rank > 0, -column.rank, column.cut is not Cut.MIDDLE
+
+    return min(shown, key=place)
 
 
 def _shared(

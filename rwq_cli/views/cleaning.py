@@ -1,49 +1,69 @@
 """The repairs of a clean, each with its reason."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from rwq_cli.core.model import CleanAction, CleanBatch, Repair, State
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import Batch, View, infinitive
+from rwq_cli.output.field import Field, Fields
+from rwq_cli.output.outcomes import Kind, Row, row_view
+from rwq_cli.output.report import Batch, infinitive
 
 _REPAIRS = tuple(repair.value for repair in Repair)
+
+
+def _preview(action: CleanAction) -> str:
+    verb = infinitive(action.action.value)
+    return f"would {verb} {escaped(action.item_id)}: {action.state.value}"
+
+
+CLEAN_FIELDS: Fields[Row[CleanAction]] = Fields(
+    "A repair of a clean",
+    Field("queue", lambda row: row.queue, "the queue's name", is_bytes=True),
+    Field("id", lambda row: row.what.item_id, "the item's ID", is_bytes=True, is_id=True),
+    Field(
+        "action",
+        lambda row: row.what.action.value,
+        "`returned`, `dropped`, `promoted`, `pruned` or `buried`",
+    ),
+    Field("state", lambda row: row.what.state.value, "the state that the item was in"),
+    Field(
+        "where",
+        lambda row: row.what.where,
+        "the key that was changed: `main`, `processing`, `delayed`, and so on",
+    ),
+    Field("dry_run", lambda row: row.dry_run, "whether nothing was changed"),
+)
+CLEAN: Kind[CleanAction] = Kind(
+    CLEAN_FIELDS,
+    word=lambda action: action.action.value,
+    item_id=lambda action: action.item_id,
+    counted=_REPAIRS,
+    shown=frozenset(_REPAIRS),
+    idle="nothing to clean",
+    # For cron, which mails what is printed.
+    is_news=True,
+    preview=_preview,
+)
 
 
 def clean_report(
     queue: bytes, batches: Iterable[CleanBatch], *, summary_end: Callable[[], str], dry_run: bool
 ) -> Batch[CleanAction]:
     """The report of a clean. Reading the batches does the work; for `summary_end` see `Batch`."""
-
-    def fields(action: CleanAction) -> dict[str, Any]:
-        return {
-            **bytes_fields("queue", queue),
-            **bytes_fields("id", action.item_id),
-            "action": action.action.value,
-            "state": action.state.value,
-            "where": action.where,
-            "dry_run": dry_run,
-        }
-
+    sample = CleanAction(b"", Repair.DROPPED, State.GONE)
     return Batch(
-        view=View(
-            fields, lambda action: action.item_id, CleanAction(b"", Repair.DROPPED, State.GONE)
-        ),
+        view=row_view(CLEAN, queue, sample, dry_run=dry_run),
         batches=batches,
         count=lambda batch: {repair.value: number for repair, number in batch.counts().items()},
-        word=lambda action: action.action.value,
+        word=CLEAN.word,
         counted=_REPAIRS,
-        failed=frozenset(),
-        shown=frozenset(_REPAIRS),
+        failed=CLEAN.failed,
+        shown=CLEAN.shown,
         fields=lambda: {**bytes_fields("queue", queue), "dry_run": dry_run},
         dry_run=dry_run,
-        idle="nothing to clean",
+        idle=CLEAN.idle,
         summary_end=summary_end,
-        # For cron, which mails what is printed.
         summary_if_quiet=True,
-        preview=lambda action: (
-            f"would {infinitive(action.action.value)} "
-            f"{escaped(action.item_id)}: {action.state.value}"
-        ),
+        preview=_preview,
     )

@@ -1,19 +1,15 @@
 """Contexts, and what can be done on a server."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from rwq_cli.contexts.file import holds_secret
 from rwq_cli.contexts.model import Context, Protection
 from rwq_cli.core.inspect.access import ServerAccess
 from rwq_cli.core.server.masking import mask_url
-from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.output.report import LAST_EXTRA, Column, Cut, Records, Row, Section, View
-
-_SAMPLE = Context("", "local:")
-# The first column that a narrow terminal leaves out.
-_LEAST = LAST_EXTRA + 1
+from rwq_cli.output.field import Cut, Field, Fields
+from rwq_cli.output.sections import Row, Section
 
 
 class CheckedServer(NamedTuple):
@@ -34,102 +30,98 @@ class CheckedServer(NamedTuple):
     no_undo_because: str | None
 
 
-def context_list(
-    contexts: Iterable[Context], current: str | None, *, note: str | None = None
-) -> Records[Context]:
-    """The report of `rwq context list`."""
-    return Records(
-        view=_view(current),
-        records=contexts,
-        empty=lambda: "No contexts; rwq context set NAME -u URL creates one.",
-        closing=lambda: note,
-    )
-
-
-def one_context(
-    context: Context, current: str | None, *, text: str | None = None, note: str | None = None
-) -> Records[Context]:
-    """The report of one context; `text` replaces it in formats for people."""
-    return Records(
-        view=_view(current, detailed=True),
-        records=[context],
-        is_one=True,
-        text=text,
-        closing=lambda: note,
-    )
-
-
-def removed_contexts(contexts: list[Context]) -> Records[Context]:
-    """The report of `rwq context rm`."""
-    return Records(
-        view=_view(None),
-        records=contexts,
-        text="".join(f"removed context {context.name}\n" for context in contexts),
-    )
-
-
 def shown_url(url: str) -> str:
     """A server's URL as it may be shown."""
     return escaped_text(mask_url(url) if "://" in url else url)
 
 
-def list_columns(current: str | None) -> tuple[Column[Context], ...]:
-    """The columns of a list of contexts."""
+class ListedContext(NamedTuple):
+    """A context, and whether it is the current one."""
 
-    def is_current(context: Context) -> bool:
-        return context.name == current
-
-    return (
-        Column(
-            "NAME",
-            lambda context: context.name,
-            style=lambda context: context.color,
-            cut=Cut.MIDDLE,
-        ),
-        Column(
-            "CURRENT",
-            lambda context: _yes(is_current(context)),
-            lambda context: "*" if is_current(context) else "",
-        ),
-        Column("SERVER", lambda context: shown_url(context.url), field="url", cut=Cut.MIDDLE),
-        Column("QUEUE", lambda context: context.queue, lambda context: _text(context.queue) or "-"),
-        Column("PASSWORD", _password, lambda context: _password(context) or "-", rank=_LEAST),
-        Column(
-            "READ ONLY",
-            lambda context: _yes(context.read_only),
-            field="read_only",
-            rank=_LEAST + 1,
-        ),
-        Column("PROTECT", lambda context: context.protect.value, rank=_LEAST + 2),
-    )
+    context: Context
+    is_current: bool
 
 
-def _view(current: str | None, *, detailed: bool = False) -> View[Context]:
-    def is_current(context: Context) -> bool:
-        return context.name == current
-
-    return View(
-        lambda context: _fields(context, is_current=is_current(context)),
-        lambda context: context.name.encode(),
-        _SAMPLE,
-        list_columns(current),
-        (lambda context: _sections(context, is_current=is_current(context))) if detailed else None,
-    )
+def _of_context(
+    name: str,
+    get: Callable[[Context], object],
+    help: str,
+    cell: Callable[[Context], str] | None = None,
+    **column: Any,
+) -> Field[ListedContext]:
+    field: Field[Context] = Field(name, get, help, format=cell, **column)
+    return field.within(lambda listed: listed.context)
 
 
-def _fields(context: Context, *, is_current: bool) -> dict[str, Any]:
-    return {
-        "name": context.name,
-        "current": is_current,
-        "url": shown_url(context.url),
-        "queue": context.queue,
-        "password": _password(context),
-        "password_command": context.password_command,
-        "password_file": context.password_file,
-        "color": context.color,
-        "read_only": context.read_only,
-        "protect": context.protect.value,
-    }
+CONTEXT_FIELDS: Fields[ListedContext] = Fields(
+    "A context",
+    _of_context(
+        "name",
+        lambda context: context.name,
+        "its name",
+        style=lambda context: context.color,
+        cut=Cut.MIDDLE,
+        is_id=True,
+    ),
+    Field(
+        "current",
+        lambda listed: listed.is_current,
+        "whether it is the current one",
+        format=lambda listed: "*" if listed.is_current else "",
+    ),
+    _of_context(
+        "url",
+        lambda context: shown_url(context.url),
+        "the server, with the password masked",
+        title="SERVER",
+        cut=Cut.MIDDLE,
+    ),
+    _of_context(
+        "queue",
+        lambda context: context.queue,
+        "the queue, where nothing else names one",
+        lambda context: _text(context.queue) or "-",
+    ),
+    _of_context(
+        "password",
+        lambda context: _password(context),
+        "where the password is: `url`, `command`, `file` or null",
+        lambda context: _password(context) or "-",
+        rank=4,
+    ),
+    _of_context(
+        "password_command",
+        lambda context: context.password_command,
+        "the command that prints it",
+    ),
+    _of_context("password_file", lambda context: context.password_file, "the file that has it"),
+    _of_context("color", lambda context: context.color, "the colour of its name in questions"),
+    _of_context(
+        "read_only",
+        lambda context: context.read_only,
+        "whether changes need `--write`",
+        lambda context: _yes(context.read_only),
+        rank=5,
+    ),
+    _of_context(
+        "protect", lambda context: context.protect.value, "`none`, `ask` or `type`", rank=6
+    ),
+)
+LIST_COLUMNS = ("name", "current", "url", "queue", "password", "read_only", "protect")
+
+
+def _plain(name: str) -> Field[ListedContext]:
+    """A column of `-o plain`, where a boolean is `yes` or `no`."""
+    field = CONTEXT_FIELDS[name]
+
+    def value(listed: ListedContext) -> object:
+        known = field.get(listed)
+        return _yes(known) if isinstance(known, bool) else known
+
+    return field._replace(get=value)
+
+
+PLAIN_COLUMNS = tuple(map(_plain, LIST_COLUMNS))
 
 
 def _password(context: Context) -> str | None:
@@ -156,7 +148,9 @@ _PROTECTION = {
 }
 
 
-def _sections(context: Context, *, is_current: bool) -> list[Section]:
+def context_sections(listed: ListedContext) -> list[Section]:
+    """A context at length."""
+    context = listed.context
     password = "none"
     if context.password_command is not None:
         password = f"printed by {_text(context.password_command)}"
@@ -173,53 +167,71 @@ def _sections(context: Context, *, is_current: bool) -> list[Section]:
     ]
     if context.color is not None:
         rows.append(("color", context.color, context.color))
-    if is_current:
+    if listed.is_current:
         rows.append(("", "It is the current context.", None))
     return [Section(context.name, rows)]
 
 
-def checked_report(checked: Iterable[CheckedServer]) -> Records[CheckedServer]:
-    """The report of `rwq context check`. Reading the record queries the server."""
-    nothing = ServerAccess(None, 0.0, None, None, False, None, None)
-    return Records(
-        view=View(
-            _checked_fields,
-            None,
-            CheckedServer("", None, None, nothing, None),
-            sections=_checked_sections,
+def _access(name: str, get: Callable[[ServerAccess], object], help: str) -> Field[CheckedServer]:
+    return Field(name, lambda checked: get(checked.access), help)
+
+
+CHECKED_FIELDS: Fields[CheckedServer] = Fields(
+    "A checked server",
+    Field(
+        "server",
+        lambda checked: checked.server,
+        "the server's address, with the password masked",
+    ),
+    Field(
+        "context",
+        lambda checked: checked.context,
+        "the context's name; null if there is none",
+    ),
+    Field("queue", lambda checked: checked.queue, "the queue's name", is_bytes=True),
+    _access("version", lambda access: access.version, "the server's version"),
+    _access("latency_ms", lambda access: round(access.latency_ms, 3), "of one call"),
+    _access("user", lambda access: access.user, "the ACL user"),
+    _access(
+        "denied",
+        lambda access: (
+            None
+            if access.denied is None
+            else [
+                {"command": verb, "reason": escaped_text(reason)}
+                for verb, reason in access.denied.items()
+            ]
         ),
-        records=checked,
-        is_one=True,
-    )
+        "what the user may not do: `command`, `reason`; null = unknown",
+    ),
+    _access(
+        "writes",
+        lambda access: access.no_writes_because is None,
+        "whether the server accepts writes; a read-only replica does not",
+    ),
+    _access("no_writes_because", lambda access: access.no_writes_because, "why not"),
+    _access(
+        "times",
+        lambda access: access.no_times_because is None,
+        "whether `idle_seconds` will be known",
+    ),
+    _access("no_times_because", lambda access: access.no_times_because, "why not"),
+    Field(
+        "undo",
+        lambda checked: checked.no_undo_because is None,
+        "whether undo files can be written",
+    ),
+    Field("no_undo_because", lambda checked: checked.no_undo_because, "why not"),
+    _access(
+        "no_touch",
+        lambda access: access.has_no_touch,
+        "whether looking leaves idle times as they are",
+    ),
+)
 
 
-def _checked_fields(checked: CheckedServer) -> dict[str, Any]:
-    access = checked.access
-    denied = None
-    if access.denied is not None:
-        denied = [
-            {"command": verb, "reason": escaped_text(reason)}
-            for verb, reason in access.denied.items()
-        ]
-    return {
-        "server": checked.server,
-        "context": checked.context,
-        **bytes_fields("queue", checked.queue),
-        "version": access.version,
-        "latency_ms": round(access.latency_ms, 3),
-        "user": access.user,
-        "denied": denied,
-        "writes": access.no_writes_because is None,
-        "no_writes_because": access.no_writes_because,
-        "times": access.no_times_because is None,
-        "no_times_because": access.no_times_because,
-        "undo": checked.no_undo_because is None,
-        "no_undo_because": checked.no_undo_because,
-        "no_touch": access.has_no_touch,
-    }
-
-
-def _checked_sections(checked: CheckedServer) -> list[Section]:
+def checked_sections(checked: CheckedServer) -> list[Section]:
+    """What can be done on a server."""
     access = checked.access
     rows: list[Row] = [
         ("server", checked.server, None),

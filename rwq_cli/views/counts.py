@@ -1,32 +1,19 @@
 """The counts of queues: `rwq stats` and `rwq queues`."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rwq_cli.core.model import Counts, State
 from rwq_cli.output import human
-from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
+from rwq_cli.output.field import Cut, Field, Fields
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.report import LAST_EXTRA, Column, Cut, Records, Row, Section, View
+from rwq_cli.output.records import Output
+from rwq_cli.output.sections import Row, Section
 
-# The JSON fields after the queue's name: attributes of `Counts`, with `_seconds` for `_s`.
-_FIELDS = (
-    *("waiting", "processing", "leased", "held", "abandoned", "delayed", "due", "buried"),
-    *("returned", "orphaned", "unlisted", "duplicated", "ghosts", "stray_leases", "wrong_types"),
-    *("returns", "results", "oldest_waiting_seconds", "lease_soonest_ms", "lease_latest_ms"),
-    *("payload_sampled", "payload_min_bytes", "payload_median_bytes", "payload_max_bytes"),
-)
-# The headings that are not the names of the fields.
-_TITLES = {
-    "oldest_waiting_seconds": "NEXT ITEM",
-    "lease_soonest_ms": "FIRST LEASE ENDS",
-    "lease_latest_ms": "LAST LEASE ENDS",
-    "payload_sampled": "SAMPLED",
-    "payload_min_bytes": "SMALLEST",
-    "payload_median_bytes": "MEDIAN",
-    "payload_max_bytes": "LARGEST",
-}
+if TYPE_CHECKING:
+    from rwq_cli.views.watching import Tick
+
 # The broken states have plural names in some counts.
 _BROKEN = frozenset(
     state.value.replace("-", "_") + plural
@@ -34,27 +21,27 @@ _BROKEN = frozenset(
     if state.is_broken
     for plural in ("", "s")
 )
+# Columns are left out in the reverse of this order.
+_FIRST_RANK = 40
 
 
-def counts_fields(counts: Counts) -> dict[str, Any]:
-    """A queue's counts as JSON; null is unknown."""
-    numbers = {name: getattr(counts, name.replace("_seconds", "_s")) for name in _FIELDS}
-    return {**bytes_fields("queue", counts.queue), **numbers}
+def _count(number: int, name: str, help: str, title: str = "") -> Field[Counts]:
+    """A field that is an attribute of `Counts`, with `_seconds` for `_s`."""
 
-
-def _column(name: str, rank: int) -> Column[Counts]:
     def value(counts: Counts) -> int | None:
-        number: int | None = getattr(counts, name.replace("_seconds", "_s"))
-        return number
+        known: int | None = getattr(counts, name.replace("_seconds", "_s"))
+        return known
 
-    return Column(
-        _TITLES.get(name) or name.upper().replace("_", " "),
+    return Field(
+        name,
         value,
-        lambda counts: _cell(name, value(counts)),
+        help,
+        title=title,
+        format=lambda counts: _cell(name, value(counts)),
         right=True,
         style=lambda counts: "red" if name in _BROKEN and value(counts) else None,
-        field=name,
-        rank=rank,
+        rank=_FIRST_RANK - number,
+        may_be_unknown=True,
     )
 
 
@@ -69,54 +56,118 @@ def _cell(name: str, number: int | None) -> str:
     return human.size(number) if name.endswith("_bytes") else human.count(number)
 
 
-def _columns(*names: str) -> tuple[Column[Counts], ...]:
-    """The columns of these counts; on a narrow terminal, the last are left out first."""
-    first = LAST_EXTRA + len(names)
-    queue: Column[Counts] = Column("QUEUE", lambda counts: counts.queue, cut=Cut.MIDDLE)
-    return (queue, *(_column(name, first - index) for index, name in enumerate(names)))
-
-
-_LENGTHS = ("waiting", "processing", "delayed", "buried")
-_STATES = ("waiting", "leased", "abandoned", "held", "delayed", "buried")
-
-
-def stats_report(counts: Iterable[Counts], *, fast: bool, deep: bool, one: bool) -> Records[Counts]:
-    """The report of `rwq stats`: one queue at length, or several as a table."""
-    names = (*_STATES, "orphaned", "duplicated", "ghosts") if deep else _STATES
-    view = _view(_columns(*(_LENGTHS if fast else names)), _sections if one else None)
-
-    def note(counts: Counts, _output: OutputFormat) -> str | None:
-        denied = deep and counts.results is None
-        return "rwq: this user may not read results; they are not counted" if denied else None
-
-    return Records(
-        view=view._replace(plain_columns=_columns(*names)),
-        records=counts,
-        is_one=one,
-        note=note,
-    )
-
-
-def queues_view() -> View[Counts]:
-    """The lengths of queues, and their abandoned items."""
-    columns = _columns("waiting", "processing", "abandoned", "delayed", "buried")
-    # `queues` reads no other counts.
-    return _view(columns)._replace(
-        plain_columns=_columns(*_LENGTHS, "abandoned"), all_columns=columns
-    )
-
-
-def _view(
-    columns: Sequence[Column[Counts]], sections: Callable[[Counts], Sequence[Section]] | None = None
-) -> View[Counts]:
-    sample = Counts(b"", 0, 0, 0, 0)
-    return View(
-        counts_fields,
+COUNT_FIELDS: Fields[Counts] = Fields(
+    "The counts of a queue",
+    Field(
+        "queue",
         lambda counts: counts.queue,
-        sample,
-        columns,
-        sections,
-        all_columns=_columns(*_FIELDS),
+        "the queue's name",
+        is_bytes=True,
+        is_id=True,
+        cut=Cut.MIDDLE,
+    ),
+    *(
+        _count(number, *declared)
+        for number, declared in enumerate(
+            (
+                ("waiting", "the length of the main list"),
+                ("processing", "the length of the list of items that workers took"),
+                ("leased", "of these: with a lease that expires"),
+                (
+                    "held",
+                    "of these: with a lease without expiry; with `--deep`, also those in no list",
+                ),
+                (
+                    "abandoned",
+                    "of these: without a lease; `queues` looks at up to 1,000",
+                ),
+                ("delayed", "set aside until their time, including those that are due now"),
+                ("due", "of these: due now"),
+                ("buried", "set aside"),
+                ("returned", "items that were returned at least once"),
+                ("orphaned", "in no list, without a lease; `--deep` only"),
+                ("unlisted", "in no list, with a lease; `--deep` only"),
+                ("duplicated", "listed more than once; `--deep` only"),
+                ("ghosts", "entries without data; `--deep` only"),
+                ("stray_leases", "leases without an item; `--deep` only"),
+                ("wrong_types", "keys of the wrong type; `--deep` only"),
+                ("returns", "the returns of all items together; `--deep` only"),
+                ("results", "results that are kept; `--deep` only"),
+                ("oldest_waiting_seconds", "since the next item was last used", "NEXT ITEM"),
+                ("lease_soonest_ms", "until the first lease expires", "FIRST LEASE ENDS"),
+                ("lease_latest_ms", "until the last lease expires", "LAST LEASE ENDS"),
+                (
+                    "payload_sampled",
+                    "how many waiting items were measured for the next three",
+                    "SAMPLED",
+                ),
+                ("payload_min_bytes", "the smallest data", "SMALLEST"),
+                ("payload_median_bytes", "the median", "MEDIAN"),
+                ("payload_max_bytes", "the largest data", "LARGEST"),
+            )
+        )
+    ),
+)
+
+LENGTHS = ("queue", "waiting", "processing", "delayed", "buried")
+QUEUES_PLAIN = (*LENGTHS, "abandoned")
+_QUEUES = ("queue", "waiting", "processing", "abandoned", "delayed", "buried")
+_STATES = ("queue", "waiting", "leased", "abandoned", "held", "delayed", "buried")
+_DEEP = (*_STATES, "orphaned", "duplicated", "ghosts")
+
+
+def write_queues(out: Output, counts: Iterable[Counts], tick: "Tick | None", *, empty: str) -> None:
+    """Write the lengths of queues, and their abandoned items: `queues` reads no other counts."""
+    _write_table(out, counts, _QUEUES, QUEUES_PLAIN, tick, wide=_QUEUES, empty=empty)
+
+
+def write_stats(
+    out: Output,
+    counts: Iterable[Counts],
+    tick: "Tick | None",
+    *,
+    fast: bool,
+    deep: bool,
+    one: bool,
+) -> None:
+    """Write the counts of one queue at length, or those of several as a table."""
+    output, plain = out.options.format, _DEEP if deep else _STATES
+    columns = LENGTHS if fast else plain
+    is_detailed = output is not OutputFormat.WIDE and (tick is None or output.is_for_people)
+    if one and is_detailed:
+        fields = COUNT_FIELDS if tick is None else COUNT_FIELDS.plus(tick.time, *tick.rate_fields())
+        out.describe(
+            counts,
+            fields,
+            lambda each: [*count_sections(each), *([tick.section(each)] if tick else [])],
+            csv_columns=columns,
+        )
+        return
+    _write_table(out, counts, columns, plain, tick)
+
+
+def _write_table(
+    out: Output,
+    counts: Iterable[Counts],
+    columns: Sequence[str],
+    plain: Sequence[str],
+    tick: "Tick | None",
+    *,
+    wide: Sequence[str] = (),
+    empty: str = "",
+) -> None:
+    if tick is None:
+        out.table(counts, COUNT_FIELDS, columns, plain_columns=plain, wide=wide, empty=empty)
+        return
+    *rates, least = tick.rate_fields()
+    out.table(
+        counts,
+        COUNT_FIELDS.plus(tick.time, *rates, least),
+        (*columns, *rates),
+        plain_columns=(*plain, tick.time, *rates),
+        wide=wide and (*wide, tick.time, *rates),
+        empty=empty,
+        csv_also=[tick.time],
     )
 
 
@@ -128,7 +179,8 @@ _ROWS = (
 _RARE = ("returned", "returns", "results")
 
 
-def _sections(counts: Counts) -> list[Section]:
+def count_sections(counts: Counts) -> list[Section]:
+    """The counts of one queue at length."""
     numbers = {name: getattr(counts, name) for name in (*_ROWS, *_RARE)}
     rows: list[Row] = [
         (name.replace("_", " "), human.count(number), "red" if name in _BROKEN and number else None)
@@ -141,7 +193,6 @@ def _sections(counts: Counts) -> list[Section]:
     if unknown:
         how = "" if counts.leased is None else " (--deep counts them)"
         rows.append(("not counted", ", ".join(unknown) + how, "dim"))
-    sections = [Section(escaped(counts.queue), rows, numbers=True)]
     more: list[Row] = []
     if counts.oldest_waiting_s is not None:
         more.append(("next item", f"last used {human.ago(counts.oldest_waiting_s)}", None))
@@ -154,6 +205,7 @@ def _sections(counts: Counts) -> list[Section]:
         )
         sample = f"(a sample of {human.count(counts.payload_sampled)} waiting)"
         more.append(("payloads", f"{smallest} to {largest}, median {median} {sample}", None))
+    sections = [Section(escaped(counts.queue), rows, numbers=True)]
     return [*sections, Section("", more)] if more else sections
 
 

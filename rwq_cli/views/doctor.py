@@ -1,165 +1,177 @@
 """The findings of the doctor, each with its cause and its cure."""
 
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from rwq_cli.core.repair.doctor import Diagnosis
-from rwq_cli.core.repair.findings import Code, Finding, Severity
-from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.core.repair.findings import Finding, Severity
 from rwq_cli.output import human
-from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import COMMAND_STYLE, DRY_RUN, Column, Cut, Records, Row, Section, View
+from rwq_cli.output.field import Cut, Field, Fields
+from rwq_cli.output.outcomes import DRY_RUN
+from rwq_cli.output.records import Output
+from rwq_cli.output.sections import COMMAND_STYLE, Row, Section
 from rwq_cli.views.command_lines import CommandLines
-from rwq_cli.views.remedies import REMEDIES, command_for, left_because
+from rwq_cli.views.remedies import REMEDIES, Remedy, command_for, left_because
 
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: None}
 
 
-def doctor_report(
-    queue: bytes,
-    diagnose: Callable[[], Diagnosis],
-    *,
-    fix: bool,
-    dry_run: bool,
-    explains_notes: bool,
-    has_notes: bool,
-    lines: CommandLines,
-    summary_end: Callable[[], str],
-    has_queue: bool = False,
-    is_all: bool = True,
-) -> Records[Finding]:
-    """The report of `rwq doctor`.
+class Found(NamedTuple):
+    """A finding, and what it takes to show it.
 
-    Args:
+    Attributes:
         queue: The queue's name.
-        diagnose: Looks at the queue.
-        fix: Whether it fixes what it can.
-        dry_run: Whether it is a dry run.
-        explains_notes: Whether people see what notes mean, too.
-        has_notes: Whether there are notes at all.
+        finding: The finding.
+        fix: Whether what can be fixed was fixed.
+        dry_run: Whether nothing was changed.
         lines: Makes the command lines.
-        summary_end: See `Naming`.
-        has_queue: Whether lines of `-o plain` name the queue.
-        is_all: Whether all errors and warnings were looked for.
     """
 
-    def findings() -> Iterator[Finding]:
-        for finding in diagnose().findings:
-            if has_notes or finding.code.severity is not Severity.NOTE:
-                yield finding
+    queue: bytes
+    finding: Finding
+    fix: bool
+    dry_run: bool
+    lines: CommandLines
 
-    def ids() -> Iterator[Sequence[bytes]]:
-        return (finding.examples for finding in findings() if not finding.of_keys)
+    @property
+    def remedy(self) -> Remedy:
+        """The cause and the cure."""
+        return REMEDIES[self.finding.code]
 
-    view = _view(queue, lines, fix=fix, dry_run=dry_run, explains_notes=explains_notes)
-    if has_queue:
-        column: Column[Finding] = Column("QUEUE", lambda _finding: queue)
-        view = view._replace(plain_columns=[*(view.plain_columns or view.columns), column])
-    return Records(
-        view=view,
-        records=findings(),
-        empty=lambda: (
-            f"Nothing is wrong with {escaped(queue)}."
-            if is_all
-            else f"{escaped(queue)} has none of these findings."
-        ),
-        id_batches=ids(),
-        closing=lambda: (
-            _summary(diagnose(), fix=fix, explains_notes=explains_notes) + summary_end()
-        ),
-        status=lambda: ExitStatus.OK if diagnose().is_healthy else ExitStatus.NO,
+    @property
+    def command(self) -> str:
+        """A command line that fixes it or shows more."""
+        return command_for(self.lines, self.queue, self.finding)
+
+    @property
+    def left_because(self) -> str | None:
+        """Why `--fix` leaves it."""
+        return left_because(self.finding) if self.fix else None
+
+
+def _count(name: str, help: str, title: str = "", rank: int = 0) -> Field[Found]:
+    def value(found: Found) -> int:
+        number: int = getattr(found.finding, name)
+        return number
+
+    return Field(
+        name,
+        value,
+        help,
+        title=title,
+        format=lambda found: human.count(value(found)),
+        right=True,
+        rank=rank,
     )
 
 
-def _view(
-    queue: bytes, lines: CommandLines, *, fix: bool, dry_run: bool, explains_notes: bool
-) -> View[Finding]:
-    def fields(finding: Finding) -> dict[str, Any]:
-        remedy = REMEDIES[finding.code]
-        return {
-            **bytes_fields("queue", queue),
-            "code": finding.code.value,
-            "severity": finding.code.severity.value,
-            "count": finding.count,
-            "fixed": finding.fixed,
-            "left": finding.left,
-            "examples": [escaped(example) for example in finding.examples],
-            "examples_b64": [b64encode(example).decode() for example in finding.examples],
-            "examples_are": "keys" if finding.of_keys else "ids",
-            "cause": remedy.cause,
-            "cure": remedy.cure,
-            "command": command_for(lines, queue, finding),
-            "left_because": left_because(finding) if fix else None,
-            "dry_run": dry_run,
-        }
-
-    # For `-o plain`; people see the sections.
-    columns: tuple[Column[Finding], ...] = (
-        Column("CODE", lambda finding: finding.code.value),
-        Column("SEVERITY", lambda finding: finding.code.severity.value),
-        Column("COUNT", lambda finding: finding.count),
-        Column("FIXED", lambda finding: finding.fixed),
-        Column("LEFT", lambda finding: finding.left),
-        Column("EXAMPLES", lambda finding: " ".join(map(escaped, finding.examples))),
-        Column("COMMAND", lambda finding: command_for(lines, queue, finding)),
-    )
-
-    def sections(finding: Finding) -> list[Section]:
-        is_explained = explains_notes or finding.code.severity is not Severity.NOTE
-        return [_section(queue, lines, finding, fix=fix)] if finding.left and is_explained else []
-
-    return View(
-        fields,
-        None,
-        Finding(Code.GHOST, 0, (), False, 0, 0),
-        columns,
-        sections,
-        overview=_overview(fix=fix, dry_run=dry_run),
-    )
+FINDING_FIELDS: Fields[Found] = Fields(
+    "A finding",
+    Field("queue", lambda found: found.queue, "the queue's name", is_bytes=True),
+    Field(
+        "code",
+        lambda found: found.finding.code.value,
+        "the finding's code",
+        title="FINDING",
+        cut=Cut.MIDDLE,
+    ),
+    Field(
+        "severity",
+        lambda found: found.finding.code.severity.value,
+        "`error`, `warning` or `note`",
+        style=lambda found: _STYLES[found.finding.code.severity] if found.finding.left else None,
+    ),
+    _count("count", "how many items or keys"),
+    _count("fixed", "how many of them were fixed (`--fix`)", rank=1),
+    _count("left", "how many are left"),
+    Field(
+        "examples",
+        lambda found: [escaped(example) for example in found.finding.examples],
+        "up to five IDs or keys, escaped; `examples_b64` has their bytes",
+    ),
+    Field(
+        "examples_b64",
+        lambda found: [b64encode(example).decode() for example in found.finding.examples],
+        "the bytes of the examples, in base64",
+    ),
+    Field(
+        "examples_are",
+        lambda found: "keys" if found.finding.of_keys else "ids",
+        "`ids` or `keys`",
+    ),
+    Field("cause", lambda found: found.remedy.cause, "what it is"),
+    Field("cure", lambda found: found.remedy.cure, "what to do about it"),
+    Field("command", lambda found: found.command, "a command line that fixes it or shows more"),
+    Field("left_because", lambda found: found.left_because, "why `--fix` leaves it"),
+    Field("dry_run", lambda found: found.dry_run, "whether nothing was changed"),
+)
+_PLAIN = ("code", "severity", "count", "fixed", "left", "examples", "command")
 
 
-def _overview(*, fix: bool, dry_run: bool) -> list[Column[Finding]]:
-    columns: list[Column[Finding]] = [
-        Column(
-            "SEVERITY",
-            lambda finding: finding.code.severity.value,
-            style=lambda finding: _STYLES[finding.code.severity] if finding.left else None,
-        ),
-        Column("FINDING", lambda finding: finding.code.value, cut=Cut.MIDDLE),
-        Column("COUNT", lambda finding: finding.count, _counter("count"), right=True),
-    ]
-    if fix:
-        fixed = "WOULD FIX" if dry_run else "FIXED"
-        columns.append(
-            Column(fixed, lambda finding: finding.fixed, _counter("fixed"), right=True, rank=1)
+def write_findings(
+    out: Output,
+    findings: Sequence[Found],
+    *,
+    empty: str,
+    explains_notes: bool,
+    has_queue: bool,
+    is_first: bool,
+) -> None:
+    """Write what was found in a queue.
+
+    Args:
+        out: The output.
+        findings: The findings.
+        empty: The sentence for none.
+        explains_notes: Whether people see what notes mean, too.
+        has_queue: Whether the queue is named.
+        is_first: Whether it is the first queue.
+    """
+    if not out.options.format.is_for_people or out.options.fields is not None:
+        out.table(
+            findings,
+            FINDING_FIELDS,
+            (*_PLAIN, "queue") if has_queue else _PLAIN,
+            id_batches=(each.finding.examples for each in findings if not each.finding.of_keys),
         )
-        columns.append(Column("LEFT", lambda finding: finding.left, _counter("left"), right=True))
-    return columns
+        return
+    if findings and has_queue:
+        out.heading(escaped(findings[0].queue), is_first=is_first)
+    columns: list[str | Field[Found]] = ["severity", "code", "count"]
+    if findings and findings[0].fix:
+        title = "WOULD FIX" if findings[0].dry_run else "FIXED"
+        columns += [FINDING_FIELDS["fixed"]._replace(title=title), "left"]
+    out.table(findings, FINDING_FIELDS, columns, wide=columns, empty=empty)
+    out.sections(
+        (
+            _section(each)
+            for each in findings
+            if each.finding.left
+            and (explains_notes or each.finding.code.severity is not Severity.NOTE)
+        ),
+        is_first=False,
+    )
 
 
-def _counter(name: str) -> Callable[[Finding], str]:
-    return lambda finding: human.count(getattr(finding, name))
-
-
-def _section(queue: bytes, lines: CommandLines, finding: Finding, *, fix: bool) -> Section:
+def _section(found: Found) -> Section:
     """What a finding means, and what to do about those that are left."""
-    remedy, severity = REMEDIES[finding.code], finding.code.severity
+    finding, severity = found.finding, found.finding.code.severity
     rows: list[Row] = [
         (severity.value, human.count(finding.left), _STYLES[severity]),
-        ("cause", remedy.cause, None),
-        ("cure", remedy.cure, None),
+        ("cause", found.remedy.cause, None),
+        ("cure", found.remedy.cure, None),
     ]
-    if fix and (because := left_because(finding)):
-        rows.append(("left because", because, None))
-    rows.append(("command", command_for(lines, queue, finding), COMMAND_STYLE))
+    if found.left_because:
+        rows.append(("left because", found.left_because, None))
+    rows.append(("command", found.command, COMMAND_STYLE))
     for number, example in enumerate(finding.examples):
         rows.append(("" if number else "for example", escaped(example) or "(empty)", None))
     return Section(finding.code.value, rows)
 
 
-def _summary(diagnosis: Diagnosis, *, fix: bool, explains_notes: bool) -> str:
+def summary(diagnosis: Diagnosis, *, fix: bool, explains_notes: bool) -> str:
     """The line that summarizes all findings. It names them: the overview may have scrolled away."""
     findings = diagnosis.findings
     counts = []

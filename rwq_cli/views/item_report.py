@@ -1,22 +1,22 @@
 """Everything about an item: `rwq show`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
 
 from rwq_cli.core.inspect.forecast import Forecast
 from rwq_cli.core.inspect.report import ItemReport
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Item, Lease, State
-from rwq_cli.core.state.rules import Facts, is_guard
+from rwq_cli.core.state.rules import is_guard
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.report import COMMAND_STYLE, Records, Row, Section, View
+from rwq_cli.output.field import Field, Fields
+from rwq_cli.output.sections import COMMAND_STYLE, Row, Section
 from rwq_cli.views.command_lines import CommandLines
 from rwq_cli.views.explanations import Explanation, explain
-from rwq_cli.views.items import ITEM_NESTED, item_fields, preview_text, state_style
+from rwq_cli.views.items import ITEM_FIELDS, preview_text, state_style
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Shown:
         """Its keys of the wrong type, with their types."""
         return {**self.report.facts.wrong_types, **self.wrong_result}
 
-    @property
+    @cached_property
     def explanation(self) -> Explanation:
         """What the facts mean, and what to do."""
         return explain(
@@ -57,75 +57,112 @@ class Shown:
         )
 
 
-def show_report(shown: Iterable[Shown], *, one: bool) -> Records[Shown]:
-    """The report of `rwq show`: one item, or several."""
+def _item(shown: Shown) -> Item:
+    return shown.item
 
-    def note(record: Shown, output: OutputFormat) -> str | None:
-        if output.is_bare and not record.item.state.has_data:
-            return f"no such item: {escaped(record.item.item_id)}"
-        return None
 
-    return Records(
-        view=View(
-            _fields,
-            lambda record: record.item.item_id,
-            Shown(Item(b"jobs", b"", State.GONE), ItemReport(Facts(b"", False))),
-            sections=_sections,
-            data=lambda record: record.item.data,
-            nested={**ITEM_NESTED, "result": ("status", "completed_ms", "bytes", "ttl_ms")},
-        ),
-        records=shown,
-        is_one=one,
-        is_missing=lambda record: not record.item.state.has_data,
-        note=note,
+def _facts(name: str, get: Callable[[Shown], object], help: str) -> Field[Shown]:
+    return Field(f"facts.{name}", get, help)
+
+
+def _of_result(name: str, get: Callable[[Result], object], help: str) -> Field[Shown]:
+    return Field(
+        f"result.{name}", lambda shown: None if shown.result is None else get(shown.result), help
     )
 
 
-def _fields(record: Shown) -> dict[str, Any]:
-    report, facts, explanation = record.report, record.report.facts, record.explanation
-    return {
-        **item_fields(record.item),
-        "meaning": explanation.meaning,
-        "next": explanation.next,
-        "commands": list(explanation.commands),
-        "next_in_seconds": explanation.next_in_s,
-        "findings": [code.value for code in explanation.findings],
-        "cause": " ".join(explanation.causes) or None,
-        "cure": " ".join(explanation.cures) or None,
-        "places_per_second": record.forecast.rate_per_s if record.forecast else None,
-        "result": _result_fields(record.result),
-        "facts": {
-            "data": facts.has_data,
-            "in_main": facts.in_main,
-            "in_processing": facts.in_processing,
-            "in_cleaning": facts.in_cleaning,
-            "data_key": escaped(QueueKeys(record.item.queue).item(facts.item_id)),
-            "main_places": list(report.main_places),
-            "processing_places": list(report.processing_places),
-            "lease_keys": [escaped(key) for key in report.lease_keys],
-            "leases": [
-                {"key": escaped(key), "holder": escaped(lease.holder), "ttl_ms": lease.ttl_ms}
-                for key, lease in report.leases
-            ],
-            "wrong_types": [
-                {"key": escaped(key), "type": kind} for key, kind in record.wrong_types.items()
-            ],
-        },
-    }
+RESULT_HELP = {
+    "status": "`completed` or `rejected`",
+    "completed_ms": "when the item was completed",
+    "bytes": "the size of the result; null = none was given",
+    "ttl_ms": "how long the result is kept; null = no expiry",
+}
+
+SHOWN_FIELDS: Fields[Shown] = Fields(
+    "An item, explained",
+    *(field.within(_item) for field in ITEM_FIELDS.all),
+    Field("meaning", lambda shown: shown.explanation.meaning, "the state in a sentence"),
+    Field("next", lambda shown: shown.explanation.next, "what will happen next, in a sentence"),
+    Field("commands", lambda shown: list(shown.explanation.commands), "command lines to run next"),
+    Field(
+        "next_in_seconds",
+        lambda shown: shown.explanation.next_in_s,
+        "until something happens without help; null if nothing will",
+    ),
+    Field(
+        "findings",
+        lambda shown: [code.value for code in shown.explanation.findings],
+        "what `doctor` would report, by its codes",
+    ),
+    Field("cause", lambda shown: " ".join(shown.explanation.causes) or None, "of the findings"),
+    Field("cure", lambda shown: " ".join(shown.explanation.cures) or None, "of the findings"),
+    Field(
+        "places_per_second",
+        lambda shown: shown.forecast.rate_per_s if shown.forecast else None,
+        "how fast the item moves up (`--eta`)",
+    ),
+    Field(
+        "result",
+        lambda shown: shown.result,
+        "the result kept under this ID; null if there is none",
+        is_object=True,
+    ),
+    _of_result("status", lambda result: result.status.value, RESULT_HELP["status"]),
+    _of_result("completed_ms", lambda result: result.completed_ms, RESULT_HELP["completed_ms"]),
+    _of_result("bytes", lambda result: result.result_bytes, RESULT_HELP["bytes"]),
+    _of_result("ttl_ms", lambda result: result.ttl_ms, RESULT_HELP["ttl_ms"]),
+    Field("facts", lambda shown: shown.report, "what was read", is_object=True),
+    _facts("data", lambda shown: shown.report.facts.has_data, "whether the data key exists"),
+    _facts("in_main", lambda shown: shown.report.facts.in_main, "how often it is in the main list"),
+    _facts(
+        "in_processing",
+        lambda shown: shown.report.facts.in_processing,
+        "how often it is in processing",
+    ),
+    _facts(
+        "in_cleaning",
+        lambda shown: shown.report.facts.in_cleaning,
+        "how often it is in the list of a cleaner of redis-work-queue 0.1",
+    ),
+    _facts(
+        "data_key",
+        lambda shown: QueueKeys(shown.item.queue).item(shown.report.facts.item_id),
+        "the name of the data key",
+    ),
+    _facts(
+        "main_places",
+        lambda shown: list(shown.report.main_places),
+        "its places in the main list, 0 = next to be leased",
+    ),
+    _facts(
+        "processing_places",
+        lambda shown: list(shown.report.processing_places),
+        "its places in processing, 0 = leased longest ago",
+    ),
+    _facts(
+        "lease_keys",
+        lambda shown: [escaped(key) for key in shown.report.lease_keys],
+        "the names of the lease keys that exist",
+    ),
+    _facts(
+        "leases",
+        lambda shown: [
+            {"key": escaped(key), "holder": escaped(lease.holder), "ttl_ms": lease.ttl_ms}
+            for key, lease in shown.report.leases
+        ],
+        "those that hold a lease: `key`, `holder`, `ttl_ms`",
+    ),
+    _facts(
+        "wrong_types",
+        lambda shown: [
+            {"key": escaped(key), "type": kind} for key, kind in shown.wrong_types.items()
+        ],
+        "keys of the wrong type: `key`, `type`",
+    ),
+)
 
 
-def _result_fields(result: Result | None) -> dict[str, Any] | None:
-    if result is None:
-        return None
-    return {
-        "status": result.status.value,
-        "completed_ms": result.completed_ms,
-        "bytes": result.result_bytes,
-        "ttl_ms": result.ttl_ms,
-    }
-
-
-def _sections(record: Shown) -> list[Section]:
+def show_sections(record: Shown) -> list[Section]:
     item, explanation = record.item, record.explanation
     rows: list[Row] = [
         ("queue", escaped(item.queue), None),

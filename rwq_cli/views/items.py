@@ -1,15 +1,13 @@
-"""Items: the columns of the listings, and the JSON object."""
+"""Items: their fields, and the columns of their listings."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
 
 from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.output import human
-from rwq_cli.output.encode import JsonText, bytes_fields
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import Column, Cut, View
+from rwq_cli.output.field import Cut, Field, Fields
 
 
 def state_style(state: State) -> str | None:
@@ -50,92 +48,169 @@ def _time_left(item: Item) -> str:
     return "no expiry" if lease.ttl_ms is None else human.duration(lease.ttl_ms / 1000)
 
 
-QUEUE: Column[Item] = Column("QUEUE", lambda item: item.queue, rank=8, cut=Cut.MIDDLE)
-ID: Column[Item] = Column("ID", lambda item: item.item_id, cut=Cut.MIDDLE)
-POSITION: Column[Item] = Column(
-    "#",
-    lambda item: item.position,
-    lambda item: "-" if item.position is None else str(item.position),
-    right=True,
-    field="position",
-    rank=5,
-)
-STATE: Column[Item] = Column(
-    "STATE", lambda item: item.state.value, style=lambda item: state_style(item.state), rank=9
-)
-LAST_USE: Column[Item] = Column(
-    "LAST USE",
-    lambda item: item.idle_s,
-    lambda item: human.ago(item.idle_s),
-    right=True,
-    field="idle_seconds",
-    rank=1,
-)
-HOLDER: Column[Item] = Column(
-    "HOLDER",
-    lambda item: None if item.lease is None else item.lease.holder,
-    _holder,
-    field="lease_holder",
-    rank=6,
-    cut=Cut.MIDDLE,
-)
-TIME_LEFT: Column[Item] = Column(
-    "TIME LEFT",
-    lambda item: None if item.lease is None else item.lease.ttl_ms,
-    _time_left,
-    right=True,
-    field="lease_ttl_ms",
-    rank=7,
-)
-RETURNS: Column[Item] = Column(
-    "RETURNS",
-    lambda item: item.returns,
-    lambda item: human.count(item.returns),
-    right=True,
-    rank=4,
-)
-SIZE: Column[Item] = Column(
-    "SIZE",
-    lambda item: item.payload_bytes,
-    lambda item: human.size(item.payload_bytes),
-    right=True,
-    field="bytes",
-    rank=2,
-)
-DATA: Column[Item] = Column(
-    "DATA",
-    lambda item: preview_text(item) if item.data is None else item.data,
-    lambda item: preview_text(item) or "",
-    field="preview",
-    rank=3,
-    cut=Cut.END,
-)
-DUE: Column[Item] = Column(
-    "DUE",
-    lambda item: item.due_ms,
-    lambda item: "-" if item.due_ms is None else human.moment(item.due_ms),
-    field="due_ms",
-    rank=7,
-)
-BURIED_AT: Column[Item] = Column(
-    "BURIED",
-    lambda item: item.buried_ms,
-    lambda item: "-" if item.buried_ms is None else human.moment(item.buried_ms),
-    field="buried_ms",
-    rank=5,
-)
-REASON: Column[Item] = Column("REASON", lambda item: item.reason, rank=6, cut=Cut.END)
+def _data_json(item: Item) -> str | None:
+    if item.data is None:
+        return None
+    # Its parser takes as long to import as a short command takes to run.
+    from rwq_cli.output.json_text import json_text
 
-ALL_COLUMNS = (
-    *(QUEUE, POSITION, ID, STATE, HOLDER, TIME_LEFT, DUE, BURIED_AT, REASON, RETURNS),
-    *(LAST_USE, SIZE, DATA),
+    return json_text(item.data)
+
+
+ITEM_FIELDS: Fields[Item] = Fields(
+    "An item",
+    Field(
+        "queue",
+        lambda item: item.queue,
+        "the queue's name",
+        is_bytes=True,
+        rank=8,
+        cut=Cut.MIDDLE,
+    ),
+    Field(
+        "id",
+        lambda item: item.item_id,
+        "the item's ID",
+        is_bytes=True,
+        is_id=True,
+        cut=Cut.MIDDLE,
+    ),
+    Field(
+        "state",
+        lambda item: item.state.value,
+        "one of the states",
+        style=lambda item: state_style(item.state),
+        rank=9,
+    ),
+    Field(
+        "bytes",
+        lambda item: item.payload_bytes,
+        "the size of the data",
+        title="SIZE",
+        format=lambda item: human.size(item.payload_bytes),
+        right=True,
+        rank=2,
+        may_be_unknown=True,
+    ),
+    Field(
+        "data",
+        lambda item: item.data,
+        "the data, if requested (`lease`, `--data`)",
+        format=lambda item: preview_text(item) or "",
+        rank=3,
+        cut=Cut.END,
+        is_bytes=True,
+        is_data=True,
+    ),
+    Field(
+        "preview",
+        preview_text,
+        "the first 200 bytes of the data, escaped",
+        title="DATA",
+        format=lambda item: "-" if item.preview is None else preview_text(item) or "",
+        rank=3,
+        may_be_unknown=True,
+        cut=Cut.END,
+    ),
+    Field(
+        "position",
+        lambda item: item.position,
+        "0 = next to be leased; null if it is not waiting",
+        title="#",
+        format=lambda item: "-" if item.position is None else str(item.position),
+        right=True,
+        rank=5,
+    ),
+    Field(
+        "idle_seconds",
+        lambda item: item.idle_s,
+        "since the data was last used; for a waiting item, about since it was added",
+        title="LAST USE",
+        format=lambda item: human.ago(item.idle_s),
+        right=True,
+        rank=1,
+        may_be_unknown=True,
+    ),
+    Field(
+        "lease",
+        lambda item: item.lease,
+        "null if there is none; a guard of a delayed or buried item counts as one",
+        is_object=True,
+    ),
+    Field(
+        "lease.holder",
+        lambda item: None if item.lease is None else item.lease.holder,
+        "who holds it, escaped",
+        title="HOLDER",
+        format=_holder,
+        rank=6,
+        cut=Cut.MIDDLE,
+    ),
+    Field(
+        "lease.ttl_ms",
+        lambda item: None if item.lease is None else item.lease.ttl_ms,
+        "the time left; null = no expiry",
+        title="TIME LEFT",
+        format=_time_left,
+        right=True,
+        rank=7,
+    ),
+    Field(
+        "due_ms",
+        lambda item: item.due_ms,
+        "when a delayed item is due",
+        title="DUE",
+        format=lambda item: "-" if item.due_ms is None else human.moment(item.due_ms),
+        rank=7,
+    ),
+    Field(
+        "buried_ms",
+        lambda item: item.buried_ms,
+        "when a buried item was buried",
+        title="BURIED",
+        format=lambda item: "-" if item.buried_ms is None else human.moment(item.buried_ms),
+        rank=5,
+    ),
+    Field(
+        "reason",
+        lambda item: item.reason,
+        "why a buried item was buried",
+        is_bytes=True,
+        rank=6,
+        cut=Cut.END,
+    ),
+    Field(
+        "returns",
+        lambda item: item.returns,
+        "how often a clean returned it, or an attempt of `rwq work` failed",
+        format=lambda item: human.count(item.returns),
+        right=True,
+        rank=4,
+    ),
+    Field(
+        "data_json",
+        _data_json,
+        "the data parsed, with every digit, if it is JSON and requested",
+        is_json=True,
+        cut=Cut.END,
+    ),
 )
-LEASES_COLUMNS = (ID, STATE, HOLDER, TIME_LEFT, SIZE, DATA)
+
+Columns = Sequence[Field[Item]]
+
+_EXTRAS = ("idle_seconds", "bytes", "preview", "data")
+QUEUE = ITEM_FIELDS["queue"]
+_IN_LEASES = ("id", "state", "lease_holder", "lease_ttl_ms", "bytes", "preview")
+LEASES_COLUMNS = [ITEM_FIELDS[name] for name in _IN_LEASES]
 # A lease reads the data.
-LEASED_COLUMNS = (ID, TIME_LEFT, SIZE, DATA._replace(field="data"))
+LEASED_COLUMNS = [ITEM_FIELDS[name] for name in ("id", "lease_ttl_ms", "bytes", "data")]
+_WIDE = (
+    *("queue", "position", "id", "state", "lease_holder", "lease_ttl_ms", "due_ms", "buried_ms"),
+    *("reason", "returns", "idle_seconds", "bytes", "preview"),
+)
 
 
-def columns_for(which: str | None, now_ms: Callable[[], int]) -> tuple[Column[Item], ...]:
+def columns_for(which: str | None, now_ms: Callable[[], int]) -> Columns:
     """The columns for items in one state, as named by `rwq ls`, or in several.
 
     `now_ms` returns the server's clock; it is called once, and only for a table.
@@ -153,80 +228,42 @@ def columns_for(which: str | None, now_ms: Callable[[], int]) -> tuple[Column[It
         is_delayed = item.state in (State.DELAYED, State.DUE) and session_lease(item) is None
         return due(item) if is_delayed else _time_left(item)
 
-    if which == "waiting":
-        return (POSITION, ID, LAST_USE, SIZE, DATA)
-    if which == "delayed":
-        return (ID, DUE._replace(human=due), LAST_USE, SIZE, DATA)
-    if which == "buried":
-        return (ID, BURIED_AT._replace(human=buried), REASON, SIZE, DATA)
-    # For a delayed item, TIME LEFT is the time until it is due.
-    return (ID, STATE, HOLDER, TIME_LEFT._replace(human=time_left), LAST_USE, SIZE, DATA)
+    formats = {"due_ms": due, "buried_ms": buried, "lease_ttl_ms": time_left}
+    names = {
+        "waiting": ("position", "id"),
+        "delayed": ("id", "due_ms"),
+        "buried": ("id", "buried_ms", "reason"),
+        # For a delayed item, TIME LEFT is the time until it is due.
+    }.get(which or "", ("id", "state", "lease_holder", "lease_ttl_ms"))
+    extras = ("bytes", "preview") if which == "buried" else ("idle_seconds", "bytes", "preview")
+    columns = [ITEM_FIELDS[name] for name in (*names, *extras)]
+    return [each._replace(format=formats.get(each.flat_name, each.format)) for each in columns]
 
 
-def item_fields(item: Item) -> dict[str, Any]:
-    """An item's JSON object."""
-    lease = None
-    if item.lease is not None:
-        lease = {"holder": escaped(item.lease.holder), "ttl_ms": item.lease.ttl_ms}
-    return {
-        **bytes_fields("queue", item.queue),
-        **bytes_fields("id", item.item_id),
-        "state": item.state.value,
-        "bytes": item.payload_bytes,
-        **bytes_fields("data", item.data),
-        "preview": preview_text(item),
-        "position": item.position,
-        "idle_seconds": item.idle_s,
-        "lease": lease,
-        "due_ms": item.due_ms,
-        "buried_ms": item.buried_ms,
-        **bytes_fields("reason", item.reason),
-        "returns": item.returns,
-        "data_json": None if item.data is None else _json_text(item.data),
-    }
+def with_data(columns: Columns) -> Columns:
+    """The columns with the data in place of its preview."""
+    return [ITEM_FIELDS["data"] if each.name == "preview" else each for each in columns]
 
 
-def _json_text(data: bytes) -> JsonText | None:
-    # Its parser takes as long to import as a short command takes to run.
-    from rwq_cli.output.json_text import json_text
-
-    return json_text(data)
-
-
-ITEM_NESTED = {"lease": ("holder", "ttl_ms")}
+def plain_order(columns: Columns) -> Columns:
+    """The columns of `-o plain`: scripts address them by number."""
+    # The ID is the first, and the queue, of several, the last.
+    order = {"id": -1, "queue": 1}
+    return sorted(columns, key=lambda column: order.get(column.name, 0))
 
 
-# Scripts address fields by number: the ID is the first, and the queue, of several, the last.
-_ORDER_IN_PLAIN = {ID.name: -1, QUEUE.name: 1}
-
-
-def plain_order(columns: Sequence[Column[Item]]) -> Sequence[Column[Item]]:
-    """The columns of `-o plain`."""
-    return sorted(columns, key=lambda column: _ORDER_IN_PLAIN.get(column.name, 0))
-
-
-def plain_names(columns: Sequence[Column[Item]]) -> str:
+def plain_names(columns: Columns) -> str:
     """The fields of a line of `-o plain`, for the help."""
-    return ", ".join(column.name for column in plain_order(columns))
+    return ", ".join(column.flat_name for column in plain_order(columns))
 
 
-def _with_returns(columns: Sequence[Column[Item]]) -> Sequence[Column[Item]]:
+def with_returns(columns: Columns) -> Columns:
     """The columns of a table, with RETURNS, which shows items that keep coming back."""
-    extras = (LAST_USE.name, SIZE.name, DATA.name, LEASED_COLUMNS[-1].name)
-    at = next((at for at, column in enumerate(columns) if column.name in extras), len(columns))
-    return [*columns[:at], RETURNS, *columns[at:]]
+    at = next((at for at, column in enumerate(columns) if column.name in _EXTRAS), len(columns))
+    return [*columns[:at], ITEM_FIELDS["returns"], *columns[at:]]
 
 
-def item_view(columns: Sequence[Column[Item]]) -> View[Item]:
-    """Items with these columns."""
-    own = {column.name: column for column in columns}
-    return View(
-        item_fields,
-        lambda item: item.item_id,
-        Item(b"", b"", State.GONE),
-        _with_returns(columns),
-        data=lambda item: item.data,
-        nested=ITEM_NESTED,
-        plain_columns=plain_order(columns),
-        all_columns=[own.get(column.name, column) for column in ALL_COLUMNS],
-    )
+def wide(columns: Columns) -> Columns:
+    """The columns of `-o wide`: all, as they are in these columns."""
+    own = {column.flat_name: column for column in columns}
+    return [own.get(name, ITEM_FIELDS[name]) for name in _WIDE]

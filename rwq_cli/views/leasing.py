@@ -5,42 +5,69 @@ from time import time
 from typing import TYPE_CHECKING
 
 from rwq_cli.core.model import Item, State
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.report import DRY_RUN, Records
-from rwq_cli.views.items import LEASED_COLUMNS, QUEUE, item_view
+from rwq_cli.output.outcomes import DRY_RUN
+from rwq_cli.output.records import Output
+from rwq_cli.views.items import LEASED_COLUMNS
+from rwq_cli.views.listing import write_items
 
 if TYPE_CHECKING:
-    from rwq_cli.core.items.lease_by_id import LeaseAttempt
     from rwq_cli.views.command_lines import CommandLines
 
-_IF_UNWRITTEN = "rwq: items may now be leased to this session; rwq release --mine puts them back"
-_DRY_RUN = f"{DRY_RUN}these would be leased now"
+_UNWRITTEN = "rwq: items may now be leased to this session; rwq release --mine puts them back"
 
 
-def lease_report(
-    queues: Sequence[bytes],
+def write_leased(
+    out: Output,
     items: Iterable[Item],
-    id_batches: Iterable[Sequence[bytes]],
     *,
     one: bool,
     dry_run: bool,
-) -> Records[Item]:
-    """The report of `rwq lease`. Reading the items, or the batches of IDs, leases them."""
-    return Records(
-        view=item_view((QUEUE, *LEASED_COLUMNS) if len(queues) > 1 else LEASED_COLUMNS),
-        records=items,
-        empty=lambda: f"Nothing to lease in {', '.join(map(escaped, queues))}.",
-        fails_if_empty=True,
-        unframed_data=one,
-        # In a dry run, a note comes first.
-        id_batches=None if dry_run else id_batches,
-        opening=_DRY_RUN if dry_run else None,
-        note=_held,
-        if_unwritten=None if dry_run else _IF_UNWRITTEN,
-    )
+    empty: str | Callable[[], str],
+    id_batches: Iterable[Sequence[bytes]] | None = None,
+    has_queue: bool = False,
+) -> int:
+    """Write leased items; returns their number. Reading them, or the batches of IDs, leases them.
+
+    Args:
+        out: The output.
+        items: The items.
+        one: Whether one was requested.
+        dry_run: Whether nothing is leased.
+        empty: What is said if there are none.
+        id_batches: Their IDs, in batches; None if only the items can be read.
+        has_queue: Whether each row names its queue.
+    """
+    environment = out.options.environment
+
+    def noted() -> Iterator[Item]:
+        for number, item in enumerate(items):
+            if dry_run and not number:
+                environment.note(f"{DRY_RUN}these would be leased now")
+            if out.options.format is OutputFormat.DATA and (held := _held(item)):
+                environment.note(held)
+            yield item
+
+    try:
+        shown = write_items(
+            out,
+            noted(),
+            LEASED_COLUMNS,
+            empty=empty,
+            has_queue=has_queue,
+            # In a dry run, a note comes first.
+            id_batches=None if dry_run else id_batches,
+            unframed=one,
+        )
+    except OSError as error:
+        if not dry_run and not isinstance(error, BrokenPipeError):
+            environment.error(_UNWRITTEN)
+        raise
+    if not shown and not out.options.format.is_for_people:
+        environment.note(empty if isinstance(empty, str) else empty())
+    return shown
 
 
 def waiting_note(queues: Sequence[bytes], wait_s: float) -> str:
@@ -49,9 +76,9 @@ def waiting_note(queues: Sequence[bytes], wait_s: float) -> str:
     return f"waiting for an item in {', '.join(map(escaped, queues))}{limit}"
 
 
-def _held(item: Item, output: OutputFormat) -> str | None:
-    """The ID and the end of the lease of an item, if only its data is shown."""
-    if output is not OutputFormat.DATA or item.lease is None or item.lease.ttl_ms is None:
+def _held(item: Item) -> str | None:
+    """The ID and the end of the lease of an item, of which only the data is shown."""
+    if item.lease is None or item.lease.ttl_ms is None:
         return None
     left_s = item.lease.ttl_ms / 1000
     ends = human.moment(round(1000 * (time() + left_s)))
@@ -61,43 +88,7 @@ def _held(item: Item, output: OutputFormat) -> str | None:
     )
 
 
-def lease_by_id_report(
-    queue: bytes,
-    attempts: "Iterable[LeaseAttempt]",
-    *,
-    one: bool,
-    dry_run: bool,
-    lines: Callable[[], "CommandLines"],
-) -> Records[Item]:
-    """The report of `rwq lease --id`. Reading the attempts leases the items."""
-    refusals: list[str] = []
-    leased = 0
-
-    def items() -> Iterator[Item]:
-        nonlocal leased
-        for attempt in attempts:
-            if attempt.is_leased:
-                leased += 1
-                yield attempt.item
-            else:
-                refusals.append(_refusal(lines(), queue, attempt.item))
-
-    return Records(
-        view=item_view(LEASED_COLUMNS),
-        records=items(),
-        # If nothing was leased, the refusals are the output.
-        empty=lambda: "\n".join(refusals),
-        fails_if_empty=True,
-        unframed_data=one,
-        opening=_DRY_RUN if dry_run else None,
-        note=_held,
-        closing=lambda: "\n".join(refusals) if leased else None,
-        status=lambda: ExitStatus.PARTIAL if refusals and leased else None,
-        if_unwritten=None if dry_run else _IF_UNWRITTEN,
-    )
-
-
-def _refusal(lines: "CommandLines", queue: bytes, item: Item) -> str:
+def refusal(lines: "CommandLines", queue: bytes, item: Item) -> str:
     """Why an item was not leased, and what to do about it."""
     shown = escaped(item.item_id)
     if item.lease is not None:

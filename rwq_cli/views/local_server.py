@@ -1,37 +1,36 @@
 """The status of the embedded server."""
 
-from typing import Any
-
 from rwq_cli.local import LocalStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.output.report import Records, Row, Section, View
+from rwq_cli.output.field import Field, Fields
+from rwq_cli.output.report import Records, Row, Section, view_of
+
+LOCAL_FIELDS: Fields[LocalStatus] = Fields(
+    "The embedded server",
+    Field("running", lambda status: status.running, "whether it runs"),
+    Field("pid", lambda status: status.pid, "its process ID"),
+    Field("url", lambda status: status.url, "its address"),
+    Field("directory", lambda status: str(status.directory), "where its data is"),
+    Field("server", lambda status: status.server, "the program and its version"),
+    Field("used_memory_bytes", lambda status: status.used_memory_bytes, "the memory that it uses"),
+    Field("aof_bytes", lambda status: status.aof_bytes, "the size of its append-only files"),
+    Field("uptime_seconds", lambda status: status.uptime_s, "since it was started"),
+)
 
 
 def local_report(status: LocalStatus, *, answer_is_no: bool) -> Records[LocalStatus]:
     """The report of `rwq local`. `answer_is_no` exits with 1."""
     return Records(
-        view=View(_fields, None, status, sections=_sections),
+        view=view_of(LOCAL_FIELDS, status, sections=local_sections),
         records=[status],
         is_one=True,
         is_missing=lambda _status: answer_is_no,
     )
 
 
-def _fields(status: LocalStatus) -> dict[str, Any]:
-    return {
-        "running": status.running,
-        "pid": status.pid,
-        "url": status.url,
-        "directory": str(status.directory),
-        "server": status.server,
-        "used_memory_bytes": status.used_memory_bytes,
-        "aof_bytes": status.aof_bytes,
-        "uptime_seconds": status.uptime_s,
-    }
-
-
-def _sections(status: LocalStatus) -> list[Section]:
+def local_sections(status: LocalStatus) -> list[Section]:
+    """The status at length."""
     directory = escaped_text(str(status.directory))
     rows: list[Row] = [
         ("running", f"yes, process {status.pid}" if status.running else "no", None),

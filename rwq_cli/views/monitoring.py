@@ -1,16 +1,12 @@
 """Checks for monitoring: the line of a Nagios plugin, and the text format of Prometheus."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from rwq_cli.core.inspect.thresholds import Check, Evaluation, Level, Limits, Measure, evaluate
-from rwq_cli.core.model import Counts
-from rwq_cli.exit_codes import MonitoringStatus
+from rwq_cli.core.inspect.thresholds import Check, Evaluation, Level, Limits, Measure
 from rwq_cli.output import human
-from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric, exposition
-from rwq_cli.output.report import Records, View
+from rwq_cli.output.field import Field, Fields
 
 # The measures that are in the line even without limits.
 _USUAL = (Measure.WAITING, Measure.AGE, Measure.ABANDONED)
@@ -37,18 +33,6 @@ _OTHERS = {
     "returns": "How often items were returned, by cleans or after failed attempts.",
     "results": "Stored results of completed items.",
 }
-
-
-def check_report(checks: Sequence[Check], text: str, level: Level, *, one: bool) -> Records[Check]:
-    """The report of `rwq check`: the queues that could be read, and the text for a monitor."""
-    sample = evaluate(Counts(b"", 0, 0, 0, 0), {})
-    return Records(
-        view=View(check_fields, lambda check: check.counts.queue, sample),
-        records=checks,
-        is_one=one,
-        text=text,
-        status=lambda: MonitoringStatus[level.value],
-    )
 
 
 def nagios_line(check: Check, *, is_absent: bool = False) -> str:
@@ -145,21 +129,27 @@ def _as_data(each: Evaluation, label: str) -> str:
     return f"{label}={each.value}{unit};{';'.join(texts)}"
 
 
-_FIELDS = {Measure.AGE: "oldest_waiting_seconds"}
+def _measure(measure: Measure) -> Field[Check]:
+    known = ", if there is a limit for it" if measure is Measure.ORPHANED else ""
+    name = "oldest_waiting_seconds" if measure is Measure.AGE else measure.value
+    return Field(name, lambda check: check[measure].value, f"as in the counts{known}")
 
 
-def check_fields(check: Check) -> dict[str, Any]:
-    """A check as JSON; null is unknown."""
-    return {
-        **bytes_fields("queue", check.counts.queue),
-        "status": check.level.value,
-        **{_FIELDS.get(measure, measure.value): check[measure].value for measure in Measure},
-        "alerts": [
+CHECK_FIELDS: Fields[Check] = Fields(
+    "A check",
+    Field("queue", lambda check: check.counts.queue, "the queue's name", is_bytes=True, is_id=True),
+    Field("status", lambda check: check.level.value, "`OK`, `WARNING`, `CRITICAL` or `UNKNOWN`"),
+    *map(_measure, Measure),
+    Field(
+        "alerts",
+        lambda check: [
             f"{each.level.value}: {_in_words(each)}"
             for each in check.evaluations
             if each.level is not Level.OK
         ],
-    }
+        "each limit that is exceeded, or cannot be checked, as `LEVEL: text`",
+    ),
+)
 
 
 def prometheus_text(queues: Sequence[bytes], checks: Sequence[Check]) -> str:

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rwq_cli.core.model import Outcome, Outcomes, Status
 from rwq_cli.output.encode import bytes_fields
-from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Field, Fields
 from rwq_cli.output.options import OutputOptions
-from rwq_cli.output.outcomes import Kind, Outcomes as OutcomeOutput, Parts, Row
+from rwq_cli.output.outcomes import Kind, Outcomes as OutcomeOutput, Parts, Row, row_view
 from rwq_cli.output.report import Batch, View
 from rwq_cli.views.naming import Naming
 
@@ -109,15 +108,7 @@ def outcomes_of(
 def outcome_view(queue: bytes) -> View[Outcome]:
     """The view of an outcome, which has no table."""
 
-    def fields(outcome: Outcome) -> dict[str, Any]:
-        return {
-            **bytes_fields("queue", queue),
-            **bytes_fields("id", outcome.item_id),
-            "status": outcome.status.value,
-            "holder": None if outcome.holder is None else escaped(outcome.holder),
-        }
-
-    return View(fields, lambda outcome: outcome.item_id, Outcome(b"", Status.MISSING))
+    return row_view(kind_of(Status.REMOVED, ()), queue, Outcome(b"", Status.MISSING))
 
 
 def batch_of_ids(

@@ -1,49 +1,59 @@
 """The result that `complete` stored for an item."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
 
-from rwq_cli.core.inspect.results import ResultStatus
+from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.results import ResultLookup
 from rwq_cli.core.model import State
 from rwq_cli.output import human
-from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
+from rwq_cli.output.field import Field, Fields
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.report import Records, Row, Section, View
+from rwq_cli.output.sections import Row, Section
+from rwq_cli.views.item_report import RESULT_HELP
 
 # Wrapping some megabytes for a terminal would take minutes.
 _SHOWN_BYTES = 16 * 1024
 
 
-def result_report(
-    lookup: Iterable[ResultLookup], now_ms: Callable[[], int]
-) -> Records[ResultLookup]:
-    """The report of `rwq result`.
-
-    Args:
-        lookup: The one lookup. Reading it waits for the item, if requested.
-        now_ms: Returns the server's clock.
-    """
-    return Records(
-        view=View(
-            _fields,
-            lambda lookup: None if lookup.result is None else lookup.item_id,
-            ResultLookup(b"", b"", State.GONE, None),
-            sections=lambda lookup: _sections(lookup, now_ms),
-            data=lambda lookup: None if lookup.result is None else lookup.result.result,
-        ),
-        records=lookup,
-        is_one=True,
-        is_missing=lambda lookup: lookup.result is None,
-        note=_note,
+def _of_result(
+    name: str, get: Callable[[Result], object], help: str, *, is_bytes: bool = False
+) -> Field[ResultLookup]:
+    """A field that is null if no result is kept."""
+    return Field(
+        name,
+        lambda lookup: None if lookup.result is None else get(lookup.result),
+        help,
+        is_bytes=is_bytes,
+        is_data=is_bytes,
     )
 
 
-def _note(lookup: ResultLookup, output: OutputFormat) -> str | None:
-    """A note on what the output does not show."""
-    if lookup.result is None:
-        return _missing(lookup) if output.is_bare else None
+RESULT_FIELDS: Fields[ResultLookup] = Fields(
+    "A result",
+    Field("queue", lambda lookup: lookup.queue, "the queue's name", is_bytes=True),
+    Field("id", lambda lookup: lookup.item_id, "the item's ID", is_bytes=True, is_id=True),
+    Field(
+        "state",
+        lambda lookup: lookup.state.value,
+        "of the item that has this ID now, else `gone`",
+    ),
+    _of_result(
+        "status",
+        lambda result: result.status.value,
+        "`completed` or `rejected`; from here on, null if no result is kept",
+    ),
+    _of_result("result", lambda result: result.result, "the bytes that were kept", is_bytes=True),
+    _of_result("bytes", lambda result: result.result_bytes, RESULT_HELP["bytes"]),
+    _of_result("completed_ms", lambda result: result.completed_ms, RESULT_HELP["completed_ms"]),
+    _of_result("holder", lambda result: result.holder, "who held it then, escaped; null = nobody"),
+    _of_result("ttl_ms", lambda result: result.ttl_ms, RESULT_HELP["ttl_ms"]),
+)
+
+
+def result_note(lookup: ResultLookup, output: OutputFormat) -> str | None:
+    """A note on what the output does not show of a result."""
+    assert lookup.result is not None
     shown = escaped(lookup.item_id)
     if lookup.state is not State.GONE:
         return (
@@ -55,7 +65,8 @@ def _note(lookup: ResultLookup, output: OutputFormat) -> str | None:
     return None
 
 
-def _missing(lookup: ResultLookup) -> str:
+def missing_result(lookup: ResultLookup) -> str:
+    """Why there is no result."""
     shown = escaped(lookup.item_id)
     if lookup.state is State.GONE:
         return f"no result for {shown}: there is neither an item nor a result"
@@ -63,26 +74,14 @@ def _missing(lookup: ResultLookup) -> str:
     return f"no result for {shown}: it is {still}{lookup.state.value}"
 
 
-def _fields(lookup: ResultLookup) -> dict[str, Any]:
-    result = lookup.result
-    return {
-        **bytes_fields("queue", lookup.queue),
-        **bytes_fields("id", lookup.item_id),
-        "state": lookup.state.value,
-        "status": None if result is None else result.status.value,
-        **bytes_fields("result", None if result is None else result.result),
-        "bytes": None if result is None else result.result_bytes,
-        "completed_ms": None if result is None else result.completed_ms,
-        "holder": None if result is None or result.holder is None else escaped(result.holder),
-        "ttl_ms": None if result is None else result.ttl_ms,
-    }
-
-
-def _sections(lookup: ResultLookup, now_ms: Callable[[], int]) -> list[Section]:
+def result_sections(lookup: ResultLookup, now_ms: Callable[[], int]) -> list[Section]:
+    """A result at length; `now_ms` returns the server's clock."""
     result = lookup.result
     rows: list[Row] = [("queue", escaped(lookup.queue), None)]
     if result is None:
-        return [Section(escaped(lookup.item_id), [*rows, ("result", _missing(lookup), "red")])]
+        return [
+            Section(escaped(lookup.item_id), [*rows, ("result", missing_result(lookup), "red")])
+        ]
     expiry = "never"
     if result.ttl_ms is not None:
         expiry = f"in {human.duration(result.ttl_ms / 1000)}"

@@ -11,7 +11,7 @@ from rwq_cli.core.model import Counts, Item
 from rwq_cli.output import human
 from rwq_cli.output.cells import cut, width
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.output.report import Column, Cut
+from rwq_cli.output.field import Cut, Field
 from rwq_cli.output.screen import Piece
 from rwq_cli.views.counts import leases_end
 from rwq_cli.views.watching import rate_columns
@@ -36,11 +36,12 @@ def sparkline(values: Sequence[int]) -> str:
 
 def _number(
     title: str, value: Callable[[QueueRow], int | None], rank: int, style: str | None = None
-) -> Column[QueueRow]:
-    return Column(
-        title,
+) -> Field[QueueRow]:
+    return Field(
+        title.lower(),
         value,
-        lambda row: human.count(value(row)),
+        "a count",
+        format=lambda row: human.count(value(row)),
         right=True,
         style=(lambda row: style if value(row) else None) if style else None,
         rank=rank,
@@ -53,8 +54,8 @@ def _rates(row: QueueRow) -> Rates:
 
 _IN, _LEFT, _EMPTY_IN = rate_columns(_rates, (6, 8, 5))
 
-QUEUE_COLUMNS: tuple[Column[QueueRow], ...] = (
-    Column("QUEUE", lambda row: row.queue, lambda row: escaped(row.queue), cut=Cut.MIDDLE),
+QUEUE_COLUMNS: tuple[Field[QueueRow], ...] = (
+    Field("queue", lambda row: row.queue, "its name", cut=Cut.MIDDLE),
     _number("WAITING", lambda row: row.sample.waiting, 12),
     _number("RUNNING", lambda row: row.running, 10),
     _number("ABANDONED", lambda row: row.abandoned, 11, "red"),
@@ -62,19 +63,21 @@ QUEUE_COLUMNS: tuple[Column[QueueRow], ...] = (
     _number("BURIED", lambda row: row.sample.buried, 9, "yellow"),
     _IN,
     _LEFT,
-    Column(
-        "NEXT AGE",
+    Field(
+        "next_age_seconds",
         lambda row: row.next_age_s,
-        lambda row: human.duration(row.next_age_s),
+        "since the next item was last used",
+        title="NEXT AGE",
+        format=lambda row: human.duration(row.next_age_s),
         right=True,
-        field="next_age_seconds",
         rank=7,
     ),
     _EMPTY_IN,
-    Column(
-        "HISTORY",
+    Field(
+        "history",
         lambda row: row.sample.waiting,
-        lambda row: sparkline(row.history),
+        "how many waited at the last ticks",
+        format=lambda row: sparkline(row.history),
         style=lambda _row: "cyan",
         rank=1,
     ),
@@ -84,13 +87,13 @@ SORT_COLUMNS = QUEUE_COLUMNS[:-1]
 
 
 def sorted_rows(
-    rows: Iterable[QueueRow], column: Column[QueueRow], *, reverse: bool
+    rows: Iterable[QueueRow], column: Field[QueueRow], *, reverse: bool
 ) -> list[QueueRow]:
     """The rows by a column: names from A, numbers from the highest; unknown ones last."""
     is_number = column.right
 
     def value(row: QueueRow) -> tuple[bool, float, bytes]:
-        raw = column.raw(row)
+        raw = column.get(row)
         number = raw if isinstance(raw, int | float) else 0
         return raw is None, number if reverse else -number, row.queue
 
@@ -99,14 +102,12 @@ def sorted_rows(
     return sorted(rows, key=lambda row: row.queue, reverse=reverse)
 
 
-def sort_columns(chosen: Column[QueueRow], *, reverse: bool) -> list[Column[QueueRow]]:
+def sort_columns(chosen: Field[QueueRow], *, reverse: bool) -> list[Field[QueueRow]]:
     """All columns; a mark in the title shows which one the rows are sorted by."""
     rises = reverse if chosen.right else not reverse
     mark = "▲" if rises else "▼"
     return [
-        column._replace(title=column.title + mark, field=column.name)
-        if column.name == chosen.name
-        else column
+        column._replace(title=column.heading + mark) if column.name == chosen.name else column
         for column in QUEUE_COLUMNS
     ]
 

@@ -4,12 +4,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from time import time
-from typing import Any
 
 from rwq_cli.output import human
-from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import Batch, Column, Cut, Records, View
+from rwq_cli.output.field import Field, Fields
+from rwq_cli.output.report import Batch, Column, Cut, Records, View, view_of
 from rwq_cli.undo.catalog import UndoEntry, UndoState
 
 _DELETED, _IN_USE = "deleted", "in-use"
@@ -45,13 +44,82 @@ COLUMNS: tuple[Column[UndoEntry], ...] = (
     ),
 )
 
+UNDO_FIELDS: Fields[UndoEntry] = Fields(
+    "An undo file",
+    Field(
+        "file",
+        lambda entry: os.fsencode(entry.path),
+        "its path",
+        format=lambda entry: escaped(os.fsencode(entry.path.name)),
+        cut=Cut.MIDDLE,
+        is_bytes=True,
+        is_id=True,
+    ),
+    Field(
+        "queue",
+        lambda entry: entry.queue,
+        "the queue's name",
+        cut=Cut.MIDDLE,
+        rank=5,
+        is_bytes=True,
+    ),
+    Field("server", lambda entry: entry.server, "the server's address", cut=Cut.MIDDLE, rank=3),
+    Field("verb", lambda entry: entry.verb, "the command that wrote it", rank=9),
+    Field("to", lambda entry: entry.to, "the queue that `mv` moved items to", is_bytes=True),
+    Field(
+        "time_ms",
+        lambda entry: entry.time_ms,
+        "when it was written",
+        title="WHEN",
+        format=lambda entry: human.ago(max(0.0, time() - entry.time_ms / 1000)),
+        right=True,
+        rank=7,
+    ),
+    Field(
+        "items",
+        lambda entry: entry.items,
+        "how many items it has",
+        format=lambda entry: f"{entry.items:,}",
+        right=True,
+        rank=6,
+    ),
+    Field("results", lambda entry: entry.results, "how many results it has", right=True),
+    Field(
+        "state",
+        lambda entry: entry.state.value,
+        "`unused`, `restored`, `begun` or `incomplete`",
+        rank=8,
+    ),
+    Field(
+        "bytes",
+        lambda entry: entry.file_bytes,
+        "its size",
+        title="SIZE",
+        format=lambda entry: human.size(entry.file_bytes),
+        right=True,
+        rank=1,
+    ),
+)
+UNDO_COLUMNS = ("file", "time_ms", "verb", "queue", "items", "state", "server", "bytes")
+
+
+def _entry(pruned: tuple[UndoEntry, str]) -> UndoEntry:
+    return pruned[0]
+
+
+PRUNED_FIELDS: Fields[tuple[UndoEntry, str]] = Fields(
+    "A pruned undo file",
+    *(field.within(_entry) for field in UNDO_FIELDS.all),
+    Field("status", lambda pruned: pruned[1], "`deleted` or `in-use`"),
+)
+
 _SAMPLE = UndoEntry(Path(), b"", "", "", None, 0, 0, 0, UndoState.UNUSED, 0)
 
 
 def undo_files_report(entries: Iterable[UndoEntry], directory: Path) -> Records[UndoEntry]:
     """The report of `rwq undo --list`."""
     return Records(
-        view=View(_fields, lambda entry: os.fsencode(entry.path), _SAMPLE, COLUMNS),
+        view=view_of(UNDO_FIELDS, _SAMPLE, COLUMNS),
         records=entries,
         empty=lambda: f"No such undo files in {escaped(os.fsencode(directory))}.",
     )
@@ -95,22 +163,4 @@ def pruned_report(
 def pruned_view() -> View[tuple[UndoEntry, str]]:
     """The view of what became of a file."""
 
-    def fields(record: tuple[UndoEntry, str]) -> dict[str, Any]:
-        return {**_fields(record[0]), "status": record[1]}
-
-    return View(fields, lambda record: os.fsencode(record[0].path), (_SAMPLE, _DELETED))
-
-
-def _fields(entry: UndoEntry) -> dict[str, Any]:
-    return {
-        **bytes_fields("file", os.fsencode(entry.path)),
-        **bytes_fields("queue", entry.queue),
-        "server": entry.server,
-        "verb": entry.verb,
-        **bytes_fields("to", entry.to),
-        "time_ms": entry.time_ms,
-        "items": entry.items,
-        "results": entry.results,
-        "state": entry.state.value,
-        "bytes": entry.file_bytes,
-    }
+    return view_of(PRUNED_FIELDS, (_SAMPLE, _DELETED))

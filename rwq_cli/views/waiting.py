@@ -1,58 +1,36 @@
 """The result of waiting for a queue or for items."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any
-
 from rwq_cli.core.items.waiting import WaitResult
 from rwq_cli.core.model import Counts
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
-from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.report import Records, Row, Section, View
+from rwq_cli.output.field import Field, Fields
+from rwq_cli.output.sections import Row, Section
+from rwq_cli.views.counts import COUNT_FIELDS
 
 _LENGTHS = ("waiting", "processing", "delayed", "buried")
 
 
-def wait_report(results: Iterable[WaitResult], *, one: bool) -> Records[WaitResult]:
-    """The report of `rwq wait`, for one queue or several. Reading the results waits."""
-    missed: list[WaitResult] = []
-
-    def read() -> Iterator[WaitResult]:
-        for waited in results:
-            if not waited.reached:
-                missed.append(waited)
-            yield waited
-
-    def note(waited: WaitResult, output: OutputFormat) -> str | None:
-        return "timed out" if output.is_bare and not waited.reached else None
-
-    return Records(
-        view=View(
-            _fields,
-            lambda waited: waited.counts.queue,
-            WaitResult(True, Counts(b"", 0, 0, 0, 0), None, 0.0, True),
-            sections=_sections,
-        ),
-        records=read(),
-        is_one=one,
-        note=note,
-        status=lambda: ExitStatus.NO if missed else ExitStatus.OK,
-    )
+def _counts(waited: WaitResult) -> Counts:
+    return waited.counts
 
 
-def _fields(waited: WaitResult) -> dict[str, Any]:
-    return {
-        **bytes_fields("queue", waited.counts.queue),
-        "reached": waited.reached,
-        **{name: getattr(waited.counts, name) for name in _LENGTHS},
-        "remaining": waited.remaining,
-        "waited_seconds": round(waited.waited_s, 3),
-    }
+WAIT_FIELDS: Fields[WaitResult] = Fields(
+    "A wait",
+    COUNT_FIELDS["queue"].within(_counts),
+    Field("reached", lambda waited: waited.reached, "whether the condition was met in time"),
+    *(COUNT_FIELDS[name]._replace(help="as in the counts").within(_counts) for name in _LENGTHS),
+    Field(
+        "remaining",
+        lambda waited: waited.remaining,
+        "how many of the items of `--id` still exist; null without `--id`",
+    ),
+    Field("waited_seconds", lambda waited: round(waited.waited_s, 3), "how long it waited"),
+)
 
 
-def _sections(waited: WaitResult) -> list[Section]:
+def wait_sections(waited: WaitResult) -> list[Section]:
+    """The result of waiting for one queue."""
     in_time: Row = ("in time", "yes", None) if waited.reached else ("in time", "no", "red")
     rows = [in_time]
     if waited.remaining is not None:

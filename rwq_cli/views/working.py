@@ -11,11 +11,10 @@ from rwq_cli.core.model import Item, Repair
 from rwq_cli.environment import Environment
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
-from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.exposition import Metric
-from rwq_cli.output.machine import plain
-from rwq_cli.output.report import COMMAND_STYLE, DRY_RUN, Batch, Records, Section, View
+from rwq_cli.output.field import Field, Fields, plain
+from rwq_cli.output.report import COMMAND_STYLE, DRY_RUN, Batch, Records, Section, View, view_of
 from rwq_cli.views.command_lines import shell_word
 from rwq_cli.work.child import Invocation
 from rwq_cli.work.events import Event, EventKind, Progress
@@ -101,25 +100,45 @@ def _count_ends(events: Sequence[Event]) -> dict[str, int]:
 
 def event_view() -> View[Event]:
     """The view of an event, which has no table."""
-    return View(_fields, lambda event: event.item_id, _SAMPLE)
+    return view_of(EVENT_FIELDS, _SAMPLE)
 
 
-def _fields(event: Event) -> dict[str, Any]:
-    return {
-        "event": event.kind.value,
-        **bytes_fields("queue", event.queue),
-        **bytes_fields("id", event.item_id),
-        "attempt": event.attempt,
-        "returns": event.returns,
-        "pid": event.pid,
-        "exit": event.exit_code,
-        "signal": event.signal,
-        "seconds": None if event.run_s is None else round(event.run_s, 3),
-        **bytes_fields("reason", event.reason),
-        "delay_seconds": None if event.delay_s is None else round(event.delay_s, 3),
-        "gave_up": event.gave_up,
-        "time": round(event.at_s, 3),
-    }
+EVENT_FIELDS: Fields[Event] = Fields(
+    "An event of a worker",
+    Field(
+        "event",
+        lambda event: event.kind.value,
+        "`started`, `completed`, `retry`, `released`, `buried`, `rejected` or `lost`",
+    ),
+    Field("queue", lambda event: event.queue, "the queue's name", is_bytes=True),
+    Field("id", lambda event: event.item_id, "the item's ID", is_bytes=True, is_id=True),
+    Field(
+        "attempt",
+        lambda event: event.attempt,
+        "which attempt it is, from 1; the last one, if none are left",
+    ),
+    Field("returns", lambda event: event.returns, "how often it failed or was returned before"),
+    Field(
+        "pid", lambda event: event.pid, "the process ID of the command; null if none was started"
+    ),
+    Field(
+        "exit",
+        lambda event: event.exit_code,
+        "its exit code; null while it runs, or if a signal ended it",
+    ),
+    Field("signal", lambda event: event.signal, "the number of the signal that ended it"),
+    Field("seconds", lambda event: _milli(event.run_s), "how long it ran"),
+    Field(
+        "reason", lambda event: event.reason, "why it was retried, given up or lost", is_bytes=True
+    ),
+    Field("delay_seconds", lambda event: _milli(event.delay_s), "until the next attempt"),
+    Field("gave_up", lambda event: event.gave_up, "whether the item was given up"),
+    Field("time", lambda event: _milli(event.at_s), "when, in Unix seconds"),
+)
+
+
+def _milli(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
 
 
 def joblog_lines(events: Iterable[Event]) -> Iterator[str]:
@@ -346,21 +365,29 @@ def plan_report(queues: Sequence[bytes], plans: Iterable[Planned]) -> Records[Pl
 
 def plan_view() -> View[Planned]:
     """The view of what a dry run would start."""
-    return View(_plan_fields, lambda plan: plan.items[0].item_id, _NO_PLAN, sections=_plan_sections)
+    return view_of(PLAN_FIELDS, _NO_PLAN, sections=_plan_sections)
 
 
-def _plan_fields(plan: Planned) -> dict[str, Any]:
-    first = plan.items[0] if plan.items else None
-    words = plan.invocation.arguments if plan.invocation is not None else None
-    return {
-        **bytes_fields("queue", first.queue if first else None),
-        **bytes_fields("id", first.item_id if first else None),
-        "items": len(plan.items),
-        "returns": (first.returns or 0) if first else None,
-        "command": None if words is None else [escaped(word) for word in words],
-        "stdin_bytes": len(plan.invocation.stdin or b"") if plan.invocation is not None else None,
-        "reason": plan.reason,
-    }
+def _of_first(name: str, get: Callable[[Item], object], help: str, **kinds: Any) -> Field[Planned]:
+    return Field(name, lambda plan: get(plan.items[0]) if plan.items else None, help, **kinds)
+
+
+def _of_command(name: str, get: Callable[[Invocation], object], help: str) -> Field[Planned]:
+    return Field(name, lambda plan: None if plan.invocation is None else get(plan.invocation), help)
+
+
+PLAN_FIELDS: Fields[Planned] = Fields(
+    "What a worker would start",
+    _of_first("queue", lambda item: item.queue, "the queue's name", is_bytes=True),
+    _of_first("id", lambda item: item.item_id, "the item's ID", is_bytes=True, is_id=True),
+    Field("items", lambda plan: len(plan.items), "how many items the command would get"),
+    _of_first("returns", lambda item: item.returns or 0, "how often the item was returned"),
+    _of_command(
+        "command", lambda command: list(map(escaped, command.arguments)), "the words of the command"
+    ),
+    _of_command("stdin_bytes", lambda command: len(command.stdin or b""), "the size of its stdin"),
+    Field("reason", lambda plan: plan.reason, "why no command can be made"),
+)
 
 
 def _plan_sections(plan: Planned) -> list[Section]:

@@ -143,8 +143,6 @@ EXAMPLES = [
     # Those of `top` are tested on a terminal.
     if command.path.split()[0] not in ("local", "demo", "completion", "top")
     for example in command.manual.examples
-    # Only a cluster has primaries to spread names over; it is tested there.
-    if "--suggest" not in example
 ]
 
 

@@ -121,10 +121,10 @@ class TestWidth:
         ]
         assert headers == [
             ["#", "ID", "LAST", "USE", "SIZE", "DATA"],
-            ["#", "ID", "SIZE", "DATA"],
             ["#", "ID", "DATA"],
             ["#", "ID"],
             ["#", "ID"],
+            ["#", "ID", "DATA"],
         ]
 
     def test_empty_columns_are_left_out(self, rwq: Rwq, foreign: Foreign) -> None:

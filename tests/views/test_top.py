@@ -120,7 +120,7 @@ def test_numbers_are_sorted_from_the_highest_and_unknown_ones_last(
 
 def test_running_is_what_is_not_abandoned() -> None:
     assert ROWS[0].running == 2
-    assert COLUMNS["running"].raw(ROWS[0]) == 2
+    assert COLUMNS["running"].get(ROWS[0]) == 2
 
 
 def test_of_lengths_alone_processing_is_one_number() -> None:

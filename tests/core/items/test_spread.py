@@ -119,16 +119,3 @@ def test_an_item_that_cannot_be_added_is_named_with_its_queue(rwq: Rwq, raw: red
     )
     failures = rwq(*words, "-o", "json").json["failures"]
     assert failures == [{"id": "one", "id_b64": None, "code": "wrong-type", "reason": reason}]
-
-
-def test_names_are_suggested_only_for_a_cluster(rwq: Rwq) -> None:
-    assert rwq("queues", "--suggest", "3", "jobs").as_tuple() == (
-        2,
-        "",
-        "rwq: error: names are suggested for a cluster only; give a redis+cluster:// URL\n",
-    )
-    assert rwq("queues", "--suggest", "3").as_tuple() == (
-        2,
-        "",
-        "rwq: error: --suggest needs a name; for example: rwq queues --suggest 12 jobs\n",
-    )
