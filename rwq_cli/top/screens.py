@@ -22,7 +22,7 @@ from rwq_cli.output.table import section_lines, table_lines
 from rwq_cli.top.dialogs import CommandScreen
 from rwq_cli.top.running import Action, item_action, queue_action
 from rwq_cli.top.session import ITEMS_SHOWN, LISTS, QueueDetail, Session, read_queue
-from rwq_cli.views.item_report import Shown, show_report
+from rwq_cli.views.item_report import Shown, show_sections
 from rwq_cli.views.top import (
     SORT_COLUMNS,
     fitted,
@@ -385,10 +385,8 @@ class ItemScreen(LiveScreen):
             name: Piece = escaped(self._item_id), "bold"
             self._contents.update(self.text([name], [("reading…", "dim")]))
             return
-        sections = show_report([self.data], one=True).view.sections
-        assert sections is not None
         lines: list[Iterable[Piece]] = []
-        for section in sections(self.data):
+        for section in show_sections(self.data):
             lines += [[]] if lines else []
             # The column beside the scroll bar stays free.
             lines += section_lines(section, max(1, room - 2))

@@ -14,7 +14,7 @@ from rwq_cli.core.model import Counts, Item
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.output.report import Column
+from rwq_cli.output.field import Field
 from rwq_cli.output.screen import Piece
 from rwq_cli.top.running import Runner
 from rwq_cli.views.item_report import Shown
@@ -88,7 +88,7 @@ class Session:
     server: ShownServer
     every_s: float
     colour: bool
-    sort: Column[QueueRow]
+    sort: Field[QueueRow]
     reverse: bool = False
     page: Page | None = None
     is_frozen: bool = False
@@ -226,7 +226,7 @@ class QueueDetail(NamedTuple):
     counts: Counts
     which: str
     items: list[Item]
-    columns: Iterable[Column[Item]]
+    columns: Iterable[Field[Item]]
     buried: list[Item]
     is_long: bool
 
@@ -243,7 +243,7 @@ def read_queue(queue: WorkQueue, which: str) -> QueueDetail:
     is_long = counts.processing > _PROCESSING_MAX
     if not is_long:
         counts = queue.counts()
-    columns: Iterable[Column[Item]] = LEASES_COLUMNS
+    columns: Iterable[Field[Item]] = LEASES_COLUMNS
     if which == "leases" and not is_long:
         items = list(queue.leases(limit=ITEMS_SHOWN))
     else:
