@@ -266,4 +266,4 @@ class TestOnATerminal:
         assert code == 130
         assert "w1" in " ".join(lines)
         # Cut to the width of the terminal.
-        assert f"unix://{server.socket}".startswith(lines[-1].split()[-1])
+        assert f"unix://{server.socket}"[:30] in lines[-1]
