@@ -11,7 +11,7 @@ from rwq_cli.output.records import check_format, check_order, in_order
 # The commands that write their records as they come, in no other order.
 _STREAMS = frozenset(
     {
-        *("add", "complete", "touch", "release", "bury", "kick", "edit", "set", "rm", "mv"),
+        *("add", "complete", "touch", "release", "bury", "kick", "edit", "rm", "mv"),
         *("purge", "import", "clean light", "clean deep", "export", "work"),
     }
 )

@@ -9,7 +9,7 @@ from typing import Any
 from rwq_cli.cli.options import UsageError
 
 # These remove or replace items or data, so they are never suggested for a mistyped command.
-DESTRUCTIVE = frozenset({"complete", "mv", "purge", "rm", "set"})
+DESTRUCTIVE = frozenset({"complete", "mv", "purge", "rm"})
 
 _ADD = "rwq add adds items"
 _LEASE = "rwq lease takes the next item"
@@ -32,7 +32,7 @@ _HEALTH = (
 )
 _CLEAN = "rwq clean light returns what dead workers left, rwq doctor --fix fixes more"
 _LATER = "rwq add --delay and rwq release --delay delay items"
-_EDIT = "rwq edit opens the data of an item in an editor, rwq set replaces it"
+_EDIT = "rwq edit opens the data of an item in an editor, rwq edit -f takes it from a file or stdin"
 _MOVE = "rwq mv --to moves items to another queue"
 _COPY = "rwq export and rwq import copy a queue"
 _FIND = "rwq ls --where and --match find items by their data, --id-glob by their IDs"
@@ -77,7 +77,7 @@ _SYNONYMS = {
     "rwq leases lists who holds what": "workers holders sessions who consumers running locks ttl",
     _CLEAN: "repair fix heal recover reap gc vacuum sweep reclaim unstick cleanup",
     _LATER: "schedule delay defer later snooze postpone",
-    _EDIT: "update modify change patch replace overwrite vi vim",
+    _EDIT: "set update modify change patch replace overwrite vi vim",
     _MOVE: "move rename transfer forward shovel",
     _COPY: "copy cp clone backup dump save",
     "rwq import reads an export, rwq undo restores what was removed": "restore load revert",

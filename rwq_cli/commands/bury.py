@@ -12,8 +12,7 @@ from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.schedule import NO_REASON, REASON_BYTES_MAX, Burial, bury as bury_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output.report import Report
-from rwq_cli.views.outcomes import batch_of_ids
+from rwq_cli.views.outcomes import kind_of, outcomes_of
 
 app = CommandModule()
 
@@ -22,6 +21,7 @@ app = CommandModule()
 _CHOSEN = frozenset({State.WAITING, State.ABANDONED})
 _LEASED = frozenset(state for state in State if state.is_leased)
 _SCOPE = SelectionScope(default=_CHOSEN, everything=_CHOSEN, offered=ITEMS)
+_KIND = kind_of(Status.BURIED, (Status.NOT_OWNER, Status.MISSING), neutral=(Status.ALREADY_BURIED,))
 
 
 def _reason(text: str) -> bytes:
@@ -58,20 +58,21 @@ def bury(
     force: ForceOption = False,
     yes: YesToForceOption = False,
     dry_run: DryRunOption = False,
-) -> Report:
+) -> ExitStatus:
     queue = open_queue(settings)
     question = "bury {} and end the leases of other sessions" if force and not dry_run else None
     choice = choice.including(_LEASED) if force else choice
     chosen = choice.choose(queue, settings, confirm=question, yes=yes)
-    return batch_of_ids(
+    with outcomes_of(
+        settings.output_options,
+        _KIND,
         queue,
-        bury_items(
-            queue, chosen.ids, reason=reason, force=force, expected=chosen.expected, dry_run=dry_run
-        ),
-        success=Status.BURIED,
-        failures=(Status.NOT_OWNER, Status.MISSING),
+        naming(settings, queue),
         dry_run=dry_run,
-        neutral=(Status.ALREADY_BURIED,),
-        naming=naming(settings, queue),
         reasons={Status.NOT_OWNER: "--force ends its lease"},
-    )
+    ) as out:
+        for batch in bury_items(
+            queue, chosen.ids, reason=reason, force=force, expected=chosen.expected, dry_run=dry_run
+        ).batches:
+            out.rows(batch)
+    return out.finish()

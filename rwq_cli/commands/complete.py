@@ -1,7 +1,7 @@
 """`rwq complete`: finish items."""
 
 import os
-from dataclasses import replace
+from contextlib import nullcontext
 from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
@@ -20,8 +20,7 @@ from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.payload import read_result
 from rwq_cli.output import human
-from rwq_cli.output.report import Report
-from rwq_cli.views.outcomes import batch_of_ids
+from rwq_cli.views.outcomes import kind_of, outcomes_of
 
 app = CommandModule()
 
@@ -31,6 +30,7 @@ _SCOPE = SelectionScope(
     offered=ITEMS,
     mine="Only items leased by this session; without IDs, all.",
 )
+_KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
 
 
 @app.command(
@@ -82,7 +82,7 @@ def complete(
     ] = None,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
-) -> Report:
+) -> ExitStatus:
     if owner is not None and choice.mine:
         raise InvalidArgument.both("--owner", "--mine")
     if owner == "":
@@ -97,12 +97,25 @@ def complete(
     chosen = choice.choose(queue, settings, confirm=question, yes=yes)
     undo = None
     if not choice.by_name:
-        from rwq_cli.commands.removing import open_undo_file
+        from rwq_cli.commands.undoing import Undo
 
-        undo = open_undo_file(settings, queue, "complete")
-    report = batch_of_ids(
+        undo = Undo(settings, queue, "complete", stopped="stopped; items may have been completed")
+    without = "--mine" if choice.mine else "--owner"
+    out = outcomes_of(
+        settings.output_options,
+        _KIND,
         queue,
-        complete_items(
+        naming(settings, queue),
+        dry_run=dry_run,
+        reasons={
+            Status.NOT_OWNER: lambda show: (
+                f"{show} says more; without {without} it would be completed"
+            )
+        },
+        suffix=undo.summary_end if undo else str,
+    )
+    with out, undo or nullcontext():
+        for batch in complete_items(
             queue,
             chosen.ids,
             owner=_owners(settings, owner, mine=choice.mine),
@@ -110,24 +123,9 @@ def complete(
             expected=chosen.expected,
             journal=undo,
             dry_run=dry_run,
-        ),
-        success=Status.COMPLETED,
-        failures=(Status.MISSING, Status.NOT_OWNER),
-        dry_run=dry_run,
-        naming=naming(settings, queue),
-        reasons={
-            Status.NOT_OWNER: lambda show: (
-                f"{show} says more; without "
-                f"--{'mine' if choice.mine else 'owner'} it would be completed"
-            )
-        },
-    )
-    if undo is None:
-        return replace(report, fields=lambda: {**report.fields(), "undo_file": None})
-    from rwq_cli.commands.removing import with_undo_file
-
-    stopped = "stopped; items may have been completed"
-    return with_undo_file(settings, queue, report, undo, stopped=stopped)
+        ).batches:
+            out.rows(batch)
+    return out.finish(undo_file=undo.name if undo else None)
 
 
 def _owners(settings: Settings, owner: str | None, *, mine: bool) -> list[bytes] | None:

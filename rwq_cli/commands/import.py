@@ -1,8 +1,6 @@
 """`rwq import`: restore an export."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,27 +10,40 @@ from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import naming, open_connection, queue_handles
 from rwq_cli.cli.options import YES_FOR, DryRunOption, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.removing import open_undo_file, with_undo_file
-from rwq_cli.commands.restoring import bad_line, bad_line_reporter, restore_report
+from rwq_cli.commands.restoring import (
+    bad_line,
+    bad_line_reporter,
+    restoring_kind,
+    results_restored,
+)
+from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.counting import count_leased
-from rwq_cli.core.inspect.report import effective_leases
 from rwq_cli.core.items.restore import Line, OnConflict, forget_marks, restore
 from rwq_cli.core.items.results import ResultTally
-from rwq_cli.core.model import Outcome, OutcomeBatch, Status
+from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.export_file import ExportReader, ExportSource
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import NAMED_FAILURES, Batch, Report, ReportsByQueue
+from rwq_cli.output.outcomes import NAMED_FAILURES, Parts
+from rwq_cli.views.failures import Reason, changed_meanwhile
+from rwq_cli.views.outcomes import outcomes_of
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
 
 app = CommandModule()
 
-_COUNTED = ("imported", "already-there", "skipped", "replaced", "conflicts", "rejected")
+_KIND = restoring_kind(
+    ("imported", "already-there", "skipped", "replaced", "conflicts", "rejected"), {}
+)
+_REASONS: dict[Status, Reason] = {
+    Status.CHANGED: changed_meanwhile,
+    Status.CONFLICT: "it exists with other data; --on-conflict skip leaves it, replace "
+    "overwrites it",
+}
 
 
 @app.command(
@@ -69,7 +80,7 @@ def import_(
         bool, option("--yes", f"Do not ask before --on-conflict replace. {YES_FOR}")
     ] = False,
     dry_run: DryRunOption = False,
-) -> Report:
+) -> ExitStatus:
     # Before stdin is read.
     settings.check_read_only()
     source = ExportSource(settings.environment, file)
@@ -86,97 +97,58 @@ def import_(
             rejected.append(bad_line(number, reason))
 
     reader = ExportReader(source, strict=strict, report=reject)
-    return _Import(settings, connection, reader, rejected, on_conflict, dry_run=dry_run).report()
-
-
-class _Import:
-    """An import into one queue, or into each queue of an export of several.
-
-    Args:
-        settings: The settings.
-        connection: The connection.
-        reader: Reads the export.
-        rejected: Where the first bad lines are while it is read.
-        on_conflict: What is done about other data.
-        dry_run: Whether it is a dry run.
-    """
-
-    def __init__(
-        self,
-        settings: Settings,
-        connection: "Connection",
-        reader: ExportReader,
-        rejected: list[str],
-        on_conflict: OnConflict,
-        *,
-        dry_run: bool,
-    ) -> None:
-        self._settings = settings
-        self._reader = reader
-        self._rejected = rejected
-        self._parts = _parts(settings, connection, reader)
-        self._on_conflict = on_conflict
-        self._dry_run = dry_run
-
-    def report(self) -> Report:
-        if not self._reader.header.queue:
-            return ReportsByQueue(self._into_several())
-        ((queue, lines),) = self._parts
-        one = self._into(queue, lines)
-        return replace(one, batches=_then(one.batches, lambda: self._forget_marks([queue])))
-
-    def _into_several(self) -> Iterator[tuple[str, Batch[Outcome]]]:
-        queues: dict[bytes, WorkQueue] = {}
-        rejected = 0
-        for queue, lines in self._parts:
-            queues.setdefault(queue.name, queue)
-            yield escaped(queue.name), self._into(queue, lines, rejected)
-            rejected = self._reader.rejected
-            self._rejected.clear()
-        self._forget_marks(queues.values())
-        if rejected < self._reader.rejected:
-            raise InvalidArgument("no line of this export can be used", "see the errors above")
-
-    def _into(
-        self, queue: WorkQueue, lines: Iterable[Line | Flush], rejected_before: int = 0
-    ) -> Batch[Outcome]:
-        settings, reader = self._settings, self._reader
-        results = ResultTally()
-        undo = open_undo_file(settings, queue, "import")
-        restored = restore(
+    is_one = bool(reader.header.queue)
+    parts = None if is_one else Parts(settings.output_options)
+    queues: dict[bytes, WorkQueue] = {}
+    status, reported = ExitStatus.OK, 0
+    for queue, lines in _parts(settings, connection, reader):
+        queues.setdefault(queue.name, queue)
+        undo = Undo(
+            settings,
             queue,
-            lines,
-            on_conflict=self._on_conflict,
-            file_id=reader.file_id,
-            results=results,
-            journal=undo if self._on_conflict is OnConflict.REPLACE else None,
-            dry_run=self._dry_run,
+            "import",
+            stopped="stopped after replacing some items",
+            restores="what was replaced",
         )
-        batch = restore_report(
-            queue.name,
-            restored.batches,
-            results,
-            counted=_COUNTED,
-            leases=partial(effective_leases, queue),
-            naming=naming(settings, queue, is_prefixed=not reader.header.queue),
-            reasons={
-                Status.CONFLICT: "it exists with other data; --on-conflict skip leaves it, replace "
-                "overwrites it"
-            },
-            extra=lambda: {"rejected": reader.rejected - rejected_before, "imported-before": 0},
-            rejected=self._rejected,
-            dry_run=self._dry_run,
+        out = outcomes_of(
+            settings.output_options,
+            _KIND,
+            queue,
+            naming(settings, queue, is_prefixed=not is_one),
+            dry_run=dry_run,
+            reasons=_REASONS,
+            suffix=undo.summary_end,
+            parts=parts,
+            name="" if is_one else escaped(queue.name),
         )
-        stopped, restored_by_undo = "stopped after replacing some items", "what was replaced"
-        return with_undo_file(
-            settings, queue, batch, undo, stopped=stopped, restored=restored_by_undo
-        )
-
-    def _forget_marks(self, queues: Iterable[WorkQueue]) -> None:
-        """Delete the marks by which an interrupted import would resume."""
-        if self._reader.file_id is not None and not (self._dry_run or self._reader.is_stopped):
-            for queue in queues:
-                forget_marks(queue, self._reader.file_id)
+        out.rejected = rejected
+        results = ResultTally()
+        out.extra = lambda before=reported, results=results: {  # type: ignore[misc]
+            "rejected": reader.rejected - before,
+            "imported-before": 0,
+            **results_restored(results),
+        }
+        with out, undo:
+            for batch in restore(
+                queue,
+                lines,
+                on_conflict=on_conflict,
+                file_id=reader.file_id,
+                results=results,
+                journal=undo if on_conflict is OnConflict.REPLACE else None,
+                dry_run=dry_run,
+            ).batches:
+                out.rows(batch)
+        status = out.finish(undo_file=undo.name)
+        reported = reader.rejected
+        rejected.clear()
+    if reader.file_id is not None and not (dry_run or reader.is_stopped):
+        # The marks by which an interrupted import would resume.
+        for queue in queues.values():
+            forget_marks(queue, reader.file_id)
+    if reported < reader.rejected:
+        raise InvalidArgument("no line of this export can be used", "see the errors above")
+    return status if parts is None else parts.finish()
 
 
 def _parts(
@@ -213,9 +185,3 @@ def _confirm(settings: Settings, connection: "Connection", source: ExportSource)
         queue.progress.hide()
         what = f"replace {{}} with what {reader.name} has"
         confirm(settings, what, len(ids), escaped(queue.name), leased=leased)
-
-
-def _then(batches: Iterable[OutcomeBatch], act: Callable[[], object]) -> Iterator[OutcomeBatch]:
-    """The batches; after the last one, `act` is called."""
-    yield from batches
-    act()

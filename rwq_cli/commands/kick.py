@@ -8,13 +8,13 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.items.schedule import kick as kick_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output.report import Report
-from rwq_cli.views.outcomes import batch_of_ids
+from rwq_cli.views.outcomes import kind_of, outcomes_of
 
 app = CommandModule()
 
 _BURIED = frozenset({State.BURIED})
 _SCOPE = SelectionScope(default=_BURIED, everything=_BURIED, offered=_BURIED)
+_KIND = kind_of(Status.KICKED, (Status.NOT_BURIED, Status.NOT_OWNER, Status.MISSING))
 
 
 @app.command(
@@ -31,15 +31,19 @@ _SCOPE = SelectionScope(default=_BURIED, everything=_BURIED, offered=_BURIED)
     },
 )
 @selects(_SCOPE)
-def kick(settings: Settings, choice: Choice, dry_run: DryRunOption = False) -> Report:
+def kick(settings: Settings, choice: Choice, dry_run: DryRunOption = False) -> ExitStatus:
     queue = open_queue(settings)
     chosen = choice.choose(queue, settings)
-    return batch_of_ids(
+    with outcomes_of(
+        settings.output_options,
+        _KIND,
         queue,
-        kick_items(queue, chosen.ids, expected=chosen.expected, dry_run=dry_run),
-        success=Status.KICKED,
-        failures=(Status.NOT_BURIED, Status.NOT_OWNER, Status.MISSING),
+        naming(settings, queue),
         dry_run=dry_run,
-        naming=naming(settings, queue),
         reasons={Status.NOT_OWNER: "rwq release --force ends its lease"},
-    )
+    ) as out:
+        for batch in kick_items(
+            queue, chosen.ids, expected=chosen.expected, dry_run=dry_run
+        ).batches:
+            out.rows(batch)
+    return out.finish()

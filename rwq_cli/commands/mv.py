@@ -1,16 +1,15 @@
 """`rwq mv`: move items to another queue."""
 
 import os
-from dataclasses import replace
 from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.completing import offer_queues
-from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.removing import open_undo_file, removal_report
+from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.choosing import Chosen
 from rwq_cli.core.inspect.queues import exists
@@ -20,9 +19,9 @@ from rwq_cli.core.items.move import move
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import Report
+from rwq_cli.output.field import bytes_fields
+from rwq_cli.views.outcomes import kind_of, outcomes_of
 
 app = CommandModule()
 
@@ -30,6 +29,7 @@ app = CommandModule()
 # --force also chooses leased, delayed and buried items.
 _CHOSEN = frozenset(state for state in ITEMS if not (state.is_leased or state.is_scheduled))
 _SCOPE = SelectionScope(default=_CHOSEN, everything=_CHOSEN, offered=ITEMS)
+_KIND = kind_of(Status.MOVED, (Status.NOT_OWNER, Status.CONFLICT, Status.MISSING))
 
 
 @app.command(
@@ -59,7 +59,7 @@ def mv(
     ] = False,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
-) -> Report:
+) -> ExitStatus:
     QueueKeys(to)
     if to == settings.queue:
         raise InvalidArgument("--to names the queue that the items are in", "name another one")
@@ -77,22 +77,25 @@ def mv(
     chosen = choice.choose(
         queue, settings, confirm=None if dry_run else question, yes=yes, affected=movable
     )
-    undo = open_undo_file(settings, queue, "mv", to)
-    report = removal_report(
-        settings,
+    undo = Undo(settings, queue, "mv", to)
+    new = f"; {escaped(to)} is a new or empty queue"
+    out = outcomes_of(
+        settings.output_options,
+        _KIND,
         queue,
-        move(queue, chosen.ids, to, undo, force=force, expected=chosen.expected, dry_run=dry_run),
-        undo,
-        success=Status.MOVED,
-        failures=(Status.NOT_OWNER, Status.CONFLICT, Status.MISSING),
+        naming(settings, queue),
         dry_run=dry_run,
         reasons={
             Status.NOT_OWNER: "--force moves it anyway",
             Status.CONFLICT: f"{escaped(to)} has an item or a lease with this ID; complete or "
             "move one of the two first",
         },
-        fields=bytes_fields("to", to),
+        facts=bytes_fields("to", to),
+        suffix=lambda: new if dry_run and is_new else undo.summary_end(),
     )
-    if dry_run and is_new:
-        return replace(report, suffix=lambda: f"; {escaped(to)} is a new or empty queue")
-    return report
+    with out, undo:
+        for batch in move(
+            queue, chosen.ids, to, undo, force=force, expected=chosen.expected, dry_run=dry_run
+        ).batches:
+            out.rows(batch)
+    return out.finish(undo_file=undo.name)

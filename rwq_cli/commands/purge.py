@@ -1,22 +1,21 @@
 """`rwq purge`: remove a whole queue."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-
 from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm, is_confirmed
-from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.removing import open_undo_file, removal_report
+from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.items.purge import PurgedResults, count_items, purge as purge_queue
-from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import Report
+from rwq_cli.views.outcomes import kind_of, outcomes_of
 
 app = CommandModule()
+
+_KIND = kind_of(Status.REMOVED, ())._replace(successes=frozenset({"results"}))
 
 
 @app.command(
@@ -31,7 +30,7 @@ app = CommandModule()
         "wrong type",
     },
 )
-def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = False) -> Report:
+def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = False) -> ExitStatus:
     queue = open_queue(settings)
     if not dry_run and not is_confirmed(settings, yes=yes):
         items = count_items(queue)
@@ -39,38 +38,29 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
         leased = (counts.leased or 0) + (counts.held or 0) if counts is not None else 0
         queue.connection.progress.hide()
         confirm(settings, "remove all {}", items, escaped(queue.name), leased=leased)
-    undo = open_undo_file(settings, queue, "purge")
+    undo = Undo(settings, queue, "purge")
     purged = PurgedResults()
-    report = removal_report(
-        settings,
+    out = outcomes_of(
+        settings.output_options,
+        _KIND,
         queue,
-        purge_queue(queue, undo, results=purged, dry_run=dry_run),
-        undo,
-        success=Status.REMOVED,
-        failures=(),
+        naming(settings, queue),
         dry_run=dry_run,
+        suffix=undo.summary_end,
     )
-
-    def with_notes(batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
-        is_empty = True
-        for batch in batches:
-            is_empty = is_empty and not len(batch)
-            yield batch
-        if is_empty and not (purged.results or purged.others or purged.is_denied):
-            note_if_absent(settings, queue)
-        if purged.is_denied:
-            settings.environment.note("rwq: this user may not access results; they are kept")
-        elif purged.others:
-            keys = (
-                "1 key has the name of a result but is not one"
-                if purged.others == 1
-                else f"{purged.others:,} keys have names of results but are not results"
-            )
-            settings.environment.note(f"rwq: {keys}; kept")
-
-    return replace(
-        report,
-        extra_success=frozenset({"results"}),
-        batches=with_notes(report.batches),
-        extra=lambda: {"results": purged.results},
-    )
+    out.extra = lambda: {"results": purged.results}
+    with out, undo:
+        for batch in purge_queue(queue, undo, results=purged, dry_run=dry_run).batches:
+            out.rows(batch)
+    if not (out.has_work or purged.others or purged.is_denied):
+        note_if_absent(settings, queue)
+    if purged.is_denied:
+        settings.environment.note("rwq: this user may not access results; they are kept")
+    elif purged.others:
+        keys = (
+            "1 key has the name of a result but is not one"
+            if purged.others == 1
+            else f"{purged.others:,} keys have names of results but are not results"
+        )
+        settings.environment.note(f"rwq: {keys}; kept")
+    return out.finish(undo_file=undo.name)

@@ -12,8 +12,7 @@ from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.release import release as release_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output.report import Report
-from rwq_cli.views.outcomes import batch_of_ids
+from rwq_cli.views.outcomes import kind_of, outcomes_of
 
 app = CommandModule()
 
@@ -24,6 +23,11 @@ _SCOPE = SelectionScope(
     offered=ITEMS,
     mine="Only items leased by this session; without IDs, all.",
 )
+
+
+_FAILURES = (Status.NOT_OWNER, Status.MISSING)
+_NOW = kind_of(Status.RELEASED, _FAILURES, neutral=(Status.ALREADY_WAITING,))
+_LATER = kind_of(Status.DELAYED, _FAILURES)
 
 
 @app.command(
@@ -55,7 +59,7 @@ def release(
     force: ForceOption = False,
     yes: YesToForceOption = False,
     dry_run: DryRunOption = False,
-) -> Report:
+) -> ExitStatus:
     if choice.mine and force:
         raise InvalidArgument.both("--mine", "--force")
     if front and delay_s is not None:
@@ -65,9 +69,15 @@ def release(
     queue = open_queue(settings)
     question = "release {} and end the leases of other sessions" if force and not dry_run else None
     chosen = choice.choose(queue, settings, confirm=question, yes=yes)
-    return batch_of_ids(
+    with outcomes_of(
+        settings.output_options,
+        _LATER if delay_s else _NOW,
         queue,
-        release_items(
+        naming(settings, queue),
+        dry_run=dry_run,
+        reasons={Status.NOT_OWNER: "--mine leaves it" if choice.mine else "--force ends its lease"},
+    ) as out:
+        for batch in release_items(
             queue,
             chosen.ids,
             force=force,
@@ -76,11 +86,6 @@ def release(
             delay_s=delay_s or 0.0,
             expected=chosen.expected,
             dry_run=dry_run,
-        ),
-        success=Status.DELAYED if delay_s else Status.RELEASED,
-        failures=(Status.NOT_OWNER, Status.MISSING),
-        dry_run=dry_run,
-        neutral=() if delay_s else (Status.ALREADY_WAITING,),
-        naming=naming(settings, queue),
-        reasons={Status.NOT_OWNER: "--mine leaves it" if choice.mine else "--force ends its lease"},
-    )
+        ).batches:
+            out.rows(batch)
+    return out.finish()

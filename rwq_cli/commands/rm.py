@@ -2,19 +2,20 @@
 
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.connect import naming, open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.removing import open_undo_file, removal_report
+from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.remove import remove
 from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output.report import Report
+from rwq_cli.views.outcomes import kind_of, outcomes_of
 
 app = CommandModule()
 
 _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS)
+_KIND = kind_of(Status.REMOVED, (Status.MISSING,))
 
 
 @app.command(
@@ -36,16 +37,21 @@ def rm(
     choice: Choice,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
-) -> Report:
+) -> ExitStatus:
     queue = open_queue(settings)
     chosen = choice.choose(queue, settings, confirm=None if dry_run else "remove {}", yes=yes)
-    undo = open_undo_file(settings, queue, "rm")
-    return removal_report(
-        settings,
+    undo = Undo(settings, queue, "rm")
+    out = outcomes_of(
+        settings.output_options,
+        _KIND,
         queue,
-        remove(queue, chosen.ids, undo, expected=chosen.expected, dry_run=dry_run),
-        undo,
-        success=Status.REMOVED,
-        failures=(Status.MISSING,),
+        naming(settings, queue),
         dry_run=dry_run,
+        suffix=undo.summary_end,
     )
+    with out, undo:
+        for batch in remove(
+            queue, chosen.ids, undo, expected=chosen.expected, dry_run=dry_run
+        ).batches:
+            out.rows(batch)
+    return out.finish(undo_file=undo.name)

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Annotated
@@ -14,9 +13,13 @@ from rwq_cli.cli.confirm import confirm_action
 from rwq_cli.cli.connect import naming, open_connection
 from rwq_cli.cli.options import DryRunOption, Duration, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.restoring import bad_line, bad_line_reporter, restore_report
+from rwq_cli.commands.restoring import (
+    bad_line,
+    bad_line_reporter,
+    restoring_kind,
+    results_restored,
+)
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.report import effective_leases
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.same_server import is_same_server
@@ -29,6 +32,8 @@ from rwq_cli.undo.catalog import UndoEntry, UndoState, delete, open_latest, undo
 from rwq_cli.undo.file import UndoFileError, undo_directory
 from rwq_cli.undo.reader import UndoReader
 from rwq_cli.undo.run import UndoRun
+from rwq_cli.views.failures import changed_meanwhile
+from rwq_cli.views.outcomes import outcomes_of
 from rwq_cli.views.undo_files import COLUMNS, pruned_report, undo_files_report
 
 if TYPE_CHECKING:
@@ -36,18 +41,16 @@ if TYPE_CHECKING:
 
 app = CommandModule()
 
-_WORDS = {
-    Status.IMPORTED: "restored",
-    Status.MOVED: "restored",
-    Status.SET: "restored",
-    Status.REPLACED: "restored",
-    Status.IMPORTED_BEFORE: "restored-before",
-}
+_RESTORED = (Status.IMPORTED, Status.MOVED, Status.SET, Status.REPLACED)
+_KIND = restoring_kind(
+    ("restored", "already-there", "conflicts", "rejected"),
+    dict.fromkeys(_RESTORED, "restored") | {Status.IMPORTED_BEFORE: "restored-before"},
+)
 
 
 @app.command(
     help="Restore what rm, mv and purge removed, what complete removed if options chose it, and "
-    "what edit, set and import replaced. Uses FILE, else the newest undo file that was not used "
+    "what edit and import replaced. Uses FILE, else the newest undo file that was not used "
     "yet, or whose undo was interrupted. Items get their former state back, and none is restored "
     "twice, even if undo is interrupted and run again within a day. Waiting items return to the "
     "nearer end of the queue, completed items that somebody held to the front. Moved items, "
@@ -107,7 +110,7 @@ def undo(
     ] = None,
     yes: Annotated[bool, option("--yes", "Do not ask before --prune deletes files.")] = False,
     dry_run: DryRunOption = False,
-) -> Report:
+) -> Report | ExitStatus:
     if list_ and prune:
         raise InvalidArgument.both("--list", "--prune")
     if not (list_ or prune):
@@ -130,7 +133,7 @@ def _named_queue(settings: Settings) -> bytes | None:
     return settings.queue if settings.given.get("queue") else None
 
 
-def _restore(settings: Settings, file: Path | None, *, anywhere: bool, dry_run: bool) -> Report:
+def _restore(settings: Settings, file: Path | None, *, anywhere: bool, dry_run: bool) -> ExitStatus:
     """Undo what a file has; without a file, the latest one."""
     wanted = _named_queue(settings)
     connection = open_connection(settings)
@@ -151,34 +154,36 @@ def _restore(settings: Settings, file: Path | None, *, anywhere: bool, dry_run: 
     verb = reader.origin.verb
     # Only what was moved can have a lease.
     destination = queue if reader.origin.to is None else WorkQueue(connection, reader.origin.to)
-
-    def suffix() -> str:
-        place = f"; {verb} of {escaped(queue.name)}, from {_shown(reader.path)}"
-        return place + _rest(run, reader, dry_run=dry_run)
-
-    return restore_report(
-        queue.name,
-        run.batches(),
-        run.results,
-        words=_WORDS,
-        leases=partial(effective_leases, destination),
-        naming=naming(settings, queue),
+    out = outcomes_of(
+        settings.output_options,
+        _KIND,
+        queue,
+        naming(settings, queue),
+        dry_run=dry_run,
         reasons={
+            Status.CHANGED: changed_meanwhile,
             Status.CONFLICT: "it exists with other data, and is left as it is",
             Status.MISSING: f"it is not in {escaped(destination.name)} any more",
             Status.NOT_OWNER: "try again when it is free",
         },
-        counted=("restored", "already-there", "conflicts", "rejected"),
-        extra=lambda: {
-            "rejected": len(reader.rejected),
-            "restored-before": run.restored_before,
-            "in-doubt": run.in_doubt,
-        },
-        rejected=[bad_line(number, reason) for number, reason in reader.rejected],
-        fields={"verb": verb, "undo_file": str(reader.path)},
-        suffix=suffix,
-        dry_run=dry_run,
+        facts={"verb": verb, "undo_file": str(reader.path)},
+        suffix=lambda: (
+            f"; {verb} of {escaped(queue.name)}, from {_shown(reader.path)}"
+            + _rest(run, reader, dry_run=dry_run)
+        ),
+        leased_in=destination,
     )
+    out.rejected = [bad_line(number, reason) for number, reason in reader.rejected]
+    out.extra = lambda: {
+        "rejected": len(reader.rejected),
+        "restored-before": run.restored_before,
+        "in-doubt": run.in_doubt,
+        **results_restored(run.results),
+    }
+    with out:
+        for batch in run.batches():
+            out.rows(batch)
+    return out.finish()
 
 
 def _entries(settings: Settings, wanted: bytes | None, age_s: float) -> Iterator[UndoEntry]:

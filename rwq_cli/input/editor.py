@@ -61,7 +61,7 @@ class Draft:
         if self._data and not text:
             # For example, the editor ran out of disk space.
             raise EditorError(
-                "the edited file is empty, so nothing was written", "rwq set writes empty data"
+                "the edited file is empty, so nothing was written", "rwq edit -f writes empty data"
             )
         if not self._data.endswith(b"\n") and text.endswith(b"\n"):
             is_dos = b"\r\n" in self._data and text.endswith(b"\r\n")
@@ -95,7 +95,7 @@ def run_editor(environment: Environment, path: Path) -> None:
         if not environment.stdin_is_terminal:
             raise InvalidArgument(
                 "neither VISUAL nor EDITOR is set, and there is no terminal for vi",
-                "set one of them, or use rwq set",
+                "set one of them, or use rwq edit -f",
             )
         editor = "vi"
     # The shell parses arguments and quotes, as for git. It waits for an editor that continues after

@@ -29,7 +29,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import repeat
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.inspect.results import Result
@@ -73,7 +73,8 @@ class UndoFile:
     """Writes an undo file, as the journal of a removal; it is created with the first item.
 
     Lines are written so that they survive a crash of this machine. If that fails, an UndoFileError
-    is raised, and what was written before is intact.
+    is raised, and what was written before is intact. At the end of the block the file is closed; an
+    empty one is deleted.
 
     Args:
         directory: The directory to create it in.
@@ -116,8 +117,10 @@ class UndoFile:
         if kept:
             self._write_pending()
 
-    def close(self) -> None:
-        """Close the file. An empty one is deleted."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: type[BaseException] | None, *_: object) -> None:
         if self._file is None or self.path is None:
             return
         if self.items or self.results:

@@ -67,6 +67,7 @@ def outcomes_of(
     suffix: Callable[[], str] = str,
     parts: Parts | None = None,
     name: str = "",
+    leased_in: "WorkQueue | None" = None,
 ) -> OutcomeOutput[Outcome]:
     """The way out of a verb on items; see `rwq_cli.output.outcomes`.
 
@@ -81,6 +82,7 @@ def outcomes_of(
         suffix: Returns the end of the summary.
         parts: The parts of which this is one; None for a command on one queue.
         name: The queue's name in notes; see `Outcomes`.
+        leased_in: The queue whose leases keep items from being changed, if it is another one.
     """
 
     def explain(failed: Sequence[Outcome]) -> Iterable[str]:
@@ -88,7 +90,7 @@ def outcomes_of(
         from rwq_cli.views.failures import failure_reasons, not_as_chosen
 
         known = {Status.CHANGED: not_as_chosen, **(reasons or {})}
-        leases = partial(effective_leases, queue)
+        leases = partial(effective_leases, leased_in or queue)
         return failure_reasons(queue.name, failed, leases, known, naming.lines)
 
     return OutcomeOutput(
@@ -109,58 +111,6 @@ def outcome_view(queue: bytes) -> View[Outcome]:
     """The view of an outcome, which has no table."""
 
     return row_view(kind_of(Status.REMOVED, ()), queue, Outcome(b"", Status.MISSING))
-
-
-def batch_of_ids(
-    queue: "WorkQueue",
-    outcomes: Outcomes,
-    *,
-    success: Status,
-    failures: Sequence[Status],
-    dry_run: bool,
-    neutral: Sequence[Status] = (),
-    naming: Naming,
-    reasons: "Mapping[Status, Reason] | None" = None,
-    fields: Mapping[str, object] | None = None,
-) -> Batch[Outcome]:
-    """The report of a verb on IDs.
-
-    Args:
-        queue: The queue.
-        outcomes: The outcomes; reading them does the work.
-        success: The status of an item on which the verb succeeded.
-        failures: The statuses of an item on which it failed.
-        dry_run: Whether it is a dry run.
-        neutral: Statuses that are neither; JSON always counts them.
-        naming: How the queue and the server are named.
-        reasons: See `failure_reasons`.
-        fields: Further fields of the summary.
-    """
-    # An item that is not what it was chosen as is left alone.
-    failed = (*failures, Status.CHANGED, Status.WRONG_TYPE)
-
-    def explain(failed: Sequence[Outcome]) -> Iterable[str]:
-        from rwq_cli.core.inspect.report import effective_leases
-        from rwq_cli.views.failures import failure_reasons, not_as_chosen
-
-        known = {Status.CHANGED: not_as_chosen, **(reasons or {})}
-        leases = partial(effective_leases, queue)
-        return failure_reasons(queue.name, failed, leases, known, naming.lines)
-
-    return Batch(
-        view=outcome_view(queue.name),
-        batches=outcomes.batches,
-        count=lambda batch: {status.value: n for status, n in batch.counts().items()},
-        word=lambda outcome: outcome.status.value,
-        counted=(success.value, *(status.value for status in failures)),
-        failed=frozenset(status.value for status in failed),
-        shown=frozenset({success.value}),
-        fields=lambda: {**bytes_fields("queue", queue.name), **(fields or {}), "dry_run": dry_run},
-        dry_run=dry_run,
-        json_counted=tuple(status.value for status in neutral),
-        explain=explain,
-        summary_end=naming.summary_end,
-    )
 
 
 ADDED = {

@@ -170,7 +170,7 @@ class TestYes:
         "line",
         [
             *("complete a", "edit a", "import -", "mv a --to other", "purge", "release a", "rm a"),
-            *("rm a --dry-run", "set a"),
+            *("rm a --dry-run", "edit a -f -"),
         ],
     )
     def test_every_command_refuses_it_whether_or_not_it_asks(
@@ -198,10 +198,10 @@ class TestProtectedContext:
     def test_json_is_broken_only_with_its_name(self, prod: Rwq, foreign: Foreign) -> None:
         foreign.raw.set("jobs:item:a", "{}")
         for yes in ((), ("--yes",)):
-            result = prod("set", "a", *yes, stdin=b"{")
+            result = prod("edit", "a", "-f", "-", *yes, stdin=b"{")
             assert (result.code, "use --yes=prod" in result.notes) == (2, True)
-        assert prod("set", "a", stdin=b"[]").code == 0
-        assert prod("set", "a", "--yes=prod", stdin=b"{").code == 0
+        assert prod("edit", "a", "-f", "-", stdin=b"[]").code == 0
+        assert prod("edit", "a", "-f", "-", "--yes=prod", stdin=b"{").code == 0
         assert foreign.raw.get("jobs:item:a") == b"{"
 
     @pytest.mark.parametrize(

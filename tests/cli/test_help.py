@@ -87,7 +87,7 @@ PREPARED = {
     ),
     "rwq edit -q jobs 4f2a9c": "export EDITOR=true",
     "EDITOR='code --wait' rwq edit -q jobs 4f2a9c": "ln -s /bin/true bin/code",
-    "rwq set -q jobs 4f2a9c -f fixed.json": "echo '{}' > fixed.json",
+    "rwq edit -q jobs 4f2a9c -f fixed.json": "echo '{}' > fixed.json",
     "rwq kick -q jobs 4f2a9c": "rwq bury -q jobs 4f2a9c",
     "rwq complete -q jobs 4f2a9c --result answer.json --result-ttl 1d": "echo 1 > answer.json",
     **dict.fromkeys(

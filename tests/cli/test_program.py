@@ -195,7 +195,6 @@ def test_an_unknown_format_is_an_error_before_any_work(rwq: Rwq, raw: redis.Redi
 NEEDS = {
     "result": ("a",),
     "edit": ("a",),
-    "set": ("a",),
     "mv": ("--to", "other", "a"),
     "import": ("/dev/null",),
     "completion": ("bash",),

@@ -16,7 +16,7 @@ from tests.servers import PrivateServer
 
 WRITERS = [
     *("add x", "lease", "complete a", "touch l", "release l --force --yes"),
-    *("rm a --yes", "mv --to other a --yes", "purge --yes", "set a --yes -f /dev/null"),
+    *("rm a --yes", "mv --to other a --yes", "purge --yes", "edit a --yes -f /dev/null"),
 ]
 LOOKERS = ["ls", "ls all", "leases", "show a", "stats", "stats --deep", "queues", "export"]
 

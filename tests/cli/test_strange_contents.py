@@ -27,7 +27,7 @@ ACTS = (
     *("bury --force --yes -", "kick -", "rm --yes -", "mv --to other --yes -"),
     *("clean light --grace 0", "clean light --grace 0 --bury-after 1", "clean deep --grace 0"),
     *("doctor --grace 0 --fix", "purge --yes"),
-    *("set a --yes -f /dev/null", "set gone --yes -f /dev/null", "edit a"),
+    *("edit a --yes -f /dev/null", "edit gone --yes -f /dev/null", "edit a"),
 )
 # What acts says the same in JSON; a table only shows it, as that of the dry run does.
 LINES = (

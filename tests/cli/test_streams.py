@@ -377,7 +377,14 @@ class TestUnreadableInput:
     @pytest.mark.parametrize(
         "line",
         [
-            *("add", "add --format raw", "rm --yes -", "complete -", "set a --yes", "import -"),
+            *(
+                "add",
+                "add --format raw",
+                "rm --yes -",
+                "complete -",
+                "edit a --yes -f -",
+                "import -",
+            ),
             "import - --on-conflict replace --yes",
             "complete a --result -",
         ],

@@ -47,7 +47,7 @@ LIFE = (
     ("bury a --reason because", 0, ""),
     ("ls buried -o ids", 0, "a"),
     ("kick a", 0, ""),
-    ("set a", 0, ""),
+    ("edit a -f -", 0, ""),
     ("mv --to {jobs}:2 --all --yes", 0, ""),
     ("ls -q {jobs}:2 -o ids", 0, "a"),
     ("undo", 0, ""),

@@ -139,7 +139,7 @@ class TestEditor:
             2,
             "",
             "rwq: error: neither VISUAL nor EDITOR is set, and there is no terminal for vi; "
-            "set one of them, or use rwq set\n",
+            "set one of them, or use rwq edit -f\n",
         )
 
     @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ class TestEditor:
             1,
             "",
             "rwq: error: the edited file is empty, so nothing was written; "
-            "rwq set writes empty data\n",
+            "rwq edit -f writes empty data\n",
         )
         assert foreign.raw.get("jobs:item:a") == b"data of a"
         assert list(drafts.iterdir()) == []
@@ -240,7 +240,7 @@ class TestMeanwhile:
         (path,) = (path for path in drafts.rglob("*") if path.is_file())
         where, reason, summary = err.decode().splitlines()
         word = shlex.quote(str(path))
-        again = f"set -f {word} -q jobs a"
+        again = f"edit -f {word} -q jobs a"
         if goes:
             again = f"add --format raw --id a -f {word} -q jobs"
         assert (process.returncode, out, where) == (
@@ -317,7 +317,8 @@ def test_binary_data_is_refused(
     assert edit('echo x > "$1"', "a").as_tuple() == (
         2,
         "",
-        "rwq: error: the data of a is binary; see rwq show -o data -q jobs a, and rwq set\n",
+        "rwq: error: the data of a is binary; see rwq show -o data -q jobs a, "
+        "and rwq edit -f FILE\n",
     )
     assert foreign.raw.get("jobs:item:a") == data
     assert list(drafts.iterdir()) == []

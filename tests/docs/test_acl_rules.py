@@ -42,7 +42,7 @@ LINES = {
     "clean deep": "clean deep --grace 0 --bury-after 1",
     "doctor --fix": "doctor --fix --grace 0",
     "lease --id": "lease --id waiting",
-    "set": "set waiting --yes",
+    "edit": "edit waiting --yes -f -",
     "mv": "mv waiting --to jobs:slow --yes",
     "purge": "purge --yes",
     "undo": "undo",

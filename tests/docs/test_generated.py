@@ -108,7 +108,7 @@ def test_the_reference_explains_every_field_of_a_summary(rwq: Rwq) -> None:
         f"kick {ids[1]} {ids[7]}",
         f"complete {ids[2]}",
         "complete --older-than 0s --yes",
-        f"set {ids[3]}",
+        f"edit {ids[3]} --yes -f -",
         "clean light",
         "clean deep --grace 0",
         f"rm {ids[3]} --yes",

@@ -1,4 +1,4 @@
-"""`kill -9` in the middle of set and of its undo, and several at once: no data are lost."""
+"""`kill -9` in the middle of an edit and of its undo, and several at once: no data are lost."""
 
 import os
 import random
@@ -30,7 +30,7 @@ def kill_after(rwq: Rwq, raw: redis.Redis, begun: Callable[[], bool], *words: st
 
 
 @pytest.mark.parametrize("number", range(KILLS))
-def test_a_killed_set_can_be_undone(rwq: Rwq, foreign: Foreign, number: int) -> None:
+def test_a_killed_edit_can_be_undone(rwq: Rwq, foreign: Foreign, number: int) -> None:
     foreign.waiting(b"a")
     foreign.raw.set("jobs:item:a", OLD)
     foreign.raw.config_resetstat()
@@ -40,7 +40,7 @@ def test_a_killed_set_can_be_undone(rwq: Rwq, foreign: Foreign, number: int) -> 
         if number % 2
         else (lambda: bool(undo_files(rwq)))
     )
-    kill_after(rwq, foreign.raw, begun, "set", "a")
+    kill_after(rwq, foreign.raw, begun, "edit", "a", "-f", "-")
     found = foreign.raw.get("jobs:item:a")
     assert found in (OLD, NEW)
     assert found == OLD or len(undo_files(rwq)) == 1
@@ -51,11 +51,11 @@ def test_a_killed_set_can_be_undone(rwq: Rwq, foreign: Foreign, number: int) -> 
 
 
 @pytest.mark.parametrize("number", range(KILLS))
-def test_a_killed_undo_of_a_set_can_be_run_again(rwq: Rwq, foreign: Foreign, number: int) -> None:
+def test_a_killed_undo_of_an_edit_can_be_run_again(rwq: Rwq, foreign: Foreign, number: int) -> None:
     assert number >= 0
     foreign.waiting(b"a")
     foreign.raw.set("jobs:item:a", OLD)
-    assert rwq.process("set", "a", stdin=NEW).code == 0
+    assert rwq.process("edit", "a", "-f", "-", stdin=NEW).code == 0
     (file,) = undo_files(rwq)
     size = file.stat().st_size
     kill_after(rwq, foreign.raw, lambda: not file.exists() or file.stat().st_size != size, "undo")
@@ -68,9 +68,9 @@ def test_a_killed_undo_of_a_set_can_be_run_again(rwq: Rwq, foreign: Foreign, num
 def test_of_several_at_once_one_wins(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     # From now on the server has the script that reads.
-    rwq.process("set", "gone", stdin=b"x")
+    rwq.process("edit", "gone", "-f", "-", stdin=b"x")
     until_alone(foreign.raw)
-    processes = [rwq.start("set", "a") for _ in range(4)]
+    processes = [rwq.start("edit", "a", "-f", "-") for _ in range(4)]
 
     own = foreign.raw.client_id()
 

@@ -162,7 +162,7 @@ def line_of(random: Random, commands: list[CommandInfo], ids: list[str]) -> list
     for argument in arguments:
         count = random.randint(0, 3) if argument.nargs == -1 else random.randint(0, 1)
         words += [word(random, argument, ids) for _ in range(count)]
-    if random.random() < 0.6 and path[0] in ("rm", "mv", "purge", "set", "release"):
+    if random.random() < 0.6 and path[0] in ("rm", "mv", "purge", "edit", "release"):
         words.append("--yes")
     if random.random() < 0.05:
         random.shuffle(words)

@@ -191,7 +191,7 @@ def test_a_replica_is_only_read(
     before = read_raw_keys(stage.raw, b"jobs")
     result = stage.run(verb)
     assert read_raw_keys(stage.raw, b"jobs") == before
-    writes = verb.done is not None or verb.words.startswith(("set", "doctor --fix"))
+    writes = verb.done is not None or verb.words.startswith(("edit", "doctor --fix"))
     assert result.code == (69 if writes else 1 if "doctor" in verb.words else 0), result
     assert ("does not accept writes" in result.notes) is writes
 

@@ -138,7 +138,7 @@ VERBS = (
     Verb("undo --anywhere -o ids", "waiting", _waits, first=("rm --all --yes -Q",)),
     Verb("undo --anywhere -o ids", "waiting", _waits, first=("mv --all --to {other} --yes -Q",)),
     Verb("import {home}/export -o ids", "nothing", _waits),
-    Verb("set id-07 --yes -f {home}/new -o ids", "waiting"),
+    Verb("edit id-07 --yes -f {home}/new -o ids", "waiting"),
     Verb("ls -o ids -n 0", "waiting"),
     Verb("ls all -o jsonl --data", "leased"),
     Verb("leases -o jsonl", "leased"),

@@ -106,7 +106,7 @@ VERBS = {
         ["to", "to_b64", "undo_file", "moved", "not_owner", "conflict", "missing"],
         OUTCOME_FIELDS,
     ),
-    "set w1 --yes -f /dev/null": (["undo_file", "set", "missing"], OUTCOME_FIELDS),
+    "edit w1 --yes -f /dev/null": (["undo_file", "set", "missing"], OUTCOME_FIELDS),
     "purge --yes": (["undo_file", "removed", "results"], OUTCOME_FIELDS),
     "clean light --grace 0": (REPAIRS, CLEAN_FIELDS),
     "clean deep --grace 0": (REPAIRS, CLEAN_FIELDS),

@@ -46,7 +46,7 @@ class TestList:
     def test_every_file_is_listed_latest_first(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b", b"c", b"d", b"e")
         foreign.raw.hset("jobs:result:r", mapping={"status": "completed", "completed_ms": 1})
-        rwq("set", "a", stdin=b"new")
+        rwq("edit", "a", "-f", "-", stdin=b"new")
         rwq("rm", "a", "gone", "--yes")
         rwq("mv", "b", "--to", "other", "--yes")
         rwq("complete", "--id-glob", "[cd]", "--yes")
@@ -66,7 +66,7 @@ class TestList:
             ("complete", None, 2, 0, "unused"),
             ("mv", "other", 1, 0, "unused"),
             ("rm", None, 1, 0, "unused"),
-            ("set", None, 1, 0, "unused"),
+            ("edit", None, 1, 0, "unused"),
         ]
         assert {(each["queue"], each["server"]) for each in records} == {
             ("jobs", rwq.variables["RWQ_URL"])

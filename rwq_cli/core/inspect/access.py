@@ -34,7 +34,6 @@ _VERBS = {
     "bury": ("ops/schedule",),
     "kick": ("ops/push_scheduled",),
     "edit": ("ops/set_data",),
-    "set": ("ops/set_data",),
     "rm": ("ops/remove",),
     "mv": ("ops/remove", "move"),
     "purge": ("ops/remove", "ops/delete_results", "ops/delete_stray_leases", "ops/prune"),

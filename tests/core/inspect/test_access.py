@@ -22,7 +22,7 @@ COMMANDS = {
     "release --delay": ["release later"],
     "bury": ["bury", "bury with a reason"],
     "kick": ["kick"],
-    "set": ["set data"],
+    "edit": ["set data"],
     "rm": ["remove"],
     "mv": ["move", "move by force"],
     "purge": ["purge"],

@@ -1,4 +1,4 @@
-"""`rwq set`: the data of an item are replaced, and nothing else of it."""
+"""`rwq edit -f`: the data of an item are replaced, and nothing else of it."""
 
 import pytest
 import redis
@@ -12,7 +12,7 @@ BINARY = bytes(range(256)) + b"\r\n\n"
 
 def test_the_data_is_that_of_stdin_byte_for_byte(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
-    result = rwq("set", "a", stdin=BINARY)
+    result = rwq("edit", "a", "-f", "-", stdin=BINARY)
     (file,) = undo_files(rwq)
     assert result.as_tuple() == (
         0,
@@ -27,10 +27,10 @@ def test_the_data_is_that_of_stdin_byte_for_byte(rwq: Rwq, foreign: Foreign) -> 
 def test_nothing_in_place_of_data_needs_yes(rwq: Rwq, foreign: Foreign) -> None:
     """An input that failed is empty."""
     foreign.waiting(b"a")
-    result = rwq("set", "a", stdin=b"")
+    result = rwq("edit", "a", "-f", "-", stdin=b"")
     assert (result.code, "use --yes" in result.notes) == (2, True)
     assert foreign.raw.get("jobs:item:a") == b"data of a"
-    assert rwq("set", "a", "--yes", stdin=b"").code == 0
+    assert rwq("edit", "a", "-f", "-", "--yes", stdin=b"").code == 0
     assert foreign.raw.get("jobs:item:a") == b""
 
 
@@ -38,7 +38,7 @@ def test_the_data_comes_from_a_file(rwq: Rwq, foreign: Foreign) -> None:
     foreign.buried(b"a")
     (rwq.home / "new").write_bytes(b"from a file\n")
     before = contents(foreign.raw)
-    result = rwq("set", "a", "-f", str(rwq.home / "new"), "-o", "json")
+    result = rwq("edit", "a", "-f", str(rwq.home / "new"), "-o", "json")
     assert result.json == {
         "queue": "jobs",
         "queue_b64": None,
@@ -55,7 +55,7 @@ def test_the_data_comes_from_a_file(rwq: Rwq, foreign: Foreign) -> None:
 
 def test_the_same_data_is_not_a_change(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
-    result = rwq("set", "a", stdin=b"data of a")
+    result = rwq("edit", "a", "-f", "-", stdin=b"data of a")
     assert result.as_tuple() == (0, "", "unchanged 1\n")
     assert undo_files(rwq) == []
 
@@ -64,7 +64,7 @@ def test_an_item_without_data_is_missing(rwq: Rwq, foreign: Foreign) -> None:
     foreign.raw.lpush("jobs:queue", "ghost")
     before = contents(foreign.raw)
     for item_id in ("ghost", "gone"):
-        assert rwq("set", item_id, stdin=b"x").as_tuple() == (
+        assert rwq("edit", item_id, "-f", "-", stdin=b"x").as_tuple() == (
             1,
             "",
             f"rwq: {item_id}: no such item\nmissing 1\n",
@@ -75,7 +75,7 @@ def test_an_item_without_data_is_missing(rwq: Rwq, foreign: Foreign) -> None:
 
 def test_a_key_of_another_type_is_an_error(rwq: Rwq, raw: redis.Redis) -> None:
     raw.hset("jobs:item:a", "x", "y")
-    result = rwq("set", "a", stdin=b"x")
+    result = rwq("edit", "a", "-f", "-", stdin=b"x")
     assert (result.code, result.text) == (69, "")
     assert "jobs:item:a has the wrong type" in result.notes
 
@@ -83,7 +83,7 @@ def test_a_key_of_another_type_is_an_error(rwq: Rwq, raw: redis.Redis) -> None:
 def test_a_dry_run_writes_nothing(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     before = contents(foreign.raw)
-    result = rwq("set", "a", "--dry-run", stdin=b"x")
+    result = rwq("edit", "a", "-f", "-", "--dry-run", stdin=b"x")
     assert result.as_tuple() == (0, "", "dry run: would set 1\n")
     assert (contents(foreign.raw), undo_files(rwq)) == (before, [])
 
@@ -92,7 +92,7 @@ def test_data_that_changes_while_the_new_data_is_made_is_left(rwq: Rwq, foreign:
     """In `show | sed | set` the item is read before the new data are."""
     foreign.waiting(b"a")
     foreign.raw.config_resetstat()
-    process = rwq.start("set", "a")
+    process = rwq.start("edit", "a", "-f", "-")
     until(lambda: "cmdstat_lpos" in foreign.raw.info("commandstats"))
     foreign.raw.set("jobs:item:a", "other")
     assert process.communicate(b"new", timeout=TIMEOUT_S) == (
@@ -107,11 +107,11 @@ def test_data_that_changes_while_the_new_data_is_made_is_left(rwq: Rwq, foreign:
 def test_a_leased_item_is_noted(rwq: Rwq, foreign: Foreign) -> None:
     foreign.leased(b"a", holder=b"worker-7")
     foreign.delayed(b"d", 9_999_999_999_999)
-    result = rwq("set", "a", "--dry-run", stdin=b"x")
+    result = rwq("edit", "a", "-f", "-", "--dry-run", stdin=b"x")
     note, _ = result.notes.splitlines()
     assert note.startswith("note: a is leased by worker-7 for ")
     assert note.endswith(" more; its worker may have read the old data")
-    assert "note" not in rwq("set", "d", "--dry-run", stdin=b"x").notes
+    assert "note" not in rwq("edit", "d", "-f", "-", "--dry-run", stdin=b"x").notes
 
 
 class TestJson:
@@ -131,10 +131,10 @@ class TestJson:
     ) -> None:
         foreign.waiting(b"a")
         foreign.raw.set("jobs:item:a", before)
-        result = rwq("set", "a", stdin=after)
+        result = rwq("edit", "a", "-f", "-", stdin=after)
         assert (result.code, foreign.raw.get("jobs:item:a")) == (2, before)
         assert "use --yes" in result.notes
-        assert rwq("set", "a", "--yes", stdin=after).code == 0
+        assert rwq("edit", "a", "-f", "-", "--yes", stdin=after).code == 0
         assert foreign.raw.get("jobs:item:a") == after
 
     @pytest.mark.parametrize(
@@ -152,13 +152,15 @@ class TestJson:
     ) -> None:
         foreign.waiting(b"a")
         foreign.raw.set("jobs:item:a", before)
-        assert rwq("set", "a", stdin=after).code == 0
+        assert rwq("edit", "a", "-f", "-", stdin=after).code == 0
         assert foreign.raw.get("jobs:item:a") == after
 
     def test_the_question_says_what_is_wrong(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         foreign.raw.set("jobs:item:a", "[1]")
-        code, screen = rwq.on_terminal("set", "a", stdin=b"[1,]", type_in=[(b"[y/N]", b"n\n")])
+        code, screen = rwq.on_terminal(
+            "edit", "a", "-f", "-", stdin=b"[1,]", type_in=[(b"[y/N]", b"n\n")]
+        )
         assert code == 1
         assert (
             b"rwq will replace JSON with data that is not JSON in 1 item of jobs "
@@ -174,7 +176,7 @@ class TestInput:
     ) -> None:
         monkeypatch.setattr(payload, "ITEM_BYTES_MAX", 1000)
         foreign.waiting(b"a")
-        result = rwq("set", "a", stdin=b"x" * 1001)
+        result = rwq("edit", "a", "-f", "-", stdin=b"x" * 1001)
         assert result.as_tuple() == (
             2,
             "",
@@ -184,15 +186,15 @@ class TestInput:
 
     def test_a_file_that_does_not_exist_is_an_error(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
-        assert rwq("set", "a", "-f", "none").as_tuple() == (
+        assert rwq("edit", "a", "-f", "none").as_tuple() == (
             2,
             "",
             "rwq: error: cannot read none: no such file or directory; check the file's name\n",
         )
-        assert rwq("set", "a", "-f", "").code == 2
+        assert rwq("edit", "a", "-f", "").code == 2
 
     def test_ids_on_stdin_are_refused(self, rwq: Rwq) -> None:
-        result = rwq("set", "-", stdin=b"a\n")
+        result = rwq("edit", "-", "-f", "-", stdin=b"a\n")
         assert (result.code, "one ID is needed" in result.notes) == (2, True)
 
 
@@ -201,7 +203,7 @@ def test_megabytes_are_written_and_undone(rwq: Rwq, raw: redis.Redis) -> None:
     old, new = b"a" * 12_000_000, b"a" * 6_000_000 + b"b" + b"a" * 5_999_999
     raw.set("jobs:item:a", old)
     raw.lpush("jobs:queue", "a")
-    assert rwq("set", "a", stdin=new).code == 0
+    assert rwq("edit", "a", "-f", "-", stdin=new).code == 0
     assert raw.get("jobs:item:a") == new
     assert rwq("undo").code == 0
     assert raw.get("jobs:item:a") == old
@@ -210,6 +212,8 @@ def test_megabytes_are_written_and_undone(rwq: Rwq, raw: redis.Redis) -> None:
 def test_an_undo_file_that_cannot_be_written_stops_it(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     (rwq.home / "file").write_text("")
-    result = rwq("set", "a", stdin=b"x", variables={"XDG_STATE_HOME": str(rwq.home / "file")})
+    result = rwq(
+        "edit", "a", "-f", "-", stdin=b"x", variables={"XDG_STATE_HOME": str(rwq.home / "file")}
+    )
     assert (result.code, foreign.raw.get("jobs:item:a")) == (1, b"data of a")
     assert result.notes.startswith("rwq: error: cannot write the undo file ")
