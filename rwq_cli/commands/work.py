@@ -28,8 +28,7 @@ from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.work.job import Job
 from rwq_cli.core.work.policy import BACKOFF_MAX_S, BACKOFF_S, RETRIES, OnFail, RetryPolicy
-from rwq_cli.core.work.session import WorkSession
-from rwq_cli.core.work.stopping import RECONNECT_S, EndReason, StopConditions, WorkLimits
+from rwq_cli.core.work.stopping import RECONNECT_S
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric
@@ -45,15 +44,15 @@ from rwq_cli.views.working import (
     work_metrics,
     work_report,
 )
-from rwq_cli.work.child import BadArguments, Outputs, Stdout, allow_open_files, find_program
 from rwq_cli.work.events import Event
-from rwq_cli.work.housekeeping import Housekeeper
+from rwq_cli.work.housekeeping import keep_house
 from rwq_cli.work.invocations import DataFiles, Invocations
 from rwq_cli.work.joblog import JobLog
-from rwq_cli.work.loop import CommandLimits, Worker
-from rwq_cli.work.pipes import RESULT_BYTES_MAX
+from rwq_cli.work.output import RESULT_BYTES_MAX, Outputs
+from rwq_cli.work.programs import BadArguments, allow_open_files, find_program
 from rwq_cli.work.template import CommandTemplate, Input
 from rwq_cli.work.variables import Variables
+from rwq_cli.work.worker import CommandLimits, Worker, has_failed
 
 if TYPE_CHECKING:
     from rwq_cli.cli.queue_scraper import QueueScraper
@@ -255,23 +254,7 @@ def work(
         settings, names_queues=len(queues) > 1, result=result, reconnect_s=reconnect_s
     )
     log = None if joblog is None else JobLog(joblog, settings.environment.error)
-    limits = WorkLimits(
-        drain=drain,
-        max_items=inf if max_items is None else max_items,
-        max_failures=inf if max_failures is None else max_failures,
-        idle_s=inf if idle_s is None else idle_s,
-        reconnect_s=reconnect_s,
-    )
-
-    def housekeeper(wake: Callable[[], object]) -> Housekeeper:
-        count_s = _COUNT_S if notes.tick_s is not None else None
-        return Housekeeper(queues, clean_s=clean_s, count_s=count_s, notify=wake)
-
-    session = WorkSession(
-        queues, lease_s=lease_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
-    )
-    conditions = StopConditions(limits, session)
-    needs_housekeeper = clean_s is not None or notes.tick_s is not None
+    count_s = _COUNT_S if notes.tick_s is not None else None
 
     @cache
     def scraper() -> "QueueScraper":
@@ -289,25 +272,36 @@ def work(
         metrics=metrics,
     )
     worker = Worker(
-        session,
+        partial(
+            queues[0].work,
+            more_queues=queues[1:],
+            fair=fair,
+            concurrency=concurrency,
+            batch=batch,
+            for_s=lease_s,
+            policy=policy,
+            result_ttl_s=result_ttl_s,
+            drain=drain,
+            max_items=inf if max_items is None else max_items,
+            max_failures=inf if max_failures is None else max_failures,
+            idle_s=inf if idle_s is None else idle_s,
+            reconnect_s=reconnect_s,
+        ),
         invocations,
         outputs,
-        CommandLimits(concurrency, batch, max_time_s, kill_after_s, grace_s),
-        conditions,
+        CommandLimits(max_time_s, kill_after_s, grace_s),
         notes,
         supervision,
-        housekeeper if needs_housekeeper else None,
+        partial(keep_house, queues, clean_s=clean_s, count_s=count_s)
+        if clean_s is not None or count_s is not None
+        else None,
         # Neither the job log nor a summary shows them.
         yields_starts=settings.output in (OutputFormat.JSONL, OutputFormat.CSV),
     )
     return work_report(
         names,
-        _events(settings, session, supervision, worker, log),
-        has_failed=lambda: (
-            worker.progress.gave_up > 0
-            or conditions.why is EndReason.MAX_FAILURES
-            or (log is not None and log.is_incomplete)
-        ),
+        _events(settings, supervision, worker, log),
+        has_failed=lambda: has_failed(worker) or (log is not None and log.is_incomplete),
         summary_end=_summary_end(settings, queues),
         note=settings.environment.note,
     )
@@ -400,16 +394,11 @@ def _terminal(
     else:
         notes = Notes(environment, names_queues=names_queues, reconnect_s=reconnect_s)
         write = _write
+    to_stderr = partial(write, environment.stderr)
     if result:
-        stdout = Stdout.KEPT
-    elif has_own_stdout:
-        stdout = Stdout.STDERR
-    elif is_live and environment.stdout_is_terminal:
-        stdout = Stdout.PASSED_ON
-    else:
-        stdout = Stdout.INHERITED if _has_number(environment.stdout, 1) else Stdout.PASSED_ON
-    to_stdout = partial(write, environment.stdout)
-    return notes, Outputs(stdout, to_stdout, partial(write, environment.stderr))
+        return notes, Outputs(None, to_stderr)
+    to_stdout = to_stderr if has_own_stdout else partial(write, environment.stdout)
+    return notes, Outputs(to_stdout, to_stderr)
 
 
 def _write(stream: BinaryIO, data: bytes) -> None:
@@ -417,13 +406,6 @@ def _write(stream: BinaryIO, data: bytes) -> None:
     with suppress(OSError):
         stream.write(data)
         stream.flush()
-
-
-def _has_number(stream: BinaryIO, number: int) -> bool:
-    try:
-        return stream.fileno() == number
-    except (OSError, ValueError):
-        return False
 
 
 def _summary_end(settings: Settings, queues: Sequence[WorkQueue]) -> Callable[[], str]:
@@ -436,7 +418,6 @@ def _summary_end(settings: Settings, queues: Sequence[WorkQueue]) -> Callable[[]
 
 def _events(
     settings: Settings,
-    session: WorkSession,
     supervision: Supervision,
     worker: Worker,
     log: JobLog | None,
@@ -444,7 +425,7 @@ def _events(
     """Work; what happens is logged, and then reported."""
     environment = settings.environment
     try:
-        with session, supervision:
+        with supervision:
             if supervision.url is not None:
                 environment.note(f"rwq: listening on {supervision.url}")
             for events in worker.events():

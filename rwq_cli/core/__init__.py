@@ -35,7 +35,15 @@ if TYPE_CHECKING:
     from rwq_cli.core.server.address import Server, connect
     from rwq_cli.core.server.connection import Connection
     from rwq_cli.core.work.job import Ended, Job, Loss
-    from rwq_cli.core.work.loop import Lost, Outage, Started, StopToken, WorkSummary
+    from rwq_cli.core.work.loop import (
+        Contact,
+        Failed,
+        Lost,
+        Outage,
+        Started,
+        StopToken,
+        WorkSummary,
+    )
     from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, OnFail, PutBack, RetryPolicy
     from rwq_cli.core.work.stopping import EndReason
 
@@ -43,12 +51,14 @@ __all__ = [
     "CleanAction",
     "Code",
     "Connection",
+    "Contact",
     "Counts",
     "Diagnosis",
     "Done",
     "Due",
     "EndReason",
     "Ended",
+    "Failed",
     "Failure",
     "Fate",
     "Finding",
@@ -105,7 +115,7 @@ _HOMES = {
     "server.address": "Server connect",
     "server.connection": "Connection",
     "work.job": "Ended Job Loss",
-    "work.loop": "Lost Outage Started StopToken WorkSummary",
+    "work.loop": "Contact Failed Lost Outage Started StopToken WorkSummary",
     "work.policy": "Done Failure Fate GiveUp OnFail PutBack RetryPolicy",
     "work.stopping": "EndReason",
 }

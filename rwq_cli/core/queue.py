@@ -167,6 +167,7 @@ class WorkQueue(ActingQueue):
         more_queues: "Sequence[Queue]" = (),
         fair: bool = False,
         concurrency: int = 1,
+        batch: int | None = None,
         for_s: float = LEASE_S,
         policy: "RetryPolicy | None" = None,
         result_ttl_s: float = RESULT_TTL_S,
@@ -196,6 +197,8 @@ class WorkQueue(ActingQueue):
             more_queues: More queues, in order of preference after this one, on the same connection.
             fair: Try the queues in random order instead.
             concurrency: How many functions run at once.
+            batch: Call the function for a list of up to this many jobs, of one queue, which all end
+                as it says.
             for_s: How long a lease lasts, seconds; it is renewed while the function runs.
             policy: When failed items are tried again; None for the default.
             result_ttl_s: How long results are kept, seconds.
@@ -210,28 +213,27 @@ class WorkQueue(ActingQueue):
         Raises:
             InvalidArgument: A number is too small, or the queues are not on one connection.
             TypeError: The handler returned something else than None, bytes or a `JobEnd`.
-            ServerError: The server refused a call, or was gone for too long. A clean returns items
-                that are still leased when their leases have ended.
+            ServerError: The server refused a call, was never reached, or was gone for too long. A
+                clean returns items that are still leased when their leases have ended.
         """
         from rwq_cli.core.work.loop import work
+        from rwq_cli.core.work.session import WorkSession
+        from rwq_cli.core.work.stopping import WorkLimits
 
-        return work(
-            self,
-            handler,
-            more_queues=more_queues,
-            fair=fair,
-            concurrency=concurrency,
-            lease_s=for_s,
-            policy=policy,
-            result_ttl_s=result_ttl_s,
-            drain=drain,
-            max_items=max_items,
-            max_failures=max_failures,
-            idle_s=idle_s,
-            reconnect_s=reconnect_s,
-            stop=stop,
-            on_event=on_event,
-        )
+        queues = (self, *more_queues)
+        limits = WorkLimits(drain, max_items, max_failures, idle_s, reconnect_s)
+        with WorkSession(
+            queues, lease_s=for_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
+        ) as session:
+            return work(
+                session,
+                handler,
+                limits=limits,
+                concurrency=concurrency,
+                batch=batch,
+                stop=stop,
+                on_event=on_event,
+            )
 
     # Looking.
 

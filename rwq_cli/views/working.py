@@ -16,9 +16,8 @@ from rwq_cli.output.exposition import Metric
 from rwq_cli.output.field import Field, Fields, plain
 from rwq_cli.output.report import COMMAND_STYLE, DRY_RUN, Batch, Records, Section, View, view_of
 from rwq_cli.views.command_lines import shell_word
-from rwq_cli.work.child import Invocation
-from rwq_cli.work.events import Event, EventKind, Progress
-from rwq_cli.work.listener import Listener
+from rwq_cli.work.events import Event, EventKind, Exit, Listener, Progress
+from rwq_cli.work.programs import Invocation
 
 _TICK_S = 0.5
 # The rate is that of this many ticks.
@@ -26,7 +25,7 @@ _RATE_TICKS = 20
 _ERASE = b"\r\x1b[2K"
 # The last line of a command's stderr is cut to this length; all of it is on stderr.
 _LAST_LINE_MAX = 200
-_SAMPLE = Event(EventKind.STARTED, b"", b"", 1, 0, 0, None, None, None, None, None, False, 0.0)
+_SAMPLE = Event(EventKind.STARTED, b"", b"", 1, 0, Exit(), None, None, False, False, 0.0)
 
 
 class WorkReport(Batch[Event]):
@@ -119,15 +118,17 @@ EVENT_FIELDS: Fields[Event] = Fields(
     ),
     Field("returns", lambda event: event.returns, "how often it failed or was returned before"),
     Field(
-        "pid", lambda event: event.pid, "the process ID of the command; null if none was started"
+        "pid",
+        lambda event: event.exit.pid,
+        "the process ID of the command; null if none was started",
     ),
     Field(
         "exit",
-        lambda event: event.exit_code,
+        lambda event: event.exit.exit_code,
         "its exit code; null while it runs, or if a signal ended it",
     ),
-    Field("signal", lambda event: event.signal, "the number of the signal that ended it"),
-    Field("seconds", lambda event: _milli(event.run_s), "how long it ran"),
+    Field("signal", lambda event: event.exit.signal, "the number of the signal that ended it"),
+    Field("seconds", lambda event: _milli(event.exit.run_s), "how long it ran"),
     Field(
         "reason", lambda event: event.reason, "why it was retried, given up or lost", is_bytes=True
     ),
@@ -149,9 +150,10 @@ def joblog_lines(events: Iterable[Event]) -> Iterator[str]:
     for event in events:
         if event.kind is EventKind.STARTED:
             continue
-        run_s = None if event.run_s is None else f"{event.run_s:.3f}"
+        ended = event.exit
+        run_s = None if ended.run_s is None else f"{ended.run_s:.3f}"
         cells = (f"{event.at_s:.3f}", event.queue, event.item_id, event.attempt, event.kind.value)
-        yield "\t".join(map(plain, (*cells, event.exit_code, event.signal, run_s, event.reason)))
+        yield "\t".join(map(plain, (*cells, ended.exit_code, ended.signal, run_s, event.reason)))
 
 
 class Notes(Listener):
@@ -162,6 +164,8 @@ class Notes(Listener):
         names_queues: Whether a failure names its queue.
         reconnect_s: How long a lost server is tried again, seconds.
     """
+
+    tick_s: float | None = None
 
     def __init__(self, environment: Environment, *, names_queues: bool, reconnect_s: float) -> None:
         self._environment = environment
@@ -188,6 +192,12 @@ class Notes(Listener):
                 f"rwq: sent SIGTERM to {_commands(running)}; Ctrl-C sends SIGKILL"
             )
 
+    def is_stopped(self, item_id: bytes, pid: int) -> None:
+        self._environment.error(
+            f"rwq: {escaped(item_id)}: its command (process {pid}) is stopped; kill -CONT {pid} "
+            "lets it go on"
+        )
+
     def result_cut(self, item_id: bytes) -> None:
         self._environment.error(
             f"rwq: {escaped(item_id)}: its command printed more than 1 MiB; only the first "
@@ -208,6 +218,12 @@ class Notes(Listener):
     def status(self, progress: Progress) -> str:
         return f"{_counts(progress)} · {_running(progress)}"
 
+    def tick(self, progress: Progress) -> None:
+        """Do nothing."""
+
+    def hide(self) -> None:
+        """Do nothing."""
+
     def cleaned(self, queue: bytes, counts: Mapping[Repair, int]) -> None:
         text = ", ".join(f"{repair.value} {number:,}" for repair, number in counts.items())
         self._environment.note(f"rwq: clean light: {text} ({escaped(queue)})")
@@ -227,7 +243,9 @@ def _short(reason: bytes) -> str:
 def _fate(event: Event) -> str:
     """What becomes of an item that failed."""
     if event.kind is EventKind.RETRY:
-        return f"attempt {event.attempt + 1:,} in {human.duration(event.delay_s)}"
+        # What waits is taken first.
+        when = "not before" if event.has_backlog else "in"
+        return f"attempt {event.attempt + 1:,} {when} {human.duration(event.delay_s)}"
     if event.kind is EventKind.LOST:
         return "lost, not completed by this worker"
     if event.gave_up:

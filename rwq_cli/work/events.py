@@ -1,7 +1,11 @@
 """What a worker reports."""
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+from rwq_cli.core.errors import ServerError
+from rwq_cli.core.model import Repair
 
 
 class EventKind(StrEnum):
@@ -16,6 +20,22 @@ class EventKind(StrEnum):
     LOST = "lost"
 
 
+class Exit(NamedTuple):
+    """How the command of an item ended.
+
+    Attributes:
+        pid: Its process ID; None if none was started.
+        exit_code: Its exit code; None while it runs, or if a signal ended it.
+        signal: The number of the signal that ended it; None for none.
+        run_s: How long it ran, seconds; None while it runs.
+    """
+
+    pid: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    run_s: float | None = None
+
+
 class Event(NamedTuple):
     """Something that happened to an item.
 
@@ -25,12 +45,10 @@ class Event(NamedTuple):
         item_id: The ID.
         attempt: Which attempt it is, from 1; the last one that was made, if none are left.
         returns: How often it failed or was returned before.
-        pid: The process ID of the command; None if none was started.
-        exit_code: The exit code of the command; None while it runs, or if a signal ended it.
-        signal: The number of the signal that ended it; None for none.
-        run_s: How long it ran, seconds; None while it runs.
+        exit: How its command ended.
         reason: Why it was retried, given up or lost; None for the others.
         delay_s: For a retry, in how many seconds it is due; else None.
+        has_backlog: For a retry, whether other items are probably taken before it.
         gave_up: Whether it was given up.
         at_s: When, unix time.
     """
@@ -40,12 +58,10 @@ class Event(NamedTuple):
     item_id: bytes
     attempt: int
     returns: int
-    pid: int | None
-    exit_code: int | None
-    signal: int | None
-    run_s: float | None
+    exit: Exit
     reason: bytes | None
     delay_s: float | None
+    has_backlog: bool
     gave_up: bool
     at_s: float
 
@@ -56,6 +72,7 @@ class Progress:
     Attributes:
         counts: How many items had each kind of end.
         gave_up: How many of them were given up.
+        vanished: How many were lost, and not by what their own commands did.
         running: How many commands run.
         left: How many items wait; None if unknown.
         is_paused: Whether it takes nothing for now.
@@ -64,6 +81,49 @@ class Progress:
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(EventKind, 0)
-        self.gave_up = self.running = 0
+        self.gave_up = self.vanished = self.running = 0
         self.left: int | None = None
         self.is_paused = self.is_stopping = False
+
+
+class Listener(Protocol):
+    """What a worker tells a person while it works.
+
+    Attributes:
+        tick_s: How often `tick` is called, seconds; None for never.
+    """
+
+    tick_s: float | None
+
+    def failed(self, event: Event) -> None:
+        """An item was retried, given up, put back after its last attempt, or lost."""
+
+    def stopping(self, running: int) -> None:
+        """No more items are taken; this many commands still run."""
+
+    def ending(self, running: int) -> None:
+        """SIGTERM was sent to this many commands."""
+
+    def is_stopped(self, item_id: bytes, pid: int) -> None:
+        """A command was stopped, as by SIGSTOP, and does nothing."""
+
+    def result_cut(self, item_id: bytes) -> None:
+        """The command printed more than a result may hold."""
+
+    def disconnected(self, error: ServerError) -> None:
+        """The server does not answer; commands keep running."""
+
+    def reconnected(self, seconds: float) -> None:
+        """The server answers again, after this many seconds."""
+
+    def cleaned(self, queue: bytes, counts: Mapping[Repair, int]) -> None:
+        """A clean did something."""
+
+    def status(self, progress: Progress) -> str:
+        """What supervisors show."""
+
+    def tick(self, progress: Progress) -> None:
+        """Time has passed."""
+
+    def hide(self) -> None:
+        """The terminal is about to belong to somebody else."""

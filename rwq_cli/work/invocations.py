@@ -5,11 +5,12 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
+from threading import Lock
 
 from rwq_cli.core.work.job import Job
 from rwq_cli.environment import os_reason
 from rwq_cli.output.encode import bytes_fields, to_json
-from rwq_cli.work.child import CannotRun, Invocation
+from rwq_cli.work.programs import CannotRun, Invocation
 from rwq_cli.work.template import CommandTemplate, Input
 from rwq_cli.work.variables import Variables
 
@@ -25,6 +26,7 @@ class DataFiles:
         self._parent = parent
         self._directory: bytes | None = None
         self._count = 0
+        self._lock = Lock()
 
     def next_path(self) -> bytes:
         """The path of the next file."""
@@ -39,11 +41,13 @@ class DataFiles:
         """
         path = b""
         try:
-            if self._directory is None:
-                made = tempfile.mkdtemp(prefix="rwq-work-", dir=self._parent)
-                self._directory = os.fsencode(made)
-            path = self.next_path()
-            self._count += 1
+            with self._lock:
+                if self._directory is None:
+                    made = tempfile.mkdtemp(prefix="rwq-work-", dir=self._parent)
+                    self._directory = os.fsencode(made)
+            with self._lock:
+                path = self.next_path()
+                self._count += 1
             with open(path, "wb") as file:
                 file.write(data)
         except OSError as error:
@@ -76,6 +80,9 @@ class Invocations:
         variables: The environment.
         files: The files of `--input file`.
         is_batch: Whether a command gets several items, as JSON lines.
+
+    Attributes:
+        mark: An entry in the environment of every command; see `Variables`.
     """
 
     def __init__(
@@ -94,10 +101,7 @@ class Invocations:
         self._variables = variables
         self._is_batch = is_batch
         self.files = files
-
-    def mark(self, name: bytes) -> bytes:
-        """What finds the commands of this worker; see `Variables.mark`."""
-        return self._variables.mark(name)
+        self.mark = variables.mark
 
     def file_for(self, items: Sequence[Job]) -> bytes | None:
         """Write the data to a file if the command reads one; returns its path.

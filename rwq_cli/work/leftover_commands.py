@@ -34,7 +34,7 @@ def watch_leftovers(mark: bytes, kill_after_s: float) -> DeathWatch | None:
     nothing more. When the watch is closed, what commands have left running goes on.
 
     Args:
-        mark: What an entry of the environment of every command of this worker begins with.
+        mark: An entry of the environment of every command of this worker.
         kill_after_s: How long after SIGTERM to send SIGKILL, seconds.
 
     Returns:

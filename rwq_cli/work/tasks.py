@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from msgspec import Raw
 from msgspec.json import encode
 
-from rwq_cli.work.child import BadArguments
+from rwq_cli.work.programs import BadArguments
 
 
 class UnknownTask(BadArguments):

@@ -1,11 +1,14 @@
 """The environment of a command: its item, and what lets `rwq` work inside of it."""
 
+import os
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 
 from rwq_cli.core.work.job import Job
 
 _OWN = (b"RWQ_ID", b"RWQ_ID_B64", b"RWQ_ATTEMPT", b"RWQ_RETURNS", b"RWQ_LAST")
+# By its value, the processes of a worker are found.
+_WORKER = b"RWQ_WORKER"
 
 
 class Variables:
@@ -16,6 +19,9 @@ class Variables:
         server: The variables that name the server, and `None` for those that must be unset.
         holder_prefix: What precedes the name of a session in the holder of a lease.
         lease_s: How long a lease lasts, seconds.
+
+    Attributes:
+        mark: An entry of every environment that `of` makes, and of no other.
     """
 
     def __init__(
@@ -27,6 +33,8 @@ class Variables:
     ) -> None:
         merged = {**inherited, **server}
         self._holder_prefix = holder_prefix
+        worker = merged[_WORKER] = os.urandom(8).hex().encode()
+        self.mark = _WORKER + b"=" + worker
         merged[b"RWQ_LEASE_SECONDS"] = f"{lease_s:g}".encode()
         # A worker may run in a command of another one.
         self._common = {
@@ -43,20 +51,13 @@ class Variables:
         first = items[0]
         session = self._session_of(first.holder)
         made = {**self._common, b"RWQ_QUEUE": first.queue, b"RWQ_SESSION": session}
+        made[b"RWQ_SLOT"] = b"%d" % first.slot
         if not is_batch:
             made.update(_naming(first.item_id))
             made[b"RWQ_ATTEMPT"] = b"%d" % first.attempt
             made[b"RWQ_RETURNS"] = b"%d" % first.returns
             made[b"RWQ_LAST"] = b"1" if first.is_last else b"0"
         return made
-
-    def mark(self, name: bytes) -> bytes:
-        """What an entry of every environment that `of` makes begins with.
-
-        Args:
-            name: What the holders of all leases begin with; see `WorkSession.name`.
-        """
-        return b"RWQ_SESSION=" + self._session_of(name) + b"."
 
     def _session_of(self, holder: bytes) -> bytes:
         return holder.removeprefix(self._holder_prefix)

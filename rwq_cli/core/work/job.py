@@ -41,6 +41,7 @@ class Job:
     Attributes:
         loss: Why it is not held any more; None while it is.
         has_started: Whether the worker has begun to run it.
+        slot: Which of the functions that run at once has it, from 0.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Job:
         self.deadline_s = deadline_s
         self.loss: Loss | None = None
         self.has_started = False
+        self.slot = 0
 
     @property
     def queue(self) -> bytes:

@@ -1,27 +1,36 @@
-"""Running a function for each item: `WorkQueue.work`."""
+"""The loop of a worker: it takes items, has them run, renews their leases meanwhile, and ends them.
 
+Each of some threads takes an item, runs it, and ends it with the call that takes the next one. One
+more thread renews the leases of all. Whatever fails in one of them ends the worker.
+"""
+
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from math import inf
 from threading import Event, Lock, Thread
 from typing import NamedTuple
 
-from rwq_cli.core.clock import LEASE_S, RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument, ServerError
-from rwq_cli.core.handle import Queue
 from rwq_cli.core.work.job import Ended, ExchangeResult, Job
-from rwq_cli.core.work.policy import Done, Failure, Fate, JobEnd, PutBack, RetryPolicy
+from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, JobEnd, OnFail, PutBack
 from rwq_cli.core.work.session import WorkSession
-from rwq_cli.core.work.stopping import RECONNECT_S, EndReason, StopConditions, WorkLimits
+from rwq_cli.core.work.stopping import EndReason, StopConditions, WorkLimits
 
 # The pause after a call that failed.
 _RECONNECT_PAUSE_S = 1.0
 # An idle worker checks this often whether it is to end, besides being woken.
 _IDLE_S = 60.0
-# How long the calling thread may take to notice a signal that came at a bad moment.
-_SIGNAL_S = 1.0
+# How long the calling thread may take to notice a signal that came at a bad moment, and how late
+# leases are renewed after the machine or this process was frozen.
+_LOOK_S = 1.0
+# How long a thread takes nothing after an item was released or stopped the worker: it may be the
+# only one, and fail at once again.
+_REST_S = 1.0
 
-Handler = Callable[[Job], JobEnd | bytes | None]
+Value = JobEnd | bytes | None
+Handler = Callable[[Job], Value] | Callable[[list[Job]], Value]
 
 
 class Started(NamedTuple):
@@ -42,7 +51,19 @@ class Outage(NamedTuple):
     error: ServerError
 
 
-WorkEvent = Started | Ended | Lost | Outage
+class Contact(NamedTuple):
+    """The server answers: for the first time, or again after this many seconds."""
+
+    after_s: float | None
+
+
+class Failed(NamedTuple):
+    """The worker ends because of this error, when the functions that run have returned."""
+
+    error: BaseException
+
+
+WorkEvent = Started | Ended | Lost | Outage | Contact | Failed
 
 
 class WorkSummary(NamedTuple):
@@ -60,95 +81,70 @@ class WorkSummary(NamedTuple):
 
 
 class StopToken:
-    """Asks workers to finish what they run and end; for other threads and signal handlers."""
+    """Asks workers to end, or to pause; for other threads and signal handlers.
+
+    Attributes:
+        is_set: Whether to finish what runs and end.
+        is_paused: Whether to take nothing for now.
+        drains: Whether to end when there is nothing to take.
+    """
 
     def __init__(self) -> None:
-        self._is_set = False
+        self.is_set = self.is_paused = self.drains = False
         self._sessions: list[WorkSession] = []
-
-    @property
-    def is_set(self) -> bool:
-        """Whether `set` was called."""
-        return self._is_set
 
     def set(self) -> None:
         """Take no more items."""
-        self._is_set = True
+        self.is_set = True
+        self._wake()
+
+    def pause(self, *, is_paused: bool = True) -> None:
+        """Take nothing for now, or go on."""
+        self.is_paused = is_paused
+        self._wake()
+
+    def drain(self) -> None:
+        """End when there is nothing to take."""
+        self.drains = True
+        self._wake()
+
+    def release(self) -> None:
+        """Put back whatever runs, whatever becomes of its functions."""
+        for session in list(self._sessions):
+            session.release_all()
+
+    def renew(self) -> list[Job]:
+        """Renew all leases now; returns the jobs whose leases were found lost."""
+        return [job for session in list(self._sessions) for job in session.renew()]
+
+    def watch(self, session: WorkSession) -> None:
+        """Act on this session, too."""
+        self._sessions.append(session)
+
+    def forget(self, session: WorkSession) -> None:
+        """Leave this session alone."""
+        self._sessions.remove(session)
+
+    def _wake(self) -> None:
         # A copy: other threads may end their sessions meanwhile.
         for session in list(self._sessions):
             session.wake()
 
-    def watch(self, session: WorkSession) -> None:
-        """Wake this session when the token is set."""
-        self._sessions.append(session)
-
-    def forget(self, session: WorkSession) -> None:
-        """Stop waking this session."""
-        self._sessions.remove(session)
-
 
 def work(
-    queue: Queue,
+    session: WorkSession,
     handler: Handler,
     *,
-    more_queues: Sequence[Queue] = (),
-    fair: bool = False,
-    concurrency: int = 1,
-    lease_s: float = LEASE_S,
-    policy: RetryPolicy | None = None,
-    result_ttl_s: float = RESULT_TTL_S,
-    drain: bool = False,
-    max_items: float = inf,
-    max_failures: float = inf,
-    idle_s: float = inf,
-    reconnect_s: float = RECONNECT_S,
-    stop: StopToken | None = None,
-    on_event: Callable[[WorkEvent], object] | None = None,
+    limits: WorkLimits,
+    concurrency: int,
+    batch: int | None,
+    stop: StopToken | None,
+    on_event: Callable[[WorkEvent], object] | None,
 ) -> WorkSummary:
-    """Call a function for each item, until the worker is to end.
-
-    The item is completed when the function returns, and kept leased until then; bytes that it
-    returns are kept as the result. An exception is a failed attempt: the item is retried later, and
-    after its last attempt buried with the exception as the reason. A function can also return
-    `PutBack` or `GiveUp`, or a `Failure` of its own. Nothing is done with an item whose lease was
-    lost.
-
-    An exception that is not an `Exception`, such as KeyboardInterrupt, puts the item back and ends
-    the worker. With several functions at once, an interrupt of the calling thread takes no more
-    items and is raised when they have returned; a second one puts their items back.
-
-    Args:
-        queue: The queue.
-        handler: The function. With a concurrency of 1 it runs in the calling thread, else in
-            several threads at once.
-        more_queues: More queues, in order of preference after this one, on the same connection.
-        fair: Try the queues in random order instead.
-        concurrency: How many functions run at once.
-        lease_s: How long a lease lasts, seconds; it is renewed while the function runs.
-        policy: When failed items are tried again; None for the default.
-        result_ttl_s: How long results are kept, seconds.
-        drain: End when no queue has an item to lease, and this worker has no retries pending.
-        max_items: End after this many items.
-        max_failures: End after this many failures.
-        idle_s: End after this time without work, seconds.
-        reconnect_s: How long the server may be gone, seconds. Then the error is raised.
-        stop: Ends the worker after the items that run.
-        on_event: Called for each event, by one thread at a time.
-
-    Raises:
-        InvalidArgument: A number is too small, or the queues are not on one connection.
-        TypeError: The handler returned something else than None, bytes or a `JobEnd`.
-        ServerError: The server refused a call, or was gone for too long. A clean returns items that
-            are still leased when their leases have ended.
-    """
-    if concurrency < 1:
-        raise InvalidArgument("the concurrency must be at least 1", "give 1 or more")
-    queues = (queue, *more_queues)
-    with WorkSession(
-        queues, lease_s=lease_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
-    ) as session:
-        limits = WorkLimits(drain, max_items, max_failures, idle_s, reconnect_s)
-        return _Worker(session, handler, limits, stop or StopToken(), on_event).run(concurrency)
+    """Call a function for each item of a session; see `WorkQueue.work`."""
+    if concurrency < 1 or (batch or 1) < 1:
+        raise InvalidArgument("the concurrency and the batch must be at least 1", "give 1 or more")
+    return _Worker(session, handler, batch, limits, stop or StopToken(), on_event).run(concurrency)
 
 
 class _Worker:
@@ -157,6 +153,7 @@ class _Worker:
     Args:
         session: The session.
         handler: The function.
+        batch: How many items it gets at most, in a list; None for one, which is no list.
         limits: When to end.
         stop: The caller's request to end.
         on_event: The listener.
@@ -165,13 +162,15 @@ class _Worker:
     def __init__(
         self,
         session: WorkSession,
-        handler: Handler,
+        handler: Callable[..., Value],
+        batch: int | None,
         limits: WorkLimits,
         stop: StopToken,
         on_event: Callable[[WorkEvent], object] | None,
     ) -> None:
         self._session = session
         self._handler = handler
+        self._batch = batch
         self._conditions = StopConditions(limits, session)
         self._stop = stop
         self._on_event = on_event
@@ -182,6 +181,9 @@ class _Worker:
         self._running = 0
         self._is_waiting = False
         self._failure: BaseException | None = None
+        # Whether the server has answered, and since when it does not.
+        self._has_contact = False
+        self._out_since_s: float | None = None
         # Protects what was set so far.
         self._lock = Lock()
         self._event_lock = Lock()
@@ -193,21 +195,24 @@ class _Worker:
         """Work until the end."""
         self._stop.watch(self._session)
         renewer = Thread(target=self._renew, name="rwq-renewals", daemon=True)
-        renewer.start()
         try:
+            renewer.start()
             if concurrency == 1:
-                self._serve()
+                self._serve(0)
             else:
                 self._serve_in_threads(concurrency)
             if self._failure is not None:
                 raise self._failure
         except BaseException:
-            self._session.release_all()
+            self._record(self._session.release_all(), 0, self._clock.monotonic())
+            for ended in self._session.abandon():
+                self._tell(ended)
             raise
         finally:
             self._stop.forget(self._session)
             self._has_ended.set()
-            renewer.join()
+            if renewer.ident is not None:
+                renewer.join()
         why = self._conditions.why or EndReason.STOPPED
         return WorkSummary(dict(self._fates), self._given_up, why)
 
@@ -215,35 +220,42 @@ class _Worker:
         # Not joined: before Python 3.13, a join that is interrupted takes its thread for ended.
         returned: list[Event] = []
         try:
-            for number in range(1, concurrency + 1):
+            for slot in range(concurrency):
                 event = Event()
+                name = f"rwq-work-{slot + 1}"
                 Thread(
-                    target=self._serve_or_fail,
-                    args=(event,),
-                    name=f"rwq-work-{number}",
-                    daemon=True,
+                    target=self._serve_or_fail, args=(slot, event), name=name, daemon=True
                 ).start()
                 returned.append(event)
             _wait_for_all(returned)
-        except BaseException:
-            self._end()
+        except BaseException as error:
+            self._fail(error)
             _wait_for_all(returned)
             raise
 
-    def _serve_or_fail(self, returned: Event) -> None:
+    def _serve_or_fail(self, slot: int, returned: Event) -> None:
         try:
-            self._serve()
+            self._serve(slot)
         except BaseException as error:
-            self._failure = self._failure or error
-            self._end()
+            self._fail(error)
         finally:
             returned.set()
 
-    def _serve(self) -> None:
+    def _fail(self, error: BaseException) -> None:
+        """End all threads after what they run."""
+        self._failure = self._failure or error
+        self._conditions.end(EndReason.STOPPED)
+        self._session.wake()
+        # The listener may be what failed.
+        with suppress(Exception):
+            self._tell(Failed(error))
+
+    def _serve(self, slot: int) -> None:
         """Take one item after the other; the end of one and the next take share a round trip."""
         ends: list[tuple[Job, JobEnd]] = []
         while True:
-            reserved = self._reserve()
+            rest_s = max((self._rest_s(job, end) for job, end in ends), default=0.0)
+            reserved = 0 if rest_s else self._reserve()
             sent_s = self._clock.monotonic()
             result = self._session.exchange(ends, take=reserved)
             ends = []
@@ -252,37 +264,42 @@ class _Worker:
                 self._note_error(result.error)
             if result.jobs:
                 # What was settled with it may have ended the worker.
-                is_ending = self._is_ending()
-                ends = [
-                    (job, PutBack(front=True) if is_ending else self._run(job))
-                    for job in result.jobs
-                ]
+                end = PutBack(front=True) if self._is_ending() else self._run(result.jobs, slot)
+                ends = [(job, end) for job in result.jobs]
             elif result.error is not None:
-                self._pause()
-            elif not reserved:
-                return
-            elif all(ended.end is not None for ended in result.ended):
+                self._pause(_RECONNECT_PAUSE_S)
+            elif rest_s:
+                self._rest(rest_s)
+            elif reserved:
                 # An item that was given up came in place of a job: do not wait, look again.
-                self._wait_for_work()
+                if all(ended.end is not None for ended in result.ended):
+                    self._wait_for_work()
+            elif self._stop.is_paused and not self._is_ending():
+                self._wait_while_paused()
+            else:
+                return
 
     def _is_ending(self) -> bool:
         """Whether no more jobs are to be started."""
         with self._lock:
+            self._conditions.drains |= self._stop.drains
             if self._stop.is_set:
                 self._conditions.end(EndReason.STOPPED)
             return self._conditions.why is not None
 
     def _reserve(self) -> int:
-        """Reserve one more item; return 0 if no more are to be taken."""
-        if self._is_ending():
+        """Reserve some more items; return 0 if no more are to be taken."""
+        if self._is_ending() or self._stop.is_paused:
             return 0
         with self._lock:
-            reserved = self._conditions.reserve(1)
+            reserved = self._conditions.reserve(self._batch or 1)
             self._running += reserved
             return reserved
 
     def _record(self, result: ExchangeResult, reserved: int, sent_s: float) -> None:
         """Count what an exchange settled, and tell the listener."""
+        if result.error is None and result.was_sent:
+            self._note_contact()
         used = [ended for ended in result.ended if not ended.was_unused]
         with self._lock:
             self._conditions.note(result, reserved, sent_s)
@@ -304,25 +321,46 @@ class _Worker:
             with self._event_lock:
                 self._on_event(event)
 
-    def _run(self, job: Job) -> JobEnd:
-        """Call the handler."""
-        job.has_started = True
-        if self._on_event is not None:
-            self._tell(Started(job))
+    def _run(self, jobs: Sequence[Job], slot: int) -> JobEnd:
+        """Call the handler; whatever it raises but an `Exception` puts the items back."""
         try:
-            value = self._handler(job)
+            for job in jobs:
+                job.has_started, job.slot = True, slot
+                self._tell(Started(job))
+        except BaseException:
+            self._put_back(jobs)
+            raise
+        try:
+            value = self._handler(jobs[0] if self._batch is None else list(jobs))
         except Exception as error:
             return Failure(f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace"))
+        except BaseException:
+            self._put_back(jobs)
+            raise
         if value is None or isinstance(value, bytes):
             return Done(value)
-        if not isinstance(value, JobEnd):
+        if not isinstance(value, Done | Failure | PutBack | GiveUp):
+            self._put_back(jobs)
             raise TypeError(f"the handler returned a {type(value).__name__}")
         return value
 
-    def _end(self) -> None:
-        """End all threads after what they run."""
-        self._conditions.end(EndReason.STOPPED)
-        self._session.wake()
+    def _put_back(self, jobs: Sequence[Job]) -> None:
+        """Put jobs back although others still run."""
+        result = self._session.exchange([(job, PutBack(front=True)) for job in jobs])
+        self._record(result, 0, self._clock.monotonic())
+
+    def _rest_s(self, job: Job, end: JobEnd) -> float:
+        """How long a thread takes nothing after this end, seconds."""
+        if isinstance(end, PutBack):
+            return end.rest_s
+        policy = self._session.policy
+        is_released = isinstance(end, Failure) and policy.on_fail is OnFail.RELEASE
+        return _REST_S if is_released and policy.is_last(job.attempt) else 0.0
+
+    def _rest(self, seconds: float) -> None:
+        until_s = time.monotonic() + seconds
+        while not self._is_ending() and (left_s := until_s - time.monotonic()) > 0:
+            time.sleep(min(0.1, left_s))
 
     def _wait_for_work(self) -> None:
         """Wait until there may be work, or it is time to end."""
@@ -333,38 +371,61 @@ class _Worker:
             try:
                 if wait_s > 0:
                     self._session.wait_for_work(wait_s)
+                    self._note_contact()
                 return
             except ServerError as failure:
                 error = failure
             finally:
                 self._is_waiting = False
         self._note_error(error)
-        self._pause()
+        self._pause(_RECONNECT_PAUSE_S)
 
     def _decide_wait_s(self) -> float:
         """Decide how long to wait for work, seconds; 0 if it is time to look again, or to end."""
         again_s = inf if self._running else self._conditions.check()
-        if self._conditions.why is not None or self._stop.is_set:
+        if self._conditions.why is not None or self._stop.is_set or self._stop.is_paused:
             return 0.0
         return min(_IDLE_S, again_s - self._clock.monotonic())
+
+    def _wait_while_paused(self) -> None:
+        with self._idle_lock:
+            if self._stop.is_paused and not self._is_ending():
+                self._session.pause(_IDLE_S)
+        with self._lock:
+            # Nobody has looked for work meanwhile.
+            self._conditions.look_again()
+            self._conditions.restart_idle()
+
+    def _note_contact(self) -> None:
+        """Note that a call succeeded."""
+        if self._has_contact and self._out_since_s is None:
+            return
+        with self._lock:
+            since_s, self._out_since_s = self._out_since_s, None
+            is_news, self._has_contact = since_s is not None or not self._has_contact, True
+        if is_news:
+            self._tell(Contact(None if since_s is None else self._clock.monotonic() - since_s))
 
     def _note_error(self, error: ServerError) -> None:
         """Tell the listener of a call that failed, or raise its error if that ends the worker."""
         with self._lock:
-            is_over = self._conditions.ends_on(error)
+            # A server that was never reached probably has another address.
+            is_over = not self._has_contact or self._conditions.ends_on(error)
+            if not is_over and self._out_since_s is None:
+                self._out_since_s = self._session.failing_since_s
         if is_over:
             raise error
         self._tell(Outage(error))
 
-    def _pause(self) -> None:
+    def _pause(self, seconds: float) -> None:
         """Pause after a call that failed, unless another one has succeeded since."""
         with self._idle_lock:
             if self._session.error is not None:
-                self._session.pause(_RECONNECT_PAUSE_S)
+                self._session.pause(seconds)
 
     def _renew(self) -> None:
         """Renew leases while handlers run."""
-        session, longest_s = self._session, self._session.lease_s / 6
+        session, longest_s = self._session, min(_LOOK_S, self._session.lease_s / 6)
         try:
             while not self._has_ended.wait(max(0.01, min(longest_s, session.next_renewal_s))):
                 if session.next_renewal_s > 0:
@@ -374,12 +435,11 @@ class _Worker:
                 if session.error is not None:
                     self._tell(Outage(session.error))
         except BaseException as error:
-            self._failure = self._failure or error
-            self._end()
+            self._fail(error)
 
 
 def _wait_for_all(events: Iterable[Event]) -> None:
     for event in events:
         # Python handles a signal that arrives as a wait begins only when the wait ends.
-        while not event.wait(_SIGNAL_S):
+        while not event.wait(_LOOK_S):
             pass

@@ -52,9 +52,12 @@ class PutBack(NamedTuple):
 
     Attributes:
         front: Whether it is the next to be leased, instead of the last.
+        rest_s: How long its thread takes nothing afterwards, seconds: what the job lacked is
+            unlikely to be there at once.
     """
 
     front: bool = False
+    rest_s: float = 0.0
 
 
 class GiveUp(NamedTuple):

@@ -9,7 +9,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_WRITES, in_batches
+from rwq_cli.core.batches import BATCH_WRITES, ids_per_call, in_batches
 from rwq_cli.core.clock import LEASE_S, RESULT_TTL_S, lease_time_ms, result_time_ms
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
@@ -41,6 +41,8 @@ _RENEW_PAUSE_S = 1.0
 # A renewal gets at least this time for its reply.
 _REPLY_S_MIN = 0.5
 _JOBS_PER_CALL = BATCH_WRITES
+# How many entries at the left end of processing are looked at for leases whose reply was lost.
+_DOUBTFUL_ENTRIES, _DOUBTFUL_PAGE = 10_000, 500
 # A retry falls due at most this much later than its delay says: the delay is rounded to ms, and the
 # due times of a call are spread over less than another ms.
 _DUE_SPREAD_S = 0.002
@@ -92,7 +94,8 @@ class WorkSession:
     It starts no threads, and several threads may use it. An item is completed, retried, buried or
     released only while this session holds its lease, in one atomic step. Each exchange leases with
     a holder of its own, so that an item which was lost and then leased again is not mistaken for
-    the first job. Ending a job costs a scan of the processing list, and none of the main list.
+    the first job. Ending a job costs a scan of the processing list, and none of the main list; so
+    the longer that list is, the fewer jobs end in one call.
 
     If the server is gone, that is reported; no job is lost before its lease has ended.
 
@@ -175,8 +178,8 @@ class WorkSession:
     def exchange(self, ends: Iterable[tuple[Job, JobEnd]] = (), *, take: int = 0) -> ExchangeResult:
         """Finish jobs, and take new ones in the same round trip.
 
-        With several queues, taking needs a second round trip. An item whose attempts are used up is
-        given up without another attempt, and is among `ended`.
+        All that are taken are of one queue; with several queues, that needs a second round trip. An
+        item whose attempts are used up is given up without another attempt, and is among `ended`.
 
         Ends that the server did not acknowledge are sent again by the next exchange. That is safe
         if only the reply was lost: a script acts only under the lease, which the first call ended.
@@ -311,7 +314,7 @@ class WorkSession:
         calls: list[_Call] = []
         fronts: list[_Call] = []
         for (_, _, script, *args), group in alike.items():
-            for batch in in_batches(group, items_max=_JOBS_PER_CALL):
+            for batch in in_batches(group, items_max=self._jobs_per_call(group)):
                 owners = {each.job.holder for each in batch} if script == "complete" else ()
                 ids = [each.job.item_id for each in batch]
                 words = (*_PLACE, len(owners), *args, *owners) if owners else (*_PLACE, *args)
@@ -319,6 +322,13 @@ class WorkSession:
                 (fronts if batch[0].step.front else calls).append(call)
         # Each pushes its items in front of those of the call before it.
         return [*calls, *reversed(fronts)]
+
+    def _jobs_per_call(self, group: Sequence[_Ending]) -> int:
+        """How many jobs of a queue may end in one call."""
+        if len(group) == 1:
+            return 1
+        queue = group[0].job.handle
+        return min(_JOBS_PER_CALL, ids_per_call(int(queue.call("LLEN", queue.keys.processing))))
 
     def _script(self, ending: _Ending) -> tuple[object, ...]:
         """The script for an ending, and its arguments between the place and the IDs."""
@@ -378,7 +388,7 @@ class WorkSession:
     # Taking items.
 
     def _take(self, taking: _Take, replies: Sequence[Any], sent_s: float) -> None:
-        """Take items, given the replies to the first calls."""
+        """Take items of the first queue that has any, given the replies to the first calls."""
         if len(self._queues) == 1:
             (queue,), (reply,) = self._queues, replies
             if isinstance(reply, ServerError):
@@ -396,17 +406,15 @@ class WorkSession:
         if self._is_fair:
             self._random.shuffle(ready)
         for queue in ready:
-            left = taking.request.items_max - len(taking.jobs)
-            if left <= 0:
-                return
             sent_s = self.clock.monotonic()
             try:
-                attempt = lease_from_first([queue], taking.request._replace(items_max=left))
+                attempt = lease_from_first([queue], taking.request)
             except BaseException as error:
                 self._note_doubt(taking, queue, error)
                 raise
             if attempt.batch is not None:
                 self._add(queue, taking, attempt.batch, sent_s)
+                return
 
     def _add(self, queue: Queue, taking: _Take, batch: LeasedBatch, sent_s: float) -> None:
         """Add the jobs of a batch."""
@@ -429,27 +437,47 @@ class WorkSession:
                     taking.jobs.append(job)
 
     def _put_back_doubtful(self) -> None:
-        """Release items that were leased by exchanges whose replies were lost."""
-        from rwq_cli.core.inspect.listing import leases
+        """Release items that were leased by exchanges whose replies were lost.
+
+        A lease pushes its item onto the left end of processing, so they are found near it, however
+        long the list is. If so many others were leased since that they are not, a clean returns
+        them when their leases have ended.
+        """
         from rwq_cli.core.items.release import release
 
         for holder, queue in list(self._doubtful.items()):
             with self._lock:
                 known = {job.item_id for job in self._held.values() if job.holder == holder}
-            ids = [
-                item.item_id
-                for item in leases(queue, bare=True)
-                if item.lease is not None and item.lease.holder == holder
-            ]
             own = Queue(queue.connection, queue.name, holder=holder, clock=queue.clock)
-            unknown = [item_id for item_id in ids if item_id not in known]
-            for _ in release(own, unknown, own_only=True, front=True, grace_s=0.0):
+            unknown: list[bytes] = []
+            for first in range(0, _DOUBTFUL_ENTRIES, _DOUBTFUL_PAGE):
+                page = queue.call(
+                    "LRANGE", queue.keys.processing, first, first + _DOUBTFUL_PAGE - 1
+                )
+                holders = queue.call("MGET", *map(queue.keys.lease, page)) if page else ()
+                pairs = zip(page, holders, strict=True)
+                unknown += [i for i, value in pairs if value == holder and i not in known]
+                if len(page) < _DOUBTFUL_PAGE:
+                    break
+            # Those that were leased last are first in the list.
+            for _ in release(own, unknown[::-1], own_only=True, front=True, grace_s=0.0):
                 pass
             self._doubtful.pop(holder, None)
 
     def release_all(self) -> ExchangeResult:
         """Put all jobs that have not ended back to the front of their queues, not counted."""
         return self.exchange([(job, PutBack(front=True)) for job in self.jobs])
+
+    def abandon(self) -> list[Ended]:
+        """Hold nothing any more; returns the jobs whose ends were never acknowledged, as lost."""
+        with self._lock:
+            left = [*self._endings.values()]
+            self._endings.clear()
+            self._held.clear()
+            self._unsent.clear()
+        for ending in left:
+            ending.job.loss = Loss.UNREACHABLE
+        return [Ended(each.job, each.end, Fate.LOST, each.step) for each in left]
 
     # Renewing leases.
 

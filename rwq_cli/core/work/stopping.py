@@ -4,7 +4,7 @@ from enum import StrEnum
 from math import inf
 from typing import NamedTuple
 
-from rwq_cli.core.errors import ServerError
+from rwq_cli.core.errors import AuthenticationFailed, ServerError
 from rwq_cli.core.work.job import ExchangeResult
 from rwq_cli.core.work.policy import OnFail
 from rwq_cli.core.work.session import WorkSession
@@ -162,4 +162,5 @@ class StopConditions:
         gone_s = session.clock.monotonic() - session.failing_since_s
         # Another call may have succeeded since.
         is_over = session.error is not None and gone_s >= self._limits.reconnect_s
-        return is_over or not error.is_transient
+        # The password may have been changed, and be known a moment later.
+        return is_over or not (error.is_transient or isinstance(error, AuthenticationFailed))

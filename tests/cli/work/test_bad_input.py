@@ -9,7 +9,7 @@ import time
 import pytest
 import redis
 
-from rwq_cli.work.pipes import RESULT_BYTES_MAX, Head
+from rwq_cli.work.output import RESULT_BYTES_MAX, Head
 from tests.cli.work.test_commands import DRAIN, put
 from tests.cli.work.test_exits import script
 from tests.conftest import Foreign, StartServer, contents, work_of
@@ -84,7 +84,7 @@ class TestTheLease:
         foreign.lease(b"1", holder=b"other")
         _, told = worker.communicate()
         assert (worker.returncode, told) == (
-            0,
+            3,
             b"rwq: 1: another session holds the item; lost, not completed by this worker\nlost 1\n",
         )
         assert raw.get("jobs:lease:1") == b"other"
@@ -101,7 +101,7 @@ class TestTheLease:
         (rwq.home / "go").write_text("go\n")
         _, told = worker.communicate()
         assert (worker.returncode, told) == (
-            0,
+            3,
             b"rwq: 1: another session holds the item; lost, not completed by this worker\nlost 1\n",
         )
         assert raw.exists("jobs:item:1") == 1
@@ -247,7 +247,7 @@ def test_a_closed_stdout_does_not_fail_items(rwq: Rwq, raw: redis.Redis, foreign
     go.write_text("\n")
     assert worker.wait(TIMEOUT_S) == 0
     assert worker.stderr is not None
-    assert worker.stderr.read().endswith(b"completed 3, released 1\n")
+    assert worker.stderr.read().endswith(b"completed 3\n")
     assert contents(raw) == {}
 
 

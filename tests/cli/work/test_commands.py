@@ -144,6 +144,7 @@ class TestEnvironment:
         found = self.variables(rwq, RWQ_ID="other", RWQ_ID_B64="other")
         session = found.pop("RWQ_SESSION")
         assert session.startswith("s1+")
+        assert len(found.pop("RWQ_WORKER")) == 16
         assert found == {
             "RWQ_URL": rwq.variables["RWQ_URL"],
             "RWQ_QUEUE": "jobs",
@@ -152,6 +153,7 @@ class TestEnvironment:
             "RWQ_RETURNS": "0",
             "RWQ_LAST": "1",
             "RWQ_LEASE_SECONDS": "300",
+            "RWQ_SLOT": "0",
         }
 
     def test_an_id_that_is_no_text_is_also_in_base64(self, rwq: Rwq, foreign: Foreign) -> None:

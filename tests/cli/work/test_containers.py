@@ -1,0 +1,163 @@
+"""As workers are run: as process 1, told to stop, with commands of every kind behind pipes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import redis
+
+from tests.cli.work.test_exits import script
+from tests.conftest import Foreign, contents
+from tests.driver import TIMEOUT_S, Rwq, next_line, state_of, until
+from tests.fork_server import COMMAND
+
+DRAIN = ("work", "--drain")
+NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc")
+HAS_NAMESPACES = subprocess.run([*NAMESPACE, "true"], capture_output=True).returncode == 0
+
+
+def alive(pid: int) -> bool:
+    return state_of(pid) not in ("", "Z")
+
+
+@pytest.mark.skipif(not HAS_NAMESPACES, reason="this machine allows no namespaces")
+def test_as_process_1_it_reaps_what_commands_leave(
+    rwq: Rwq, foreign: Foreign, tmp_path: Path
+) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(10)), b"last")
+    leave = "setsid sh -c 'sleep 0.1' >/dev/null 2>&1 &"
+    count = (
+        f"[ $RWQ_ID != last ] || {{ sleep 1.5; ps -eo stat= | grep -c ^Z >{tmp_path}/zombies; }}; :"
+    )
+    worker = subprocess.run(
+        [
+            *NAMESPACE,
+            *COMMAND,
+            *DRAIN,
+            *script(f"if [ $RWQ_ID = last ]; then {count}; else {leave} fi; :"),
+        ],
+        env=rwq.variables,
+        capture_output=True,
+        timeout=TIMEOUT_S,
+    )
+    assert worker.returncode == 0, worker.stderr
+    assert (tmp_path / "zombies").read_text() == "0\n"
+
+
+def test_an_ended_command_takes_its_tree_along(rwq: Rwq, foreign: Foreign, tmp_path: Path) -> None:
+    """What it has started in another session, and what has no parent any more."""
+    foreign.waiting(b"1")
+    starts = (
+        f"setsid sh -c 'sleep 600 & echo $! $$ >{tmp_path}/pids; wait' >/dev/null 2>&1 & sleep 600"
+    )
+    result = rwq(
+        *("work", "--max", "1", "--retries", "0", "--max-time", "500ms", "--kill-after", "2s"),
+        *script(starts),
+    )
+    assert (result.code, result.notes.splitlines()[-1]) == (3, "buried 1")
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    until(lambda: not any(map(alive, pids)))
+
+
+def test_a_command_that_asks_on_the_terminal_fails_at_once(
+    rwq: Rwq, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(b"1")
+    began_s = time.monotonic()
+    result = rwq("work", "--max", "1", "--retries", "0", *script("read answer </dev/tty"))
+    assert result.code == 3
+    assert time.monotonic() - began_s < 10
+    assert raw.zrange("jobs:buried", 0, -1) == [b"1"]
+
+
+def test_a_command_that_is_stopped_is_named(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"1")
+    worker = rwq.start(*DRAIN, *script("kill -STOP $$; true"))
+    pid = int(next_line(worker.stderr).split(b"process ")[1].partition(b")")[0])
+    os.kill(pid, signal.SIGCONT)
+    assert worker.wait(TIMEOUT_S) == 0
+
+
+def test_without_a_stdout_nothing_fails(rwq: Rwq, foreign: Foreign, raw: redis.Redis) -> None:
+    foreign.waiting(b"1", b"2")
+    words = " ".join((*COMMAND, *DRAIN, "--", "echo", "hi", ">&-"))
+    result = subprocess.run(["sh", "-c", words], env=rwq.variables, capture_output=True)
+    assert (result.returncode, result.stderr) == (0, b"completed 2\n")
+    assert contents(raw) == {}
+
+
+def test_commands_cannot_change_each_others_descriptors(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"1", b"2", b"3")
+    stops_blocking = "import os; os.set_blocking(1, False); os.set_blocking(2, False)"
+    writes = f"import os; {stops_blocking}; os.set_blocking(1, True); os.write(1, b'x' * 99999)"
+    worker = rwq.start(*DRAIN, "-j", "3", "--", sys.executable, "-c", writes)
+    assert worker.stdout is not None
+    time.sleep(1)
+    assert worker.stdout.read() == b"x" * 3 * 99999
+    assert worker.wait(TIMEOUT_S) == 0
+
+
+def test_lines_stay_whole_whatever_runs_at_once(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(40)))
+    text = "for i in 1 2 3 4 5; do printf %s $RWQ_ID; printf ' and '; sleep 0.01; echo $i; done"
+    lines = rwq.process(*DRAIN, "-j", "8", *script(text)).text.splitlines()
+    wanted = [f"{number} and {i}" for number in range(40) for i in range(1, 6)]
+    assert sorted(lines) == sorted(wanted)
+
+
+def test_a_reader_that_stalls_keeps_nobody_alive(
+    rwq: Rwq, foreign: Foreign, raw: redis.Redis
+) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(3000)))
+    worker = rwq.start("work", "-j", "4", "-o", "jsonl", "--", "true")
+    # Nobody reads: the pipe is full, and what is reported is kept.
+    until(lambda: raw.llen("jobs:queue") < 2500 and raw.llen("jobs:processing") == 0)
+    for _ in range(3):
+        worker.send_signal(signal.SIGTERM)
+        # Two that are pending are one.
+        time.sleep(0.2)
+    assert worker.wait(TIMEOUT_S) == 130
+    assert raw.llen("jobs:processing") == 0
+
+
+def test_leases_that_vanish_are_named(rwq: Rwq, foreign: Foreign, raw: redis.Redis) -> None:
+    foreign.waiting(b"1")
+    worker = rwq.start("work", "--max", "1", *script("echo; read x <go; true"))
+    os.mkfifo(rwq.home / "go")
+    next_line(worker.stdout)
+    raw.delete("jobs:lease:1", "jobs:leased_by_session:1")
+    (rwq.home / "go").write_text("\n")
+    _, told = worker.communicate(timeout=TIMEOUT_S)
+    assert (worker.returncode, told) == (
+        3,
+        b"rwq: 1: the lease ended; lost, not completed by this worker\nlost 1\n",
+    )
+    assert raw.exists("jobs:item:1")
+
+
+def test_each_slot_has_one_command_at_a_time(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(12)))
+    text = 'mkdir "slot$RWQ_SLOT" || exit 100; sleep 0.1; rmdir "slot$RWQ_SLOT"; echo $RWQ_SLOT'
+    result = rwq.process(*DRAIN, "-j", "3", *script(text))
+    assert result.code == 0, result.notes
+    assert set(result.text.split()) == {"0", "1", "2"}
+
+
+@pytest.mark.parametrize("words", [("lease", "--wait"), ("add",)])
+@pytest.mark.skipif(not HAS_NAMESPACES, reason="this machine allows no namespaces")
+def test_as_process_1_every_command_ends_when_it_is_told_to(
+    rwq: Rwq, words: tuple[str, ...]
+) -> None:
+    process = subprocess.Popen(
+        [*NAMESPACE, *COMMAND, *words], env=rwq.variables, stdin=subprocess.PIPE
+    )
+    time.sleep(1.5)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    began_s = time.monotonic()
+    os.kill(int(children[0]), signal.SIGTERM)
+    assert process.wait(TIMEOUT_S) == 143
+    assert time.monotonic() - began_s < 2
