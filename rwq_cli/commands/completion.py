@@ -12,7 +12,6 @@ from rwq_cli.core.errors import RwqError
 from rwq_cli.environment import os_reason
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.output.report import Report, Text
 
 app = CommandModule()
 
@@ -46,14 +45,15 @@ def completion(
             "~/.zshrc, and print where it is.",
         ),
     ] = False,
-) -> Report:
+) -> ExitStatus:
     from typer._completion_shared import get_completion_script, install as install_script
 
     from rwq_cli.completion import VARIABLE
 
     if not install:
         script = get_completion_script(prog_name="rwq", complete_var=VARIABLE, shell=shell)
-        return Text(f"{script}\n")
+        settings.out.text(f"{script}\n")
+    return ExitStatus.OK
     try:
         _, path = install_script(shell, prog_name="rwq", complete_var=VARIABLE)
     except OSError as error:
@@ -62,4 +62,4 @@ def completion(
             "print it without --install, and save it elsewhere",
         ) from error
     settings.environment.note(f"installed {escaped_text(str(path))}")
-    return Text("")
+    return ExitStatus.OK

@@ -17,7 +17,6 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import LocalServerError
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.local import throwaway
-from rwq_cli.output.report import Report, Text
 
 app = CommandModule()
 
@@ -64,7 +63,7 @@ _CLOSED_STDOUT = (128 + signal.SIGPIPE, -signal.SIGPIPE)
     help="Run the main commands on a throwaway server and show their output, in a few seconds.",
     examples=("rwq demo",),
 )
-def demo(settings: Settings) -> Report:
+def demo(settings: Settings) -> ExitStatus:
     environment = settings.environment
     is_bold = settings.colour
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -91,7 +90,8 @@ def demo(settings: Settings) -> Report:
                 raise BrokenPipeError
             if exit_code and not step.fails:
                 raise LocalServerError(f"the demo's {step.command} failed with {exit_code}")
-    return Text("\nThe throwaway server and its files are gone.\n")
+    settings.out.text("\nThe throwaway server and its files are gone.\n")
+    return ExitStatus.OK
 
 
 def _prepare(directory: Path, settings: Settings, url: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from typing import cast
 
 from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
@@ -20,9 +21,9 @@ from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.exit_codes import ExitStatus, batch_status
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.export_file import Header, entry_line, exported_view, header_line
+from rwq_cli.output.export_file import EXPORT_FIELDS, Header, entry_line, header_line
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.report import Report, Stream
+from rwq_cli.output.records import check_order, progress_until_first
 
 app = CommandModule()
 
@@ -60,11 +61,11 @@ def export(
     settings: Settings,
     choice: Choice,
     all_queues: AllQueuesOption = False,
-) -> Report:
+) -> ExitStatus:
     opened = open_matching_queues(settings, all_queues=all_queues)
     if choice.by_name and not opened.is_one:
         raise InvalidArgument("IDs can be exported from one queue only", "give -q once")
-    return _Run(settings, choice, opened).report()
+    return _Run(settings, choice, opened).write()
 
 
 class _Run:
@@ -82,22 +83,30 @@ class _Run:
         # The IDs on the command line.
         self._named: frozenset[bytes] = frozenset()
 
-    def report(self) -> Report:
+    def write(self) -> ExitStatus:
         queues, is_one = self._opened.queues, self._opened.is_one
+        options, stdout = self._settings.output_options, self._settings.environment.stdout
+        check_order(options)
         # The header of several queues comes before the first is read.
         first = self._begin(queues[0]) if is_one else None
         if first is not None:
             header = Header(first.queue, first.exported_ms)
         else:
             header = Header(b"", queues[0].now_ms() if queues else 0)
-        return Stream(
-            view=exported_view(),
-            batches=self._batches(first),
-            header=header_line(header),
-            line=lambda entry: entry_line(entry[1], None if is_one else entry[0]),
-            summary=self._summary,
-            status=self._status,
-        )
+        batches = self._batches(first)
+        if options.format in _WITH_RESULTS and options.fields is None:
+            written = 0
+            stdout.write(header_line(header))
+            for batch in progress_until_first(batches, options):
+                for queue, entry in batch:
+                    stdout.write(entry_line(entry, None if is_one else queue))
+                written += len(batch)
+        else:
+            items = cast(Iterator[tuple[bytes, ItemSnapshot]], chain.from_iterable(batches))
+            written = self._settings.out.table(items, EXPORT_FIELDS, ())
+        stdout.flush()
+        self._settings.environment.note(self._summary(written))
+        return self._status(written)
 
     def _begin(self, queue: WorkQueue) -> Export:
         chosen: frozenset[bytes] | None = None

@@ -10,9 +10,9 @@ from rwq_cli.cli.command import CommandModule, help_record
 from rwq_cli.cli.global_options import global_options
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.help.overview import overview
 from rwq_cli.help.topics import Topic, write_topic
-from rwq_cli.output.report import Report, Text
 
 app = CommandModule()
 
@@ -33,18 +33,21 @@ def show_help(
             autocompletion=lambda: [*COMMANDS, *Topic],
         ),
     ] = None,
-) -> Report:
+) -> ExitStatus:
     if not words:
-        return Text(f"{overview(settings.environment.width)}\n")
+        settings.out.text(f"{overview(settings.environment.width)}\n")
+    return ExitStatus.OK
     root = _context(build_root(), "rwq", None)
     if words[0] not in set(Topic):
-        return Text(f"{_find_command(root, words).get_help()}\n")
+        settings.out.text(f"{_find_command(root, words).get_help()}\n")
+    return ExitStatus.OK
     if len(words) > 1:
         raise InvalidArgument(f"{words[0]} is a topic, not a group", f"leave out {words[1]}")
     formatter = root.make_formatter()
     records = (help_record(option, root) for option in global_options())
     write_topic(Topic(words[0]), formatter, filter(None, records))
-    return Text(formatter.getvalue())
+    settings.out.text(formatter.getvalue())
+    return ExitStatus.OK
 
 
 def _find_command(context: Any, words: list[str]) -> Any:

@@ -8,8 +8,7 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.settings import LOCAL, Settings
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.local import LocalServer
-from rwq_cli.output.report import Report
-from rwq_cli.views.local_server import local_report
+from rwq_cli.views.local_server import LOCAL_FIELDS, local_sections
 
 app = CommandModule("Start, stop or inspect the embedded server behind -u local:.")
 
@@ -27,10 +26,11 @@ Directory = Annotated[
     examples=("rwq local start", "rwq local start ./data"),
     describes=True,
 )
-def start(settings: Settings, directory: Directory = None) -> Report:
+def start(settings: Settings, directory: Directory = None) -> ExitStatus:
     server = _server(settings, directory)
     server.ensure_running()
-    return local_report(server.status(), answer_is_no=False)
+    settings.out.describe([server.status()], LOCAL_FIELDS, local_sections)
+    return ExitStatus.OK
 
 
 @app.command(
@@ -39,10 +39,11 @@ def start(settings: Settings, directory: Directory = None) -> Report:
     exits={ExitStatus.NO: "it was not running"},
     describes=True,
 )
-def stop(settings: Settings, directory: Directory = None) -> Report:
+def stop(settings: Settings, directory: Directory = None) -> ExitStatus:
     server = _server(settings, directory)
     was_running = server.stop()
-    return local_report(server.status(), answer_is_no=not was_running)
+    settings.out.describe([server.status()], LOCAL_FIELDS, local_sections)
+    return ExitStatus.OK if was_running else ExitStatus.NO
 
 
 @app.command(
@@ -52,9 +53,10 @@ def stop(settings: Settings, directory: Directory = None) -> Report:
     reads_only=True,
     describes=True,
 )
-def status(settings: Settings, directory: Directory = None) -> Report:
+def status(settings: Settings, directory: Directory = None) -> ExitStatus:
     now = _server(settings, directory).status()
-    return local_report(now, answer_is_no=not now.running)
+    settings.out.describe([now], LOCAL_FIELDS, local_sections)
+    return ExitStatus.OK if now.running else ExitStatus.NO
 
 
 def _server(settings: Settings, directory: str | None) -> LocalServer:

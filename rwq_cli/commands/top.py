@@ -17,7 +17,7 @@ from rwq_cli.core.inspect.queues import matching_queues, queue_names
 from rwq_cli.core.keys import is_glob
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.output.report import Report, Text
+from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.item_report import Shown
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def top(
         Duration,
         option("--every DUR", "How often to refresh; less often if the server is slow.", _interval),
     ] = _TWO_SECONDS,
-) -> Report:
+) -> ExitStatus:
     _check_usable(settings)
     from rwq_cli.top.terminal import TerminalGuard
 
@@ -82,7 +82,7 @@ def top(
     finally:
         settings.environment.note_above = None
     guard.raise_signal()
-    return Text("")
+    return ExitStatus.OK
 
 
 def _check_usable(settings: Settings) -> None:

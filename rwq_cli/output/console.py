@@ -43,18 +43,30 @@ def stdout_console(environment: "Environment", *, colour: bool) -> "Console":
     return _console(environment.stdout, environment.width, colour=colour)
 
 
-def stderr_console(environment: "Environment", *, colour: bool) -> "Console":
-    """The console of notes and progress."""
-    return _console(environment.stderr, environment.stderr_width, colour=colour)
+def stderr_console(
+    environment: "Environment", *, colour: bool, is_terminal: bool | None = None
+) -> "Console":
+    """The console of notes and progress; `is_terminal` where that is known."""
+    return _console(
+        environment.stderr, environment.stderr_width, colour=colour, is_terminal=is_terminal
+    )
 
 
-def _console(stream: BinaryIO, width: int, *, colour: bool) -> "Console":
+def _console(
+    stream: BinaryIO, width: int, *, colour: bool, is_terminal: bool | None = None
+) -> "Console":
     from rich.console import Console
 
-    return Console(
+    class CursorConsole(Console):
+        def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002
+            # It stays visible: nothing would show it again after SIGKILL.
+            return False
+
+    return CursorConsole(
         file=_Text(stream),  # type: ignore[arg-type]
         width=width,
         color_system="standard" if colour else None,
+        force_terminal=is_terminal,
         markup=False,
         highlight=False,
         emoji=False,

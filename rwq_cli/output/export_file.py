@@ -6,11 +6,8 @@ from enum import Enum, StrEnum
 from typing import Any, NamedTuple
 
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.model import State
 from rwq_cli.core.state.snapshot import ItemSnapshot
-from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Field, Fields, bytes_fields
-from rwq_cli.output.report import View, view_of
 
 # The version of the format, which changes if older readers would misread the file: in the second,
 # each line names its queue.
@@ -110,7 +107,7 @@ def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> byte
     """
     named = {} if queue is None else bytes_fields("queue", queue)
     if isinstance(entry, ItemSnapshot):
-        return _line({**named, **exported_fields(entry)})
+        return _line({**named, **_ITEM_FIELDS.json((b"", entry))})
     return _line(
         {
             **named,
@@ -136,25 +133,6 @@ def control_line(line: ControlLine, items: int = 0) -> bytes:
     return _line(fields)
 
 
-def exported_fields(item: ItemSnapshot) -> dict[str, Any]:
-    """An item's JSON object; a field that does not apply is null."""
-    lease = None
-    if item.lease is not None:
-        lease = {**bytes_fields("holder", item.lease.holder), "ttl_ms": item.lease.ttl_ms}
-    return {
-        **bytes_fields("id", item.item_id),
-        **bytes_fields("data", item.data),
-        "state": item.state.value,
-        "place": None if item.place is None else item.place.value,
-        "lease": lease,
-        "due_ms": item.due_ms,
-        "buried_ms": item.buried_ms,
-        "reason": None if item.reason is None else escaped(item.reason),
-        "returns": item.returns,
-        "nearer": None if item.nearer is None else item.nearer.value,
-    }
-
-
 def _exported(name: str, help: str, **kinds: Any) -> "Field[tuple[bytes, ItemSnapshot]]":
     def value(entry: tuple[bytes, ItemSnapshot]) -> object:
         item = entry[1]
@@ -164,7 +142,7 @@ def _exported(name: str, help: str, **kinds: Any) -> "Field[tuple[bytes, ItemSna
     return Field(name, value, help, **kinds)
 
 
-EXPORT_FIELDS: Fields[tuple[bytes, ItemSnapshot]] = Fields(
+_ITEM_FIELDS: Fields[tuple[bytes, ItemSnapshot]] = Fields(
     "An exported item",
     _exported("id", "the item's ID", is_bytes=True, is_id=True),
     _exported("data", "the data", is_bytes=True, is_data=True),
@@ -187,19 +165,16 @@ EXPORT_FIELDS: Fields[tuple[bytes, ItemSnapshot]] = Fields(
     _exported("reason", "why a buried item was buried"),
     _exported("returns", "how often it was returned"),
     _exported("nearer", "`next` or `last`: the end of the queue that a waiting item was nearer to"),
+)
+# In the formats other than its own: each item with its queue.
+EXPORT_FIELDS = _ITEM_FIELDS.plus(
     Field(
         "queue",
         lambda entry: entry[0],
         "the queue's name, in an export of several queues",
         is_bytes=True,
-    ),
+    )
 )
-
-
-def exported_view() -> View[tuple[bytes, ItemSnapshot]]:
-    """Items of an export, each with its queue, in the formats other than its own."""
-    sample = (b"", ItemSnapshot(b"", b"", State.GONE, None))
-    return view_of(EXPORT_FIELDS, sample)._replace(nested={"lease": ("holder", "ttl_ms")})
 
 
 def _line(fields: dict[str, Any]) -> bytes:

@@ -119,8 +119,9 @@ class Fields(Generic[T]):
         self.id = next((field for field in fields if field.is_id), None)
         self.data = next((field for field in fields if field.is_data), None)
         self._by_name = {field.flat_name: field for field in fields}
+        # The names of each object's fields.
         self._objects = {
-            head.name: [each.flat_name for each in self._inside(head)]
+            head.name: [each.name.split(".")[1] for each in self._inside(head)]
             for head in fields
             if head.is_object
         }
@@ -149,16 +150,17 @@ class Fields(Generic[T]):
         values: dict[str, Any] = {}
         for field in self.all:
             value = field.get(record)
-            if field.is_bytes:
-                values.update(bytes_fields(field.name, value))
-            elif field.is_object:
+            if field.is_object:
                 values[field.name] = None if value is None else {}
-            elif "." in field.name:
-                outer, inner = field.name.split(".", 1)
-                if values[outer] is not None:
-                    values[outer][inner] = _json_value(value)
+                continue
+            outer, _, name = field.name.rpartition(".")
+            target = values[outer] if outer else values
+            if target is None:
+                continue
+            if field.is_bytes:
+                target.update(bytes_fields(name, value))
             else:
-                values[field.name] = _json_value(value)
+                target[name] = escaped(value) if isinstance(value, bytes) else value
         if self.chosen is None:
             return values
         flat = self._flat(values)
@@ -172,9 +174,8 @@ class Fields(Generic[T]):
         flat: dict[str, Any] = {}
         for name, value in values.items():
             if name in self._objects:
-                inner = list(value.values()) if value else [None] * len(self._objects[name])
-                pairs = zip(self._objects[name], inner, strict=True)
-                flat.update((each, _joined(entry)) for each, entry in pairs)
+                for inner in self._objects[name]:
+                    flat[f"{name}_{inner}"] = _joined((value or {}).get(inner))
             else:
                 flat[name] = _joined(value)
         return flat
@@ -188,7 +189,15 @@ class Fields(Generic[T]):
     def flat_names(self) -> list[str]:
         """The names of `flat`, in order: the header of CSV."""
         names = self._top_names if self.chosen is None else self.chosen
-        return [each for name in names for each in self._objects.get(name, [name])]
+        return [
+            each
+            for name in names
+            for each in (
+                [f"{name}_{inner}" for inner in self._objects[name]]
+                if name in self._objects
+                else [name]
+            )
+        ]
 
     @property
     def _top_names(self) -> list[str]:
@@ -241,10 +250,6 @@ def bytes_fields(name: str, raw: bytes | None) -> dict[str, str | None]:
         return {name: raw.decode("utf-8"), f"{name}_b64": None}
     except UnicodeDecodeError:
         return {name: None, f"{name}_b64": b64encode(raw).decode("ascii")}
-
-
-def _json_value(value: Any) -> Any:
-    return escaped(value) if isinstance(value, bytes) else value
 
 
 def _joined(value: Any) -> Any:

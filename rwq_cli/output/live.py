@@ -59,8 +59,6 @@ class LiveFrames:
         shown.no_wrap, shown.overflow = True, "crop"
         if self._live is None or size != self._size:
             console = stdout_console(self._environment, colour=self._colour)
-            # It stays visible: nothing would show it again after SIGKILL.
-            console.show_cursor = _keep_cursor  # type: ignore[assignment, method-assign]
             if self._live is not None:
                 # A resized terminal may have wrapped the lines differently.
                 console.clear()
@@ -79,11 +77,6 @@ class LiveFrames:
         """Leave the last frame where it is."""
         if self._live is not None:
             self._live.stop()
-
-
-def _keep_cursor(_show: bool = True) -> bool:
-    """Leave the cursor as it is."""
-    return False
 
 
 class _Frame(io.BytesIO):

@@ -3,16 +3,19 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.environment import Environment
 from rwq_cli.output import human
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
 # Shorter work shows no progress.
 _SHOW_AFTER_S = 1.0
 _REDRAW_S = 0.1
 _BAR_WIDTH = 20
-_ERASE = "\r\x1b[2K"
 
 
 class TerminalProgress(ProgressListener):
@@ -40,8 +43,8 @@ class TerminalProgress(ProgressListener):
         self._what = ""
         self._count = 0
         self._total: int | None = None
-        self._line = ""
-        self._ended = False
+        self._line: Progress | None = None
+        self._has_bar = self._ended = False
         self.fraction: Callable[[], float | None] | None = None
         """Returns the share of the work that is done, 0 to 1; set if only the caller knows it."""
 
@@ -58,10 +61,10 @@ class TerminalProgress(ProgressListener):
 
     def hide(self) -> None:
         """Remove the line until work continues."""
-        if self._line:
-            self._line = ""
-            self._environment.note_above = None
-            self._write(_ERASE)
+        if self._line is not None:
+            with suppress(OSError):
+                self._line.stop()
+            self._line = self._environment.note_above = None
 
     def end(self) -> None:
         """Remove the line for good."""
@@ -74,14 +77,40 @@ class TerminalProgress(ProgressListener):
             return
         self._drawn_s = now_s
         done = self._done()
-        bar = "" if done is None else f"{'━' * round(done * _BAR_WIDTH):{_BAR_WIDTH}} "
-        text = self._text(done, now_s - self._stage_began_s)
-        text = text[: max(0, self._environment.stderr_width - len(bar))]
-        if bar and self._colour:
-            bar = f"\x1b[36m{bar}\x1b[0m"
-        self._line = bar + text
-        self._environment.note_above = self._write_above
-        self._write(_ERASE + self._line)
+        with suppress(OSError):
+            if self._has_bar is not (done is not None):
+                self.hide()
+            line = self._line or self._begin_line(has_bar=done is not None)
+            line.update(
+                line.task_ids[0],
+                description=self._text(done, now_s - self._stage_began_s),
+                completed=done or 0.0,
+                refresh=True,
+            )
+
+    def _begin_line(self, *, has_bar: bool) -> "Progress":
+        """Draw the line for the first time; its modules are not loaded for shorter work."""
+        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.table import Column
+
+        from rwq_cli.output.console import stderr_console
+
+        console = stderr_console(self._environment, colour=self._colour, is_terminal=True)
+        text = Column(no_wrap=True, overflow="crop")
+        line = Progress(
+            *([BarColumn(_BAR_WIDTH)] if has_bar else []),
+            TextColumn("{task.description}", markup=False, table_column=text),
+            console=console,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        line.add_task("", total=1.0)
+        line.start()
+        self._line, self._has_bar = line, has_bar
+        self._environment.note_above = lambda note: console.print(note, soft_wrap=True)
+        return line
 
     def _done(self) -> float | None:
         if self.fraction is not None:
@@ -98,11 +127,3 @@ class TerminalProgress(ProgressListener):
                 left_s = stage_s * (1 - done) / done
                 text += f", {human.duration(max(1, round(left_s)))} left"
         return text
-
-    def _write_above(self, note: str) -> None:
-        self._write(f"{_ERASE}{note}\n{self._line}")
-
-    def _write(self, text: str) -> None:
-        with suppress(OSError):
-            self._environment.stderr.write(text.encode("utf-8", "backslashreplace"))
-            self._environment.stderr.flush()

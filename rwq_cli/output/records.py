@@ -167,6 +167,11 @@ class Output:
         self._environment.stdout.flush()
         return count
 
+    def text(self, text: str) -> None:
+        """Write text that is the result itself, with line ends."""
+        self.options.end_progress()
+        self._environment.stdout.write(text.encode())
+
     def end(self) -> None:
         """Write what follows the last record of an output that continued."""
         self.continues = False

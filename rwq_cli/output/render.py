@@ -1,13 +1,11 @@
 """Writes a report in the requested format."""
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rwq_cli.core.errors import ServerError
 from rwq_cli.exit_codes import ExitCode, ExitStatus, batch_status
 from rwq_cli.output.encode import to_indented_json, to_json
-from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.machine import SharedWriter, Writer, write_fields
 from rwq_cli.output.options import OutputFormat, OutputOptions
 from rwq_cli.output.report import (
@@ -16,10 +14,7 @@ from rwq_cli.output.report import (
     Report,
     ReportsByQueue,
     ReportStream,
-    Stream,
-    Text,
     View,
-    Watch,
 )
 
 if TYPE_CHECKING:
@@ -46,21 +41,9 @@ def render(report: Report, options: OutputOptions) -> ExitCode:
             if report.if_unwritten and not isinstance(error, BrokenPipeError):
                 options.environment.error(report.if_unwritten)
             raise
-    if isinstance(report, Stream):
-        return _render_stream(report, options)
     if isinstance(report, ReportsByQueue):
         return _render_several(report, options)
-    if isinstance(report, ReportStream):
-        return _render_endless(report, options)
-    if isinstance(report, Watch):
-        return _render_watch(report, options)
-    return _render_text(report, options)
-
-
-def _render_text(report: Text, options: OutputOptions) -> ExitStatus:
-    options.end_progress()
-    options.environment.stdout.write(report.text.encode())
-    return ExitStatus.OK
+    return _render_endless(report, options)
 
 
 class _Part(NamedTuple):
@@ -128,55 +111,6 @@ def _render_endless(report: ReportStream, options: OutputOptions) -> ExitStatus:
             # Raises if nobody reads the results any more.
             environment.stdout.flush()
     return ExitStatus.OK
-
-
-def _render_watch(report: Watch, options: OutputOptions) -> ExitStatus:
-    environment = options.environment
-    with report.running:
-        if environment.stdout_can_redraw and options.format.is_for_people:
-            _watch_on_terminal(report, options)
-        else:
-            part = _Part("", SharedWriter(_COUNTS, options), is_first=False)
-            for _ in report.rounds:
-                try:
-                    _render_tick(report.make(), options, part)
-                except ServerError as error:
-                    report.failed(error)
-                environment.stdout.flush()
-    return ExitStatus.OK
-
-
-def _render_tick(report: Records[Any], options: OutputOptions, part: _Part) -> None:
-    if options.format.is_for_people:
-        _render_records(report, options)
-        options.environment.stdout.write(b"\n")
-    else:
-        # A line for each record, so that those of one tick and of the next do not differ.
-        lines = report._replace(is_one=False, footer=lambda _: None)
-        _render_records(lines, options, part)
-
-
-def _watch_on_terminal(report: Watch, options: OutputOptions) -> None:
-    import signal
-
-    from rwq_cli.output.redrawn_screen import RedrawnScreen, captured
-    from rwq_cli.output.screen import styled
-
-    frame, screen = b"", RedrawnScreen(options.environment)
-    signal.signal(signal.SIGCONT, lambda *_: screen.resume())
-    try:
-        for _ in report.rounds:
-            line, style = report.status(), "dim"
-            try:
-                with captured(options.environment) as written:
-                    render(report.make(), options)
-                frame = written.getvalue()
-            except ServerError as error:
-                report.failed(error)
-                line, style = f"{line}: {escaped_text(error.message)}", "red"
-            screen.draw(frame, (styled(line, style) if options.colour else line).encode())
-    finally:
-        screen.end()
 
 
 def _render_records(
@@ -372,27 +306,6 @@ def _write_batches(
 
 def _summary(report: Batch[Any], part: _Part | None) -> str:
     return part.note(report.summary()) if part else report.summary()
-
-
-def _render_stream(report: Stream[Any], options: OutputOptions) -> ExitStatus:
-    """Write the lines of the records, unless another format was requested."""
-    stdout = options.environment.stdout
-    view = _unsorted_view(report.view, options)
-    batches = _progress_until_first(report.batches, options)
-    is_text = options.format.is_for_people or options.format is OutputFormat.PLAIN
-    if options.fields is None and (is_text or options.format is OutputFormat.JSONL):
-        written = 0
-        stdout.write(report.header)
-        for batch in batches:
-            stdout.write(b"".join(map(report.line, batch)))
-            written += len(batch)
-    else:
-        if is_text:
-            options = options._replace(format=OutputFormat.PLAIN)
-        written = Writer(view, options).write_all(chain.from_iterable(batches))
-    stdout.flush()
-    options.environment.note(report.summary(written))
-    return report.status(written)
 
 
 def _unsorted_view(view: View[T], options: OutputOptions) -> View[T]:

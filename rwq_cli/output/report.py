@@ -329,26 +329,6 @@ class Batch(Generic[T]):
         return batch_status(successes, failures)
 
 
-class Stream(NamedTuple, Generic[T]):
-    """Records with a line format of their own, a header line, and a summary.
-
-    Attributes:
-        view: How a record looks in other formats.
-        batches: The records in the batches that were read.
-        header: The first line, with its end.
-        line: The line of a record, with its end.
-        summary: Returns the summary, given the number of records.
-        status: Returns the exit code, given the number of records.
-    """
-
-    view: View[T]
-    batches: Iterable[Sequence[T]]
-    header: bytes
-    line: Callable[[T], bytes]
-    summary: Callable[[int], str]
-    status: Callable[[int], ExitStatus]
-
-
 class ReportsByQueue(NamedTuple):
     """Reports of one kind, one for each queue, as one output.
 
@@ -373,32 +353,4 @@ class ReportStream(NamedTuple):
     running: AbstractContextManager[object]
 
 
-class Watch(NamedTuple):
-    """A report that is made and written again and again, until the process is stopped.
-
-    Attributes:
-        make: Makes the report.
-        rounds: Says when it is time.
-        failed: Called if the server fails; raises the error if that is the end.
-        status: Returns a line on the time, for a terminal.
-        running: What lasts as long as it is watched.
-    """
-
-    make: Callable[[], Records[Any]]
-    rounds: Iterable[int]
-    failed: Callable[[ServerError], None]
-    status: Callable[[], str]
-    running: AbstractContextManager[object]
-
-
-class Text(NamedTuple):
-    """Text that is the result itself.
-
-    Attributes:
-        text: The text, with line ends.
-    """
-
-    text: str
-
-
-Report = Records[Any] | Batch[Any] | Stream[Any] | ReportsByQueue | ReportStream | Watch | Text
+Report = Records[Any] | Batch[Any] | ReportsByQueue | ReportStream

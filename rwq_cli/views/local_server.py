@@ -4,7 +4,7 @@ from rwq_cli.local import LocalStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import Field, Fields
-from rwq_cli.output.report import Records, Row, Section, view_of
+from rwq_cli.output.sections import Row, Section
 
 LOCAL_FIELDS: Fields[LocalStatus] = Fields(
     "The embedded server",
@@ -17,16 +17,6 @@ LOCAL_FIELDS: Fields[LocalStatus] = Fields(
     Field("aof_bytes", lambda status: status.aof_bytes, "the size of its append-only files"),
     Field("uptime_seconds", lambda status: status.uptime_s, "since it was started"),
 )
-
-
-def local_report(status: LocalStatus, *, answer_is_no: bool) -> Records[LocalStatus]:
-    """The report of `rwq local`. `answer_is_no` exits with 1."""
-    return Records(
-        view=view_of(LOCAL_FIELDS, status, sections=local_sections),
-        records=[status],
-        is_one=True,
-        is_missing=lambda _status: answer_is_no,
-    )
 
 
 def local_sections(status: LocalStatus) -> list[Section]:

@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 
 from rwq_cli.environment import Environment
-from rwq_cli.output.redrawn_screen import RedrawnScreen, captured
+from rwq_cli.output.live import LiveFrames, captured
 from tests.output.emulator import shown
 
 
@@ -54,25 +54,25 @@ def terminal() -> Iterator[Terminal]:
 
 
 def test_a_frame_replaces_the_one_before_it(terminal: Terminal) -> None:
-    screen = RedrawnScreen(terminal.environment)
-    screen.draw(b"a\nb\nc\n", b"12:00:00")
-    screen.draw(b"d\n", b"12:00:01")
+    frames = LiveFrames(terminal.environment, colour=False)
+    frames.draw("a\nb\nc\n", "12:00:00", "")
+    frames.draw("d\n", "12:00:01", "")
     assert shown(terminal.output()) == ["d", "12:00:01"]
 
 
 def test_what_was_above_stays(terminal: Terminal) -> None:
     terminal.environment.stdout.write(b"$ rwq stats --watch 1s\n")
-    screen = RedrawnScreen(terminal.environment)
-    for second in (b"1", b"2"):
-        screen.draw(b"a\n", second)
-    screen.end()
+    frames = LiveFrames(terminal.environment, colour=False)
+    for second in ("1", "2"):
+        frames.draw("a\n", second, "")
+    frames.end()
     terminal.environment.stdout.write(b"$ ")
     terminal.environment.stdout.flush()
     assert shown(terminal.output()) == ["$ rwq stats --watch 1s", "a", "2", "$"]
 
 
 def test_a_long_frame_is_cut_above_its_last_line(terminal: Terminal) -> None:
-    RedrawnScreen(terminal.environment).draw(b"1\n2\n3\n4\n5\n6\n7\n", b"12:00:00")
+    LiveFrames(terminal.environment, colour=False).draw("1\n2\n3\n4\n5\n6\n7\n", "12:00:00", "")
     assert shown(terminal.output()) == [
         "1",
         "2",
@@ -84,23 +84,23 @@ def test_a_long_frame_is_cut_above_its_last_line(terminal: Terminal) -> None:
 
 
 def test_a_terminal_of_another_size_is_cleared(terminal: Terminal) -> None:
-    screen = RedrawnScreen(terminal.environment)
-    screen.draw(b"a" * 40 + b"\n", b"12:00:00")
+    frames = LiveFrames(terminal.environment, colour=False)
+    frames.draw("a" * 40 + "\n", "12:00:00", "")
     before = terminal.output()
     terminal.resize(columns=20, rows=6)
-    screen.draw(b"b" * 20 + b"\n", b"12:00:01")
+    frames.draw("b" * 20 + "\n", "12:00:01", "")
     after = terminal.output()
     # Most terminals have broken the first line into two by now.
-    assert after.startswith(b"\x1b[?7l\x1b[H\x1b[2J")
+    assert after.startswith(b"\x1b[2J\x1b[H")
     assert shown(before + after) == ["b" * 20, "12:00:01"]
 
 
 def test_after_a_stop_the_frame_is_drawn_below_what_the_shell_wrote(terminal: Terminal) -> None:
-    screen = RedrawnScreen(terminal.environment)
-    screen.draw(b"a\n", b"1")
+    frames = LiveFrames(terminal.environment, colour=False)
+    frames.draw("a\n", "1", "")
     terminal.environment.stdout.write(b"^Z\n$ fg\n")
-    screen.resume()
-    screen.draw(b"b\n", b"2")
+    frames.resume()
+    frames.draw("b\n", "2", "")
     assert shown(terminal.output()) == ["a", "1^Z", "$ fg", "b", "2"]
 
 
