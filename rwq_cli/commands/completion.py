@@ -53,7 +53,7 @@ def completion(
     if not install:
         script = get_completion_script(prog_name="rwq", complete_var=VARIABLE, shell=shell)
         settings.out.text(f"{script}\n")
-    return ExitStatus.OK
+        return ExitStatus.OK
     try:
         _, path = install_script(shell, prog_name="rwq", complete_var=VARIABLE)
     except OSError as error:

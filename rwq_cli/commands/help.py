@@ -36,11 +36,11 @@ def show_help(
 ) -> ExitStatus:
     if not words:
         settings.out.text(f"{overview(settings.environment.width)}\n")
-    return ExitStatus.OK
+        return ExitStatus.OK
     root = _context(build_root(), "rwq", None)
     if words[0] not in set(Topic):
         settings.out.text(f"{_find_command(root, words).get_help()}\n")
-    return ExitStatus.OK
+        return ExitStatus.OK
     if len(words) > 1:
         raise InvalidArgument(f"{words[0]} is a topic, not a group", f"leave out {words[1]}")
     formatter = root.make_formatter()
