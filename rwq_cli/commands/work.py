@@ -22,7 +22,7 @@ from rwq_cli.cli.options import (
 )
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.clock import RESULT_TTL_S
-from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.items.lease import lease_from
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.queue import WorkQueue
@@ -33,16 +33,18 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.report import Report
+from rwq_cli.output.outcomes import DRY_RUN, Outcomes
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.views.working import (
+    EVENTS,
+    NO_PLAN,
+    PLAN_FIELDS,
     LiveNotes,
     Notes,
     Planned,
     joblog_lines,
-    plan_report,
+    plan_sections,
     work_metrics,
-    work_report,
 )
 from rwq_cli.work.events import Event
 from rwq_cli.work.housekeeping import keep_house
@@ -211,7 +213,7 @@ def work(
     dry_run: Annotated[
         bool, option("--dry-run", "Show the next item and its command, but lease nothing.")
     ] = False,
-) -> Report:
+) -> ExitStatus:
     words = [os.fsencode(word) for word in command or ()]
     template = CommandTemplate(words, input_ or Input.STDIN)
     _check(template, input_, batch=batch, task_dir=task_dir, result=result)
@@ -245,7 +247,7 @@ def work(
         is_batch=batch is not None,
     )
     if dry_run:
-        return plan_report(names, _plans(queues, invocations, policy, batch or 1))
+        return _show_plan(settings, names, list(_plans(queues, invocations, policy, batch or 1)))
     # The live line takes the place of progress.
     settings.end_progress()
     for queue in queues:
@@ -298,13 +300,40 @@ def work(
         # Neither the job log nor a summary shows them.
         yields_starts=settings.output in (OutputFormat.JSONL, OutputFormat.CSV),
     )
-    return work_report(
-        names,
-        _events(settings, supervision, worker, log),
-        has_failed=lambda: has_failed(worker) or (log is not None and log.is_incomplete),
-        summary_end=_summary_end(settings, queues),
-        note=settings.environment.note,
+    out = Outcomes(
+        settings.output_options,
+        EVENTS,
+        None,
+        dry_run=False,
+        facts={"queues": [escaped(name) for name in names]},
+        where=_summary_end(settings, queues),
     )
+    with out:
+        try:
+            for events in _events(settings, supervision, worker, log):
+                out.rows(events)
+                settings.environment.flush()
+        except RwqError:
+            if out.has_work:
+                settings.environment.note(out.summary())
+            raise
+    out.finish()
+    is_incomplete = log is not None and log.is_incomplete
+    # Also if all items were given up.
+    return ExitStatus.PARTIAL if has_failed(worker) or is_incomplete else ExitStatus.OK
+
+
+def _show_plan(settings: Settings, names: Sequence[bytes], plans: Sequence[Planned]) -> ExitStatus:
+    """Show what would be run next."""
+    output = settings.output
+    if plans:
+        settings.environment.note(f"{DRY_RUN}this would be run next")
+    elif output is OutputFormat.JSON:
+        plans = [NO_PLAN]
+    elif output.is_for_people and not settings.quiet:
+        settings.out.text(f"No item to work on in {', '.join(map(escaped, names))}.\n")
+    settings.out.describe(plans, PLAN_FIELDS, plan_sections)
+    return ExitStatus.OK
 
 
 def _cores() -> int:
@@ -388,7 +417,12 @@ def _terminal(
         and not (has_own_stdout and environment.stdout_is_terminal)
     )
     if is_live:
-        live = LiveNotes(environment, names_queues=names_queues, reconnect_s=reconnect_s)
+        live = LiveNotes(
+            environment,
+            names_queues=names_queues,
+            reconnect_s=reconnect_s,
+            colour=settings.stderr_colour,
+        )
         notes: Notes = live
         write = live.pass_on
     else:
@@ -432,7 +466,6 @@ def _events(
                 if log is not None:
                     log.write(joblog_lines(events))
                 yield events
-                environment.flush()
     finally:
         environment.note_above = None
         if log is not None:

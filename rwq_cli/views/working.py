@@ -6,104 +6,32 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, BinaryIO, NamedTuple
 
-from rwq_cli.core.errors import RwqError, ServerError
+from rwq_cli.core.errors import ServerError
 from rwq_cli.core.model import Item, Repair
 from rwq_cli.environment import Environment
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.exposition import Metric
 from rwq_cli.output.field import Field, Fields, plain
-from rwq_cli.output.report import COMMAND_STYLE, DRY_RUN, Batch, Records, Section, View, view_of
+from rwq_cli.output.live_line import LiveLine
+from rwq_cli.output.outcomes import Kind, Row
+from rwq_cli.output.sections import COMMAND_STYLE, Section
 from rwq_cli.views.command_lines import shell_word
-from rwq_cli.work.events import Event, EventKind, Exit, Listener, Progress
+from rwq_cli.work.events import Event, EventKind, Listener, Progress
 from rwq_cli.work.programs import Invocation
 
 _TICK_S = 0.5
 # The rate is that of this many ticks.
 _RATE_TICKS = 20
-_ERASE = b"\r\x1b[2K"
 # The last line of a command's stderr is cut to this length; all of it is on stderr.
 _LAST_LINE_MAX = 200
-_SAMPLE = Event(EventKind.STARTED, b"", b"", 1, 0, Exit(), None, None, False, False, 0.0)
 
 
-class WorkReport(Batch[Event]):
-    """The report of `rwq work`.
-
-    Args:
-        has_failed: See `work_report`.
-        fields: The fields of `Batch`.
-    """
-
-    def __init__(self, *, has_failed: Callable[[], bool], **fields: Any) -> None:
-        super().__init__(**fields)
-        self._has_failed = has_failed
-
-    def status(self) -> ExitStatus:
-        """The exit code, which is PARTIAL even if all items were given up."""
-        return ExitStatus.PARTIAL if self._has_failed() else ExitStatus.OK
+def _event(row: Row[Event]) -> Event:
+    return row.what
 
 
-def work_report(
-    queues: Sequence[bytes],
-    events: Iterable[Sequence[Event]],
-    *,
-    has_failed: Callable[[], bool],
-    summary_end: Callable[[], str],
-    note: Callable[[str], object],
-) -> WorkReport:
-    """The report of a worker. Reading the events works.
-
-    Args:
-        queues: The names of the queues.
-        events: What happens.
-        has_failed: Whether items were given up, failures ended the worker, or the job log is
-            incomplete.
-        summary_end: Returns the end of the summary.
-        note: Writes a note to stderr.
-    """
-
-    def read() -> Iterator[Sequence[Event]]:
-        try:
-            yield from events
-        except RwqError:
-            if any(report.totals().values()):
-                note(report.summary())
-            raise
-
-    report = WorkReport(
-        view=event_view(),
-        batches=read(),
-        count=_count_ends,
-        word=lambda event: event.kind.value,
-        counted=[kind.value for kind in EventKind if kind is not EventKind.STARTED],
-        failed=frozenset(),
-        shown=frozenset({EventKind.COMPLETED.value}),
-        fields=lambda: {"queues": [escaped(name) for name in queues], "dry_run": False},
-        summary_end=summary_end,
-        has_failed=has_failed,
-    )
-    return report
-
-
-def _count_ends(events: Sequence[Event]) -> dict[str, int]:
-    """How many items had each kind of end."""
-    counts: dict[str, int] = {}
-    for event in events:
-        if event.kind is not EventKind.STARTED:
-            word = event.kind.value
-            counts[word] = counts.get(word, 0) + 1
-    return counts
-
-
-def event_view() -> View[Event]:
-    """The view of an event, which has no table."""
-    return view_of(EVENT_FIELDS, _SAMPLE)
-
-
-EVENT_FIELDS: Fields[Event] = Fields(
-    "An event of a worker",
+_FIELDS: tuple[Field[Event], ...] = (
     Field(
         "event",
         lambda event: event.kind.value,
@@ -135,6 +63,18 @@ EVENT_FIELDS: Fields[Event] = Fields(
     Field("delay_seconds", lambda event: _milli(event.delay_s), "until the next attempt"),
     Field("gave_up", lambda event: event.gave_up, "whether the item was given up"),
     Field("time", lambda event: _milli(event.at_s), "when, in Unix seconds"),
+)
+EVENT_FIELDS: Fields[Row[Event]] = Fields(
+    "An event of a worker", *(field.within(_event) for field in _FIELDS)
+)
+EVENTS: Kind[Event] = Kind(
+    EVENT_FIELDS,
+    word=lambda event: event.kind.value,
+    item_id=lambda event: event.item_id,
+    counted=[kind.value for kind in EventKind if kind is not EventKind.STARTED],
+    shown=frozenset({EventKind.COMPLETED.value}),
+    # Only the end of an item counts.
+    names={EventKind.STARTED.value: ""},
 )
 
 
@@ -258,13 +198,16 @@ class LiveNotes(Notes):
 
     Args:
         environment: The streams; notes are written above the line.
+        colour: Whether to use colour.
     """
 
     tick_s = _TICK_S
 
-    def __init__(self, environment: Environment, *, names_queues: bool, reconnect_s: float) -> None:
+    def __init__(
+        self, environment: Environment, *, names_queues: bool, reconnect_s: float, colour: bool
+    ) -> None:
         super().__init__(environment, names_queues=names_queues, reconnect_s=reconnect_s)
-        self._line = b""
+        self._line = LiveLine(environment, colour=colour)
         self._ticks: deque[tuple[float, int]] = deque(maxlen=_RATE_TICKS)
         environment.note_above = self._note_above
 
@@ -273,33 +216,21 @@ class LiveNotes(Notes):
         self._ticks.append((now_s, progress.counts[EventKind.COMPLETED]))
         (first_s, first), (_, last) = self._ticks[0], self._ticks[-1]
         rate = (last - first) / (now_s - first_s) if now_s > first_s else 0.0
-        text = live_line(progress, rate)[: max(0, self._environment.stderr_width - 1)]
-        self._write(_ERASE + text.encode())
-        self._line = text.encode()
+        self._line.draw(live_line(progress, rate))
 
     def hide(self) -> None:
-        if self._line:
-            self._line = b""
-            self._write(_ERASE)
+        self._line.hide()
 
     def pass_on(self, stream: BinaryIO, data: bytes) -> None:
         """Write what a command printed above the line."""
-        if self._line:
-            self._write(_ERASE)
-        with suppress(OSError):
+        with self._line.hidden() as is_shown, suppress(OSError):
             stream.write(data)
-            if self._line and not data.endswith(b"\n"):
+            if is_shown and not data.endswith(b"\n"):
                 stream.write(b"\n")
             stream.flush()
-        self._write(self._line)
 
     def _note_above(self, note: str) -> None:
         self.pass_on(self._environment.stderr, note.encode("utf-8", "backslashreplace") + b"\n")
-
-    def _write(self, data: bytes) -> None:
-        with suppress(OSError):
-            self._environment.stderr.write(data)
-            self._environment.stderr.flush()
 
 
 def live_line(progress: Progress, rate: float) -> str:
@@ -366,24 +297,8 @@ class Planned(NamedTuple):
     reason: str | None
 
 
-_NO_PLAN = Planned([], None, None)
-
-
-def plan_report(queues: Sequence[bytes], plans: Iterable[Planned]) -> Records[Planned]:
-    """The report of a dry run; without a plan, JSON is one of no items."""
-    return Records(
-        view=plan_view(),
-        records=plans,
-        empty=lambda: f"No item to work on in {', '.join(map(escaped, queues))}.",
-        is_one=True,
-        nothing=_NO_PLAN,
-        opening=f"{DRY_RUN}this would be run next",
-    )
-
-
-def plan_view() -> View[Planned]:
-    """The view of what a dry run would start."""
-    return view_of(PLAN_FIELDS, _NO_PLAN, sections=_plan_sections)
+# What JSON has if there is no item.
+NO_PLAN = Planned([], None, None)
 
 
 def _of_first(name: str, get: Callable[[Item], object], help: str, **kinds: Any) -> Field[Planned]:
@@ -408,7 +323,8 @@ PLAN_FIELDS: Fields[Planned] = Fields(
 )
 
 
-def _plan_sections(plan: Planned) -> list[Section]:
+def plan_sections(plan: Planned) -> list[Section]:
+    """What a dry run would start, at length."""
     first = plan.items[0]
     rows: list[tuple[str, str, str | None]] = [("item", escaped(first.item_id), None)]
     rows.append(("queue", escaped(first.queue), None))
