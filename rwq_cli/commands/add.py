@@ -1,5 +1,7 @@
 """`rwq add`: add items."""
 
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -9,16 +11,29 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queues
 from rwq_cli.cli.options import DryRunOption, Duration, option, parse_id
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.add import add_batches
-from rwq_cli.core.model import Due
+from rwq_cli.core.model import Due, NewItems, Outcome, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.records import RANDOM_IDS, IdRule, InputFormat, RecordReader, with_id
-from rwq_cli.output.report import Report
-from rwq_cli.views.outcomes import batch_of_added
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.field import bytes_fields
+from rwq_cli.output.outcomes import Outcomes
+from rwq_cli.views.outcomes import kind_of, outcomes_of
 
 app = CommandModule()
+
+_KIND = kind_of(Status.ADDED, ())._replace(
+    counted=("added", "duplicates", "rejected"),
+    names={"duplicate": "duplicates"},
+    failed=frozenset({"rejected", "wrong-type"}),
+    # Duplicates are counted only.
+    shows_all=False,
+)
+# A summary names at most this many queues.
+_NAMED_QUEUES = 8
 
 
 def _time(text: str) -> str:
@@ -93,7 +108,7 @@ def add(
     ] = None,
     strict: Annotated[bool, option("--strict", "Stop at the first bad record.")] = False,
     dry_run: DryRunOption = False,
-) -> Report:
+) -> ExitStatus:
     if data == ["-"]:
         data, file = None, [*(file or ()), "-"]
     if data and file:
@@ -122,22 +137,58 @@ def add(
     if item_id is not None:
         items = with_id(items, item_id)
     if len(queues) > 1:
-        from rwq_cli.core.items.spread import add_spread
-        from rwq_cli.views.spreading import batch_of_spread
+        return _add_to_several(settings, queues, items, reader, unique=unique, dry_run=dry_run)
+    out = outcomes_of(
+        settings.output_options, _KIND, queue, naming(settings, queue), dry_run=dry_run
+    )
+    out.extra = lambda: {"rejected": reader.rejected, "empty": reader.empty}
+    with out:
+        for batch in add_batches(queue, items, unique=unique, dry_run=dry_run).batches:
+            out.rows(batch)
+    return out.finish()
 
-        return batch_of_spread(
-            add_spread(queues, items, unique=unique, dry_run=dry_run),
-            reader,
-            server=settings.server_label,
-            lines=naming(settings, queue).lines,
-            dry_run=dry_run,
-        )
-    return batch_of_added(
-        queue.name,
-        add_batches(queue, items, unique=unique, dry_run=dry_run),
-        reader,
-        naming=naming(settings, queue),
-        dry_run=dry_run,
+
+def _add_to_several(
+    settings: Settings,
+    queues: list[WorkQueue],
+    items: Iterable[NewItems | Flush],
+    reader: RecordReader,
+    *,
+    unique: bool,
+    dry_run: bool,
+) -> ExitStatus:
+    """Add each item to the queue that its ID picks."""
+    from rwq_cli.core.items.spread import add_spread
+    from rwq_cli.views.failures import failure_reasons
+
+    added: Counter[bytes] = Counter()
+    picked: dict[bytes, bytes] = {}
+    lines = naming(settings, queues[0]).lines
+
+    def explain(failed: Sequence[Outcome]) -> Iterator[str]:
+        for each in failed:
+            yield from failure_reasons(picked[each.item_id], [each], lambda _ids: (), {}, lines)
+
+    def where() -> str:
+        shown = [f"{escaped(name)} {number:,}" for name, number in sorted(added.items())]
+        text = ", ".join(shown) if len(shown) <= _NAMED_QUEUES else f"{len(shown):,} queues"
+        return f" ({text or 'no queue'} on {settings.server_label})"
+
+    out = Outcomes(
+        settings.output_options, _KIND, None, dry_run=dry_run, explain=explain, where=where
+    )
+    out.extra = lambda: {"rejected": reader.rejected, "empty": reader.empty}
+    with out:
+        for batch in add_spread(queues, items, unique=unique, dry_run=dry_run):
+            added[batch.queue] += batch.outcomes.count(Status.ADDED)
+            wrong = batch.outcomes.ids_with(Status.WRONG_TYPE)
+            picked.update(dict.fromkeys(wrong, batch.queue))
+            out.rows(batch.outcomes, batch.queue)
+    return out.finish(
+        queues=[
+            {**bytes_fields("queue", name), "added": number}
+            for name, number in sorted(added.items())
+        ]
     )
 
 

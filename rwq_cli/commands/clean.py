@@ -1,8 +1,7 @@
 """`rwq clean light` and `rwq clean deep`: return lost items to the queue."""
 
-from collections.abc import Iterator
-from functools import partial
-from typing import Annotated, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Annotated
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
@@ -21,14 +20,18 @@ from rwq_cli.cli.options import (
 )
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.model import CleanAction, CleanBatch
+from rwq_cli.core.model import CleanBatch
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.repair.clean import deep_clean, light_clean
 from rwq_cli.exit_codes import ExitCode, ExitStatus
-from rwq_cli.output.report import Batch, Report
-from rwq_cli.views.cleaning import clean_report
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.outcomes import Outcomes, Parts
+from rwq_cli.views.cleaning import CLEAN
 
 app = CommandModule("Return what dead workers left behind.")
+
+# Cleans a queue, deep or not.
+Clean = Callable[[WorkQueue, bool], Iterator[CleanBatch]]
 
 BuryAfterOption = Annotated[
     int | None,
@@ -81,15 +84,15 @@ def light(
     notify: NotifyOption = False,
     listen: ListenOption = None,
     all_queues: AllQueuesOption = False,
-) -> Report:
-    cleaner = _Cleaner(grace_s, bury_after, dry_run)
+) -> ExitStatus:
+    clean = _cleaner(grace_s=grace_s, bury_after=bury_after, dry_run=dry_run)
     if every is None:
         _need_every(deep_every=deep_every, notify=notify, listen=listen)
-        return _clean_once(settings, cleaner, is_deep=False, all_queues=all_queues)
+        return _clean_once(settings, clean, is_deep=False, all_queues=all_queues, dry_run=dry_run)
     from rwq_cli.commands.cleaning_process import CleaningProcess, Schedule
 
     schedule = Schedule(every, False, deep_every, notify, listen)
-    return CleaningProcess(settings, schedule, cleaner, all_queues=all_queues).report()
+    return CleaningProcess(settings, schedule, clean, all_queues=all_queues, dry_run=dry_run).run()
 
 
 @app.command(
@@ -112,15 +115,15 @@ def deep(
     notify: NotifyOption = False,
     listen: ListenOption = None,
     all_queues: AllQueuesOption = False,
-) -> Report:
-    cleaner = _Cleaner(grace_s, bury_after, dry_run)
+) -> ExitStatus:
+    clean = _cleaner(grace_s=grace_s, bury_after=bury_after, dry_run=dry_run)
     if every is None:
         _need_every(notify=notify, listen=listen)
-        return _clean_once(settings, cleaner, is_deep=True, all_queues=all_queues)
+        return _clean_once(settings, clean, is_deep=True, all_queues=all_queues, dry_run=dry_run)
     from rwq_cli.commands.cleaning_process import CleaningProcess, Schedule
 
     schedule = Schedule(every, True, None, notify, listen)
-    return CleaningProcess(settings, schedule, cleaner, all_queues=all_queues).report()
+    return CleaningProcess(settings, schedule, clean, all_queues=all_queues, dry_run=dry_run).run()
 
 
 def _need_every(**given: object) -> None:
@@ -131,36 +134,38 @@ def _need_every(**given: object) -> None:
             raise InvalidArgument(f"{flag} needs --every", "add --every 30s, or leave it out")
 
 
-class _Cleaner(NamedTuple):
-    """Cleans a queue.
+def _cleaner(*, grace_s: float, bury_after: int | None, dry_run: bool) -> Clean:
+    """What cleans a queue, deep or not."""
 
-    Attributes:
-        grace_s: Seconds between the two looks.
-        bury_after: After how many returns to bury an item; None for never.
-        dry_run: Whether to change nothing.
-    """
+    def clean(queue: WorkQueue, is_deep: bool) -> Iterator[CleanBatch]:
+        work = deep_clean if is_deep else light_clean
+        return work(queue, grace_s=grace_s, bury_after=bury_after, dry_run=dry_run).batches
 
-    grace_s: float
-    bury_after: int | None
-    dry_run: bool
-
-    def __call__(self, queue: WorkQueue, is_deep: bool) -> Iterator[CleanBatch]:
-        clean = partial(deep_clean if is_deep else light_clean, queue)
-        actions = clean(grace_s=self.grace_s, dry_run=self.dry_run, bury_after=self.bury_after)
-        return actions.batches
+    return clean
 
 
 def _clean_once(
-    settings: Settings, cleaner: _Cleaner, *, is_deep: bool, all_queues: bool
-) -> Report:
-    def clean(queue: WorkQueue) -> Iterator[CleanBatch]:
-        return noting_absence(settings, queue, cleaner(queue, is_deep))
-
+    settings: Settings, clean: Clean, *, is_deep: bool, all_queues: bool, dry_run: bool
+) -> ExitStatus:
     opened = open_matching_queues(settings, all_queues=all_queues, changes=True)
-
-    def report(queue: WorkQueue) -> Batch[CleanAction]:
-        summary_end = naming(settings, queue, is_prefixed=not opened.is_one).summary_end
-        batches = opened.reader(settings, clean, queue)
-        return clean_report(queue.name, batches, summary_end=summary_end, dry_run=cleaner.dry_run)
-
-    return opened.reports(report)
+    parts = None if opened.is_one else Parts(settings.output_options)
+    status = ExitStatus.OK
+    for queue in opened.queues:
+        out = Outcomes(
+            settings.output_options,
+            CLEAN,
+            queue.name,
+            dry_run=dry_run,
+            where=naming(settings, queue, is_prefixed=not opened.is_one).summary_end,
+            parts=parts,
+            name="" if opened.is_one else escaped(queue.name),
+        )
+        with out:
+            for batch in opened.reader(
+                settings,
+                lambda queue: noting_absence(settings, queue, clean(queue, is_deep)),
+                queue,
+            ):
+                out.rows(batch)
+        status = out.finish()
+    return status if parts is None else parts.finish()

@@ -2,8 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.interrupts import ending_on_terminate
@@ -13,14 +12,15 @@ from rwq_cli.cli.queue_scraper import QueueScraper
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.errors import ServerError
-from rwq_cli.core.model import CleanAction, CleanBatch
+from rwq_cli.core.model import CleanBatch
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.report import Batch, ReportStream
+from rwq_cli.output.outcomes import Outcomes, Parts
 from rwq_cli.service.heartbeat import BeatingClock, BeatingProgress
 from rwq_cli.service.rounds import Rounds, Timer
 from rwq_cli.service.supervision import Supervision
-from rwq_cli.views.cleaning import clean_report
+from rwq_cli.views.cleaning import CLEAN
 from rwq_cli.views.cleaning_process import CleanTally, clean_metrics, clean_status
 
 # How much longer than any call the process may be silent before it counts as stuck.
@@ -45,36 +45,35 @@ class Schedule(NamedTuple):
     listen: Address | None
 
 
-class Cleaner(Protocol):
-    """Cleans a queue, deep or not."""
-
-    @property
-    def dry_run(self) -> bool:
-        """Whether it changes nothing."""
-
-    def __call__(self, queue: WorkQueue, is_deep: bool) -> Iterator[CleanBatch]: ...
-
-
 class CleaningProcess:
     """Cleans queues in rounds; see `Schedule`.
 
     Args:
         settings: The settings.
         schedule: When to clean.
-        cleaner: Cleans a queue.
+        clean: Cleans a queue, deep or not.
         all_queues: Whether `--all-queues` was given.
+        dry_run: Whether it changes nothing.
 
     Raises:
         InvalidArgument: No queue is named, or the output format needs an end.
     """
 
     def __init__(
-        self, settings: Settings, schedule: Schedule, cleaner: Cleaner, *, all_queues: bool
+        self,
+        settings: Settings,
+        schedule: Schedule,
+        clean: Callable[[WorkQueue, bool], Iterator[CleanBatch]],
+        *,
+        all_queues: bool,
+        dry_run: bool,
     ) -> None:
         settings.check_endless("--every")
         self._settings = settings
         self._schedule = schedule
-        self._cleaner = cleaner
+        self._clean = clean
+        self._dry_run = dry_run
+        self._parts = Parts(settings.output_options)
         self._finder = QueueFinder(settings, all_queues=all_queues, changes=True)
         self._queues: list[WorkQueue] = []
         self._tally = CleanTally()
@@ -100,15 +99,19 @@ class CleaningProcess:
             note=lambda line: settings.environment.error(f"rwq: {line}"),
         )
 
-    def report(self) -> ReportStream:
-        """What it does, as it does it."""
-        return ReportStream(self._reports(), self._rounds.failed, self._running())
-
-    @contextmanager
-    def _running(self) -> Iterator[None]:
+    def run(self) -> ExitStatus:
+        """Clean until SIGTERM or Ctrl-C."""
+        deep_every = self._schedule.deep_every
+        timer = Timer(deep_every, self._clock) if deep_every else None
+        is_deep = False
         with ending_on_terminate(), self._supervision:
             self._note_start()
-            yield
+            for number in self._rounds:
+                # A deep clean that failed is due again.
+                is_deep = is_deep or self._schedule.is_deep or bool(timer and timer.is_due())
+                if self._clean_all(is_deep=is_deep, is_first=number == 1):
+                    is_deep = False
+        return ExitStatus.OK
 
     def _note_start(self) -> None:
         note = self._settings.environment.note
@@ -122,52 +125,54 @@ class CleaningProcess:
         if self._supervision.url is not None:
             note(f"rwq: listening on {self._supervision.url}")
 
-    def _reports(self) -> Iterator[tuple[str, Batch[CleanAction]]]:
-        deep_every = self._schedule.deep_every
-        timer = Timer(deep_every, self._clock) if deep_every else None
-        is_deep = False
-        for number in self._rounds:
-            # A deep clean that failed is due again.
-            is_deep = is_deep or self._schedule.is_deep or (timer is not None and timer.is_due())
-            try:
-                opened = self._find()
-            except ServerError as error:
-                self._rounds.failed(error)
-                continue
+    def _clean_all(self, *, is_deep: bool, is_first: bool) -> bool:
+        """Clean each queue once; return True if no server was lost meanwhile."""
+        try:
+            opened = self._finder.find()
+            self._queues = opened.queues
             for queue in opened.queues:
-                batches = opened.reader(self._settings, self._counting(is_deep, number == 1), queue)
-                yield "" if opened.is_one else escaped(queue.name), self._report(queue, batches)
-                if self._rounds.has_failed:
-                    break
-            else:
-                self._tally.rounds["deep" if is_deep else "light"] += 1
-                self._supervision.ready(clean_status(self._tally, opened.label))
-                is_deep = False
+                # On a cluster, each queue has a connection of its own.
+                queue.clock, queue.connection.progress = self._clock, self._progress
+                self._clean_one(opened, queue, is_deep=is_deep, is_first=is_first)
+        except ServerError as error:
+            self._rounds.failed(error)
+            return False
+        self._tally.rounds["deep" if is_deep else "light"] += 1
+        self._supervision.ready(clean_status(self._tally, opened.label))
+        return True
 
-    def _find(self) -> OpenQueues:
-        opened = self._finder.find()
-        self._queues = opened.queues
-        for queue in opened.queues:
-            # On a cluster, each queue has a connection of its own.
-            queue.clock, queue.connection.progress = self._clock, self._progress
-        return opened
+    def _clean_one(
+        self, opened: OpenQueues, queue: WorkQueue, *, is_deep: bool, is_first: bool
+    ) -> None:
+        settings = self._settings
 
-    def _counting(
-        self, is_deep: bool, is_first: bool
-    ) -> Callable[[WorkQueue], Iterator[CleanBatch]]:
         def clean(queue: WorkQueue) -> Iterator[CleanBatch]:
-            batches = self._cleaner(queue, is_deep)
-            for batch in noting_absence(self._settings, queue, batches) if is_first else batches:
-                for repair, number in batch.counts().items():
-                    self._tally.actions[queue.name, repair] += number
-                yield batch
+            batches = self._clean(queue, is_deep)
+            return noting_absence(settings, queue, batches) if is_first else batches
 
-        return clean
+        out = Outcomes(
+            settings.output_options,
+            CLEAN,
+            queue.name,
+            dry_run=self._dry_run,
+            where=self._when,
+            parts=self._parts,
+            name="" if opened.is_one else escaped(queue.name),
+        )
+        with out:
+            try:
+                for batch in opened.reader(settings, clean, queue):
+                    out.rows(batch)
+                    for repair, number in batch.counts().items():
+                        self._tally.actions[queue.name, repair] += number
+            except ServerError:
+                out.note_unfinished()
+                raise
+        out.finish()
+        # Raises if nobody reads the results any more.
+        settings.environment.stdout.flush()
 
-    def _report(self, queue: WorkQueue, batches: Iterator[CleanBatch]) -> Batch[CleanAction]:
-        def when() -> str:
-            # Elsewhere, a logger such as journald adds the time.
-            is_terminal = self._settings.environment.stderr_is_terminal
-            return time.strftime(" at %H:%M:%S") if is_terminal else ""
-
-        return clean_report(queue.name, batches, summary_end=when, dry_run=self._cleaner.dry_run)
+    def _when(self) -> str:
+        # Elsewhere, a logger such as journald adds the time.
+        is_terminal = self._settings.environment.stderr_is_terminal
+        return time.strftime(" at %H:%M:%S") if is_terminal else ""

@@ -27,14 +27,14 @@ from rwq_cli.environment import os_reason
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.output.report import Report
+from rwq_cli.output.outcomes import Outcomes
 from rwq_cli.undo.catalog import UndoEntry, UndoState, delete, open_latest, undo_files
 from rwq_cli.undo.file import UndoFileError, undo_directory
 from rwq_cli.undo.reader import UndoReader
 from rwq_cli.undo.run import UndoRun
 from rwq_cli.views.failures import changed_meanwhile
 from rwq_cli.views.outcomes import outcomes_of
-from rwq_cli.views.undo_files import COLUMNS, pruned_report, undo_files_report
+from rwq_cli.views.undo_files import PRUNED, UNDO_COLUMNS, UNDO_FIELDS
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -69,7 +69,7 @@ _KIND = restoring_kind(
         ExitStatus.PARTIAL: "some items were not restored; to try again, give the name of the "
         "undo file",
     },
-    plain={"an undo file (--list)": ", ".join(column.name for column in COLUMNS)},
+    plain={"an undo file (--list)": ", ".join(UNDO_COLUMNS)},
 )
 def undo(
     settings: Settings,
@@ -110,7 +110,7 @@ def undo(
     ] = None,
     yes: Annotated[bool, option("--yes", "Do not ask before --prune deletes files.")] = False,
     dry_run: DryRunOption = False,
-) -> Report | ExitStatus:
+) -> ExitStatus:
     if list_ and prune:
         raise InvalidArgument.both("--list", "--prune")
     if not (list_ or prune):
@@ -123,9 +123,12 @@ def undo(
     if prune and older_than_s is None:
         raise InvalidArgument("--prune needs --older-than", "for example: --older-than 30d")
     entries = _entries(settings, _named_queue(settings), older_than_s or 0.0)
-    if list_:
-        return undo_files_report(entries, undo_directory(settings.environment.variables))
-    return _prune(list(entries), yes=yes, dry_run=dry_run)
+    if prune:
+        return _prune(settings, list(entries), yes=yes, dry_run=dry_run)
+    directory = os.fsencode(undo_directory(settings.environment.variables))
+    empty = f"No such undo files in {escaped(directory)}."
+    settings.out.table(entries, UNDO_FIELDS, UNDO_COLUMNS, empty=empty)
+    return ExitStatus.OK
 
 
 def _named_queue(settings: Settings) -> bytes | None:
@@ -200,7 +203,7 @@ def _entries(settings: Settings, wanted: bytes | None, age_s: float) -> Iterator
     return (entry for entry in entries if entry.time_ms <= latest_ms)
 
 
-def _prune(entries: list[UndoEntry], *, yes: bool, dry_run: bool) -> Report:
+def _prune(settings: Settings, entries: list[UndoEntry], *, yes: bool, dry_run: bool) -> ExitStatus:
     if entries and not (yes or dry_run):
         count = len(entries)
         left = sum(entry.state is not UndoState.RESTORED for entry in entries)
@@ -209,16 +212,24 @@ def _prune(entries: list[UndoEntry], *, yes: bool, dry_run: bool) -> Report:
         noun = "undo file" if count == 1 else "undo files"
         confirm_action(f"rwq will delete {human.count(count)} {noun}{note} ({size}).")
 
-    def delete_file(entry: UndoEntry) -> bool:
-        try:
-            return delete(entry.path, dry_run=dry_run)
-        except FileNotFoundError:
-            # Another process has deleted it.
-            return True
-        except OSError as error:
-            raise UndoFileError(f"cannot delete {_shown(entry.path)}: {os_reason(error)}")
-
-    return pruned_report(entries, delete_file, dry_run=dry_run)
+    freed = 0
+    with Outcomes(
+        settings.output_options,
+        PRUNED,
+        None,
+        dry_run=dry_run,
+        facts={},
+        explain=lambda failed: ("another rwq is writing or restoring it" for _ in failed),
+        suffix=lambda: f"; {human.size(freed)}" if freed else "",
+    ) as out:
+        for entry in entries:
+            try:
+                is_deleted = delete(entry.path, dry_run=dry_run)
+            except OSError as error:
+                raise UndoFileError(f"cannot delete {_shown(entry.path)}: {os_reason(error)}")
+            freed += entry.file_bytes if is_deleted else 0
+            out.row((entry, "deleted" if is_deleted else "in-use"))
+    return out.finish()
 
 
 def _open(

@@ -151,6 +151,12 @@ class Outcomes(Generic[T]):
             if self._parts is None or self.has_work:
                 self._options.environment.error(f"interrupted: {self.summary()}")
 
+    def note_unfinished(self) -> None:
+        """Say what was done before a failure, if anything was."""
+        if self.has_work:
+            self._options.end_progress()
+            self._options.environment.error(self._named(self.summary()))
+
     def row(self, outcome: T) -> None:
         """Count and write one outcome."""
         self.rows((outcome,))
@@ -341,17 +347,19 @@ class Parts:
     def __init__(self, options: OutputOptions) -> None:
         self.writer = Writer(options)
         self._options = options
-        self._statuses: list[ExitStatus] = []
-        self._idle: list[Outcomes[Any]] = []
+        self._statuses: set[ExitStatus] = set()
+        # One of the parts without work, and their number: a cleaning process has ever more.
+        self._idle: Outcomes[Any] | None = None
+        self._idle_parts = 0
         self._has_work = False
 
     def add(self, part: Outcomes[Any], status: ExitStatus) -> None:
         """Add a part that has been finished."""
-        self._statuses.append(status)
+        self._statuses.add(status)
         if part.has_work:
             self._has_work = True
         else:
-            self._idle.append(part)
+            self._idle, self._idle_parts = part, self._idle_parts + 1
 
     def finish(self) -> ExitStatus:
         """Write what follows the last part, and return the exit code of all."""
@@ -360,7 +368,7 @@ class Parts:
             self.writer.end()
         environment.stdout.flush()
         if self._idle and not self._has_work and output is not OutputFormat.JSON:
-            environment.note(self._idle[0].idle_in(len(self._idle)))
+            environment.note(self._idle.idle_in(self._idle_parts))
         status = max(self._statuses, default=ExitStatus.OK)
         is_mixed = self._has_work and status is ExitStatus.NO and ExitStatus.OK in self._statuses
         return ExitStatus.PARTIAL if is_mixed else status

@@ -215,7 +215,8 @@ def delete(path: Path, *, dry_run: bool) -> bool:
     Raises:
         OSError: It cannot be deleted.
     """
-    with path.open("rb") as file:
+    # Another process may have deleted it.
+    with suppress(FileNotFoundError), path.open("rb") as file:
         try:
             fcntl.flock(file, (fcntl.LOCK_SH if dry_run else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -224,6 +225,5 @@ def delete(path: Path, *, dry_run: bool) -> bool:
             # The file system has no locks.
             pass
         if not dry_run:
-            with suppress(FileNotFoundError):
-                path.unlink()
-        return True
+            path.unlink()
+    return True

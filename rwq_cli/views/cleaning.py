@@ -1,19 +1,16 @@
 """The repairs of a clean, each with its reason."""
 
-from collections.abc import Callable, Iterable
-
-from rwq_cli.core.model import CleanAction, CleanBatch, Repair, State
-from rwq_cli.output.encode import bytes_fields
+from rwq_cli.core.model import CleanAction, Repair
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Field, Fields
-from rwq_cli.output.outcomes import Kind, Row, row_view
-from rwq_cli.output.report import Batch, infinitive
+from rwq_cli.output.outcomes import Kind, Row
+from rwq_cli.output.report import INFINITIVES
 
 _REPAIRS = tuple(repair.value for repair in Repair)
 
 
 def _preview(action: CleanAction) -> str:
-    verb = infinitive(action.action.value)
+    verb = INFINITIVES[action.action.value]
     return f"would {verb} {escaped(action.item_id)}: {action.state.value}"
 
 
@@ -45,25 +42,3 @@ CLEAN: Kind[CleanAction] = Kind(
     is_news=True,
     preview=_preview,
 )
-
-
-def clean_report(
-    queue: bytes, batches: Iterable[CleanBatch], *, summary_end: Callable[[], str], dry_run: bool
-) -> Batch[CleanAction]:
-    """The report of a clean. Reading the batches does the work; for `summary_end` see `Batch`."""
-    sample = CleanAction(b"", Repair.DROPPED, State.GONE)
-    return Batch(
-        view=row_view(CLEAN, queue, sample, dry_run=dry_run),
-        batches=batches,
-        count=lambda batch: {repair.value: number for repair, number in batch.counts().items()},
-        word=CLEAN.word,
-        counted=_REPAIRS,
-        failed=CLEAN.failed,
-        shown=CLEAN.shown,
-        fields=lambda: {**bytes_fields("queue", queue), "dry_run": dry_run},
-        dry_run=dry_run,
-        idle=CLEAN.idle,
-        summary_end=summary_end,
-        summary_if_quiet=True,
-        preview=_preview,
-    )

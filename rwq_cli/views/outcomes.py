@@ -4,17 +4,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rwq_cli.core.model import Outcome, Outcomes, Status
+from rwq_cli.core.model import Outcome, Status
 from rwq_cli.output.encode import bytes_fields
 from rwq_cli.output.field import Field, Fields
 from rwq_cli.output.options import OutputOptions
-from rwq_cli.output.outcomes import Kind, Outcomes as OutcomeOutput, Parts, Row, row_view
-from rwq_cli.output.report import Batch, View
+from rwq_cli.output.outcomes import Kind, Outcomes as OutcomeOutput, Parts, Row
 from rwq_cli.views.naming import Naming
 
 if TYPE_CHECKING:
     from rwq_cli.core.queue import WorkQueue
-    from rwq_cli.input.records import RecordReader
     from rwq_cli.views.failures import Reason
 
 
@@ -104,45 +102,4 @@ def outcomes_of(
         suffix=suffix,
         parts=parts,
         name=name,
-    )
-
-
-def outcome_view(queue: bytes) -> View[Outcome]:
-    """The view of an outcome, which has no table."""
-
-    return row_view(kind_of(Status.REMOVED, ()), queue, Outcome(b"", Status.MISSING))
-
-
-ADDED = {
-    Status.ADDED: "added",
-    Status.DUPLICATE: "duplicates",
-    Status.WRONG_TYPE: Status.WRONG_TYPE.value,
-}
-NOT_ADDED = frozenset({"rejected", Status.WRONG_TYPE.value})
-
-
-def batch_of_added(
-    queue: bytes, outcomes: Outcomes, reader: "RecordReader", *, naming: Naming, dry_run: bool
-) -> Batch[Outcome]:
-    """The report of `rwq add`. Reading the outcomes adds the items."""
-
-    def explain(failed: Sequence[Outcome]) -> Iterable[str]:
-        from rwq_cli.views.failures import failure_reasons
-
-        return failure_reasons(queue, failed, lambda _ids: (), {}, naming.lines)
-
-    return Batch(
-        view=outcome_view(queue),
-        batches=outcomes.batches,
-        count=lambda batch: {ADDED[status]: n for status, n in batch.counts().items()},
-        word=lambda outcome: ADDED[outcome.status],
-        counted=("added", "duplicates", "rejected"),
-        failed=NOT_ADDED,
-        shown=frozenset({"added"}),
-        shows_all=False,
-        fields=lambda: {**bytes_fields("queue", queue), "dry_run": dry_run},
-        dry_run=dry_run,
-        explain=explain,
-        extra=lambda: {"rejected": reader.rejected, "empty": reader.empty},
-        summary_end=naming.summary_end,
     )

@@ -145,10 +145,10 @@ class TestList:
         assert list(record) == names
         assert rwq("undo", "--list", "-o", "jsonl").jsonl == [record]
         (row,) = csv.DictReader(StringIO(rwq("undo", "--list", "-o", "csv").text))
-        assert list(row) == names
+        columns = ["file", "time_ms", "verb", "queue", "items", "state", "server", "bytes"]
+        assert list(row) == columns
         assert rwq("undo", "--list").text.rstrip("\n").split("\t") == [
-            str(record[name])
-            for name in ("file", "time_ms", "verb", "queue", "items", "state", "server", "bytes")
+            str(record[name]) for name in columns
         ]
         table = rwq("undo", "--list", "-o", "table", variables={"COLUMNS": "200"})
         assert table.lines[0].split() == [

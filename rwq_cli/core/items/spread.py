@@ -8,13 +8,12 @@ items that pick it change their queue, and if one is removed from the list, only
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, Flush
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.add import ADD_ITEMS, add_batches
-from rwq_cli.core.model import NewItems, Outcome, OutcomeBatch
+from rwq_cli.core.model import NewItems, OutcomeBatch
 
 # Items that are read before they are added, so that a call has about `ADD_ITEMS` of one queue.
 _READ_ITEMS = 20_000
@@ -45,18 +44,6 @@ class Picker:
         return picked
 
 
-class SpreadOutcome(NamedTuple):
-    """The outcome for an item.
-
-    Attributes:
-        queue: The name of the queue that its ID picked.
-        outcome: What became of it there.
-    """
-
-    queue: bytes
-    outcome: Outcome
-
-
 @dataclass(frozen=True, slots=True)
 class SpreadBatch:
     """The outcomes of one call.
@@ -68,9 +55,6 @@ class SpreadBatch:
 
     queue: bytes
     outcomes: OutcomeBatch
-
-    def __iter__(self) -> Iterator[SpreadOutcome]:
-        return (SpreadOutcome(self.queue, outcome) for outcome in self.outcomes)
 
 
 def add_spread(

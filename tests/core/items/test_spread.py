@@ -51,7 +51,7 @@ def test_a_second_add_is_a_duplicate_wherever_the_item_went(
     def add(*, dry_run: bool = False) -> Counter[Status]:
         items = (NewItem(item_id, b"data") for item_id in IDS)
         batches = add_spread(queues, batched_items(items), dry_run=dry_run)
-        return Counter(each.outcome.status for batch in batches for each in batch)
+        return Counter(each.status for batch in batches for each in batch.outcomes)
 
     assert add(dry_run=True) == {Status.ADDED: 4000}
     assert raw.dbsize() == 0
@@ -82,7 +82,7 @@ def test_an_error_tells_how_many_were_acknowledged(start_server: StartServer) ->
     done: list[int] = []
     batches = add_spread(queues, batched_items(items))
     with pytest.raises(OutOfMemory) as caught:
-        done.extend(len(list(batch)) for batch in batches)
+        done.extend(len(batch.outcomes) for batch in batches)
     assert caught.value.acknowledged is not None
     assert 0 < caught.value.acknowledged <= sum(done) < 50_000
 
