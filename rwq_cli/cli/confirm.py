@@ -1,4 +1,4 @@
-"""Asks for confirmation of a destructive action, on the terminal.
+"""Questions before a destructive action, asked on the terminal.
 
 Which confirmation is required depends on the server's context: see `Protection`.
 """
@@ -18,7 +18,6 @@ from rwq_cli.environment import has_terminal, open_terminal
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 
-_UNLIMITED = 1 << 16
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # From this many items on, the user has to type the queue's name.
 NAME_FROM_ITEMS = 1000
@@ -31,11 +30,7 @@ class Declined(RwqError):
 
 
 def is_confirmed(settings: Settings, *, yes: bool) -> bool:
-    """Whether the command line itself confirms a destructive action.
-
-    Args:
-        settings: The run's settings.
-        yes: Whether `--yes` was given, with or without a name.
+    """Whether `--yes` or `--yes=NAME` confirms a destructive action, so that nothing is asked.
 
     Raises:
         InvalidArgument: There is no terminal to ask on, and `--yes` has to name the context.
@@ -43,13 +38,13 @@ def is_confirmed(settings: Settings, *, yes: bool) -> bool:
     context, named = settings.protecting_context, settings.given.get("yes_for")
     if not yes or context is None or not context.is_protected:
         return yes
-    if named is None and not has_terminal():
-        if context.requires_name:
-            raise InvalidArgument(
-                f"context {context.name} is protected", f"use --yes={context.name} to confirm"
-            )
-        return True
-    return named is not None
+    if named is not None or has_terminal():
+        return named is not None
+    if context.requires_name:
+        raise InvalidArgument(
+            f"context {context.name} is protected", f"use --yes={context.name} to confirm"
+        )
+    return True
 
 
 def confirm(
@@ -64,12 +59,10 @@ def confirm(
 ) -> None:
     """Return only if the user agrees.
 
-    The question goes to `/dev/tty`: stdin may be a pipe of IDs, and stdout a file.
-
     Args:
         settings: The run's settings, which name the server.
         what: The action, in which `{}` stands for the items, such as `remove {}`.
-        items: The number of items.
+        items: The number of items; without any, nothing is asked.
         queue: The queue's name, escaped.
         leased: How many of them are leased.
         note: More about the items, in parentheses.
@@ -81,19 +74,18 @@ def confirm(
     """
     if not items:
         return
-    context = settings.protecting_context
-    noun = "item" if items == 1 else "items"
     if leased:
         note += f" ({human.count(leased)} of them leased)"
-    named = f"{human.count(items)} {noun} of {queue}{note}"
+    named = f"{human.count(items)} {'item' if items == 1 else 'items'} of {queue}{note}"
     question = f"rwq will {what.replace('{}', named, 1)} on {_server(settings)}. "
-    to_type = [("queue", queue)] if items >= NAME_FROM_ITEMS else []
+    to_type = {"queue": queue} if items >= NAME_FROM_ITEMS else {}
     yes = "--yes"
+    context = settings.protecting_context
     if context is not None and context.requires_name:
-        to_type.append(("context", context.name))
+        to_type["context"] = context.name
         yes = f"--yes={context.name}"
     ask = ask or (lambda text: _ask_on_terminal(text, yes))
-    for whose, name in to_type:
+    for whose, name in to_type.items():
         answer = ask(f"{question}Type the {whose}'s name to continue: ")
         _agree(answer.rstrip("\r\n") == name)
         question = ""
@@ -102,12 +94,7 @@ def confirm(
 
 
 def confirm_action(question: str) -> None:
-    """Ask a question that is not about items, and return only if the user agrees.
-
-    Raises:
-        Declined: The answer was no.
-        InvalidArgument: There is no terminal to ask on.
-    """
+    """Ask a question that is not about items; see `confirm`."""
     _agree(_is_yes(_ask_on_terminal(f"{question} Continue? [y/N] ", "--yes")))
 
 
@@ -120,14 +107,7 @@ def confirm_ids(
 ) -> list[bytes]:
     """Return the IDs, each once, only if the user agrees; see `confirm`.
 
-    All IDs are read first: the question says how many items there are, and how many are leased.
-
-    Args:
-        settings: See `confirm`.
-        what: See `confirm`.
-        ids: The IDs.
-        queue: The queue.
-        affected: Returns those of the IDs that the question counts.
+    All are read first; `affected` returns those that the question counts.
     """
     known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
     counted = affected(known)
@@ -159,35 +139,25 @@ def _server(settings: Settings) -> str:
     return name if settings.server.context is not None else f"{label} (context {name})"
 
 
-def _columns_of(terminal: int) -> int:
-    """The width of a terminal; unlimited if it is unknown."""
-    with suppress(OSError):
-        return os.get_terminal_size(terminal).columns or _UNLIMITED
-    return _UNLIMITED
-
-
 def _wrapped(question: str, columns: int) -> str:
-    """The question on lines that fit, its last sentence on its own line with room for an answer.
-
-    Words are not broken.
-    """
+    """The question on lines shorter than the terminal; its last sentence has one of its own."""
     from rwq_cli.output.cells import width
 
     if width(_COLOUR.sub("", question)) < columns:
         return question
-    lines = []
-    for sentence in re.split(r"(?<=\.) (?=[A-Z])", question):
-        lines.append("")
-        for word in sentence.split(" "):
-            longer = f"{lines[-1]} {word}" if lines[-1] else word
-            if lines[-1] and width(_COLOUR.sub("", longer)) >= columns:
-                lines.append(word)
-            else:
-                lines[-1] = longer
-    return "\n".join(lines)
+    about, stop, asks = question.rpartition(". ")
+    lines = [""]
+    for word in f"{about}{stop}".split():
+        longer = f"{lines[-1]} {word}".lstrip()
+        if lines[-1] and width(_COLOUR.sub("", longer)) >= columns:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return "\n".join([*lines, asks])
 
 
 def _ask_on_terminal(question: str, yes: str) -> str:
+    """Ask on `/dev/tty`: stdin may be a pipe of IDs, and stdout a file."""
     try:
         terminal = open_terminal()
     except OSError:
@@ -198,7 +168,9 @@ def _ask_on_terminal(question: str, yes: str) -> str:
         # Discard what was typed before the question.
         with suppress(termios.error):
             termios.tcflush(terminal, termios.TCIFLUSH)
-        os.write(terminal, _wrapped(question, _columns_of(terminal)).encode())
+        with suppress(OSError):
+            question = _wrapped(question, os.get_terminal_size(terminal).columns or 1 << 16)
+        os.write(terminal, question.encode())
         answer = b""
         while not answer.endswith(b"\n"):
             piece = os.read(terminal, 1024)

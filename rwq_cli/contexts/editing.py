@@ -1,12 +1,12 @@
-"""Changing `config.toml`: comments stay, and concurrent writers lose nothing."""
+"""Changing `config.toml`: comments stay, and concurrent rwqs lose nothing."""
 
 import fcntl
 import os
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
@@ -21,8 +21,6 @@ from rwq_cli.contexts.file import (
 )
 from rwq_cli.contexts.model import ContextError
 from rwq_cli.environment import os_reason
-
-T = TypeVar("T")
 
 
 def set_context(
@@ -118,50 +116,40 @@ def _table(parent: Any, name: str, *, is_super_table: bool = False) -> Any:
 
 
 def _edit(path: Path, change: Callable[[tomlkit.TOMLDocument], None]) -> Contexts:
-    """Change the file under a lock, and return its new contents.
-
-    A symlink is kept, and its target is replaced. Editors take no lock, so the file is compared
-    before it is replaced.
-    """
+    """Change the file under a lock, and return its new contents; a symlink's target is changed."""
     real = Path(os.path.realpath(path))
     try:
         real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = os.open(real.parent, os.O_RDONLY)
-        try:
-            # Some file systems have no locks.
-            with suppress(OSError):
-                fcntl.flock(folder, fcntl.LOCK_EX)
-            while True:
-                before = _read(real)
-                text, contexts = _changed(path, before, change)
-                if text == before:
-                    return contexts
-                if _replace(real, before, text):
-                    os.fsync(folder)
-                    return contexts
-        finally:
-            os.close(folder)
+        with _locked(real.parent):
+            document = _parsed(path, _read(real))
+            try:
+                change(document)
+            except (ValueError, TOMLKitError):
+                # For example, an inline table cannot hold another table.
+                raise ContextError(
+                    f"{path} is laid out so that rwq cannot change it",
+                    "write [contexts.NAME] tables",
+                )
+            text = tomlkit.dumps(document)
+            contexts = parse_contexts(path, tomlkit.parse(text).unwrap())
+            _replace(real, text)
+            return contexts
     except OSError as error:
         reason = os_reason(error)
         raise ContextError(f"cannot write {path}: {reason}", "check the permissions there")
 
 
-def _changed(
-    path: Path, before: bytes, change: Callable[[tomlkit.TOMLDocument], None]
-) -> tuple[bytes, Contexts]:
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        document = tomlkit.parse(before.decode())
-    except (ValueError, TOMLKitError, RecursionError) as error:
-        raise malformed(path, error)
-    try:
-        change(document)
-    except (ValueError, TOMLKitError):
-        # For example, an inline table cannot hold another table.
-        raise ContextError(
-            f"{path} is laid out so that rwq cannot change it", "write [contexts.NAME] tables"
-        )
-    text = tomlkit.dumps(document)
-    return text.encode(), parse_contexts(path, tomlkit.parse(text).unwrap())
+        # Some file systems have no locks.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _read(path: Path) -> bytes:
@@ -173,19 +161,22 @@ def _read(path: Path) -> bytes:
         raise unreadable(path, error)
 
 
-def _replace(path: Path, before: bytes, text: bytes) -> bool:
-    """Replace the file if it was not changed meanwhile; return whether it was replaced."""
+def _parsed(path: Path, text: bytes) -> tomlkit.TOMLDocument:
+    try:
+        return tomlkit.parse(text.decode())
+    except (ValueError, TOMLKitError, RecursionError) as error:
+        raise malformed(path, error)
+
+
+def _replace(path: Path, text: str) -> None:
     # Its mode is 0600.
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        if _read(path) != before:
-            return False
         os.replace(name, path)
-        return True
     finally:
         with suppress(FileNotFoundError):
             os.unlink(name)

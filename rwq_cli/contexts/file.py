@@ -16,13 +16,13 @@ that others may read.
 """
 
 import os
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rwq_cli.contexts.model import COLOURS, Context, ContextError, Protection
-from rwq_cli.contexts.plain_toml import parse_plain
 from rwq_cli.environment import os_reason
 
 _NAME_SIGNS = frozenset("._-@:/+")
@@ -111,19 +111,10 @@ def read_contexts(path: Path) -> Contexts:
     if status.st_mode & 0o022 or status.st_uid not in (0, os.geteuid()):
         raise ContextError(f"other users can write to {path}", f"chmod 600 {path}, if it is yours")
     try:
-        document = _parsed(raw.decode())
+        document = tomllib.loads(raw.decode())
     except (ValueError, RecursionError) as error:
         raise malformed(path, error)
     return parse_contexts(path, document, is_readable_by_others=bool(status.st_mode & 0o044))
-
-
-def _parsed(text: str) -> Mapping[str, Any]:
-    document = parse_plain(text)
-    if document is None:
-        import tomllib
-
-        document = tomllib.loads(text)
-    return document
 
 
 def unreadable(path: Path, error: OSError) -> ContextError:
@@ -133,7 +124,7 @@ def unreadable(path: Path, error: OSError) -> ContextError:
 
 
 def malformed(path: Path, error: Exception) -> ContextError:
-    """The error for a file that is not TOML; neither parser quotes more than one character."""
+    """The error for a file that is not TOML; no parser quotes more than one character."""
     reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
     return ContextError(f"{path} is not TOML: {reason}", "correct it in an editor")
 

@@ -1,11 +1,8 @@
 """The password of a context, read only when a connection is made."""
 
 import os
-import select
 import signal
 import subprocess
-import time
-from contextlib import suppress
 from pathlib import Path
 
 from rwq_cli.contexts.model import Context
@@ -14,8 +11,6 @@ from rwq_cli.environment import has_terminal
 
 # A person may have to unlock their password store first.
 TIMEOUT_S = 30.0
-_BYTES_MAX = 65536
-_POLL_S = 0.01
 
 
 class PasswordCommandFailed(ServerError):
@@ -72,7 +67,10 @@ def _run(name: str, command: str) -> str:
         process_group=None if has_terminal() else 0,
     )
     try:
-        printed = _read(process, name)
+        process.wait(TIMEOUT_S)
+        printed = _in_pipe(process)
+    except subprocess.TimeoutExpired:
+        raise _failed(name, f"did not end within {TIMEOUT_S:g} s")
     finally:
         _end(process)
     if process.returncode:
@@ -91,33 +89,22 @@ def _run(name: str, command: str) -> str:
         raise _failed(name, "printed something that is not UTF-8")
 
 
-def _read(process: "subprocess.Popen[bytes]", name: str) -> bytes:
-    """What a command printed until it ended; its children may still have its stdout."""
+def _in_pipe(process: "subprocess.Popen[bytes]") -> bytes:
+    """What a command that has ended has printed; its children may still have its stdout."""
     assert process.stdout is not None
-    printed, deadline = b"", time.monotonic() + TIMEOUT_S
-    while True:
-        has_ended = process.poll() is not None
-        if select.select([process.stdout], [], [], 0 if has_ended else _POLL_S)[0]:
-            piece = os.read(process.stdout.fileno(), _BYTES_MAX)
-            printed += piece
-            if not piece:
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(max(0, deadline - time.monotonic()))
-                    return printed
-        elif has_ended:
-            return printed
-        if len(printed) > _BYTES_MAX:
-            raise _failed(name, f"printed more than {_BYTES_MAX} bytes")
-        if time.monotonic() >= deadline:
-            raise _failed(name, f"did not end within {TIMEOUT_S:g} s")
+    os.set_blocking(process.stdout.fileno(), False)
+    try:
+        # A pipe holds no more.
+        return os.read(process.stdout.fileno(), 65536)
+    except BlockingIOError:
+        return b""
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     """End the command if it runs, with all that it has started if it is its own group."""
     if process.poll() is None:
-        with suppress(OSError):
-            if os.getpgid(process.pid) == process.pid:
-                os.killpg(process.pid, signal.SIGKILL)
+        if os.getpgid(process.pid) == process.pid:
+            os.killpg(process.pid, signal.SIGKILL)
         process.kill()
         process.wait()
     if process.stdout is not None:

@@ -1,4 +1,4 @@
-"""Changing config.toml: comments stay, and nothing of another writer is lost."""
+"""Changing config.toml: comments stay, and nothing of another rwq is lost."""
 
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from rwq_cli.contexts import editing
 from rwq_cli.contexts.editing import remove_contexts, set_context, use_context
 from rwq_cli.contexts.file import read_contexts
 from rwq_cli.contexts.model import ContextError
@@ -124,25 +123,6 @@ def test_two_writers_at_once_lose_nothing(path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: set_context(path, n, {"url": f"redis://{n}"}, frozenset()), names))
     assert sorted(read_contexts(path).by_name) == sorted(names)
-
-
-def test_what_an_editor_saved_meanwhile_is_kept(
-    written: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An editor takes no lock."""
-    replace = editing._replace
-    edits = ['[contexts.new]\nurl = "redis://new"\n']
-
-    def edited_before(path: Path, before: bytes, text: bytes) -> bool:
-        if edits:
-            path.write_text(path.read_text() + edits.pop())
-        return replace(path, before, text)
-
-    monkeypatch.setattr(editing, "_replace", edited_before)
-    use_context(written, "prod")
-    contexts = read_contexts(written)
-    assert (contexts.current, list(contexts.by_name)) == ("prod", ["prod", "dev", "new"])
-    assert len(list(written.parent.iterdir())) == 1
 
 
 def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
