@@ -10,6 +10,7 @@ from rwq_cli.cli.bad_records import bad_record_reporter
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queues
 from rwq_cli.cli.options import DryRunOption, Duration, option, parse_id
+from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
@@ -21,7 +22,7 @@ from rwq_cli.input.records import RANDOM_IDS, IdRule, InputFormat, RecordReader,
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import bytes_fields
 from rwq_cli.output.outcomes import Outcomes
-from rwq_cli.views.outcomes import kind_of, outcomes_of
+from rwq_cli.views.outcomes import kind_of
 
 app = CommandModule()
 
@@ -138,9 +139,7 @@ def add(
         items = with_id(items, item_id)
     if len(queues) > 1:
         return _add_to_several(settings, queues, items, reader, unique=unique, dry_run=dry_run)
-    out = outcomes_of(
-        settings.output_options, _KIND, queue, naming(settings, queue), dry_run=dry_run
-    )
+    out = outcomes_of(settings, queue, _KIND, dry_run=dry_run)
     out.extra = lambda: {"rejected": reader.rejected, "empty": reader.empty}
     with out:
         for batch in add_batches(queue, items, unique=unique, dry_run=dry_run).batches:

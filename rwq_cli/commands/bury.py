@@ -5,14 +5,15 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import naming, open_queue
+from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, ForceOption, YesToForceOption, option
+from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.schedule import NO_REASON, REASON_BYTES_MAX, Burial, bury as bury_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.outcomes import kind_of, outcomes_of
+from rwq_cli.views.outcomes import kind_of
 
 app = CommandModule()
 
@@ -64,10 +65,9 @@ def bury(
     choice = choice.including(_LEASED) if force else choice
     chosen = choice.choose(queue, settings, confirm=question, yes=yes)
     with outcomes_of(
-        settings.output_options,
-        _KIND,
+        settings,
         queue,
-        naming(settings, queue),
+        _KIND,
         dry_run=dry_run,
         reasons={Status.NOT_OWNER: "--force ends its lease"},
     ) as out:

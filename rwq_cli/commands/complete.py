@@ -7,8 +7,9 @@ from typing import Annotated
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.completing import offer_holders
-from rwq_cli.cli.connect import naming, open_queue
+from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, Duration, YesOption, option, result_duration
+from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
@@ -20,7 +21,7 @@ from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.payload import read_result
 from rwq_cli.output import human
-from rwq_cli.views.outcomes import kind_of, outcomes_of
+from rwq_cli.views.outcomes import kind_of
 
 app = CommandModule()
 
@@ -102,10 +103,9 @@ def complete(
         undo = Undo(settings, queue, "complete", stopped="stopped; items may have been completed")
     without = "--mine" if choice.mine else "--owner"
     out = outcomes_of(
-        settings.output_options,
-        _KIND,
+        settings,
         queue,
-        naming(settings, queue),
+        _KIND,
         dry_run=dry_run,
         reasons={
             Status.NOT_OWNER: lambda show: (

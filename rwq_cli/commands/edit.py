@@ -11,8 +11,9 @@ import typer
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.completing import offer_ids
 from rwq_cli.cli.confirm import confirm, is_confirmed
-from rwq_cli.cli.connect import command_lines, naming, open_queue
+from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.options import DryRunOption, YesToReplaceOption, option, parse_id
+from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.errors import InvalidArgument, RwqError
@@ -29,7 +30,7 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.views.command_lines import shell_word
 from rwq_cli.views.failures import changed_meanwhile
-from rwq_cli.views.outcomes import kind_of, outcomes_of
+from rwq_cli.views.outcomes import kind_of
 
 app = CommandModule()
 
@@ -97,10 +98,9 @@ def edit(
             stopped="stopped; the data may have been written",
         )
         out = outcomes_of(
-            settings.output_options,
-            _KIND,
+            settings,
             queue,
-            naming(settings, queue),
+            _KIND,
             dry_run=dry_run,
             reasons={Status.CHANGED: changed_meanwhile},
             suffix=undo.summary_end,

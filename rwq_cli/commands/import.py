@@ -7,8 +7,9 @@ import typer
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm, is_confirmed
-from rwq_cli.cli.connect import naming, open_connection, queue_handles
+from rwq_cli.cli.connect import open_connection, queue_handles
 from rwq_cli.cli.options import YES_FOR, DryRunOption, option
+from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.restoring import (
     bad_line,
@@ -29,7 +30,6 @@ from rwq_cli.input.export_file import ExportReader, ExportSource
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.outcomes import NAMED_FAILURES, Parts
 from rwq_cli.views.failures import Reason, changed_meanwhile
-from rwq_cli.views.outcomes import outcomes_of
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -111,10 +111,9 @@ def import_(
             restores="what was replaced",
         )
         out = outcomes_of(
-            settings.output_options,
-            _KIND,
+            settings,
             queue,
-            naming(settings, queue, is_prefixed=not is_one),
+            _KIND,
             dry_run=dry_run,
             reasons=_REASONS,
             suffix=undo.summary_end,

@@ -2,13 +2,14 @@
 
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import naming, open_queue
+from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption
+from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.items.schedule import kick as kick_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.outcomes import kind_of, outcomes_of
+from rwq_cli.views.outcomes import kind_of
 
 app = CommandModule()
 
@@ -35,10 +36,9 @@ def kick(settings: Settings, choice: Choice, dry_run: DryRunOption = False) -> E
     queue = open_queue(settings)
     chosen = choice.choose(queue, settings)
     with outcomes_of(
-        settings.output_options,
-        _KIND,
+        settings,
         queue,
-        naming(settings, queue),
+        _KIND,
         dry_run=dry_run,
         reasons={Status.NOT_OWNER: "rwq release --force ends its lease"},
     ) as out:

@@ -6,8 +6,9 @@ from typing import Annotated
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.completing import offer_queues
-from rwq_cli.cli.connect import naming, open_queue
+from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption, option
+from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.errors import InvalidArgument
@@ -21,7 +22,7 @@ from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import bytes_fields
-from rwq_cli.views.outcomes import kind_of, outcomes_of
+from rwq_cli.views.outcomes import kind_of
 
 app = CommandModule()
 
@@ -80,10 +81,9 @@ def mv(
     undo = Undo(settings, queue, "mv", to)
     new = f"; {escaped(to)} is a new or empty queue"
     out = outcomes_of(
-        settings.output_options,
-        _KIND,
+        settings,
         queue,
-        naming(settings, queue),
+        _KIND,
         dry_run=dry_run,
         reasons={
             Status.NOT_OWNER: "--force moves it anyway",

@@ -3,15 +3,16 @@
 from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm, is_confirmed
-from rwq_cli.cli.connect import naming, open_queue
+from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption
+from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.items.purge import PurgedResults, count_items, purge as purge_queue
 from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
-from rwq_cli.views.outcomes import kind_of, outcomes_of
+from rwq_cli.views.outcomes import kind_of
 
 app = CommandModule()
 
@@ -40,14 +41,7 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
         confirm(settings, "remove all {}", items, escaped(queue.name), leased=leased)
     undo = Undo(settings, queue, "purge")
     purged = PurgedResults()
-    out = outcomes_of(
-        settings.output_options,
-        _KIND,
-        queue,
-        naming(settings, queue),
-        dry_run=dry_run,
-        suffix=undo.summary_end,
-    )
+    out = outcomes_of(settings, queue, _KIND, dry_run=dry_run, suffix=undo.summary_end)
     out.extra = lambda: {"results": purged.results}
     with out, undo:
         for batch in purge_queue(queue, undo, results=purged, dry_run=dry_run).batches:

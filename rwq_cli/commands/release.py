@@ -4,15 +4,16 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import naming, open_queue
+from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, Duration, ForceOption, YesToForceOption, option
+from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.release import release as release_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.outcomes import kind_of, outcomes_of
+from rwq_cli.views.outcomes import kind_of
 
 app = CommandModule()
 
@@ -70,10 +71,9 @@ def release(
     question = "release {} and end the leases of other sessions" if force and not dry_run else None
     chosen = choice.choose(queue, settings, confirm=question, yes=yes)
     with outcomes_of(
-        settings.output_options,
-        _LATER if delay_s else _NOW,
+        settings,
         queue,
-        naming(settings, queue),
+        _LATER if delay_s else _NOW,
         dry_run=dry_run,
         reasons={Status.NOT_OWNER: "--mine leaves it" if choice.mine else "--force ends its lease"},
     ) as out:

@@ -2,15 +2,16 @@
 
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import naming, open_queue
+from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption
+from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.remove import remove
 from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.outcomes import kind_of, outcomes_of
+from rwq_cli.views.outcomes import kind_of
 
 app = CommandModule()
 
@@ -41,14 +42,7 @@ def rm(
     queue = open_queue(settings)
     chosen = choice.choose(queue, settings, confirm=None if dry_run else "remove {}", yes=yes)
     undo = Undo(settings, queue, "rm")
-    out = outcomes_of(
-        settings.output_options,
-        _KIND,
-        queue,
-        naming(settings, queue),
-        dry_run=dry_run,
-        suffix=undo.summary_end,
-    )
+    out = outcomes_of(settings, queue, _KIND, dry_run=dry_run, suffix=undo.summary_end)
     with out, undo:
         for batch in remove(
             queue, chosen.ids, undo, expected=chosen.expected, dry_run=dry_run

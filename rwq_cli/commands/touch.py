@@ -2,13 +2,14 @@
 
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import naming, open_queue
+from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DEFAULT_LEASE, DryRunOption, LeaseForOption
+from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.items.touch import touch as touch_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.outcomes import kind_of, outcomes_of
+from rwq_cli.views.outcomes import kind_of
 
 app = CommandModule()
 
@@ -34,9 +35,7 @@ def touch(
 ) -> ExitStatus:
     queue = open_queue(settings)
     ids = choice.choose(queue, settings).ids
-    with outcomes_of(
-        settings.output_options, _KIND, queue, naming(settings, queue), dry_run=dry_run
-    ) as out:
+    with outcomes_of(settings, queue, _KIND, dry_run=dry_run) as out:
         for batch in touch_items(queue, ids, lease_s=lease_s, dry_run=dry_run).batches:
             out.rows(batch)
     return out.finish()

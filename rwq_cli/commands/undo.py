@@ -10,8 +10,9 @@ import typer
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm_action
-from rwq_cli.cli.connect import naming, open_connection
+from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.options import DryRunOption, Duration, option
+from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.restoring import (
     bad_line,
@@ -33,7 +34,6 @@ from rwq_cli.undo.file import UndoFileError, undo_directory
 from rwq_cli.undo.reader import UndoReader
 from rwq_cli.undo.run import UndoRun
 from rwq_cli.views.failures import changed_meanwhile
-from rwq_cli.views.outcomes import outcomes_of
 from rwq_cli.views.undo_files import PRUNED, UNDO_COLUMNS, UNDO_FIELDS
 
 if TYPE_CHECKING:
@@ -158,10 +158,9 @@ def _restore(settings: Settings, file: Path | None, *, anywhere: bool, dry_run: 
     # Only what was moved can have a lease.
     destination = queue if reader.origin.to is None else WorkQueue(connection, reader.origin.to)
     out = outcomes_of(
-        settings.output_options,
-        _KIND,
+        settings,
         queue,
-        naming(settings, queue),
+        _KIND,
         dry_run=dry_run,
         reasons={
             Status.CHANGED: changed_meanwhile,
