@@ -199,6 +199,7 @@ class WatchedConnection(Connection):
         self._check_schedule(script, before, after)
         self._check_settling(script, before, after)
         self._check_order(script, args, before, after)
+        self._check_leases(script, before, after)
         if self.chosen is not None and script in _ACTING_SCRIPTS:
             for item_id in before.data:
                 is_same = before.about(item_id) == after.about(item_id)
@@ -244,6 +245,13 @@ class WatchedConnection(Connection):
             # What was named may have waited already.
             first = min(map(after.main.index, entered))
             assert {*after.main[first:]} <= {*args}, f"{script} put {entered} behind others"
+
+    def _check_leases(self, script: str, before: RawKeys, after: RawKeys) -> None:
+        """What is leased by us ends by itself."""
+        for (item_id, kind), holder in after.leases.items():
+            if before.leases.get((item_id, kind)) != holder and after.workers(item_id):
+                key = self._queue + b":" + kind.encode() + b":" + item_id
+                assert self._witness.pttl(key) != -1, f"{script} leased {item_id!r} without end"
 
     def _check_schedule(self, script: str, before: RawKeys, after: RawKeys) -> None:
         """Nothing delayed comes back early, nothing buried on its own; what is put away is guarded.

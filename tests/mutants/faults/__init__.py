@@ -10,8 +10,9 @@ line.
 
 from tests.mutants.faults.commands import COMMANDS
 from tests.mutants.faults.fault import Fault
+from tests.mutants.faults.fresh import FRESH
 from tests.mutants.faults.protocol import PROTOCOL
 
 __all__ = ["FAULTS", "Fault"]
 
-FAULTS = (*PROTOCOL, *COMMANDS)
+FAULTS = (*PROTOCOL, *COMMANDS, *FRESH)
