@@ -69,6 +69,8 @@ def _run(trees: Trees, faults: Sequence[Fault], options: argparse.Namespace) -> 
                     fault, part = runs[done]
                     verdicts[fault.name].add(part, done.result())
                     print(*report.lines([verdicts[fault.name]]), flush=True)
+                    if options.json:
+                        _keep(options.json, [verdicts[fault.name]])
             except BaseException:
                 trees.close()
                 pool.shutdown(cancel_futures=True)
@@ -76,8 +78,8 @@ def _run(trees: Trees, faults: Sequence[Fault], options: argparse.Namespace) -> 
     return list(verdicts.values())
 
 
-def _with_known(path: Path, verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The verdicts, and those in the file on other faults, in the order of the table."""
+def _keep(path: Path, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Write verdicts to a file, in which those on other faults stay; return all of them."""
     known = json.loads(path.read_text()) if path.exists() else []
     by_name = {
         entry["fault"]: Verdict.of_json(entry, _BY_NAME[entry["fault"]])
@@ -85,7 +87,9 @@ def _with_known(path: Path, verdicts: Sequence[Verdict]) -> list[Verdict]:
         if entry["fault"] in _BY_NAME
     }
     by_name |= {verdict.fault.name: verdict for verdict in verdicts}
-    return [by_name[name] for name in _BY_NAME if name in by_name]
+    found = [by_name[name] for name in _BY_NAME if name in by_name]
+    path.write_text(json.dumps([verdict.as_json() for verdict in found], indent=1) + "\n")
+    return found
 
 
 def _code() -> str:
@@ -116,9 +120,7 @@ def _main(words: Sequence[str]) -> int:
     took_s = time.monotonic() - began_s
     failed = any(verdict.is_bad for verdict in verdicts)
     if options.json:
-        verdicts = _with_known(options.json, verdicts)
-        kept = [verdict.as_json() for verdict in verdicts]
-        options.json.write_text(json.dumps(kept, indent=1) + "\n")
+        verdicts = _keep(options.json, verdicts)
     fast_files = [entry.partition("::")[0] for entry in chain.from_iterable(FAST.values())]
     ending = report.conclusions(verdicts, fast_files)
     if options.markdown:
