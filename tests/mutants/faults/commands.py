@@ -70,11 +70,11 @@ COMMANDS: tuple[Fault, ...] = (
         'answer.strip().lower() in ("", "y", "yes")',
     ),
     Fault(
-        "thousands-without-a-name",
-        "Ten thousand items are gone after one y; the queue's name is not asked for.",
+        "any-name-will-do",
+        "Ten thousand items are gone whatever is typed for the queue's name.",
         "rwq_cli/cli/confirm.py",
-        "NAME_FROM_ITEMS = 1000",
-        "NAME_FROM_ITEMS = 100_000",
+        '_agree(answer.rstrip("\\r\\n") == name)',
+        "_agree(bool(answer))",
     ),
     Fault(
         "read-only-context-writes",
