@@ -55,9 +55,9 @@ FRESH: tuple[Fault, ...] = (
     Fault(
         "doctor-is-content",
         "doctor ends with 0 though it found something: no script notices.",
-        "rwq_cli/views/doctor.py",
-        "ExitStatus.OK if diagnose().is_healthy else ExitStatus.NO",
-        "ExitStatus.OK",
+        "rwq_cli/commands/doctor.py",
+        "if not diagnosis.is_healthy:",
+        "if False:",
     ),
     Fault(
         "variable-before-option",

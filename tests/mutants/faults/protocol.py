@@ -70,7 +70,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "burying-leaves-the-entry",
         "A buried item stays in its list: a worker takes it all the same.",
         f"{_OPS}/schedule.lua",
-        "  remove_entries(listed, facts)\n",
+        "  remove_entries(listed)\n",
         "",
     ),
     # Guarantee 4: cleaning beside live workers and other cleaners.
@@ -288,7 +288,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "touch-revives-a-lease",
         "touch leases again an item whose lease has ended.",
         f"{_OPS}/touch.lua",
-        "elseif not session or session == '' or is_claim(session) then",
+        "elseif not session or session == '' then",
         "elseif session == '' then",
     ),
     Fault(
