@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.mutants.faults import Fault
@@ -52,7 +52,13 @@ class Verdict:
         self.hangs_in = self.hangs_in or found.hangs_in
 
     def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "fault": self.fault.name, "seconds": round(self.seconds)}
+        return {
+            "fault": self.fault.name,
+            "found": dict(self.found),
+            "parts": self.parts,
+            "seconds": round(self.seconds),
+            "hangs_in": self.hangs_in,
+        }
 
     @classmethod
     def of_json(cls, entry: dict[str, Any], fault: Fault) -> "Verdict":
