@@ -22,7 +22,7 @@ from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.keys import SETTLING_GUARD, QueueKeys
 from rwq_cli.core.server.commands import Transaction
-from rwq_cli.core.server.pipeline import SENT_AHEAD
+from rwq_cli.core.server.window import WINDOW_CALLS
 from tests.clusters import (
     PrivateCluster,
     PrivateSentinels,
@@ -636,7 +636,7 @@ def no_call_searches_often(
 
 
 # How many calls may be carried out between two of our looks, where they are sent ahead.
-CALLS_AT_ONCE = SENT_AHEAD + 1
+CALLS_AT_ONCE = WINDOW_CALLS + 1
 # How many commands one call may run: about 10 ms of a server's time.
 COMMANDS_MAX = 20_000
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-    from rwq_cli.core.server.pipeline import CancelToken
+    from rwq_cli.core.server.patience import CancelToken
 
 _cancel_tokens: "list[CancelToken]" = []
 _was_terminated = False

@@ -54,9 +54,12 @@ class ServerError(RwqError):
         in_doubt: Whether a call was sent that has no reply: it has run completely, or not at all.
         doubtful: How many items such calls have; 0 if unknown.
         is_transient: Whether the same call may succeed later, so that a service tries again.
+        refusal: The code of the server's reply, such as `READONLY`; `unreachable`, `lost` or
+            `timeout` if there was none.
     """
 
     code = "server-error"
+    refusal = ""
     is_transient = False
     acknowledged: int | None = None
     acknowledged_after: tuple[tuple[int, int], ...] = ()
@@ -68,6 +71,7 @@ class Unreachable(ServerError):
     """No connection could be made."""
 
     code = "unreachable"
+    refusal = "unreachable"
     is_transient = True
 
 

@@ -1,7 +1,7 @@
 """The queue handle: the first argument of every operation of the core."""
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import tee
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -122,18 +122,16 @@ class Queue:
             Each batch with its reply; those of refused calls are left out.
         """
         head = (*self._head(dry_run=False), *args)
-        sent: deque[Sequence[bytes]] = deque()
-
-        def calls() -> Iterator[Sequence[Any]]:
-            for batch in batches:
-                sent.append(batch)
-                yield (*head, *batch)
-
-        replies = self.connection.run_each(script, self._script_keys, calls(), reads_only=True)
-        for reply in replies:
-            batch = sent.popleft()
+        ahead, asked = tee(batches)
+        calls = ((*head, *batch) for batch in ahead)
+        replies = self.connection.run_each(script, self._script_keys, calls, reads_only=True)
+        for reply, batch in zip(replies, asked, strict=False):
             if reply is not REFUSED:
                 yield batch, reply
+
+    def call_each(self, commands: Iterable[Command]) -> Iterator[Any]:
+        """Send commands that only read, ahead of the replies; see `Connection.call_each`."""
+        return self.connection.call_each(commands)
 
     def _head(self, dry_run: bool) -> tuple[bytes, ...]:
         if dry_run:

@@ -292,7 +292,7 @@ def test_a_scan_of_the_queue_misses_nothing_while_its_slot_moves(
     ids = {b"%d" % number for number in range(2000)}
     client = cluster.client(QUEUE)
     client.mset({queue.keys.item(item_id): b"x" for item_id in ids})
-    pages = queue.connection.scan("COUNT", 100, "MATCH", queue.keys.item_pattern)
+    pages = queue.connection.scan(("SCAN",), "COUNT", 100, "MATCH", queue.keys.item_pattern)
     found = set(next(pages))
     moving = Moving(cluster, QUEUE, *(queue.keys.item(item_id) for item_id in list(ids)[:500]))
     thread = Thread(target=moving.finish)
@@ -319,16 +319,16 @@ def test_a_scan_of_all_primaries_finds_a_queue_that_moves(
     queue.add("one", "1")
     scan_nodes, moved = ClusterConnection._scan_nodes, False
 
-    def slowly(self: Any, nodes: Any, options: Any) -> Any:
+    def slowly(self: Any, nodes: Any, *scan: Any) -> Any:
         nonlocal moved
         for node in nodes:
-            yield from scan_nodes(self, [node], options)
+            yield from scan_nodes(self, [node], *scan)
             if not moved:
                 Moving(cluster, name, to=owners[first]).finish()
                 moved = True
 
     monkeypatch.setattr(ClusterConnection, "_scan_nodes", slowly)
-    seen = [key for page in connection.scan("COUNT", 10) for key in page]
+    seen = [key for page in connection.scan(("SCAN",), "COUNT", 10) for key in page]
     assert moved
     assert queue.keys.main in seen
 

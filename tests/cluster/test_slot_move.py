@@ -9,7 +9,7 @@ from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.lease_by_id import lease_ids
 from rwq_cli.core.items.move import move as move_items
-from rwq_cli.core.server.following import FollowingConnection
+from rwq_cli.core.server.cluster import TaggedConnection
 from tests.cluster.conftest import QUEUE
 from tests.clusters import PrivateCluster
 from tests.driver import Rwq
@@ -87,18 +87,18 @@ class Killed(BaseException):
 def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
     """`made` counts the calls; the call number `kill_at` kills, `after` it was sent or before."""
     plan = {"made": 0, "kill_at": -1, "after": 0}
-    send = FollowingConnection._send
+    send = TaggedConnection._send
 
-    def counted(self: Any, requests: Any, *, writes: bool) -> Any:
+    def counted(self: Any, requests: Any, patience: Any = None) -> Any:
         number, plan["made"] = plan["made"], plan["made"] + 1
         if number == plan["kill_at"] and not plan["after"]:
             raise Killed
-        replies = send(self, requests, writes=writes)
+        replies = send(self, requests, patience)
         if number == plan["kill_at"]:
             raise Killed
         return replies
 
-    monkeypatch.setattr(FollowingConnection, "_send", counted)
+    monkeypatch.setattr(TaggedConnection, "_send", counted)
     yield plan
     plan["kill_at"] = -1
 

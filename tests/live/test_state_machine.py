@@ -71,7 +71,7 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import NewItems
 from rwq_cli.core.repair import repairs
 from rwq_cli.core.repair.doctor import diagnose
-from rwq_cli.core.server.pipeline import SENT_AHEAD
+from rwq_cli.core.server.window import WINDOW_CALLS
 from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.export_lines import lines_of
@@ -1019,7 +1019,7 @@ class QueueMachine(RuleBasedStateMachine):
         done = [(0, error.acknowledged or 0), *after]
         assert went_in == [ids[at] for first, n in done for at in range(first, first + n)]
         # Nothing but what was sent before the refusal was known.
-        assert sum(n for _, n in after) <= SENT_AHEAD * _CALL_ITEMS
+        assert sum(n for _, n in after) <= WINDOW_CALLS * _CALL_ITEMS
 
     def _stream(
         self, adds: str, calls: Iterator[list[bytes]], data: dict[bytes, bytes]

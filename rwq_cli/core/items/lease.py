@@ -158,6 +158,7 @@ def _lease_batches(
     deadline_s = clock.monotonic() + wait_s
     lists = {queue.keys.main: queue.connection for queue in queues}
     with queues[0].connection.deadline(wait_s), PushWaiter(lists) as waiter:
+        was_woken = False
         while True:
             turn = list(queues)
             if shuffle is not None:
@@ -172,7 +173,8 @@ def _lease_batches(
             if before_waiting is not None:
                 before_waiting()
                 before_waiting = None
-            waiter.wait(max(0.001, min(_WAIT_SLICE_S, left_s, first.due_in_s)))
+            slice_s = max(0.001, min(_WAIT_SLICE_S, left_s, first.due_in_s))
+            was_woken = waiter.wait(slice_s, was_fruitless=was_woken)
     # Yielded before the rest is leased, so that it is reported even if that fails.
     yield first.batch
     with hint_at_lost_leases():

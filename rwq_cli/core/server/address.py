@@ -1,5 +1,6 @@
 """Server addresses, and connections to them."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
@@ -9,11 +10,12 @@ from redis.backoff import NoBackoff
 from redis.connection import parse_url
 from redis.retry import Retry
 
-from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.server.connection import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S, Connection
-from rwq_cli.core.server.link import LinkOptions
+from rwq_cli.core.errors import InvalidArgument, RwqError
+from rwq_cli.core.server.connection import Connection
+from rwq_cli.core.server.link import in_time
 from rwq_cli.core.server.masking import mask_url
-from rwq_cli.core.server.timeouts import PATIENCE_S
+from rwq_cli.core.server.node import Node, Timeouts
+from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
 
 _SCHEMES = (
     *("redis", "rediss", "unix"),
@@ -35,7 +37,8 @@ class Server(NamedTuple):
         url: `redis://`, `rediss://` or `unix://`, optionally with user, password and database;
             `redis+sentinel://h1,h2/SERVICE/DB` or `redis+cluster://h1,h2`, or the same with
             `rediss`.
-        password: The password if the URL has none; None if there is none.
+        password: The password if the URL has none, or what gives it for each connection; None if
+            there is none.
         password_first: Prefer `password` to the password in the URL.
         tls_ca: A file with the certificate authorities to trust; None for the system's.
         tls_cert: A file with the client's certificate; None if there is none.
@@ -43,13 +46,13 @@ class Server(NamedTuple):
         tls_insecure: Accept any server certificate.
         connect_timeout_s: The timeout for connecting, seconds.
         reply_timeout_s: The timeout for one reply, seconds.
-        patience_s: How long a command waits for a failover, or until a queue has moved to another
-            node of a cluster, seconds.
+        patience_s: How long a refusal that passes is waited for, such as a failover, or the move of
+            a queue to another node of a cluster, seconds; infinity for as long as it takes.
         sentinel_password: The password of the Sentinels if the URL has none; None if there is none.
     """
 
     url: str
-    password: str | None = None
+    password: str | Callable[[], str | None] | None = None
     password_first: bool = False
     tls_ca: Path | None = None
     tls_cert: Path | None = None
@@ -65,31 +68,35 @@ class Server(NamedTuple):
         return f"<Server {mask_url(self.url)}>"
 
 
-def connect(server: Server) -> Connection:
+def connect(server: "Server | redis.Redis") -> Connection:
     """Prepare a connection; it is made when the first command is sent.
 
+    Args:
+        server: The address, or a redis-py client; see `Connection`.
+
     Raises:
-        InvalidArgument: The URL is malformed, or an option in it is not supported.
+        InvalidArgument: The URL is malformed, or an option in it is not supported; or the client
+            decodes replies.
     """
+    if not isinstance(server, Server):
+        return Connection(server)
     name = mask_url(server.url)
     scheme, separator, _ = server.url.partition("://")
     if not separator or scheme not in _SCHEMES:
         raise InvalidArgument(f"not a server URL: {name}", _EXAMPLES)
+    timeouts = Timeouts(server.connect_timeout_s, server.reply_timeout_s)
     if "+" in scheme:
-        return _connect_following(server, name)
-    client = redis.Redis(connection_pool=redis.ConnectionPool(**_pool_settings(server, name)))
-    return Connection(
-        client,
-        name,
-        address=_address(scheme, client.connection_pool.connection_kwargs),
-        connect_timeout_s=server.connect_timeout_s,
-        reply_timeout_s=server.reply_timeout_s,
-    )
+        return _connect_hosts(server, name, timeouts)
+    settings = _pool_settings(server, name)
+    settings["connection_class"] = in_time(settings["connection_class"])
+    client = redis.Redis(connection_pool=redis.ConnectionPool(**settings))
+    address = _address(scheme, settings)
+    node = Node(client, name, timeouts)
+    return Connection(node, name, address=address, patience_s=server.patience_s)
 
 
-def _connect_following(server: Server, name: str) -> Connection:
+def _connect_hosts(server: Server, name: str, timeouts: Timeouts) -> Connection:
     """A connection to the primary that Sentinel names, or to a cluster."""
-    from rwq_cli.core.server.following import SharedState
     from rwq_cli.core.server.hosts import split_hosts
 
     scheme = server.url.partition("://")[0]
@@ -104,35 +111,21 @@ def _connect_following(server: Server, name: str) -> Connection:
     settings = _pool_settings(server._replace(url=url.single), name)
     for option in ("host", "port"):
         settings.pop(option, None)
-    options = LinkOptions(server.connect_timeout_s, server.reply_timeout_s)
-    shared = SharedState(
-        name,
-        f"{scheme}://{url.place}",
-        options,
-        server.patience_s,
-        lambda reply_s: connect(
-            server._replace(
-                connect_timeout_s=min(server.connect_timeout_s, reply_s),
-                reply_timeout_s=reply_s,
-                # The other thread must not wait for a failover.
-                patience_s=0,
-            )
-        ),
-    )
+    known_as: Any = {"address": f"{scheme}://{url.place}", "patience_s": server.patience_s}
     if scheme.endswith("+sentinel"):
-        from rwq_cli.core.server.sentinel import SentinelConnection, SentinelLocator
+        from rwq_cli.core.server.sentinel import Primary, SentinelConnection
 
         if not url.service:
             raise _malformed(name, "it names no service", _EXAMPLES_OF_HOSTS)
         own = url.own.get("sentinel_password", server.sentinel_password)
         credentials = (url.own.get("sentinel_username"), own)
-        locator = SentinelLocator(url.hosts, url.service, name, settings, credentials, options)
-        return SentinelConnection(shared, locator)
+        primary = Primary(url.hosts, url.service, name, settings, credentials, timeouts)
+        return SentinelConnection(primary, name, **known_as)
     from rwq_cli.core.server.cluster import ClusterConnection, Topology
 
     if settings.pop("db", 0):
         raise _malformed(name, "a cluster has no databases", "leave the number out")
-    return ClusterConnection(shared, Topology(url.hosts, name, settings, options))
+    return ClusterConnection(Topology(url.hosts, name, settings, timeouts), name, **known_as)
 
 
 def _address(scheme: str, settings: dict[str, Any]) -> str:
@@ -145,14 +138,36 @@ def _address(scheme: str, settings: dict[str, Any]) -> str:
     return f"{scheme}://{host}:{settings.get('port') or 6379}/{db}"
 
 
+class _Credentials(redis.CredentialProvider):
+    """Asks for the password whenever a connection is made, so that it may be rotated."""
+
+    def __init__(self, username: str | None, password: Callable[[], str | None]) -> None:
+        self._username = username
+        self._password = password
+
+    def get_credentials(self) -> tuple[str] | tuple[str, str]:
+        try:
+            password = self._password()
+        except RwqError as error:
+            # redis-py closes the socket only after an error of its own.
+            raise redis.AuthenticationError(error.message) from error
+        return (self._username, password or "") if self._username else (password or "",)
+
+
 def _pool_settings(server: Server, name: str) -> dict[str, Any]:
     """The settings of a pool that makes the connections to a server."""
-    settings = _settings(server, name)
-    if settings.get("password") is None or (server.password_first and server.password is not None):
-        settings["password"] = server.password
+    settings = {"connection_class": redis.Connection, **_settings(server, name)}
+    password = server.password
+    if password is not None and (server.password_first or settings.get("password") is None):
+        settings["password"] = password
+        if not isinstance(password, str):
+            username = settings.pop("username", None)
+            settings.pop("password")
+            settings["credential_provider"] = _Credentials(username, password)
     settings.update(_tls_files(server, name))
-    # A retried command may run twice; report a lost reply instead.
-    settings.update(protocol=2, retry=Retry(NoBackoff(), 0))
+    # A retried command may run twice; report a lost reply instead. A program that waits for weeks
+    # opens a connection for each wait.
+    settings.update(protocol=2, retry=Retry(NoBackoff(), 0), max_connections=1 << 31)
     # Saves two round trips for each connection; before redis-py 7.2 it had two other names.
     unnamed = ("driver_info",) if hasattr(redis, "DriverInfo") else ("lib_name", "lib_version")
     settings.update(dict.fromkeys(unnamed))

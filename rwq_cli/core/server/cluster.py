@@ -1,32 +1,20 @@
 """Redis Cluster: which node has a slot, and connections to the slots of queues."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any
 
-import redis
 from redis import exceptions as rx
 from redis.cluster import ClusterNode, NodesManager
-from redis.connection import SSLConnection
 from redis.crc import key_slot
 
 from rwq_cli.core import errors
 from rwq_cli.core.keys import QueueKeys, hash_tag
-from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
+from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction, writes as may_write
 from rwq_cli.core.server.connection import Connection
-from rwq_cli.core.server.error_mapping import (
-    REPLIES,
-    is_unknown,
-    lacks_tls,
-    translate,
-    unreachable,
-)
-from rwq_cli.core.server.following import FollowingConnection, SharedState
-from rwq_cli.core.server.link import Link, LinkOptions
-from rwq_cli.core.server.node import Node
-from rwq_cli.core.server.packing import pack
-from rwq_cli.core.server.requests import writes as may_write
-from rwq_cli.core.server.resend import case_of
+from rwq_cli.core.server.error_mapping import REPLIES, is_unknown, translate, unreachable
+from rwq_cli.core.server.link import Link, in_time
+from rwq_cli.core.server.node import Node, Timeouts
+from rwq_cli.core.server.patience import Patience, limits
 
 # In a line of CLUSTER NODES, the index of the first word about slots, and the mark of one that is
 # moving to that node.
@@ -42,7 +30,7 @@ class Topology:
         hosts: The addresses of some nodes.
         name: The name in messages.
         settings: redis-py's settings for a connection, without its address.
-        options: The options of all links.
+        timeouts: The timeouts.
 
     Attributes:
         was_found: Whether the slot map has ever been read.
@@ -53,51 +41,36 @@ class Topology:
         hosts: Sequence[tuple[str, int]],
         name: str,
         settings: Mapping[str, Any],
-        options: LinkOptions,
+        timeouts: Timeouts,
     ) -> None:
-        self._hosts = hosts
-        self._name = name
-        # Each of the nodes is asked in turn, within the time for connecting.
-        self._timeout_s = options.connect_timeout_s / len(hosts)
-        self._settings = {
-            **settings,
-            "socket_timeout": self._timeout_s,
-            "socket_connect_timeout": self._timeout_s,
-        }
-        self._options = options
+        self._hosts = dict.fromkeys(hosts)
+        self.name = name
+        # redis-py gives each node its own policy: no command is sent twice.
+        self._settings = {key: settings[key] for key in settings if key != "retry"}
+        self._settings["connection_class"] = in_time(settings["connection_class"])
+        self.timeouts = timeouts
         self._manager: NodesManager | None = None
-        self._is_known = False
-        self._nodes: dict[tuple[str, int], Node] = {}
-        # What MOVED said since the slots were read.
-        self._moved: dict[int, tuple[str, int]] = {}
         self.was_found = False
 
-    def of_slot(self, slot: int) -> Node:
+    def of_slot(self, slot: int) -> ClusterNode:
         """The primary that has a slot.
 
         Raises:
             ServerError: The cluster could not be reached, or no node has the slot.
         """
-        manager = self._read()
-        if (address := self._moved.get(slot)) is not None:
-            return self._node(*address)
-        nodes = manager.slots_cache.get(slot)
+        nodes = self._read().slots_cache.get(slot)
         if not nodes:
-            raise errors.Unavailable(
-                f"{self._name} has no node for slot {slot} now", "try again in a moment"
-            )
-        return self._node(nodes[0].host, nodes[0].port)
+            raise self._unavailable(f"{self.name} has no node for slot {slot} now")
+        return nodes[0]
 
-    def primaries(self) -> list[Node]:
+    def primaries(self) -> list[ClusterNode]:
         """All primaries that have slots.
 
         Raises:
             ServerError: The cluster could not be reached.
         """
-        manager = self._read()
-        slots: dict[int, Any] = manager.slots_cache
-        named = {(nodes[0].host, int(nodes[0].port)): None for nodes in slots.values() if nodes}
-        return [self._node(*address) for address in named | dict.fromkeys(self._moved.values())]
+        slots: dict[int, list[ClusterNode]] = self._read().slots_cache
+        return list({nodes[0].name: nodes[0] for nodes in slots.values() if nodes}.values())
 
     def slots(self) -> dict[str, list[int]]:
         """The slots of each primary, in order, by host and port; see `primaries`."""
@@ -106,111 +79,97 @@ class Topology:
             found.setdefault(f"{nodes[0].host}:{nodes[0].port}", []).append(slot)
         return found
 
-    def note_moved(self, slot: int, host: str, port: int) -> None:
-        """Note what a MOVED said."""
-        self._moved[slot] = (host, port)
-
     def forget(self) -> None:
-        """Read the slots again when they are needed next."""
-        self._is_known = False
+        """Read the slots again when they are needed next, over new connections."""
+        manager, self._manager = self._manager, None
+        if manager is not None:
+            # The hosts that were named may be gone by now, or behind other addresses.
+            self._hosts |= {(node.host, int(node.port)): None for node in _nodes(manager)}
+            for node in _nodes(manager):
+                if node.redis_connection is not None:
+                    node.redis_connection.connection_pool.disconnect(inuse_connections=False)
 
-    def close(self) -> None:
-        """Close the links that are not in use."""
-        for node in self._nodes.values():
-            node.close()
+    def client_of(self, node: ClusterNode) -> Any:
+        """redis-py's client of a node."""
+        if node.redis_connection is None:
+            manager: Any = self._read()
+            manager.create_redis_connections([node])
+        return node.redis_connection
 
     def _read(self) -> NodesManager:
-        if self._is_known:
-            assert self._manager is not None
-            return self._manager
+        if (manager := self._manager) is not None:
+            return manager
+        make_node: Any = ClusterNode
+        # Each of the nodes is asked in turn, within the time for connecting.
+        limits.connect_s = self.timeouts.connect_s / len(self._hosts)
         try:
-            if self._manager is None:
-                make_node: Any = ClusterNode
-                nodes = [make_node(host, port) for host, port in self._hosts]
-                # It never retries by itself.
-                settings = {key: self._settings[key] for key in self._settings if key != "retry"}
-                # As from a URL: the settings are those of a pool.
-                self._manager = NodesManager(nodes, from_url=True, **settings)
-            else:
-                self._manager.initialize()
+            nodes = [make_node(host, port) for host, port in self._hosts]
+            # As from a URL: the settings are those of a pool.
+            manager = NodesManager(nodes, from_url=True, **self._settings)
         except (rx.RedisClusterException, rx.RedisError, OSError, IndexError) as error:
             raise self._unreadable(error) from error
-        self._is_known = self.was_found = True
-        self._moved.clear()
-        return self._manager
+        finally:
+            limits.connect_s = self.timeouts.connect_s
+        self._manager, self.was_found = manager, True
+        return manager
 
-    def _unreadable(self, error: Exception) -> errors.ServerError:
+    def _unavailable(self, message: str) -> errors.ServerError:
+        failure = errors.Unavailable(message, "try again in a moment")
+        # Nothing was sent.
+        failure.refusal = "unreachable"
+        return failure
+
+    def _unreadable(self, error: Exception) -> errors.RwqError:
         """Why the slots could not be read: redis-py's exception has the last node's as a cause."""
         if isinstance(error, IndexError):
-            return errors.Unavailable(f"{self._name} has no slots", "try again in a moment")
+            return self._unavailable(f"{self.name} has no slots")
         cause = error.__cause__ or error
         refusal = cause.__context__ if isinstance(cause, rx.RedisClusterException) else cause
+        if refusal is not None and isinstance(refusal.__cause__, errors.RwqError):
+            return refusal.__cause__
         is_disabled = isinstance(refusal, rx.ResponseError) and "support disabled" in str(refusal)
         if is_disabled or is_unknown(refusal, "CLUSTER"):
             hint = "use redis:// for a single server, redis+sentinel:// for Sentinels"
-            return errors.ServerError(f"{self._name} is not a Redis Cluster", hint)
+            return errors.ServerError(f"{self.name} is not a Redis Cluster", hint)
         if isinstance(refusal, REPLIES):
-            return translate(refusal, self._name)
+            return translate(refusal, self.name)
         reason = refusal if isinstance(refusal, Exception) else error
-        if self._settings.get("connection_class") is not SSLConnection:
-            explained = lacks_tls(reason, self._name, *self._hosts[0], self._timeout_s)
-            if explained is not None:
-                return explained
-        return unreachable(reason, self._name, self._timeout_s)
-
-    def _node(self, host: str, port: int) -> Node:
-        if (node := self._nodes.get((host, port))) is None:
-            pool = redis.ConnectionPool(**{**self._settings, "host": host, "port": port})
-            name = f"{host}:{port} of {self._name}"
-            node = Node(redis.Redis(connection_pool=pool), self._options, name, _check_loaded)
-            self._nodes[host, port] = node
-        return node
+        return unreachable(reason, self.name, self.timeouts.connect_s / len(self._hosts))
 
 
-def _check_loaded(link: Link) -> None:
-    """Raise if a node that was started again is loading its data."""
-    link.exchange("PING")
+def _nodes(manager: NodesManager) -> list[ClusterNode]:
+    return list(manager.nodes_cache.values())
 
 
-class SlotLocator:
-    """Finds the primary of a slot."""
+class SlotNode(Node):
+    """The primary of a slot, or any primary for None."""
 
-    def __init__(self, topology: Topology, slot: int) -> None:
+    is_found_again = True
+
+    def __init__(self, topology: Topology, slot: int | None) -> None:
+        super().__init__(None, topology.name, topology.timeouts)
         self._topology = topology
         self._slot = slot
+
+    def client(self) -> Any:
+        topology, slot = self._topology, self._slot
+        node = topology.primaries()[0] if slot is None else topology.of_slot(slot)
+        self.name = f"{node.host}:{node.port} of {topology.name}"
+        return topology.client_of(node)
 
     @property
     def was_found(self) -> bool:
         return self._topology.was_found
 
-    def node(self) -> Node:
-        return self._topology.of_slot(self._slot)
-
-    def note_moved(self, refusal: rx.MovedError) -> None:
-        # Without a host, it means the host that has answered.
-        if refusal.host:
-            self._topology.note_moved(self._slot, refusal.host, refusal.port)
-        else:
-            self._topology.forget()
+    @was_found.setter
+    def was_found(self, found: bool) -> None:
+        """Ignore it: a node is found if the slot map is."""
 
     def forget(self) -> None:
         self._topology.forget()
 
-    def close(self) -> None:
-        self._topology.close()
 
-
-class AnyPrimary(SlotLocator):
-    """Finds some primary, for commands that name no key."""
-
-    def __init__(self, topology: Topology) -> None:
-        super().__init__(topology, 0)
-
-    def node(self) -> Node:
-        return self._topology.primaries()[0]
-
-
-class ClusterConnection(FollowingConnection):
+class ClusterConnection(Connection):
     """A connection to all nodes of a cluster.
 
     Each call goes to the node that has its first key; one without keys, to any primary.
@@ -218,8 +177,8 @@ class ClusterConnection(FollowingConnection):
 
     is_cluster = True
 
-    def __init__(self, shared: SharedState, topology: Topology) -> None:
-        super().__init__(shared, AnyPrimary(topology))
+    def __init__(self, topology: Topology, name: str, **settings: Any) -> None:
+        super().__init__(SlotNode(topology, None), name, **settings)
         self.topology = topology
         self._queues: dict[bytes, Connection] = {}
 
@@ -237,86 +196,71 @@ class ClusterConnection(FollowingConnection):
         """
         return self.topology.slots()
 
-    def of_slot(self, slot: int | None) -> FollowingConnection:
+    def of_slot(self, slot: int | None) -> Connection:
         """A connection to the node that has a slot; to any primary for None."""
-        locator = AnyPrimary(self.topology) if slot is None else SlotLocator(self.topology, slot)
-        connection = FollowingConnection(self._shared, locator)
-        connection.on_wait = self.on_wait
-        return connection
+        made = Connection(SlotNode(self.topology, slot), self.name, patience_s=self.patience_s)
+        made.stop, made.on_wait = self.stop, self._tell
+        return made
 
-    def _send(self, requests: Sequence[Command], *, writes: bool) -> list[Any]:
+    def _send(self, requests: Sequence[Command], patience: Patience | None = None) -> list[Any]:
         """Send requests, in one round trip for each slot.
 
         If there are several slots, the error of one is the reply to each of its requests.
         """
-        slots = [_slot_of(request) for request in requests]
+        by_slot: dict[int | None, list[int]] = {}
+        for at, request in enumerate(requests):
+            by_slot.setdefault(_slot_of(request), []).append(at)
         replies: dict[int, Any] = {}
-        for slot in dict.fromkeys(slots):
-            places = [at for at, each in enumerate(slots) if each == slot]
-            chosen = [requests[at] for at in places]
+        for slot, places in by_slot.items():
             try:
-                found = self.of_slot(slot)._send(chosen, writes=writes)
+                found = self.of_slot(slot)._send([requests[at] for at in places], patience)
             except errors.ServerError as error:
-                if len(places) == len(requests):
+                if len(by_slot) == 1:
                     raise
                 found = [error] * len(places)
             replies.update(zip(places, found, strict=True))
         return [replies[at] for at in range(len(requests))]
 
-    def scan(self, *options: Any) -> Iterator[list[bytes]]:
-        """Pages of the keys of all primaries; again from the start if one is lost."""
-        patience = self._patience()
-        while True:
-            try:
-                for page in self._scan_all(options):
-                    patience = self._patience()
-                    yield page
-                return
-            except errors.ServerError as error:
-                if not self._wait_to_retry(error, patience):
-                    raise
-
-    def _scan_all(self, options: Sequence[Any]) -> Iterator[list[bytes]]:
+    def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[list[bytes]]:
         """Scan each primary.
 
         A key that moves to another node meanwhile is found: a node that has gained a slot since, or
         is about to, is scanned again afterwards.
         """
         before = self._shares()
-        yield from self._scan_nodes(before, options)
+        yield from self._scan_nodes(before, scan, options)
         after = self._shares()
         again = [
             node
             for node, share in after.items()
             if share != before.get(node) or _IMPORTING in share
         ]
-        yield from self._scan_nodes(again, options)
+        yield from self._scan_nodes(again, scan, options)
 
-    def _shares(self) -> dict[Node, bytes]:
+    def _scan_nodes(
+        self, nodes: Iterable[ClusterNode], scan: Command, options: Sequence[Any]
+    ) -> Iterator[list[bytes]]:
+        for node in nodes:
+            yield from self._to(node)._pages(scan, options)
+
+    def _shares(self) -> dict[ClusterNode, bytes]:
         """The slots of each primary by its own account, also those that are moving there.
 
         The other nodes hear of a change a moment later.
         """
         self.topology.forget()
-        shares: dict[Node, bytes] = {}
+        shares: dict[ClusterNode, bytes] = {}
         for node in self.topology.primaries():
-            with node.lend() as link:
-                reply = link.exchange("CLUSTER", "NODES")
+            (reply,) = self._to(node)._exchange([("CLUSTER", "NODES")], writes=False)
             lines = reply.splitlines() if isinstance(reply, bytes) else ()
             own = next((line for line in lines if b"myself" in line), b"")
             shares[node] = b" ".join(own.split()[_SLOTS_AT:])
         return shares
 
-    def _scan_nodes(self, nodes: Iterable[Node], options: Sequence[Any]) -> Iterator[list[bytes]]:
-        """Scan nodes at once: while one page is used, the others are on their way."""
-        with ExitStack() as stack:
-            scans = [Scan(stack.enter_context(node.lend()), options, self.name) for node in nodes]
-            while scans:
-                for scan in scans:
-                    scan.send()
-                for scan in scans:
-                    yield scan.receive()
-                scans = [scan for scan in scans if not scan.is_done]
+    def _to(self, node: ClusterNode) -> Connection:
+        """A connection to one node, whatever slots it has."""
+        name = f"{node.name} of {self.topology.name}"
+        return Connection(Node(self.topology.client_of(node), name, self.topology.timeouts), name)
 
 
 def _slot_of(request: Command) -> int | None:
@@ -330,55 +274,27 @@ def _slot_of(request: Command) -> int | None:
     return key_slot(request[2 if request[0] == "OBJECT" else 1])
 
 
-class Scan:
-    """A scan of the keys of a node, whose cursor means nothing to other nodes or after a restart.
-
-    Args:
-        link: A link to the node.
-        options: The options of SCAN.
-        name: The server's name in messages.
-
-    Attributes:
-        is_done: Whether the last page was read.
-    """
-
-    def __init__(self, link: Link, options: Sequence[Any], name: str) -> None:
-        self._link = link
-        self._options = options
-        self._name = name
-        self._cursor: Any = 0
-        self.is_done = False
-
-    def send(self) -> None:
-        """Ask for the next page."""
-        self._link.send(pack(("SCAN", self._cursor, *self._options)))
-
-    def receive(self) -> list[bytes]:
-        """Read a page."""
-        reply = self._link.read()
-        if isinstance(reply, rx.ResponseError):
-            raise translate(reply, self._name)
-        self._cursor, page = reply
-        self.is_done = int(self._cursor) == 0
-        keys: list[bytes] = page
-        return keys
-
-
-class _QueueConnection(FollowingConnection):
+class _QueueConnection(Connection):
     """A connection for the commands of one queue.
 
     Args:
         cluster: The cluster.
         queue: The queue's name.
-        locator: Finds the node for its commands.
+        slot: The slot whose node its commands go to.
     """
 
     is_cluster = True
 
-    def __init__(self, cluster: ClusterConnection, queue: bytes, locator: SlotLocator) -> None:
-        super().__init__(cluster._shared, locator)
+    def __init__(self, cluster: ClusterConnection, queue: bytes, slot: int | None) -> None:
+        super().__init__(
+            SlotNode(cluster.topology, slot),
+            cluster.name,
+            address=cluster.address,
+            patience_s=cluster.patience_s,
+        )
         self._cluster = cluster
         self._keys = QueueKeys(queue)
+        self._modes, self.stop = cluster._modes, cluster.stop
         self.progress, self.on_wait = cluster.progress, cluster.on_wait
 
     @property
@@ -393,31 +309,21 @@ class TaggedConnection(_QueueConnection):
     """A connection to the primary that has the slot of a queue."""
 
     def __init__(self, cluster: ClusterConnection, queue: bytes) -> None:
-        slot = key_slot(QueueKeys(queue).main)
-        super().__init__(cluster, queue, SlotLocator(cluster.topology, slot))
+        super().__init__(cluster, queue, key_slot(QueueKeys(queue).main))
 
-    def scan(self, *options: Any) -> Iterator[list[bytes]]:
-        """Pages of the keys of the node that has the slot; again from the start if it moves."""
-        patience = self._patience()
+    def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[list[bytes]]:
         # While the slot moves, a node refuses a key that it does not have.
         probe = ("EXISTS", self._keys.absent)
+        cursor: Any = 0
         while True:
-            try:
-                with self._lend(writes=False) as link:
-                    scan = Scan(link, options, self.name)
-                    while not scan.is_done:
-                        scan.send()
-                        link.send(pack(probe))
-                        page, probed = scan.receive(), link.read()
-                        if case_of(probed, writes=False) is not None:
-                            self._follow(probed)
-                            raise translate(probed, self.name)
-                        patience = self._patience()
-                        yield page
+            found, probed = self._exchange([(*scan, cursor, *options), probe], writes=False)
+            for reply in (found, probed):
+                if isinstance(reply, rx.ResponseError):
+                    raise self.error_of(reply, probe) from reply
+            cursor, page = found
+            yield page
+            if int(cursor) == 0:
                 return
-            except errors.ServerError as error:
-                if not self._wait_to_retry(error, patience):
-                    raise
 
 
 class UntaggedConnection(_QueueConnection):
@@ -428,24 +334,25 @@ class UntaggedConnection(_QueueConnection):
     """
 
     def __init__(self, cluster: ClusterConnection, queue: bytes) -> None:
-        super().__init__(cluster, queue, AnyPrimary(cluster.topology))
+        super().__init__(cluster, queue, None)
 
-    def scan(self, *options: Any) -> Iterator[list[bytes]]:
-        return self._cluster.scan(*options)
+    def scan(self, scan: Command, *options: Any) -> Iterator[list[bytes]]:
+        return self._cluster.scan(scan, *options)
 
-    def run_each(self, *_: Any, **__: Any) -> Iterator[Any]:
-        raise self._refusal()
-
-    def transact_each(self, *_: Any) -> Iterator[Any]:
+    def stream(self, *_: Any, **__: Any) -> Iterator[Any]:
         raise self._refusal()
 
     def open_link(self) -> Link:
         raise self._refusal()
 
-    def _transaction(self, commands: Sequence[Command]) -> list[Any]:
-        return self._batch(commands)
+    def _transact(self, commands: Sequence[Command]) -> list[Any]:
+        return self._send(commands)
 
-    def _send(self, requests: Sequence[Command], *, writes: bool) -> list[Any]:  # noqa: ARG002
+    def _send(
+        self,
+        requests: Sequence[Command],
+        patience: Patience | None = None,  # noqa: ARG002
+    ) -> list[Any]:
         for request in requests:
             is_script = isinstance(request, ScriptCommand)
             if is_script or (may_write(request) and _slot_of(request) is not None):
@@ -453,9 +360,9 @@ class UntaggedConnection(_QueueConnection):
         return [self._reply_to(request) for request in requests]
 
     def _reply_to(self, request: Command) -> Any:
-        if request[0] != "EXISTS" or len(request) == 2:
-            return self._cluster._send([request], writes=False)[0]
-        counts = self._cluster._send([("EXISTS", key) for key in request[1:]], writes=False)
+        if request[0] != "EXISTS":
+            return self._cluster._send([request])[0]
+        counts = self._cluster._send([("EXISTS", key) for key in request[1:]])
         failures = [count for count in counts if isinstance(count, Exception)]
         return failures[0] if failures else sum(counts)
 

@@ -1,18 +1,30 @@
 """Commands as values. Without redis, so that a command's help does not load it."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-from rwq_cli.core.lua import DRY_RUN_AT, Script, load_script
+from rwq_cli.core.lua import NEEDS, Script, load_script
 
 Command = Sequence[Any]
 
 # The reply of a refused call.
 REFUSED = object()
 
+# The commands that change nothing as rwq sends them; CONFIG only as CONFIG GET. A read that is not
+# among them is not sent again after its reply was lost.
+_READS = frozenset(
+    (
+        *("ACL", "CONFIG", "EXISTS", "GET", "GETRANGE", "HEXISTS", "HGET", "HLEN", "HMGET"),
+        *("HSCAN", "HSTRLEN", "INFO", "LINDEX", "LLEN", "LPOS", "LRANGE", "MGET", "OBJECT"),
+        *("PING", "PTTL", "SCAN", "STRLEN", "TIME", "TYPE", "ZCARD", "ZCOUNT", "ZRANGE"),
+        *("ZRANGEBYSCORE", "ZSCAN", "ZSCORE"),
+    )
+)
+
 
 class ScriptCommand(tuple[Any, ...]):
-    """A script call among the commands of `Connection.call_all`.
+    """A script call among other commands.
 
     Args:
         script_name: The file's name in `core/lua/ops`, without `.lua`.
@@ -28,30 +40,31 @@ class ScriptCommand(tuple[Any, ...]):
     ) -> "ScriptCommand":
         script = load_script(script_name)
         made = super().__new__(cls, ("EVALSHA", script.sha1, len(keys), *keys, *args))
-        made.script = script
-        made.script_name = script_name
+        made.script, made.script_name = script, script_name
         return made
-
-    @property
-    def queue_key(self) -> bytes:
-        """The first of the KEYS: the main list of the queue."""
-        key: bytes = self[3]
-        return key
 
     def by_text(self) -> "ScriptCommand":
         """The command for a server that has not loaded the script."""
-        return self._with(("EVAL", self.script.text, *self[2:]))
-
-    def with_permissions(self, found: bytes) -> "ScriptCommand":
-        """The command for a server that cannot check permissions: see `check_permissions`."""
-        at = 3 + int(self[2]) + DRY_RUN_AT
-        return self._with((*self[:at], self[at] + found, *self[at + 1 :]))
-
-    def _with(self, words: Command) -> "ScriptCommand":
-        made = super().__new__(type(self), words)
+        made = super().__new__(type(self), ("EVAL", self.script.text, *self[2:]))
         made.script, made.script_name = self.script, self.script_name
         return made
 
 
 class Transaction(tuple[Command, ...]):
     """Commands that run in MULTI and EXEC."""
+
+
+def writes(request: Command) -> bool:
+    """Whether a request may change something."""
+    if isinstance(request, ScriptCommand):
+        return script_writes(request.script_name)
+    if isinstance(request, Transaction):
+        return any(map(writes, request))
+    return request[0] not in _READS
+
+
+@cache
+def script_writes(name: str) -> bool:
+    """Whether an operation may write: one that does has its writes in `NEEDS`."""
+    needed = NEEDS.get(f"ops/{name}", {})
+    return any(word not in _READS for words in needed.values() for word in words.split())

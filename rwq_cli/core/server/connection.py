@@ -5,6 +5,8 @@ The core sends raw commands (`("LRANGE", key, 0, 9)`), so that the code shows wh
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
+from itertools import tee
 from math import inf
 from time import monotonic
 from typing import Any
@@ -13,62 +15,73 @@ import redis
 from redis import exceptions as rx
 
 from rwq_cli.core import errors
-from rwq_cli.core.lua import load_script
 from rwq_cli.core.progress import ProgressListener
-from rwq_cli.core.server import link as links
-from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
-from rwq_cli.core.server.error_mapping import translate
-from rwq_cli.core.server.link import Link, LinkOptions
-from rwq_cli.core.server.node import Node
-from rwq_cli.core.server.pipeline import CancelToken, Pipeline, Resend
-from rwq_cli.core.server.requests import pack_request, read_reply, run_again, writes
-from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S
-
-__all__ = ["CONNECT_TIMEOUT_S", "REPLY_TIMEOUT_S", "Connection"]
+from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand, Transaction, writes
+from rwq_cli.core.server.error_mapping import code_of, translate
+from rwq_cli.core.server.link import Link, Modes
+from rwq_cli.core.server.node import Node, Timeouts, using
+from rwq_cli.core.server.patience import CASES, CancelToken, Patience, limits
+from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
+from rwq_cli.core.server.window import Window
 
 
 class Connection:
-    """A connection to one server.
+    """A connection to one server: a redis-py client, and what rwq adds to it.
 
-    It opens a link when it needs one, keeps it for the next command, and opens another while that
-    link is in use: by calls sent ahead, by a blocking command, or by another thread.
+    Threads and forked processes may share it: redis-py's pool makes a connection for each.
 
     Args:
-        client: A redis-py client with `protocol=2`, without `decode_responses` and retries.
+        client: A redis-py client. Its pool makes the connections, with its address, credentials,
+            TLS and limits; the timeouts for replies are rwq's. Once rwq has only looked at
+            something, reads on the client's connections do not reset idle times any more.
         name: The server's name in messages, without a password.
         address: The server's URL without user and password; `name` if not given.
-        connect_timeout_s: The timeout for opening a link, seconds.
+        connect_timeout_s: The timeout for testing an idle connection, and for opening one that is
+            named in messages, seconds.
         reply_timeout_s: The timeout for one reply, seconds.
+        patience_s: How long a refusal that passes is waited for, seconds; infinity for as long as
+            it takes.
 
     Attributes:
         progress: The progress listener of operations.
-        on_wait: Called with a message if a command waits for a failover or a moving queue.
+        on_wait: Called with a message if a command waits for long.
         stop: Ends `run_each` and `transact_each` once all outstanding replies are read.
         is_cluster: Whether the server is a cluster.
+        has_written: Whether the server has taken a write on this connection.
+
+    Raises:
+        InvalidArgument: The client decodes replies.
     """
 
     is_cluster = False
-    # Sends requests again; None: on one server, nothing is ever sent twice.
-    _resend: Resend | None = None
 
     def __init__(
         self,
-        client: redis.Redis,
+        client: redis.Redis | Node,
         name: str = "the server",
         *,
         address: str | None = None,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         reply_timeout_s: float = REPLY_TIMEOUT_S,
+        patience_s: float = PATIENCE_S,
     ) -> None:
-        # redis-py annotates its own calls, not those of its users.
-        self._client: Any = client
+        if not isinstance(client, Node):
+            settings = client.connection_pool.connection_kwargs
+            if settings.get("decode_responses"):
+                raise errors.InvalidArgument(
+                    "the redis client decodes replies, and IDs and data may be any bytes",
+                    "make it without decode_responses",
+                )
+            client = Node(client, name, Timeouts(connect_timeout_s, reply_timeout_s))
         self.name = name
         self.address = name if address is None else address
+        self.patience_s = patience_s
         self.progress = ProgressListener()
         self.on_wait: Callable[[str], object] = lambda _message: None
         self.stop = CancelToken()
-        self._options = LinkOptions(connect_timeout_s, reply_timeout_s)
-        self._node = Node(client, self._options, name)
+        self._node = client
+        self._modes = Modes()
+        self.has_written = self._has_told = False
 
     @property
     def root(self) -> "Connection":
@@ -84,14 +97,16 @@ class Connection:
         """The connection for the commands of one queue."""
         return self
 
+    # Single calls.
+
     def call(self, *command: Any) -> Any:
         """Send one command.
 
         Raises:
             ServerError: The command failed; the subclass gives the reason.
         """
-        (reply,) = self._send([command], writes=writes(command))
-        return _raised(self._parsed(command, reply))
+        (reply,) = self.call_all([command])
+        return reply
 
     def call_all(
         self, commands: Iterable[Command], *, atomic: bool = False, return_errors: bool = False
@@ -115,34 +130,23 @@ class Connection:
         given = list(commands)
         if not given:
             return []
-        try:
-            replies = self._transaction(given) if atomic else self._batch(given)
-        except errors.OutOfMemory:
-            # Redis before 7.2 queues no commands while it is out of memory, not even reads. All
-            # callers send reads, which it answers outside a transaction.
-            replies = self._batch(given)
-        parsed = list(map(self._parsed, given, replies))
-        return parsed if return_errors else list(map(_raised, parsed))
+        replies = self._transact(given) if atomic else self._send(given)
+        parsed = [self._parsed(*pair) for pair in zip(given, replies, strict=True)]
+        failure = next((each for each in parsed if isinstance(each, errors.ServerError)), None)
+        if failure is not None and not return_errors:
+            raise failure
+        return parsed
 
-    def _batch(self, commands: Sequence[Command]) -> list[Any]:
-        return self._send(commands, writes=any(map(writes, commands)))
-
-    def _transaction(self, commands: Sequence[Command]) -> list[Any]:
-        request = Transaction(commands)
-        (replies,) = self._send([request], writes=any(map(writes, commands)))
+    def _transact(self, commands: Sequence[Command]) -> list[Any]:
+        (replies,) = self._send([Transaction(commands)])
         if isinstance(replies, list):
             return replies
-        raise translate(replies, self.name) from replies
-
-    def _send(self, requests: Sequence[Command], *, writes: bool) -> list[Any]:
-        """Send requests in one round trip; return the replies, and refusals as exceptions."""
-        with self._lend(writes=writes) as link:
-            link.send(b"".join(pack_request(request, link) for request in requests))
-            replies = [read_reply(link, request) for request in requests]
-            for at, reply in enumerate(replies):
-                if isinstance(reply, rx.ResponseError):
-                    replies[at] = run_again(link, requests[at], reply)
-            return replies
+        refusal = translate(replies, self.name)
+        if isinstance(refusal, errors.OutOfMemory):
+            # Redis before 7.2 queues no commands while it is out of memory, not even reads. All
+            # callers send reads, which it answers outside a transaction.
+            return self._send(commands)
+        raise refusal from replies
 
     def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
         """Run a script, sending its text only if the server has not loaded it.
@@ -156,10 +160,103 @@ class Connection:
             ServerError: The server refused it, or the connection was lost.
         """
         request = ScriptCommand(script_name, keys, args)
-        (reply,) = self._send([request], writes=writes(request))
+        (reply,) = self._send([request])
         if isinstance(reply, rx.ResponseError):
-            raise translate(reply, self.name, script=request.script) from reply
+            raise self.error_of(reply, request) from reply
         return reply
+
+    def _send(self, requests: Sequence[Command], patience: Patience | None = None) -> list[Any]:
+        """Send requests in one round trip; return the replies, and refusals as exceptions.
+
+        What was refused for a moment is sent again, and only that, in order.
+        """
+        patience = patience or self._patience()
+        replies: list[Any] = [None] * len(requests)
+        left = list(range(len(requests)))
+        while left:
+            asked = [requests[at] for at in left]
+            write = any(map(writes, asked))
+            try:
+                for at, reply in zip(left, self._exchange(asked, writes=write), strict=True):
+                    replies[at] = reply
+            except errors.ServerError as error:
+                if not self._may_repeat(error, patience, writes=write):
+                    raise
+                continue
+            self.has_written = self.has_written or any(
+                writes(requests[at]) and not isinstance(replies[at], Exception) for at in left
+            )
+            left = [at for at in left if self.did_not_run(replies[at])]
+            if left:
+                refusal = self.error_of(replies[left[0]], requests[left[0]])
+                if not self._may_repeat(refusal, patience, writes=write):
+                    break
+        return replies
+
+    def _exchange(self, requests: Sequence[Command], *, writes: bool) -> list[Any]:
+        with using(self._node.take(self._modes, writes=writes), writes=writes) as link:
+            link.send(requests)
+            replies = [link.read(request) for request in requests]
+            for at, (request, reply) in enumerate(zip(requests, replies, strict=True)):
+                if isinstance(reply, rx.NoScriptError) and isinstance(request, ScriptCommand):
+                    replies[at] = link.exchange(*request.by_text())
+            return replies
+
+    # What is repeated; see `patience`.
+
+    def _patience(self) -> Patience:
+        return Patience(
+            self.patience_s,
+            self.stop,
+            self._tell,
+            is_found_again=self._node.is_found_again,
+            has_written=self.has_written,
+        )
+
+    def _tell(self, message: str) -> None:
+        if not self._has_told:
+            self._has_told = True
+            self.on_wait(f"rwq: waiting up to {self.patience_s:g} s: {message}")
+
+    def _may_repeat(self, error: errors.ServerError, patience: Patience, *, writes: bool) -> bool:
+        """Wait after a failure; return whether to repeat the call, on a new connection."""
+        if error.refusal == "unreachable" and not self._node.was_found:
+            return False
+        if not patience.wait(error, writes=writes):
+            return False
+        self._node.forget()
+        return True
+
+    def did_not_run(self, reply: Any) -> bool:
+        """Whether a reply says that its request did nothing, and may be sent again."""
+        if not isinstance(reply, rx.ResponseError):
+            return False
+        return isinstance(reply, rx.NoScriptError) or code_of(reply) in CASES
+
+    def send_again(self, request: Command, reply: Any) -> Any:
+        """Send a request again that did not run; return the reply to the last attempt."""
+        if isinstance(reply, rx.NoScriptError) and isinstance(request, ScriptCommand):
+            return self._send([request.by_text()])[0]
+        patience = self._patience()
+        if not self._may_repeat(self.error_of(reply, request), patience, writes=True):
+            return reply
+        return self._send([request], patience)[0]
+
+    def repeat(self, requests: Sequence[Command], error: errors.ServerError) -> list[Any]:
+        """Send requests again that only read, after their replies were lost."""
+        patience = self._patience()
+        if not self._may_repeat(error, patience, writes=False):
+            raise error
+        return self._send(requests, patience)
+
+    def recover(self, error: errors.ServerError) -> bool:
+        """Prepare for another link after a blocking command failed; return whether that helps."""
+        if not self._patience().allows(error, writes=False):
+            return False
+        self._node.forget()
+        return True
+
+    # Many calls.
 
     def run_each(
         self,
@@ -171,30 +268,21 @@ class Connection:
     ) -> Iterator[Any]:
         """Run a script once for each list of arguments, sending ahead of the replies.
 
-        The server runs the calls in order, each atomically.
-
         Args:
             script_name: The file's name in `core/lua/ops`, without `.lua`.
             keys: The KEYS of the script.
-            calls: The ARGV of each call, read at most two ahead of the replies; None means that the
-                source pauses, so that all replies are awaited.
-            reads_only: Whether the script writes nothing, so that `stop` need not end it.
+            calls: The ARGV of each call; None means that the source pauses.
+            reads_only: See `stream`.
 
         Raises:
-            ServerError: A call was refused, or the connection was lost. A refusal is raised after
-                the replies to all later calls are read.
+            ServerError: See `stream`.
 
         Yields:
             The replies; `REFUSED` for a refused call.
         """
-        script = load_script(script_name)
-        return Pipeline(
-            self._lend,
-            lambda refusal: translate(refusal, self.name, script=script),
-            CancelToken() if reads_only else self.stop,
-            self._resend,
-        ).replies(
-            None if args is None else ScriptCommand(script_name, keys, args) for args in calls
+        return self.stream(
+            (None if args is None else ScriptCommand(script_name, keys, args) for args in calls),
+            reads_only=reads_only,
         )
 
     def transact_each(self, transactions: Iterable[Sequence[Command] | None]) -> Iterator[Any]:
@@ -207,57 +295,123 @@ class Connection:
             transactions: The commands of each; None means that the source pauses.
 
         Raises:
-            ServerError: As for `run_each`. If the server refuses a command before EXEC, nothing of
+            ServerError: See `stream`. If the server refuses a command before EXEC, nothing of
                 the transaction has run; if a command fails in EXEC, the others still run.
 
         Yields:
             The list of replies of each transaction; `REFUSED` for a failed one.
         """
-        return Pipeline(
-            self._lend,
-            lambda refusal: translate(refusal, self.name),
-            self.stop,
-            self._resend,
-        ).replies(None if each is None else Transaction(each) for each in transactions)
+        return self.stream(None if each is None else Transaction(each) for each in transactions)
 
-    def scan(self, *options: Any) -> Iterator[list[bytes]]:
-        """Pages of all keys that SCAN finds with these options.
+    def call_each(self, commands: Iterable[Command]) -> Iterator[Any]:
+        """Send commands that only read, ahead of the replies.
+
+        Raises:
+            ServerError: See `stream`.
+
+        Yields:
+            The replies, in order.
+        """
+        ahead, asked = tee(commands)
+        for reply, command in zip(self.stream(ahead, reads_only=True), asked, strict=False):
+            if reply is not REFUSED:
+                yield self._parsed(command, reply)
+
+    def stream(
+        self, requests: Iterable[Command | None], *, reads_only: bool = False
+    ) -> Iterator[Any]:
+        """Send requests, a few of them ahead of the replies.
+
+        The server runs them in order, each atomically.
+
+        Args:
+            requests: Commands, script calls and transactions; None means that the source pauses, so
+                that all replies are awaited.
+            reads_only: The requests change nothing, so that those whose reply was lost are sent
+                again, and `stop` need not end them.
+
+        Raises:
+            ServerError: A request was refused, or the connection was lost. A refusal is raised
+                after the replies to all later requests are read.
+
+        Yields:
+            The replies as the server gives them; `REFUSED` for a refused request.
+        """
+        return Window(self, reads_only=reads_only).replies(requests)
+
+    def scan(self, scan: Command, *options: Any) -> Iterator[list[bytes]]:
+        """Pages of what SCAN, HSCAN or ZSCAN finds; again from the start if the server is lost.
+
+        A cursor means nothing to another server, or after a restart.
+
+        Args:
+            scan: The command up to its cursor: `("SCAN",)` or `("ZSCAN", key)`.
+            options: The words after the cursor.
 
         Raises:
             ServerError: The server refused, or was lost.
         """
-        cursor = 0
+        patience = self._patience()
         while True:
-            cursor, page = self.call("SCAN", cursor, *options)
+            try:
+                for page in self._pages(scan, options):
+                    patience = self._patience()
+                    yield page
+                return
+            except errors.ServerError as error:
+                if not self._may_repeat(error, patience, writes=False):
+                    raise
+
+    def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[list[bytes]]:
+        cursor: Any = 0
+        while True:
+            command = (*scan, cursor, *options)
+            (reply,) = self._exchange([command], writes=False)
+            if isinstance(reply, rx.ResponseError):
+                raise self.error_of(reply, command) from reply
+            cursor, page = reply
             yield page
-            if cursor == 0:
+            if int(cursor) == 0:
                 return
 
+    # Links, times and modes.
+
+    @contextmanager
+    def lend(self, *, writes: bool) -> Iterator[Link]:
+        """Lend a link that is ready for a command; see `Node.lend`."""
+        with using(self._take(writes=writes), writes=writes) as link:
+            yield link
+
     def open_link(self) -> Link:
-        """Open another link to this server for a blocking command; the caller closes it.
+        """A link for a blocking command; the caller closes it.
 
         Raises:
             ServerError: It could not be opened.
         """
-        return self._take(fresh=True)[1]
+        return self._take(writes=False)
 
-    def recover(self, error: errors.ServerError) -> bool:  # noqa: ARG002
-        """Prepare for another link after a blocking command failed; return whether that helps."""
-        return False
+    def _take(self, *, writes: bool) -> Link:
+        patience = self._patience()
+        while True:
+            try:
+                return self._node.take(self._modes, writes=writes)
+            except errors.ServerError as error:
+                # Nothing was sent.
+                if not self._may_repeat(error, patience, writes=False):
+                    raise
 
     def for_other_thread(self, *, reply_timeout_s: float) -> "Connection":
-        """Another connection to this server, for another thread.
+        """A connection for another thread, which must not wait for a failover.
 
         Args:
             reply_timeout_s: Its timeout for one reply, seconds.
         """
-        return Connection(
-            self._client,
-            self.name,
-            address=self.address,
-            connect_timeout_s=min(self._options.connect_timeout_s, reply_timeout_s),
-            reply_timeout_s=reply_timeout_s,
-        )
+        other = copy(self)
+        other._node = copy(self._node)
+        connect_s = min(self._node.timeouts.connect_s, reply_timeout_s)
+        other._node.timeouts = Timeouts(connect_s, reply_timeout_s)
+        other.stop, other.patience_s = CancelToken(), 0
+        return other
 
     def set_no_touch(self) -> bool:
         """Turn on CLIENT NO-TOUCH on every link, so that reads do not reset idle times.
@@ -266,11 +420,11 @@ class Connection:
             Whether the server supports it (Redis 7.2 and Valkey do). If not, reading an item's data
             or its size resets its idle time.
         """
-        if self._options.no_touch is False:
-            self._options.no_touch = True
-            with self._lend(writes=False):
+        if self._modes.no_touch is False:
+            self._modes.no_touch = True
+            with self.lend(writes=False):
                 pass
-        return self._options.no_touch is True
+        return self._modes.no_touch is True
 
     @contextmanager
     def deadline(self, seconds: float, *, is_patient: bool = True) -> Iterator[None]:
@@ -279,13 +433,13 @@ class Connection:
         A write has a grace period of 2 s, anything else one of 0.3 s.
 
         Args:
-            seconds: The deadline, from now; 0 or infinity for none.
+            seconds: The deadline, from now; 0 for none; infinity for none, and for a caller that
+                waits for as long as it takes until a refusal passes.
             is_patient: Whether a failover, or the move of a queue, is waited for beyond it.
         """
-        limits = self._options.limits
         outer = limits.deadline_s, limits.patience_s
         limits.deadline_s = min(limits.deadline_s, monotonic() + seconds if seconds else inf)
-        if not is_patient:
+        if seconds == inf or not is_patient:
             limits.patience_s = limits.deadline_s
         try:
             yield
@@ -294,7 +448,7 @@ class Connection:
 
     def close(self) -> None:
         """Close all idle links; the next command opens one again."""
-        self._node.close()
+        self._node.forget()
 
     def __enter__(self) -> "Connection":
         return self
@@ -302,44 +456,20 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @contextmanager
-    def _lend(self, *, writes: bool = True) -> Iterator[Link]:
-        """Lend a link that is ready for a command.
-
-        Args:
-            writes: Whether a command that is sent on it may write.
-        """
-        # Without its reply, nobody knows what a write has done.
-        self._options.limits.grace_s = links.GRACE_S if writes else links.READ_GRACE_S
-        node, link = self._take()
-        try:
-            with node.taken(link):
-                yield link
-        except errors.ConnectionLost as error:
-            if not writes:
-                error.hint = "try again in a moment"
-            raise
-
-    def _take(self, *, fresh: bool = False) -> tuple[Node, Link]:
-        """The node for the next command, and a link to it that is ready; `fresh`: a new one."""
-        return self._node, self._node.take(fresh=fresh)
+    # Replies.
 
     def _parsed(self, command: Command, reply: Any) -> Any:
         """A reply as redis-py's client returns it; an error reply as a `ServerError`."""
-        if isinstance(reply, errors.ServerError):
-            return reply
         if isinstance(reply, rx.ResponseError):
-            if isinstance(command, ScriptCommand):
-                return translate(reply, self.name, script=command.script)
-            key = command[1] if len(command) > 1 else None
-            return translate(reply, self.name, key=key)
-        if isinstance(command, Transaction):
+            return self.error_of(reply, command)
+        if isinstance(command, Transaction) or reply is None or isinstance(reply, Exception):
             return reply
-        callbacks = self._client.response_callbacks
+        callbacks = self._node.client().response_callbacks
         return callbacks[command[0]](reply) if command[0] in callbacks else reply
 
-
-def _raised(reply: Any) -> Any:
-    if isinstance(reply, errors.ServerError):
-        raise reply
-    return reply
+    def error_of(self, reply: Exception, request: Command) -> errors.ServerError:
+        """The error for the refusal of a request."""
+        if isinstance(request, ScriptCommand):
+            return translate(reply, self.name, script=request.script)
+        is_one = not isinstance(request, Transaction) and len(request) > 1
+        return translate(reply, self.name, key=request[1] if is_one else None)

@@ -42,7 +42,8 @@ def durability_of(connection: "Connection") -> Durability:
     for section in sections:
         info.update(section if isinstance(section, dict) else {})
     # When snapshots are taken; empty for never.
-    rules = saves[1] if isinstance(saves, list) and len(saves) == 2 else None
+    pair = list(saves.values()) if isinstance(saves, dict) else saves
+    rules = pair[-1] if isinstance(pair, list) and pair else None
     appends = info.get("aof_enabled")
     persists: bool | None = None
     if appends:

@@ -62,6 +62,7 @@ _MEANINGS = {
         errors.Unavailable, "has lost its primary", "point -u at the primary, or try again"
     ),
     "CLUSTERDOWN": _Meaning(errors.Unavailable, "is in a cluster that is down", _NOT_READY),
+    "UNBLOCKED": _Meaning(errors.Unavailable, "has become a replica", _NOT_READY),
     "TRYAGAIN": _MOVING,
     "ASK": _MOVING,
     "MOVED": _Meaning(
@@ -114,8 +115,6 @@ _DENIED_IN_SCRIPT = ("The user executing the script can't ", "ACL failure in scr
 _NO_TLS = ("wrong version number", "record layer failure")
 # A server without TLS waits for the end of a command, and so may one that is busy.
 NO_HANDSHAKE = "handshake operation timed out"
-# The timeout for finding out whether a server that closes connections speaks TLS, seconds.
-_TLS_PROBE_S = 2.0
 _SCHEME = re.compile(r"rediss?((?:\+[a-z]+)?)://")
 # An unauthenticated client may send only short commands.
 _NO_PASSWORD = "Protocol error: unauthenticated"
@@ -161,6 +160,11 @@ def _parse(error: Exception) -> _Reply:
     return reply
 
 
+def code_of(error: Exception) -> str:
+    """The code of an error reply; `ERR` if it has none."""
+    return _parse(error).code
+
+
 def _meaning(error: Exception, reply: _Reply) -> _Meaning | None:
     if isinstance(error, rx.AuthenticationError) or reply.text.startswith(_NO_PASSWORD):
         return _AUTHENTICATION
@@ -184,7 +188,9 @@ def translate(
     if reply.code == "WRONGTYPE":
         return _wrong_type(reply.text, key)
     if meaning := _meaning(error, reply):
-        return meaning.kind(f"{server} {meaning.verb}: {reply.whole}", meaning.hint)
+        made = meaning.kind(f"{server} {meaning.verb}: {reply.whole}", meaning.hint)
+        made.refusal = reply.code
+        return made
     if script is not None and reply.line is not None:
         file, line = script.origin(reply.line)
         return errors.ScriptError(
@@ -220,35 +226,15 @@ def unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unrea
         hint = "give its CA certificate with --tls-ca"
     elif _is_timeout(error):
         reason = f"it did not answer within {timeout_s:.3g} s"
+    elif reason.startswith("connection ") and "refused" not in reason and "rediss" not in server:
+        # Closed or reset.
+        hint = f"use {_scheme(server, 'rediss')} if the server speaks TLS"
     return errors.Unreachable(f"cannot reach {server}: {reason}", hint)
 
 
 def is_unknown(error: object, command: str) -> bool:
     """Whether a server replied that it knows no such command."""
     return isinstance(error, rx.ResponseError) and f"unknown command '{command}'" in str(error)
-
-
-def lacks_tls(
-    error: Exception, server: str, host: str, port: int, timeout_s: float
-) -> errors.Unreachable | None:
-    """The error for a connection without TLS to a server that expects it; None if it is not so.
-
-    Args:
-        error: The exception of redis-py or the operating system.
-        server: The server's name in the message.
-        host: Its host.
-        port: Its port.
-        timeout_s: The timeout for finding out, seconds; it takes no longer than 2.
-    """
-    cause = error.__cause__ or error.__context__ or error
-    if not (isinstance(cause, ConnectionResetError) or "closed by server" in str(error)):
-        return None
-    from rwq_cli.core.server.tls_probe import speaks_tls
-
-    if not speaks_tls(host, port, min(_TLS_PROBE_S, timeout_s)):
-        return None
-    hint = f"use {_scheme(server, 'rediss')} for a server with TLS"
-    return errors.Unreachable(f"cannot reach {server}: it speaks TLS", hint)
 
 
 def _scheme(server: str, kind: str) -> str:
@@ -266,7 +252,9 @@ def lost(error: Exception, server: str, timeout_s: float) -> errors.ServerError:
     message = f"lost the connection to {server}: {reason}"
     if _is_timeout(error):
         message = f"{server} did not answer within {timeout_s:.3g} s"
-    return errors.ConnectionLost(message, "check what was done before you repeat it")
+    failure = errors.ConnectionLost(message, "check what was done before you repeat it")
+    failure.refusal = "timeout" if _is_timeout(error) else "lost"
+    return failure
 
 
 def _is_timeout(error: Exception) -> bool:

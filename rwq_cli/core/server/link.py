@@ -1,30 +1,23 @@
-"""One connection to the server: its socket, its timeouts and its mode."""
+"""One redis-py connection while it is in use: its timeouts, its mode, its errors."""
 
-from collections.abc import Callable
-from math import inf
-from threading import Event, Thread, local
+from collections.abc import Sequence
+from concurrent.futures import Future
+from ssl import SSLWantReadError
+from threading import Thread
 from time import monotonic
 from typing import Any
+from weakref import WeakSet
 
 from redis import exceptions as rx
-from redis.connection import SSLConnection
+from redis.connection import AbstractConnection, SSLConnection
 
 from rwq_cli.core import errors
-from rwq_cli.core.server.error_mapping import (
-    NO_HANDSHAKE,
-    REPLIES,
-    lacks_tls,
-    lost,
-    translate,
-    unreachable,
-)
-from rwq_cli.core.server.packing import pack
+from rwq_cli.core.server.commands import Command, Transaction
+from rwq_cli.core.server.error_mapping import NO_HANDSHAKE, REPLIES, lost, translate
+from rwq_cli.core.server.patience import limited, limits
 
 # After this time, only a reply proves that a load balancer has not dropped an idle connection.
 PING_AFTER_S = 5.0
-# Extra time beyond the caller's deadline, for a call that begins just before it; a write has more.
-GRACE_S = 2.0
-READ_GRACE_S = 0.3
 # A step of connecting that times out ends this long before all of connecting does, or at half of
 # its time, so that its reason is known.
 _STEP_EARLIER_S = 0.1
@@ -35,219 +28,197 @@ _PIECE_BYTES = 1 << 20
 
 # Returned if no reply has arrived.
 NO_REPLY = object()
+FAILURES = (rx.RedisError, OSError)
 
-_FAILURES = (rx.RedisError, OSError)
 
+class _InTime:
+    """Connects within a timeout as a whole; mixed into redis-py's connection classes.
 
-class _Limits(local):
-    """The limits of a block of calls; each thread has its own.
-
-    Attributes:
-        deadline_s: The caller's deadline, on the clock of `time.monotonic`.
-        grace_s: How far a reply may pass the deadline.
-        patience_s: The deadline for waiting for a failover, on the same clock.
+    Each address has a timeout of its own, and looking up a name has none: so a thread does it.
     """
 
-    deadline_s = inf
-    patience_s = inf
-    grace_s = READ_GRACE_S
+    # Sentinel's connection turns READONLY into a lost connection, and hides that nothing ran.
+    read_response = AbstractConnection.read_response
+
+    def _connect(self) -> Any:
+        timeout_s = limited(limits.connect_s)
+        ends_s = monotonic() + timeout_s
+        self.socket_connect_timeout = max(timeout_s - _STEP_EARLIER_S, timeout_s / 2)
+        # Of the TLS handshake.
+        self.socket_timeout = self.socket_connect_timeout
+        made: Future[Any] = Future()
+        connect: Any = super()._connect  # type: ignore[misc]
+
+        def run() -> None:
+            try:
+                made.set_result(connect())
+            except BaseException as error:
+                made.set_exception(error)
+
+        thread = Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(timeout_s)
+        if not made.done():
+            made.add_done_callback(_close)
+            raise rx.TimeoutError(NO_HANDSHAKE if isinstance(self, SSLConnection) else "timed out")
+        try:
+            sock = made.result()
+        except TimeoutError as error:
+            # For a unix socket, redis-py would fail itself.
+            raise rx.TimeoutError(str(error)) from error
+        # For the password and the database.
+        sock.settimeout(max(_POLL_S, ends_s - monotonic()))
+        self.health_check_interval = PING_AFTER_S
+        self.next_health_check = monotonic() + PING_AFTER_S
+        return sock
+
+    def can_read(self, timeout: float = 0) -> bool:
+        readable: bool = super().can_read(timeout=timeout)  # type: ignore[misc]
+        if not readable or not isinstance(self, SSLConnection):
+            return readable
+        # A readable TLS socket may hold nothing but session tickets; what is lost here belongs to a
+        # connection that cannot be used anyway.
+        sock: Any = self._sock
+        sock.settimeout(0)
+        try:
+            sock.recv(1)
+        except SSLWantReadError:
+            return False
+        return True
 
 
-class LinkOptions:
-    """Options that all links of a connection share.
+def _close(made: "Future[Any]") -> None:
+    if made.exception() is None:
+        made.result().close()
 
-    Args:
-        connect_timeout_s: The timeout for connecting, including TLS, password and database.
-        reply_timeout_s: The timeout for one reply.
+
+def in_time(connection_class: type) -> Any:
+    """A connection class of redis-py whose connecting as a whole takes `limits.connect_s`."""
+    return type(f"InTime{connection_class.__name__}", (_InTime, connection_class), {})
+
+
+class Modes:
+    """The mode of all connections to a server: reads must not count as use.
 
     Attributes:
-        no_touch: Whether reads must not count as use; None if the server cannot do that.
-        limits: The limits of the calling thread.
+        no_touch: On or off; None if the server cannot do that.
+        sockets: The sockets that have the mode.
     """
 
-    def __init__(self, connect_timeout_s: float, reply_timeout_s: float) -> None:
-        self.connect_timeout_s = connect_timeout_s
-        self.reply_timeout_s = reply_timeout_s
+    def __init__(self) -> None:
         self.no_touch: bool | None = False
-        self.limits = _Limits()
-
-    def limited(self, timeout_s: float) -> float:
-        """The timeout, limited to the time left until the deadline plus the grace period."""
-        limits = self.limits
-        if limits.deadline_s == inf:
-            return timeout_s
-        return min(timeout_s, max(0.0, limits.deadline_s - monotonic()) + limits.grace_s)
+        self.sockets: WeakSet[Any] = WeakSet()
 
 
 class Link:
-    """A redis-py connection, opened when it is first used and reopened after it was lost.
-
-    No command is ever sent twice: only `prepare`, which sends no command of the caller, reconnects.
+    """A redis-py connection in use. No command is ever sent twice on it.
 
     Args:
-        make_raw: Makes the connection, not yet opened.
-        options: The options of all links of the connection.
+        pool: The pool that it is taken from, connected.
         name: The server's name in messages.
-        on_connect: Called with the link whenever it was opened; None for nothing.
+        reply_timeout_s: The timeout for one reply, seconds.
 
-    Attributes:
-        permissions: By script and main list, what `check_permissions` has found on this link.
+    Raises:
+        redis.RedisError, OSError: It could not be connected.
     """
 
-    def __init__(
-        self,
-        make_raw: Callable[[], Any],
-        options: LinkOptions,
-        name: str,
-        on_connect: "OnConnect | None" = None,
-    ) -> None:
-        self._make_raw = make_raw
-        self._raw = make_raw()
-        self._options = options
+    def __init__(self, pool: Any, name: str, reply_timeout_s: float) -> None:
+        self._pool = pool
         self._name = name
-        self._on_connect = on_connect
-        self.permissions: dict[tuple[str, bytes], bytes] = {}
-        self._is_open = False
-        self._has_no_touch = False
+        self._reply_timeout_s = reply_timeout_s
+        self._raw = raw = pool.get_connection()
         self._timeout_s: float | None = None
-        self._opened_s = 0.0
-        # When it last replied; 0 if it never did.
-        self._used_s = 0.0
-
-    def prepare(self) -> None:
-        """Make the link ready for a command: open, still alive, and in the right mode.
-
-        Raises:
-            ServerError: It could not be opened, or the server refused the password.
-        """
-        if self._is_open and not self._is_alive():
-            self.close()
-        if not self._is_open:
-            self._open()
-            if self._on_connect is not None:
-                self._on_connect(self)
-        if self._options.no_touch and not self._has_no_touch:
-            self._set_no_touch()
-
-    def _open(self) -> None:
-        began_s = monotonic()
-        timeout_s = self._options.limited(self._options.connect_timeout_s)
-        step_s = max(timeout_s - _STEP_EARLIER_S, timeout_s / 2)
-        self._raw.socket_connect_timeout = self._raw.socket_timeout = step_s
         try:
-            self._connect(timeout_s)
-        except REPLIES as error:
-            raise translate(error, self._name) from error
-        except (*_FAILURES, ValueError) as error:
-            self._raise_if_tls(error, began_s + timeout_s - monotonic())
-            raise unreachable(error, self._name, timeout_s) from error
-        self._is_open, self._has_no_touch, self._timeout_s = True, False, step_s
-        self._opened_s = monotonic()
-        self.permissions.clear()
-
-    def _connect(self, timeout_s: float) -> None:
-        """Connect within the timeout as a whole.
-
-        Each address, TLS, the password and the database have a timeout of their own, and looking
-        up a name has none: so this is done in a thread.
-        """
-        raw, failures = self._raw, list[Exception]()
-        is_late = Event()
-
-        def connect() -> None:
+            self._set_timeout(limits.connect_s)
             try:
-                raw.connect()
-            except Exception as error:
-                failures.append(error)
-            if is_late.is_set():
+                raw.check_health()
+            except FAILURES:
                 raw.disconnect()
+                raw.connect()
+                self._timeout_s = None
+        except BaseException:
+            self.close()
+            raise
 
-        thread = Thread(target=connect, daemon=True)
-        thread.start()
-        thread.join(timeout_s)
-        if thread.is_alive():
-            is_late.set()
-            self._raw = self._make_raw()
-            raise TimeoutError(NO_HANDSHAKE if isinstance(raw, SSLConnection) else "timed out")
-        if failures:
-            raise failures[0]
-
-    def _raise_if_tls(self, error: Exception, left_s: float = inf) -> None:
-        """Raise if the server has closed a connection without TLS because it expects TLS."""
-        host = getattr(self._raw, "host", None)
-        if host is None or isinstance(self._raw, SSLConnection) or left_s <= 0:
+    def set_modes(self, modes: Modes) -> None:
+        """Turn on CLIENT NO-TOUCH if it is wanted and not on."""
+        sock = self._raw._sock
+        if not modes.no_touch or sock in modes.sockets:
             return
-        probe_s = self._options.limited(left_s)
-        if (explained := lacks_tls(error, self._name, host, self._raw.port, probe_s)) is not None:
-            raise explained from error
-
-    def _is_alive(self) -> bool:
-        try:
-            # Readable without an outstanding command means that the connection was closed.
-            if self._raw.can_read(timeout=0):
-                return False
-            if monotonic() - max(self._used_s, self._opened_s) > PING_AFTER_S:
-                self.send(pack(("PING",)))
-                self._read(self._options.connect_timeout_s)
-        except (*_FAILURES, errors.ServerError):
-            return False
-        finally:
-            # Some versions of redis-py set the socket's timeout here.
-            self._timeout_s = None
-        return True
-
-    def _set_no_touch(self) -> None:
         reply = self.exchange("CLIENT", "NO-TOUCH", "ON")
         if isinstance(reply, rx.ResponseError):
             error = translate(reply, self._name)
             # Unknown to the server, or denied to this user.
             if type(error) not in (errors.ServerError, errors.PermissionDenied):
                 raise error from reply
-            self._options.no_touch = None
-        self._has_no_touch = True
+            modes.no_touch = None
+        modes.sockets.add(sock)
 
     def exchange(self, *command: Any) -> Any:
         """Send a command and read its reply; see `send` and `read`."""
-        self.send(pack(command))
-        return self.read()
+        self.send([command])
+        return self.read(command)
 
-    def send(self, packed: bytes) -> None:
-        """Send packed commands.
+    def send(self, requests: Sequence[Command]) -> int:
+        """Send requests; return their size in bytes.
 
         Raises:
             ServerError: The connection was lost.
         """
-        pieces: list[bytes | memoryview] = [packed]
-        if len(packed) > _PIECE_BYTES:
-            view = memoryview(packed)
-            pieces = [view[at : at + _PIECE_BYTES] for at in range(0, len(packed), _PIECE_BYTES)]
-        timeout_s = self._set_timeout(self._options.reply_timeout_s)
+        packed: list[bytes] = []
+        for request in requests:
+            is_many = isinstance(request, Transaction)
+            for command in (("MULTI",), *request, ("EXEC",)) if is_many else (request,):
+                # Up to version 3.5 at least, hiredis crashes if a signal handler raises while it
+                # formats a number, as Ctrl-C does.
+                words = [word if isinstance(word, bytes | str) else str(word) for word in command]
+                packed += self._raw.pack_command(*words)
+        data = b"".join(packed)
+        pieces: list[bytes | memoryview] = [data]
+        if len(data) > _PIECE_BYTES:
+            view = memoryview(data)
+            pieces = [view[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES)]
+        timeout_s = self._set_timeout(self._reply_timeout_s)
         try:
             self._raw.send_packed_command(pieces, check_health=False)
-        except _FAILURES as error:
+        except FAILURES as error:
             raise lost(error, self._name, timeout_s) from error
+        return len(data)
 
-    def read(self) -> Any:
-        """Read the next reply; an error reply is returned as redis-py's exception.
+    def read(self, request: Command) -> Any:
+        """Read the reply to a request.
 
         Raises:
             ServerError: The connection was lost, or the server refuses all commands on it.
-        """
-        return self._read(self._options.reply_timeout_s)
 
-    def _read(self, timeout_s: float) -> Any:
-        timeout_s = self._set_timeout(timeout_s)
+        Returns:
+            The reply; of a transaction, the list of its replies. An error reply is returned as
+            redis-py's exception; of a transaction, the refusal of a command before EXEC, so that
+            nothing ran.
+        """
+        if not isinstance(request, Transaction):
+            return self._read()
+        *queued, done = [self._read() for _ in range(len(request) + 2)]
+        if isinstance(done, list):
+            return done
+        if isinstance(done, rx.NoPermissionError):
+            # A user who may not run EXEC: the link would queue all further commands.
+            self._raw.disconnect()
+        return next((reply for reply in queued if isinstance(reply, rx.ResponseError)), done)
+
+    def _read(self) -> Any:
+        timeout_s = self._set_timeout(self._reply_timeout_s)
         try:
-            reply = self._raw.read_response()
+            reply = self._raw.read_response(disconnect_on_error=False)
         except rx.ResponseError as error:
             reply = error
+        except rx.BusyLoadingError as error:
+            # A refusal like others, which redis-py takes for a lost connection.
+            reply = rx.ResponseError(f"LOADING {str(error).removeprefix('LOADING ')}")
         except REPLIES as error:
             raise translate(error, self._name) from error
-        except _FAILURES as error:
-            if not self._used_s:
-                self._raise_if_tls(error)
+        except FAILURES as error:
             raise lost(error, self._name, timeout_s) from error
-        self._used_s = monotonic()
         return reply
 
     def poll(self) -> Any:
@@ -259,7 +230,7 @@ class Link:
             return NO_REPLY
         except rx.ResponseError as error:
             return error
-        except _FAILURES as error:
+        except FAILURES as error:
             raise lost(error, self._name, _POLL_S) from error
 
     def fileno(self) -> int:
@@ -268,7 +239,7 @@ class Link:
         return number
 
     def _set_timeout(self, timeout_s: float) -> float:
-        timeout_s = self._options.limited(timeout_s)
+        timeout_s = limited(timeout_s)
         if timeout_s != self._timeout_s:
             # The fake server's socket has no timeouts.
             if hasattr(self._raw._sock, "settimeout"):
@@ -276,10 +247,13 @@ class Link:
             self._timeout_s = timeout_s
         return timeout_s
 
+    def release(self) -> None:
+        """Give the connection back to its pool, without outstanding replies."""
+        if hasattr(self._raw._sock, "settimeout"):
+            self._raw._sock.settimeout(self._raw.socket_timeout)
+        self._pool.release(self._raw)
+
     def close(self) -> None:
-        """Close the connection, even if replies are outstanding."""
-        self._is_open = False
+        """Close the connection, even if replies are outstanding, and give it back."""
         self._raw.disconnect()
-
-
-OnConnect = Callable[[Link], object]
+        self._pool.release(self._raw)

@@ -1,97 +1,112 @@
-"""One server, with the links to it that are not in use."""
+"""A server that calls go to, as a redis-py client, and how it is found again."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-import redis
+from redis import exceptions as rx
 
 from rwq_cli.core import errors
-from rwq_cli.core.server.link import Link, LinkOptions, OnConnect
+from rwq_cli.core.server.error_mapping import REPLIES, translate, unreachable
+from rwq_cli.core.server.link import FAILURES, Link, Modes
+from rwq_cli.core.server.patience import limited, limits
+
+# Extra time beyond the caller's deadline, for a call that begins just before it; a write has more.
+GRACE_S = 2.0
+READ_GRACE_S = 0.3
+
+
+class Timeouts(NamedTuple):
+    """The timeouts for connecting and for one reply, seconds."""
+
+    connect_s: float
+    reply_s: float
 
 
 class Node:
-    """One server, with the links to it that are not in use.
+    """One server, named by its own address.
 
     Args:
         client: A redis-py client, whose pool makes the connections.
-        options: The options of its links.
         name: The server's name in messages, without a password.
-        on_connect: Called with each new link, before its first command; None for nothing.
+        timeouts: The timeouts.
+
+    Attributes:
+        is_found_again: Whether Sentinel or a cluster says which server it is.
+        was_found: Whether it was ever reached; if not, the address may be wrong.
     """
 
-    def __init__(
-        self,
-        client: redis.Redis,
-        options: LinkOptions,
-        name: str,
-        on_connect: OnConnect | None = None,
-    ) -> None:
-        # redis-py annotates its own calls, not those of its users.
-        self._client: Any = client
-        self._options = options
-        self._name = name
-        self._on_connect = on_connect
-        self._idle: list[Link] = []
+    is_found_again = False
 
-    def take(self, *, fresh: bool = False) -> Link:
-        """A link that is ready for a command; return it with `give`.
+    def __init__(self, client: Any, name: str, timeouts: Timeouts) -> None:
+        self._client = client
+        self.name = name
+        self.timeouts = timeouts
+        self.was_found = False
 
-        Args:
-            fresh: Open a new link.
+    def client(self) -> Any:
+        """The client of the server, looked up if necessary.
+
+        Raises:
+            ServerError: It could not be found.
+        """
+        return self._client
+
+    def take(self, modes: Modes, *, writes: bool) -> Link:
+        """A link that is ready for a command; the caller releases or closes it.
 
         Raises:
             ServerError: It could not be opened.
         """
-        link = None if fresh else self._pop()
-        link = link or self._new_link()
+        # Without its reply, nobody knows what a write has done.
+        limits.grace_s = GRACE_S if writes else READ_GRACE_S
+        limits.connect_s = self.timeouts.connect_s
+        pool = self.client().connection_pool
         try:
-            link.prepare()
+            link = Link(pool, self.name, self.timeouts.reply_s)
+        except errors.RwqError:
+            raise
+        except (*FAILURES, ValueError) as error:
+            raise self._failure(error) from error
+        self.was_found = True
+        try:
+            link.set_modes(modes)
         except BaseException as error:
+            link.close()
             if isinstance(error, errors.ConnectionLost):
                 error.hint = "try again in a moment"
-            link.close()
-            self.give(link)
             raise
         return link
 
-    def _pop(self) -> Link | None:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            # Another thread may have taken it.
-            return None
+    def forget(self) -> None:
+        """Close the idle connections; the next is resolved and authenticated anew."""
+        self._client.connection_pool.disconnect(inuse_connections=False)
 
-    @contextmanager
-    def lend(self) -> Iterator[Link]:
-        """Lend a link that is ready for a command; see `take`."""
-        with self.taken(self.take()) as link:
-            yield link
+    def _failure(self, error: Exception) -> errors.RwqError:
+        """The error for a connection that could not be made."""
+        # A provider of credentials that fails does so within redis-py's own error.
+        if isinstance(error.__cause__, errors.RwqError):
+            return error.__cause__
+        if isinstance(error, REPLIES) and not isinstance(error, rx.MaxConnectionsError):
+            return translate(error, self.name)
+        return unreachable(error, self.name, limited(self.timeouts.connect_s))
 
-    @contextmanager
-    def taken(self, link: Link) -> Iterator[Link]:
-        """Give a link back at the end of the block, closed if the block failed."""
-        try:
-            yield link
-        except BaseException:
-            # A reply may be outstanding.
-            link.close()
-            raise
-        finally:
-            self.give(link)
 
-    def give(self, link: Link) -> None:
-        """Keep a link for the next command; it may be closed."""
-        self._idle.append(link)
+@contextmanager
+def using(link: Link, *, writes: bool) -> Iterator[Link]:
+    """Release a link at the end of the block, or close it if the block fails.
 
-    def _new_link(self) -> Link:
-        # A pool counts what it has made, 100 by default, and would refuse the next one.
-        pool = self._client.connection_pool
-        make_raw = partial(pool.connection_class, **pool.connection_kwargs)
-        return Link(make_raw, self._options, self._name, self._on_connect)
-
-    def close(self) -> None:
-        """Close the links that are not in use."""
-        while (link := self._pop()) is not None:
-            link.close()
+    Args:
+        link: The link, as `Node.take` gives it.
+        writes: Whether a command that is sent on it may write.
+    """
+    try:
+        yield link
+    except BaseException as error:
+        # A reply may be outstanding.
+        link.close()
+        if isinstance(error, errors.ConnectionLost) and not writes:
+            error.hint = "try again in a moment"
+        raise
+    else:
+        link.release()

@@ -1,20 +1,26 @@
 """Waiting for a push onto any of several lists, without popping and without polling the server."""
 
+import random
 from collections.abc import Mapping
 from selectors import EVENT_READ, DefaultSelector
+from time import monotonic
 from types import TracebackType
 
 from redis import exceptions as rx
 
-from rwq_cli.core.errors import ServerError
+from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.server.connection import Connection
-from rwq_cli.core.server.error_mapping import translate
+from rwq_cli.core.server.error_mapping import code_of, translate
 from rwq_cli.core.server.link import NO_REPLY, Link
-from rwq_cli.core.server.packing import pack
 
-# Seconds until the server ends a blocked command. It may not notice otherwise that its client is
-# gone, and a load balancer or firewall may drop an idle connection.
-_BLOCK_S = 30
+# Seconds until the server ends a blocked command, which is then sent again: proxies, load balancers
+# and firewalls drop connections that are idle for longer.
+_BLOCK_S = 4
+# After a wake that found nothing, the next wait begins at a random time within these seconds: a
+# push wakes all that wait, and each costs the server a command, its file and its replicas a write.
+_REST_S = 1.0
+# How often a caller looks where it cannot wait.
+_POLL_S = 1.0
 
 
 class PushWaiter:
@@ -22,6 +28,7 @@ class PushWaiter:
 
     Each list has a link on which `BLMOVE list list RIGHT RIGHT` blocks until the list has an entry,
     which it puts back in its place atomically. A command without a reply is kept for the next wait.
+    Where the server or its user may not run it, a wait ends after a second at most.
 
     Args:
         lists: The keys of the lists, each with its server, whose other calls are not blocked.
@@ -29,21 +36,24 @@ class PushWaiter:
     """
 
     def __init__(self, lists: Mapping[bytes, Connection], *, interrupt: int | None = None) -> None:
-        self._lists = lists
+        self._lists = dict(lists)
         self._links: dict[bytes, Link] = {}
-        self._unwatched = list(lists)
+        # Those without a command, and from when on they may have one.
+        self._unwatched = dict.fromkeys(lists, 0.0)
         self._interrupt = interrupt
         self._selector: DefaultSelector | None = None
+        self._woken: set[bytes] = set()
+        self._polls = False
 
-    def wait(self, seconds: float) -> bool:
+    def wait(self, seconds: float, *, was_fruitless: bool = False) -> bool:
         """Wait until one of the lists has an entry.
 
         Args:
             seconds: The timeout.
+            was_fruitless: The last wait found an entry, and somebody else has taken it.
 
         Raises:
-            ServerError: The server refused, or was lost. In a cluster or behind Sentinel, the wait
-                ends early instead.
+            ServerError: The server refused, or was lost and could not be reached again.
 
         Returns:
             Whether one has, or had since the last wait; or may have, on another node.
@@ -52,36 +62,69 @@ class PushWaiter:
             self._selector = DefaultSelector()
             if self._interrupt is not None:
                 self._selector.register(self._interrupt, EVENT_READ)
-        for key in self._unwatched:
+        if was_fruitless:
+            from_s = monotonic() + random.uniform(0, _REST_S)
+            self._unwatched |= {key: from_s for key in self._woken if key in self._unwatched}
+        self._woken.clear()
+        ends_s = monotonic() + seconds
+        while True:
+            left_s = ends_s - monotonic()
+            if self._watch(self._selector):
+                left_s = min(left_s, max(0.0, min(self._unwatched.values()) - monotonic()))
+            if self._polls:
+                left_s = min(left_s, _POLL_S)
+            ready = self._selector.select(max(0.0, left_s))
+            # Each, whatever the first says.
+            self._woken.update(
+                key.data for key, _ in ready if key.data in self._links and self._receive(key.data)
+            )
+            if self._woken or any(key.data is None for key, _ in ready):
+                return bool(self._woken)
+            if monotonic() >= ends_s or self._polls:
+                return False
+
+    def _watch(self, selector: DefaultSelector) -> bool:
+        """Send the commands that are due; return whether others will be."""
+        for key, from_s in list(self._unwatched.items()):
+            if from_s > monotonic():
+                continue
             if key not in self._links:
                 self._links[key] = self._lists[key].open_link()
-                self._selector.register(self._links[key], EVENT_READ, key)
-            self._links[key].send(pack(("BLMOVE", key, key, "RIGHT", "RIGHT", _BLOCK_S)))
-        self._unwatched = []
-        ready = [key.data for key, _ in self._selector.select(seconds) if key.data is not None]
-        # Each, whatever the first says.
-        had_entry = list(map(self._receive, ready))
-        return any(had_entry)
+                selector.register(self._links[key], EVENT_READ, key)
+            self._links[key].send([("BLMOVE", key, key, "RIGHT", "RIGHT", _BLOCK_S)])
+            del self._unwatched[key]
+        return bool(self._unwatched)
 
     def _receive(self, key: bytes) -> bool:
-        """Read the reply to a command; whether the list may have an entry."""
+        """Read the reply to a command; return whether the list may have an entry."""
         link, connection = self._links[key], self._lists[key]
         try:
             reply = link.poll()
             if isinstance(reply, rx.ResponseError):
-                raise translate(reply, connection.name, key=key) from reply
+                refusal = translate(reply, connection.name, key=key)
+                if code_of(reply) == "ERR" or isinstance(refusal, PermissionDenied):
+                    self._polls = True
+                    self._unwatched.clear()
+                    for each in list(self._links):
+                        self._close(each)
+                    return False
+                raise refusal from reply
         except ServerError as error:
             if not connection.recover(error):
                 raise
             # The caller looks at the list on its new node first.
-            assert self._selector is not None
-            self._selector.unregister(link)
-            self._links.pop(key).close()
+            self._close(key)
             reply = error
         if reply is not NO_REPLY:
-            self._unwatched.append(key)
+            self._unwatched[key] = 0.0
         # None if the server ended the command after its time.
         return reply is not NO_REPLY and reply is not None
+
+    def _close(self, key: bytes) -> None:
+        link = self._links.pop(key)
+        assert self._selector is not None
+        self._selector.unregister(link)
+        link.close()
 
     def close(self) -> None:
         """Close the links, which also ends their blocked commands."""

@@ -1,7 +1,7 @@
 """Scanning the keys of a server, and the members of large keys."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -34,7 +34,7 @@ def scan_keys(
         options += ["MATCH", pattern]
     if kind is not None:
         options += ["TYPE", kind]
-    yield from filter(None, connection.scan(*options))
+    yield from filter(None, connection.scan(("SCAN",), *options))
 
 
 def scan_members(connection: "Connection", command: str, key: bytes) -> Iterator[list[bytes]]:
@@ -48,13 +48,7 @@ def scan_members(connection: "Connection", command: str, key: bytes) -> Iterator
     Yields:
         Non-empty pages.
     """
-    cursor: Any = 0
-    while True:
-        cursor, found = connection.call(command, key, cursor, "COUNT", SCAN_COUNT)
-        # redis-py makes pairs or a dict; without its callbacks, the list is flat.
-        if isinstance(found, list) and found and not isinstance(found[0], tuple):
-            found = found[::2]
-        if page := [each[0] if isinstance(each, tuple) else each for each in found]:
-            yield page
-        if int(cursor) == 0:
-            return
+    for page in connection.scan((command, key), "COUNT", SCAN_COUNT):
+        # A flat list of members and scores, or of fields and values.
+        if page:
+            yield page[::2]

@@ -3,28 +3,31 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import redis
 from redis import exceptions as rx
-from redis.backoff import NoBackoff
 from redis.connection import SSLConnection
-from redis.retry import Retry
-from redis.sentinel import MasterNotFoundError, Sentinel
+from redis.sentinel import (
+    MasterNotFoundError,
+    Sentinel,
+    SentinelManagedConnection,
+    SentinelManagedSSLConnection,
+)
 
 from rwq_cli.core import errors
-from rwq_cli.core.server.error_mapping import (
-    REPLIES,
-    is_unknown,
-    lacks_tls,
-    translate,
-    unreachable,
-)
-from rwq_cli.core.server.following import FollowingConnection, SharedState
-from rwq_cli.core.server.link import Link, LinkOptions
-from rwq_cli.core.server.node import Node
+from rwq_cli.core.server.connection import Connection
+from rwq_cli.core.server.error_mapping import REPLIES, is_unknown, translate, unreachable
+from rwq_cli.core.server.link import in_time
+from rwq_cli.core.server.node import Node, Timeouts
+
+# Settings that are those of the servers alone.
+_OF_THE_SERVERS = ("connection_class", "db", "username", "password", "credential_provider")
 
 
-class SentinelLocator:
-    """Finds the primary of a service, by redis-py's Sentinel client.
+class _NoPrimary(rx.ConnectionError):
+    """Sentinel names a replica."""
+
+
+class Primary(Node):
+    """The primary of a service, which redis-py's Sentinel client finds for each new connection.
 
     Args:
         hosts: The addresses of Sentinels.
@@ -32,8 +35,10 @@ class SentinelLocator:
         name: The name in messages.
         settings: redis-py's settings for the connections to the primary, without its address.
         credentials: User and password of the Sentinels themselves; either may be None.
-        options: The options of all links.
+        timeouts: The timeouts.
     """
+
+    is_found_again = True
 
     def __init__(
         self,
@@ -42,105 +47,85 @@ class SentinelLocator:
         name: str,
         settings: Mapping[str, Any],
         credentials: tuple[str | None, str | None],
-        options: LinkOptions,
+        timeouts: Timeouts,
     ) -> None:
-        self._hosts = hosts
-        self._service = service
-        self._name = name
-        self._settings = dict(settings)
-        self._options = options
+        self._service, self._sentinels = service, name
+        self._has_tls = issubclass(settings["connection_class"], SSLConnection)
         # Each Sentinel is asked in turn, within the time for connecting.
-        self._timeout_s = options.connect_timeout_s / len(hosts)
-        own = {
-            key: value
-            for key, value in self._settings.items()
-            if key not in ("connection_class", "db", "username", "password", "retry")
-        }
-        make_client: Any = Sentinel
-        self._sentinel = make_client(
-            hosts,
-            sentinel_kwargs={
-                **own,
-                "ssl": self._settings.get("connection_class") is SSLConnection,
-                "username": credentials[0],
-                "password": credentials[1],
-                "socket_timeout": self._timeout_s,
-                "socket_connect_timeout": self._timeout_s,
-                "retry": Retry(NoBackoff(), 0),
+        timeout_s = timeouts.connect_s / len(hosts)
+        own = {key: value for key, value in settings.items() if key not in _OF_THE_SERVERS}
+        own.update(ssl=self._has_tls, username=credentials[0], password=credentials[1])
+        own.update(socket_timeout=timeout_s, socket_connect_timeout=timeout_s)
+        make_sentinel: Any = Sentinel
+        self._sentinel = make_sentinel(hosts, sentinel_kwargs=own)
+        client = self._sentinel.master_for(
+            service,
+            **{
+                **settings,
+                "connection_class": in_time(
+                    SentinelManagedSSLConnection if self._has_tls else SentinelManagedConnection
+                ),
+                "redis_connect_func": _check_role,
             },
         )
-        self._node: Node | None = None
-        self._address: tuple[str, int] | None = None
-        self._is_known = False
-        self.was_found = False
-
-    def node(self) -> Node:
-        if not self._is_known:
-            self._look_up()
-        assert self._node is not None
-        return self._node
+        super().__init__(client, name, timeouts)
 
     @property
-    def url(self) -> str:
+    def address(self) -> tuple[str, int] | None:
+        """The host and port of the primary; None if it was not found yet."""
+        address: tuple[str, int] | None = self._client.connection_pool.master_address
+        return address
+
+    @property
+    def name(self) -> str:
+        if self.address is None:
+            return f"the primary of {self._sentinels}"
+        return f"{self.address[0]}:{self.address[1]} (the primary of {self._sentinels})"
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._sentinels = name
+
+    def primary_url(self) -> str:
         """The URL of the primary, without user and password.
 
         Raises:
             ServerError: It could not be found.
         """
-        self.node()
-        assert self._address is not None
-        host, port = self._address
-        scheme = "rediss" if self._settings.get("connection_class") is SSLConnection else "redis"
-        host = f"[{host}]" if ":" in host else host
-        return f"{scheme}://{host}:{port}/{self._settings.get('db') or 0}"
-
-    def note_moved(self, refusal: rx.MovedError) -> None:
-        """Do nothing: slots move only in a cluster."""
-
-    def forget(self) -> None:
-        self._is_known = False
-
-    def close(self) -> None:
-        if self._node is not None:
-            self._node.close()
-
-    def _look_up(self) -> None:
         try:
-            address = self._sentinel.discover_master(self._service)
-        except MasterNotFoundError as error:
-            raise self._not_found() from error
-        except REPLIES as error:
-            raise self._refused(error) from error
-        self.was_found = self._is_known = True
-        if address != self._address:
-            self.close()
-            host, port = self._address = address
-            pool = redis.ConnectionPool(host=host, port=port, **self._settings)
-            name = f"{host}:{port} (the primary of {self._name})"
-            client = redis.Redis(connection_pool=pool)
-            self._node = Node(client, self._options, name, self._check_role)
+            host, port = self._client.connection_pool.get_master_address()
+        except (rx.RedisError, OSError) as error:
+            raise self._failure(error) from error
+        host = f"[{host}]" if ":" in host else host
+        database = self._client.connection_pool.connection_kwargs.get("db") or 0
+        return f"redis{'s' if self._has_tls else ''}://{host}:{port}/{database}"
 
-    def _check_role(self, link: Link) -> None:
-        """Raise `Unavailable` if a server is not a primary, or not any more.
+    def _failure(self, error: Exception) -> errors.RwqError:
+        if isinstance(error, _NoPrimary):
+            return self._unavailable(": Sentinel names a replica")
+        try:
+            self._sentinel.discover_master(self._service)
+        except MasterNotFoundError:
+            return self._not_found()
+        except REPLIES as refusal:
+            return self._refused(refusal)
+        self.was_found = True
+        return super()._failure(error)
 
-        A Sentinel may name the old primary for a moment, and a replica would answer reads.
-        """
-        # Raises if the server is loading its data.
-        link.exchange("PING")
-        reply = link.exchange("ROLE")
-        if isinstance(reply, list) and reply[0] != b"master":
-            raise errors.Unavailable(
-                f"{self._name} has no primary now: Sentinel names a replica",
-                "try again in a moment",
-            )
+    def _unavailable(self, why: str, hint: str = "try again in a moment") -> errors.ServerError:
+        self.was_found = True
+        unavailable = errors.Unavailable(f"{self._sentinels} has no primary now{why}", hint)
+        # Nothing was sent.
+        unavailable.refusal = "unreachable"
+        return unavailable
 
     def _refused(self, error: Exception) -> errors.ServerError:
         if is_unknown(error, "SENTINEL"):
             return errors.ServerError(
-                f"{self._name} names a server that is not a Sentinel",
+                f"{self._sentinels} names a server that is not a Sentinel",
                 "name the Sentinels, whose port is 26379 by default; redis:// is for one server",
             )
-        refusal = translate(error, f"a Sentinel of {self._name}")
+        refusal = translate(error, f"a Sentinel of {self._sentinels}")
         if isinstance(refusal, errors.AuthenticationFailed):
             return errors.SentinelAuthenticationFailed(
                 refusal.message, "give the Sentinels' own password in RWQ_SENTINEL_PASSWORD"
@@ -158,33 +143,34 @@ class SentinelLocator:
                 return self._refused(error)
             except (rx.RedisError, OSError) as error:
                 failure = error
-            else:
-                self.was_found = True
         if self._service in known:
-            return errors.Unavailable(
-                f"{self._name} has no primary now", "try again in a moment, or see its Sentinels"
-            )
+            return self._unavailable("", "try again in a moment, or see its Sentinels")
         if known or failure is None:
             names = ", ".join(sorted(known)) or "none"
             return errors.ServerError(
-                f"the Sentinels of {self._name} do not monitor a service {self._service}",
+                f"the Sentinels of {self._sentinels} do not monitor a service {self._service}",
                 f"they monitor: {names}",
             )
-        name = f"any Sentinel of {self._name}"
-        if self._settings.get("connection_class") is not SSLConnection:
-            explained = lacks_tls(failure, name, *self._hosts[0], self._timeout_s)
-            if explained is not None:
-                return explained
-        return unreachable(failure, name, self._timeout_s)
+        timeout_s = self.timeouts.connect_s / len(self._sentinel.sentinels)
+        return unreachable(failure, f"any Sentinel of {self._sentinels}", timeout_s)
 
 
-class SentinelConnection(FollowingConnection):
+def _check_role(raw: Any) -> None:
+    """Refuse a server that is not a primary, or not any more.
+
+    A Sentinel may name the old primary for a moment, and a replica would answer reads.
+    """
+    raw.on_connect()
+    raw.send_command("ROLE", check_health=False)
+    if raw.read_response()[0] != b"master":
+        raise _NoPrimary("it is a replica")
+
+
+class SentinelConnection(Connection):
     """A connection to the primary of a service."""
 
-    def __init__(self, shared: SharedState, locator: SentinelLocator) -> None:
-        super().__init__(shared, locator)
-        self._sentinel = locator
+    _node: Primary
 
     @property
     def primary_url(self) -> str:
-        return self._sentinel.url
+        return self._node.primary_url()

@@ -28,10 +28,12 @@ class WorkWaiter:
 
     Attributes:
         due_in_s: In how many seconds the next delayed item is due, as of the last look.
+        was_fruitless: A push ended the last wait, and no item was leased since.
     """
 
     def __init__(self, queues: Sequence[Queue]) -> None:
         self.due_in_s = inf
+        self.was_fruitless = False
         self._queues = queues
         self._clock = queues[0].clock
         # On a cluster, the connection that sends each call to its node.
@@ -88,7 +90,9 @@ class WorkWaiter:
         try:
             while (left_s := deadline_s - self._clock.monotonic()) > 0:
                 # Before the first look: a failed attempt to lease was one.
-                if self._open().wait(max(0.001, min(_LOOK_S, left_s, self.due_in_s))):
+                look_s = max(0.001, min(_LOOK_S, left_s, self.due_in_s))
+                self.was_fruitless = self._open().wait(look_s, was_fruitless=self.was_fruitless)
+                if self.was_fruitless:
                     return True
                 if self._is_woken():
                     return False

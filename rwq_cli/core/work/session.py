@@ -418,6 +418,7 @@ class WorkSession:
 
     def _add(self, queue: Queue, taking: _Take, batch: LeasedBatch, sent_s: float) -> None:
         """Add the jobs of a batch."""
+        self._waiter.was_fruitless &= not batch.ids
         deadline_s = sent_s + self.lease_s
         counts = batch.returns or repeat(None, len(batch.ids))
         with self._lock:

@@ -7,7 +7,6 @@ import pytest
 from redis.connection import SSLConnection
 
 from rwq_cli.core import InvalidArgument, Server, connect
-from rwq_cli.core.server.cluster import ClusterConnection
 from rwq_cli.core.server.masking import mask_url
 from rwq_cli.core.server.same_server import is_same_server
 from rwq_cli.core.server.sentinel import SentinelConnection
@@ -143,7 +142,7 @@ def test_the_options_of_a_tls_url() -> None:
         "ssl_password, ssl_cert_reqs, ssl_check_hostname"
     )
     url = "rediss://host?ssl_cert_reqs=optional&ssl_check_hostname=no&ssl_password=x&db=2"
-    link = connect(Server(url))._client.connection_pool.make_connection()
+    link = connect(Server(url))._node.client().connection_pool.make_connection()
     assert (link.cert_reqs, link.check_hostname) == (ssl.CERT_OPTIONAL, False)
     assert (link.certificate_password, link.db) == ("x", 2)
 
@@ -225,19 +224,19 @@ def test_tls_settings_reach_the_connection(tmp_path: Path) -> None:
             tls_insecure=True,
         )
     )
-    link = made._client.connection_pool.make_connection()
+    link = made._node.client().connection_pool.make_connection()
     assert (link.host, link.port, link.db, link.password) == ("host", 7000, 3, "secret")
     assert (link.ca_certs, link.certfile, link.keyfile) == tuple(map(str, files.values()))
     assert (link.cert_reqs, link.check_hostname) == (ssl.CERT_NONE, False)
 
 
 def test_tls_checks_the_servers_certificate_unless_told() -> None:
-    link = connect(Server("rediss://host"))._client.connection_pool.make_connection()
+    link = connect(Server("rediss://host"))._node.client().connection_pool.make_connection()
     assert (link.cert_reqs, link.check_hostname) == (ssl.CERT_REQUIRED, True)
 
 
 def test_a_commands_reply_is_never_asked_for_twice() -> None:
-    link = connect(Server("redis://host"))._client.connection_pool.make_connection()
+    link = connect(Server("redis://host"))._node.client().connection_pool.make_connection()
     assert link.retry.get_retries() == 0
 
 
@@ -360,21 +359,14 @@ def test_tls_and_users_of_a_list_of_hosts(tmp_path: Path) -> None:
     url = "rediss+sentinel://ops:one@a,b/main/2?sentinel_username=watch&sentinel_password=two"
     connection = connect(Server(url, tls_ca=authorities))
     assert isinstance(connection, SentinelConnection)
-    locator = connection._sentinel
-    for sentinel in locator._sentinel.sentinels:
+    primary = connection._node
+    for sentinel in primary._sentinel.sentinels:
         link = sentinel.connection_pool.make_connection()
         assert isinstance(link, SSLConnection)
         assert (link.username, link.password, link.db) == ("watch", "two", 0)
         assert link.ca_certs == str(authorities)
-    locator._sentinel.discover_master = lambda _service: ("h", 7000)
-    link = locator.node()._client.connection_pool.make_connection()
+    link = primary.client().connection_pool.make_connection()
     assert isinstance(link, SSLConnection)
-    assert (link.host, link.port, link.db) == ("h", 7000, 2)
-    assert (link.username, link.password) == ("ops", "one")
+    assert (link.db, link.username, link.password) == (2, "ops", "one")
     assert link.ca_certs == str(authorities)
-    cluster = connect(Server("rediss+cluster://ops:one@a,b", tls_ca=authorities))
-    assert isinstance(cluster, ClusterConnection)
-    link = cluster.topology._node("h", 7000)._client.connection_pool.make_connection()
-    assert isinstance(link, SSLConnection)
-    assert (link.host, link.port, link.username, link.password) == ("h", 7000, "ops", "one")
     assert link.retry.get_retries() == 0

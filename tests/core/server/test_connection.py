@@ -3,10 +3,8 @@
 import re
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from hashlib import sha1
 from math import inf
 from pathlib import Path
@@ -25,11 +23,10 @@ from rwq_cli.core.errors import (
     WrongType,
 )
 from rwq_cli.core.lua import load_script
-from rwq_cli.core.server import link
-from rwq_cli.core.server.commands import ScriptCommand
-from rwq_cli.core.server.requests import script_writes, writes
+from rwq_cli.core.server import node
+from rwq_cli.core.server.commands import ScriptCommand, script_writes, writes
+from rwq_cli.core.server.patience import limited
 from tests.conftest import QUEUE, AsUser, Foreign, StartServer, supports_no_touch
-from tests.driver import TIMEOUT_S
 from tests.servers import PrivateServer
 from tests.tls import tls_front
 
@@ -92,7 +89,7 @@ def test_a_script_among_several_commands(queue: WorkQueue, raw: Redis, foreign: 
 
 
 def test_a_script_that_the_server_has_loaded_is_not_sent_again(
-    queue: WorkQueue, raw: Redis, missing_features: dict[str, str]
+    queue: WorkQueue, raw: Redis
 ) -> None:
     raw.script_flush()
     raw.config_resetstat()
@@ -102,27 +99,10 @@ def test_a_script_that_the_server_has_loaded_is_not_sent_again(
         queue.add(b"", b"%d" % number)
     stats = raw.info("commandstats")
     assert stats["cmdstat_eval"]["calls"] == 2
-    # A server that cannot check permissions has each script called once more.
-    assert stats["cmdstat_evalsha"]["calls"] == (8 if "acl-check" in missing_features else 6)
+    assert stats["cmdstat_evalsha"]["calls"] == 6
     for name in ("lease", "add"):
         text = load_script(name).text
         assert raw.script_exists(sha1(text.encode()).hexdigest()) == [True]
-
-
-def test_a_call_is_as_large_after_many_queues_as_after_the_first(
-    connection: Connection, raw: Redis
-) -> None:
-    """A server that cannot check permissions is told them with each call, for its queue alone."""
-
-    def bytes_of_adding(number: int) -> int:
-        queue = WorkQueue(connection, b"queue-%02d" % number, holder=b"me")
-        queue.add(b"", b"first")
-        before = raw.info("stats")["total_net_input_bytes"]
-        queue.add(b"", b"again")
-        return int(raw.info("stats")["total_net_input_bytes"]) - int(before)
-
-    sizes = [bytes_of_adding(number) for number in range(30)]
-    assert set(sizes[1:]) == {sizes[1]}
 
 
 def test_no_touch_is_set_if_the_server_supports_it(connection: Connection, raw: Redis) -> None:
@@ -160,9 +140,9 @@ def test_no_touch_is_set_on_every_link(
     foreign.unused_for(b"old", 1000)
     if asked_first:
         assert connection.set_no_touch()
-    with connection._lend():
+    with connection.lend(writes=True):
         assert connection.set_no_touch()
-        with connection._lend():
+        with connection.lend(writes=True):
             assert connection.call("GET", b"jobs:item:old") == b"data of old"
         assert connection.call("GET", b"jobs:item:old") == b"data of old"
     assert connection.call("GET", b"jobs:item:old") == b"data of old"
@@ -171,10 +151,10 @@ def test_no_touch_is_set_on_every_link(
 
 @pytest.mark.needs("no-touch")
 def test_links_that_were_already_open_get_no_touch(connection: Connection) -> None:
-    with connection._lend():
+    with connection.lend(writes=True):
         assert "T" not in mode_of(connection)
     assert connection.set_no_touch()
-    with connection._lend():
+    with connection.lend(writes=True):
         assert "T" in mode_of(connection)
     assert "T" in mode_of(connection)
 
@@ -327,41 +307,11 @@ def test_a_tls_server_whose_authority_is_unknown(server: PrivateServer, tmp_path
     assert caught.value.hint == "give its CA certificate with --tls-ca"
 
 
-@pytest.mark.parametrize("password", [None, "x"])
-def test_a_server_that_speaks_tls_only_is_said_to(
-    server: PrivateServer, tmp_path: Path, password: str | None
-) -> None:
-    with tls_front(server.socket, tmp_path) as url:
-        plain = url.replace("rediss://", "redis://")
-        with pytest.raises(Unreachable) as caught:
-            connect(Server(plain, password=password)).call("PING")
-    assert caught.value.message == f"cannot reach {plain}: it speaks TLS"
-    assert caught.value.hint == "use rediss:// for a server with TLS"
-
-
-def test_a_server_that_hangs_up_need_not_speak_tls() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
-
-        def hang_up_twice() -> None:
-            for _ in range(2):
-                listener.accept()[0].close()
-
-        hung_up = pool.submit(hang_up_twice)
-        with pytest.raises(ConnectionLost):
-            connect(Server(f"redis://127.0.0.1:{listener.getsockname()[1]}")).call("PING")
-        hung_up.result()
-
-
-def test_the_default_timeouts_are_five_and_thirty_seconds() -> None:
-    options = connect(Server("redis://host"))._options
-    assert (options.connect_timeout_s, options.reply_timeout_s) == (5, 30)
-
-
 class TestDeadlines:
     @pytest.fixture(autouse=True)
     def short_grace(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(link, "GRACE_S", 0.1)
-        monkeypatch.setattr(link, "READ_GRACE_S", 0.05)
+        monkeypatch.setattr(node, "GRACE_S", 0.1)
+        monkeypatch.setattr(node, "READ_GRACE_S", 0.05)
 
     def test_a_read_has_a_shorter_grace_period(self) -> None:
         with silent_server() as url:
@@ -393,7 +343,6 @@ class TestDeadlines:
 
     def test_the_earlier_of_two_holds_and_each_ends_with_its_block(self) -> None:
         connection = connect(Server("redis://host"))
-        limited = connection._options.limited
         with connection.deadline(10_000):
             with connection.deadline(100_000):
                 assert 5_000 < limited(inf) <= 10_000.3
@@ -456,34 +405,7 @@ def test_setting_no_touch_requires_the_password(start_server: StartServer) -> No
 
 
 class TestConnectTimeout:
-    """It limits all of connecting, whose steps each have less."""
-
-    @staticmethod
-    def slow_server(listener: socket.socket, pause_s: float, answered: list[bytes]) -> None:
-        """Answer each command after a pause."""
-        with suppress(OSError):
-            connection, _ = listener.accept()
-            with connection:
-                while command := connection.recv(1 << 16):
-                    time.sleep(pause_s)
-                    connection.sendall(b"+OK\r\n" * command.count(b"*"))
-                    answered.append(command)
-
-    @pytest.mark.parametrize(("timeout_s", "is_in_time"), [(1.2, False), (TIMEOUT_S, True)])
-    def test_slow_steps_add_up(self, timeout_s: float, is_in_time: bool) -> None:
-        answered: list[bytes] = []
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            arguments = (listener, 0.7 if not is_in_time else 0.01, answered)
-            threading.Thread(target=self.slow_server, args=arguments, daemon=True).start()
-            url = f"redis://127.0.0.1:{listener.getsockname()[1]}/3"
-            slow = connect(Server(url, password="x", connect_timeout_s=timeout_s))
-            if is_in_time:
-                assert slow.call("ECHO", "x") == b"OK"
-                return
-            with pytest.raises(Unreachable) as caught:
-                slow.call("ECHO", "x")
-        assert caught.value.message == f"cannot reach {url}: it did not answer within 1.2 s"
-        assert b"SELECT" not in b"".join(answered)
+    """It limits looking up a name and connecting to all of its addresses."""
 
     def test_a_name_that_is_looked_up_for_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
         go_on = threading.Event()

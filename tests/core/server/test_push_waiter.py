@@ -1,5 +1,6 @@
 """Waiting for a push: it pops nothing and leaves nothing behind."""
 
+import random
 import time
 from threading import Timer
 
@@ -7,8 +8,8 @@ import pytest
 import redis
 
 from rwq_cli.core import Connection, Server, connect
-from rwq_cli.core.errors import ConnectionLost, PermissionDenied, ServerError, WrongType
-from rwq_cli.core.server.link import Link
+from rwq_cli.core.errors import ServerError, Unreachable, WrongType
+from rwq_cli.core.server import push_waiter
 from rwq_cli.core.server.push_waiter import PushWaiter
 from tests.conftest import AsUser, StartServer, contents
 from tests.driver import TIMEOUT_S, until
@@ -58,31 +59,6 @@ def test_an_existing_entry_ends_the_wait(connection: Connection, raw: redis.Redi
     assert contents(raw) == {b"c:queue": [b"1"]}
 
 
-def test_only_answered_commands_are_sent_again(
-    connection: Connection, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent: list[bytes] = []
-    send = Link.send
-
-    def noted(link: Link, packed: bytes) -> None:
-        sent.extend(key for key in LISTS if packed.count(key) == 2)
-        send(link, packed)
-
-    monkeypatch.setattr(Link, "send", noted)
-    with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter:
-        for _ in range(5):
-            waiter.wait(0.005)
-        until(lambda: blocked(raw) == 3)
-        assert sent == LISTS
-        raw.lpush(b"b:queue", b"1")
-        waiter.wait(TIMEOUT_S)
-        assert (sent, blocked(raw)) == (LISTS, 2)
-        raw.delete(b"b:queue")
-        waiter.wait(0.01)
-        until(lambda: blocked(raw) == 3)
-        assert sent == [*LISTS, b"b:queue"]
-
-
 def test_the_connection_stays_free(connection: Connection) -> None:
     with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter:
         waiter.wait(0.01)
@@ -113,21 +89,76 @@ def test_without_a_wait_there_is_no_connection(connection: Connection, raw: redi
         assert len(raw.client_list()) == before
 
 
-def test_a_lost_server_is_an_error(start_server: StartServer) -> None:
+def test_only_answered_commands_are_sent_again(connection: Connection, raw: redis.Redis) -> None:
+    raw.config_resetstat()
+    with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter:
+        for _ in range(5):
+            waiter.wait(0.005)
+        until(lambda: blocked(raw) == 3)
+        raw.lpush(b"b:queue", b"1")
+        assert waiter.wait(TIMEOUT_S)
+        raw.delete(b"b:queue")
+        waiter.wait(0.01)
+        until(lambda: blocked(raw) == 3)
+    assert raw.info("commandstats")["cmdstat_blmove"]["calls"] <= 5
+
+
+def test_a_wait_is_renewed_before_a_proxy_would_drop_it(
+    connection: Connection, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert push_waiter._BLOCK_S <= 4
+    monkeypatch.setattr(push_waiter, "_BLOCK_S", 0.05)
+    with PushWaiter({b"a:queue": connection}) as waiter:
+        assert not waiter.wait(0.4)
+        until(lambda: blocked(raw) == 1)
+        timer = Timer(0.1, raw.lpush, (b"a:queue", b"1"))
+        timer.start()
+        assert waiter.wait(TIMEOUT_S)
+        timer.join()
+
+
+def test_after_a_fruitless_wake_the_wait_begins_within_a_second(
+    connection: Connection, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw.lpush(b"a:queue", b"1")
+    monkeypatch.setattr(random, "uniform", lambda low, high: low + 0.3 * (high - low))
+    with PushWaiter({b"a:queue": connection}) as waiter:
+        assert waiter.wait(TIMEOUT_S)
+        began = time.monotonic()
+        assert waiter.wait(TIMEOUT_S, was_fruitless=True)
+        assert 0.3 <= time.monotonic() - began < 1.3
+        began = time.monotonic()
+        assert waiter.wait(TIMEOUT_S)
+        assert time.monotonic() - began < 0.3
+
+
+def test_a_lost_connection_is_opened_again(connection: Connection, raw: redis.Redis) -> None:
+    with PushWaiter({b"a:queue": connection}) as waiter:
+        waiter.wait(0.01)
+        raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        # There may be an entry: the caller looks.
+        assert waiter.wait(TIMEOUT_S)
+        assert not waiter.wait(0.01)
+        until(lambda: blocked(raw) == 1)
+
+
+def test_a_server_that_is_gone_is_an_error(start_server: StartServer) -> None:
     private = start_server()
     with PushWaiter(dict.fromkeys(LISTS, connect(Server(private.url)))) as waiter:
         waiter.wait(0.01)
         private.kill()
-        with pytest.raises(ConnectionLost):
+        waiter.wait(TIMEOUT_S)
+        with pytest.raises(Unreachable):
             waiter.wait(TIMEOUT_S)
 
 
-def test_a_lost_connection_is_an_error(connection: Connection, raw: redis.Redis) -> None:
-    with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter:
-        waiter.wait(0.01)
-        raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-        with pytest.raises(ConnectionLost):
-            waiter.wait(TIMEOUT_S)
+def test_where_blmove_is_denied_the_caller_polls(as_user: AsUser) -> None:
+    limited = as_user("+@all", "-blmove")
+    with PushWaiter(dict.fromkeys(LISTS, limited)) as waiter:
+        began = time.monotonic()
+        assert not waiter.wait(TIMEOUT_S)
+        assert not waiter.wait(TIMEOUT_S)
+        assert 0.9 < time.monotonic() - began < TIMEOUT_S
 
 
 def test_a_server_without_free_clients_is_an_error(start_server: StartServer) -> None:
@@ -137,12 +168,6 @@ def test_a_server_without_free_clients_is_an_error(start_server: StartServer) ->
     with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter, pytest.raises(ServerError):
         waiter.wait(TIMEOUT_S)
     assert connection.call("PING") in (True, b"PONG")
-
-
-def test_a_denied_blmove_is_an_error(as_user: AsUser) -> None:
-    limited = as_user("+@all", "-blmove")
-    with PushWaiter(dict.fromkeys(LISTS, limited)) as waiter, pytest.raises(PermissionDenied):
-        waiter.wait(TIMEOUT_S)
 
 
 def test_a_key_of_another_type_is_named(connection: Connection, raw: redis.Redis) -> None:

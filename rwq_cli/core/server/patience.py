@@ -1,0 +1,171 @@
+"""What is sent again, and why nothing is ever done twice.
+
+A server may refuse for a moment, and a connection may be lost. `CASES` says after which of these a
+call is repeated. A call in no case is not repeated. Neither is one that may change something and
+whose reply was lost: its error says that it is in doubt.
+"""
+
+from collections.abc import Callable
+from math import inf
+from threading import local
+from time import monotonic, sleep
+from typing import NamedTuple
+
+from rwq_cli.core.errors import ServerError
+from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S
+
+# The pause between two attempts grows from the first value to the second.
+_FIRST_PAUSE_S = 0.01
+_LONGEST_PAUSE_S = 0.5
+# A wait is reported when it has lasted this long.
+_REPORT_AFTER_S = 1.0
+
+
+class Case(NamedTuple):
+    """A failure after which a call is repeated, on a new connection.
+
+    Attributes:
+        writes: Whether a call that may change something is repeated, too.
+        on_one_server: Whether it is repeated on a server that is named by its own address:
+            `always`, `once`, `demoted` for only if it has taken a write before, or `never`. Behind
+            Sentinel and on a cluster it always is.
+        why: Why that is safe.
+    """
+
+    writes: bool
+    on_one_server: str
+    why: str
+
+
+_CHECKED_FIRST = "A server checks this before it runs a command, script or EXEC: nothing ran."
+_FIRST_WRITE = "The first write is refused, and a script has only read by then: nothing ran."
+
+# By the code of the reply, or what became of the connection: see `ServerError.refusal`.
+CASES = {
+    "BUSY": Case(True, "always", _CHECKED_FIRST),
+    "LOADING": Case(True, "always", _CHECKED_FIRST),
+    "MASTERDOWN": Case(True, "always", _CHECKED_FIRST),
+    "CLUSTERDOWN": Case(True, "always", _CHECKED_FIRST),
+    "NOREPLICAS": Case(True, "always", _FIRST_WRITE),
+    # By its own address it may be meant to be a replica; not if it was a primary a moment ago.
+    "READONLY": Case(True, "demoted", _FIRST_WRITE),
+    "UNBLOCKED": Case(True, "always", "Only a wait is ended."),
+    # While a slot moves, a key may be on either node. Each script names a key that never exists, so
+    # that it is refused on both until all keys have moved.
+    "TRYAGAIN": Case(True, "always", _CHECKED_FIRST),
+    "ASK": Case(True, "never", _CHECKED_FIRST),
+    "MOVED": Case(True, "never", _CHECKED_FIRST),
+    "unreachable": Case(True, "never", "Nothing was sent: there was no connection."),
+    "lost": Case(False, "once", "A read can be repeated."),
+    "timeout": Case(False, "never", "A read can be repeated."),
+}
+
+
+class _Limits(local):
+    """The limits of a block of calls; each thread has its own; see `Connection.deadline`.
+
+    Attributes:
+        connect_s: The timeout for connecting as a whole, seconds.
+        deadline_s: The caller's deadline, on the clock of `time.monotonic`.
+        grace_s: How far a reply may pass the deadline.
+        patience_s: Until when a refusal that passes is waited for, on the same clock; None for as
+            long as the connection says.
+    """
+
+    connect_s = CONNECT_TIMEOUT_S
+    deadline_s = inf
+    grace_s = 0.0
+    patience_s: float | None = None
+
+
+limits = _Limits()
+
+
+def limited(timeout_s: float) -> float:
+    """A timeout, limited to the time left until the deadline plus the grace period."""
+    if limits.deadline_s == inf:
+        return timeout_s
+    return min(timeout_s, max(0.0, limits.deadline_s - monotonic()) + limits.grace_s)
+
+
+class CancelToken:
+    """Asks a window to stop at its next safe point.
+
+    Attributes:
+        requested: Set by the caller: send no more calls, read the outstanding replies, and raise
+            KeyboardInterrupt.
+        is_polled: Whether the window would notice now; not while it waits for its source.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self.is_polled = False
+
+
+class Patience:
+    """Waits between the attempts of one call.
+
+    Args:
+        seconds: How long to wait in all.
+        is_found_again: Whether Sentinel or a cluster finds the server again after a failover.
+        has_written: Whether the server has taken a write on this connection.
+        stop: Ends the wait.
+        tell: Called with what is waited for, if it takes long.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        stop: CancelToken,
+        tell: Callable[[str], object],
+        *,
+        is_found_again: bool,
+        has_written: bool,
+    ) -> None:
+        self._began_s = monotonic()
+        self._until_s = self._began_s + seconds if limits.patience_s is None else limits.patience_s
+        self._stop = stop
+        self._tell = tell
+        self._allowed = {"always", "once"} | ({"demoted"} if has_written else set())
+        self._is_found_again = is_found_again
+        self._pause_s = 0.0
+
+    def allows(self, error: ServerError, *, writes: bool) -> bool:
+        """Whether a call may be repeated after an error, if there is time."""
+        case = CASES.get(error.refusal)
+        if case is None or (writes and not case.writes):
+            return False
+        return self._is_found_again or case.on_one_server in self._allowed
+
+    def wait(self, error: ServerError, *, writes: bool) -> bool:
+        """Wait before the next attempt, first not at all, then ever longer.
+
+        Args:
+            error: Why the last attempt failed.
+            writes: Whether the call may change something.
+
+        Raises:
+            KeyboardInterrupt: The caller was asked to stop.
+
+        Returns:
+            Whether to repeat the call.
+        """
+        if not self.allows(error, writes=writes):
+            return False
+        if error.refusal == "lost":
+            self._allowed.discard("once")
+        if self._stop.requested:
+            raise KeyboardInterrupt
+        now_s = monotonic()
+        if (left_s := self._until_s - now_s) <= 0:
+            return False
+        waited_s = now_s - self._began_s
+        # After MOVED the reply of the next node is soon right.
+        pause_s = min(self._pause_s, _FIRST_PAUSE_S if error.refusal == "MOVED" else left_s)
+        if waited_s < _REPORT_AFTER_S:
+            pause_s = min(pause_s, _REPORT_AFTER_S - waited_s)
+        else:
+            self._tell(error.message)
+        sleep(min(pause_s, left_s))
+        self._pause_s = min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, 2 * self._pause_s))
+        return True

@@ -1,0 +1,172 @@
+"""What is sent again after a refusal that passes or a lost connection, and what never is."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+import pytest
+
+from rwq_cli.core import Connection, Server, connect
+from rwq_cli.core.errors import ConnectionLost, RwqError, ServerError
+from rwq_cli.core.server.commands import ScriptCommand
+from rwq_cli.core.server.patience import CASES
+from tests.driver import TIMEOUT_S
+
+# Hangs up instead of a reply.
+HANG_UP = b""
+BUSY = b"-BUSY Redis is busy running a script.\r\n"
+READONLY = b"-READONLY You can't write against a read only replica.\r\n"
+
+
+class Scripted:
+    """A server that gives these replies to what it receives, whatever it is.
+
+    Attributes:
+        url: Its URL.
+        received: Each command's first word, with the number of its connection, from 1.
+    """
+
+    def __init__(self, listener: socket.socket, replies: list[bytes]) -> None:
+        self.url = f"redis://127.0.0.1:{listener.getsockname()[1]}"
+        self.received: list[tuple[int, bytes]] = []
+        self._listener = listener
+        self._replies = replies
+
+    def run(self) -> None:
+        connections = 0
+        while self._replies:
+            try:
+                accepted, _ = self._listener.accept()
+            except OSError:
+                return
+            connections += 1
+            with accepted:
+                while self._replies and (command := accepted.recv(1 << 16)):
+                    self.received.append((connections, command.split(b"\r\n")[2]))
+                    if (reply := self._replies.pop(0)) == HANG_UP:
+                        break
+                    accepted.sendall(reply)
+
+
+@contextmanager
+def scripted(*replies: bytes) -> Iterator[Scripted]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = Scripted(listener, list(replies))
+        thread = Thread(target=server.run, daemon=True)
+        thread.start()
+        yield server
+
+
+ACTS: dict[str, Callable[[Connection], object]] = {
+    "script": lambda connection: connection.run("lease", [b"k"], []),
+    "command": lambda connection: connection.call("DEL", b"k"),
+    "several": lambda connection: connection.call_all([("DEL", b"k")])[0],
+    "stream": lambda connection: next(connection.run_each("lease", [b"k"], [[]])),
+}
+
+
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
+@pytest.mark.parametrize(
+    "code", ["BUSY", "LOADING", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN"]
+)
+def test_a_refusal_that_passes_is_waited_for_on_a_new_connection(
+    act: Callable[[Connection], object], code: str
+) -> None:
+    refusal = f"-{code} not now\r\n".encode()
+    with scripted(refusal, refusal, b":7\r\n") as server:
+        assert act(connect(Server(server.url))) == 7
+    assert [number for number, _ in server.received] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
+def test_a_write_whose_reply_is_lost_is_never_sent_again(
+    act: Callable[[Connection], object],
+) -> None:
+    for before in ([], [BUSY]):
+        with scripted(*before, HANG_UP, b":7\r\n") as server:
+            with pytest.raises(ConnectionLost) as caught:
+                act(connect(Server(server.url)))
+            assert caught.value.in_doubt
+        assert len(server.received) == len(before) + 1
+
+
+def test_a_read_whose_reply_is_lost_is_sent_again_once() -> None:
+    reads: list[Callable[[Connection], object]] = [
+        lambda connection: connection.call("LLEN", b"k"),
+        lambda connection: connection.call_all([ScriptCommand("states", [b"k"], [])])[0],
+        lambda connection: next(connection.call_each([("LLEN", b"k")])),
+    ]
+    for read in reads:
+        with scripted(HANG_UP, b":7\r\n") as server:
+            assert read(connect(Server(server.url))) == 7
+        with scripted(HANG_UP, HANG_UP, b":7\r\n") as server, pytest.raises(ServerError):
+            read(connect(Server(server.url)))
+
+
+def test_a_replica_is_waited_for_only_if_it_was_a_primary() -> None:
+    with (
+        scripted(READONLY, b":7\r\n") as server,
+        pytest.raises(ServerError, match="does not accept writes"),
+    ):
+        connect(Server(server.url)).call("DEL", b"k")
+    with scripted(b":6\r\n", READONLY, READONLY, b":7\r\n") as server:
+        connection = connect(Server(server.url))
+        assert [connection.call("DEL", b"k") for _ in range(2)] == [6, 7]
+
+
+@pytest.mark.parametrize(
+    "text", ["OOM no", "NOPERM no", "MISCONF no", "MOVED 1 h:1", "ERR no", "WRONGTYPE no"]
+)
+def test_other_refusals_are_raised_at_once(text: str) -> None:
+    with scripted(f"-{text}\r\n".encode(), b":7\r\n") as server, pytest.raises(ServerError):
+        connect(Server(server.url)).run("lease", [b"k"], [])
+    assert len(server.received) == 1
+
+
+def test_what_is_waited_for_is_told_once_and_ends_in_the_refusal() -> None:
+    told: list[str] = []
+    with scripted(*[BUSY] * 1000) as server:
+        connection = connect(Server(server.url, patience_s=1.3))
+        connection.on_wait = told.append
+        began = time.monotonic()
+        with pytest.raises(ServerError, match="is busy with a script"):
+            connection.call("DEL", b"k")
+        assert 1.3 <= time.monotonic() - began < TIMEOUT_S
+    assert [line.split(": ")[:2] for line in told] == [["rwq", "waiting up to 1.3 s"]]
+
+
+def test_the_callers_own_time_and_stop_end_a_wait() -> None:
+    with scripted(*[BUSY] * 1000) as server:
+        connection = connect(Server(server.url))
+        with connection.deadline(0.1, is_patient=False), pytest.raises(ServerError):
+            connection.call("GET", b"k")
+        connection.stop.requested = True
+        with pytest.raises(KeyboardInterrupt):
+            connection.call("GET", b"k")
+
+
+def test_a_password_that_was_rotated_is_asked_for_again() -> None:
+    passwords = iter(["old", "new"])
+    with scripted(b"+OK\r\n", BUSY, b"+OK\r\n", b":7\r\n") as server:
+        connection = connect(Server(server.url, password=lambda: next(passwords)))
+        assert connection.call("DEL", b"k") == 7
+    assert [word for _, word in server.received] == [b"AUTH", b"DEL", b"AUTH", b"DEL"]
+
+
+def test_a_password_that_cannot_be_read_is_the_error() -> None:
+    def unreadable() -> str:
+        raise RwqError("cannot read the password file")
+
+    with scripted(b"+OK\r\n") as server:
+        connection = connect(Server(server.url, password=unreadable))
+        for _ in range(2):
+            with pytest.raises(RwqError, match="cannot read the password file"):
+                connection.call("PING")
+        assert server.received == []
+
+
+def test_every_case_says_why_it_is_safe() -> None:
+    assert all(case.why for case in CASES.values())
+    assert {code for code, case in CASES.items() if not case.writes} == {"lost", "timeout"}
