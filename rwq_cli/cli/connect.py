@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,7 +52,7 @@ def open_connection(settings: Settings) -> "Connection":
     connection = connect(
         Server(
             url=url,
-            password=password.value,
+            password=_password_again(settings, password),
             password_first=password.is_first,
             tls_ca=settings.path("tls_ca"),
             tls_cert=settings.path("tls_cert"),
@@ -104,6 +104,16 @@ def _password(settings: Settings) -> Password:
         return Password(value, "--password-file", is_first=True)
     assert context is not None
     return Password(password_of(context, settings.contexts.path), f"context {context.name}")
+
+
+def _password_again(
+    settings: Settings, password: Password
+) -> str | Callable[[], str | None] | None:
+    """The password, or what reads its file or runs its command again for each later connection."""
+    if password.value is None or password.origin == "RWQ_PASSWORD":
+        return password.value
+    first = iter([password.value])
+    return lambda: next(first, None) or _password(settings).value
 
 
 def _sentinel_password(settings: Settings) -> str | None:

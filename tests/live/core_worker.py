@@ -38,13 +38,13 @@ def die_at_calls(book: Book, calm: str, likelihood: float) -> None:
             book.write("dies", before=before)
             os._exit(DEATH_STATUS)
 
-    def mortal_send(link: Link, packed: bytes) -> None:
+    def mortal_send(link: Link, requests: Any) -> int:
         may_die("call")
-        send(link, packed)
+        return send(link, requests)
 
-    def mortal_read(link: Link) -> Any:
+    def mortal_read(link: Link, request: Any) -> Any:
         may_die("reply")
-        return read(link)
+        return read(link, request)
 
     Link.send, Link.read = mortal_send, mortal_read  # type: ignore[method-assign]
 

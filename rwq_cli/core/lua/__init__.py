@@ -357,10 +357,6 @@ def queue_keys(keys: QueueKeys) -> tuple[bytes, ...]:
     return tuple(keys.structures)
 
 
-# Where in the ARGV of a script it says whether this is a dry run; they count from 0.
-DRY_RUN_AT = 4
-
-
 def queue_args(keys: QueueKeys, *, dry_run: bool) -> tuple[bytes, ...]:
     """The first ARGV of every script, as `prelude.lua` names them."""
     return (

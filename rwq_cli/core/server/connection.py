@@ -105,8 +105,11 @@ class Connection:
         Raises:
             ServerError: The command failed; the subclass gives the reason.
         """
-        (reply,) = self.call_all([command])
-        return reply
+        (reply,) = self._send([command])
+        parsed = self._parsed(command, reply)
+        if isinstance(parsed, errors.ServerError):
+            raise parsed
+        return parsed
 
     def call_all(
         self, commands: Iterable[Command], *, atomic: bool = False, return_errors: bool = False

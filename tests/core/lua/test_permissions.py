@@ -1,7 +1,6 @@
 """A script that is denied a command leaves nothing half done: no server rolls it back.
 
-A script asks the server before it writes. Before Redis 7 rwq asks instead, by MULTI and DISCARD;
-newer servers are made to look like those.
+A script asks the server before it writes. Before Redis 7 it cannot.
 """
 
 import os
@@ -21,7 +20,6 @@ from rwq_cli.core import (
     PutBack,
     RetryPolicy,
     WorkQueue,
-    lua,
 )
 from rwq_cli.core.batches import FEW_IDS
 from rwq_cli.core.errors import PermissionDenied
@@ -32,6 +30,8 @@ from tests.broken_queues import make_broken
 from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, Interleaved
 from tests.core.test_dry_runs import VERBS, Verb
 from tests.digest import digest
+
+pytestmark = pytest.mark.needs("acl-check")
 
 
 def _bury(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
@@ -111,42 +111,22 @@ def queue_of(connection: Connection) -> WorkQueue:
     return WorkQueue(connection, QUEUE, holder=HOLDER, clock=FakeClock())
 
 
-@pytest.fixture(params=["script", "rwq"], ids=["script asks", "rwq asks"])
-def who_asks(
-    request: pytest.FixtureRequest, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[str]:
-    """Who asks the server what its user may do."""
-    is_newer = bool(raw.eval("return redis.acl_check_cmd and 1 or 0", 0))
-    if request.param == "script" and not is_newer:
-        pytest.skip("scripts cannot ask for permissions (Redis before 7.0)")
-    if request.param == "rwq" and is_newer:
-        read = lua._read
-        monkeypatch.setattr(
-            lua, "_read", lambda name: read(name).replace("acl_check_cmd", "missing")
-        )
-    lua.load_script.cache_clear()
-    yield request.param
-    lua.load_script.cache_clear()
-
-
-def _cases() -> Iterator[tuple[str, int, str]]:
+def _cases() -> Iterator[tuple[str, int]]:
     """Few are looked for by name; many in pages, and in batches if they are in no list."""
     assert WRITES.keys() >= OF_MANY
     for name in WRITES:
-        for who_asks in ("script", "rwq"):
-            yield name, 25, who_asks
-            if (who_asks == "script" and name in OF_MANY) or os.environ.get("RWQ_CUTS"):
-                yield name, 2 * FEW_IDS, who_asks
+        yield name, 25
+        if name in OF_MANY or os.environ.get("RWQ_CUTS"):
+            yield name, 2 * FEW_IDS
 
 
-@pytest.mark.parametrize(("name", "count", "who_asks"), list(_cases()), indirect=["who_asks"])
+@pytest.mark.parametrize(("name", "count"), list(_cases()))
 def test_a_user_who_lacks_any_one_command_leaves_no_half_step(
     connection: Connection,
     raw: redis.Redis,
     as_user: AsUser,
     name: str,
     count: int,
-    who_asks: str,
 ) -> None:
     ids = make_queue(raw, count)
     raw.config_resetstat()
@@ -154,9 +134,6 @@ def test_a_user_who_lacks_any_one_command_leaves_no_half_step(
     used = {stat.removeprefix("cmdstat_") for stat in raw.info("commandstats")}
     commands = sorted(c for c in used if not c.startswith(NOT_OF_SCRIPTS))
     assert len(commands) > 3
-    if who_asks == "rwq":
-        # Only for writes is there anything to ask; what a denied read stops is the same.
-        commands = [command for command in commands if command.upper() not in READS]
     ids = make_queue(raw, count)
     arranged = digest(raw)
     denied: list[str] = []
@@ -181,7 +158,7 @@ def test_a_user_who_lacks_any_one_command_leaves_no_half_step(
     # No write is done without the permission for it.
     writes = [command for command in commands if command.upper() not in READS]
     assert set(denied) >= set(writes)
-    assert who_asks == "rwq" or len(denied) > 2
+    assert len(denied) > 2
 
 
 @contextmanager
@@ -193,7 +170,6 @@ def refused(raw: redis.Redis, why: str | None = None) -> Iterator[None]:
     assert digest(raw) == before
 
 
-@pytest.mark.usefixtures("who_asks")
 @pytest.mark.parametrize("command", ["rpop", "lpush", "set"])
 def test_a_lease_that_promotes_nothing_needs_all_that_it_does(
     raw: redis.Redis, foreign: Foreign, as_user: AsUser, command: str
@@ -203,44 +179,9 @@ def test_a_lease_that_promotes_nothing_needs_all_that_it_does(
         list(queue_of(as_user("+@all", f"-{command}")).lease_many(2))
 
 
-rwq_asks = pytest.mark.parametrize("who_asks", ["rwq"], indirect=True)
-
-
-@rwq_asks
-@pytest.mark.usefixtures("who_asks")
 def test_the_keys_that_a_user_may_use_are_asked_for_too(raw: redis.Redis, as_user: AsUser) -> None:
     ids = make_queue(raw, 3)
     # Without the lease keys of 0.1.
     limited = as_user("+@all", keys=["jobs:[qpidbrc]*", "jobs:lease:*"])
     with refused(raw, "command on jobs:leased_by_session:"):
         list(queue_of(limited).bury_many(ids))
-
-
-@rwq_asks
-@pytest.mark.usefixtures("who_asks")
-def test_a_server_is_asked_once_for_each_script(
-    connection: Connection, raw: redis.Redis, foreign: Foreign
-) -> None:
-    foreign.waiting(b"a", b"b")
-    queue = queue_of(connection)
-    raw.config_resetstat()
-    for _ in range(2):
-        item = queue.lease()
-        assert item is not None
-        list(queue.complete_many([item.item_id]))
-    assert raw.info("commandstats")["cmdstat_multi"]["calls"] == 2
-
-
-@rwq_asks
-@pytest.mark.usefixtures("who_asks")
-@pytest.mark.parametrize("denied", ["multi", "discard", "exec"])
-def test_a_user_who_may_not_ask_is_not_refused(
-    raw: redis.Redis, as_user: AsUser, denied: str, foreign: Foreign
-) -> None:
-    foreign.waiting(b"a", b"b")
-    queue = queue_of(as_user("+@all", f"-{denied}"))
-    for _ in range(2):
-        item = queue.lease()
-        assert item is not None
-        assert [outcome.status for outcome in queue.complete_many([item.item_id])] == ["completed"]
-    assert raw.keys() == []

@@ -106,9 +106,9 @@ PROTOCOL: tuple[Fault, ...] = (
     Fault(
         "one-call-at-a-time",
         "Adding waits for each reply before the next call: a far server is slow.",
-        f"{_CORE}/server/pipeline.py",
-        "while len(outstanding) > SENT_AHEAD:",
-        "while outstanding:",
+        f"{_CORE}/server/window.py",
+        "WINDOW_CALLS = 8",
+        "WINDOW_CALLS = 1",
     ),
     # Guarantee 6: looking changes nothing.
     Fault(

@@ -10,7 +10,7 @@
 -- ARGV[2]  prefix of the lease keys of 0.2 and later, bytes
 -- ARGV[3]  prefix of the lease keys of 0.1, bytes
 -- ARGV[4]  prefix of the result keys, bytes
--- ARGV[5]  '1' for a dry run, else '0'; then what `denied` needs to know on a server before Redis 7
+-- ARGV[5]  '1' for a dry run, else '0'
 -- ARGV[6..] the operation's own arguments, read with `arg(1)`, `arg(2)`, ...
 --
 -- The data, lease and result keys are built from the prefixes. On a cluster the queue's hash tag puts
@@ -18,7 +18,7 @@
 local main, processing, cleaning = KEYS[1], KEYS[2], KEYS[3]
 local delayed, buried, returns = KEYS[4], KEYS[5], KEYS[6]
 local item_prefix, lease_prefix, old_lease_prefix = ARGV[1], ARGV[2], ARGV[3]
-local result_prefix, dry_run = ARGV[4], string.sub(ARGV[5], 1, 1) == '1'
+local result_prefix, dry_run = ARGV[4], ARGV[5] == '1'
 
 -- unpack fails at about 8,000 values.
 local UNPACK_MAX = 5000
@@ -132,62 +132,18 @@ end
 -- be allowed to run. Most groups are not needed in most calls.
 local NEEDS = {}
 
--- A server before Redis 7 cannot check permissions within a script. There the caller checks them, see
--- `core/server/permissions.py`, and ARGV[5] has, for each group, the digest of its commands, a colon, and the
--- place of the first command that is denied, 0 for none.
-local function digest_of(commands)
-  local lines = {}
-  for i, command in ipairs(commands) do
-    lines[i] = table.concat(command, ' ')
-  end
-  return string.sub(redis.sha1hex(table.concat(lines, '\n')), 1, 12)
-end
-
--- The error that has the caller check the commands of all groups of this script, and call it again. Each group
--- is its digest and its commands, joined by commas; each command its words in hexadecimal, joined by full stops.
-local function unchecked()
-  local function hexadecimal(text)
-    return (string.gsub(text, '.', function(char)
-      return string.format('%02x', string.byte(char))
-    end))
-  end
-  local groups = {}
-  for _, commands_of in pairs(NEEDS) do
-    local commands = commands_of()
-    local parts = { digest_of(commands) }
-    for _, command in ipairs(commands) do
-      local words = {}
-      for i, word in ipairs(command) do
-        words[i] = hexadecimal(word)
-      end
-      parts[#parts + 1] = table.concat(words, '.')
-    end
-    groups[#groups + 1] = table.concat(parts, ',')
-  end
-  return redis.error_reply('UNCHECKED ' .. table.concat(groups, ' '))
-end
-
 -- The error for the first command of a group that this user may not run, or nil. Checked before the first
 -- write, because a script that is denied halfway is not rolled back.
 local function denied(group)
-  local commands, first = NEEDS[group] and NEEDS[group]() or {}, nil
-  if redis.acl_check_cmd then
-    for _, command in ipairs(commands) do
-      if not redis.acl_check_cmd(unpack(command)) then
-        first = command
-        break
-      end
+  -- Before Redis 7 a script cannot ask, and its user may leave half a step.
+  local commands = redis.acl_check_cmd and NEEDS[group] and NEEDS[group]() or {}
+  for _, command in ipairs(commands) do
+    if not redis.acl_check_cmd(unpack(command)) then
+      return redis.error_reply("NOPERM this user has no permissions to run the '"
+        .. string.lower(command[1]) .. "' command" .. (command[2] and ' on ' .. command[2] or ''))
     end
-  elseif redis.sha1hex and #commands > 0 then
-    -- fakeredis has neither function, and no users.
-    local place = string.match(ARGV[5], digest_of(commands) .. ':(%d+)')
-    if not place then
-      return unchecked()
-    end
-    first = commands[tonumber(place)]
   end
-  return first and redis.error_reply("NOPERM this user has no permissions to run the '"
-    .. string.lower(first[1]) .. "' command" .. (first[2] and ' on ' .. first[2] or ''))
+  return nil
 end
 
 -- Which of the KEYS exist: most queues have no `cleaning`, `delayed`, `buried` or `returns`.
