@@ -1,6 +1,6 @@
 """One redis-py connection while it is in use: its timeouts, its mode, its errors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from ssl import SSLWantReadError
 from threading import Thread
@@ -16,6 +16,12 @@ from rwq_cli.core.server.commands import Command, Transaction
 from rwq_cli.core.server.error_mapping import NO_HANDSHAKE, REPLIES, lost, translate
 from rwq_cli.core.server.patience import limited, limits
 
+_pack_in_c: Callable[[Any], bytes] | None
+try:
+    from hiredis import pack_command as _pack_in_c
+except ImportError:
+    _pack_in_c = None
+
 # After this time, only a reply proves that a load balancer has not dropped an idle connection.
 PING_AFTER_S = 5.0
 # A step of connecting that times out ends this long before all of connecting does, or at half of
@@ -25,6 +31,7 @@ _STEP_EARLIER_S = 0.1
 _POLL_S = 0.001
 # The timeout applies to each send, so a large command is sent in pieces.
 _PIECE_BYTES = 1 << 20
+_TEXT = frozenset((bytes, str))
 
 # Returned if no reply has arrived.
 NO_REPLY = object()
@@ -171,8 +178,13 @@ class Link:
             for command in (("MULTI",), *request, ("EXEC",)) if is_many else (request,):
                 # Up to version 3.5 at least, hiredis crashes if a signal handler raises while it
                 # formats a number, as Ctrl-C does.
-                words = [word if isinstance(word, bytes | str) else str(word) for word in command]
-                packed += self._raw.pack_command(*words)
+                if not _TEXT.issuperset(map(type, command)):
+                    command = [w if isinstance(w, bytes | str) else str(w) for w in command]
+                if _pack_in_c is not None:
+                    # redis-py does the same, after it has looked at each word again.
+                    packed.append(_pack_in_c(tuple(command)))
+                else:
+                    packed += self._raw.pack_command(*command)
         data = b"".join(packed)
         pieces: list[bytes | memoryview] = [data]
         if len(data) > _PIECE_BYTES:

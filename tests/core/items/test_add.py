@@ -29,6 +29,7 @@ from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER, add_batches
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import NewItems
+from rwq_cli.core.server.window import WINDOW_CALLS
 from tests.conftest import (
     HOLDER,
     QUEUE,
@@ -235,7 +236,7 @@ def test_the_stream_is_read_a_few_batches_ahead_and_no_further(queue: WorkQueue)
     assert read == 0
     for reported in range(1, 5 * ADD_ITEMS):
         assert next(outcomes) == Outcome(b"%d" % reported, Status.ADDED)
-        assert read <= reported + 3 * ADD_ITEMS
+        assert read <= reported + (WINDOW_CALLS + 1) * ADD_ITEMS
     outcomes.batches.close()
 
 
@@ -294,8 +295,8 @@ def test_a_server_that_dies_between_two_batches(start_server: StartServer) -> No
     added: list[Outcome] = []
 
     def stream() -> Iterator[NewItem]:
-        for number, item in enumerate(numbered(10 * ADD_ITEMS)):
-            if number == 5 * ADD_ITEMS:
+        for number, item in enumerate(numbered(30 * ADD_ITEMS)):
+            if number == 15 * ADD_ITEMS:
                 private.kill()
             yield item
 
@@ -303,7 +304,7 @@ def test_a_server_that_dies_between_two_batches(start_server: StartServer) -> No
         added.extend(WorkQueue(connect(Server(private.url)), QUEUE).add_many(stream()))
     assert caught.value.acknowledged == len(added)
     # All but what was sent ahead of its replies.
-    assert 3 * ADD_ITEMS <= len(added) <= 5 * ADD_ITEMS
+    assert (15 - WINDOW_CALLS) * ADD_ITEMS <= len(added) <= 15 * ADD_ITEMS
     assert added == [Outcome(b"%d" % number, Status.ADDED) for number in range(len(added))]
 
 
@@ -370,8 +371,8 @@ def test_a_line_that_breaks_within_a_batch(
     added: list[Outcome] = []
 
     def stream() -> Iterator[NewItem]:
-        for number, item in enumerate(numbered(20 * ADD_ITEMS)):
-            if number == 5 * ADD_ITEMS:
+        for number, item in enumerate(numbered(40 * ADD_ITEMS)):
+            if number == 15 * ADD_ITEMS:
                 cutter.cut = cut
             yield item
 
@@ -385,7 +386,7 @@ def test_a_line_that_breaks_within_a_batch(
     raw = private.client()
     reached = raw.llen(b"jobs:queue")
     assert reached % ADD_ITEMS == 0
-    assert len(added) <= reached <= len(added) + 3 * ADD_ITEMS
+    assert len(added) <= reached <= len(added) + WINDOW_CALLS * ADD_ITEMS
     ids = [b"%d" % number for number in range(reached)]
     assert raw.lrange(b"jobs:queue", 0, -1) == ids[::-1]
     assert set(raw.keys()) == {b"jobs:queue", *map(QueueKeys(QUEUE).item, ids)}

@@ -331,7 +331,7 @@ class TestLeasePromotes:
         foreign.delayed(b"a", queue.now_ms() + 900_000)
         waited: list[float] = []
 
-        def wait(_: PushWaiter, seconds: float) -> None:
+        def wait(_: PushWaiter, seconds: float, **__: bool) -> None:
             waited.append(seconds)
             foreign.delayed(b"a", 1)
 

@@ -64,19 +64,15 @@ def test_a_few_calls_are_made_ahead_of_their_replies(connection: Connection) -> 
 
     def calls() -> Iterator[Any]:
         nonlocal made
-        for args in add_args(*range(10)):
+        for args in add_args(*range(20)):
             made += 1
             yield args
 
     replies = add_each(connection, calls())
     assert made == 0
-    assert next(replies) == []
-    assert made >= 8
-    replies.close()
-    made = 0
-    replies = add_each(connection, calls())
-    for answered in range(1, 11):
+    for answered in range(1, 21):
         assert next(replies) == []
+        assert made >= 8
         assert made <= answered + WINDOW_CALLS
 
 
