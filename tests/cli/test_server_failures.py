@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 import redis
 
+from rwq_cli.core.server.window import WINDOW_CALLS
 from tests.conftest import Foreign, StartServer, contents
 from tests.driver import TIMEOUT_S, Result, Rwq, next_line, until
 from tests.item_cases import BROKEN, real_items
@@ -71,8 +72,8 @@ class TestLoading:
     @pytest.mark.parametrize("line", ["add x", "ls"])
     def test_a_command_says_that_the_server_is_loading(self, rwq: Rwq, line: str) -> None:
         with answering(b"-LOADING Redis is loading the dataset in memory\r\n") as url:
-            result = rwq(*line.split(), "-u", url)
-            as_json = rwq(*line.split(), "-u", url, "-o", "json")
+            result = rwq(*line.split(), "-u", url, "--patience", "0")
+            as_json = rwq(*line.split(), "-u", url, "-o", "json", "--patience", "0")
         assert (result.code, result.text) == (69, "")
         assert_one_line(result)
         assert result.notes.startswith(f"rwq: error: {url} is still loading its data")
@@ -81,7 +82,7 @@ class TestLoading:
 
     def test_a_database_number_makes_no_difference(self, rwq: Rwq) -> None:
         with answering(b"-LOADING Redis is loading the dataset in memory\r\n") as url:
-            result = rwq("ls", "-u", f"{url[:-1]}1")
+            result = rwq("ls", "-u", f"{url[:-1]}1", "--patience", "0")
         assert result.code == 69
         assert "is still loading its data" in result.notes
 
@@ -104,7 +105,6 @@ class TestPermissions:
             ("add x", "evalsha"),
             ("add x", "lpush"),
             ("lease", "rpop"),
-            ("lease --timeout 1s -q none -Q", "blmove"),
             ("complete a", "del"),
             ("ls", "lrange"),
             ("stats", "llen"),
@@ -250,8 +250,7 @@ class TestConnectionLost:
         [
             ("up", 400_000),
             ("up", 700_003),
-            # Before Redis 7, the first replies are about permissions.
-            pytest.param("down", 50, marks=pytest.mark.needs("acl-check")),
+            ("down", 50),
         ],
     )
     def test_an_add_says_how_many_items_are_in(
@@ -276,7 +275,7 @@ class TestConnectionLost:
         assert waiting == lines.decode().splitlines()[: len(waiting)]
         in_doubt = re.search(r"; ([\d,]+) in doubt: ", result.notes)
         assert in_doubt is not None
-        assert len(waiting) - len(acknowledged) <= int(in_doubt[1].replace(",", "")) <= 2000
+        assert len(waiting) - len(acknowledged) <= int(in_doubt[1].replace(",", ""))
         deep = rwq("stats", "--deep", "-o", "json").json
         assert [deep[name] for name in ("orphaned", "ghosts", "duplicated")] == [0, 0, 0]
 
@@ -341,7 +340,7 @@ class TestConnectionLost:
         rwq("add", "--id-from", "line", stdin=ids[:7000])
         rwq("complete", "-", stdin=ids[:7000])
         rwq("add", "--id-from", "line", stdin=ids)
-        proxy = FaultyProxy(server.socket, after_bytes=30_000, side="up")
+        proxy = FaultyProxy(server.socket, after_bytes=60_000, side="up")
         try:
             result = rwq("complete", "-", "-u", proxy.url, "-o", "ids", stdin=ids)
         finally:
@@ -350,7 +349,7 @@ class TestConnectionLost:
         assert result.code == 69
         assert f"{len(done):,}" in result.notes
         assert 0 < len(done) < count
-        assert 0 <= count - raw.llen("jobs:queue") - len(done) <= 1000
+        assert 0 <= count - raw.llen("jobs:queue") - len(done) <= 250 * WINDOW_CALLS
         assert not any(raw.exists(f"jobs:item:{item_id}") for item_id in done)
 
     def test_a_waiting_lease_ends_if_the_server_dies(
@@ -380,7 +379,7 @@ class TestStalls:
         line: str,
     ) -> None:
         for grace in ("GRACE_S", "READ_GRACE_S"):
-            monkeypatch.setattr(f"rwq_cli.core.server.link.{grace}", 0.1)
+            monkeypatch.setattr(f"rwq_cli.core.server.node.{grace}", 0.1)
         server = start_server()
         rwq = at(server)
         server.process.send_signal(signal.SIGSTOP)
