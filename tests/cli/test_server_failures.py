@@ -334,13 +334,13 @@ class TestConnectionLost:
     def test_a_complete_says_how_many_items_are_completed(
         self, rwq: Rwq, server: PrivateServer, raw: redis.Redis
     ) -> None:
-        count = 6000
+        count = 20_000
         ids = b"".join(b"%06d\n" % number for number in range(count))
         # The server shall know the scripts already, so that the cut is among the IDs.
         rwq("add", "--id-from", "line", stdin=ids[:7000])
         rwq("complete", "-", stdin=ids[:7000])
         rwq("add", "--id-from", "line", stdin=ids)
-        proxy = FaultyProxy(server.socket, after_bytes=60_000, side="up")
+        proxy = FaultyProxy(server.socket, after_bytes=200_000, side="up")
         try:
             result = rwq("complete", "-", "-u", proxy.url, "-o", "ids", stdin=ids)
         finally:
