@@ -11,85 +11,40 @@ from rwq_cli.cli.options import UsageError
 # These remove or replace items or data, so they are never suggested for a mistyped command.
 DESTRUCTIVE = frozenset({"complete", "mv", "purge", "rm"})
 
-_ADD = "rwq add adds items"
-_LEASE = "rwq lease takes the next item"
-_WORK = "rwq work runs a command for each item, rwq lease takes one"
-_COMPLETE = "rwq complete finishes an item"
-_RELEASE = "rwq release returns an item to the queue"
-_BURY = "rwq bury sets an item aside until rwq kick returns it"
-_TOUCH = "rwq touch renews a lease"
-_REMOVE = f"{_COMPLETE}; rwq rm removes one in any state, and rwq undo restores it"
-_PURGE = (
-    "rwq wait waits until workers have emptied a queue; rwq purge --dry-run says what there is to "
-    "remove"
-)
-_LIST = "rwq ls lists items, rwq leases those in processing"
-_PEEK = "rwq ls shows what is next, rwq show one item"
-_COUNT = "rwq stats counts a queue's items, rwq queues those of every queue"
-_HEALTH = (
-    "rwq stats counts a queue's items, rwq doctor finds what is wrong with it, and rwq check is "
-    "for monitoring"
-)
-_CLEAN = "rwq clean light returns what dead workers left, rwq doctor --fix fixes more"
-_LATER = "rwq add --delay and rwq release --delay delay items"
-_EDIT = "rwq edit opens the data of an item in an editor, rwq edit -f takes it from a file or stdin"
-_MOVE = "rwq mv --to moves items to another queue"
-_COPY = "rwq export and rwq import copy a queue"
-_FIND = "rwq ls --where and --match find items by their data, --id-glob by their IDs"
-_REPEAT = (
-    "rwq top shows all queues live, rwq stats -q QUEUE --watch one; rwq wait waits for a queue"
+_LOST = (
+    "rwq bury sets an item aside; rwq complete finishes one; rwq rm removes one, and rwq undo "
+    "restores it"
 )
 _PAUSE = (
-    "a queue cannot be paused: no key makes workers stop. Stop the workers, or bury the waiting "
-    "items: rwq bury -q QUEUE --state waiting --reason paused; later rwq kick -q QUEUE --all "
-    "returns all buried items"
-)
-_RESUME = (
-    "queues cannot be paused, so there is nothing to resume. Start the workers; buried items "
-    "return with rwq kick -q QUEUE --all"
+    "a queue cannot be paused: no key makes workers stop. Stop the workers, or bury what waits: "
+    "rwq bury -q QUEUE --state waiting --reason paused; rwq kick -q QUEUE --all returns it"
 )
 
 # What people type elsewhere, in beanstalkd, SQS, RabbitMQ, NATS, Sidekiq or Redis.
 _SYNONYMS = {
-    _ADD: "put push enqueue insert create new submit send publish produce lpush rpush append",
-    _LEASE: "pop reserve dequeue take fetch receive claim pull next shift rpop lock",
-    _WORK: (
-        "worker run exec execute consume consumer perform process handle foreach each xargs "
-        "parallel daemon job-runner"
+    "rwq add adds items": "put push enqueue create new publish",
+    "rwq lease takes the next item": "pop reserve dequeue take get fetch receive",
+    "rwq work runs a command for each item": "worker run consume process xargs",
+    "rwq complete finishes an item": "ack acknowledge done",
+    "rwq release returns an item to the queue, rwq kick a buried one": "nack requeue retry",
+    _LOST: "delete del remove drop cancel fail reject",
+    "rwq wait waits until a queue is empty; rwq purge --dry-run says what there is to remove": (
+        "empty flush clear truncate drain"
     ),
-    _COMPLETE: "ack acknowledge done finish commit succeed resolve close",
-    _RELEASE: "nack requeue return unlock abandon unreserve unlease giveup reschedule",
-    f"{_RELEASE}, rwq kick a buried one": "retry",
-    _BURY: "fail quarantine park shelve hold suspend dead deadletter dead-letter block",
-    "rwq kick returns buried items to the queue": "unbury revive resurrect unpark redrive",
-    _TOUCH: "extend renew heartbeat keepalive prolong",
-    _REMOVE: "delete del remove erase drop destroy discard",
-    f"{_BURY}; rwq rm removes one, and rwq undo restores it": "cancel kill abort",
-    f"{_BURY}; rwq complete --rejected gives one up": "reject",
-    _PURGE: "empty flush clear truncate drain flushdb flushall wipe",
-    _LIST: "list items dir all jobs messages tasks job",
-    _PEEK: "peek head first lrange range browse",
-    "rwq show shows one item, rwq lease takes the next one": "get read view cat",
-    "rwq show describes an item, rwq stats a queue": "describe inspect info details explain why",
-    _COUNT: "count len llen length size depth zcard",
-    _HEALTH: "status health healthcheck ping metrics monitoring",
-    "rwq queues lists the queues": "tubes list-queues list-tubes lsq streams topics keys",
-    "rwq leases lists who holds what": "workers holders sessions who consumers running locks ttl",
-    _CLEAN: "repair fix heal recover reap gc vacuum sweep reclaim unstick cleanup",
-    _LATER: "schedule delay defer later snooze postpone",
-    _EDIT: "set update modify change patch replace overwrite vi vim",
-    _MOVE: "move rename transfer forward shovel",
-    _COPY: "copy cp clone backup dump save",
-    "rwq import reads an export, rwq undo restores what was removed": "restore load revert",
-    _FIND: "search find grep filter query select scan",
-    _REPEAT: "watch monitor follow tail subscribe",
-    "rwq result shows the result that complete stored": "results output outcome history",
-    "rwq ls buried lists what failed and was set aside": "failed failures errors dlq buried",
-    "rwq ls delayed lists what is delayed": "delayed scheduled",
-    "a queue exists as soon as it has an item: rwq add": "init create-queue declare queue-declare",
+    "rwq touch renews a lease": "extend renew",
+    "rwq ls shows what is next, rwq show one item, rwq leases what is taken": (
+        "list peek describe"
+    ),
+    "rwq stats counts a queue's items, rwq queues those of every queue": "count len size",
+    "rwq stats counts a queue's items, rwq doctor finds what is wrong": "status health info",
+    "rwq clean light returns what dead workers left, rwq doctor --fix fixes more": "repair fix",
+    "rwq add --delay and rwq release --delay delay items": "schedule delay",
+    "rwq edit opens the data of an item, rwq edit -f takes it from a file or stdin": "set update",
+    "rwq mv --to moves items, rwq export and rwq import copy a queue": "move copy",
+    "rwq ls --where and --match find items by their data": "search find grep",
+    "rwq top shows all queues live, rwq stats -q QUEUE --watch one": "watch",
     "rwq --version": "version",
-    _PAUSE: "pause stop halt freeze",
-    _RESUME: "resume unpause start continue unfreeze",
+    _PAUSE: "pause resume",
 }
 SYNONYM_HINTS = {word: ours for ours, words in _SYNONYMS.items() for word in words.split()}
 

@@ -1,22 +1,18 @@
 """Conditions on values inside JSON data.
 
-Only the values that the conditions name are decoded; the rest of the data is checked for syntax.
+Only the values on the way to those that the conditions name are decoded; the rest of the data is
+checked for syntax.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from decimal import MIN_ETINY, Decimal
-from operator import attrgetter, methodcaller
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from msgspec import Raw, ValidationError, defstruct
+from msgspec import Raw, ValidationError
 from msgspec.json import Decoder
 
 from rwq_cli.output.json_text import check_utf8, string_of, value_of
-
-# Arrays are read up to the requested index, by a type that has a field for each element.
-INDEX_MAX = 999
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
@@ -43,112 +39,32 @@ class Condition(NamedTuple):
 
 def all_of(conditions: Iterable[Condition]) -> Callable[[bytes], bool]:
     """Decides whether data is JSON and meets all conditions."""
-    root = _ValueTests()
-    for condition in conditions:
-        root.at(condition.path).tests.append(condition.test)
-    passes = root.check(is_root=True)
+    conditions = list(conditions)
 
     def holds(data: bytes) -> bool:
         try:
             check_utf8(data)
-            return passes(data)
+            root = value_of(data)
+            return all(condition.test(_found(root, condition.path)) for condition in conditions)
         except (ValueError, RecursionError):
             return False
 
     return holds
 
 
-# Whether a value meets the conditions on it: its JSON text, or None if there is none. It raises
-# `ValueError` for what is not JSON.
-_Check = Callable[["bytes | Raw | None"], bool]
+_members_of = Decoder(dict[str, Raw]).decode
+_elements_of = Decoder(list[Raw]).decode
 
 
-@dataclass
-class _ValueTests:
-    """The conditions on a value, and on the values inside."""
-
-    tests: list[Test] = field(default_factory=list)
-    named: "dict[str, _ValueTests]" = field(default_factory=dict)
-    indexed: "dict[int, _ValueTests]" = field(default_factory=dict)
-
-    def at(self, path: Sequence[str | int]) -> "_ValueTests":
-        """The node of a value inside."""
-        node = self
-        for step in path:
-            inner: dict[Any, _ValueTests] = node.named if isinstance(step, str) else node.indexed
-            node = inner.setdefault(step, _ValueTests())
-        return node
-
-    def check(self, *, is_root: bool = False) -> _Check:
-        """The check of a value; a root may have blanks around it."""
-        checks = [_check_of_text(test, is_root=is_root) for test in self.tests]
-        if self.named:
-            checks.append(_check_inside(_fields_type(list(self.named)), self.named.values()))
-        if self.indexed:
-            checks.append(_check_inside(_elements_type(self.indexed), self.indexed.values()))
-        if len(checks) == 1:
-            return checks[0]
-        return lambda value: all(check(value) for check in checks)
-
-
-def _check_of_text(test: Test, *, is_root: bool) -> _Check:
-    if is_root:
-        return lambda value: test(None if value is None else bytes(value_of(value)))
-    return lambda value: test(None if value is None else bytes(value))
-
-
-class _Type(NamedTuple):
-    """Decodes the wanted values of an object or an array; msgspec skips all others.
-
-    Attributes:
-        decode: Decodes one; `ValidationError` for a value of another type.
-        readers: For each wanted value, in order, what reads it from that; None for a missing one.
-    """
-
-    decode: Callable[[bytes | Raw], Any]
-    readers: Sequence[Callable[[Any], Raw | None]]
-
-
-def _fields_type(names: Sequence[str]) -> _Type:
-    attributes = [f"at_{number}" for number in range(len(names))]
-    renamed = dict(zip(attributes, names, strict=True))
-    try:
-        fields = [(attribute, Raw, None) for attribute in attributes]
-        type_ = defstruct("Fields", fields, rename=renamed, gc=False)
-    except ValueError:
-        # A name that JSON has to escape.
-        return _Type(Decoder(dict[str, Raw]).decode, [methodcaller("get", name) for name in names])
-    return _Type(Decoder(type_).decode, [attrgetter(attribute) for attribute in attributes])
-
-
-def _elements_type(indexes: Collection[int]) -> _Type:
-    fields = [(f"at_{index}", Raw, None) for index in range(max(indexes) + 1)]
-    type_ = defstruct("Elements", fields, array_like=True, gc=False)
-    return _Type(Decoder(type_).decode, [attrgetter(f"at_{index}") for index in indexes])
-
-
-def _check_inside(inner: _Type, nodes: Iterable[_ValueTests]) -> _Check:
-    """The check of the values inside a value; in one of another type all of them are missing."""
-    decode, readers = inner
-    checks = [node.check() for node in nodes]
-    pairs = list(zip(readers, checks, strict=True))
-
-    def passes(value: bytes | Raw | None) -> bool:
+def _found(value: Raw, path: Sequence[str | int]) -> bytes | None:
+    """The JSON text of the value at a path; None if there is none."""
+    for step in path:
         try:
-            found = None if value is None else decode(value)
-        except ValidationError:
-            # It is not known yet whether it is JSON.
-            value_of(cast(bytes, value))
-            found = None
-        if found is None:
-            return all(check(None) for check in checks)
-        # A third faster than `all` with a generator.
-        for read, check in pairs:  # noqa: SIM110
-            if not check(read(found)):
-                return False
-        return True
-
-    return passes
+            inner: Any = _members_of(value) if isinstance(step, str) else _elements_of(value)
+            value = inner[step]
+        except (ValidationError, LookupError):
+            return None
+    return bytes(value)
 
 
 def is_true(text: bytes | None) -> bool:

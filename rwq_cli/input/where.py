@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.input.conditions import (
-    INDEX_MAX,
     Condition,
     Test,
     compares,
@@ -119,11 +118,8 @@ class _Parser:
     def _in_brackets(self) -> str | int:
         step: str | int | None = self._quoted()
         if step is None:
-            missing = f"an index from 0 to {INDEX_MAX} or a quoted key is missing"
-            start, digits = self._at, self._match(_INDEX, missing)
-            step = int(digits[:9])
-            if step > INDEX_MAX:
-                self._fail(missing, at=start)
+            # Longer than any array.
+            step = int(self._match(_INDEX, "an index or a quoted key is missing")[:18])
         if not self._take("]"):
             self._fail("a ] is missing")
         return step

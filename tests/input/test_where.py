@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from rwq_cli.input.conditions import INDEX_MAX, all_of
+from rwq_cli.input.conditions import all_of
 from rwq_cli.input.where import BadExpression, parse_condition
 
 DATA = json.dumps(
@@ -116,7 +116,7 @@ def test_several_conditions_must_all_hold() -> None:
         (b'{"a": 1e-99999999999999999999}', "a<1e-999999999999"),
         (b'{"a": 0e99999999999999999999}', "a=0"),
         (b'{"a": 1' + b"0" * 10_000 + b"}", "a=1e10000"),
-        (b"[" + b"0," * INDEX_MAX + b"5]", f"[{INDEX_MAX}]=5"),
+        (b"[" + b"0," * 5000 + b"5]", "[5000]=5"),
     ],
 )
 def test_json_of_every_form(data: bytes, expression: str) -> None:
@@ -220,12 +220,12 @@ def test_values_are_found_as_a_decoder_finds_them(
         ("a['b=1", 3, "this quote is not closed"),
         (r'a="\q"', 3, "not a JSON string"),
         (r'"\ud800"=1', 1, "not a JSON string"),
-        ("a[x]=1", 3, "an index from 0 to 999 or a quoted key is missing"),
-        ("a[]=1", 3, "an index from 0 to 999 or a quoted key is missing"),
-        ("a[*]=1", 3, "an index from 0 to 999 or a quoted key is missing"),
-        ("a[-1]=1", 3, "an index from 0 to 999 or a quoted key is missing"),
-        ("a[1000]=1", 3, "an index from 0 to 999 or a quoted key is missing"),
-        (f"a[{'9' * 5000}]=1", 3, "an index from 0 to 999 or a quoted key is missing"),
+        ("a[x]=1", 3, "an index or a quoted key is missing"),
+        ("a[]=1", 3, "an index or a quoted key is missing"),
+        ("a[*]=1", 3, "an index or a quoted key is missing"),
+        ("a[-1]=1", 3, "an index or a quoted key is missing"),
+        ("a[1000]=1", None, ""),
+        (f"a[{'9' * 5000}]=1", None, ""),
         ("a[1=2", 4, "a ] is missing"),
         ("a['b'", 6, "a ] is missing"),
         ("kind~", 6, "a regular expression is missing"),
