@@ -1,6 +1,5 @@
 """`rwq top`: the queues of a server, live."""
 
-import gc
 import os
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -71,9 +70,6 @@ def top(
 
     guard.leave = live.leave_on_signal
     settings.environment.note_above = session.note
-    # `__main__` imports with the collector disabled, and this may run for days.
-    gc.freeze()
-    gc.enable()
     try:
         with guard:
             live.run(mouse=False)

@@ -29,17 +29,13 @@ _PAUSE_MAX_S = 0.05
 
 
 class LocalStatus(NamedTuple):
-    """The state of a local server.
+    """The state of a local server; what only it can tell is None if it does not answer.
 
     Attributes:
-        running: Whether its process exists, even if it does not answer yet.
+        running: True if its process exists, even if it does not answer yet.
         pid: Its process ID; None if it does not run, or has not written it yet.
-        url: Its URL, even if it does not run.
-        directory: The data directory.
-        server: Name and version, as in `valkey 8.1.3`; None if it does not answer.
-        used_memory_bytes: The memory that it has allocated; None if it does not answer.
+        server: Name and version, as in `valkey 8.1.3`.
         aof_bytes: The size of its data on disk; None if there is none.
-        uptime_s: Whole seconds since its start; None if it does not answer.
     """
 
     running: bool
@@ -68,7 +64,7 @@ class LocalServer:
     """A private Valkey or Redis on a unix socket, with its data in one directory.
 
     Only `ensure_running` starts a server or creates files. Every method raises a LocalServerError
-    if the directory belongs to another user or cannot be used.
+    for what fails, also if the directory belongs to another user or cannot be used.
 
     Args:
         directory: The data directory.
@@ -91,10 +87,6 @@ class LocalServer:
 
         Concurrent calls start one server. If a call is interrupted, the server keeps starting, and
         the next call waits for it.
-
-        Raises:
-            LocalServerError: There is no server program, the server exited while it started, or it
-                does not answer in time, perhaps because it is loading its data.
         """
         self._files.create()
         began_s = last_seen_s = time.monotonic()
@@ -128,14 +120,7 @@ class LocalServer:
 
     @_file_errors()
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> bool:
-        """Shut the server down, with its data saved, and wait until it has exited.
-
-        Returns:
-            Whether it was running.
-
-        Raises:
-            LocalServerError: It refused, or did not exit in time.
-        """
+        """Shut the server down, with its data saved; returns False if it was not running."""
         if not self._files.exists():
             return False
         began_s = time.monotonic()

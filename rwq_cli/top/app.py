@@ -13,15 +13,7 @@ from rwq_cli.top.terminal import TerminalGuard
 
 
 class TopApp(App[None]):
-    """`rwq top`.
-
-    Args:
-        session: What it looks at.
-        guard: Restores the terminal; None if it draws on none.
-
-    Attributes:
-        failure: The error that ended it; None for none.
-    """
+    """`rwq top`, on a terminal that `guard` restores; `failure` is the error that ended it."""
 
     ENABLE_COMMAND_PALETTE = False
     TITLE = "rwq top"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from rwq_cli.cli.connect import server_variables
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.items.schedule import NO_REASON
 from rwq_cli.core.model import Item
@@ -19,23 +20,14 @@ from rwq_cli.top.terminal import TerminalGuard
 from rwq_cli.views.command_lines import CommandLines, can_be_argument
 from rwq_cli.views.items import session_lease
 
-# Options that a command of the same run needs, too.
-_VALUES = (
-    *("password_file", "tls_ca", "tls_cert", "tls_key"),
-    *("connect_timeout", "reply_timeout", "patience", "color"),
-)
-_FLAGS = ("tls_insecure", "write", "debug")
+_VALUES = ("connect_timeout", "reply_timeout", "patience", "color")
+_FLAGS = ("write", "debug")
 
 
 class Action(NamedTuple):
-    """A command for a queue, or for one of its items.
+    """A command for a queue, or for one of its items, with options that the user may change.
 
-    Attributes:
-        verb: The command.
-        queue: The queue's name.
-        item_id: The item's ID; None for the queue.
-        options: The options to begin with, which the user may change.
-        runs_at_once: Whether it runs at once: it changes nothing, or shows first what it changes.
+    One that runs at once changes nothing, or shows first what it changes.
     """
 
     verb: str
@@ -93,34 +85,21 @@ def queue_action(verb: str, queue: bytes) -> Action | None:
 
 
 class Runner:
-    """Runs commands on the same server, with the same options.
-
-    Args:
-        settings: The run's settings.
-        lines: Makes the command lines.
-        guard: Ends the command if a signal ends the program.
-    """
+    """Runs commands on the same server, with the same options; a signal ends them, too."""
 
     def __init__(self, settings: Settings, lines: CommandLines, guard: TerminalGuard) -> None:
         self.lines = lines
-        self._environment = settings.environment
-        self._options, self._variables = _same_server(settings)
-        self._colour = settings.colour
+        self._settings = settings
         self._guard = guard
 
     def __call__(self, action: Action, options: Sequence[str]) -> None:
-        """Run a command, show its output, and wait for Enter. The terminal is that of the caller.
-
-        Args:
-            action: The command.
-            options: Its options.
-        """
+        """Run a command on the terminal, show its output, and wait for Enter."""
         words, stdin = action.words(options)
         line = f"$ {action.line(self.lines, shlex.join(options))}"
-        self._write(f"\n{styled(line, 'bold') if self._colour else line}\n")
+        self._write(f"\n{styled(line, 'bold') if self._settings.colour else line}\n")
         with interrupts_left_to_child():
             try:
-                self._run([*_program(), *self._options, *words], stdin)
+                self._run([*_program(), *_given(self._settings), *words], stdin)
             except OSError as error:
                 self._write(f"rwq: error: cannot run it: {os_reason(error)}\n")
         if self._guard.signal is None:
@@ -128,8 +107,15 @@ class Runner:
             _await_enter()
 
     def _run(self, command: Sequence[str | bytes], stdin: bytes) -> None:
-        given = subprocess.PIPE if stdin else None
-        with subprocess.Popen(command, env=self._variables, stdin=given) as process:
+        settings, given = self._settings, subprocess.PIPE if stdin else None
+        # Not arguments: they may hold a password.
+        reaching = server_variables(settings)
+        own = {
+            os.fsencode(name): os.fsencode(value)
+            for name, value in settings.environment.variables.items()
+        }
+        variables = {name: value for name, value in (own | reaching).items() if value is not None}
+        with subprocess.Popen(command, env=variables, stdin=given) as process:
             self._guard.child = process
             try:
                 if process.stdin is not None:
@@ -142,8 +128,8 @@ class Runner:
 
     def _write(self, text: str) -> None:
         with suppress(OSError):
-            self._environment.stdout.write(text.encode())
-            self._environment.stdout.flush()
+            self._settings.environment.stdout.write(text.encode())
+            self._settings.environment.stdout.flush()
 
 
 def _program() -> list[str]:
@@ -153,22 +139,14 @@ def _program() -> list[str]:
     return [sys.argv[0]]
 
 
-def _same_server(settings: Settings) -> tuple[list[str], dict[str, str]]:
-    """The options and variables with which another run of rwq reaches the same server."""
-    url, _, context = settings.server
-    variables = dict(settings.environment.variables)
+def _given(settings: Settings) -> list[str]:
+    """The options of this run that its commands need, too."""
     # A table, whatever RWQ_OUTPUT says.
     words = ["-o", "table"]
-    if context is not None:
-        words += ["-c", context.name]
-    else:
-        # Not an argument: it may hold a password.
-        variables["RWQ_URL"] = url
     for name in _VALUES:
         if (value := settings.given.get(name)) is not None:
-            words += [f"--{name.replace('_', '-')}", str(value)]
-    words += [f"--{name.replace('_', '-')}" for name in _FLAGS if settings.given.get(name)]
-    return words, variables
+            words += [f"--{name}".replace("_", "-"), str(value)]
+    return words + [f"--{name}" for name in _FLAGS if settings.given.get(name)]
 
 
 def _await_enter() -> None:

@@ -68,12 +68,7 @@ class Listing(OptionList):
 
 
 class LiveScreen(Screen[None]):
-    """A screen whose contents are read again and again.
-
-    Attributes:
-        data: What was read last; None if nothing was read yet.
-        next_read_s: When it is read again, on the clock of `monotonic`.
-    """
+    """A screen whose contents are read again and again; see `Page`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         # With priority, before the next key goes to the list: keys of a slow line come together.

@@ -45,12 +45,7 @@ LISTS = {
 
 
 class Page(Protocol):
-    """A screen whose contents are read again and again.
-
-    Attributes:
-        data: What was read last; None if nothing was read yet.
-        next_read_s: When it is read again, on the clock of `monotonic`.
-    """
+    """A screen whose contents are read again and again, next at a time of `monotonic`."""
 
     data: Any
     next_read_s: float
@@ -64,17 +59,10 @@ class Session:
     """One run of `rwq top`.
 
     Attributes:
-        watch: Samples the queues.
-        overview: What is known of all queues.
         find: Finds the names of the queues, by a scan; None if all were named.
-        handle: Makes the handle of a queue.
         show: Reads everything about an item.
-        run: Runs commands on the terminal.
-        server: The server.
         every_s: How often to look, seconds.
-        colour: True to use colour.
         sort: The column that rows are sorted by at first.
-        reverse: True if that order is reversed.
         page: The screen that is shown and read; None if it is covered.
         is_frozen: True if the user has stopped reading.
     """
@@ -212,15 +200,8 @@ class Session:
 
 
 class QueueDetail(NamedTuple):
-    """What the screen of a queue shows.
-
-    Attributes:
-        counts: Its counts.
-        which: Which of `LISTS` was read.
-        items: The first items of that list.
-        columns: Their columns.
-        buried: The first buried items.
-        is_long: True if processing is too long to read all of it.
+    """What the screen of a queue shows: its counts, the first items of one of `LISTS`, and those
+    that are buried. If processing is long, not all of it was read.
     """
 
     counts: Counts

@@ -48,16 +48,11 @@ class UndoEntry(NamedTuple):
     """An undo file.
 
     Attributes:
-        path: The file.
-        queue: The queue of its items.
         server: The server's URL, without user and password.
         verb: The command that wrote it.
         to: For `mv`, the queue that the items were moved to; else None.
         time_ms: When, by the server's clock, unix ms.
         items: How many items in it were removed or changed, or may have been.
-        results: How many results are in it.
-        state: How far it is restored.
-        file_bytes: Its size.
     """
 
     path: Path
@@ -77,12 +72,8 @@ def undo_files(
 ) -> Iterator[UndoEntry]:
     """List the undo files, latest first; other files in the directory are ignored.
 
-    No lock is taken: an undo that runs at the same time must not find its file locked.
-
-    Args:
-        directory: The directory of undo files.
-        queue: The queue; None for all.
-        unreadable: Called with a file that cannot be read, and the reason.
+    No lock is taken: an undo that runs at the same time must not find its file locked. A file that
+    cannot be read is passed to `unreadable`, with the reason.
     """
     for path in _latest_first(directory, SUFFIX, SUFFIX + UNDONE):
         try:
@@ -157,13 +148,10 @@ def open_latest(
     is_here: Callable[[str], bool],
     skipped: Callable[[Path], object],
 ) -> UndoReader:
-    """Open the latest undo file that is not restored yet.
+    """Open the latest undo file of a queue, or of any, that is not restored yet.
 
-    Args:
-        directory: The directory of undo files.
-        queue: The queue; None for any.
-        is_here: Returns True for the URL of a server whose files may be restored.
-        skipped: Called for files that are skipped because another rwq uses them.
+    Those of servers that are not here are passed over, and so are those in use, which are passed to
+    `skipped`.
 
     Raises:
         InvalidArgument: The latest cannot be read.

@@ -33,12 +33,12 @@ def runner_of(rwq: Rwq, **given: Any) -> tuple[Runner, io.BytesIO]:
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], dict[str, str]]]:
+def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], dict[bytes, bytes]]]:
     """The words and variables of what was started; it is replaced by `true`."""
-    found: list[tuple[list[str], dict[str, str]]] = []
+    found: list[tuple[list[str], dict[bytes, bytes]]] = []
     start = subprocess.Popen
 
-    def note(command: list[str], env: dict[str, str], **streams: Any) -> Any:
+    def note(command: list[str], env: dict[bytes, bytes], **streams: Any) -> Any:
         found.append((command, env))
         return start(["true"], **streams)
 
@@ -47,19 +47,19 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], dict[str, 
 
 
 def test_a_password_in_a_url_is_no_argument(
-    rwq: Rwq, started: list[tuple[list[str], dict[str, str]]]
+    rwq: Rwq, started: list[tuple[list[str], dict[bytes, bytes]]]
 ) -> None:
     url = "redis://ann:secret@localhost:1/0"
     run, shown = runner_of(rwq, url=url)
     run(Action("kick", b"jobs"), ["--all"])
     ((command, variables),) = started
     assert not any("secret" in word for word in map(str, command))
-    assert variables["RWQ_URL"] == url
+    assert variables[b"RWQ_URL"] == url.encode()
     assert b"secret" not in shown.getvalue()
 
 
 def test_a_context_stays_that_context(
-    rwq: Rwq, started: list[tuple[list[str], dict[str, str]]]
+    rwq: Rwq, started: list[tuple[list[str], dict[bytes, bytes]]]
 ) -> None:
     """Even if another one becomes the current one meanwhile."""
     file = rwq.home / ".config" / "rwq" / "config.toml"
@@ -69,11 +69,13 @@ def test_a_context_stays_that_context(
     rwq.variables = {**rwq.variables, "RWQ_URL": ""}
     run, _ = runner_of(rwq)
     run(Action("kick", b"jobs", b"a"), [])
-    assert started[0][0][-8:] == ["-o", "table", "-c", "prod", "kick", "-q", b"jobs", b"a"]
+    ((command, variables),) = started
+    assert command[-6:] == ["-o", "table", "kick", "-q", b"jobs", b"a"]
+    assert (variables[b"RWQ_CONTEXT"], b"RWQ_URL" in variables) == (b"prod", False)
 
 
 def test_options_of_the_run_are_those_of_its_commands(
-    rwq: Rwq, started: list[tuple[list[str], dict[str, str]]], tmp_path: Path
+    rwq: Rwq, started: list[tuple[list[str], dict[bytes, bytes]]], tmp_path: Path
 ) -> None:
     secret = tmp_path / "password"
     secret.write_text("x\n")
@@ -83,9 +85,10 @@ def test_options_of_the_run_are_those_of_its_commands(
     run(Action("doctor", b"jobs"), ["--fix"])
     words = [str(word) for word in started[0][0]]
     assert words[words.index("-o") :] == [
-        *("-o", "table", "--password-file", str(secret), "--reply-timeout", "9s"),
-        *("--color", "never", "--write", "doctor", "-q", "b'jobs'", "--fix"),
+        *("-o", "table", "--reply-timeout", "9s", "--color", "never", "--write"),
+        *("doctor", "-q", "b'jobs'", "--fix"),
     ]
+    assert started[0][1][b"RWQ_PASSWORD"] == b"x"
 
 
 @pytest.mark.parametrize("item_id", [b"-", b"--force", b"a\0b", b"a\nb", b"\xff", b"$(touch x)"])
