@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from rwq_cli.cli.settings import Settings
-from rwq_cli.output.encode import to_json
 from rwq_cli.output.escape import escaped_text
+from rwq_cli.output.field import to_json
 
 
 def bad_record_reporter(settings: Settings, consequence: str) -> Callable[[str, int, str], None]:

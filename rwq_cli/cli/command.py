@@ -12,7 +12,7 @@ A command takes the run's settings first.
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -22,11 +22,7 @@ from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.options import UsageError, option
 from rwq_cli.exit_codes import ExitCode, ExitStatus
 
-if TYPE_CHECKING:
-    from rwq_cli.output.report import Report
-
-# Reports are on their way out: a command writes its results itself.
-Function = Callable[..., "Report | ExitCode"]
+Function = Callable[..., ExitCode]
 
 HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -255,7 +251,7 @@ def taking(
     members = [each for each in signature(options).parameters.values() if each.name not in left_out]
 
     @wraps(function)
-    def run(settings: Any, **given: Any) -> "Report | ExitCode":
+    def run(settings: Any, **given: Any) -> ExitCode:
         chosen = {each.name: given.pop(each.name) for each in members if each.name in given}
         return function(settings, **{name: read(settings, **chosen)}, **given)
 
@@ -269,7 +265,7 @@ def _for_typer(function: Function, null: str | None) -> Function:
     """The command as Typer calls it, with its context in place of the settings."""
 
     @wraps(function)
-    def run(ctx: typer.Context, **given: Any) -> "Report | ExitCode":
+    def run(ctx: typer.Context, **given: Any) -> ExitCode:
         given.pop("null", None)
         return function(ctx.obj, **given)
 

@@ -133,7 +133,7 @@ def _server(settings: Settings) -> str:
         return label
     name = context.name
     if context.color is not None and settings.wants_colour(is_terminal=True):
-        from rwq_cli.output.screen import styled
+        from rwq_cli.output.console import styled
 
         name = styled(name, f"bold {context.color}")
     return name if settings.server.context is not None else f"{label} (context {name})"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 from rwq_cli.cli.connect import open_connection, open_queues, queue_handles
 from rwq_cli.cli.settings import Settings
@@ -12,9 +12,6 @@ from rwq_cli.core.errors import InvalidArgument, WrongType
 from rwq_cli.core.keys import is_glob
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.escape import escaped, escaped_text
-
-if TYPE_CHECKING:
-    from rwq_cli.output.report import Batch, Records, Report
 
 T = TypeVar("T")
 
@@ -69,14 +66,6 @@ class OpenQueues:
     ) -> list[Iterator[T]]:
         """What is read from each queue; a queue that a pattern found may be left out."""
         return [self.reader(settings, read, queue) for queue in self.queues]
-
-    def reports(self, make: "Callable[[WorkQueue], Records[Any] | Batch[Any]]") -> "Report":
-        """The report of the one queue, or those of all."""
-        if self.is_one:
-            return make(self.queues[0])
-        from rwq_cli.output.report import ReportsByQueue
-
-        return ReportsByQueue((escaped(queue.name), make(queue)) for queue in self.queues)
 
     def reader(
         self, settings: Settings, read: Callable[[WorkQueue], Iterable[T]], queue: WorkQueue

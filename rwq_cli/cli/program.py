@@ -1,7 +1,6 @@
 """Runs one command line: parse, run, render; turns each error into a message and an exit code."""
 
 import errno
-import gc
 import os
 import re
 import sys
@@ -80,18 +79,10 @@ def _run(arguments: Sequence[str], settings: Settings) -> ExitCode:
     root = build_root()
     try:
         with root.make_context("rwq", list(arguments), obj=settings) as context:
-            report = root.invoke(context)
+            status: ExitCode = root.invoke(context)
+            return status
     except typer.Exit as done:
         return ExitStatus(done.exit_code)
-    if isinstance(report, ExitStatus | MonitoringStatus):
-        return report
-    from rwq_cli.output.render import render
-
-    if not gc.isenabled():
-        # `__main__` imports with the collector disabled; it need not traverse what was imported.
-        gc.freeze()
-        gc.enable()
-    return render(report, settings.output_options)
 
 
 def _name_context(failure: RwqError, settings: Settings) -> None:
@@ -184,7 +175,7 @@ def _report(error: RwqError, arguments: Sequence[str], environment: Environment)
     if help is not None and not (arguments and wants_object):
         environment.error(help)
     elif wants_object:
-        from rwq_cli.output.encode import to_json
+        from rwq_cli.output.field import to_json
 
         hint = _safe(error.hint) if error.hint else None
         record: dict[str, object] = {

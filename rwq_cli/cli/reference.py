@@ -19,10 +19,11 @@ from rwq_cli.cli.record_fields import fields_of
 from rwq_cli.core.repair.doctor import AUTO_FIXABLE
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.help.fields import OTHER_KINDS, OUTCOMES, SUMMARY
+from rwq_cli.help.fields import OTHER_KINDS, SUMMARY
 from rwq_cli.help.recipes import RECIPES
 from rwq_cli.help.variables import VARIABLES
 from rwq_cli.output.field import Fields as RecordFields
+from rwq_cli.output.words import WORDS
 from rwq_cli.views.remedies import REMEDIES
 from rwq_cli.views.states import STATES
 from rwq_cli.views.watching import TICK_FIELDS
@@ -149,7 +150,10 @@ def _fields() -> str:
         parts += [f"### {other.title}\n", f"Of {commands}.\n"]
         parts.append(_table("field", {f"`{name}`": text for name, text in other.meanings.items()}))
     parts += [_SUMMARIES, _table("field", {f"`{name}`": text for name, text in SUMMARY.items()})]
-    parts += [_OUTCOMES, _table("word", {f"`{word}`": text for word, text in OUTCOMES.items()})]
+    parts += [
+        _OUTCOMES,
+        _table("word", {f"`{each}`": WORDS[each].meaning for each in WORDS}),
+    ]
     return "\n".join(parts)
 
 

@@ -218,50 +218,81 @@ def _time_of(unix_ms: int | None) -> "datetime | None":
 
 
 class Status(StrEnum):
-    """What an operation did to one ID, or why it did nothing."""
+    """What an operation did to one ID, or why it did nothing.
 
-    ADDED = "added"
-    DUPLICATE = "duplicate"
-    COMPLETED = "completed"
-    TOUCHED = "touched"
-    RELEASED = "released"
-    ALREADY_WAITING = "already-waiting"
-    MISSING = "missing"
-    NOT_OWNER = "not-owner"
-    NOT_LEASED = "not-leased"
-    IMPORTED = "imported"
-    ALREADY_THERE = "already-there"
-    SKIPPED = "skipped"
-    REPLACED = "replaced"
-    CONFLICT = "conflict"
-    REMOVED = "removed"
-    MOVED = "moved"
-    CHANGED = "changed"
-    WRONG_TYPE = "wrong-type"
-    DELAYED = "delayed"
-    BURIED = "buried"
-    ALREADY_BURIED = "already-buried"
-    KICKED = "kicked"
-    NOT_BURIED = "not-buried"
-    PROMOTED = "promoted"
-    RETURNED = "returned"
-    DROPPED = "dropped"
-    PRUNED = "pruned"
-    GUARDED = "guarded"
-    IMPORTED_BEFORE = "imported-before"
-    SET = "set"
-    UNCHANGED = "unchanged"
+    Attributes:
+        code: Its letter in the replies of scripts and in batches; `core/lua` makes a Lua table of
+            them.
+        infinitive: What a dry run says that it would do; empty if it would do nothing.
+        meaning: What it means, for the reference; empty if no command shows it.
+    """
+
+    code: str
+    infinitive: str
+    meaning: str
+
+    def __new__(cls, word: str, code: str, infinitive: str = "", meaning: str = "") -> "Status":
+        """The status with this word."""
+        status = str.__new__(cls, word)
+        status._value_ = word
+        status.code, status.infinitive, status.meaning = code, infinitive, meaning
+        return status
+
+    ADDED = "added", "a", "add", "it was added"
+    DUPLICATE = "duplicate", "d", "", "its ID exists; counted as `duplicates`"
+    COMPLETED = "completed", "c", "complete", "it was completed by this call"
+    TOUCHED = "touched", "t", "touch", "its lease has a new expiry"
+    RELEASED = "released", "r", "release", "it waits again"
+    ALREADY_WAITING = "already-waiting", "w", "", "it waits already"
+    MISSING = "missing", "m", "", "there is no such item"
+    NOT_OWNER = "not-owner", "o", "", "another session has leased it"
+    NOT_LEASED = "not-leased", "n", "", "nobody holds it"
+    IMPORTED = "imported", "i", "import", "it was imported"
+    ALREADY_THERE = "already-there", "h", "", "it exists already, with the same data"
+    SKIPPED = "skipped", "s", "skip", "its ID exists with other data, and that was kept"
+    REPLACED = "replaced", "p", "replace", "it replaces the item that had its ID"
+    CONFLICT = (
+        "conflict",
+        "f",
+        "",
+        "its ID exists with other data, or in the other queue; `conflicts` of `import` and `undo`",
+    )
+    REMOVED = "removed", "x", "remove", "it was removed"
+    MOVED = "moved", "v", "move", "it is in the other queue"
+    CHANGED = "changed", "g", "", "it is no longer what was chosen"
+    WRONG_TYPE = "wrong-type", "y", "", "one of its keys has the wrong type"
+    DELAYED = "delayed", "l", "delay", "it is delayed"
+    BURIED = "buried", "b", "bury", "it is buried"
+    ALREADY_BURIED = "already-buried", "e", "", "it is buried already"
+    KICKED = "kicked", "k", "kick", "it waits again"
+    NOT_BURIED = "not-buried", "u", "", "it is not buried"
+    PROMOTED = "promoted", "P", "promote", "it was due, and waits again"
+    RETURNED = "returned", "R", "return", "its worker had died, and it waits again"
+    DROPPED = "dropped", "D", "drop", "an entry without data, or a surplus one, was dropped"
+    PRUNED = (
+        "pruned",
+        "U",
+        "prune",
+        "a stale entry was removed: its item is gone, or is in another state",
+    )
+    GUARDED = "guarded", "G"
+    IMPORTED_BEFORE = (
+        "imported-before",
+        "I",
+        "",
+        "it was imported by an earlier run that was interrupted",
+    )
+    SET = "set", "S", "set", "its data was replaced"
+    UNCHANGED = "unchanged", "N", "", "it already had this data"
     # Perhaps in transit between two commands of its worker or producer: it is checked again after
     # the grace period. Internal to the core.
-    IN_TRANSIT = "in-transit"
+    IN_TRANSIT = "in-transit", "q"
     # Not where the caller saw it, so it is looked up again. Internal to the core.
-    ELSEWHERE = "elsewhere"
+    ELSEWHERE = "elsewhere", "-"
 
 
-# The codes of statuses in the replies of scripts and in batches. `core/lua` makes a Lua table of
-# them; nothing else uses the codes.
-STATUS_CODES = dict(zip(Status, "adctrwmonihspfxvgylbekuPRDUGISNq-", strict=True))
-_STATUS_OF_CODE = {code: status for status, code in STATUS_CODES.items()}
+STATUS_CODES = {status: status.code for status in Status}
+_STATUS_OF_CODE = {status.code: status for status in Status}
 
 
 class Outcome(NamedTuple):

@@ -58,54 +58,6 @@ OTHER_KINDS = (
     ),
 )
 
-# What a verb did to an item: the word in `status`, and, with `_` for `-`, the name of its count in
-# the summary. Some counts have the plural.
-OUTCOMES = {
-    "added": "it was added",
-    "duplicate": "its ID exists; counted as `duplicates`",
-    "completed": "it was completed by this call",
-    "touched": "its lease has a new expiry",
-    "released": "it waits again",
-    "delayed": "it is delayed",
-    "buried": "it is buried",
-    "kicked": "it waits again",
-    "promoted": "it was due, and waits again",
-    "returned": "its worker had died, and it waits again",
-    "dropped": "an entry without data, or a surplus one, was dropped",
-    "pruned": "a stale entry was removed: its item is gone, or is in another state",
-    "removed": "it was removed",
-    "moved": "it is in the other queue",
-    "set": "its data was replaced",
-    "unchanged": "it already had this data",
-    "imported": "it was imported",
-    "restored": "it was restored",
-    "replaced": "it replaces the item that had its ID",
-    "skipped": "its ID exists with other data, and that was kept",
-    "already-there": "it exists already, with the same data",
-    "imported-before": "it was imported by an earlier run that was interrupted",
-    "restored-before": "it was restored by an earlier run that was interrupted",
-    "in-doubt": "it was restored although it may have been completed meanwhile",
-    "already-waiting": "it waits already",
-    "already-buried": "it is buried already",
-    "missing": "there is no such item",
-    "changed": "it is no longer what was chosen",
-    "not-owner": "another session has leased it",
-    "not-leased": "nobody holds it",
-    "not-buried": "it is not buried",
-    "conflict": "its ID exists with other data, or in the other queue; `conflicts` of `import` and "
-    "`undo`",
-    "wrong-type": "one of its keys has the wrong type",
-    "deleted": "the undo file was deleted",
-    "in-use": "another rwq uses the undo file",
-    "retry": "its command failed, and it will be tried again",
-    "rejected": "`work` gave it up, its record cannot be used, or a key has the wrong type",
-    "lost": "its lease was lost, or its command itself completed, buried or released it",
-    "empty": "lines without anything in them (`add`)",
-    "results": "results of completed items that were restored, or removed by `purge`",
-    "results-already-there": "results that exist already",
-    "results-rejected": "results whose key is taken by something else",
-}
-
 # The fields of a summary besides the counts.
 SUMMARY = {
     "queue": "the queue's name",

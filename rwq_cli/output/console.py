@@ -90,3 +90,12 @@ def print_stripped(console: "Console", renderable: "RenderableType", width: int)
             line[-1] = Segment(text.rstrip(" "), style, control)
         shown += [*line, Segment.line()]
     console.print(Segments(shown), end="", soft_wrap=True)
+
+
+def styled(text: str, style: str) -> str:
+    """A text in a style, for a terminal."""
+    from rich.color import ColorSystem
+    from rich.style import Style
+
+    # `parse` keeps the styles that it has parsed.
+    return Style.parse(style).render(text, color_system=ColorSystem.STANDARD)

@@ -7,8 +7,6 @@ and what is nested deeper than about 900 levels is not read.
 from msgspec import Raw
 from msgspec.json import Decoder, format as reformat
 
-from rwq_cli.output.encode import JsonText
-
 string_of = Decoder(str).decode
 # The value without the blanks around it. It raises `ValueError`, or `RecursionError` for what is
 # nested too deeply.
@@ -27,9 +25,9 @@ def text_of(value: Raw) -> bytes:
     return string_of(text).encode() if text[:1] == b'"' else reformat(text, indent=-1)
 
 
-def json_text(data: bytes) -> JsonText | None:
+def json_text(data: bytes) -> str | None:
     """JSON data on one line; None if it is not JSON."""
     try:
-        return JsonText(reformat(bytes(value_of(data)), indent=0).decode())
+        return reformat(bytes(value_of(data)), indent=0).decode()
     except (ValueError, RecursionError):
         return None

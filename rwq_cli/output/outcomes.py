@@ -25,7 +25,7 @@ from rwq_cli.output.field import Fields, bytes_fields, to_json
 from rwq_cli.output.formats import Writer
 from rwq_cli.output.options import OutputFormat, OutputOptions
 from rwq_cli.output.records import check_order
-from rwq_cli.output.report import INFINITIVES, View
+from rwq_cli.output.words import WORDS
 
 T = TypeVar("T")
 
@@ -274,12 +274,12 @@ class Outcomes(Generic[T]):
         for word, number in self.totals().items():
             if not number:
                 continue
-            is_would = self._dry_run and word in INFINITIVES
-            shown = INFINITIVES[word] if is_would else word.replace("-", " ")
-            parts.append(f"{'would ' if is_would and not was_would else ''}{shown} {number:,}")
-            was_would = is_would
+            infinitive = _infinitive(word) if self._dry_run else ""
+            shown = infinitive or word.replace("-", " ")
+            parts.append(f"{'would ' if infinitive and not was_would else ''}{shown} {number:,}")
+            was_would = bool(infinitive)
         first = self._kind.counted[0]
-        nothing = f"nothing to {INFINITIVES[first]}" if self._dry_run else f"nothing {first}"
+        nothing = f"nothing to {_infinitive(first)}" if self._dry_run else f"nothing {first}"
         text = ", ".join(parts) or self._kind.idle or nothing
         return (DRY_RUN if self._dry_run else "") + text
 
@@ -373,8 +373,6 @@ class Parts:
         return ExitStatus.PARTIAL if is_mixed else status
 
 
-def row_view(kind: Kind[T], queue: bytes, sample: T, *, dry_run: bool = False) -> View[T]:
-    """The view of outcomes, for reports: they are on their way out."""
-    return View(
-        lambda outcome: kind.fields.json(Row(queue, outcome, dry_run)), kind.item_id, sample
-    )
+def _infinitive(word: str) -> str:
+    """What a dry run says that it would do; empty for nothing."""
+    return WORDS[word].infinitive if word in WORDS else ""

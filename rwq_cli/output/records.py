@@ -200,7 +200,7 @@ class Output:
             return
         text = line()
         if options.colour and is_table and environment.stderr_is_terminal:
-            from rwq_cli.output.screen import styled
+            from rwq_cli.output.console import styled
 
             text = styled(text, "dim")
         environment.flush()

@@ -15,7 +15,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.items.schedule import NO_REASON
 from rwq_cli.core.model import Item
 from rwq_cli.environment import interrupts_left_to_child, os_reason
-from rwq_cli.output.screen import styled
+from rwq_cli.output.console import styled
 from rwq_cli.top.terminal import TerminalGuard
 from rwq_cli.views.command_lines import CommandLines, can_be_argument
 from rwq_cli.views.items import session_lease

@@ -17,8 +17,8 @@ from rwq_cli.core.model import Item
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.output.screen import Piece
-from rwq_cli.output.table import section_lines, table_lines
+from rwq_cli.output.sections import Piece, section_lines
+from rwq_cli.output.tables import table_lines
 from rwq_cli.top.dialogs import CommandScreen
 from rwq_cli.top.running import Action, item_action, queue_action
 from rwq_cli.top.session import ITEMS_SHOWN, LISTS, QueueDetail, Session, read_queue

@@ -15,7 +15,7 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import Field
-from rwq_cli.output.screen import Piece
+from rwq_cli.output.sections import Piece
 from rwq_cli.top.running import Runner
 from rwq_cli.views.item_report import Shown
 from rwq_cli.views.items import LEASES_COLUMNS, columns_for

@@ -4,13 +4,13 @@ from rwq_cli.core.model import CleanAction, Repair
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Field, Fields
 from rwq_cli.output.outcomes import Kind, Row
-from rwq_cli.output.report import INFINITIVES
+from rwq_cli.output.words import WORDS
 
 _REPAIRS = tuple(repair.value for repair in Repair)
 
 
 def _preview(action: CleanAction) -> str:
-    verb = INFINITIVES[action.action.value]
+    verb = WORDS[action.action.value].infinitive
     return f"would {verb} {escaped(action.item_id)}: {action.state.value}"
 
 

@@ -12,7 +12,7 @@ from rwq_cli.output import human
 from rwq_cli.output.cells import cut, width
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import Cut, Field
-from rwq_cli.output.screen import Piece
+from rwq_cli.output.sections import Piece
 from rwq_cli.views.counts import leases_end
 from rwq_cli.views.watching import rate_columns
 

@@ -9,7 +9,7 @@ from threading import Lock
 
 from rwq_cli.core.work.job import Job
 from rwq_cli.environment import os_reason
-from rwq_cli.output.encode import bytes_fields, to_json
+from rwq_cli.output.field import bytes_fields, to_json
 from rwq_cli.work.programs import CannotRun, Invocation
 from rwq_cli.work.template import CommandTemplate, Input
 from rwq_cli.work.variables import Variables

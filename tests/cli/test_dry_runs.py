@@ -10,7 +10,7 @@ import redis
 
 from rwq_cli.cli.app import all_commands
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.output.report import infinitive
+from rwq_cli.output.words import WORDS
 from tests.broken_queues import contents, make_broken, make_idle
 from tests.driver import Result, Rwq, undo_files
 
@@ -90,7 +90,7 @@ def _notes(result: Result) -> str:
 
 def _infinitive(word: str) -> str:
     with suppress(KeyError):
-        return {"fixed": "fix", "left": "leave"}.get(word) or infinitive(word)
+        return {"fixed": "fix", "left": "leave"}.get(word) or WORDS[word].infinitive
     return word
 
 

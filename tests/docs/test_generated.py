@@ -12,8 +12,9 @@ from rwq_cli.cli.record_fields import fields_of
 from rwq_cli.core.model import Repair, State, Status
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.help.fields import OTHER_KINDS, OUTCOMES, SUMMARY
+from rwq_cli.help.fields import OTHER_KINDS, SUMMARY
 from rwq_cli.help.recipes import RECIPES
+from rwq_cli.output.words import WORDS
 from rwq_cli.work.events import EventKind
 from tests.conftest import Foreign
 from tests.docs.pages import pages, text_of
@@ -90,12 +91,12 @@ def test_the_reference_explains_what_else_is_in_json(rwq: Rwq, foreign: Foreign)
 def test_the_reference_explains_every_outcome() -> None:
     internal = {Status.IN_TRANSIT, Status.ELSEWHERE, Status.GUARDED}
     words = {*Status} - internal | {*Repair} | {*EventKind} - {EventKind.STARTED}
-    assert {str(word.value) for word in words} <= set(OUTCOMES)
+    assert {str(word.value) for word in words} <= set(WORDS)
 
 
 def test_the_reference_explains_every_field_of_a_summary(rwq: Rwq) -> None:
     """Each command runs once, in an order in which it has something to do."""
-    known = {word.replace("-", "_") for word in OUTCOMES} | set(SUMMARY)
+    known = {word.replace("-", "_") for word in WORDS} | set(SUMMARY)
     known |= {"duplicates", "conflicts"}
     rwq("add", *"abcdefgh")
     ids = rwq("ls", "-o", "ids").text.split()

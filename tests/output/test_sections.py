@@ -1,6 +1,7 @@
-"""Prose in sections, and the styles of lines."""
+"""Prose in sections, and their styles."""
 
 import io
+import re
 
 import pytest
 from hypothesis import given, strategies as st
@@ -8,8 +9,8 @@ from hypothesis import given, strategies as st
 from rwq_cli.environment import Environment
 from rwq_cli.output.cells import width
 from rwq_cli.output.options import OutputFormat, OutputOptions
-from rwq_cli.output.screen import Piece, print_lines
-from rwq_cli.output.table import wrapped
+from rwq_cli.output.records import Output
+from rwq_cli.output.sections import COMMAND_STYLE, Section, wrapped
 from tests.output.test_cells import TEXTS
 
 
@@ -35,22 +36,15 @@ def test_wrapped_lines_fit_and_lose_nothing_but_spaces(text: str, room: int) -> 
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
 
 
-@pytest.mark.parametrize(
-    ("line", "coloured", "plain"),
-    [
-        ([("a", "red"), ("  ", None), ("b", None)], "\x1b[31ma\x1b[0m  b", "a  b"),
-        ([("a", "bold"), ("   ", None)], "\x1b[1ma\x1b[0m", "a"),
-        ([("a  ", "red"), ("", None), (" ", None)], "\x1b[31ma\x1b[0m", "a"),
-        ([("[red]a[/red] :smile: 12", None)], "[red]a[/red] :smile: 12", "[red]a[/red] :smile: 12"),
-        ([], "", ""),
-    ],
-)
 @pytest.mark.parametrize("colour", [True, False])
-def test_a_line_is_printed_as_it_is_in_its_styles(
-    line: list[Piece], coloured: str, plain: str, colour: bool
-) -> None:
+def test_a_section_is_printed_as_it_is_in_its_styles(colour: bool) -> None:
     out = io.BytesIO()
-    environment = Environment({}, io.BytesIO(), out, io.BytesIO())
-    options = OutputOptions(environment, OutputFormat.TABLE, colour)
-    print_lines([line, [("x", None)]], options)
-    assert out.getvalue().decode() == f"{coloured if colour else plain}\nx\n"
+    environment = Environment({"COLUMNS": "30"}, io.BytesIO(), out, io.BytesIO())
+    output = Output(OutputOptions(environment, OutputFormat.TABLE, colour))
+    command = "rwq show -q jobs a-long-id-that-does-not-fit"
+    rows = [("state", "[red]a[/red] :smile: 12", "red"), ("next", command, COMMAND_STYLE)]
+    output.sections([Section("jobs", rows)])
+    text = "jobs\nstate  [red]a[/red] :smile: 12\n next  " + command + "\n"
+    seen = out.getvalue().decode()
+    assert re.sub(r"\x1b\[\d*m", "", seen) == text
+    assert ("\x1b[31m[red]a" in seen) == colour

@@ -1,11 +1,12 @@
-"""Values for JSON and CSV."""
+"""Declared fields, and their values in JSON, CSV and plain lines."""
 
 import json
 import unicodedata
+from typing import Any
 
 import pytest
 
-from rwq_cli.output.encode import JsonText, bytes_fields, flat, to_json
+from rwq_cli.output.field import Field, Fields, bytes_fields, plain, to_json
 from rwq_cli.output.json_text import json_text
 
 
@@ -49,10 +50,10 @@ class TestJsonText:
     def test_a_field_is_written_as_it_stands(self) -> None:
         record = {
             "data": '"data_json": null, "more": null',
-            "data_json": JsonText('{"n": 1.10, "t": "\u202e"}'),
-            "more": JsonText("null"),
+            "data_json": '{"n": 1.10, "t": "\u202e"}',
+            "more": "null",
         }
-        assert to_json(record) == (
+        assert to_json(record, ["data_json", "more"]) == (
             rb'{"data": "\"data_json\": null, \"more\": null", '
             rb'"data_json": {"n": 1.10, "t": "\u202e"}, "more": null}'
         )
@@ -79,17 +80,55 @@ class TestJsonText:
         assert json_text(data) == text
 
 
-def test_nested_fields_become_columns() -> None:
-    nested = {"lease": ("holder", "ttl_ms")}
-    record = {"a": 1, "lease": None, "facts": {"x": [1, 2]}, "b": {"c": {"d": 1}}}
-    assert flat(record, nested) == {
-        "a": 1,
-        "lease_holder": None,
-        "lease_ttl_ms": None,
-        "facts_x": "1 2",
-        "b_c_d": 1,
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, ""), (True, "true"), (False, "false"), (0, "0"), (1.5, "1.5"), ("a\tb", "a\\tb")],
+)
+def test_values_in_plain_lines(value: object, text: str) -> None:
+    assert plain(value) == text
+
+
+FIELDS: Fields[dict[str, Any]] = Fields(
+    "A record",
+    Field("id", lambda record: record["id"], "", is_bytes=True),
+    Field("lease", lambda record: record.get("lease"), "", is_object=True),
+    Field("lease.holder", lambda record: (record.get("lease") or [None])[0], ""),
+    Field("lease.ttl_ms", lambda record: (record.get("lease") or [None, None])[1], ""),
+    Field("places", lambda record: record.get("places", []), ""),
+)
+
+
+def test_a_dotted_name_is_a_field_of_an_object() -> None:
+    record = {"id": b"a", "lease": [b"h\xff", None], "places": [1, 2]}
+    assert FIELDS.json(record) == {
+        "id": "a",
+        "id_b64": None,
+        "lease": {"holder": "h\\xff", "ttl_ms": None},
+        "places": [1, 2],
     }
-    assert flat({"lease": {"holder": "h", "ttl_ms": None}}, nested) == {
-        "lease_holder": "h",
-        "lease_ttl_ms": None,
-    }
+    assert FIELDS.json({"id": b"a"})["lease"] is None
+
+
+def test_objects_are_flat_in_csv() -> None:
+    names = ["id", "id_b64", "lease_holder", "lease_ttl_ms", "places"]
+    assert FIELDS.flat_names == names
+    flat = FIELDS.flat({"id": b"\xff", "lease": [b"h", 5], "places": [1, 2]})
+    assert list(flat) == names
+    assert list(flat.values()) == [None, "/w==", "h", 5, "1 2"]
+    assert list(FIELDS.flat({"id": b"a"}).values()) == ["a", None, None, None, ""]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "json_names", "flat_names"),
+    [
+        (["lease", "id"], ["lease", "id"], ["lease_holder", "lease_ttl_ms", "id"]),
+        (["lease_ttl_ms", "id_b64"], ["lease_ttl_ms", "id_b64"], ["lease_ttl_ms", "id_b64"]),
+    ],
+)
+def test_fields_can_be_chosen(
+    chosen: list[str], json_names: list[str], flat_names: list[str]
+) -> None:
+    fields = FIELDS.only(chosen)
+    assert list(fields.json({"id": b"a"})) == json_names
+    assert fields.flat_names == list(fields.flat({"id": b"a"})) == flat_names
+    assert [column.flat_name for column in fields.columns()] == flat_names
