@@ -1,15 +1,10 @@
 """The outcomes of verbs that change items."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rwq_cli.core.model import Outcome, Status
 from rwq_cli.output.field import Field, Fields
 from rwq_cli.output.outcomes import Kind, Row
-
-if TYPE_CHECKING:
-    pass
-
 
 OUTCOME_FIELDS: Fields[Row[Outcome]] = Fields(
     "What became of an item",
