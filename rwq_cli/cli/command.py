@@ -84,11 +84,10 @@ class RwqCommand(TyperCommand):
         settings.give(null=ctx.params.pop("null", None))
         settings.freeze(ctx.params)
         options = settings.output_options
-        if options.is_special and not self.manual.checks_itself:
-            # The others read while they write, so that an error then is early enough.
-            from rwq_cli.cli.record_fields import check_options
+        if options.is_special and (fields := self.manual.fields(ctx.params)) is not None:
+            from rwq_cli.output.records import check
 
-            check_options(tuple(ctx.command_path.split()[1:]), ctx.params, options)
+            check(fields, options)
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -1,9 +1,13 @@
 """What a command says of itself besides its options: examples, exit codes, what it may change."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rwq_cli.exit_codes import ExitCode, ExitStatus
+
+if TYPE_CHECKING:
+    from rwq_cli.output.field import Fields
 
 _USUAL_EXITS: Mapping[ExitCode, str] = {
     ExitStatus.OK: "done",
@@ -35,6 +39,8 @@ class Manual(NamedTuple):
         output: Its default format; None for that of RWQ_OUTPUT or of where the output goes.
         monitors: Its exit codes are those of monitoring plugins, all of them in `exits`, and its
             errors are one line on stdout, with the code `UNKNOWN`.
+        record: The fields of its records, or a function of its options that returns them; without
+            options, those that the reference has. None for none.
         plain: The columns of `-o plain`, by what a line stands for.
     """
 
@@ -46,6 +52,7 @@ class Manual(NamedTuple):
     describes: bool = False
     output: str | None = None
     monitors: bool = False
+    record: "Fields[Any] | Callable[[Mapping[str, Any]], Fields[Any]] | None" = None
     plain: Mapping[str, str] = {}
 
     @property
@@ -54,10 +61,9 @@ class Manual(NamedTuple):
         merged = {**(_EXITS_OF_A_MONITOR if self.monitors else _USUAL_EXITS), **self.exits}
         return {status: merged[status] for status in sorted(merged)}
 
-    @property
-    def checks_itself(self) -> bool:
-        """Whether it changes nothing, or decides itself when it does."""
-        return self.reads_only or self.works_read_only or self.changes_with is not None
+    def fields(self, options: Mapping[str, Any] = MappingProxyType({})) -> "Fields[Any] | None":
+        """The fields of the records of a call with these options; None for none."""
+        return self.record(options) if callable(self.record) else self.record
 
     def may_change(self, options: Mapping[str, object]) -> bool:
         """Whether a call with these options may change the server."""

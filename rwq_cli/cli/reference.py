@@ -15,7 +15,6 @@ import typer
 from rwq_cli.cli.app import SECTIONS, CommandInfo, all_commands, build_root
 from rwq_cli.cli.command import help_record
 from rwq_cli.cli.global_options import GLOBAL_NAMES, global_options
-from rwq_cli.cli.record_fields import fields_of
 from rwq_cli.core.repair.doctor import AUTO_FIXABLE
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
@@ -86,7 +85,7 @@ def _command(described: CommandInfo) -> str:
     if plain := described.manual.plain:
         rows = "; ".join(f"{record}: {names}" for record, names in plain.items())
         lines.append(f"Columns of `-o plain`: {rows}.\n")
-    if (fields := fields_of(tuple(described.path.split()))) is not None:
+    if (fields := described.manual.fields()) is not None:
         name = fields.title[0].lower() + fields.title[1:]
         lines.append(f"Fields: those of [{name}](#{_anchor(fields.title)}).\n")
     exits = "; ".join(f"{int(status)} {text}" for status, text in described.manual.exits.items())
@@ -129,7 +128,7 @@ def kinds_of_records() -> dict[RecordFields[Any], list[str]]:
     """The kinds of records, each with the commands that print it."""
     kinds: dict[RecordFields[Any], list[str]] = {}
     for described in all_commands():
-        if (fields := fields_of(tuple(described.path.split()))) is not None:
+        if (fields := described.manual.fields()) is not None:
             kinds.setdefault(fields, []).append(described.path)
     return kinds
 

@@ -22,7 +22,7 @@ from rwq_cli.input.records import RANDOM_IDS, IdRule, InputFormat, RecordReader,
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import bytes_fields
 from rwq_cli.output.outcomes import Outcomes
-from rwq_cli.views.outcomes import kind_of
+from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 app = CommandModule()
 
@@ -46,6 +46,7 @@ def _time(text: str) -> str:
 
 
 @app.command(
+    record=OUTCOME_FIELDS,
     help="Add items from arguments, files or stdin. With several -q, the ID of each item picks its "
     "queue, so that adding it again is a duplicate wherever it went.",
     examples=(

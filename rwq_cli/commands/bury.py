@@ -13,7 +13,7 @@ from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.schedule import NO_REASON, REASON_BYTES_MAX, Burial, bury as bury_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.outcomes import kind_of
+from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 app = CommandModule()
 
@@ -30,6 +30,7 @@ def _reason(text: str) -> bytes:
 
 
 @app.command(
+    record=OUTCOME_FIELDS,
     help="Bury items with a reason: workers and cleaners leave them alone until they are "
     "kicked. Without --state, the options choose waiting and abandoned items, and with --force "
     "also leased ones.",

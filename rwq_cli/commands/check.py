@@ -68,6 +68,7 @@ def _limits(
 
 
 @app.command(
+    record=CHECK_FIELDS,
     help="Compare a queue's counts with limits, for monitoring: one line and an exit code.",
     examples=(
         "rwq check -q jobs --warn waiting=100 --critical waiting=1000",

@@ -26,7 +26,7 @@ from rwq_cli.core.repair.clean import deep_clean, light_clean
 from rwq_cli.exit_codes import ExitCode, ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.outcomes import Outcomes, Parts
-from rwq_cli.views.cleaning import CLEAN
+from rwq_cli.views.cleaning import CLEAN, CLEAN_FIELDS
 
 app = CommandModule("Return what dead workers left behind.")
 
@@ -64,6 +64,7 @@ _EXITS: dict[ExitCode, str] = {
 
 
 @app.command(
+    record=CLEAN_FIELDS,
     help="Return abandoned items and promote due ones; fast. Abandoned items are in "
     "processing without a lease; due ones were delayed until now.",
     examples=(
@@ -96,6 +97,7 @@ def light(
 
 
 @app.command(
+    record=CLEAN_FIELDS,
     help="Do a light clean, then scan all keys to repair the rest. It returns "
     "orphaned items, which are in no list, drops ghosts, which have no data, and removes surplus "
     "entries of duplicated items. Rarely needed.",

@@ -21,7 +21,7 @@ from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.payload import read_result
 from rwq_cli.output import human
-from rwq_cli.views.outcomes import kind_of
+from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 app = CommandModule()
 
@@ -35,6 +35,7 @@ _KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
 
 
 @app.command(
+    record=OUTCOME_FIELDS,
     help="Complete items: remove them as done, no matter who holds them. If several calls complete "
     "the same item, one of them succeeds. --result and --rejected store a result for rwq result. "
     "Without --state and --all, options choose waiting items; what they choose is written to an "

@@ -47,6 +47,7 @@ class NoContext(RwqError):
 
 
 @app.command(
+    record=CONTEXT_FIELDS,
     name="list",
     help="List the contexts. The current one is marked.",
     examples=("rwq context list", "rwq context list -o json"),
@@ -79,6 +80,7 @@ def _show_one(
 
 
 @app.command(
+    record=CONTEXT_FIELDS,
     help="Show a context: NAME, else the one that is in use. Passwords are not shown.",
     examples=("rwq context show", "rwq context show prod -o json"),
     exits={ExitStatus.NO: "no context is in use"},
@@ -106,6 +108,7 @@ def show(
 
 
 @app.command(
+    record=CONTEXT_FIELDS,
     name="set",
     help="Create a context or change one, with its server (-u), queue (-q) and password. "
     "Comments in the file stay.",
@@ -184,6 +187,7 @@ def set_(
 
 
 @app.command(
+    record=CONTEXT_FIELDS,
     help="Make a context the current one; - is the previous one.",
     examples=("rwq context use prod", "rwq context use -"),
     exits={ExitStatus.USAGE: "wrong usage, or there is no such context"},
@@ -199,6 +203,7 @@ def use(settings: Settings, name: NameArgument) -> ExitStatus:
 
 
 @app.command(
+    record=CONTEXT_FIELDS,
     help="Remove contexts. Servers and queues stay as they are.",
     examples=("rwq context rm old", "rwq context rm test-1 test-2"),
     exits={ExitStatus.USAGE: "wrong usage, or there is no such context"},
@@ -228,6 +233,7 @@ def rm(
 
 
 @app.command(
+    record=CHECKED_FIELDS,
     help="Connect to a context, else to the server in use, and show its version, its latency, "
     "what this user may not do, and whether times, undo and CLIENT NO-TOUCH work there.",
     examples=("rwq context check prod -q jobs", "rwq context check -o json"),

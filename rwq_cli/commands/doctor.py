@@ -14,7 +14,7 @@ from rwq_cli.core.repair.findings import Code, Severity
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.views.doctor import Found, summary, write_findings
+from rwq_cli.views.doctor import FINDING_FIELDS, Found, summary, write_findings
 
 app = CommandModule()
 
@@ -30,6 +30,7 @@ def _codes(text: str) -> frozenset[Code]:
 
 
 @app.command(
+    record=FINDING_FIELDS,
     help="Find what is wrong with a queue; --fix repairs what can be repaired automatically. "
     "-v also explains the notes.",
     examples=(

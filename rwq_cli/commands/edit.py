@@ -30,7 +30,7 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.views.command_lines import shell_word
 from rwq_cli.views.failures import changed_meanwhile
-from rwq_cli.views.outcomes import kind_of
+from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 app = CommandModule()
 
@@ -38,6 +38,7 @@ _KIND = kind_of(Status.SET, (Status.MISSING,))
 
 
 @app.command(
+    record=OUTCOME_FIELDS,
     help="Edit the data of an item in $VISUAL, else $EDITOR, else vi; or take it from a file or "
     "stdin, byte for byte. The item keeps its place, lease and state. If its data has changed "
     "meanwhile, nothing is written, and edited text is kept in a file. A final newline that the "

@@ -23,7 +23,7 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.export_file import EXPORT_FIELDS, Header, entry_line, header_line
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.records import check_order, progress_until_first
+from rwq_cli.output.records import progress_until_first
 
 app = CommandModule()
 
@@ -36,6 +36,7 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, defaults
 
 
 @app.command(
+    record=EXPORT_FIELDS,
     help="Write a whole queue to stdout, as JSON lines that rwq import reads: its items, then its "
     "results. Safe while workers run: each item is written as it was at one instant. IDs, or "
     "options other than --all, select items; results are then omitted, as they are in the formats "
@@ -86,7 +87,6 @@ class _Run:
     def write(self) -> ExitStatus:
         queues, is_one = self._opened.queues, self._opened.is_one
         options, stdout = self._settings.output_options, self._settings.environment.stdout
-        check_order(options)
         # The header of several queues comes before the first is read.
         first = self._begin(queues[0]) if is_one else None
         if first is not None:

@@ -33,6 +33,7 @@ from rwq_cli.views.failures import Reason, changed_meanwhile
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
+from rwq_cli.views.outcomes import OUTCOME_FIELDS
 
 app = CommandModule()
 
@@ -48,6 +49,7 @@ _REASONS: dict[Status, Reason] = {
 
 @app.command(
     "import",
+    record=OUTCOME_FIELDS,
     help="Restore what rwq export wrote: items in their order and states, leases and results with "
     "the time left. If it is interrupted, running the same import again within a day resumes where "
     "it stopped. Input from a pipe cannot be resumed: every missing item is imported again, even "

@@ -9,7 +9,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.items.schedule import kick as kick_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.outcomes import kind_of
+from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 app = CommandModule()
 
@@ -19,6 +19,7 @@ _KIND = kind_of(Status.KICKED, (Status.NOT_BURIED, Status.NOT_OWNER, Status.MISS
 
 
 @app.command(
+    record=OUTCOME_FIELDS,
     help="Return buried items to the end of the queue, in the order of the IDs, else the longest "
     "buried first, and reset their counts of returns.",
     examples=(

@@ -24,13 +24,14 @@ from rwq_cli.core.model import Item
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.views.items import LEASED_COLUMNS, QUEUE, plain_names
+from rwq_cli.views.items import ITEM_FIELDS, LEASED_COLUMNS, QUEUE, plain_names
 from rwq_cli.views.leasing import refusal, waiting_note, write_leased
 
 app = CommandModule()
 
 
 @app.command(
+    record=ITEM_FIELDS,
     help="Lease the next items and print them. Several queues are tried in order.",
     examples=(
         "rwq lease -q jobs",

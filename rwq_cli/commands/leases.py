@@ -27,7 +27,7 @@ from rwq_cli.core.inspect.selection import Source
 from rwq_cli.core.model import Item
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.items import LEASES_COLUMNS, QUEUE, plain_names, with_data
+from rwq_cli.views.items import ITEM_FIELDS, LEASES_COLUMNS, QUEUE, plain_names, with_data
 from rwq_cli.views.listing import footer, write_items
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ app = CommandModule()
 
 
 @app.command(
+    record=ITEM_FIELDS,
     help="List the items in processing, who holds them and for how long: abandoned items "
     "first, then by the time left.",
     examples=(

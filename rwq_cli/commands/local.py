@@ -22,6 +22,7 @@ Directory = Annotated[
 
 
 @app.command(
+    record=LOCAL_FIELDS,
     help="Start the embedded server if it is not running. -u local: starts it when needed.",
     examples=("rwq local start", "rwq local start ./data"),
     describes=True,
@@ -34,6 +35,7 @@ def start(settings: Settings, directory: Directory = None) -> ExitStatus:
 
 
 @app.command(
+    record=LOCAL_FIELDS,
     help="Stop the embedded server and keep its data.",
     examples=("rwq local stop",),
     exits={ExitStatus.NO: "it was not running"},
@@ -47,6 +49,7 @@ def stop(settings: Settings, directory: Directory = None) -> ExitStatus:
 
 
 @app.command(
+    record=LOCAL_FIELDS,
     help="Show whether the embedded server is running, and where.",
     examples=("rwq local status -o json",),
     exits={ExitStatus.NO: "it is not running"},

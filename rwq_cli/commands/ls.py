@@ -28,7 +28,7 @@ from rwq_cli.core.model import Item, State
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.views.items import columns_for, plain_names, with_data
+from rwq_cli.views.items import ITEM_FIELDS, columns_for, plain_names, with_data
 from rwq_cli.views.listing import footer, write_items
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
 
 
 @app.command(
+    record=ITEM_FIELDS,
     help="List items, the next to be leased first; in processing, the oldest entry first. An item "
     "with several entries is listed by each, in the state that the entry alone shows.",
     examples=(

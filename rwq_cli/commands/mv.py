@@ -22,7 +22,7 @@ from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import bytes_fields
-from rwq_cli.views.outcomes import kind_of
+from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 app = CommandModule()
 
@@ -34,6 +34,7 @@ _KIND = kind_of(Status.MOVED, (Status.NOT_OWNER, Status.CONFLICT, Status.MISSING
 
 
 @app.command(
+    record=OUTCOME_FIELDS,
     help="Move items to the end of another queue on the same server. Each is in exactly"
     " one of the two at every instant, except between two slots of a cluster, where it is buried"
     " in both for a moment. Without --state and --force, the options choose items that are neither"

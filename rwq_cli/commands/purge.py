@@ -12,7 +12,7 @@ from rwq_cli.core.items.purge import PurgedResults, count_items, purge as purge_
 from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
-from rwq_cli.views.outcomes import kind_of
+from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 app = CommandModule()
 
@@ -20,6 +20,7 @@ _KIND = kind_of(Status.REMOVED, ())._replace(successes=frozenset({"results"}))
 
 
 @app.command(
+    record=OUTCOME_FIELDS,
     help="Remove a queue with all its keys. Items and results are written to an undo file "
     "first. Items that are added in the meantime are kept, and so are unrelated keys with "
     "names like those of results.",

@@ -22,7 +22,7 @@ from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.views.counts import QUEUES_PLAIN, write_queues
+from rwq_cli.views.counts import COUNT_FIELDS, QUEUES_PLAIN, write_queues
 
 if TYPE_CHECKING:
     from rwq_cli.views.watching import Tick
@@ -31,6 +31,7 @@ app = CommandModule()
 
 
 @app.command(
+    record=COUNT_FIELDS,
     help="List the queues of this server with their counts. All keys are scanned; a queue "
     "whose items are all orphaned is not found. Abandoned items are counted only in queues with at "
     f"most {PAGE_SIZE:,} items in processing; rwq stats always counts them.",

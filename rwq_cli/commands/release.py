@@ -13,7 +13,7 @@ from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.release import release as release_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.outcomes import kind_of
+from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 app = CommandModule()
 
@@ -32,6 +32,7 @@ _LATER = kind_of(Status.DELAYED, _FAILURES)
 
 
 @app.command(
+    record=OUTCOME_FIELDS,
     help="Release items: end their leases and return them to the queue, now or after a delay. "
     "Without --state, options choose items in processing.",
     examples=(

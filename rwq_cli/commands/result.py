@@ -21,6 +21,7 @@ app = CommandModule()
 
 
 @app.command(
+    record=RESULT_FIELDS,
     help="Show the result that complete stored for an item. --wait waits until the item is gone, "
     "even if it leaves no result.",
     examples=(

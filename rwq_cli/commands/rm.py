@@ -11,7 +11,7 @@ from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.remove import remove
 from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.outcomes import kind_of
+from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 app = CommandModule()
 
@@ -20,6 +20,7 @@ _KIND = kind_of(Status.REMOVED, (Status.MISSING,))
 
 
 @app.command(
+    record=OUTCOME_FIELDS,
     help="Remove items in any state, even leased ones, without completing them. They are "
     "written to an undo file first. Without --state, options choose items in any state.",
     examples=(

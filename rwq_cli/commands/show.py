@@ -26,6 +26,7 @@ app = CommandModule()
 
 
 @app.command(
+    record=SHOWN_FIELDS,
     help="Show everything about items: the state and its reasons, what happens next and "
     "when, and the commands to run next. To show an item with the ID -, give it on stdin.",
     examples=(

@@ -13,7 +13,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.counts import write_stats
+from rwq_cli.views.counts import COUNT_FIELDS, write_stats
 
 if TYPE_CHECKING:
     from rwq_cli.views.watching import Tick
@@ -22,6 +22,7 @@ app = CommandModule()
 
 
 @app.command(
+    record=COUNT_FIELDS,
     help="Count a queue's items by state, with ages, leases and sizes.",
     examples=(
         "rwq stats -q jobs",

@@ -9,7 +9,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.items.touch import touch as touch_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.outcomes import kind_of
+from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 app = CommandModule()
 
@@ -19,6 +19,7 @@ _SCOPE = SelectionScope(default=frozenset({State.LEASED}), everything=_LEASED, o
 
 
 @app.command(
+    record=OUTCOME_FIELDS,
     help="Renew live leases, no matter who holds them. Each then expires after --for.",
     examples=("rwq touch -q jobs 4f2a9c --for 10m", "rwq touch -q jobs --all --for 1h"),
     exits={

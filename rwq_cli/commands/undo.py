@@ -1,10 +1,10 @@
 """`rwq undo`: restore what a command removed or changed."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,13 +28,15 @@ from rwq_cli.environment import os_reason
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
+from rwq_cli.output.field import Fields
 from rwq_cli.output.outcomes import Outcomes
 from rwq_cli.undo.catalog import UndoEntry, UndoState, delete, open_latest, undo_files
 from rwq_cli.undo.file import UndoFileError, undo_directory
 from rwq_cli.undo.reader import UndoReader
 from rwq_cli.undo.run import UndoRun
 from rwq_cli.views.failures import changed_meanwhile
-from rwq_cli.views.undo_files import PRUNED, UNDO_COLUMNS, UNDO_FIELDS
+from rwq_cli.views.outcomes import OUTCOME_FIELDS
+from rwq_cli.views.undo_files import PRUNED, PRUNED_FIELDS, UNDO_COLUMNS, UNDO_FIELDS
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -48,7 +50,15 @@ _KIND = restoring_kind(
 )
 
 
+def _record(options: Mapping[str, Any]) -> Fields[Any]:
+    """The fields of the records that it shows: by default those of the list."""
+    if options.get("prune"):
+        return PRUNED_FIELDS
+    return UNDO_FIELDS if options.get("list_", True) else OUTCOME_FIELDS
+
+
 @app.command(
+    record=_record,
     help="Restore what rm, mv and purge removed, what complete removed if options chose it, and "
     "what edit and import replaced. Uses FILE, else the newest undo file that was not used "
     "yet, or whose undo was interrupted. Items get their former state back, and none is restored "

@@ -19,6 +19,7 @@ app = CommandModule()
 
 
 @app.command(
+    record=WAIT_FIELDS,
     help="Wait until a queue is empty or short enough, or items are gone; for scripts. Several "
     "queues must meet the condition at the same time. Due items are promoted meanwhile.",
     examples=(

@@ -36,6 +36,7 @@ from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.outcomes import DRY_RUN, Outcomes
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.views.working import (
+    EVENT_FIELDS,
     EVENTS,
     NO_PLAN,
     PLAN_FIELDS,
@@ -75,6 +76,7 @@ _OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFo
 
 
 @app.command(
+    record=lambda options: PLAN_FIELDS if options.get("dry_run") else EVENT_FIELDS,
     help="Run a command for each item, as xargs does for each line. Exit code 0 completes the "
     "item, 75 releases it to the end of the queue, 100 buries it, 126 and 127 release it to the "
     "front and end the worker, and any other retries it later. The lease is renewed while the "

@@ -165,6 +165,7 @@ _ITEM_FIELDS: Fields[tuple[bytes, ItemSnapshot]] = Fields(
     _exported("reason", "why a buried item was buried"),
     _exported("returns", "how often it was returned"),
     _exported("nearer", "`next` or `last`: the end of the queue that a waiting item was nearer to"),
+    is_stream=True,
 )
 # In the formats other than its own: each item with its queue.
 EXPORT_FIELDS = _ITEM_FIELDS.plus(

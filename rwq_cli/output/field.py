@@ -109,12 +109,23 @@ class Fields(Generic[T]):
         title: What a record is, such as `An item`.
         fields: Its fields, in the order of JSON.
         chosen: The names that `--fields` gives, in their order; None for all fields.
+        is_stream: Whether they are written as they come, in no other order.
+        has_other_ids: Whether `-o ids` prints IDs that are not those of the records.
     """
 
-    def __init__(self, title: str, *fields: Field[T], chosen: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        *fields: Field[T],
+        chosen: Sequence[str] | None = None,
+        is_stream: bool = False,
+        has_other_ids: bool = False,
+    ) -> None:
         self.title = title
         self.all = fields
         self.chosen = chosen
+        self.is_stream = is_stream
+        self.has_other_ids = has_other_ids
         self.texts = tuple(field.name for field in fields if field.is_json)
         self.id = next((field for field in fields if field.is_id), None)
         self.data = next((field for field in fields if field.is_data), None)
@@ -141,7 +152,7 @@ class Fields(Generic[T]):
         """
         if not names:
             raise InvalidArgument("--fields names no field", self.known)
-        fields = Fields(self.title, *self.all, chosen=names)
+        fields = self._like(*self.all, chosen=names)
         fields.columns()
         return fields
 
@@ -216,7 +227,7 @@ class Fields(Generic[T]):
 
     def plus(self, *more: Field[T]) -> "Fields[T]":
         """The same records with further fields."""
-        return Fields(self.title, *self.all, *more)
+        return self._like(*self.all, *more)
 
     def columns_of(self, name: str) -> list[Field[T]]:
         """The columns of a field: several if it is an object.
@@ -237,6 +248,15 @@ class Fields(Generic[T]):
     def known(self) -> str:
         """The hint that lists the fields."""
         return f"the fields are {', '.join(self.names)}"
+
+    def _like(self, *fields: Field[T], chosen: Sequence[str] | None = None) -> "Fields[T]":
+        return Fields(
+            self.title,
+            *fields,
+            chosen=chosen,
+            is_stream=self.is_stream,
+            has_other_ids=self.has_other_ids,
+        )
 
     def _inside(self, head: Field[T]) -> list[Field[T]]:
         return [each for each in self.all if each.name.startswith(f"{head.name}.")]

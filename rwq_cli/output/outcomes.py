@@ -24,7 +24,6 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Fields, bytes_fields, to_json
 from rwq_cli.output.formats import Writer
 from rwq_cli.output.options import OutputFormat, OutputOptions
-from rwq_cli.output.records import check_order
 from rwq_cli.output.words import WORDS
 
 T = TypeVar("T")
@@ -137,8 +136,6 @@ class Outcomes(Generic[T]):
         self._unwritten: OSError | None = None
         self._writer = Writer(options) if parts is None else parts.writer
         fields = kind.fields if options.fields is None else kind.fields.only(options.fields)
-        if options.is_ordered:
-            check_order(options)
         self._writer.use(fields, fields.columns())
 
     def __enter__(self) -> Self:

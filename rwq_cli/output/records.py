@@ -79,7 +79,7 @@ class Output:
             InvalidArgument: `--fields`, `--sort` or `-o` names what the records do not have.
         """
         options, output = self.options, self.options.format
-        records, fields = self._prepared(records, fields, has_ids=id_batches is not None)
+        records, fields = self._prepared(records, fields)
         count = 0
 
         def counted() -> Iterator[T]:
@@ -252,13 +252,11 @@ class Output:
                 console.print(_text(line), soft_wrap=True)
             is_first = False
 
-    def _prepared(
-        self, records: Iterable[T], fields: Fields[T], *, has_ids: bool = False
-    ) -> tuple[Iterable[T], Fields[T]]:
+    def _prepared(self, records: Iterable[T], fields: Fields[T]) -> tuple[Iterable[T], Fields[T]]:
         """The records in the requested order, and the requested fields."""
         options = self.options
         if options.is_special:
-            check_format(fields, options, has_ids=has_ids)
+            check(fields, options)
         if options.is_ordered:
             records = in_order(records, fields, options)
         return records, fields if options.fields is None else fields.only(options.fields)
@@ -296,32 +294,33 @@ def progress_until_first(records: Iterable[T], options: OutputOptions) -> Iterat
     options.end_progress()
 
 
-def check_order(options: OutputOptions) -> None:
-    """Raise `InvalidArgument` if an order is requested of records that are not read to the end."""
-    if options.is_ordered:
-        raise InvalidArgument(
-            "--sort and --reverse work only for listings", "this command streams its records"
-        )
+def check(fields: Fields[Any], options: OutputOptions) -> None:
+    """Check the output options of records before anything is done.
 
-
-def check_format(fields: Fields[Any], options: OutputOptions, *, has_ids: bool = False) -> None:
-    """Raise `InvalidArgument` if the format leaves nothing of a record.
-
-    Args:
-        fields: Its fields.
-        options: The output options.
-        has_ids: Whether there are other IDs than those of the records.
+    Raises:
+        InvalidArgument: There is no such field, the records come in no other order, or the format
+            leaves nothing of them.
     """
+    if options.fields is not None:
+        fields.only(options.fields)
+    if fields.is_stream:
+        if options.is_ordered:
+            raise InvalidArgument(
+                "--sort and --reverse work only for listings", "this command streams its records"
+            )
+        return
+    if options.sort is not None:
+        fields.columns_of(options.sort)
     lacks = None
     if options.format is OutputFormat.DATA and fields.data is None:
         lacks = "data"
     elif options.format is OutputFormat.IDS and fields.id is None:
-        if has_ids and options.is_ordered:
+        if fields.has_other_ids and options.is_ordered:
             raise InvalidArgument(
                 "-o ids prints items, and --sort and --reverse order what this command lists",
                 "leave them out",
             )
-        lacks = None if has_ids else "ids"
+        lacks = None if fields.has_other_ids else "ids"
     if lacks is not None:
         others = [each for each in OutputFormat if not each.is_bare]
         raise InvalidArgument(

@@ -30,6 +30,7 @@ CLEAN_FIELDS: Fields[Row[CleanAction]] = Fields(
         "the key that was changed: `main`, `processing`, `delayed`, and so on",
     ),
     Field("dry_run", lambda row: row.dry_run, "whether nothing was changed"),
+    is_stream=True,
 )
 CLEAN: Kind[CleanAction] = Kind(
     CLEAN_FIELDS,

@@ -106,6 +106,7 @@ FINDING_FIELDS: Fields[Found] = Fields(
     Field("command", lambda found: found.command, "a command line that fixes it or shows more"),
     Field("left_because", lambda found: found.left_because, "why `--fix` leaves it"),
     Field("dry_run", lambda found: found.dry_run, "whether nothing was changed"),
+    has_other_ids=True,
 )
 _PLAIN = ("code", "severity", "count", "fixed", "left", "examples", "command")
 

@@ -18,6 +18,7 @@ OUTCOME_FIELDS: Fields[Row[Outcome]] = Fields(
     Field(
         "holder", lambda row: row.what.holder, "who holds the item, if that is why nothing was done"
     ),
+    is_stream=True,
 )
 
 

@@ -80,6 +80,7 @@ PRUNED_FIELDS: Fields[Row[Pruned]] = Fields(
     "A pruned undo file",
     *(field.within(_entry) for field in UNDO_FIELDS.all),
     Field("status", lambda row: row.what[1], "`deleted` or `in-use`"),
+    is_stream=True,
 )
 PRUNED: Kind[Pruned] = Kind(
     PRUNED_FIELDS,

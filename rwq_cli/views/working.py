@@ -65,7 +65,7 @@ _FIELDS: tuple[Field[Event], ...] = (
     Field("time", lambda event: _milli(event.at_s), "when, in Unix seconds"),
 )
 EVENT_FIELDS: Fields[Row[Event]] = Fields(
-    "An event of a worker", *(field.within(_event) for field in _FIELDS)
+    "An event of a worker", *(field.within(_event) for field in _FIELDS), is_stream=True
 )
 EVENTS: Kind[Event] = Kind(
     EVENT_FIELDS,

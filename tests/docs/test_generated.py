@@ -8,7 +8,6 @@ import pytest
 from rwq_cli.cli import reference
 from rwq_cli.cli.app import all_commands
 from rwq_cli.cli.command import help_record
-from rwq_cli.cli.record_fields import fields_of
 from rwq_cli.core.model import Repair, State, Status
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
@@ -64,7 +63,7 @@ def test_the_reference_names_every_command_option_and_exit_code() -> None:
 
 def test_the_reference_explains_every_field_of_every_record() -> None:
     for described in all_commands():
-        fields = fields_of(tuple(described.path.split()))
+        fields = described.manual.fields()
         if fields is None:
             continue
         section = REFERENCE.partition(f"\n### {fields.title}\n")[2].partition("\n##")[0]
