@@ -8,7 +8,7 @@ from uuid import uuid4
 from rwq_cli.core.clock import Clock, SystemClock
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.lua import queue_args, queue_keys
+from rwq_cli.core.lua import queue_args, queue_keys, script_words
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand
 
@@ -73,20 +73,23 @@ class Queue:
         """Send commands in one round trip; see `Connection.call_all`."""
         return self.connection.call_all(commands, atomic=atomic, return_errors=return_errors)
 
-    def run(self, script: str, *args: Any, dry_run: bool = False) -> Any:
+    def run(self, script: str, *rest: Any, dry_run: bool = False, **args: Any) -> Any:
         """Run a script of `core/lua/ops` on this queue.
 
         Args:
             script: The operation.
-            args: The operation's own arguments, after those of every script.
+            rest: What follows its named arguments.
             dry_run: Return the script's reply, but write nothing.
+            args: Its arguments by name, as its header and those of its libraries say.
         """
         head = self._head(dry_run)
-        return self.connection.run(script, self._script_keys, (*head, *args))
+        words = script_words(script, rest, **args)
+        return self.connection.run(script, self._script_keys, (*head, *words))
 
-    def script(self, name: str, *args: Any) -> Command:
-        """A command for `call_all` that runs a script."""
-        return ScriptCommand(name, self._script_keys, (*self._head(dry_run=False), *args))
+    def script(self, name: str, *rest: Any, **args: Any) -> Command:
+        """A command for `call_all` that runs a script; see `run`."""
+        words = script_words(name, rest, **args)
+        return ScriptCommand(name, self._script_keys, (*self._head(dry_run=False), *words))
 
     def run_each(
         self,
@@ -96,7 +99,7 @@ class Queue:
         dry_run: bool = False,
         reads_only: bool = False,
     ) -> Iterator[Any]:
-        """Run a script once for each list of arguments; see `Connection.run_each`."""
+        """Run a script once for each list of `script_words`; see `Connection.run_each`."""
         head = self._head(dry_run)
         return self.connection.run_each(
             script,

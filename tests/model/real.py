@@ -8,7 +8,12 @@ from typing import Any
 import redis
 
 from rwq_cli.core.inspect.results import ResultStatus
-from rwq_cli.core.items.results import ResultOptions, result_args
+from rwq_cli.core.items.lease import LeaseRequest
+from rwq_cli.core.items.lease_policy import LeasePolicy
+from rwq_cli.core.items.move import moving_args
+from rwq_cli.core.items.remove import REMOVE_ARGS
+from rwq_cli.core.items.results import ResultOptions, completing_args
+from rwq_cli.core.items.schedule import Burial, Delay, Release
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import (
     DATA_DIGITS,
@@ -17,9 +22,10 @@ from rwq_cli.core.lua import (
     load_script,
     queue_args,
     queue_keys,
+    script_words,
 )
 from rwq_cli.core.model import STATE_CODES, STATUS_CODES, State
-from rwq_cli.core.state.expected import fingerprint
+from rwq_cli.core.state.expected import ANY, fingerprint
 from rwq_cli.core.state.located import Located
 from tests.live.raw_keys import LOOK, raw_keys_of
 from tests.model.keys import (
@@ -41,9 +47,6 @@ KEYS = QueueKeys(NAME)
 OTHER = QueueKeys(b"other")
 _STATUS = {code: status.value for status, code in STATUS_CODES.items()}
 _STATE = {code: state for state, code in STATE_CODES.items()}
-_BY_NAME = Located.by_name(()).args()
-_LEASED = Located.leased(()).args()
-_ANY = ("", "", "0")
 _GUARDS = {
     "delayed": b"rwq-delayed:1",
     "buried": b"rwq-buried:why",
@@ -154,74 +157,90 @@ def as_seen(before: Frozen, after: Frozen) -> Frozen:
 # What each of our scripts is sent for a command of the model, and what its reply means.
 
 
-def script_call(command: Command, lives: Any) -> tuple[str, tuple[Any, ...]]:
-    """The script and its own arguments."""
+def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
+    """The script and its arguments."""
     name, *args = command
+    by_name, leased = Located.by_name(()).args(), Located.leased(()).args()
+    anything = ANY.args()
+    saved = {**anything, "has_fingerprints": True}
+
+    def call(script: str, *rest: object, **named: object) -> tuple[str, list[object]]:
+        return script, script_words(script, rest, **named)
+
+    def policy(own: str, force: bool, first_look: bool, own_only: bool = False) -> dict[str, Any]:
+        policy = LeasePolicy(own.encode(), force, own_only)
+        return {**policy.args(), "is_first_look": first_look}
+
     match name:
         case "add":
             item_id, later = args
             data = data_of(item_id, lives.get(item_id, 0) + 1)
-            return name, ("any", f"+{LATER_S * 1000};" if later else "", item_id, data)
+            delays = f"+{LATER_S * 1000};" if later else ""
+            return call(name, item_id, data, known="any", delays=delays)
         case "lease":
-            return name, (args[0], SESSION_S * 1000, 1, 1 << 30, 100, "1", 0)
+            request = LeaseRequest(1, args[0], SESSION_S * 1000)
+            return call(name, **request.args(1, 100, 0))
         case "lease_id":
-            return "lease_by_id", (*_BY_NAME, args[1], SESSION_S * 1000, "1", args[0])
+            how = {"holder": args[1], "lease_ms": SESSION_S * 1000, "wants_data": True}
+            return call("lease_by_id", id=args[0], **how, **by_name)
         case "complete":
-            item_id, owner, status, leased = (*args, "", False)[:4]
-            owners = () if owner is None else (owner,)
+            item_id, owner, status, is_leased = (*args, "", False)[:4]
+            owners = () if owner is None else (owner.encode(),)
             kept = ResultOptions(status=ResultStatus(status)) if status else None
-            place = _LEASED if leased else _BY_NAME
-            return name, (*place, *_ANY, len(owners), *result_args(kept), *owners, item_id)
+            place = leased if is_leased else by_name
+            named = {**place, **anything, **completing_args(kept, owners)}
+            return call(name, item_id, **named)
         case "end_job":
             item_id, own, how, counts = args
-            policy = (own, "own", 0)
+            named = {**leased, **anything, **policy(own, False, False, True)}
+            named["counts_attempt"] = counts
             if how == "released":
-                return "release", (*_LEASED, *_ANY, *policy, 0, int(counts), item_id)
-            what = LATER_S * 1000 if how == "delayed" else "bury"
-            return "schedule", (*_LEASED, *_ANY, *policy, what, "why", int(counts), item_id)
+                return call("release", item_id, **named, **Release(False).args())
+            what = Delay(LATER_S * 1000) if how == "delayed" else Burial(b"why")
+            return call("schedule", item_id, **named, **what.args())
         case "delete_result":
-            return "delete_results", (args[0], args[1][1])
+            return call("delete_results", args[0], args[1][1])
         case "move" | "move_back":
             item_id, life, force, first_look = (*args, False, False)[:4]
             to = OTHER if name == "move" else KEYS
-            lists = (to.main, to.processing, to.delayed, to.buried, to.returns)
-            saved = fingerprint(data_of(item_id, life)) if life else ""
-            how = (*lists, *to.id_prefixes, int(not force), int(first_look), "", "")
-            return "remove", (*_BY_NAME, "", "", "1", *how, item_id, saved)
+            print_ = fingerprint(data_of(item_id, life)) if life else ""
+            named = moving_args(to, first_look, None, force=force)([item_id.encode()])
+            return call("move", item_id, print_, **by_name, **saved, **named)
         case "remove":
             item_id, life = args
-            saved = fingerprint(data_of(item_id, life)) if life else ""
-            return name, (*_BY_NAME, "", "", "1", *[""] * 8, "0", "0", "", "", item_id, saved)
+            print_ = fingerprint(data_of(item_id, life)) if life else ""
+            return call(name, item_id, print_, **by_name, **saved, **REMOVE_ARGS)
         case "touch":
-            return name, (SESSION_S * 1000, len(args) - 1, *args)
+            return call(name, *args, lease_ms=SESSION_S * 1000, has_owners=len(args) > 1)
         case "release":
             item_id, own, force, first_look, front = args
-            policy = (own, int(force), int(first_look), int(front), 0)
-            return name, (*_BY_NAME, *_ANY, *policy, item_id)
+            named = {**by_name, **anything, **policy(own, force, first_look)}
+            return call(name, item_id, **named, counts_attempt=False, **Release(front).args())
         case "schedule":
             item_id, how, own, force, first_look = args
-            what = LATER_S * 1000 if how == "delayed" else "bury"
-            policy = (own, int(force), int(first_look), what, "why", 0)
-            return name, (*_BY_NAME, *_ANY, *policy, item_id)
+            what = Delay(LATER_S * 1000) if how == "delayed" else Burial(b"why")
+            named = {**by_name, **anything, **policy(own, force, first_look)}
+            return call(name, item_id, **named, counts_attempt=False, **what.args())
         case "push_scheduled":
-            return name, (*_BY_NAME, *_ANY, args[0], *args[1])
-        case "repair":
-            expected, seen = args
+            named = {"which": args[0], "keeps_counts": args[0] == "delayed"}
+            return call(name, *args[1], **by_name, **anything, **named)
+        case "repair" | "repair_unlisted":
+            expected, seen, place = ("orphaned",), ((args[0], args[1]),), by_name
+            if name == "repair":
+                expected, seen = args
+            else:
+                place = Located.at_places((args[0],), ("",), args[2] + 1).args()
             ids = [word for i, identity in seen for word in (i, _identity(i, identity))]
-            return name, (*_BY_NAME, ";".join(expected), "", "1", -1, *ids)
-        case "repair_unlisted":
-            item_id, seen, pushes = args
-            place = Located.at_places((item_id,), ("",), pushes + 1).args()
-            words = ("orphaned", "", "1", -1, item_id, _identity(item_id, seen))
-            return "repair", (*place, *words)
+            named = {**place, **saved, "states": ";".join(expected), "bury_after": -1}
+            return call("repair", *ids, **named)
         case "restore_guards":
-            return name, (*_BY_NAME, "lost", *args[0])
+            return call(name, *args[0], **by_name, lost_reason="lost")
         case "prune":
-            return name, (args[0], 0, 0, *args[1])
+            return name, [args[0], 0, 0, *args[1]]
         case "states":
-            return name, (0, 1, 1, *args[0])
+            return name, [0, 1, 1, *args[0]]
         case "look_up":
-            return name, (1000, 1000, 1, *args[0])
+            return name, [1000, 1, *args[0]]
     raise AssertionError(f"no script for {name}")
 
 

@@ -35,12 +35,12 @@ _VERBS = {
     "kick": ("ops/push_scheduled",),
     "edit": ("ops/set_data",),
     "rm": ("ops/remove",),
-    "mv": ("ops/remove", "move"),
+    "mv": ("ops/move",),
     "purge": ("ops/remove", "ops/delete_results", "ops/delete_stray_leases", "ops/prune"),
     # Also of an edit and of a move.
     "undo": (
         *("ops/restore", "ops/restore_results", "mark_lines"),
-        *("ops/set_data", "ops/remove", "move"),
+        *("ops/set_data", "ops/move"),
     ),
     "import": ("ops/restore", "ops/restore_results", "mark_lines"),
     "work": (
@@ -131,11 +131,20 @@ def _no_times_because(connection: "Connection", queue: Queue | None) -> str | No
 def _denied(queue: Queue) -> dict[str, str] | None:
     """The commands that the user may not run, with the reasons; None if the server does not say."""
     keys = queue.keys
-    # As if a queue were moved to itself: its keys are those that are checked.
-    to = (keys.main, keys.processing, keys.delayed, keys.buried, keys.returns)
-    marks = keys.undo(b"x")
     try:
-        reply = queue.run("access", marks, *(b"",) * 6, *to, *keys.id_prefixes, dry_run=True)
+        # As if a queue were moved to itself: its keys are those that are checked.
+        reply = queue.run(
+            "access",
+            dry_run=True,
+            marks=keys.undo(b"x"),
+            to_main=keys.main,
+            to_delayed=keys.delayed,
+            to_buried=keys.buried,
+            to_returns=keys.returns,
+            to_item=keys.item_prefix,
+            to_lease=keys.lease_prefix,
+            to_old_lease=keys.old_lease_prefix,
+        )
     except PermissionDenied as error:
         return dict.fromkeys(_VERBS, error.message)
     if reply is None:

@@ -76,14 +76,16 @@ def read_result_keys(
     """
     for batch in in_batches(ids):
         while batch:
-            found = result_keys_from(batch, queue.run("results", int(data), SNAPSHOT_BYTES, *batch))
+            found = result_keys_from(
+                batch, queue.run("results", *batch, wants_data=data, bytes_max=SNAPSHOT_BYTES)
+            )
             yield found
             batch = batch[len(found) :]
 
 
 def results_command(queue: Queue, ids: Iterable[bytes]) -> Command:
     """The command that reads the result keys of IDs, without the data of the results."""
-    return queue.script("results", 0, SNAPSHOT_BYTES, *ids)
+    return queue.script("results", *ids, wants_data=False, bytes_max=SNAPSHOT_BYTES)
 
 
 def result_keys_from(ids: Sequence[bytes], reply: Sequence[Any]) -> list[ResultKey]:

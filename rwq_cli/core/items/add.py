@@ -8,6 +8,7 @@ from uuid import uuid4
 from rwq_cli.core.batches import BATCH_BYTES, Flush
 from rwq_cli.core.errors import InvalidArgument, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
+from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Due, NewItem, NewItems, Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged, in_doubt
 from rwq_cli.core.server.commands import REFUSED, Command, Transaction
@@ -190,7 +191,8 @@ def _if_new(
                 known = "random"
             elif unique and batch.dues is None:
                 known = "new"
-            yield (known, _dues_arg(batch), *_interleaved(batch.ids, batch.data))
+            rest = _interleaved(batch.ids, batch.data)
+            yield script_words("add", rest, known=known, delays=_dues_arg(batch))
 
     return queue.run_each("add", calls(), dry_run=dry_run)
 
@@ -245,10 +247,11 @@ def _without_check(
     reads: the commands of the others would run without it.
     """
     if dry_run:
-        queue.run("add", "any", "", dry_run=True)
+        queue.run("add", known="any", delays="", dry_run=True)
         yield from (() for batch in batches if batch is not None)
         return
-    queue.call_all([queue.script("add", "any", ""), Transaction([("EXISTS", queue.keys.main)])])
+    check = queue.script("add", known="any", delays="")
+    queue.call_all([check, Transaction([("EXISTS", queue.keys.main)])])
 
     def transactions() -> Iterator[Sequence[Command] | None]:
         for batch in batches:

@@ -5,7 +5,7 @@ script is told where the entries are. This affects only the speed: scripts check
 report an ID that is not there any more, which is then looked for again.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rwq_cli.core.batches import (
@@ -18,6 +18,7 @@ from rwq_cli.core.batches import (
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.places import places_of
 from rwq_cli.core.inspect.second_look import look_twice
+from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.acknowledged import Acknowledged, in_doubt
 from rwq_cli.core.server.commands import REFUSED
@@ -51,15 +52,15 @@ class Operation(NamedTuple):
     """An operation on IDs.
 
     Attributes:
-        script: Its script, which takes the arguments of `Located` first.
-        args: Its own arguments before the IDs.
+        script: Its script.
+        args: Its own arguments, besides those of `Located` and `Expected`.
         doing: A description for a progress listener, such as `completing`.
         items_max: The maximum number of IDs in a call.
         expected: The conditions that the items must still meet; None if the script takes none.
     """
 
     script: str
-    args: Sequence[object]
+    args: Mapping[str, object]
     doing: str
     items_max: int = BATCH_ITEMS
     expected: Expected | None = None
@@ -94,13 +95,17 @@ def apply(
     if dry_run:
         queue.connection.set_no_touch()
     expected = operation.expected or ANY
-    args = (*(() if operation.expected is None else expected.args()), *operation.args)
-
-    def words(call: Located) -> Sequence[object]:
-        return (*args, *expected.id_args(call.ids))
+    args = {**operation.args, **(expected.args() if operation.expected is not None else {})}
 
     def perform(calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
-        return send(queue, operation.script, calls, words, dry_run=dry_run)
+        script = operation.script
+        return send(
+            queue,
+            script,
+            calls,
+            lambda call: script_words(script, expected.id_args(call.ids), **call.args(), **args),
+            dry_run=dry_run,
+        )
 
     return apply_with(
         queue, perform, ids, operation.doing, items_max=operation.items_max, in_order=in_order
@@ -119,9 +124,9 @@ def send(
 
     Args:
         queue: The queue.
-        script: The script, which takes the arguments of `Located` first.
+        script: The script.
         calls: The IDs of each call.
-        words: The other arguments of a call.
+        words: The arguments of a call.
         dry_run: Change nothing, and report what would be done.
 
     Yields:
@@ -133,7 +138,7 @@ def send(
         for call in calls:
             if call.ids:
                 sent.append(call)
-                yield (*call.args(), *words(call))
+                yield words(call)
 
     with in_doubt(lambda: sum(len(call.ids) for call in sent), LOST_REPLY_HINT):
         for reply in queue.run_each(script, each(), dry_run=dry_run):
@@ -251,9 +256,9 @@ def _seen_in_lists(
 
 
 def ways_to_find(queue: Queue, ids: list[bytes]) -> Iterator[Located]:
-    """Calls to try one after the other until a script finds some IDs."""
+    """Calls to try one after the other until a script finds some IDs, which are few."""
     for number in range(_ROUNDS + 1):
-        yield from _calls(queue, ids, BATCH_ITEMS, number)
+        yield from _calls(queue, ids, BATCH_ITEMS, number, in_order=True)
 
 
 def read_items(

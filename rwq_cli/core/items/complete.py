@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rwq_cli.core.batches import BATCH_ITEMS, Flush
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import Operation, apply
-from rwq_cli.core.items.results import ResultOptions, result_args
+from rwq_cli.core.items.results import ResultOptions, completing_args
 from rwq_cli.core.model import Outcomes, State
 from rwq_cli.core.state.expected import ANY, Expected
 from rwq_cli.core.state.rules import is_guard
@@ -52,7 +52,7 @@ def complete(
         keys, too; and if a result is to be kept, about its result key.
     """
     owners = () if owner is None else (owner,) if isinstance(owner, bytes) else tuple(owner)
-    args = (len(owners), *result_args(result_options), *owners)
+    args = completing_args(result_options, owners)
     items_max = BATCH_ITEMS if result_options is None else result_options.items_max
     if journal is not None and not dry_run:
         # Completing items by name needs none of this.

@@ -12,6 +12,7 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
 from rwq_cli.core.inspect.cursor import lengths_of
 from rwq_cli.core.items.schedule import due_ids, promote
+from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import PREVIEW_BYTES, Item, Lease, State, Status
 from rwq_cli.core.server.commands import REFUSED, Command
 from rwq_cli.core.state.probe import parse_returns
@@ -82,7 +83,7 @@ class LeaseRequest(NamedTuple):
     lease_ms: int
     data: bool = True
 
-    def args(self, items: int, entries: int, skipped: int) -> tuple[object, ...]:
+    def args(self, items: int, entries: int, skipped: int) -> dict[str, Any]:
         """The arguments of one call.
 
         Args:
@@ -90,8 +91,15 @@ class LeaseRequest(NamedTuple):
             entries: The maximum number of entries of main to examine.
             skipped: How many entries to skip, because earlier calls of a dry run examined them.
         """
-        limits = (min(LEASE_ITEMS, items), BATCH_BYTES, min(LEASE_ITEMS, entries))
-        return (self.holder, self.lease_ms, *limits, "1" if self.data else "0", skipped)
+        return {
+            "holder": self.holder,
+            "lease_ms": self.lease_ms,
+            "count_max": min(LEASE_ITEMS, items),
+            "bytes_max": BATCH_BYTES,
+            "entries_max": min(LEASE_ITEMS, entries),
+            "wants_data": self.data,
+            "skip": skipped,
+        }
 
 
 def lease_from(
@@ -208,10 +216,10 @@ class _FirstBatch(NamedTuple):
 
 def first_lease(queue: Queue, request: LeaseRequest) -> Command:
     """The first call of `lease_from_first` for one queue."""
-    return queue.script("lease", *_first_args(request))
+    return queue.script("lease", **_first_args(request))
 
 
-def _first_args(request: LeaseRequest) -> tuple[object, ...]:
+def _first_args(request: LeaseRequest) -> dict[str, Any]:
     """The arguments of a first call, which examines few entries, so that it is short."""
     return request.args(request.items_max, request.items_max + _SPARE_ENTRIES, 0)
 
@@ -222,7 +230,7 @@ def lease_from_first(queues: list[Queue], request: LeaseRequest) -> _FirstBatch:
     for queue in queues:
         args, promotes = _first_args(request), True
         while True:
-            reply = queue.run("lease", *args)
+            reply = queue.run("lease", **args)
             examined, unscheduled, due_in_ms = reply[:3]
             batch = batch_of(queue, reply)
             if batch.ids:
@@ -253,7 +261,7 @@ def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[Lea
     def calls() -> Iterator[Sequence[object]]:
         while not is_empty and (items := min(LEASE_ITEMS, count - sum(requested))) > 0:
             requested.append(items)
-            yield request.args(items, LEASE_ITEMS, 0)
+            yield script_words("lease", **request.args(items, LEASE_ITEMS, 0))
 
     while count > 0 and not is_empty:
         for reply in queue.run_each("lease", calls()):
@@ -300,7 +308,7 @@ def _leasable(queue: Queue, request: LeaseRequest) -> Iterator[LeasedBatch]:
     skipped, examined = 0, -1
     while examined:
         args = request.args(request.items_max, LEASE_ITEMS, skipped)
-        reply = queue.run("lease", *args, dry_run=True)
+        reply = queue.run("lease", **args, dry_run=True)
         examined = reply[0]
         skipped += examined
         yield batch_of(queue, reply)

@@ -54,10 +54,10 @@ def lease_ids(
     """
     lease = Lease(queue.holder, lease_time_ms(lease_s))
     for item_id in dict.fromkeys(map(to_bytes, ids)):
-        words = (lease.holder, lease.ttl_ms, "1" if data else "0", item_id)
+        args = {"holder": lease.holder, "lease_ms": lease.ttl_ms, "wants_data": data, "id": item_id}
         with hint_at_lost_leases():
             for call in ways_to_find(queue, [item_id]):
-                reply = queue.run("lease_by_id", *call.args(), *words, dry_run=dry_run)
+                reply = queue.run("lease_by_id", dry_run=dry_run, **call.args(), **args)
                 if reply:
                     break
         is_leased, state, position, holder, left_ms, payload, returns = reply

@@ -1,6 +1,6 @@
 """Whose leases an operation may end."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class LeasePolicy(NamedTuple):
@@ -17,6 +17,6 @@ class LeasePolicy(NamedTuple):
     force: bool
     own_only: bool = False
 
-    def args(self) -> tuple[object, ...]:
+    def args(self) -> dict[str, Any]:
         """The script arguments."""
-        return self.own_holder, "own" if self.own_only else "1" if self.force else "0"
+        return self._asdict()

@@ -10,7 +10,7 @@ from rwq_cli.core.items.journal import Journal, NoJournal
 from rwq_cli.core.items.remove import Act, SavedRun, by_script
 from rwq_cli.core.items.restore import Line
 from rwq_cli.core.items.transfer import Transfer
-from rwq_cli.core.keys import hash_tag
+from rwq_cli.core.keys import QueueKeys, hash_tag
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
 from rwq_cli.core.state.snapshot import ItemSnapshot
@@ -118,8 +118,8 @@ def _moved(
     def act(ids: Iterable[bytes | Flush], is_first_look: bool) -> Iterator[OutcomeBatch]:
         mover: Act = Transfer(queue, to, is_first_look, expected, force=force, dry_run=dry_run)
         if is_near:
-            words = _words(to, is_first_look, marks, force=force)
-            mover = by_script(queue, "remove", words, expected, dry_run=dry_run)
+            args = moving_args(to.keys, is_first_look, marks, force=force)
+            mover = by_script(queue, "move", args, expected, dry_run=dry_run)
         run = SavedRun(
             queue, journal, mover, expected, keeps_leased=not force, saved=saved, dry_run=dry_run
         )
@@ -133,19 +133,29 @@ def _moved(
         yield from act_after_second_look(queue, act, ids, expected=expected, grace_s=grace_s)
 
 
-def _words(
-    to: Queue, is_first_look: bool, marks: _Marks | None, *, force: bool
-) -> Callable[[Sequence[bytes]], Sequence[object]]:
-    """The arguments of `lua/ops/remove.lua` for some IDs."""
-    keys = to.keys
-    lists = (keys.main, keys.processing, keys.delayed, keys.buried, keys.returns)
-    head = (*lists, *keys.id_prefixes, int(not force), int(is_first_look))
+def moving_args(
+    keys: QueueKeys, is_first_look: bool, marks: _Marks | None, *, force: bool
+) -> Callable[[Sequence[bytes]], Mapping[str, object]]:
+    """The arguments of `lua/ops/move.lua` to a queue, for some IDs."""
     key, numbers = marks or (b"", {})
 
-    def words(ids: Sequence[bytes]) -> Sequence[object]:
-        return (*head, key, ";".join(str(numbers[item_id]) for item_id in ids if numbers))
+    def args(ids: Sequence[bytes]) -> Mapping[str, object]:
+        return {
+            "to_main": keys.main,
+            "to_processing": keys.processing,
+            "to_delayed": keys.delayed,
+            "to_buried": keys.buried,
+            "to_returns": keys.returns,
+            "to_item": keys.item_prefix,
+            "to_lease": keys.lease_prefix,
+            "to_old_lease": keys.old_lease_prefix,
+            "keeps_leased": not force,
+            "is_first_look": is_first_look,
+            "marks": key,
+            "lines": ";".join(str(numbers[item_id]) for item_id in ids if numbers),
+        }
 
-    return words
+    return args
 
 
 def _already_there(queue: Queue, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:

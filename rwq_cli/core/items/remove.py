@@ -11,6 +11,7 @@ from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import apply_with, send
 from rwq_cli.core.items.journal import Journal
+from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
 from rwq_cli.core.state.located import Located
@@ -27,8 +28,8 @@ REMOVE_ITEMS = BATCH_WRITES
 # Calls that are sent together, after their items were written at once.
 _GROUP_CALLS = 8
 _TAKEN = (Status.REMOVED, Status.MOVED, Status.COMPLETED)
-# The arguments of the script that removes items, and moves them nowhere.
-REMOVE_ARGS = (*("",) * 8, 0, 0, "", "")
+# The arguments of the script to remove items.
+REMOVE_ARGS = {"keeps_leased": False, "is_first_look": False}
 # Matches no data.
 _OTHER_DATA = "-"
 # A call, and the fingerprints of its items that the journal has.
@@ -70,7 +71,7 @@ def remove(
 def by_script(
     queue: Queue,
     script: str,
-    args: Callable[[Sequence[bytes]], Sequence[object]],
+    args: Callable[[Sequence[bytes]], Mapping[str, object]],
     expected: Expected,
     *,
     dry_run: bool = False,
@@ -79,8 +80,8 @@ def by_script(
 
     Args:
         queue: The queue.
-        script: The script, which takes the arguments of `Located` and `Expected` first.
-        args: Its own arguments before the IDs, for some IDs.
+        script: The script.
+        args: Its own arguments for some IDs, besides those of `Located` and `Expected`.
         expected: The conditions that the items must still meet.
         dry_run: Change nothing.
     """
@@ -93,7 +94,8 @@ def by_script(
 
         def words(call: Located) -> Sequence[object]:
             saved = expected._replace(fingerprints=written[id(call)])
-            return (*saved.args(), *args(call.ids), *saved.id_args(call.ids))
+            named = {**call.args(), **saved.args(), **args(call.ids)}
+            return script_words(script, saved.id_args(call.ids), **named)
 
         return send(queue, script, (call for call, _ in group), words, dry_run=dry_run)
 

@@ -1,23 +1,24 @@
 """Restoring the items and results of an export: `lua/ops/restore.lua`, `restore_results.lua`."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from hashlib import sha1, sha256
-from itertools import chain, groupby
+from itertools import groupby
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_WRITES, FEW_IDS, Flush, ids_per_call
+from rwq_cli.core.batches import BATCH_WRITES, Flush
 from rwq_cli.core.errors import ConnectionLost, ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_processing
 from rwq_cli.core.inspect.results import Result, read_result_keys
-from rwq_cli.core.items.bulk import read_items
+from rwq_cli.core.items.bulk import read_items, ways_to_find
 from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.items.results import ResultTally
+from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.server.commands import REFUSED
+from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.snapshot import (
     SNAPSHOT_BYTES,
     ItemSnapshot,
@@ -28,6 +29,7 @@ from rwq_cli.core.state.snapshot import (
 RESTORE_ITEMS = BATCH_WRITES
 # What may be replaced, besides a SHA-1: nothing; or nothing, and the item must exist.
 _NEVER, _OTHER = "-", "other"
+_SHA1_DIGITS = 40
 
 
 class OnConflict(StrEnum):
@@ -79,15 +81,12 @@ def restore(
     server. So a run after an interruption resumes where the first one stopped, and never restores
     an item that was completed in between. At the end, the caller calls `forget_marks`.
 
-    An ID without data may still be in a list. That entry is removed first; otherwise the item
-    would be listed twice. A few IDs are looked up by name; for more, the lists are read once.
-
     Args:
         queue: The queue.
         lines: The lines, read in batches; a `FLUSH` ends a batch. Items of main in the order in
             which they are to be leased, those of processing longest leased first.
         on_conflict: How to handle an ID that exists with other data. A replaced item gets the
-            restored place, lease and times; each costs a scan of the lists.
+            restored place, lease and times.
         front: Put each item of main before all waiting items instead of after them. The lines
             must then come in reverse order.
         file_id: The SHA-256 of the file; None to mark nothing.
@@ -118,15 +117,21 @@ def restore_args(
     *,
     marks: bytes = b"",
     front: bool = False,
-    removals_max: int = 0,
-) -> list[object]:
-    """The arguments of `lua/ops/restore.lua` before those of the items, for which see there."""
-    return [marks, on_conflict.value, int(front), removals_max]
+    located: Located | None = None,
+) -> dict[str, Any]:
+    """The arguments of `lua/ops/restore.lua`.
+
+    Args:
+        on_conflict: See `restore`.
+        marks: The key of the bitmap of restored lines; empty for none.
+        front: See `restore`.
+        located: The items that may be replaced; None for none.
+    """
+    args = (located or Located.by_name(())).args()
+    return {**args, "marks": marks, "on_conflict": on_conflict.value, "front": front}
 
 
-def item_args(
-    number: int, item: ItemSnapshot, *, may_be_listed: bool = False, replaceable: str = ""
-) -> tuple[object, ...]:
+def item_args(number: int, item: ItemSnapshot, *, replaceable: str = "") -> tuple[object, ...]:
     """The arguments of `lua/ops/restore.lua` for an item, for which see there."""
     lease, left_ms = item.lease, -2
     if lease is not None:
@@ -135,7 +140,6 @@ def item_args(
     return (
         number,
         item.item_id,
-        int(may_be_listed),
         item.data,
         item.place.value if item.place in (Place.MAIN, Place.PROCESSING) else "none",
         lease.holder if lease else b"",
@@ -200,44 +204,18 @@ class _Restore:
 
     def _restore_items(self, batches: Iterator[list[Line]]) -> Iterator[OutcomeBatch]:
         self._queue.progress.begin("restoring")
-        first, entries = next(filter(None, batches), None), self._list_length()
-        if first and entries and len(first) <= max(FEW_IDS, ids_per_call(entries)):
-            ids = {line.entry.item_id for line in first}
-            yield from self._in_turn([first], ids)
-            first = next((batch for batch in batches if batch), None)
-        if first is None:
+        if self._on_conflict is OnConflict.REPLACE:
+            for batch in filter(None, batches):
+                yield self._replace(batch)
             return
-        ghosts = self._ghosts() if entries else frozenset()
-        rest = chain([first], batches)
-        if ghosts or self._on_conflict is OnConflict.REPLACE:
-            yield from self._in_turn(rest, ghosts)
-        else:
-            yield from self._sent_ahead(rest)
-
-    def _list_length(self) -> int:
-        return lengths_of(self._queue, self._queue.keys.main, self._queue.keys.processing)()
-
-    def _ghosts(self) -> Collection[bytes]:
-        """The IDs in the lists that have no data."""
-        queue, keys = self._queue, self._queue.keys
-        queue.progress.begin("reading the lists", lengths_of(queue, keys.main, keys.processing))
-        ghosts: set[bytes] = set()
-        for page in chain(ListCursor(queue, keys.main, from_left=True), walk_processing(queue)):
-            # Most pages have none.
-            if queue.call("EXISTS", *map(keys.item, page)) < len(page):
-                each = queue.call_all([("EXISTS", keys.item(item_id)) for item_id in page])
-                ghosts.update(i for i, exists in zip(page, each, strict=True) if not exists)
-        queue.progress.begin("restoring")
-        return ghosts
-
-    def _sent_ahead(self, batches: Iterable[list[Line]]) -> Iterator[OutcomeBatch]:
         sent: list[list[Line]] = []
 
         def calls() -> Iterator[Sequence[object] | None]:
             for batch in batches:
                 if batch:
                     sent.append(batch)
-                yield self._item_args(batch, 0, ()) if batch else None
+                rest, args = self._words(batch)
+                yield script_words("restore", rest, **args) if batch else None
 
         for reply in self._queue.run_each("restore", calls(), dry_run=self._dry_run):
             batch = sent.pop(0)
@@ -246,45 +224,27 @@ class _Restore:
             else:
                 yield self._outcomes(batch, reply)
 
-    def _in_turn(
-        self, batches: Iterable[list[Line]], ghosts: Collection[bytes]
-    ) -> Iterator[OutcomeBatch]:
-        """Send one call at a time, because a call may stop early and the next must resume there."""
-        for batch in batches:
-            left = batch
-            while left:
-                removals_max = ids_per_call(self._list_length())
-                if self._journal is not None or left[0].replaced_by is not None:
-                    outcomes = self._replace(left, removals_max, ghosts)
-                else:
-                    args = self._item_args(left, removals_max, ghosts)
-                    reply = self._queue.run("restore", *args, dry_run=self._dry_run)
-                    outcomes = self._outcomes(left[: len(reply[0])], reply)
-                yield outcomes
-                left = left[len(outcomes) :]
-
-    def _replace(
-        self, lines: Sequence[Line], removals_max: int, ghosts: Collection[bytes]
-    ) -> OutcomeBatch:
-        """Restore some of the lines, and replace only items that are in the journal, or that an
-        import wrote."""
-        args = self._item_args(lines, removals_max, ghosts)
-        reply = self._queue.run("restore", *args, dry_run=True)
-        lines = lines[: len(reply[0])]
-        ids = [line.entry.item_id for line in lines]
-        replaced = OutcomeBatch.from_reply(ids, reply).ids_with(Status.REPLACED)
+    def _replace(self, lines: Sequence[Line]) -> OutcomeBatch:
+        """Restore lines, and replace only items that were read, and are in any journal."""
         by_id = {line.entry.item_id: line for line in lines}
-        replaceable = {i: _NEVER if by_id[i].replaced_by is None else _OTHER for i in ids}
+        rest, args = self._words(lines)
+        reply = self._queue.run("restore", *rest, dry_run=True, **args)
+        replaced = OutcomeBatch.from_reply(list(by_id), reply).ids_with(Status.REPLACED)
+        if self._dry_run and lines[0].replaced_by is None:
+            return self._outcomes(lines, reply)
+        may_replace = {i: _NEVER if by_id[i].replaced_by is None else _OTHER for i in by_id}
         saved: list[bytes] = []
-        for items in self._save(replaced, by_id):
+        for items in read_items(self._queue, replaced, Skipped()):
+            if self._journal is not None:
+                entries = [_item(by_id[item.item_id].entry) for item in items]
+                self._journal.write(items, [sha256(e.data).hexdigest() for e in entries])
+            saved += [item.item_id for item in items]
             for item in items:
                 replaced_by = by_id[item.item_id].replaced_by
                 if replaced_by in (None, sha256(item.data).hexdigest()):
-                    replaceable[item.item_id] = sha1(item.data, usedforsecurity=False).hexdigest()
-            saved += [item.item_id for item in items]
+                    may_replace[item.item_id] = sha1(item.data, usedforsecurity=False).hexdigest()
         try:
-            args = self._item_args(lines, removals_max, ghosts, replaceable)
-            reply = self._queue.run("restore", *args, dry_run=self._dry_run)
+            outcomes = self._replace_read(by_id, may_replace)
         except ConnectionLost:
             # The call may have run.
             raise
@@ -292,52 +252,47 @@ class _Restore:
             if self._journal is not None:
                 self._journal.record_removed_except(saved)
             raise
-        outcomes = self._outcomes(lines[: len(reply[0])], reply)
         if self._journal is not None:
             done = set(outcomes.ids_with(Status.REPLACED))
-            self._journal.record_removed_except(
-                [item_id for item_id in saved if item_id not in done]
-            )
+            self._journal.record_removed_except([i for i in saved if i not in done])
         return outcomes
 
-    def _save(
-        self, ids: Sequence[bytes], by_id: Mapping[bytes, Line]
-    ) -> Iterator[list[ItemSnapshot]]:
-        """Read the items that are to be replaced, and write them to any journal."""
-        for items in read_items(self._queue, ids, Skipped()):
-            if self._journal is not None:
-                entries = [by_id[item.item_id].entry for item in items]
-                digests = [sha256(_item(entry).data).hexdigest() for entry in entries]
-                self._journal.write(items, digests)
-            yield items
+    def _replace_read(
+        self, by_id: Mapping[bytes, Line], may_replace: Mapping[bytes, str]
+    ) -> OutcomeBatch:
+        """Restore lines, looking for the items to replace until each is found."""
+        known: dict[bytes, Outcome] = {}
+        wanted = [i for i, digest in may_replace.items() if len(digest) == _SHA1_DIGITS]
+        for call in ways_to_find(self._queue, wanted) if wanted else (Located.by_name(()),):
+            now = call.only([item_id for item_id in call.ids if item_id not in known])
+            later = set(wanted).difference(now.ids)
+            lines = [line for i, line in by_id.items() if i not in known and i not in later]
+            rest, args = self._words(lines, now, may_replace)
+            reply = self._queue.run("restore", *rest, dry_run=self._dry_run, **args)
+            known.update((each.item_id, each) for each in self._outcomes(lines, reply).located())
+            if len(known) == len(by_id):
+                break
+        return OutcomeBatch.of(known[item_id] for item_id in by_id)
 
-    def _item_args(
+    def _words(
         self,
-        batch: Sequence[Line],
-        removals_max: int,
-        ghosts: Collection[bytes],
-        replaceable: Mapping[bytes, str] = MappingProxyType({}),
-    ) -> list[object]:
+        lines: Sequence[Line],
+        located: Located | None = None,
+        may_replace: Mapping[bytes, str] = MappingProxyType({}),
+    ) -> tuple[list[object], dict[str, Any]]:
+        """The arguments of the script for some lines: those of each, and the named ones."""
+        rest: list[object] = []
+        for number, entry, _ in lines:
+            rest += item_args(number, _item(entry), replaceable=may_replace.get(entry.item_id, ""))
         args = restore_args(
-            self._on_conflict,
-            marks=self._marks,
-            front=self._front,
-            removals_max=removals_max,
+            self._on_conflict, marks=self._marks, front=self._front, located=located
         )
-        for number, entry, _ in batch:
-            item = _item(entry)
-            args += item_args(
-                number,
-                item,
-                may_be_listed=item.item_id in ghosts,
-                replaceable=replaceable.get(item.item_id, ""),
-            )
-        return args
+        return rest, args
 
     def _restore_results(self, batches: Iterator[list[Line]], tally: ResultTally) -> None:
         self._queue.progress.begin("restoring results")
         for batch in filter(None, batches):
-            args: list[object] = [self._marks, int(self._on_conflict is OnConflict.REPLACE)]
+            args: list[object] = []
             replaceable = self._save_replaced_results(batch)
             for number, found, _ in batch:
                 assert isinstance(found, Result)
@@ -353,7 +308,13 @@ class _Restore:
                     found.result or b"",
                     replaceable.get(found.item_id, ""),
                 )
-            reply = self._queue.run("restore_results", *args, dry_run=self._dry_run)
+            reply = self._queue.run(
+                "restore_results",
+                *args,
+                dry_run=self._dry_run,
+                marks=self._marks,
+                replaces=self._on_conflict is OnConflict.REPLACE,
+            )
             outcomes = self._outcomes(batch, reply)
             tally.restored += outcomes.count(Status.IMPORTED, Status.REPLACED)
             tally.already_there += outcomes.count(Status.ALREADY_THERE)

@@ -1,8 +1,8 @@
 """Results of completed items: options, waiting, and deleting by `lua/ops/delete_results.lua`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_batches
 from rwq_cli.core.clock import RESULT_TTL_S, result_time_ms
@@ -46,12 +46,20 @@ class ResultOptions:
         return max(1, min(BATCH_WRITES, BATCH_BYTES // max(1, len(self.result or b""))))
 
 
-def result_args(options: ResultOptions | None) -> tuple[object, ...]:
-    """The script arguments for these options; None to keep no result."""
-    if options is None:
-        return (b"", b"", 0, b"")
-    has_result = int(options.result is not None)
-    return (options.ttl_ms, options.status.value, has_result, options.result or b"")
+def completing_args(options: ResultOptions | None, owners: Iterable[bytes] = ()) -> dict[str, Any]:
+    """The arguments of `lua/ops/complete.lua`.
+
+    Args:
+        options: The results to keep; None for none.
+        owners: One of these must hold the lease; none for any item.
+    """
+    return {
+        "owners": b"".join(b"%d:%b" % (len(owner), owner) for owner in owners),
+        "keep_ms": None if options is None else options.ttl_ms,
+        "status": None if options is None else options.status.value,
+        "has_result": options is not None and options.result is not None,
+        "result": None if options is None else options.result,
+    }
 
 
 class ResultLookup(NamedTuple):

@@ -5,6 +5,7 @@ promotes.
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
 from rwq_cli.core.batches import BATCH_WRITES, Flush
 from rwq_cli.core.clock import GRACE_S
@@ -44,9 +45,14 @@ class Burial:
             )
         self.reason = reason
 
-    def args(self) -> tuple[object, ...]:
+    def args(self) -> dict[str, Any]:
         """The script arguments."""
-        return ("bury", NO_REASON) if self.reason is None else ("rebury", self.reason)
+        reason = NO_REASON if self.reason is None else self.reason
+        return {
+            "delay_ms": None,
+            "reason": reason,
+            "replaces_reason": self.reason is not None,
+        }
 
 
 class Delay:
@@ -62,9 +68,9 @@ class Delay:
     def __init__(self, delay_ms: int) -> None:
         self.delay_ms = delay_ms
 
-    def args(self) -> tuple[object, ...]:
+    def args(self) -> dict[str, Any]:
         """The script arguments."""
-        return self.delay_ms, b""
+        return {"delay_ms": self.delay_ms, "reason": None, "replaces_reason": False}
 
 
 class Release:
@@ -80,9 +86,9 @@ class Release:
     def __init__(self, front: bool) -> None:
         self.front = front
 
-    def args(self) -> tuple[object, ...]:
+    def args(self) -> dict[str, Any]:
         """The script arguments."""
-        return (int(self.front),)
+        return {"front": self.front}
 
 
 How = Burial | Delay | Release
@@ -125,8 +131,8 @@ def bury(
 
 def schedule_args(
     policy: LeasePolicy, how: How, *, is_first_look: bool, counts_attempt: bool = False
-) -> tuple[object, ...]:
-    """The arguments of `lua/ops/release.lua` and `schedule.lua` between `Expected` and the IDs.
+) -> dict[str, Any]:
+    """The arguments of `lua/ops/release.lua` and `schedule.lua`.
 
     Args:
         policy: Whose leases may be ended.
@@ -134,7 +140,8 @@ def schedule_args(
         is_first_look: Skip abandoned and orphaned items, which may be in transit.
         counts_attempt: Count a return of each, because an attempt of it failed.
     """
-    return (*policy.args(), int(is_first_look), *how.args(), int(counts_attempt))
+    look = {"is_first_look": is_first_look, "counts_attempt": counts_attempt}
+    return {**policy.args(), **look, **how.args()}
 
 
 def reschedule(
@@ -217,9 +224,8 @@ def promote(
 
 
 def _push(which: str, doing: str, expected: Expected = ANY) -> Operation:
-    return Operation(
-        "push_scheduled", (which,), doing, items_max=_SCHEDULE_ITEMS, expected=expected
-    )
+    args = {"which": which, "keeps_counts": which == "delayed"}
+    return Operation("push_scheduled", args, doing, items_max=_SCHEDULE_ITEMS, expected=expected)
 
 
 def due_ids(queue: Queue) -> list[bytes]:

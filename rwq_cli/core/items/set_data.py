@@ -62,7 +62,9 @@ def set_data(
     journal = NoJournal() if journal is None or dry_run else journal
     journal.write([item])
     try:
-        reply = queue.run("set_data", item.item_id, item.data, data, dry_run=dry_run)
+        reply = queue.run(
+            "set_data", id=item.item_id, before=item.data, after=data, dry_run=dry_run
+        )
     except ConnectionLost:
         # It may have run.
         raise

@@ -41,7 +41,8 @@ def touch(
             words: list[bytes] = distinct
             if owner is not None:
                 words = [word for item_id in distinct for word in (item_id, owner)]
-            reply = queue.run("touch", lease_ms, int(owner is not None), *words, dry_run=dry_run)
+            args = {"lease_ms": lease_ms, "has_owners": owner is not None}
+            reply = queue.run("touch", *words, dry_run=dry_run, **args)
             queue.progress.advance(len(batch))
             yield OutcomeBatch.from_reply(distinct, reply)
 

@@ -26,6 +26,7 @@ from rwq_cli.core.items.remove import REMOVE_ARGS, REMOVE_ITEMS, Written
 from rwq_cli.core.items.restore import OnConflict, item_args, restore_args
 from rwq_cli.core.items.schedule import Burial, schedule_args
 from rwq_cli.core.keys import BURIED_GUARD
+from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
@@ -91,7 +92,7 @@ class Transfer:
         self, calls: Iterable[Located], prints: Mapping[bytes, str]
     ) -> Iterator[Outcome]:
         """The outcomes if this were a removal; `MOVED` for the items that can be moved."""
-        args = (*REMOVE_ARGS[:8], int(not self._force), int(self._is_first_look), "", "")
+        args = {"keeps_leased": not self._force, "is_first_look": self._is_first_look}
         expected = self._expected._replace(fingerprints=prints)
         for batch in _run(self._queue, "remove", calls, expected, args, dry_run=True):
             for each in batch:
@@ -144,14 +145,13 @@ class Transfer:
         def words() -> Iterator[Sequence[object]]:
             at = 0
             for batch in batches:
-                args = restore_args(OnConflict.FAIL)
+                rest: list[object] = []
                 for item in batch:
                     at += 1
-                    copy = item._replace(
-                        place=None, lease=guard, due_ms=None, buried_ms=now_ms + at / 1000
-                    )
-                    args += item_args(at, copy)
-                yield args
+                    buried_ms = now_ms + at / 1000
+                    copy = item._replace(place=None, lease=guard, due_ms=None, buried_ms=buried_ms)
+                    rest += item_args(at, copy)
+                yield script_words("restore", rest, **restore_args(OnConflict.FAIL))
 
         copied: set[bytes] = set()
         for batch, reply in zip(batches, self._to.run_each("restore", words()), strict=False):
@@ -172,7 +172,8 @@ class Transfer:
 
     def _push(self, queue: Queue, ids: Iterable[bytes]) -> None:
         """Put buried items at the end of the main list, with their counts of returns."""
-        for _ in _run(queue, "push_scheduled", _unlisted(ids), ANY, ("moved",)):
+        args = {"which": "buried", "keeps_counts": True}
+        for _ in _run(queue, "push_scheduled", _unlisted(ids), ANY, args):
             pass
 
     def finish(self) -> None:
@@ -216,11 +217,12 @@ def _run(
     script: str,
     calls: Iterable[Located],
     expected: Expected,
-    args: Sequence[object],
+    args: Mapping[str, object],
     *,
     dry_run: bool = False,
 ) -> Iterator[OutcomeBatch]:
-    head = (*expected.args(), *args)
-    return send(
-        queue, script, calls, lambda call: (*head, *expected.id_args(call.ids)), dry_run=dry_run
-    )
+    def words(call: Located) -> Sequence[object]:
+        named = {**call.args(), **expected.args(), **args}
+        return script_words(script, expected.id_args(call.ids), **named)
+
+    return send(queue, script, calls, words, dry_run=dry_run)

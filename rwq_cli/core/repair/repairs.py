@@ -77,7 +77,7 @@ def _repair(
         return
     operation = Operation(
         "repair",
-        (_NEVER if bury_after is None else bury_after,),
+        {"bury_after": _NEVER if bury_after is None else bury_after},
         "repairing",
         items_max=_REPAIR_ITEMS,
         expected=Expected(states, fingerprints=seen),
@@ -103,7 +103,9 @@ def restore_guards(
         The IDs that were guarded.
     """
     if ids:
-        operation = Operation("restore_guards", (LOST_REASON,), "guarding", items_max=_REPAIR_ITEMS)
+        operation = Operation(
+            "restore_guards", {"lost_reason": LOST_REASON}, "guarding", items_max=_REPAIR_ITEMS
+        )
         for batch in apply(queue, operation, ids, dry_run=dry_run):
             yield from batch.ids_with(Status.GUARDED)
 

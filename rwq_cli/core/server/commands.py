@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from rwq_cli.core.lua import NEEDS, Script, load_script
+from rwq_cli.core.lua import Script, header_of, load_script
 
 Command = Sequence[Any]
 
@@ -65,6 +65,6 @@ def writes(request: Command) -> bool:
 
 @cache
 def script_writes(name: str) -> bool:
-    """Whether an operation may write: one that does has its writes in `NEEDS`."""
-    needed = NEEDS.get(f"ops/{name}", {})
-    return any(word not in _READS for words in needed.values() for word in words.split())
+    """Whether an operation may write: one that does has its writes in its header."""
+    needed = header_of(f"ops/{name}").writes.get("", {})
+    return any(word not in _READS for words in needed.values() for word in words)

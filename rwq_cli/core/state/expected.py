@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha1
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rwq_cli.core.lua import FINGERPRINT_BYTES
 from rwq_cli.core.model import State
@@ -25,11 +25,13 @@ class Expected(NamedTuple):
     fingerprints: Mapping[bytes, str] | None = None
     looked_twice: Collection[bytes] = frozenset()
 
-    def args(self) -> tuple[object, ...]:
+    def args(self) -> dict[str, Any]:
         """The script arguments."""
-        states = ";".join(sorted(self.states or ()))
-        idle = "" if self.idle_s is None else self.idle_s
-        return states, idle, "0" if self.fingerprints is None else "1"
+        return {
+            "states": ";".join(sorted(self.states or ())),
+            "idle_min": self.idle_s,
+            "has_fingerprints": self.fingerprints is not None,
+        }
 
     def id_args(self, ids: Sequence[bytes]) -> Iterable[object]:
         """The script arguments for the IDs: each with its fingerprint, if there are any."""

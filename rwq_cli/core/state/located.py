@@ -1,7 +1,7 @@
 """How the caller of a script knows where IDs are in the lists."""
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import LONGEST_LIST, SCAN_BUDGET_ENTRIES
 
@@ -45,10 +45,14 @@ class Located(NamedTuple):
         sure to be found: the others are to be tried again."""
         return cls(ids, "leased")
 
-    def args(self) -> tuple[object, ...]:
+    def args(self) -> dict[str, Any]:
         """The script arguments."""
-        places = "".join(each + ";" for each in self.places)
-        return self.how, places, self.since_ms, self.scan_max
+        return {
+            "where": self.how,
+            "places": "".join(each + ";" for each in self.places),
+            "seen_ms": self.since_ms,
+            "scan_max": self.scan_max,
+        }
 
     def only(self, ids: Collection[bytes]) -> "Located":
         """The same for some of the IDs."""

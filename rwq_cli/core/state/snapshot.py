@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.located import Located
@@ -122,11 +123,11 @@ def read_snapshots(
             call = call.after(count)
             if not call.ids:
                 break
-            reply = queue.run("snapshot", *_words(call))
+            reply = queue.run("snapshot", *call.ids, bytes_max=SNAPSHOT_BYTES, **call.args())
 
 
 def _words(call: Located) -> Sequence[object]:
-    return (*call.args(), SNAPSHOT_BYTES, *call.ids)
+    return script_words("snapshot", call.ids, bytes_max=SNAPSHOT_BYTES, **call.args())
 
 
 def _snapshots(

@@ -9,7 +9,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_WRITES, ids_per_call, in_batches
+from rwq_cli.core.batches import BATCH_WRITES, in_batches
 from rwq_cli.core.clock import LEASE_S, RESULT_TTL_S, lease_time_ms, result_time_ms
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
@@ -22,7 +22,7 @@ from rwq_cli.core.items.lease import (
     lease_from_first,
 )
 from rwq_cli.core.items.lease_policy import LeasePolicy
-from rwq_cli.core.items.results import ResultOptions, result_args
+from rwq_cli.core.items.results import ResultOptions, completing_args
 from rwq_cli.core.items.schedule import Burial, Delay, How, Release, schedule_args
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.commands import Command
@@ -47,7 +47,7 @@ _DOUBTFUL_ENTRIES, _DOUBTFUL_PAGE = 10_000, 500
 # due times of a call are spread over less than another ms.
 _DUE_SPREAD_S = 0.002
 # All IDs are in processing, and have no conditions but their holder.
-_PLACE = (*Located.leased(()).args(), *ANY.args())
+_PLACE = {**Located.leased(()).args(), **ANY.args()}
 
 
 class _Ending:
@@ -309,32 +309,29 @@ class WorkSession:
         alike: dict[tuple[object, ...], list[_Ending]] = {}
         for ending in endings:
             # An item that was lost and leased again is never twice in a call.
-            kind = (ending.job.queue, self._is_held(ending.job), *self._script(ending))
+            script, args = self._script(ending)
+            kind = (ending.job.queue, self._is_held(ending.job), script, *args.values())
             alike.setdefault(kind, []).append(ending)
         calls: list[_Call] = []
         fronts: list[_Call] = []
-        for (_, _, script, *args), group in alike.items():
-            for batch in in_batches(group, items_max=self._jobs_per_call(group)):
-                owners = {each.job.holder for each in batch} if script == "complete" else ()
+        for group in alike.values():
+            for batch in in_batches(group, items_max=_JOBS_PER_CALL):
+                owners = {each.job.holder for each in batch}
+                script, args = self._script(batch[0], owners)
                 ids = [each.job.item_id for each in batch]
-                words = (*_PLACE, len(owners), *args, *owners) if owners else (*_PLACE, *args)
-                call = _Call(batch[0].job.handle.script(str(script), *words, *ids), batch)
+                command = batch[0].job.handle.script(script, *ids, **_PLACE, **args)
+                call = _Call(command, batch)
                 (fronts if batch[0].step.front else calls).append(call)
         # Each pushes its items in front of those of the call before it.
         return [*calls, *reversed(fronts)]
 
-    def _jobs_per_call(self, group: Sequence[_Ending]) -> int:
-        """How many jobs of a queue may end in one call."""
-        if len(group) == 1:
-            return 1
-        queue = group[0].job.handle
-        return min(_JOBS_PER_CALL, ids_per_call(int(queue.call("LLEN", queue.keys.processing))))
-
-    def _script(self, ending: _Ending) -> tuple[object, ...]:
-        """The script for an ending, and its arguments between the place and the IDs."""
+    def _script(
+        self, ending: _Ending, owners: Iterable[bytes] = ()
+    ) -> tuple[str, dict[str, object]]:
+        """The script for an ending, and its own arguments."""
         step = ending.step
         if step.fate is Fate.COMPLETED and step.data is None:
-            return ("complete", *result_args(None))
+            return "complete", completing_args(None, owners)
         how: How
         counts_attempt = False
         match step.fate:
@@ -342,7 +339,7 @@ class WorkSession:
                 options = ResultOptions(
                     step.data, ResultStatus(step.fate.value), self._result_ttl_s
                 )
-                return ("complete", *result_args(options))
+                return "complete", completing_args(options, owners)
             case Fate.RETRY:
                 how, counts_attempt = Delay(round(step.delay_s * 1000)), True
             case Fate.BURIED:
@@ -351,7 +348,7 @@ class WorkSession:
                 how, counts_attempt = Release(step.front), step.counted
         policy = LeasePolicy(ending.job.holder, force=False, own_only=True)
         args = schedule_args(policy, how, is_first_look=False, counts_attempt=counts_attempt)
-        return (how.script, *args)
+        return how.script, args
 
     def _settle(self, call: _Call, reply: Sequence[Any]) -> list[_Ending]:
         """Note the reply to a call; returns the endings to send again."""
@@ -542,7 +539,7 @@ class WorkSession:
 
     def _touch(self, jobs: Sequence[Job]) -> Command:
         pairs = (word for job in jobs for word in (job.item_id, job.holder))
-        return jobs[0].handle.script("touch", self._lease_ms, 1, *pairs)
+        return jobs[0].handle.script("touch", *pairs, lease_ms=self._lease_ms, has_owners=True)
 
     def _lose(self, job: Job, loss: Loss) -> None:
         """Note that a running job is lost; the call that ends a finished job finds out itself."""

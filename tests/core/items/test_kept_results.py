@@ -10,7 +10,7 @@ from rwq_cli.core.batches import BATCH_BYTES
 from rwq_cli.core.errors import InvalidArgument, OutOfMemory, PermissionDenied
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.complete import complete as complete_items
-from rwq_cli.core.items.results import ResultOptions, result_args
+from rwq_cli.core.items.results import ResultOptions
 from tests.conftest import (
     CALLS_AT_ONCE,
     COMMANDS_MAX,
@@ -57,12 +57,6 @@ def test_a_ttl_that_rounds_to_zero_is_an_error() -> None:
 def test_how_many_fit_into_a_call(size: int | None, items: int) -> None:
     result = None if size is None else b"x" * size
     assert ResultOptions(result).items_max == items
-
-
-def test_the_script_arguments() -> None:
-    assert result_args(None) == (b"", b"", 0, b"")
-    assert result_args(ResultOptions()) == (3_600_000, "completed", 0, b"")
-    assert result_args(ResultOptions(b"", ResultStatus.REJECTED, 0.005)) == (5, "rejected", 1, b"")
 
 
 class TestFew:

@@ -376,7 +376,7 @@ class TestMove:
         self, interleaved: Interleaved, raw: Redis, foreign: Foreign, journal: Journal
     ) -> None:
         foreign.waiting(b"a")
-        interleaved.before = lambda call: call == "remove" and foreign.lease(b"a", ttl_ms=None)
+        interleaved.before = lambda call: call == "move" and foreign.lease(b"a", ttl_ms=None)
         outcomes = list(move_items(WorkQueue(interleaved, b"jobs"), [b"a"], b"other", journal))
         assert outcomes == [Outcome(b"a", Status.NOT_OWNER, b"them")]
         assert (journal.ids, raw.exists("other:item:a")) == ([], 0)

@@ -20,7 +20,7 @@ from rwq_cli.core.items.restore import (
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
-from tests.conftest import Foreign, Interleaved, contents, lasts
+from tests.conftest import Foreign, contents, lasts
 from tests.export_lines import lines_of
 
 FAIL, SKIP, REPLACE = OnConflict.FAIL, OnConflict.SKIP, OnConflict.REPLACE
@@ -112,16 +112,14 @@ def test_replace_overwrites_an_item(
     }
 
 
-def test_replacing_many_in_long_lists_takes_few_a_call(
-    interleaved: Interleaved, raw: Redis, foreign: Foreign
-) -> None:
+def test_replacing_many_in_long_lists(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     raw.rpush("jobs:queue", *range(200_000))
     foreign.waiting(*(b"a%d" % number for number in range(10)))
+    raw.rpush("jobs:processing", *range(200_000, 300_000), b"a3", *range(300_000, 400_000))
     given = waits(*(b"a%d" % number for number in range(10)))
-    queue = WorkQueue(interleaved, b"jobs")
     assert statuses(restore(queue, given, on_conflict=REPLACE)) == [Status.REPLACED] * 10
-    assert interleaved.calls.count("restore") == 5
     assert raw.lrange("jobs:queue", 0, 9) == [b"a%d" % number for number in reversed(range(10))]
+    assert raw.llen("jobs:processing") == 200_000
 
 
 @pytest.mark.parametrize("items", [1, 3 * RESTORE_ITEMS])
@@ -134,12 +132,10 @@ def test_leftovers_of_an_id_do_not_become_items(
     on_conflict: OnConflict,
     items: int,
 ) -> None:
-    """Completed where nobody takes its entries off."""
+    """Completed where nobody takes them off."""
     ids = [b"%04d" % number for number in range(items)]
     ghost = ids[-1]
     foreign.waiting(b"w")
-    raw.lpush(keys.main, ghost, ghost)
-    raw.lpush(keys.processing, ghost, b"other ghost")
     raw.zadd(keys.delayed, {ghost: 1})
     raw.zadd(keys.buried, {ghost: 1})
     raw.hset(keys.returns, ghost, 1)
@@ -152,16 +148,7 @@ def test_leftovers_of_an_id_do_not_become_items(
     for item_id in (*ids, b"w"):
         del left[keys.item(item_id)]
     del left[keys.main]
-    assert left == {keys.processing: [b"other ghost"]}
-
-
-def test_importing_few_items_does_not_read_a_long_list(
-    interleaved: Interleaved, raw: Redis
-) -> None:
-    raw.rpush("jobs:queue", *range(200_000))
-    list(restore(WorkQueue(interleaved, b"jobs"), waits(b"a", b"7"), on_conflict=FAIL))
-    assert "LRANGE" not in interleaved.calls
-    assert raw.llen("jobs:queue") == 200_001
+    assert left == {}
 
 
 def test_items_restored_at_the_front_keep_their_order(

@@ -117,13 +117,6 @@ def test_a_lease_would_overwrite_it(queue: WorkQueue, raw: Redis, foreign: Forei
     assert contents(raw) == before
 
 
-def test_the_item_that_is_completed_is_gone(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    foreign.abandoned(ID)
-    raw.rpush(b"jobs:lease:queue", b"theirs")
-    assert [each.status for each in queue.complete_many([ID])] == [Status.COMPLETED]
-    assert contents(raw).keys() == {b"jobs:lease:queue"}
-
-
 def test_items_before_it_are_leased(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b", ID, b"c")
     raw.rpush(b"jobs:lease:queue", b"theirs")

@@ -1,6 +1,6 @@
 """A script that is denied a command leaves nothing half done: no server rolls it back.
 
-A script asks the server before it writes. Before Redis 7 it cannot.
+A script asks the server before it writes; before Redis 7 no server answers.
 """
 
 import os
@@ -112,7 +112,7 @@ def queue_of(connection: Connection) -> WorkQueue:
 
 
 def _cases() -> Iterator[tuple[str, int]]:
-    """Few are looked for by name; many in pages, and in batches if they are in no list."""
+    """Few are looked for by name; of many the places are told."""
     assert WRITES.keys() >= OF_MANY
     for name in WRITES:
         yield name, 25
@@ -120,6 +120,7 @@ def _cases() -> Iterator[tuple[str, int]]:
             yield name, 2 * FEW_IDS
 
 
+@pytest.mark.needs("acl-check")
 @pytest.mark.parametrize(("name", "count"), list(_cases()))
 def test_a_user_who_lacks_any_one_command_leaves_no_half_step(
     connection: Connection,
@@ -170,6 +171,7 @@ def refused(raw: redis.Redis, why: str | None = None) -> Iterator[None]:
     assert digest(raw) == before
 
 
+@pytest.mark.needs("acl-check")
 @pytest.mark.parametrize("command", ["rpop", "lpush", "set"])
 def test_a_lease_that_promotes_nothing_needs_all_that_it_does(
     raw: redis.Redis, foreign: Foreign, as_user: AsUser, command: str
@@ -179,6 +181,7 @@ def test_a_lease_that_promotes_nothing_needs_all_that_it_does(
         list(queue_of(as_user("+@all", f"-{command}")).lease_many(2))
 
 
+@pytest.mark.needs("acl-check")
 def test_the_keys_that_a_user_may_use_are_asked_for_too(raw: redis.Redis, as_user: AsUser) -> None:
     ids = make_queue(raw, 3)
     # Without the lease keys of 0.1.

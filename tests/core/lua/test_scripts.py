@@ -1,21 +1,25 @@
 """The Lua scripts: what their headers document, what they include, and that each one is used."""
 
 import re
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 import rwq_cli.core
-from rwq_cli.core.lua import INCLUDES, load_script
+from rwq_cli.core.lua import all_files, header_of, libraries_of, load_script
 
 CORE = Path(rwq_cli.core.__file__).parent
 LUA = CORE / "lua"
-# Their texts by their names, as in the table of what they include.
-OPERATIONS = {f"ops/{path.stem}": path.read_text("utf-8") for path in (LUA / "ops").glob("*.lua")}
-LIBRARIES = {path.stem: path.read_text("utf-8") for path in (LUA / "lib").glob("*.lua")}
-SCRIPTS = {**OPERATIONS, **LIBRARIES}
+# Their texts by their names.
+SCRIPTS = {name: (LUA / f"{name}.lua").read_text("utf-8") for name in all_files()}
+OPERATIONS = {name: text for name, text in SCRIPTS.items() if name.startswith("ops/")}
+LIBRARIES = {name: text for name, text in SCRIPTS.items() if name.startswith("lib/")}
+# The commands that write.
+WRITES = re.compile(
+    r"'((?:SET|SETNX|MSET|MSETNX|DEL|RENAMENX|LPUSH|RPUSH|LPOP|RPOP|LREM|LSET|ZADD|ZREM"
+    r"|ZREMRANGEBYSCORE|HSET|HDEL|BITFIELD|PEXPIRE|PERSIST))'"
+)
 
 
 def header(text: str) -> str:
@@ -38,11 +42,9 @@ def functions() -> dict[str, str]:
     }
 
 
-def included(name: str) -> Iterator[str]:
+def included(name: str) -> set[str]:
     """The libraries that a script includes, and those that these include."""
-    for library in INCLUDES.get(name, ()):
-        yield library
-        yield from included(library)
+    return {f"lib/{library}" for library in libraries_of(name)}
 
 
 def test_every_script_begins_with_what_it_does() -> None:
@@ -51,13 +53,37 @@ def test_every_script_begins_with_what_it_does() -> None:
 
 
 def test_every_operation_documents_its_arguments() -> None:
+    """Those that have names are declared; those that have none are numbered."""
     for name, text in OPERATIONS.items():
-        code = "".join((text, *(LIBRARIES[library] for library in set(included(name)))))
-        code = re.sub(r"--.*", "", code)
+        code = re.sub(r"--.*", "", text)
         used = {int(number) for number in re.findall(r"\bargs?(?:_from)?\((\d+)\)", code)}
         lines = re.findall(r"^-- arg (\d+)(?:\.\.(\d+))?", header(text), re.MULTILINE)
         documented = {n for first, last in lines for n in range(int(first), int(last or first) + 1)}
         assert used - documented == set(), name
+        args = [arg for file in (*libraries_of(name), name) for arg, _ in header_args(file)]
+        assert len(args) == len(set(args)), name
+        assert {kind for _, kind in header_of(name).args} <= {"", "number", "flag"}, name
+
+
+def header_args(file: str) -> tuple[tuple[str, str], ...]:
+    return header_of(file if file.startswith("ops/") else f"lib/{file}").args
+
+
+def test_every_command_that_writes_is_declared() -> None:
+    """With its libraries, whose functions write for it, an operation asks for all that it runs."""
+    for name, text in OPERATIONS.items():
+        if name == "ops/access":
+            continue
+        files = [name, *(f"lib/{library}" for library in libraries_of(name))]
+        declared = {
+            command
+            for file in files
+            for group in header_of(file).writes.values()
+            for commands in group.values()
+            for command in commands
+        }
+        used = set(WRITES.findall(re.sub(r"--.*", "", text)))
+        assert used <= declared, name
 
 
 def test_every_operation_documents_what_it_returns() -> None:
@@ -69,10 +95,12 @@ def test_a_script_includes_the_libraries_that_it_uses() -> None:
     library_of = functions()
     for name, text in SCRIPTS.items():
         used = {library_of[word] for word in names_in(text) if word in library_of}
-        used -= {"prelude", name}
-        assert used <= set(included(name)), name
-        for library in INCLUDES.get(name, ()):
-            assert used & {library, *included(library)}, (name, library)
+        used -= {"lib/prelude", name}
+        assert used <= included(name), name
+        for library in header_of(name).includes:
+            file = f"lib/{library}"
+            needed = used & {file, *included(file)} or header_of(file).args
+            assert needed, (name, library)
 
 
 def test_operations_name_their_keys_and_arguments() -> None:
@@ -93,7 +121,9 @@ def test_every_operation_is_run_somewhere() -> None:
 
 def test_the_scripts_are_found_in_an_installed_package() -> None:
     package = files("rwq_cli.core.lua")
-    assert {entry.name for entry in (package / "lib").iterdir()} >= {f"{n}.lua" for n in LIBRARIES}
+    assert {entry.name for entry in (package / "lib").iterdir()} >= {
+        f"{Path(n).stem}.lua" for n in LIBRARIES
+    }
     assert {f"ops/{entry.name}" for entry in (package / "ops").iterdir()} >= {
         f"{name}.lua" for name in OPERATIONS
     }

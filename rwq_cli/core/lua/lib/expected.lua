@@ -1,24 +1,25 @@
 -- Checking that chosen items still meet the conditions that they were chosen by.
 --
--- arg 5  the expected states, joined by ';'; '' for any
--- arg 6  the minimum idle time, seconds; '' for any
--- arg 7  '1' if each ID is followed by the fingerprint of the data that was read, else '0'
+-- include: locate
+-- arg states  the expected states, joined by ';'; '' for any
+-- arg idle_min:number  the minimum idle time, seconds; '' for any
+-- arg has_fingerprints:flag  each ID is followed by the fingerprint of the data that was read
 local expected_states = nil
-for state in string.gmatch(arg(5), '[^;]+') do
+for state in string.gmatch(states, '[^;]+') do
   expected_states = expected_states or {}
   expected_states[state] = true
 end
-local idle_min, expected_data = tonumber(arg(6)), {}
+local expected_data = {}
 
--- The IDs from the operation's n-th argument on; the fingerprints go into `expected_data`.
-local function ids_from(n)
-  if arg(7) ~= '1' then
-    return args_from(n)
+-- The IDs in the rest of the arguments; the fingerprints go into `expected_data`.
+local function ids_in(rest)
+  if not has_fingerprints then
+    return rest
   end
   local ids = {}
-  for at = n + 5, #ARGV, 2 do
-    ids[#ids + 1] = ARGV[at]
-    expected_data[ARGV[at]] = ARGV[at + 1]
+  for at = 1, #rest, 2 do
+    ids[#ids + 1] = rest[at]
+    expected_data[rest[at]] = rest[at + 1]
   end
   return ids
 end
@@ -36,16 +37,16 @@ local function fingerprint(id)
 end
 
 -- Whether an item is in one of the expected states. The listing may have seen only one of the entries of a
--- duplicated item, so the state of either entry counts.
+-- duplicated item, so the state of either counts; but one that a session holds is not taken from it.
 local function is_in_expected_state(facts, now_ms)
   local state = state_of(facts, now_ms)
-  if expected_states[state] or state ~= 'duplicated' then
+  if state ~= 'duplicated' or expected_states[state] then
     return expected_states[state] ~= nil
   end
-  local is_worked_on = facts.processing > 0 and session_of(facts)
-  state = facts.processing > 0 and state_of(setmetatable({ main = 0 }, { __index = facts }), now_ms)
-  -- An item that also waits must not be taken from the session that holds it.
-  return (expected_states.waiting and not is_worked_on) or expected_states[state] ~= nil
+  local is_held = facts.processing > 0 and session_of(facts)
+  local in_processing = is_held and leased_or_held(facts, 'leased') or 'abandoned'
+  return (not is_held and expected_states.waiting ~= nil)
+    or (facts.processing > 0 and expected_states[in_processing] ~= nil)
 end
 
 -- Whether a located item with data no longer meets the conditions. The idle time is read first, because
@@ -59,7 +60,8 @@ local function is_changed(id, facts, now_ms)
       return true
     end
   end
-  return expected_data[id] ~= nil and fingerprint(id) ~= expected_data[id]
+  local data = expected_data[id]
+  return data ~= nil and data ~= '' and fingerprint(id) ~= data
 end
 
 -- The status of a located ID that is not an item to act on, or nil.
@@ -72,6 +74,14 @@ local function refusal_of(id, found, now_ms)
     return 'wrong-type'
   elseif is_changed(id, found, now_ms) then
     return 'changed'
+  end
+  return nil
+end
+
+-- The status of an item of which the caller read no data, because it was added since; nil for others.
+local function unsaved_status(id)
+  if expected_data[id] == '' and not dry_run then
+    return where == 'name' and 'changed' or 'elsewhere'
   end
   return nil
 end

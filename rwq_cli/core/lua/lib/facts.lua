@@ -1,4 +1,6 @@
 -- Reading the keys and scores of many IDs in a few calls.
+--
+-- include: state
 
 -- Both lease keys of each ID: the new one, then the old.
 local function lease_keys(ids)

@@ -1,18 +1,18 @@
 -- Finding the list entries of IDs, and removing them.
 --
--- arg 1  how to find them:
---        'name'    each is looked up in the whole of both lists, unless that would scan too many entries
---        'places'  the caller has seen all of their entries; they are looked for where these were
---        'leased'  in processing, because the caller has leased them: see `locate_leased`
--- arg 2  for 'places', for each ID and followed by ';', its places, separated by ',': 'm' for main or 'p' for
---        processing, and the index from the left end, where entries are pushed; or 'M' or 'P', and how many
---        entries are between it and the right end
--- arg 3  for 'places', unix ms before the caller looked
--- arg 4  for 'name', how many entries to scan at most
+-- include: facts
+-- arg where  how to find them:
+--   'name'    each is looked up in the whole of both lists, unless that would scan too many entries
+--   'places'  the caller has seen all of their entries; they are looked for where these were
+--   'leased'  in processing, because the caller has leased them: see `locate_leased`
+-- arg places  for 'places', for each ID and followed by ';', its places, separated by ',': 'm' for main or 'p'
+--   for processing, and the index from the left end, where entries are pushed; or 'M' or 'P', and how many
+--   entries are between it and the right end
+-- arg seen_ms:number  for 'places', unix ms before the caller looked
+-- arg scan_max:number  for 'name', how many entries to scan at most
 --
 -- An ID that is not found as the caller saw it, or was pushed since, is left for another call: the facts about it
 -- have no places.
-local where, seen_places, seen_ms, scan_max = arg(1), arg(2), tonumber(arg(3)), tonumber(arg(4))
 -- Entries at the left end that count as recent pushes: an item that was in no list may be among them.
 local RECENT_ENTRIES = 500
 -- Entries between two places that are read with them.
@@ -66,9 +66,9 @@ local function read_places(ids)
   local counts, i = { [main] = {}, [processing] = {} }, 0
   local lists = { m = main, p = processing, M = main, P = processing }
   local lengths = { M = redis.call('LLEN', main), P = redis.call('LLEN', processing) }
-  for places in string.gmatch(seen_places, '([^;]*);') do
+  for seen in string.gmatch(places, '([^;]*);') do
     i = i + 1
-    for letter, digits in string.gmatch(places, '(%a)(%d+)') do
+    for letter, digits in string.gmatch(seen, '(%a)(%d+)') do
       local list, length = lists[letter], lengths[letter]
       indexes[list][#indexes[list] + 1] = { length and length - 1 - digits or tonumber(digits), ids[i] }
       counts[list][ids[i]] = (counts[list][ids[i]] or 0) + 1
@@ -77,9 +77,9 @@ local function read_places(ids)
   return indexes, counts
 end
 
--- Read the entries of a list that are recent, or near these places shifted by `drift`. Returns those of the IDs,
+-- Read the entries of a list that are recent, or near those that were seen, shifted by `drift`. Returns those of the IDs,
 -- by index, and how many each ID has.
-local function entries_near(list, places, drift, facts)
+local function entries_near(list, seen, drift, facts)
   local found, counts = {}, {}
   local function read(first, last)
     first = math.max(0, first)
@@ -94,7 +94,7 @@ local function entries_near(list, places, drift, facts)
   end
   read(0, RECENT_ENTRIES - 1)
   local first, last
-  for _, place in ipairs(places) do
+  for _, place in ipairs(seen) do
     local at = place[1] + drift
     if last and at > last + GAP_ENTRIES then
       read(first - GAP_ENTRIES / 2, last + GAP_ENTRIES / 2)
@@ -110,8 +110,8 @@ end
 
 -- How far the entries of a list have moved since the caller saw them, as the first tells that is not where it was;
 -- nil if it left the list. No entry overtakes another.
-local function drift_of(list, places, counts, facts)
-  for _, place in ipairs(places) do
+local function drift_of(list, seen, counts, facts)
+  for _, place in ipairs(seen) do
     local at, id = place[1], place[2]
     if not counts[id] and facts[id].data == 'string' then
       local now = redis.call('LPOS', list, id)
@@ -129,9 +129,9 @@ local function was_pushed_since(found)
 end
 
 local function locate_at_places(ids, facts)
-  local places, seen = read_places(ids)
+  local seen_at, seen = read_places(ids)
   local counts = {}
-  for list, at in pairs(places) do
+  for list, at in pairs(seen_at) do
     table.sort(at, function(a, b) return a[1] < b[1] end)
     entries_at[list], counts[list] = entries_near(list, at, 0, facts)
     local drift = drift_of(list, at, counts[list], facts)

@@ -1,8 +1,8 @@
 -- The marks of a file: a bitmap of the lines that an undo or import has restored. An interrupted one that
 -- is run again knows from it where to resume. The bit of a line is at the line's number, as for SETBIT.
 --
--- arg MARKS_AT  the key of the bitmap; '' for none
-local marks = arg(MARKS_AT)
+-- writes mark_lines: marks BITFIELD_RO BITFIELD PEXPIRE
+-- arg marks  the key of the bitmap; '' for none
 -- It expires if the undo or import is not run again.
 local MARKS_MS = 86400000
 if marks ~= '' then

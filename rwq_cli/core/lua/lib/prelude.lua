@@ -11,7 +11,7 @@
 -- ARGV[3]  prefix of the lease keys of 0.1, bytes
 -- ARGV[4]  prefix of the result keys, bytes
 -- ARGV[5]  '1' for a dry run, else '0'
--- ARGV[6..] the operation's own arguments, read with `arg(1)`, `arg(2)`, ...
+-- ARGV[6..] those that the headers name, or the operation's own, read with `arg(1)`, `arg(2)`, ...
 --
 -- The data, lease and result keys are built from the prefixes. On a cluster the queue's hash tag puts
 -- them into the slot of the KEYS.
@@ -128,16 +128,14 @@ local function wrong_type(key, found, expected)
     .. found .. ', not ' .. expected)
 end
 
--- Filled from the table NEEDS of `__init__.py`: by group, a function that gives the commands that the user must
--- be allowed to run. Most groups are not needed in most calls.
+-- Filled from the headers, see `core/lua/__init__.py`: by group, a function that gives the commands that the user
+-- must be allowed to run; '' for those that every run needs. Most groups are not needed in most calls.
 local NEEDS = {}
 
 -- The error for the first command of a group that this user may not run, or nil. Checked before the first
--- write, because a script that is denied halfway is not rolled back.
+-- write, because a script that is denied halfway is not rolled back. A server before Redis 7 cannot tell.
 local function denied(group)
-  -- Before Redis 7 a script cannot ask, and its user may leave half a step.
-  local commands = redis.acl_check_cmd and NEEDS[group] and NEEDS[group]() or {}
-  for _, command in ipairs(commands) do
+  for _, command in ipairs(redis.acl_check_cmd and NEEDS[group] and NEEDS[group]() or {}) do
     if not redis.acl_check_cmd(unpack(command)) then
       return redis.error_reply("NOPERM this user has no permissions to run the '"
         .. string.lower(command[1]) .. "' command" .. (command[2] and ' on ' .. command[2] or ''))

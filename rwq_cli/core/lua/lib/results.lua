@@ -1,4 +1,9 @@
 -- The results of completed items. DIGITS_MAX is made from `core/model.py`.
+--
+-- include: facts
+-- writes read_results: result EXISTS TYPE HMGET
+-- writes keep_results: result EXISTS TYPE HMGET HSET PEXPIRE; server TIME
+-- writes delete_results: result DEL
 
 local RESULT_STATUSES = { completed = true, rejected = true }
 

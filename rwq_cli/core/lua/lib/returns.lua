@@ -1,4 +1,7 @@
 -- Counting how often items were returned: by a clean, or after a failed attempt. And returning what a clean found.
+--
+-- include: schedule
+-- writes count_returns: returns HMGET HSET
 
 -- By ID, how often it was returned; nil for never, and for a field that is not a number. DIGITS_MAX is made from
 -- `core/model.py`.

@@ -1,4 +1,6 @@
 -- Delayed and buried items: their scores, and the guards that keep every cleaner away from them.
+--
+-- include: facts
 
 -- The value of the guard of a delayed item, and how long it lasts, ms: until the item is due, and then for
 -- GUARD_MARGIN_MS, which is made from `core/keys.py`.

@@ -1,14 +1,14 @@
 -- Which items an operation may take from where they are, to release, bury or delay them.
 --
--- arg 8     the caller's own holder, whose leases may always be ended
--- arg 9     '1' to end leases of other sessions, too, 'own' to take only what that holder has, else '0'
--- arg 10    '1' to skip abandoned and orphaned items, because this is the first look at them
-local own_holder, force, own_only, is_first_look = arg(8), arg(9) == '1', arg(9) == 'own', arg(10) == '1'
+-- include: locate, expected, returns
+-- arg own_holder  the caller's own holder, whose leases may always be ended
+-- arg force:flag  leases of other sessions may be ended, too
+-- arg own_only:flag  only what that holder has is taken
+-- arg is_first_look:flag  skip abandoned and orphaned items
+-- arg counts_attempt:flag  count a return of each item, because an attempt of it failed
 
 -- The facts about IDs with their places; or nil, and the error that prevents the operation.
---
--- counts_attempt  whether it counts a return of each
-local function facts_to_take(ids, counts_attempt)
+local function facts_to_take(ids)
   local refusal = counts_attempt and not dry_run and denied('count_returns')
   if refusal then
     return nil, refusal

@@ -1,8 +1,15 @@
 -- List the groups of NEEDS that the server's ACL denies this user. Writes nothing.
 --
--- arg 1      the key of the marks of an undo
--- arg 8..15  keys of the destination queue of a move, as for `remove`: main, processing, delayed, buried,
---            returns, and the prefixes of the data keys, of the lease keys and of the old lease keys
+-- writes read: main TYPE LLEN LRANGE LPOS; delayed ZRANGE ZSCORE; item EXISTS GET STRLEN; leases GET PTTL; server
+--   TIME
+-- arg marks  the key of the marks of an undo
+-- arg to_main  the keys and prefixes of the other queue, as for `move`
+-- arg to_delayed
+-- arg to_buried
+-- arg to_returns
+-- arg to_item
+-- arg to_lease
+-- arg to_old_lease
 -- Returns a flat list of the groups that are denied, each with the first denied command and its key;
 -- nil where the server cannot be asked, before Redis 7.
 if not redis.acl_check_cmd then

@@ -1,22 +1,28 @@
 -- Add items. An item whose data key exists is a duplicate, unless the caller knows that none is.
 --
--- arg 1     what the caller knows about the IDs: 'random' if they were generated for these items, so that
---           they are distinct and have no leftovers; 'distinct' if no ID is repeated; 'new' if none exists, so
---           that duplicates need not be looked for; else 'any'
--- arg 2     the delays, each followed by ';', for each item or one for all: empty for none, '+ms' for a delay
---           from now, 'ms' for a due time, unix ms. '' if no item is delayed
--- arg 3..   ID, data, ID, data, ... (bytes; at most 2,000 pairs, far fewer of delayed items, which take three
---           keys each; none to run only the checks)
+-- include: schedule
+-- writes: item SETNX MSETNX; main LPUSH
+-- writes add_unique: item MSET
+-- writes add_delayed: leases SET; delayed ZADD; server TIME
+-- writes forget_leases: leases DEL
+-- writes forget_leftovers: delayed ZREM; buried ZREM; returns HDEL
+-- arg known  what the caller knows about the IDs: 'random' if they were generated for these items, so that they
+--   are distinct and have no leftovers; 'distinct' if no ID is repeated; 'new' if none exists, so that duplicates
+--   need not be looked for; else 'any'
+-- arg delays  each followed by ';', for each item or one for all: empty for none, '+ms' for a delay from now, 'ms'
+--   for a due time, unix ms. '' if no item is delayed
+-- rest keys_and_data  ID, data, ID, data, ... (bytes; at most 2,000 pairs, far fewer of delayed items, which take
+--   three keys each; none to run only the checks)
 -- Returns the 1-based indexes of the items that were not added: of duplicates as they are, and negative if the
 -- data key or a lease key has the wrong type. A repeated ID is a duplicate the second time, even in a dry run.
-local has_delays = arg(2) ~= ''
+local has_delays = delays ~= ''
 local refusal = has_delays and not dry_run and denied('add_delayed')
 if refusal then
   return refusal
 end
 -- A worker that completes an item deletes only the lease key that it knows, and none of rwq's entries. A new
 -- item with the same ID must not inherit them.
-local leftovers, may_have_leases = {}, arg(1) ~= 'random'
+local leftovers, may_have_leases = {}, known ~= 'random'
 if may_have_leases then
   refusal = refusal or (not dry_run and denied('forget_leases'))
 end
@@ -26,7 +32,7 @@ for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = '
     refusal = refusal or (not dry_run and denied('forget_leftovers'))
   end
 end
-if arg(1) == 'new' then
+if known == 'new' then
   refusal = refusal or (not dry_run and denied('add_unique'))
 end
 if refusal then
@@ -41,7 +47,7 @@ local function forget_leftovers(added)
     for_all(command, key, added)
   end
 end
-local keys_and_data, ids = args_from(3), {}
+local ids = {}
 for at = 1, #keys_and_data, 2 do
   local id = keys_and_data[at]
   ids[(at + 1) / 2] = id
@@ -91,12 +97,12 @@ end
 -- first delay counts.
 local now_ms = has_delays and clock_ms()
 local function due_times()
-  local delays, due, free = {}, {}, {}
-  for delay in string.gmatch(arg(2), '([^;]*);') do
-    delays[#delays + 1] = delay
+  local each, due, free = {}, {}, {}
+  for delay in string.gmatch(delays, '([^;]*);') do
+    each[#each + 1] = delay
   end
   for i, id in ipairs(ids) do
-    local delay = delays[#delays > 1 and i or 1]
+    local delay = each[#each > 1 and i or 1]
     local ms = tonumber(delay)
     if due[id] == nil then
       due[id] = false
@@ -143,7 +149,7 @@ local function refused_at(i)
   return redis.call('TYPE', keys_and_data[2 * i - 1]).ok == 'string' and i or -i
 end
 
-if arg(1) == 'new' then
+if known == 'new' then
   local added, pairs_of_added, refused = {}, {}, {}
   local some_exist = for_all('EXISTS', nil, prefixed(item_prefix, ids)) > 0
   for i, id in ipairs(ids) do
@@ -175,7 +181,7 @@ if dry_run then
 end
 -- Nearly always, all IDs are new, and one call is enough. MSETNX sets all keys or none. It cannot be used if an
 -- ID may be repeated, because it would keep the last data instead of the first.
-if arg(1) ~= 'any' and not found_wrong_lease and redis.call('MSETNX', unpack(keys_and_data)) == 1 then
+if known ~= 'any' and not found_wrong_lease and redis.call('MSETNX', unpack(keys_and_data)) == 1 then
   enter(ids)
   return {}
 end

@@ -1,8 +1,10 @@
 -- Delete results that have not changed since they were read, and whose items are gone.
 --
--- arg 1..   for each: ID; its completion time as the result gives it, unix ms
+-- include: results
+-- writes: result DEL
+-- rest args  for each: ID; its completion time as the result gives it, unix ms
 -- Returns how many were deleted.
-local args, outdated = args_from(1), {}
+local outdated = {}
 for at = 1, #args, 2 do
   local id = args[at]
   local key = result_prefix .. id

@@ -1,6 +1,8 @@
 -- Delete leases of IDs that have no data. A worker sets its leases with an expiry, so nothing else would ever
 -- end a stray lease that has none.
 --
+-- include: facts
+-- writes: leases DEL
 -- arg 1     'endless' for those without expiry, 'ending' for those with one, 'any' for all
 -- arg 2..   IDs
 -- Returns the IDs whose leases were deleted. A key of the wrong type is not a lease, and stays.

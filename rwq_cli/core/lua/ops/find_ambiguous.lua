@@ -1,6 +1,7 @@
 -- Among IDs in Q:delayed or Q:buried, find those that may be in another state: they are in both, or lack a
 -- guard under one name. Writes nothing.
 --
+-- include: facts
 -- arg 1..   IDs
 -- Returns those IDs.
 local ids, ambiguous = args_from(1), {}

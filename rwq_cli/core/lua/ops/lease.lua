@@ -1,23 +1,23 @@
 -- Lease items: pop, read and lease them atomically, and drop ghosts. Some due items are promoted first; a dry run
 -- leaves that to `push_scheduled`.
 --
--- arg 1  holder of the lease, bytes
--- arg 2  lease time, ms
--- arg 3  the maximum number of items
--- arg 4  stop after this many bytes of data; the item that reaches the limit is still leased
--- arg 5  the maximum number of entries to examine
--- arg 6  '1' to return the data, '0' for an empty string in its place
--- arg 7  how many entries to skip first: in a dry run, those that earlier calls examined; else 0
+-- include: schedule
+-- writes: main RPOP; processing LPUSH; leases SET
+-- writes promote: delayed ZREM ZCOUNT ZREMRANGEBYSCORE; buried ZREM ZCOUNT ZREMRANGEBYSCORE; leases SET DEL GET;
+--   main LPUSH
+-- arg holder  holder of the lease, bytes
+-- arg lease_ms  ms
+-- arg count_max:number  the maximum number of items
+-- arg bytes_max:number  stop after this many bytes of data; the item that reaches the limit is still leased
+-- arg entries_max:number  the maximum number of entries to examine
+-- arg wants_data:flag  return the data, not an empty string in its place
+-- arg skip:number  how many entries to skip first: in a dry run, those that earlier calls examined; else 0
 -- Returns { entries examined, delayed entries removed, due in, returns, ID, data, ID, data, ... }: `due
 -- in` is the ms until the next delayed item is due, -1 if there is none, read only if nothing was leased;
 -- `returns` is how often each item was returned, in order, or empty if none was. Instead of 0 entries removed,
 -- -1 if there are due items that only `push_scheduled` can promote.
 -- Error WRONGTYPE, naming the key, if the next item's data key or lease key is not a string: then nothing
 -- was leased.
-local holder, lease_ms = arg(1), arg(2)
-local count_max, bytes_max, wants_data = tonumber(arg(3)), tonumber(arg(4)), arg(6) == '1'
-local entries_max, skip = tonumber(arg(5)), tonumber(arg(7))
-
 -- The maximum number of due items to promote: enough for this call and a few more.
 local promote_max = math.min(100, 2 + 2 * count_max)
 -- The maximum number of due entries to read if none of them can be promoted: those of the wrong type stay, and

@@ -1,15 +1,16 @@
 -- Lease one item wherever it waits: anywhere in main, delayed or buried.
 --
--- arg 1..4  how to find the ID: see `lib/locate.lua`
--- arg 5     holder of the lease, bytes
--- arg 6     lease time, ms
--- arg 7     '1' to return the data, '0' for an empty string in its place
--- arg 8     the ID
+-- include: locate, schedule
+-- writes: delayed ZREM ZCOUNT ZREMRANGEBYSCORE; buried ZREM ZCOUNT ZREMRANGEBYSCORE; main LREM LSET RPOP;
+--   processing LREM LSET RPOP LPUSH; leases SET; server TIME
+-- arg holder  holder of the lease, bytes
+-- arg lease_ms  ms
+-- arg wants_data:flag  return the data, not an empty string in its place
+-- arg id
 -- Returns { leased, state, position, holder, time left, data, returns }, or nothing if it was not found so. `leased` is 1 if it was leased, or
 -- would be, else 0. A state of 'leased', 'held' or 'unlisted' comes with the holder of the lease ('' if it
 -- cannot be read) and its time left, ms, -1 for no expiry, else -2. The position counts from the right end
 -- of main, -1 if it is not there. `returns` is how often it was returned, '' for never.
-local holder, lease_ms, wants_data, id = arg(5), arg(6), arg(7) == '1', arg(8)
 local facts = read_facts({ id })
 locate({ id }, facts)
 local found = facts[id]

@@ -1,5 +1,6 @@
 -- Read the facts about IDs with all of their list entries, at one instant. Writes nothing.
 --
+-- include: identity
 -- arg 1     the maximum number of entries to scan for all IDs together
 -- arg 2     '1' to add the `identity_reply` of each ID to its facts, else '0'
 -- arg 3..   IDs; each is looked up in the whole lists

@@ -1,5 +1,6 @@
 -- Read the facts about IDs, without their places in the lists, at one instant. Writes nothing.
 --
+-- include: identity
 -- arg 1     '1' to add the `identity_reply` of each ID to its facts, else '0'
 -- arg 2..   IDs
 -- Returns the reply of `facts_reply`.

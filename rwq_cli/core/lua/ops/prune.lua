@@ -1,5 +1,7 @@
 -- Remove stale entries of Q:cleaning, Q:delayed, Q:buried and Q:returns.
 --
+-- include: schedule
+-- writes: cleaning LREM RPOP LPUSH; delayed ZREM; buried ZREM; returns HDEL; leases DEL GET
 -- arg 1     'cleaning' | 'delayed' | 'buried' | 'returns'
 -- arg 2     for 'cleaning', how many of its oldest entries to pop at once; those that are not among the IDs
 --           are pushed at the other end, because their order does not matter. 0 to look up each ID in the

@@ -1,14 +1,16 @@
 -- Promote delayed items that are due, or kick buried ones: put them at the end of the main list.
 --
--- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5..7  the conditions that the items must still meet: see `lib/expected.lua`
--- arg 8     'delayed' | 'buried', or 'moved' for buried ones that keep their counts of returns
--- arg 9..   IDs, each once, in the order in which they are to be leased
+-- include: locate, expected, schedule
+-- writes: processing LREM LSET RPOP; main LREM LSET RPOP LPUSH RPUSH; delayed ZREM ZCOUNT ZREMRANGEBYSCORE; buried
+--   ZREM ZCOUNT ZREMRANGEBYSCORE; leases SET DEL GET; returns HDEL; server TIME
+-- arg which  'delayed' | 'buried'
+-- arg keeps_counts:flag  they keep their counts of returns
+-- rest words  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`. Both: elsewhere. Of buried: kicked, not-buried, missing,
 -- changed, not-owner, wrong-type. Of delayed: promoted, skipped, and pruned for an entry that is stale, that
 -- a burial supersedes, or whose item a session has leased. A stale entry, whose item has no data or is in a
 -- list, is removed together with its guards. A kick also deletes the item's count of returns.
-local which, ids = arg(8) == 'moved' and 'buried' or arg(8), ids_from(9)
+local ids = ids_in(words)
 local is_promotion = which == 'delayed'
 local facts = read_facts(ids)
 locate(ids, facts)
@@ -51,7 +53,7 @@ end
 if not dry_run then
   settle_ids(entries.push, is_promotion and 'promoted' or 'kicked')
   remove_entries(entries.push)
-  if arg(8) == 'buried' and present[returns] then
+  if not keeps_counts and present[returns] then
     for_all('HDEL', returns, entries.push)
   end
   push_entries(is_promotion and delayed or buried, entries, facts)

@@ -1,10 +1,10 @@
 -- Find the queues that may have an item to lease: one that waits or is due. Writes nothing, and costs an idle
 -- worker one call for all of its queues.
 --
--- arg 1..  for each queue, the names of its main list and of its delayed items
+-- rest names  for each queue, the names of its main list and of its delayed items
 -- Returns { due in, n, n, ... }: the numbers of those queues, from 1; and the ms until the next delayed item of
 -- any queue is due, -1 if there is none.
-local names, reply = args_from(1), { -1 }
+local reply = { -1 }
 if for_all('EXISTS', nil, names) == 0 then
   return reply
 end

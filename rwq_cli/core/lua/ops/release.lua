@@ -1,15 +1,14 @@
 -- Return items to the main list and end their leases.
 --
--- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5..7  the conditions that the items must still meet: see `lib/expected.lua`
--- arg 8..10  which of them may be taken: see `lib/taking.lua`
--- arg 11    '1' to make the items the next to be leased, '0' for the end of the queue
--- arg 12    '1' to count a return of each, because an attempt of it failed, else '0'
--- arg 13..  IDs, each once, in the order in which they are to be leased
+-- include: taking, schedule, returns
+-- writes: processing LREM LSET RPOP; main LREM LSET RPOP LPUSH RPUSH; delayed ZREM ZCOUNT ZREMRANGEBYSCORE; buried
+--   ZREM ZCOUNT ZREMRANGEBYSCORE; leases SET GET
+-- arg front:flag  make the items the next to be leased, not the last
+-- rest words  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`: released, already-waiting, not-owner, missing, changed,
 -- in-transit, wrong-type, elsewhere.
-local front, counts_attempt, ids = arg(11) == '1', arg(12) == '1', ids_from(13)
-local facts, refusal = facts_to_take(ids, counts_attempt)
+local ids = ids_in(words)
+local facts, refusal = facts_to_take(ids)
 if refusal then
   return refusal
 end

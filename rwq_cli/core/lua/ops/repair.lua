@@ -1,13 +1,14 @@
 -- Repair IDs that looked broken in the same way twice, a grace period apart, and still do. Without states,
 -- remove stale entries of Q:delayed and Q:buried.
 --
--- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5     what they looked like: some of 'abandoned', 'orphaned', 'ghost', 'duplicated', joined by ';'; '' to
---           remove the entry in Q:delayed or Q:buried of an item that is in a list
--- arg 6     '': no minimum idle time, see `lib/expected.lua`
--- arg 7     '1' if each ID is followed by its identity in the first look, '' for none; else '0'
--- arg 8     an item that was already returned this often is buried instead; -1 for never
--- arg 9..   IDs, each once
+-- include: locate, expected, identity, schedule, returns
+-- writes: processing LREM LSET RPOP; main LREM LSET RPOP LPUSH RPUSH; delayed ZREM ZCOUNT ZREMRANGEBYSCORE; buried
+--   ZREM ZCOUNT ZREMRANGEBYSCORE; leases SET DEL GET; returns HSET; server TIME
+-- writes bury_returned: leases MSET; buried ZADD
+-- arg bury_after:number  an item that was already returned this often is buried instead; -1 for never
+-- rest words  IDs, each once, with their identities in the first look ('' for none) as fingerprints. States:
+--   'abandoned', 'orphaned', 'ghost', 'duplicated'; none to remove the entry in Q:delayed or Q:buried of an item
+--   that is in a list
 -- Returns the outcomes of `outcome_reply`: returned, buried, dropped, pruned, skipped, elsewhere. An ID with
 -- other data than before names a new item, which is skipped like a healthy one. So is an item that rwq has
 -- pushed since: a worker may have popped it, and be about to set its lease.
@@ -16,7 +17,7 @@
 --   ghost           its entries in both lists are dropped
 --   duplicated      one entry stays: that in processing if a session holds the item, else the next in main
 --   ''              the entry in the sorted set is removed
-local bury_after, ids, changed = tonumber(arg(8)), ids_from(9), {}
+local ids, changed = ids_in(words), {}
 local function type_of(id, new, old)
   local kind, identity = identify(id, new, old)
   changed[id] = expected_data[id] ~= '' and not (identity and is_same(identity, expected_data[id]))
@@ -28,7 +29,7 @@ if bury_after >= 0 and not dry_run then
     return refusal
   end
 end
-local facts = read_facts(ids, arg(7) == '1' and type_of)
+local facts = read_facts(ids, has_fingerprints and type_of)
 locate(ids, facts)
 local counts = returns_of(ids)
 local now_ms = clock_ms()

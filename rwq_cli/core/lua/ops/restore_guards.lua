@@ -1,10 +1,10 @@
 -- Restore the guards of delayed and buried items that are missing under a name, or end too early.
 --
--- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5     the reason to give for a buried item that has lost its own
--- arg 6..   IDs, each once
+-- include: locate, schedule
+-- writes: leases SET GET; server TIME
+-- arg lost_reason  the reason to give for a buried item that has lost its own
+-- rest ids  IDs, each once
 -- Returns the outcomes of `outcome_reply`: guarded, skipped for what is not `is_unguarded`, elsewhere.
-local lost_reason, ids = arg(5), args_from(6)
 local facts, now_ms = read_facts(ids), clock_ms()
 locate(ids, facts)
 local statuses, buries, delays = {}, {}, {}

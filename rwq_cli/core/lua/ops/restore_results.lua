@@ -1,14 +1,14 @@
 -- Restore results as they were.
 --
--- arg 1     the bitmap of restored lines: see `lib/marks.lua`
--- arg 2     '1' to replace results that exist, else '0'
--- arg 3..   for each: the number of its line in the file; ID; ms left until it expires, -1 for no
---           expiry; its status, 'completed' | 'rejected'; its completion time, unix ms; '1' if somebody
---           held the lease, else '0'; the holder; '1' if it has a result, else '0'; the result; the
---           completion time of the one result that may be replaced, '' for any. Each ID once
+-- include: results, marks
+-- writes: result HSET HDEL PEXPIRE PERSIST
+-- arg replaces:flag  replace results that exist
+-- rest args  for each: the number of its line in the file; ID; ms left until it expires, -1 for no expiry; its
+--   status, 'completed' | 'rejected'; its completion time, unix ms; '1' if somebody held the lease, else '0'; the
+--   holder; '1' if it has a result, else '0'; the result; the completion time of the one result that may be
+--   replaced, '' for any. Each ID once
 -- Returns the outcomes of `outcome_reply`: imported, imported-before if its line is marked, already-there,
 -- replaced, wrong-type for a key that is not a result.
-local replaces, args = arg(2) == '1', args_from(3)
 local FIELDS = 10
 local lines, ids, statuses, done, restored = {}, {}, {}, {}, {}
 for at = 1, #args, FIELDS do

@@ -1,15 +1,16 @@
 -- Read the results of completed items, each at one instant. Writes nothing.
 --
--- arg 1     '1' to return the data of the results, '0' for only their sizes
--- arg 2     stop after this many bytes of data; the result that reaches the limit is still read
--- arg 3..   IDs
+-- include: results
+-- writes: result TYPE HMGET HEXISTS HSTRLEN HGET PTTL
+-- arg wants_data:flag  return the data of the results, not only their sizes
+-- arg bytes_max:number  stop after this many bytes of data; the result that reaches the limit is still read
+-- rest ids
 -- Returns, for each ID that was read: '1' if an item exists with this ID, else '0'; what its result key
 -- holds: 'none', 'result', or the type of a key that is not a result; and for a result its status, its
 -- completion time, its holder or nil, the size of its data or nil, the data or nil, and the ms left until
 -- it expires, -1 for no expiry. For any other key six nils.
-local wants_data, bytes_max = arg(1) == '1', tonumber(arg(2))
 local reply, bytes = {}, 0
-for _, id in ipairs(args_from(3)) do
+for _, id in ipairs(ids) do
   if bytes >= bytes_max then
     break
   end

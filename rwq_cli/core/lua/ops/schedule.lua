@@ -1,18 +1,16 @@
 -- Bury or delay items, wherever they are, and end their leases.
 --
--- arg 1..4  how the caller knows where the IDs are: see `lib/locate.lua`
--- arg 5..7  the conditions that the items must still meet: see `lib/expected.lua`
--- arg 8..10  which of them may be taken: see `lib/taking.lua`
--- arg 11    how long to delay them, ms; 'bury' to bury them; 'rebury' to bury them and replace the reason of
---           those that are already buried
--- arg 12    the reason to bury them, bytes
--- arg 13    '1' to count a return of each that it delays or buries, because an attempt of it failed, else '0'
--- arg 14..  IDs, each once
+-- include: taking, schedule, returns
+-- writes: processing LREM LSET RPOP; main LREM LSET RPOP; leases SET GET; delayed ZADD ZREM ZCOUNT
+--   ZREMRANGEBYSCORE; buried ZADD ZREM ZCOUNT ZREMRANGEBYSCORE; server TIME
+-- arg delay_ms:number  how long to delay them, ms; '' to bury them
+-- arg reason  the reason to bury them, bytes
+-- arg replaces_reason:flag  replace the reason of those that are already buried
+-- rest words  IDs, each once
 -- Returns the outcomes of `outcome_reply`: buried, already-buried, delayed, not-owner, missing,
 -- changed, in-transit, wrong-type, elsewhere.
-local delay_ms, replaces_reason, reason = tonumber(arg(11)), arg(11) == 'rebury', arg(12)
-local counts_attempt, ids = arg(13) == '1', ids_from(14)
-local facts, refusal = facts_to_take(ids, counts_attempt)
+local ids = ids_in(words)
+local facts, refusal = facts_to_take(ids)
 if refusal then
   return refusal
 end

@@ -1,10 +1,11 @@
 -- Replace the data of an item if it is still what the caller has read. Nothing else changes.
 --
--- arg 1  ID
--- arg 2  the data that was read, bytes
--- arg 3  the new data, bytes
+-- include: facts
+-- writes: item SET GET STRLEN
+-- arg id
+-- arg before  the data that was read, bytes
+-- arg after  the new data, bytes
 -- Returns the outcome of `outcome_reply`: set, changed, missing.
-local id, before, after = arg(1), arg(2), arg(3)
 local key = item_prefix .. id
 local found = redis.call('TYPE', key).ok
 if found ~= 'none' and found ~= 'string' then

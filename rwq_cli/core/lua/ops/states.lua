@@ -1,5 +1,6 @@
 -- The states of IDs whose places in the lists the caller knows. Writes nothing.
 --
+-- include: identity
 -- arg 1     how often each is in main
 -- arg 2     how often each is in processing
 -- arg 3     '1' to return the identities of abandoned items, else '0'

@@ -1,10 +1,11 @@
 -- Give live leases a new expiry.
 --
--- arg 1   the new lease time, ms
--- arg 2   '1' if each ID is followed by the holder that must have its lease, else '0'
--- arg 3.. IDs
+-- include: facts
+-- writes: leases SET GET
+-- arg lease_ms  the new lease time, ms
+-- arg has_owners:flag  each ID is followed by the holder that must have its lease
+-- rest words  IDs
 -- Returns the outcomes of `outcome_reply`: touched, not-leased, missing, not-owner, wrong-type.
-local lease_ms, has_owners, words = arg(1), arg(2) == '1', args_from(3)
 local ids, owners = has_owners and {} or words, {}
 for i = 1, has_owners and #words or 0, 2 do
   ids[#ids + 1] = words[i]
