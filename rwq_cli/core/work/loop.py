@@ -426,8 +426,13 @@ class _Worker:
     def _renew(self) -> None:
         """Renew leases while handlers run."""
         session, longest_s = self._session, min(_LOOK_S, self._session.lease_s / 6)
+        has_forgiven = False
         try:
             while not self._has_ended.wait(max(0.01, min(longest_s, session.next_renewal_s))):
+                if self._stop.is_set and not has_forgiven:
+                    with suppress(ServerError):
+                        session.forgive()
+                        has_forgiven = True
                 if session.next_renewal_s > 0:
                     continue
                 for job in session.renew():

@@ -541,6 +541,18 @@ class WorkSession:
         pairs = (word for job in jobs for word in (job.item_id, job.holder))
         return jobs[0].handle.script("touch", *pairs, lease_ms=self._lease_ms, has_owners=True)
 
+    def forgive(self) -> None:
+        """Have a clean not count the return of what is held: this worker was told to stop.
+
+        It may be killed before its jobs have ended. A count that is 0 stays, so that an item is
+        counted once at most, however often its workers are stopped.
+        """
+        with self._lock:
+            jobs = list(self._held.values())
+        for batch in in_batches(jobs, items_max=_JOBS_PER_CALL):
+            words = (word for job in batch for word in (job.item_id, job.holder))
+            batch[0].handle.run("forgive", *words)
+
     def _lose(self, job: Job, loss: Loss) -> None:
         """Note that a running job is lost; the call that ends a finished job finds out itself."""
         if job.loss is None and job not in self._endings:

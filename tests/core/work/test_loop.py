@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 import redis
 
-from rwq_cli.core import InvalidArgument, Server, ServerError, WorkQueue, connect
+from rwq_cli.core import (
+    Connection,
+    Failed,
+    InvalidArgument,
+    Server,
+    ServerError,
+    WorkQueue,
+    connect,
+)
 from rwq_cli.core.errors import Unreachable, WrongType
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.work.job import Ended, Job, Loss
@@ -27,6 +35,23 @@ AT_ONCE = RetryPolicy(backoff_s=0)
 def queue(backend: Backend) -> WorkQueue:
     """The queue under test, on the system's clock."""
     return WorkQueue(backend.connect(), QUEUE)
+
+
+class Breaking(Connection):
+    """A connection on which the calls of one script fail as nobody expects."""
+
+    def __init__(self, inner: Connection, script: str) -> None:
+        super().__init__(inner._node, inner.name)
+        self.script = script
+        self.is_broken = False
+
+    def call_all(self, commands: Any, **options: Any) -> list[Any]:
+        commands = list(commands)
+        if self.is_broken and any(
+            getattr(each, "script_name", "") == self.script for each in commands
+        ):
+            raise MemoryError
+        return super().call_all(commands, **options)
 
 
 def ignore(_job: Job) -> None:
@@ -517,3 +542,50 @@ def test_memory_does_not_grow_with_the_number_of_items(queue: WorkQueue, raw: re
     finally:
         tracemalloc.stop()
     assert sizes[1] - sizes[0] < 20_000
+
+
+def test_what_a_worker_was_told_to_stop_is_not_counted(
+    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
+) -> None:
+    """As if each was killed, two seconds after SIGTERM, five times."""
+    foreign.waiting(b"1")
+    for _ in range(5):
+        stop = StopToken()
+
+        def be_killed(_job: Job, stop: StopToken = stop) -> PutBack:
+            before = raw.hget(queue.keys.returns, "1")
+            stop.set()
+            until(lambda: before is None or raw.hget(queue.keys.returns, "1") != before)
+            # The clean that comes when its lease has ended.
+            raw.delete(queue.keys.lease(b"1"), queue.keys.old_lease(b"1"))
+            queue.light_clean(grace_s=0, bury_after=5)
+            return PutBack()
+
+        queue.work(be_killed, stop=stop, for_s=3)
+    assert queue.counts().waiting == 1
+    assert raw.hgetall(queue.keys.returns) == {b"1": b"1"}
+
+
+@pytest.mark.parametrize("breaks", ["lease", "touch", "complete"])
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_an_error_that_nobody_expected_ends_the_worker(
+    connection: Connection, foreign: Foreign, raw: redis.Redis, breaks: str, concurrency: int
+) -> None:
+    """In whatever thread; its leases are let go."""
+    broken = Breaking(connection, breaks)
+    queue = WorkQueue(broken, QUEUE)
+    foreign.waiting(*(b"%d" % number for number in range(8)))
+    failed = threading.Event()
+
+    def note(event: WorkEvent) -> None:
+        if isinstance(event, Failed):
+            failed.set()
+
+    def run(_job: Job) -> None:
+        broken.is_broken = True
+        failed.wait(5 if breaks == "touch" else 0.1)
+
+    with pytest.raises(MemoryError):
+        queue.work(run, for_s=0.6, concurrency=concurrency, on_event=note)
+    broken.is_broken = False
+    assert raw.llen(queue.keys.main) + raw.llen(queue.keys.processing) >= 8 - concurrency
