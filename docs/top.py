@@ -32,11 +32,13 @@ def _fill(url: str) -> None:
         _add(WorkQueue(connect(Server(url)), name), 40 * len(name))
     mail = WorkQueue(connect(Server(url)), "mail:in")
     # Their worker has died, theirs is alive, and these have no reader.
-    list(mail.lease_many(2, lease_s=0.1))
-    list(mail.lease_many(5, lease_s=600))
-    list(mail.bury([item.item_id for item in mail.lease_many(3)], reason=b"no such address"))
+    list(mail.lease_many(2, for_s=0.1))
+    list(mail.lease_many(5, for_s=600))
+    ids = [item.item_id for item in mail.lease_many(3)]
+    list(mail.bury_many(ids, reason=b"no such address"))
     reports = WorkQueue(connect(Server(url)), "reports")
-    list(reports.release([item.item_id for item in reports.lease_many(4)], delay_s=3600))
+    ids = [item.item_id for item in reports.lease_many(4)]
+    list(reports.release_many(ids, delay_s=3600))
 
 
 def _add(queue: WorkQueue, count: int) -> None:
@@ -49,7 +51,7 @@ def _work(url: str, stop: threading.Event) -> None:
         for name, (added, taken) in _TRAFFIC.items():
             _add(queues[name], random.randint(0, 2 * added))
             leased = queues[name].lease_many(random.randint(0, 2 * taken))
-            list(queues[name].complete([item.item_id for item in leased]))
+            list(queues[name].complete_many([item.item_id for item in leased]))
 
 
 async def _run(app: TopApp) -> str:

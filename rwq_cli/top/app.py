@@ -38,6 +38,8 @@ class TopApp(App[None]):
     Footer, FooterKey, FooterKey .footer-key--key, FooterKey .footer-key--description {
         color: ansi_default; background: ansi_default; text-style: dim;
     }
+    FooterKey .footer-key--key { text-style: bold; }
+    Footer.-compact FooterKey { margin-right: 2; }
     HelpScreen { background: ansi_default; }
     CommandScreen { background: transparent; align: left bottom; }
     """

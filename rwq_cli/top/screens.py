@@ -76,7 +76,7 @@ class LiveScreen(Screen[None]):
         Binding("slash", "filter", "filter", key_display="/", priority=True),
         Binding("question_mark", "app.help", "help", key_display="?"),
         Binding("q", "app.leave", "leave"),
-        Binding("escape", "back", "back", key_display="Esc"),
+        Binding("escape", "back", show=False),
         Binding("space", "app.freeze", "freeze"),
         Binding("r", "command('release')", "release"),
         Binding("b", "command('bury')", "bury"),
@@ -270,6 +270,7 @@ class QueueScreen(LiveScreen):
     """One queue: its states, and one of its lists."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", key_display="Esc"),
         Binding("tab", "list(1)", "next list", key_display="Tab", priority=True),
         Binding("shift+tab", "list(-1)", show=False, priority=True),
     ]
@@ -357,6 +358,7 @@ class QueueScreen(LiveScreen):
 class ItemScreen(LiveScreen):
     """One item, as `rwq show` shows it."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "back", key_display="Esc")]
     data: Shown | None
 
     def __init__(self, session: Session, queue: WorkQueue, item_id: bytes) -> None:
