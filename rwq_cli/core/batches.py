@@ -22,8 +22,6 @@ BATCH_BYTES = 4 * 1024 * 1024
 BATCH_WRITES = 250
 # LREM and LPOS compare about 100 entries in a microsecond, so this is about 5 ms of one call.
 SCAN_BUDGET_ENTRIES = 500_000
-# Others may have pushed or popped this many entries since a page of a list was read.
-SLACK_ENTRIES = 500
 # Looking up one ID scans the whole lists; reading them in pages costs about as much as this many.
 FEW_IDS = 30
 # A stream of IDs is read in blocks of this many, so that memory stays bounded while one walk over

@@ -87,18 +87,38 @@ class Killed(BaseException):
 def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
     """`made` counts the calls; the call number `kill_at` kills, `after` it was sent or before."""
     plan = {"made": 0, "kill_at": -1, "after": 0}
-    send = TaggedConnection._send
+    send, run_each = TaggedConnection._send, TaggedConnection.run_each
 
-    def counted(self: Any, requests: Any, patience: Any = None) -> Any:
+    def begin() -> int:
         number, plan["made"] = plan["made"], plan["made"] + 1
         if number == plan["kill_at"] and not plan["after"]:
             raise Killed
-        replies = send(self, requests, patience)
+        return number
+
+    def end(number: int) -> None:
         if number == plan["kill_at"]:
             raise Killed
+
+    def counted(self: Any, requests: Any, patience: Any = None) -> Any:
+        number = begin()
+        replies = send(self, requests, patience)
+        end(number)
         return replies
 
+    def counted_each(self: Any, script: str, keys: Any, calls: Any, **options: Any) -> Any:
+        sent: list[int] = []
+
+        def counted_calls() -> Any:
+            for call in calls:
+                sent.append(begin())
+                yield call
+
+        for reply in run_each(self, script, keys, counted_calls(), **options):
+            end(sent.pop(0))
+            yield reply
+
     monkeypatch.setattr(TaggedConnection, "_send", counted)
+    monkeypatch.setattr(TaggedConnection, "run_each", counted_each)
     yield plan
     plan["kill_at"] = -1
 

@@ -94,22 +94,33 @@ def apply(
     """
     if dry_run:
         queue.connection.set_no_touch()
-    expected = operation.expected or ANY
-    args = {**operation.args, **(expected.args() if operation.expected is not None else {})}
 
     def perform(calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
-        script = operation.script
-        return send(
-            queue,
-            script,
-            calls,
-            lambda call: script_words(script, expected.id_args(call.ids), **call.args(), **args),
-            dry_run=dry_run,
-        )
+        script, args = operation.script, operation.args
+        return apply_to(queue, script, calls, args, operation.expected, dry_run=dry_run)
 
     return apply_with(
         queue, perform, ids, operation.doing, items_max=operation.items_max, in_order=in_order
     )
+
+
+def apply_to(
+    queue: Queue,
+    script: str,
+    calls: Iterable[Located],
+    args: Mapping[str, object],
+    expected: Expected | None,
+    *,
+    dry_run: bool = False,
+) -> Iterator[OutcomeBatch]:
+    """Run a script on IDs that have been looked up; see `Operation` and `send`."""
+    named = {**args, **(expected.args() if expected is not None else {})}
+    id_args = (expected or ANY).id_args
+
+    def words(call: Located) -> Sequence[object]:
+        return script_words(script, id_args(call.ids), **call.args(), **named)
+
+    return send(queue, script, calls, words, dry_run=dry_run)
 
 
 def send(

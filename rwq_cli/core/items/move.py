@@ -116,7 +116,7 @@ def _moved(
     )
 
     def act(ids: Iterable[bytes | Flush], is_first_look: bool) -> Iterator[OutcomeBatch]:
-        mover: Act = Transfer(queue, to, is_first_look, expected, force=force, dry_run=dry_run)
+        mover: Act = Transfer(queue, to, force, is_first_look, expected, dry_run)
         if is_near:
             args = moving_args(to.keys, is_first_look, marks, force=force)
             mover = by_script(queue, "move", args, expected, dry_run=dry_run)
@@ -126,7 +126,7 @@ def _moved(
         return run.apply(ids, "moving")
 
     if not (is_near or dry_run):
-        Transfer(queue, to, is_first_look=False, expected=ANY, force=force, dry_run=False).finish()
+        Transfer(queue, to).finish()
     if force:
         yield from act(ids, False)
     else:

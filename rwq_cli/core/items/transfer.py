@@ -14,13 +14,15 @@ next move of the same kind finishes those first:
 | kicked, leased  | the copy        | the copy is removed: the item stayed          |
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import walk_scheduled
-from rwq_cli.core.items.bulk import read_items, send
+from rwq_cli.core.items.bulk import apply_to, read_items
 from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.items.remove import REMOVE_ARGS, REMOVE_ITEMS, Written
 from rwq_cli.core.items.restore import OnConflict, item_args, restore_args
@@ -37,47 +39,48 @@ _BURIED = (Status.BURIED, Status.ALREADY_BURIED)
 _COPIED = (Status.IMPORTED, Status.ALREADY_THERE)
 
 
+@dataclass(frozen=True)
 class Transfer:
     """Moves items that were saved to a queue elsewhere.
 
-    Args:
+    Attributes:
         queue: The queue that they are in.
         to: The other queue.
+        force: Move leased items, too, and end their leases.
         is_first_look: Leave abandoned and orphaned items alone, which may be in transit.
         expected: The conditions that the items must still meet.
-        force: Move leased items, too, and end their leases.
         dry_run: Change nothing.
     """
 
-    def __init__(
-        self,
-        queue: Queue,
-        to: Queue,
-        is_first_look: bool,
-        expected: Expected,
-        *,
-        force: bool,
-        dry_run: bool,
-    ) -> None:
-        self._queue = queue
-        self._to = to
-        self._is_first_look = is_first_look
-        self._expected = expected
-        self._force = force
-        self._dry_run = dry_run
-        self._leaving = b"being moved to %b; the same rwq mv finishes it" % to.name
-        self._coming = b"being moved here from %b; the same rwq mv finishes it" % queue.name
+    queue: Queue
+    to: Queue
+    force: bool = False
+    is_first_look: bool = False
+    expected: Expected = ANY
+    dry_run: bool = False
+
+    @property
+    def _leaving(self) -> bytes:
+        return b"being moved to %b; the same rwq mv finishes it" % self.to.name
+
+    @property
+    def _coming(self) -> bytes:
+        return b"being moved here from %b; the same rwq mv finishes it" % self.queue.name
 
     def __call__(self, group: Sequence[Written]) -> Iterator[OutcomeBatch]:
         prints = {i: data for call, known in group for i, data in known.items()}
         calls = [call for call, _ in group]
         statuses = {each.item_id: each for each in self._looked_at(calls, prints)}
         movable = [i for i, each in statuses.items() if each.status is Status.MOVED]
-        taken = _existing(self._to, movable)
+        taken = _existing(self.to, movable)
         statuses.update((i, Outcome(i, Status.CONFLICT)) for i in taken)
-        if not self._dry_run:
-            buried = self._buried(calls, set(movable) - taken, prints)
-            statuses.update((each.item_id, each) for each in buried)
+        if not self.dry_run:
+            leaves = set(movable) - taken
+            some = [call.only(leaves) for call in calls]
+            policy = LeasePolicy(b"", self.force)
+            args = schedule_args(policy, Burial(self._leaving), is_first_look=self.is_first_look)
+            for batch in self._run("schedule", some, args, prints):
+                statuses.update((each.item_id, each) for each in batch)
             leaving = [i for i in movable if statuses[i].status in _BURIED]
             try:
                 statuses.update((each.item_id, each) for each in self._carry(leaving))
@@ -89,47 +92,44 @@ class Transfer:
             yield OutcomeBatch.of(statuses[item_id] for item_id in call.ids)
 
     def _looked_at(
-        self, calls: Iterable[Located], prints: Mapping[bytes, str]
+        self, calls: Sequence[Located], prints: Mapping[bytes, str]
     ) -> Iterator[Outcome]:
         """The outcomes if this were a removal; `MOVED` for the items that can be moved."""
-        args = {"keeps_leased": not self._force, "is_first_look": self._is_first_look}
-        expected = self._expected._replace(fingerprints=prints)
-        for batch in _run(self._queue, "remove", calls, expected, args, dry_run=True):
+        args = {"keeps_leased": not self.force, "is_first_look": self.is_first_look}
+        for batch in self._run("remove", calls, args, prints, dry_run=True):
             for each in batch:
-                if each.status is not Status.REMOVED:
-                    yield each
-                elif self._dry_run or each.item_id in prints:
-                    yield Outcome(each.item_id, Status.MOVED)
-                else:
-                    # It was added, or its lease ended, since it was read.
-                    yield Outcome(each.item_id, Status.ELSEWHERE)
+                # What was not saved was added, or its lease has ended, since it was read.
+                is_known = self.dry_run or each.item_id in prints
+                status = Status.MOVED if is_known else Status.ELSEWHERE
+                yield Outcome(each.item_id, status) if each.status is Status.REMOVED else each
 
-    def _buried(
-        self, calls: Iterable[Located], ids: Collection[bytes], prints: Mapping[bytes, str]
-    ) -> Iterator[Outcome]:
-        """Bury items here."""
-        policy = LeasePolicy(b"", self._force)
-        args = schedule_args(policy, Burial(self._leaving), is_first_look=self._is_first_look)
-        expected = self._expected._replace(fingerprints=prints)
-        some = (call.only(ids) for call in calls)
-        for batch in _run(self._queue, "schedule", some, expected, args):
-            yield from batch
+    def _run(
+        self,
+        script: str,
+        calls: Iterable[Located],
+        args: Mapping[str, object],
+        prints: Mapping[bytes, str],
+        *,
+        dry_run: bool = False,
+    ) -> Iterator[OutcomeBatch]:
+        expected = self.expected._replace(fingerprints=prints)
+        return apply_to(self.queue, script, calls, args, expected, dry_run=dry_run)
 
     def _carry(self, ids: Sequence[bytes]) -> Iterator[Outcome]:
         """Copy items that are buried here to the other queue, remove them here, kick them there."""
         if not ids:
             return
-        read = read_items(self._queue, ids, Skipped())
+        read = read_items(self.queue, ids, Skipped())
         items = [item for batch in read for item in batch if item.reason == self._leaving]
         copied = self._copy(items)
-        self._push(self._queue, [item.item_id for item in items if item.item_id not in copied])
+        self._push(self.queue, [item.item_id for item in items if item.item_id not in copied])
         prints = {i.item_id: fingerprint(i.data) for i in items if i.item_id in copied}
         # An item that was changed here in between has an old copy there.
-        stale = self._remove(self._queue, prints)
-        self._remove(self._to, {item_id: prints[item_id] for item_id in stale})
-        self._push(self._queue, stale)
+        stale = self._remove(self.queue, prints)
+        self._remove(self.to, {item_id: prints[item_id] for item_id in stale})
+        self._push(self.queue, stale)
         moved = [item_id for item_id in prints if item_id not in stale]
-        self._push(self._to, moved)
+        self._push(self.to, moved)
         known = {item.item_id for item in items}
         done = set(moved)
         for item_id in ids:
@@ -138,7 +138,7 @@ class Transfer:
 
     def _copy(self, items: Sequence[ItemSnapshot]) -> set[bytes]:
         """Copy items to the other queue, as buried ones in their order; returns the copied ones."""
-        now_ms = self._to.now_ms()
+        now_ms = self.to.now_ms()
         guard = Lease(BURIED_GUARD + self._coming, None)
         batches = list(in_batches(items, items_max=REMOVE_ITEMS))
 
@@ -154,7 +154,7 @@ class Transfer:
                 yield script_words("restore", rest, **restore_args(OnConflict.FAIL))
 
         copied: set[bytes] = set()
-        for batch, reply in zip(batches, self._to.run_each("restore", words()), strict=False):
+        for batch, reply in zip(batches, self.to.run_each("restore", words()), strict=False):
             if reply is not REFUSED:
                 outcomes = OutcomeBatch.from_reply([item.item_id for item in batch], reply)
                 copied.update(outcomes.ids_with(*_COPIED))
@@ -163,31 +163,25 @@ class Transfer:
     def _remove(self, queue: Queue, prints: Mapping[bytes, str]) -> set[bytes]:
         """Remove buried items that still have this data; returns the others that exist."""
         expected = Expected(frozenset({State.BURIED}), fingerprints=prints)
-        batches = _run(queue, "remove", _unlisted(prints), expected, REMOVE_ARGS)
-        return {
-            item_id
-            for batch in batches
-            for item_id in batch.ids_with(Status.CHANGED, Status.ELSEWHERE)
-        }
+        batches = apply_to(queue, "remove", _unlisted(prints), REMOVE_ARGS, expected)
+        return {i for batch in batches for i in batch.ids_with(Status.CHANGED, Status.ELSEWHERE)}
 
     def _push(self, queue: Queue, ids: Iterable[bytes]) -> None:
         """Put buried items at the end of the main list, with their counts of returns."""
         args = {"which": "buried", "keeps_counts": True}
-        for _ in _run(queue, "push_scheduled", _unlisted(ids), ANY, args):
-            pass
+        deque(apply_to(queue, "push_scheduled", _unlisted(ids), args, ANY), maxlen=0)
 
     def finish(self) -> None:
         """Finish what a killed move between these queues has left."""
-        for ids in self._marked(self._queue, self._leaving):
-            for _ in self._carry(ids):
-                pass
-        for ids in self._marked(self._to, self._coming):
-            there = _existing(self._queue, ids)
-            self._push(self._to, [item_id for item_id in ids if item_id not in there])
+        for ids in self._marked(self.queue, self._leaving):
+            deque(self._carry(ids), maxlen=0)
+        for ids in self._marked(self.to, self._coming):
+            there = _existing(self.queue, ids)
+            self._push(self.to, [item_id for item_id in ids if item_id not in there])
             # It was kicked here since: the copy is not needed.
-            moving = {i for batch in self._marked(self._queue, self._leaving) for i in batch}
-            copies = read_items(self._to, there - moving, Skipped())
-            self._remove(self._to, {i.item_id: fingerprint(i.data) for b in copies for i in b})
+            moving = {i for batch in self._marked(self.queue, self._leaving) for i in batch}
+            copies = read_items(self.to, there - moving, Skipped())
+            self._remove(self.to, {i.item_id: fingerprint(i.data) for b in copies for i in b})
 
     def _marked(self, queue: Queue, reason: bytes) -> Iterator[list[bytes]]:
         """The buried items that have this reason."""
@@ -210,19 +204,3 @@ def _existing(queue: Queue, ids: Sequence[bytes]) -> set[bytes]:
     """Those of the IDs that have data in a queue."""
     exist = queue.call_all([("EXISTS", queue.keys.item(item_id)) for item_id in ids])
     return {item_id for item_id, there in zip(ids, exist, strict=True) if there}
-
-
-def _run(
-    queue: Queue,
-    script: str,
-    calls: Iterable[Located],
-    expected: Expected,
-    args: Mapping[str, object],
-    *,
-    dry_run: bool = False,
-) -> Iterator[OutcomeBatch]:
-    def words(call: Located) -> Sequence[object]:
-        named = {**call.args(), **expected.args(), **args}
-        return script_words(script, expected.id_args(call.ids), **named)
-
-    return send(queue, script, calls, words, dry_run=dry_run)

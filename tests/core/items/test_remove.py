@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection, Outcome, Status, WorkQueue
+from rwq_cli.core import Connection, Outcome, Server, Status, WorkQueue, connect
 from rwq_cli.core.errors import ConnectionLost, PermissionDenied
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.journal import NoJournal
@@ -14,6 +14,7 @@ from rwq_cli.core.items.remove import fingerprint, remove as remove_items
 from rwq_cli.core.state.snapshot import ItemSnapshot
 from tests.conftest import AsUser, Foreign, Interleaved, contents
 from tests.export_lines import lines_of
+from tests.servers import PrivateServer
 
 
 class Journal:
@@ -393,6 +394,24 @@ class TestMove:
         assert key in str(caught.value)
         assert contents(raw) == before
         assert journal.ids == []
+
+    def test_to_another_database(
+        self, server: PrivateServer, queue: WorkQueue, raw: Redis, foreign: Foreign
+    ) -> None:
+        other = WorkQueue(connect(Server(f"{server.url}?db=1")), b"jobs")
+        foreign.waiting(b"a", b"b", b"there")
+        foreign.leased(b"leased")
+        other.add(b"another", b"there")
+        wanted = [b"a", b"b", b"there", b"leased", b"gone"]
+        for dry_run in (True, False):
+            outcomes = move_items(queue, wanted, other, NoJournal(), dry_run=dry_run)
+            assert [outcome.status for outcome in outcomes] == [
+                *(Status.MOVED, Status.MOVED, Status.CONFLICT, Status.NOT_OWNER, Status.MISSING)
+            ]
+        assert [item.item_id for item in other.lease_many(9)] == [b"there", b"a", b"b"]
+        assert raw.lrange("jobs:queue", 0, -1) == [b"there"]
+        assert raw.lrange("jobs:processing", 0, -1) == [b"leased"]
+        assert raw.exists("jobs:buried", "jobs:item:a", "jobs:lease:a") == 0
 
     def test_the_same_in_a_dry_run(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"there")
