@@ -84,7 +84,9 @@ class RwqCommand(TyperCommand):
         settings.give(null=ctx.params.pop("null", None))
         settings.freeze(ctx.params)
         options = settings.output_options
-        if options.is_special and (fields := self.manual.fields(ctx.params)) is not None:
+        # What only reads checks them before it writes: `--watch` adds fields.
+        fields = None if self.manual.reads_only else self.manual.fields(ctx.params)
+        if options.is_special and fields is not None:
             from rwq_cli.output.records import check
 
             check(fields, options)

@@ -41,7 +41,7 @@ class Writer:
             unframed: Whether `data` writes nothing after the bytes.
         """
         self._fields = fields
-        self._columns = columns if fields.chosen is None else fields.columns()
+        self._columns = columns or fields.columns()
         self._table = [fields.get(column) for column in table] if fields.chosen is None else []
         self._unframed = unframed
 

@@ -2,15 +2,11 @@
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.environment import Environment
 from rwq_cli.output import human
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
+from rwq_cli.output.live_line import LiveLine
 
 # Shorter work shows no progress.
 _SHOW_AFTER_S = 1.0
@@ -36,15 +32,13 @@ class TerminalProgress(ProgressListener):
         *,
         colour: bool = False,
     ) -> None:
-        self._environment = environment
-        self._colour = colour
         self._monotonic = monotonic
         self._began_s = self._stage_began_s = self._drawn_s = monotonic()
         self._what = ""
         self._count = 0
         self._total: int | None = None
-        self._line: Progress | None = None
-        self._has_bar = self._ended = False
+        self._line = LiveLine(environment, colour=colour)
+        self._ended = False
         self.fraction: Callable[[], float | None] | None = None
         """Returns the share of the work that is done, 0 to 1; set if only the caller knows it."""
 
@@ -61,10 +55,7 @@ class TerminalProgress(ProgressListener):
 
     def hide(self) -> None:
         """Remove the line until work continues."""
-        if self._line is not None:
-            with suppress(OSError):
-                self._line.stop()
-            self._line = self._environment.note_above = None
+        self._line.hide()
 
     def end(self) -> None:
         """Remove the line for good."""
@@ -76,41 +67,22 @@ class TerminalProgress(ProgressListener):
         if self._ended or now_s - self._began_s < _SHOW_AFTER_S:
             return
         self._drawn_s = now_s
+        # Shorter work does not load these.
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
         done = self._done()
-        with suppress(OSError):
-            if self._has_bar is not (done is not None):
-                self.hide()
-            line = self._line or self._begin_line(has_bar=done is not None)
-            line.update(
-                line.task_ids[0],
-                description=self._text(done, now_s - self._stage_began_s),
-                completed=done or 0.0,
-                refresh=True,
+        line = Table.grid(padding=(0, 1))
+        cells: list[ProgressBar | str] = [self._text(done, now_s - self._stage_began_s)]
+        if done is not None:
+            line.add_column(width=_BAR_WIDTH)
+            bar = ProgressBar(
+                1.0, done, _BAR_WIDTH, complete_style="cyan", finished_style="cyan", style="dim"
             )
-
-    def _begin_line(self, *, has_bar: bool) -> "Progress":
-        """Draw the line for the first time; its modules are not loaded for shorter work."""
-        from rich.progress import BarColumn, Progress, TextColumn
-        from rich.table import Column
-
-        from rwq_cli.output.console import stderr_console
-
-        console = stderr_console(self._environment, colour=self._colour, is_terminal=True)
-        text = Column(no_wrap=True, overflow="crop")
-        line = Progress(
-            *([BarColumn(_BAR_WIDTH)] if has_bar else []),
-            TextColumn("{task.description}", markup=False, table_column=text),
-            console=console,
-            auto_refresh=False,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        line.add_task("", total=1.0)
-        line.start()
-        self._line, self._has_bar = line, has_bar
-        self._environment.note_above = lambda note: console.print(note, soft_wrap=True)
-        return line
+            cells.insert(0, bar)
+        line.add_column(no_wrap=True, overflow="crop")
+        line.add_row(*cells)
+        self._line.draw(line)
 
     def _done(self) -> float | None:
         if self.fraction is not None:

@@ -94,7 +94,7 @@ class Output:
             is_wide = output is OutputFormat.WIDE
             shown = columns
             if fields.chosen is not None:
-                shown = _ranked(fields.columns())
+                shown = _ranked(_as_in(_fields_of((*wide, *columns), fields), fields.columns()))
             elif is_wide:
                 shown = wide or fields.columns()
             TableWriter(
@@ -108,6 +108,8 @@ class Output:
                 self._environment.stdout.write(f"{sentence}\n".encode())
         else:
             plain_fields = _fields_of(plain_columns or columns, fields)
+            if fields.chosen is not None:
+                plain_fields = _as_in(plain_fields, fields.columns())
             table_fields = _fields_of((*columns, *csv_also), fields)
             self._writer.use(fields, plain_fields, table_fields, unframed=unframed)
             if output is OutputFormat.IDS and id_batches is not None and not options.is_ordered:
@@ -268,6 +270,12 @@ def _text(pieces: Sequence[Piece]) -> "Text":
     text = Text.assemble(*((piece, style or "") for piece, style in pieces))
     text.rstrip()
     return text
+
+
+def _as_in(own: Iterable[Field[T]], columns: Iterable[Field[T]]) -> list[Field[T]]:
+    """Columns as a listing has them of its own, where it does."""
+    by_name = {column.flat_name: column for column in own}
+    return [by_name.get(column.flat_name, column) for column in columns]
 
 
 def _fields_of(columns: Sequence[Column], fields: Fields[T]) -> list[Field[T]]:

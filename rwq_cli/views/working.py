@@ -209,14 +209,16 @@ class LiveNotes(Notes):
         super().__init__(environment, names_queues=names_queues, reconnect_s=reconnect_s)
         self._line = LiveLine(environment, colour=colour)
         self._ticks: deque[tuple[float, int]] = deque(maxlen=_RATE_TICKS)
-        environment.note_above = self._note_above
 
     def tick(self, progress: Progress) -> None:
         now_s = monotonic()
         self._ticks.append((now_s, progress.counts[EventKind.COMPLETED]))
         (first_s, first), (_, last) = self._ticks[0], self._ticks[-1]
         rate = (last - first) / (now_s - first_s) if now_s > first_s else 0.0
-        self._line.draw(live_line(progress, rate))
+        # Here, because most workers have no terminal.
+        from rich.text import Text
+
+        self._line.draw(Text(live_line(progress, rate), no_wrap=True, overflow="crop"))
 
     def hide(self) -> None:
         self._line.hide()
@@ -228,9 +230,6 @@ class LiveNotes(Notes):
             if is_shown and not data.endswith(b"\n"):
                 stream.write(b"\n")
             stream.flush()
-
-    def _note_above(self, note: str) -> None:
-        self.pass_on(self._environment.stderr, note.encode("utf-8", "backslashreplace") + b"\n")
 
 
 def live_line(progress: Progress, rate: float) -> str:
