@@ -1,7 +1,8 @@
 """Waiting for a push onto any of several lists, without popping and without polling the server."""
 
 import random
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from selectors import EVENT_READ, DefaultSelector
 from time import monotonic
 from types import TracebackType
@@ -16,9 +17,13 @@ from rwq_cli.core.server.link import NO_REPLY, Link
 # Seconds until the server ends a blocked command, which is then sent again: proxies, load balancers
 # and firewalls drop connections that are idle for longer.
 _BLOCK_S = 4
-# After a wake that found nothing, the next wait begins at a random time within these seconds: a
-# push wakes all that wait, and each costs the server a command, its file and its replicas a write.
-_REST_S = 1.0
+# After a wake that found nothing, a list is watched again from a random time within these seconds.
+# A push wakes all that watch, and each costs the server a command, its file and its replicas a
+# write; so of many idle workers, only a few watch. All of them look once a second anyway.
+_REST_S = 10.0
+# Where many wait, each looks whether the entry is still there after a random time within these
+# seconds: most of them then need not try to take it.
+_SPREAD_S = 0.02
 # How often a caller looks where it cannot wait.
 _POLL_S = 1.0
 
@@ -43,7 +48,7 @@ class PushWaiter:
         self._interrupt = interrupt
         self._selector: DefaultSelector | None = None
         self._woken: set[bytes] = set()
-        self._polls = False
+        self._is_crowded = self._polls = False
 
     def wait(self, seconds: float, *, was_fruitless: bool = False) -> bool:
         """Wait until one of the lists has an entry.
@@ -62,9 +67,9 @@ class PushWaiter:
             self._selector = DefaultSelector()
             if self._interrupt is not None:
                 self._selector.register(self._interrupt, EVENT_READ)
+        self._is_crowded = was_fruitless or (self._is_crowded and not self._woken)
         if was_fruitless:
-            from_s = monotonic() + random.uniform(0, _REST_S)
-            self._unwatched |= {key: from_s for key in self._woken if key in self._unwatched}
+            self._rest(self._woken)
         self._woken.clear()
         ends_s = monotonic() + seconds
         while True:
@@ -78,10 +83,23 @@ class PushWaiter:
             self._woken.update(
                 key.data for key, _ in ready if key.data in self._links and self._receive(key.data)
             )
+            if self._woken and self._is_crowded:
+                self._look_again()
             if self._woken or any(key.data is None for key, _ in ready):
                 return bool(self._woken)
             if monotonic() >= ends_s or self._polls:
                 return False
+
+    def _rest(self, keys: Iterable[bytes]) -> None:
+        from_s = monotonic() + random.uniform(0, _REST_S)
+        self._unwatched |= {key: from_s for key in keys if key in self._unwatched}
+
+    def _look_again(self) -> None:
+        """Forget wakes whose entry somebody else has taken by now."""
+        time.sleep(random.uniform(0, _SPREAD_S))
+        taken = {key for key in self._woken if not self._lists[key].call("LLEN", key)}
+        self._woken -= taken
+        self._rest(taken)
 
     def _watch(self, selector: DefaultSelector) -> bool:
         """Send the commands that are due; return whether others will be."""

@@ -96,12 +96,33 @@ class WorkWaiter:
                     return True
                 if self._is_woken():
                     return False
-                if self.ready_queues(self._connection.call_all(self.look_commands())):
+                if self._look():
                     return True
         except ServerError:
             self._close_pushes()
             raise
         return False
+
+    def _look(self) -> bool:
+        """Find out when the next item is due, and whether a queue may have one now."""
+        if len(self._queues) > _WATCHED_QUEUES:
+            return bool(self.ready_queues(self._connection.call_all(self.look_commands())))
+        # Single commands cost the server a tenth of a script.
+        looks = [
+            command
+            for queue in self._queues
+            for command in (
+                ("LLEN", queue.keys.main),
+                ("ZRANGE", queue.keys.delayed, 0, 0, "WITHSCORES"),
+            )
+        ]
+        (seconds, microseconds), *replies = self._connection.call_all([("TIME",), *looks])
+        now_ms = seconds * 1000 + microseconds / 1000
+        # A member and its score; a pair of both where a client speaks RESP3.
+        last = [first[-1] for first in replies[1::2] if first]
+        due_ms = [float(each[-1] if isinstance(each, list) else each) for each in last]
+        self.due_in_s = (min(due_ms, default=inf) - now_ms) / 1000
+        return self.due_in_s <= 0 or any(replies[::2])
 
     def pause(self, seconds: float) -> None:
         """Wait, but not for work."""
