@@ -152,6 +152,8 @@ class Unavailable(ServerError):
     """The server cannot answer now: its primary or its cluster is down or being reconfigured."""
 
     code = "unavailable"
+    # If it is no reply: no node could be found, and nothing was sent.
+    refusal = "unreachable"
     is_transient = True
 
 

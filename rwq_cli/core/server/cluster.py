@@ -20,20 +20,14 @@ from rwq_cli.core.server.patience import Patience, limits
 # moving to that node.
 _SLOTS_AT = 8
 _IMPORTING = b"-<-"
+_SOON = "try again in a moment"
 _KEYLESS = ("ACL", "CLIENT", "CLUSTER", "CONFIG", "INFO")
 
 
 class Topology:
     """The nodes of a cluster and their slots, as redis-py finds them.
 
-    Args:
-        hosts: The addresses of some nodes.
-        name: The name in messages.
-        settings: redis-py's settings for a connection, without its address.
-        timeouts: The timeouts.
-
-    Attributes:
-        was_found: Whether the slot map has ever been read.
+    `hosts` are some of them; `settings` are redis-py's for a connection, without its address.
     """
 
     def __init__(
@@ -53,41 +47,25 @@ class Topology:
         self.was_found = False
 
     def of_slot(self, slot: int) -> ClusterNode:
-        """The primary that has a slot.
-
-        Raises:
-            ServerError: The cluster could not be reached, or no node has the slot.
-        """
+        """The primary that has a slot."""
         nodes = self._read().slots_cache.get(slot)
         if not nodes:
-            raise self._unavailable(f"{self.name} has no node for slot {slot} now")
+            raise errors.Unavailable(f"{self.name} has no node for slot {slot} now", _SOON)
         return nodes[0]
 
     def primaries(self) -> list[ClusterNode]:
-        """All primaries that have slots.
-
-        Raises:
-            ServerError: The cluster could not be reached.
-        """
+        """All primaries that have slots."""
         slots: dict[int, list[ClusterNode]] = self._read().slots_cache
         return list({nodes[0].name: nodes[0] for nodes in slots.values() if nodes}.values())
-
-    def slots(self) -> dict[str, list[int]]:
-        """The slots of each primary, in order, by host and port; see `primaries`."""
-        found: dict[str, list[int]] = {}
-        for slot, nodes in sorted(self._read().slots_cache.items()):
-            found.setdefault(f"{nodes[0].host}:{nodes[0].port}", []).append(slot)
-        return found
 
     def forget(self) -> None:
         """Read the slots again when they are needed next, over new connections."""
         manager, self._manager = self._manager, None
-        if manager is not None:
+        for node in list(manager.nodes_cache.values()) if manager is not None else ():
             # The hosts that were named may be gone by now, or behind other addresses.
-            self._hosts |= {(node.host, int(node.port)): None for node in _nodes(manager)}
-            for node in _nodes(manager):
-                if node.redis_connection is not None:
-                    node.redis_connection.connection_pool.disconnect(inuse_connections=False)
+            self._hosts[node.host, int(node.port)] = None
+            if node.redis_connection is not None:
+                node.redis_connection.connection_pool.disconnect(inuse_connections=False)
 
     def client_of(self, node: ClusterNode) -> Any:
         """redis-py's client of a node."""
@@ -113,16 +91,10 @@ class Topology:
         self._manager, self.was_found = manager, True
         return manager
 
-    def _unavailable(self, message: str) -> errors.ServerError:
-        failure = errors.Unavailable(message, "try again in a moment")
-        # Nothing was sent.
-        failure.refusal = "unreachable"
-        return failure
-
     def _unreadable(self, error: Exception) -> errors.RwqError:
         """Why the slots could not be read: redis-py's exception has the last node's as a cause."""
         if isinstance(error, IndexError):
-            return self._unavailable(f"{self.name} has no slots")
+            return errors.Unavailable(f"{self.name} has no slots", _SOON)
         cause = error.__cause__ or error
         refusal = cause.__context__ if isinstance(cause, rx.RedisClusterException) else cause
         if refusal is not None and isinstance(refusal.__cause__, errors.RwqError):
@@ -135,10 +107,6 @@ class Topology:
             return translate(refusal, self.name)
         reason = refusal if isinstance(refusal, Exception) else error
         return unreachable(reason, self.name, self.timeouts.connect_s / len(self._hosts))
-
-
-def _nodes(manager: NodesManager) -> list[ClusterNode]:
-    return list(manager.nodes_cache.values())
 
 
 class SlotNode(Node):
@@ -187,14 +155,6 @@ class ClusterConnection(Connection):
             kind = TaggedConnection if hash_tag(name) is not None else UntaggedConnection
             self._queues[name] = kind(self, name)
         return self._queues[name]
-
-    def slots(self) -> dict[str, list[int]]:
-        """The slots of each primary, in order, by host and port.
-
-        Raises:
-            ServerError: The cluster could not be reached.
-        """
-        return self.topology.slots()
 
     def of_slot(self, slot: int | None) -> Connection:
         """A connection to the node that has a slot; to any primary for None."""
@@ -275,13 +235,7 @@ def _slot_of(request: Command) -> int | None:
 
 
 class _QueueConnection(Connection):
-    """A connection for the commands of one queue.
-
-    Args:
-        cluster: The cluster.
-        queue: The queue's name.
-        slot: The slot whose node its commands go to.
-    """
+    """A connection for the commands of one queue, to the node of a slot."""
 
     is_cluster = True
 

@@ -17,13 +17,7 @@ REPLIES = (rx.ResponseError, rx.AuthenticationError, rx.BusyLoadingError)
 
 
 class _Meaning(NamedTuple):
-    """The meaning of a code.
-
-    Attributes:
-        kind: The class of the error.
-        verb: What the server does or lacks; its own message follows.
-        hint: What to do about it.
-    """
+    """What a code means: the error, what the server does (its own words follow), what helps."""
 
     kind: type[errors.ServerError]
     verb: str
@@ -40,51 +34,38 @@ _PERMISSION = _Meaning(
     "denied permission",
     "ask for an ACL rule that allows this command on the queue's keys",
 )
-_NOT_READY = "try again in a moment"
-_MOVING = _Meaning(
-    errors.Unavailable, "is moving this queue to another node of its cluster", _NOT_READY
-)
-
+_SOON = "try again in a moment"
+_MOVING = _Meaning(errors.Unavailable, "is moving this queue to another node of its cluster", _SOON)
+_NO_WRITES = "does not accept writes"
+_UNPROTECTED = "set a password on it, or turn its protected mode off"
+_WAIT = "wait, or end that script with SCRIPT KILL"
+_OTHER_URL = "use redis+cluster:// in place of redis://"
+_TAG = "give the queue's name a hash tag: {jobs} instead of jobs"
+_MEMORY = "raise its maxmemory or complete some items"
 _MEANINGS = {
     "NOAUTH": _AUTHENTICATION,
     "WRONGPASS": _AUTHENTICATION,
     "NOPERM": _PERMISSION,
-    "DENIED": _Meaning(
-        errors.PermissionDenied,
-        "denied permission",
-        "set a password on it, or turn its protected mode off",
-    ),
-    "LOADING": _Meaning(errors.Loading, "is still loading its data", _NOT_READY),
-    "BUSY": _Meaning(
-        errors.Busy, "is busy with a script", "wait, or end that script with SCRIPT KILL"
-    ),
+    "DENIED": _Meaning(errors.PermissionDenied, "denied permission", _UNPROTECTED),
+    "LOADING": _Meaning(errors.Loading, "is still loading its data", _SOON),
+    "BUSY": _Meaning(errors.Busy, "is busy with a script", _WAIT),
     "MASTERDOWN": _Meaning(
         errors.Unavailable, "has lost its primary", "point -u at the primary, or try again"
     ),
-    "CLUSTERDOWN": _Meaning(errors.Unavailable, "is in a cluster that is down", _NOT_READY),
-    "UNBLOCKED": _Meaning(errors.Unavailable, "has become a replica", _NOT_READY),
+    "CLUSTERDOWN": _Meaning(errors.Unavailable, "is in a cluster that is down", _SOON),
+    "UNBLOCKED": _Meaning(errors.Unavailable, "has become a replica", _SOON),
     "TRYAGAIN": _MOVING,
     "ASK": _MOVING,
     "MOVED": _Meaning(
-        errors.WrongNode,
-        "is a cluster node that does not hold this queue",
-        "use redis+cluster:// in place of redis://",
+        errors.WrongNode, "is a cluster node that does not hold this queue", _OTHER_URL
     ),
     "CROSSSLOT": _Meaning(
-        errors.ServerError,
-        "is in a cluster, and the queue's keys are on several nodes of it",
-        "give the queue's name a hash tag: {jobs} instead of jobs",
+        errors.ServerError, "is in a cluster, and the queue's keys are on several nodes of it", _TAG
     ),
-    "READONLY": _Meaning(errors.ReadOnly, "does not accept writes", "point -u at the primary"),
-    "MISCONF": _Meaning(
-        errors.ReadOnly, "does not accept writes", "check its disk: it cannot save its data"
-    ),
-    "NOREPLICAS": _Meaning(
-        errors.ReadOnly, "does not accept writes", "check its replicas: some are missing"
-    ),
-    "OOM": _Meaning(
-        errors.OutOfMemory, "is out of memory", "raise its maxmemory or complete some items"
-    ),
+    "READONLY": _Meaning(errors.ReadOnly, _NO_WRITES, "point -u at the primary"),
+    "MISCONF": _Meaning(errors.ReadOnly, _NO_WRITES, "check its disk: it cannot save its data"),
+    "NOREPLICAS": _Meaning(errors.ReadOnly, _NO_WRITES, "check its replicas: some are missing"),
+    "OOM": _Meaning(errors.OutOfMemory, "is out of memory", _MEMORY),
 }
 
 # redis-py strips the code from these. Newer versions keep it in `status_code`.
@@ -121,13 +102,7 @@ _NO_PASSWORD = "Protocol error: unauthenticated"
 
 
 class _Reply(NamedTuple):
-    """A parsed error reply.
-
-    Attributes:
-        code: Its first word; `ERR` if that is not a code.
-        text: The text after the code.
-        line: The line of the script that failed; None if the server does not give it.
-    """
+    """An error reply: its code or `ERR`, what follows, and the script's line if that is known."""
 
     code: str
     text: str
@@ -176,13 +151,10 @@ def _meaning(error: Exception, reply: _Reply) -> _Meaning | None:
 def translate(
     error: Exception, server: str, *, key: object = None, script: Script | None = None
 ) -> errors.ServerError:
-    """Turn an error reply into a `ServerError`.
+    """Turn redis-py's exception for an error reply into a `ServerError`.
 
-    Args:
-        error: redis-py's exception for the reply.
-        server: The server's name in the message.
-        key: The key of the command, for an error that does not name it.
-        script: The script that was run.
+    `server` is its name in the message; `key` and `script` are the command's, for an error that
+    does not name them.
     """
     reply = _parse(error)
     if reply.code == "WRONGTYPE":
@@ -208,13 +180,7 @@ def _wrong_type(text: str, key: object) -> errors.WrongType:
 
 
 def unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unreachable:
-    """The error for a connection that could not be made.
-
-    Args:
-        error: The exception of redis-py or the operating system.
-        server: The server's name in the message.
-        timeout_s: The timeout, seconds.
-    """
+    """The error for a connection that could not be made; `server` is its name in the message."""
     reason, hint = _reason(error), "check -u or RWQ_URL, and that the server runs"
     if any(words in reason for words in _NO_TLS):
         reason = "it does not speak TLS"
@@ -244,7 +210,7 @@ def _scheme(server: str, kind: str) -> str:
 
 
 def lost(error: Exception, server: str, timeout_s: float) -> errors.ServerError:
-    """The error for a connection that broke after it was made; arguments as for `unreachable`."""
+    """The error for a connection that broke after it was made."""
     reason = _reason(error)
     if reason == "max number of clients reached":
         hint = "raise its maxclients, or close idle connections"

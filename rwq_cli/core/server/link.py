@@ -105,29 +105,17 @@ def in_time(connection_class: type) -> Any:
 
 
 class Modes:
-    """The mode of all connections to a server: reads must not count as use.
-
-    Attributes:
-        no_touch: On or off; None if the server cannot do that.
-        sockets: The sockets that have the mode.
-    """
+    """The mode of all connections to a server: reads must not count as use."""
 
     def __init__(self) -> None:
+        # None if the server cannot do that.
         self.no_touch: bool | None = False
+        # Those that have the mode.
         self.sockets: WeakSet[Any] = WeakSet()
 
 
 class Link:
-    """A redis-py connection in use. No command is ever sent twice on it.
-
-    Args:
-        pool: The pool that it is taken from, connected.
-        name: The server's name in messages.
-        reply_timeout_s: The timeout for one reply, seconds.
-
-    Raises:
-        redis.RedisError, OSError: It could not be connected.
-    """
+    """A redis-py connection, taken from its pool. No command is ever sent twice on it."""
 
     def __init__(self, pool: Any, name: str, reply_timeout_s: float) -> None:
         self._pool = pool
@@ -167,11 +155,7 @@ class Link:
         return self.read(command)
 
     def send(self, requests: Sequence[Command]) -> int:
-        """Send requests; return their size in bytes.
-
-        Raises:
-            ServerError: The connection was lost.
-        """
+        """Send requests; return their size in bytes."""
         packed: list[bytes] = []
         for request in requests:
             is_many = isinstance(request, Transaction)
@@ -198,15 +182,10 @@ class Link:
         return len(data)
 
     def read(self, request: Command) -> Any:
-        """Read the reply to a request.
+        """Read the reply to a request; of a transaction, the list of its replies.
 
-        Raises:
-            ServerError: The connection was lost, or the server refuses all commands on it.
-
-        Returns:
-            The reply; of a transaction, the list of its replies. An error reply is returned as
-            redis-py's exception; of a transaction, the refusal of a command before EXEC, so that
-            nothing ran.
+        An error reply is returned as redis-py's exception; of a transaction, the refusal of a
+        command before EXEC, so that nothing ran.
         """
         if not isinstance(request, Transaction):
             return self._read()

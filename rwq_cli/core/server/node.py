@@ -24,40 +24,24 @@ class Timeouts(NamedTuple):
 
 
 class Node:
-    """One server, named by its own address.
+    """One server, named by its own address; redis-py's client has the pool of its connections."""
 
-    Args:
-        client: A redis-py client, whose pool makes the connections.
-        name: The server's name in messages, without a password.
-        timeouts: The timeouts.
-
-    Attributes:
-        is_found_again: Whether Sentinel or a cluster says which server it is.
-        was_found: Whether it was ever reached; if not, the address may be wrong.
-    """
-
+    # By Sentinel or a cluster, after a failover.
     is_found_again = False
 
     def __init__(self, client: Any, name: str, timeouts: Timeouts) -> None:
         self._client = client
         self.name = name
         self.timeouts = timeouts
+        # If it was never reached, the address may be wrong.
         self.was_found = False
 
     def client(self) -> Any:
-        """The client of the server, looked up if necessary.
-
-        Raises:
-            ServerError: It could not be found.
-        """
+        """The client of the server, looked up if necessary."""
         return self._client
 
     def take(self, modes: Modes, *, writes: bool) -> Link:
-        """A link that is ready for a command; the caller releases or closes it.
-
-        Raises:
-            ServerError: It could not be opened.
-        """
+        """A link that is ready for a command; the caller releases or closes it."""
         # Without its reply, nobody knows what a write has done.
         limits.grace_s = GRACE_S if writes else READ_GRACE_S
         limits.connect_s = self.timeouts.connect_s
@@ -94,12 +78,7 @@ class Node:
 
 @contextmanager
 def using(link: Link, *, writes: bool) -> Iterator[Link]:
-    """Release a link at the end of the block, or close it if the block fails.
-
-    Args:
-        link: The link, as `Node.take` gives it.
-        writes: Whether a command that is sent on it may write.
-    """
+    """Release a link at the end of the block, or close it if the block fails."""
     try:
         yield link
     except BaseException as error:

@@ -103,14 +103,10 @@ class CancelToken:
 
 
 class Patience:
-    """Waits between the attempts of one call.
+    """Waits between the attempts of one call, for `seconds` in all, until `stop`.
 
-    Args:
-        seconds: How long to wait in all.
-        is_found_again: Whether Sentinel or a cluster finds the server again after a failover.
-        has_written: Whether the server has taken a write on this connection.
-        stop: Ends the wait.
-        tell: Called with what is waited for, if it takes long.
+    `is_found_again`: Sentinel or a cluster finds the server again after a failover. `tell` is
+    called with what is waited for, if it takes long.
     """
 
     def __init__(
@@ -140,15 +136,8 @@ class Patience:
     def wait(self, error: ServerError, *, writes: bool) -> bool:
         """Wait before the next attempt, first not at all, then ever longer.
 
-        Args:
-            error: Why the last attempt failed.
-            writes: Whether the call may change something.
-
-        Raises:
-            KeyboardInterrupt: The caller was asked to stop.
-
         Returns:
-            Whether to repeat the call.
+            Whether to repeat the call, which failed with this error.
         """
         if not self.allows(error, writes=writes):
             return False

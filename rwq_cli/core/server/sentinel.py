@@ -29,13 +29,8 @@ class _NoPrimary(rx.ConnectionError):
 class Primary(Node):
     """The primary of a service, which redis-py's Sentinel client finds for each new connection.
 
-    Args:
-        hosts: The addresses of Sentinels.
-        service: The name of the service.
-        name: The name in messages.
-        settings: redis-py's settings for the connections to the primary, without its address.
-        credentials: User and password of the Sentinels themselves; either may be None.
-        timeouts: The timeouts.
+    `hosts` are the Sentinels, `credentials` their own user and password; `settings` are redis-py's
+    for a connection to the primary, without its address.
     """
 
     is_found_again = True
@@ -71,27 +66,18 @@ class Primary(Node):
         super().__init__(client, name, timeouts)
 
     @property
-    def address(self) -> tuple[str, int] | None:
-        """The host and port of the primary; None if it was not found yet."""
-        address: tuple[str, int] | None = self._client.connection_pool.master_address
-        return address
-
-    @property
     def name(self) -> str:
-        if self.address is None:
+        address = self._client.connection_pool.master_address
+        if address is None:
             return f"the primary of {self._sentinels}"
-        return f"{self.address[0]}:{self.address[1]} (the primary of {self._sentinels})"
+        return f"{address[0]}:{address[1]} (the primary of {self._sentinels})"
 
     @name.setter
     def name(self, name: str) -> None:
         self._sentinels = name
 
     def primary_url(self) -> str:
-        """The URL of the primary, without user and password.
-
-        Raises:
-            ServerError: It could not be found.
-        """
+        """The URL of the primary, without user and password."""
         try:
             host, port = self._client.connection_pool.get_master_address()
         except (rx.RedisError, OSError) as error:
@@ -102,7 +88,9 @@ class Primary(Node):
 
     def _failure(self, error: Exception) -> errors.RwqError:
         if isinstance(error, _NoPrimary):
-            return self._unavailable(": Sentinel names a replica")
+            self.was_found = True
+            message = f"{self._sentinels} has no primary now: Sentinel names a replica"
+            return errors.Unavailable(message, "try again in a moment")
         try:
             self._sentinel.discover_master(self._service)
         except MasterNotFoundError:
@@ -111,13 +99,6 @@ class Primary(Node):
             return self._refused(refusal)
         self.was_found = True
         return super()._failure(error)
-
-    def _unavailable(self, why: str, hint: str = "try again in a moment") -> errors.ServerError:
-        self.was_found = True
-        unavailable = errors.Unavailable(f"{self._sentinels} has no primary now{why}", hint)
-        # Nothing was sent.
-        unavailable.refusal = "unreachable"
-        return unavailable
 
     def _refused(self, error: Exception) -> errors.ServerError:
         if is_unknown(error, "SENTINEL"):
@@ -144,7 +125,9 @@ class Primary(Node):
             except (rx.RedisError, OSError) as error:
                 failure = error
         if self._service in known:
-            return self._unavailable("", "try again in a moment, or see its Sentinels")
+            self.was_found = True
+            hint = "try again in a moment, or see its Sentinels"
+            return errors.Unavailable(f"{self._sentinels} has no primary now", hint)
         if known or failure is None:
             names = ", ".join(sorted(known)) or "none"
             return errors.ServerError(
@@ -156,10 +139,7 @@ class Primary(Node):
 
 
 def _check_role(raw: Any) -> None:
-    """Refuse a server that is not a primary, or not any more.
-
-    A Sentinel may name the old primary for a moment, and a replica would answer reads.
-    """
+    # A Sentinel may name the old primary for a moment, and a replica would answer reads.
     raw.on_connect()
     raw.send_command("ROLE", check_health=False)
     if raw.read_response()[0] != b"master":

@@ -45,12 +45,8 @@ class Window:
     """Sends calls ahead of their replies, and stops at the first refusal.
 
     A link is held only while calls are outstanding. So a link that was dropped while the source
-    paused is replaced before the next call is sent.
-
-    Args:
-        connection: The connection.
-        reads_only: The calls change nothing: they are sent again if a reply is lost, and `stop`
-            need not end them.
+    paused is replaced before the next call is sent. Calls that change nothing (`reads_only`) are
+    sent again if a reply is lost, and need not end at `stop`.
     """
 
     def __init__(self, connection: Sender, *, reads_only: bool) -> None:
@@ -64,18 +60,7 @@ class Window:
         self._failure: BaseException | None = None
 
     def replies(self, calls: Iterable[Command | None]) -> Iterator[Any]:
-        """Send the calls.
-
-        Args:
-            calls: The calls; None means that the source pauses, so that all replies are awaited.
-
-        Raises:
-            ServerError: A call was refused, which is raised after all replies are read; or the
-                connection was lost, with calls `in_doubt`.
-
-        Yields:
-            The replies in order; `REFUSED` for each refused call.
-        """
+        """Send the calls; see `Connection.stream`."""
         # Notice an unreachable server before the source is read.
         with self._connection.lend(writes=False):
             pass
