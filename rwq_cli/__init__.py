@@ -19,11 +19,11 @@ Where to look:
 | what a state means to people        | `views/states.py`, `views/explanations.py`        |
 | what a command takes and calls      | `commands/NAME.py`                                |
 | what is shown of a result           | `views/`                                          |
-| how a table, JSON or CSV is written | `output/table.py`, `output/machine.py`            |
+| how a table, JSON or CSV is written | `output/tables.py`, `output/formats.py`           |
 | how a service is run and watched    | `service/`, `commands/cleaning_process.py`        |
-| how `--watch` redraws               | `cli/watching.py`, `output/redrawn_screen.py`     |
-| which columns of a table fit        | `output/fit.py`                                   |
-| how `rwq work` runs commands        | `work/loop.py`, around `core/work/session.py`     |
+| how `--watch` redraws               | `cli/watching.py`, `output/live.py`               |
+| which columns of a table fit        | `output/tables.py`                                |
+| how `rwq work` runs commands        | `work/worker.py`, around `core/work`              |
 | topics, recipes and variables       | `help/`                                           |
 | what a Tab offers                   | `cli/completing.py`                               |
 """

@@ -12,12 +12,12 @@ def _startup(turn: Turn) -> Iterator[Sample]:
     item_id = turn.fill(waiting=100)["waiting"][0].decode()
     base_s = timed([sys.executable, "-c", "import redis"]).seconds
     for title, words, limit in (
-        ("rwq --version", ["--version"], 0.6),
-        ("rwq stats --fast -o json", ["stats", "--fast", "-o", "json"], 1.2),
-        ("rwq show ID -o json", ["show", item_id, "-o", "json"], 1.5),
-        ("rwq touch ID", ["touch", item_id], 1.5),
-        ("rwq ls, a table", ["ls", "-o", "table"], 1.5),
-        ("rwq --help", ["--help"], 3.0),
+        ("rwq --version", ["--version"], 0.35),
+        ("rwq stats --fast -o json", ["stats", "--fast", "-o", "json"], 0.95),
+        ("rwq show ID -o json", ["show", item_id, "-o", "json"], 1.2),
+        ("rwq touch ID", ["touch", item_id], 1.2),
+        ("rwq ls, a table", ["ls", "-o", "table"], 1.2),
+        ("rwq --help", ["--help"], 0.7),
     ):
         run = turn.rwq(*words, statuses=(0, 1))
         yield Sample(

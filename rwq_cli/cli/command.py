@@ -135,7 +135,7 @@ class RwqGroup(TyperGroup):
         if self.get_command(ctx, args[0]) is None:
             from rwq_cli.cli.unknown_words import unknown_command
 
-            raise unknown_command(ctx, args[0], self.list_commands(ctx))
+            raise unknown_command(ctx, args[0])
         return super().resolve_command(ctx, args)
 
     def _missing_command(self, ctx: Any) -> UsageError:

@@ -41,6 +41,8 @@ class Manual(NamedTuple):
             errors are one line on stdout, with the code `UNKNOWN`.
         record: The fields of its records, or a function of its options that returns them; without
             options, those that the reference has. None for none.
+        destructive: It removes or replaces items or data: it is never suggested for a mistyped
+            command.
         plain: The columns of `-o plain`, by what a line stands for.
     """
 
@@ -53,6 +55,7 @@ class Manual(NamedTuple):
     output: str | None = None
     monitors: bool = False
     record: "Fields[Any] | Callable[[Mapping[str, Any]], Fields[Any]] | None" = None
+    destructive: bool = False
     plain: Mapping[str, str] = {}
 
     @property

@@ -8,9 +8,6 @@ from typing import Any
 
 from rwq_cli.cli.options import UsageError
 
-# These remove or replace items or data, so they are never suggested for a mistyped command.
-DESTRUCTIVE = frozenset({"complete", "mv", "purge", "rm"})
-
 _LOST = (
     "rwq bury sets an item aside; rwq complete finishes one; rwq rm removes one, and rwq undo "
     "restores it"
@@ -49,26 +46,25 @@ _SYNONYMS = {
 SYNONYM_HINTS = {word: ours for ours, words in _SYNONYMS.items() for word in words.split()}
 
 
-def unknown_command(context: Any, word: str, commands: Sequence[str]) -> UsageError:
-    """The error for a word that is not a command.
-
-    Args:
-        context: The context of the group that was given the word.
-        word: The word.
-        commands: The commands of the group.
-    """
-    path = context.command_path
+def unknown_command(context: Any, word: str) -> UsageError:
+    """The error for a word that is not a command of the group that was given it."""
+    path, group = context.command_path, context.command
+    commands = group.list_commands(context)
     hint = f"see {path} --help"
     ours = SYNONYM_HINTS.get(word.lower()) if context.parent is None else None
     near = get_close_matches(word, commands)
+    safe = [name for name in near if not _is_destructive(group.get_command(context, name))]
     if ours is not None:
         hint = ours
-    elif near and near[0] not in DESTRUCTIVE:
-        meant = [f"{path} {name}" for name in near if name not in DESTRUCTIVE]
-        hint = f"did you mean: {' or '.join(meant)}"
+    elif near and near[0] in safe:
+        hint = f"did you mean: {' or '.join(f'{path} {name}' for name in safe)}"
     elif context.parent is not None:
         hint = f"{path} is followed by {' or '.join(commands)}"
     return UsageError(f"no such command {word!r}", hint)
+
+
+def _is_destructive(command: Any) -> bool:
+    return hasattr(command, "manual") and command.manual.destructive
 
 
 def option_of_commands(group: Any, context: Any, option: str) -> UsageError | None:

@@ -36,6 +36,7 @@ _KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
 
 @app.command(
     record=OUTCOME_FIELDS,
+    destructive=True,
     help="Complete items: remove them as done, no matter who holds them. If several calls complete "
     "the same item, one of them succeeds. --result and --rejected store a result for rwq result. "
     "Without --state and --all, options choose waiting items; what they choose is written to an "

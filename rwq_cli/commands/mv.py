@@ -35,6 +35,7 @@ _KIND = kind_of(Status.MOVED, (Status.NOT_OWNER, Status.CONFLICT, Status.MISSING
 
 @app.command(
     record=OUTCOME_FIELDS,
+    destructive=True,
     help="Move items to the end of another queue on the same server. Each is in exactly"
     " one of the two at every instant, except between two slots of a cluster, where it is buried"
     " in both for a moment. Without --state and --force, the options choose items that are neither"

@@ -21,6 +21,7 @@ _KIND = kind_of(Status.REMOVED, ())._replace(successes=frozenset({"results"}))
 
 @app.command(
     record=OUTCOME_FIELDS,
+    destructive=True,
     help="Remove a queue with all its keys. Items and results are written to an undo file "
     "first. Items that are added in the meantime are kept, and so are unrelated keys with "
     "names like those of results.",

@@ -21,6 +21,7 @@ _KIND = kind_of(Status.REMOVED, (Status.MISSING,))
 
 @app.command(
     record=OUTCOME_FIELDS,
+    destructive=True,
     help="Remove items in any state, even leased ones, without completing them. They are "
     "written to an undo file first. Without --state, options choose items in any state.",
     examples=(

@@ -264,7 +264,7 @@ class TestOutputVariable:
         ids = {"RWQ_OUTPUT": "ids"}
         assert rwq("ls", variables=ids).text == "b\n"
         assert rwq.on_screen("ls", variables=ids)[1].startswith(b"b\n")
-        assert rwq("ls", "-o", "csv", variables=ids).text.startswith("queue,")
+        assert rwq("ls", "-o", "csv", variables=ids).text.startswith("position,id,")
         # Not its idle time: that may be a second longer by then.
         plain = rwq("ls", "--fields", "id,data", variables={"RWQ_OUTPUT": ""})
         assert plain.text == "b\tdata of b\n"

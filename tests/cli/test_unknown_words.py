@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from rwq_cli.cli.app import COMMANDS, all_commands, build_root
-from rwq_cli.cli.unknown_words import DESTRUCTIVE, SYNONYM_HINTS, unknown_command
+from rwq_cli.cli.unknown_words import SYNONYM_HINTS, unknown_command
 from tests.driver import Rwq
 
 ELSEWHERE = (
@@ -19,6 +19,7 @@ ELSEWHERE = (
     *("flush", "clear", "watch", "status", "pause", "resume"),
 )
 ALL = {info.path: info for info in all_commands()}
+DESTRUCTIVE = {path for path, info in ALL.items() if info.manual.destructive}
 WITHOUT_ARGUMENTS = [
     path
     for path, info in ALL.items()
@@ -31,7 +32,7 @@ COMMAND = re.compile(r"rwq ((?:clean )?[a-z]+)((?: (?:-[a-zA-Z-]+|QUEUE|waiting|
 def hint(word: str) -> str:
     """The hint for a word that is no command."""
     context: Any = typer.Context(build_root(), info_name="rwq")
-    return unknown_command(context, word, COMMANDS).hint or ""
+    return unknown_command(context, word).hint or ""
 
 
 @pytest.mark.parametrize("word", ELSEWHERE)
