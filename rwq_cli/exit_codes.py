@@ -73,6 +73,17 @@ def batch_status(successes: int, failures: int) -> ExitStatus:
     return ExitStatus.PARTIAL if successes else ExitStatus.NO
 
 
+class UsageError(InvalidArgument):
+    """The command line cannot be parsed.
+
+    Attributes:
+        help: Help text to print instead of an error, or None.
+    """
+
+    code = "usage"
+    help: str | None = None
+
+
 class OutputError(RwqError):
     """The output cannot be written."""
 

@@ -122,9 +122,7 @@ def leaves(command: Any, path: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...
 
 def _show_version(context: Any, _parameter: Any, value: bool) -> None:
     if value:
-        from rwq_cli import __version__
-
-        context.find_root().obj.environment.stdout.write(f"rwq {__version__}\n".encode())
+        context.find_root().obj.write_version()
         context.exit()
 
 

@@ -19,8 +19,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from rwq_cli.cli.interrupts import raise_on_interrupt
 from rwq_cli.cli.manual import Manual
-from rwq_cli.cli.options import UsageError, option
-from rwq_cli.exit_codes import ExitCode, ExitStatus
+from rwq_cli.cli.options import option
+from rwq_cli.exit_codes import ExitCode, ExitStatus, UsageError
 
 Function = Callable[..., ExitCode]
 

@@ -82,7 +82,7 @@ def global_options() -> list[TyperOption]:
         option(
             "--patience",
             metavar="DUR",
-            help="With Sentinel or a cluster: how long to wait for a failover, or until a queue "
+            help="How long to wait while a server loads its data, for a failover, or until a queue "
             f"has moved to another node.  [default: {PATIENCE_S:g}s]",
         ),
         option("--write", is_flag=True, help="Allow changes in a read-only context."),

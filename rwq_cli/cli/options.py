@@ -9,19 +9,9 @@ import typer
 from rwq_cli.cli.completing import offer_ids
 from rwq_cli.core.clock import GRACE_S, LEASE_S, lease_time_ms, result_time_ms
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.exit_codes import UsageError
 from rwq_cli.input.durations import parse_duration
 from rwq_cli.output import human
-
-
-class UsageError(InvalidArgument):
-    """The command line cannot be parsed.
-
-    Attributes:
-        help: Help text to print instead of an error, or None.
-    """
-
-    code = "usage"
-    help: str | None = None
 
 
 class Duration(float):

@@ -8,11 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import takewhile
 
-import typer
-
-from rwq_cli.cli.app import build_root
 from rwq_cli.cli.interrupts import was_terminated
-from rwq_cli.cli.options import UsageError
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import (
     AuthenticationFailed,
@@ -28,6 +24,7 @@ from rwq_cli.exit_codes import (
     Fault,
     MonitoringStatus,
     OutputError,
+    UsageError,
     exit_status_of,
 )
 
@@ -76,6 +73,14 @@ def _run(arguments: Sequence[str], settings: Settings) -> ExitCode:
     if not arguments:
         # Typer would load every command for its help.
         raise _no_command(settings.environment)
+    if list(arguments) in (["--version"], ["-V"]):
+        # Typer takes longer than all the rest of this.
+        settings.write_version()
+        return ExitStatus.OK
+    import typer
+
+    from rwq_cli.cli.app import build_root
+
     root = build_root()
     try:
         with root.make_context("rwq", list(arguments), obj=settings) as context:
@@ -104,6 +109,8 @@ def _as_rwq_error(error: Exception) -> RwqError:
         if isinstance(error, ServerError) and (done := _acknowledged(error)):
             error.hint = f"{done}; {error.hint}" if error.hint else done
         return error
+    import typer
+
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
         # A list of choices has line ends.

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from rwq_cli import __version__
 from rwq_cli.cli.manual import Manual
 from rwq_cli.contexts import config_path
 from rwq_cli.core.errors import InvalidArgument
@@ -91,6 +92,10 @@ class Settings:
         """Add options of the command line; one after the command's name overrides one before it."""
         given = {name: value for name, value in values.items() if value not in (None, False, [])}
         self.given = MappingProxyType({**self.given, **given})
+
+    def write_version(self) -> None:
+        """Write the version of rwq."""
+        self.environment.stdout.write(f"rwq {__version__}\n".encode())
 
     def freeze(self, options: Mapping[str, object]) -> None:
         """End the reading of settings; called before a command runs.

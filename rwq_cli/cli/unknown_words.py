@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import Any
 
-from rwq_cli.cli.options import UsageError
+from rwq_cli.exit_codes import UsageError
 
 _LOST = (
     "rwq bury sets an item aside; rwq complete finishes one; rwq rm removes one, and rwq undo "

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.open_queues import open_matching_queues
-from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption, Duration, UsageError, option
+from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption, Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, ServerError, Unreachable
 from rwq_cli.core.inspect.thresholds import (
@@ -19,7 +19,7 @@ from rwq_cli.core.inspect.thresholds import (
     worst,
 )
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.exit_codes import MonitoringStatus
+from rwq_cli.exit_codes import MonitoringStatus, UsageError
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.views.monitoring import CHECK_FIELDS, nagios_line, nagios_lines, prometheus_text
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import command_lines, open_connection
-from rwq_cli.cli.options import Duration, UsageError, option
+from rwq_cli.cli.options import Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.show import read_shown
 from rwq_cli.core.errors import InvalidArgument
@@ -16,7 +16,7 @@ from rwq_cli.core.inspect.queues import matching_queues, queue_names
 from rwq_cli.core.keys import is_glob
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.exit_codes import ExitStatus, UsageError
 from rwq_cli.views.item_report import Shown
 
 if TYPE_CHECKING:

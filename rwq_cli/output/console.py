@@ -57,12 +57,16 @@ def _console(
 ) -> "Console":
     from rich.console import Console
 
-    class CursorConsole(Console):
+    class OurConsole(Console):
         def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002
             # It stays visible: nothing would show it again after SIGKILL.
             return False
 
-    return CursorConsole(
+        def on_broken_pipe(self) -> None:
+            # rich would end the process with 1; called while the error is handled.
+            raise
+
+    return OurConsole(
         file=_Text(stream),  # type: ignore[arg-type]
         width=width,
         color_system="standard" if colour else None,
