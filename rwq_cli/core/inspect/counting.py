@@ -79,12 +79,7 @@ def count_leased(queue: Queue, ids: Sequence[bytes]) -> int:
 
 
 def counts(queue: Queue, *, deep: bool = False) -> Counts:
-    """Counts by state.
-
-    Args:
-        queue: The queue.
-        deep: Walk over the whole queue, to count the states that no single list shows.
-    """
+    """Counts by state; see `WorkQueue.counts`."""
     return count_states(queue, sample_sizes=queue.connection.set_no_touch(), deep=deep)
 
 

@@ -33,22 +33,7 @@ def items(
     data: bool = False,
     bare: bool = False,
 ) -> Iterator[Item]:
-    """Items in the order in which they are or were leased: next, or longest leased, first.
-
-    Args:
-        queue: The queue.
-        source: The structures.
-        selection: Which of their items; None for all.
-        limit: The maximum number of items; None for all.
-        offset: How many selected items to skip.
-        tail: Start at the other end: newest first.
-        data: Read all of the data. Otherwise, read sizes and previews if that does not reset idle
-            times.
-        bare: Read only IDs and states: no data, sizes, previews or idle times.
-
-    Yields:
-        Items, read lazily in pages.
-    """
+    """Items in the order in which they are or were leased; see `WorkQueue.items`."""
     if limit == 0:
         return
     selection = selection or Selection()
@@ -329,17 +314,10 @@ def leases(
     data: bool = False,
     bare: bool = False,
 ) -> Iterator[Item]:
-    """The items in processing: abandoned first, then by time left, leases without expiry last.
+    """The items in processing; see `WorkQueue.leases`.
 
     Sorting needs every lease, so all of processing is read; details are read only of items that are
     shown.
-
-    Args:
-        queue: The queue.
-        limit: The maximum number of items; None for all.
-        holder_glob: Only leases whose holder matches this glob, which excludes abandoned items.
-        data: See `items`.
-        bare: See `items`.
     """
     detail = detail_of(queue, data=data, bare=bare)
     pattern = None if holder_glob is None else glob_pattern(holder_glob)

@@ -27,22 +27,7 @@ def add(
     delay_s: float | None = None,
     at_ms: int | None = None,
 ) -> bool:
-    """Add one item.
-
-    Args:
-        queue: The queue.
-        data: Its payload.
-        item_id: Its ID; None for a random one.
-        delay_s: The delay by the server's clock, seconds; None if there is none.
-        at_ms: The due time by the server's clock, unix ms; None if there is none.
-
-    Raises:
-        InvalidArgument: The ID is empty, or both a delay and a due time are given.
-        WrongType: The data key or a lease key of this ID has the wrong type.
-
-    Returns:
-        Whether it was added: False if an item with this ID exists.
-    """
+    """Add one item; see `WorkQueue.add`. The due time `at_ms` is in unix ms."""
     due = None
     if delay_s is not None and at_ms is not None:
         raise InvalidArgument.both("a delay", "a time")

@@ -26,30 +26,18 @@ def complete(
     journal: "Journal | None" = None,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Complete items wherever they are; exactly one call succeeds in completing an item.
-
-    The result is kept in the same atomic step, and only for items that this call completes. The
-    result of an earlier item with the same ID is replaced, or deleted if none is kept.
+    """Complete items; see `WorkQueue.complete_many`.
 
     Each of a few IDs costs a scan of both lists; for many, the lists are read once in pages.
 
     Args:
         queue: The queue.
         ids: The IDs; read in batches.
-        owner: Complete only items whose lease this holder, or one of these, still has; None for
-            any.
+        owner: Complete only items whose lease this holder, or one of these, still has.
         result_options: The result to keep for each; None if there is none.
         expected: The conditions that the items must still meet; otherwise they are `CHANGED`.
-        journal: The journal to write the items to first, if any; see `as_waiting`.
+        journal: The journal to write the items to first, if any; see `complete_saved`.
         dry_run: Change nothing, and report what would be done.
-
-    Raises:
-        ServerError: `acknowledged` is the number of processed IDs.
-
-    Returns:
-        For each ID `COMPLETED`, `MISSING`, `NOT_OWNER`, `CHANGED` or `WRONG_TYPE`, as the server
-        acknowledges it. `WRONG_TYPE` is about its data key; if `owner` is given, about its lease
-        keys, too; and if a result is to be kept, about its result key.
     """
     owners = () if owner is None else (owner,) if isinstance(owner, bytes) else tuple(owner)
     args = completing_args(result_options, owners)

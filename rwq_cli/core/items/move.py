@@ -30,26 +30,10 @@ def move(
     grace_s: float = GRACE_S,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Move items to the end of another queue; each is in one of the two at every instant.
+    """Move items to the end of another queue; see `WorkQueue.move_many`.
 
-    To another slot of a cluster, another database or another server, see `Transfer`.
-
-    Args:
-        queue: The queue that the items are in.
-        ids: The IDs, as for `remove`.
-        to: The other queue's name, or its handle if it is elsewhere.
-        journal: The journal to write the items to first.
-        force: Move leased items, too, and end their leases.
-        expected: The conditions that the items must still meet.
-        grace_s: See `release`.
-        dry_run: Change nothing, and report what would be done.
-
-    Raises:
-        ServerError: `acknowledged` is the number of processed IDs.
-
-    Returns:
-        For each ID `MOVED`, `MISSING`, `CHANGED`, `WRONG_TYPE`, `NOT_OWNER` if it has a lease, or
-        `CONFLICT` if the other queue has this ID.
+    Each is in one of the two at every instant. What is moved is written to the journal first; items
+    that do not meet the conditions of `expected` any more are `CHANGED`.
     """
     other = to if isinstance(to, Queue) else queue.sibling(to)
     return Outcomes(_moved(queue, other, ids, journal, expected, grace_s, force, dry_run=dry_run))

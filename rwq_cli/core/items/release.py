@@ -24,28 +24,18 @@ def release(
     grace_s: float = GRACE_S,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Return items to the main list, now or after a delay.
+    """Return items to the main list, now or after a delay; see `WorkQueue.release_many`.
 
     Args:
         queue: The queue.
         ids: The IDs; read in batches.
-        force: End leases of other sessions, too. Delayed and buried items do not need it.
+        force: End leases of other sessions, too.
         own_only: Release only items that this handle's holder has leased; excludes `force`.
-        front: Make them the next to be leased, in this order, instead of the last; each ID then
-            costs a scan of both lists.
-        delay_s: The delay, seconds; 0 for none.
+        front: Make them the next to be leased.
+        delay_s: The delay, seconds.
         expected: The conditions that the items must still meet; otherwise they are `CHANGED`.
-        grace_s: How long, seconds, an item must look abandoned or orphaned to be released without
-            `force`: it may be between two commands of its worker or producer.
+        grace_s: How long an item must look abandoned or orphaned, seconds.
         dry_run: Change nothing, and report what would be done.
-
-    Raises:
-        InvalidArgument: Both `front` and a delay were given, or both `own_only` and `force`.
-        ServerError: `acknowledged` is the number of processed IDs.
-
-    Returns:
-        For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER`, `MISSING`, `CHANGED` or
-        `WRONG_TYPE`.
     """
     if own_only and force:
         raise InvalidArgument.both("own_only", "force")

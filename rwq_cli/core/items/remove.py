@@ -46,22 +46,10 @@ def remove(
     expected: Expected = ANY,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Remove items with every trace of them.
+    """Remove items with every trace of them; see `WorkQueue.remove_many`.
 
-    Args:
-        queue: The queue.
-        ids: The IDs. A few are removed in the given order. If there are many, those in the lists
-            come first, next or longest leased first.
-        journal: The journal to write the items to first.
-        expected: The conditions that the items must still meet.
-        dry_run: Change nothing, and report what would be done.
-
-    Raises:
-        ServerError: `acknowledged` is the number of processed IDs.
-
-    Returns:
-        For each ID `REMOVED`, `MISSING`, `WRONG_TYPE`, or `CHANGED` if it no longer meets the
-        conditions, or its data differs from that in the journal.
+    They are written to the journal first; items that do not meet the conditions of `expected` any
+    more are `CHANGED`. A few are removed in their order; of many, those in the lists come first.
     """
     act = by_script(queue, "remove", lambda _: REMOVE_ARGS, expected, dry_run=dry_run)
     run = SavedRun(queue, journal, act, expected, dry_run=dry_run)

@@ -88,18 +88,7 @@ def result(
     timeout_s: float = float("inf"),
     promotes: bool = True,
 ) -> ResultLookup:
-    """Read the result of an ID, and the state of its item.
-
-    Args:
-        queue: The queue.
-        item_id: The ID.
-        wait: First wait until no item has this ID, even if an earlier item left a result.
-        timeout_s: How long to wait, seconds.
-        promotes: Promote the items that fall due while it waits.
-
-    Raises:
-        WrongType: The result key has the wrong type.
-    """
+    """Read the result of an ID, and the state of its item; see `WorkQueue.result`."""
     wanted = to_bytes(item_id)
     if not wait:
         queue.connection.set_no_touch()

@@ -105,25 +105,7 @@ def bury(
     grace_s: float = GRACE_S,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Bury items, wherever they are, until they are kicked.
-
-    Args:
-        queue: The queue.
-        ids: The IDs; read in batches.
-        reason: See `Burial`.
-        force: End leases of other sessions, too.
-        own_only: See `release`.
-        expected: The conditions that the items must still meet; otherwise they are `CHANGED`.
-        grace_s: See `release`.
-        dry_run: Change nothing, and report what would be done.
-
-    Raises:
-        InvalidArgument: The reason is longer than `REASON_BYTES_MAX`.
-        ServerError: `acknowledged` is the number of processed IDs.
-
-    Returns:
-        For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER`, `MISSING`, `CHANGED` or `WRONG_TYPE`.
-    """
+    """Bury items; see `WorkQueue.bury_many`, and `release` for the other arguments."""
     policy = LeasePolicy(queue.holder, force, own_only)
     how = Burial(reason)
     return reschedule(queue, ids, policy, how, expected=expected, grace_s=grace_s, dry_run=dry_run)
@@ -180,21 +162,7 @@ def kick(
     expected: Expected = ANY,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Push buried items onto the end of the main list, and reset their counts of returns.
-
-    Args:
-        queue: The queue.
-        ids: The IDs; read in batches.
-        expected: The conditions that the items must still meet; otherwise they are `CHANGED`.
-        dry_run: Change nothing, and report what would be done.
-
-    Raises:
-        ServerError: `acknowledged` is the number of processed IDs.
-
-    Returns:
-        For each ID `KICKED`, `NOT_BURIED`, `MISSING`, `CHANGED`, `WRONG_TYPE`, or `NOT_OWNER` if a
-        session holds a lease.
-    """
+    """Push buried items onto the end of the main list; see `WorkQueue.kick_many`."""
     return Outcomes(apply(queue, _push("buried", "kicking", expected), ids, dry_run=dry_run))
 
 

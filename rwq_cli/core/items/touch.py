@@ -16,22 +16,7 @@ def touch(
     owner: bytes | None = None,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Give live leases a new expiry.
-
-    Args:
-        queue: The queue.
-        ids: The IDs; read in batches.
-        lease_s: The new duration, from now, seconds.
-        owner: Touch only leases of this holder; None for any.
-        dry_run: Change nothing, and report what would be done.
-
-    Raises:
-        InvalidArgument: The new duration is less than 1 ms.
-
-    Returns:
-        For each distinct ID of a batch `TOUCHED`, `NOT_LEASED`, `NOT_OWNER`, `MISSING` or
-        `WRONG_TYPE`.
-    """
+    """Give live leases a new expiry; see `WorkQueue.touch_many`."""
     lease_ms = lease_time_ms(lease_s)
 
     def batches() -> Iterator[OutcomeBatch]:

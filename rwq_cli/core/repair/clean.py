@@ -30,23 +30,7 @@ from rwq_cli.core.state.seen import Seen
 def light_clean(
     queue: Queue, *, grace_s: float = GRACE_S, dry_run: bool = False, bury_after: int | None = None
 ) -> CleanActions:
-    """Return the items that dead workers left in processing, and drop ghosts.
-
-    Due items are promoted, and counts of returns without an item are pruned.
-
-    Args:
-        queue: The queue.
-        grace_s: Seconds between the two looks.
-        dry_run: Look twice, but change nothing, and report what would be done.
-        bury_after: Bury an item instead of returning it if it has been returned this often, by
-            cleans or after failed attempts: 0 or more; None for never.
-
-    Raises:
-        ServerError: `acknowledged` is the number of actions.
-
-    Returns:
-        The actions; reading them does the work.
-    """
+    """Do a light clean; see `WorkQueue.light_clean`. Reading the actions does the work."""
     return CleanActions(_counted(_light_clean(queue, grace_s, dry_run, bury_after)))
 
 
@@ -68,22 +52,10 @@ def _light_clean(
 def deep_clean(
     queue: Queue, *, grace_s: float = GRACE_S, dry_run: bool = False, bury_after: int | None = None
 ) -> CleanActions:
-    """Do what a light clean does, and repair orphans, duplicates and ghosts everywhere.
+    """Do a deep clean; see `WorkQueue.deep_clean`. Reading the actions does the work.
 
     Delayed and buried items that lack a guard under a lease name get it back, so that no cleaner
     returns them. That does not change the item, and is not reported.
-
-    Args:
-        queue: The queue.
-        grace_s: Seconds between the two looks.
-        dry_run: Look twice, but change nothing, and report what would be done.
-        bury_after: See `light_clean`.
-
-    Raises:
-        ServerError: `acknowledged` is the number of actions.
-
-    Returns:
-        The actions; reading them does the work.
     """
     return CleanActions(_counted(_deep_clean(queue, grace_s, dry_run, bury_after)))
 
