@@ -47,15 +47,16 @@ from rwq_cli.views.working import (
     plan_sections,
     work_metrics,
 )
+from rwq_cli.work.commands import CommandLimits
 from rwq_cli.work.events import Event
 from rwq_cli.work.housekeeping import keep_house
-from rwq_cli.work.invocations import DataFiles, Invocations
+from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.joblog import JobLog
 from rwq_cli.work.output import RESULT_BYTES_MAX, Outputs
 from rwq_cli.work.programs import BadArguments, allow_open_files, find_program
 from rwq_cli.work.template import CommandTemplate, Input
 from rwq_cli.work.variables import Variables
-from rwq_cli.work.worker import CommandLimits, Worker, has_failed
+from rwq_cli.work.worker import Worker, has_failed
 
 if TYPE_CHECKING:
     from rwq_cli.cli.queue_scraper import QueueScraper
@@ -245,7 +246,7 @@ def work(
         program=program,
         task_dir=None if task_dir is None else os.fsencode(os.path.abspath(task_dir)),
         variables=variables,
-        files=DataFiles(settings.environment.variables.get("TMPDIR") or "/tmp"),
+        file_directory=settings.environment.variables.get("TMPDIR") or "/tmp",
         is_batch=batch is not None,
     )
     if dry_run:
@@ -402,7 +403,7 @@ def _plans(
             )
         )
     try:
-        yield Planned(items, invocations.of(jobs, invocations.files.next_path()), None)
+        yield Planned(items, invocations.of(jobs, invocations.planned_file), None)
     except BadArguments as error:
         yield Planned(items, None, str(error))
 

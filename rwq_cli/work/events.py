@@ -87,7 +87,7 @@ class Progress:
 
 
 class Listener(Protocol):
-    """What a worker tells a person while it works.
+    """What tells a person how a worker fares: called by the main thread alone.
 
     Attributes:
         tick_s: How often `tick` is called, seconds; None for never.
@@ -95,35 +95,24 @@ class Listener(Protocol):
 
     tick_s: float | None
 
-    def failed(self, event: Event) -> None:
-        """An item was retried, given up, put back after its last attempt, or lost."""
+    # An item was retried, given up, put back after its last attempt, or lost.
+    def failed(self, event: Event) -> None: ...
 
-    def stopping(self, running: int) -> None:
-        """No more items are taken; this many commands still run."""
+    # No more items are taken; SIGTERM was sent; with how many commands that run.
+    def stopping(self, running: int) -> None: ...
+    def ending(self, running: int) -> None: ...
 
-    def ending(self, running: int) -> None:
-        """SIGTERM was sent to this many commands."""
+    # A command was stopped, as by SIGSTOP; it printed more than a result may hold.
+    def is_stopped(self, item_id: bytes, pid: int) -> None: ...
+    def result_cut(self, item_id: bytes) -> None: ...
 
-    def is_stopped(self, item_id: bytes, pid: int) -> None:
-        """A command was stopped, as by SIGSTOP, and does nothing."""
+    # The server does not answer, while commands keep running; it does again.
+    def disconnected(self, error: ServerError) -> None: ...
+    def reconnected(self, seconds: float) -> None: ...
 
-    def result_cut(self, item_id: bytes) -> None:
-        """The command printed more than a result may hold."""
+    def cleaned(self, queue: bytes, counts: Mapping[Repair, int]) -> None: ...
 
-    def disconnected(self, error: ServerError) -> None:
-        """The server does not answer; commands keep running."""
-
-    def reconnected(self, seconds: float) -> None:
-        """The server answers again, after this many seconds."""
-
-    def cleaned(self, queue: bytes, counts: Mapping[Repair, int]) -> None:
-        """A clean did something."""
-
-    def status(self, progress: Progress) -> str:
-        """What supervisors show."""
-
-    def tick(self, progress: Progress) -> None:
-        """Time has passed."""
-
-    def hide(self) -> None:
-        """The terminal is about to belong to somebody else."""
+    # What supervisors show; time has passed; the terminal is about to belong to somebody else.
+    def status(self, progress: Progress) -> str: ...
+    def tick(self, progress: Progress) -> None: ...
+    def hide(self) -> None: ...

@@ -1,11 +1,9 @@
 """What to run for an item: the command with its arguments, its environment and its input."""
 
 import os
-import shutil
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
-from threading import Lock
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from rwq_cli.core.work.job import Job
 from rwq_cli.environment import os_reason
@@ -13,61 +11,6 @@ from rwq_cli.output.field import bytes_fields, to_json
 from rwq_cli.work.programs import CannotRun, Invocation
 from rwq_cli.work.template import CommandTemplate, Input
 from rwq_cli.work.variables import Variables
-
-
-class DataFiles:
-    """The temporary files of `--input file`, in a directory that goes with the worker.
-
-    Args:
-        parent: The directory in which that directory is made.
-    """
-
-    def __init__(self, parent: str) -> None:
-        self._parent = parent
-        self._directory: bytes | None = None
-        self._count = 0
-        self._lock = Lock()
-
-    def next_path(self) -> bytes:
-        """The path of the next file."""
-        directory = self._directory or os.fsencode(os.path.join(self._parent, "rwq-work"))
-        return os.path.join(directory, b"%d" % (self._count + 1))
-
-    def write(self, data: bytes) -> bytes:
-        """Write a file; returns its path.
-
-        Raises:
-            CannotRun: It cannot be written.
-        """
-        path = b""
-        try:
-            with self._lock:
-                if self._directory is None:
-                    made = tempfile.mkdtemp(prefix="rwq-work-", dir=self._parent)
-                    self._directory = os.fsencode(made)
-            with self._lock:
-                path = self.next_path()
-                self._count += 1
-            with open(path, "wb") as file:
-                file.write(data)
-        except OSError as error:
-            self.remove(path)
-            reason = os_reason(error)
-            raise CannotRun(
-                f"cannot write the data of an item into {self._parent}: {reason}",
-                "TMPDIR names the directory of temporary files",
-            )
-        return path
-
-    def remove(self, path: bytes) -> None:
-        """Remove a file; its command may have done so."""
-        with suppress(OSError):
-            os.unlink(path)
-
-    def close(self) -> None:
-        """Remove the directory."""
-        if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
 
 
 class Invocations:
@@ -78,7 +21,7 @@ class Invocations:
         program: The path of the command's program.
         task_dir: The directory of the tasks; None for a command.
         variables: The environment.
-        files: The files of `--input file`.
+        file_directory: The directory of the files of `--input file`.
         is_batch: Whether a command gets several items, as JSON lines.
 
     Attributes:
@@ -92,7 +35,7 @@ class Invocations:
         program: bytes | None,
         task_dir: bytes | None,
         variables: Variables,
-        files: DataFiles,
+        file_directory: str,
         is_batch: bool,
     ) -> None:
         self._template = template
@@ -100,25 +43,48 @@ class Invocations:
         self._task_dir = task_dir
         self._variables = variables
         self._is_batch = is_batch
-        self.files = files
+        self._file_directory = file_directory
         self.mark = variables.mark
 
-    def file_for(self, items: Sequence[Job]) -> bytes | None:
-        """Write the data to a file if the command reads one; returns its path.
+    @contextmanager
+    def file_for(self, items: Sequence[Job]) -> Iterator[bytes | None]:
+        """In the block, a file that holds the data; None if the command reads none.
 
         Raises:
             CannotRun: It cannot be written.
         """
         if self._template.input is not Input.FILE:
-            return None
-        return self.files.write(items[0].data)
+            yield None
+            return
+        path = None
+        try:
+            try:
+                fd, path = tempfile.mkstemp(prefix="rwq-work-", dir=self._file_directory)
+                with open(fd, "wb") as file:
+                    file.write(items[0].data)
+            except OSError as error:
+                raise CannotRun(
+                    f"cannot write the data of an item into {self._file_directory}: "
+                    f"{os_reason(error)}",
+                    "TMPDIR names the directory of temporary files",
+                )
+            yield os.fsencode(path)
+        finally:
+            # The command may have removed it.
+            with suppress(OSError, TypeError):
+                os.unlink(path)  # type: ignore[arg-type]
+
+    @property
+    def planned_file(self) -> bytes:
+        """What is shown as the path of the file in a dry run."""
+        return os.fsencode(os.path.join(self._file_directory, "rwq-work"))
 
     def of(self, items: Sequence[Job], file: bytes | None) -> Invocation:
         """The invocation for these items of one queue; one item, unless it is a batch.
 
         Args:
             items: The items.
-            file: What `file_for` returned.
+            file: What `file_for` gives.
 
         Raises:
             BadArguments: The data names no task.

@@ -8,59 +8,34 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import IntEnum
-from threading import Event as Flag, Lock, Thread, Timer
-from typing import NamedTuple
+from threading import Event as Flag, Thread, Timer
 
-from rwq_cli.core.errors import RwqError, ServerError
+from rwq_cli.core.errors import ServerError
 from rwq_cli.core.inspect.report import state
-from rwq_cli.core.model import State
+from rwq_cli.core.model import Repair, State
 from rwq_cli.core.work.job import Ended, Job, Loss
 from rwq_cli.core.work.loop import Contact, Failed, Lost, Outage, StopToken, WorkEvent, WorkSummary
-from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, JobEnd, PutBack
+from rwq_cli.core.work.policy import Failure, Fate, GiveUp
 from rwq_cli.core.work.stopping import EndReason
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.service.supervision import Supervision
+from rwq_cli.work.commands import CommandLimits, Commands, EndWorker
 from rwq_cli.work.events import Event, EventKind, Exit, Listener, Progress
 from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.leftover_commands import watch_leftovers
-from rwq_cli.work.output import LeftoverReader, Outputs
-from rwq_cli.work.programs import BadArguments, CannotRun, Exhausted, occupy_standard_files
-from rwq_cli.work.running import Cause, Run
+from rwq_cli.work.output import Outputs
+from rwq_cli.work.programs import occupy_standard_files
 from rwq_cli.work.signals import handled_signals
 
-# The exit codes of a command that mean something.
-PUT_BACK, GIVE_UP, NOT_RUN = 75, 100, (126, 127)
-
-# How long a slot is empty after its command has put its item back, and how often a process is
-# started again that the machine had no room for.
-_REST_S, _RETRY_S = 1.0, 0.1
-# For how long, while none of its own commands run.
-_ROOM_S = 5.0
-# A command that has run for less may have been hit by a signal as it started.
-_START_S = 1.0
 # How often the main thread looks for news, and how often it shows that it is not stuck.
 _LOOK_S, _BEAT_S = 0.1, 5.0
 # With more events that nobody has read, nothing is taken.
 _UNREAD_MAX = 1000
 # How long a killed worker waits for the server to take its items back.
 _LAST_CALL_S = 3.0
-
-
-class CommandLimits(NamedTuple):
-    """How long commands run.
-
-    Attributes:
-        max_time_s: How long a command may run, seconds; None for no limit.
-        kill_after_s: How long after SIGTERM a command gets SIGKILL, seconds.
-        grace_s: How long commands may go on when the worker is stopped, seconds; None for no limit.
-    """
-
-    max_time_s: float | None
-    kill_after_s: float
-    grace_s: float | None
 
 
 class _Stage(IntEnum):
@@ -70,13 +45,6 @@ class _Stage(IntEnum):
     STOPPING = 1  # takes no more, finishes what runs
     ENDING = 2  # has sent SIGTERM to what runs, and releases its items
     KILLING = 3  # has sent SIGKILL
-
-
-class _EndWorker(BaseException):
-    """Raised by a command's run to put its item back and end the worker."""
-
-    def __init__(self, error: RwqError) -> None:
-        self.error = error
 
 
 class Worker:
@@ -121,22 +89,17 @@ class Worker:
         self.summary: WorkSummary | None = None
         self._stop = StopToken()
         self._stage = _Stage.WORKING
-        self._runs: dict[int, Run] = {}
-        self._run_of: dict[Job, Run] = {}
-        self._jobs_of: dict[Run, Sequence[Job]] = {}
-        self._exits: dict[Job, Exit] = {}
-        self._leftovers = LeftoverReader()
+        self._commands = Commands(
+            invocations, outputs, limits, self.progress, self._say, self._note_start
+        )
         # For the main thread: what happened, and what is to be written.
         self._events: deque[Event] = deque()
-        self._to_do: deque[Callable[[], object]] = deque()
+        self._to_say: deque[Callable[[Listener], object]] = deque()
         self._news = Flag()
         self._ended = Flag()
         self._failure: BaseException | None = None
-        self._received_s: dict[int, float] = {}
         self._is_abandoned = self._is_continued = self._is_paused = False
         self._has_contact = self._is_out = False
-        # Held while a process is started, which is not known yet.
-        self._starting = Lock()
 
     def events(self) -> Iterator[Sequence[Event]]:
         """Work; yields what happened.
@@ -156,12 +119,10 @@ class Worker:
                 yield from self._report(worker)
         finally:
             self._ended.set()
-            for run in list(self._runs.values()):
-                run.kill()
+            self._commands.kill_all()
             self._notes.hide()
             if watch is not None:
                 watch.close()
-            self._invocations.files.close()
         if self._failure is not None:
             raise self._failure
         if self._stage >= _Stage.ENDING:
@@ -173,8 +134,8 @@ class Worker:
         while True:
             is_over = self._is_abandoned or not worker.is_alive()
             self._news.clear()
-            while self._to_do:
-                self._to_do.popleft()()
+            while self._to_say:
+                self._to_say.popleft()(self._notes)
             if self._is_continued:
                 self._resume()
             if events := [self._events.popleft() for _ in range(len(self._events))]:
@@ -194,13 +155,13 @@ class Worker:
                 if self._has_contact and not self._is_out:
                     self._supervision.status(self._notes.status(self.progress))
             if os.getpid() == 1:
-                self._reap_orphans()
+                self._commands.reap_orphans()
             self._news.wait(_LOOK_S)
 
     def _run_loop(self) -> None:
         try:
-            self.summary = self._work(self._run, stop=self._stop, on_event=self._note)
-        except _EndWorker as end:
+            self.summary = self._work(self._commands, stop=self._stop, on_event=self._note)
+        except EndWorker as end:
             self._failure = end.error
         except BaseException as error:
             self._failure = error
@@ -212,8 +173,8 @@ class Worker:
     def _keep_house(self) -> None:
         assert self._housekeeping is not None
 
-        def cleaned(*counts: object) -> None:
-            self._say(lambda: self._notes.cleaned(*counts))  # type: ignore[arg-type]
+        def cleaned(queue: bytes, counts: Mapping[Repair, int]) -> None:
+            self._say(lambda notes: notes.cleaned(queue, counts))
 
         def counted(waiting: int) -> None:
             self.progress.left = waiting
@@ -227,11 +188,11 @@ class Worker:
         """End with this error, and with all commands: nothing goes on half alive."""
         self._failure = self._failure or error
         self._stop.set()
-        self._end_all(Cause.STOP)
+        self._commands.end_all()
 
-    def _say(self, what: Callable[[], object]) -> None:
+    def _say(self, what: Callable[[Listener], object]) -> None:
         """Have the main thread write something."""
-        self._to_do.append(what)
+        self._to_say.append(what)
         self._news.set()
 
     def _after(self, seconds: float, what: Callable[[], object]) -> None:
@@ -248,7 +209,7 @@ class Worker:
             self._fail(error)
 
     def _follow(self, number: int) -> None:
-        self._received_s[number] = time.monotonic()
+        self._commands.note_signal(number)
         if number in (signal.SIGINT, signal.SIGTERM):
             self._advance(_Stage(min(self._stage + 1, _Stage.KILLING)))
         elif number in (signal.SIGUSR1, signal.SIGUSR2):
@@ -264,32 +225,27 @@ class Worker:
             return
         self._stage = stage
         # One that is being started may have sent the signal.
-        running = len(self._runs) + self._starting.locked()
+        running = self._commands.running
         if stage is _Stage.STOPPING:
             self._stop.set()
-            self._say(self._supervision.stopping)
+            self._say(lambda _: self._supervision.stopping())
             if self._limits.grace_s is not None:
                 self._after(self._limits.grace_s, lambda: self._advance(_Stage.ENDING))
-            self._say(lambda: self._notes.stopping(running))
+            self._say(lambda notes: notes.stopping(running))
         elif stage is _Stage.ENDING:
             self._stop.set()
-            self._end_all(Cause.STOP)
-            self._say(lambda: self._notes.ending(running))
+            self._commands.end_all()
+            self._say(lambda notes: notes.ending(running))
         else:
-            for run in list(self._runs.values()):
-                run.kill()
+            self._commands.kill_all()
             self._after(_LAST_CALL_S, self._abandon)
-
-    def _end_all(self, cause: Cause) -> None:
-        for run in list(self._runs.values()):
-            run.end(cause)
 
     def _abandon(self) -> None:
         """End without waiting for commands, the server, or the reader of stdout."""
         Thread(target=self._stop.release, daemon=True).start()
         self._is_abandoned = True
         self._news.set()
-        time.sleep(_REST_S)
+        time.sleep(_LAST_CALL_S / 3)
         os._exit(128 + signal.SIGINT)
 
     def _follow_pause(self) -> None:
@@ -298,13 +254,11 @@ class Worker:
     def _suspend(self) -> None:
         """Ctrl-Z: stop the commands, and then this process, until it is continued."""
         self._notes.hide()
-        for run in list(self._runs.values()):
-            # SIGTSTP does not stop what has no terminal.
-            run.send(signal.SIGSTOP)
+        # SIGTSTP does not stop what has no terminal.
+        self._commands.send_all(signal.SIGSTOP)
         began_s = time.monotonic()
         os.kill(os.getpid(), signal.SIGSTOP)
-        for run in list(self._runs.values()):
-            run.shift(time.monotonic() - began_s)
+        self._commands.shift(time.monotonic() - began_s)
         self._is_continued = True
         self._news.set()
 
@@ -312,17 +266,8 @@ class Worker:
         """Let the commands go on when it is known whose items they still are."""
         self._is_continued = False
         for job in self._stop.renew():
-            self._lose(job)
-        for run in list(self._runs.values()):
-            run.send(signal.SIGCONT)
-
-    def _reap_orphans(self) -> None:
-        """As process 1: reap what commands have left running and what has ended since."""
-        with suppress(ChildProcessError), self._starting:
-            while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                if found.si_pid in self._runs:
-                    return
-                os.waitpid(found.si_pid, os.WNOHANG)
+            self._commands.lose(job)
+        self._commands.send_all(signal.SIGCONT)
 
     # ---- what the loop tells, in its threads
 
@@ -330,33 +275,31 @@ class Worker:
         if isinstance(event, Ended):
             self._settle(event)
         elif isinstance(event, Lost):
-            self._lose(event.job)
+            self._commands.lose(event.job)
         elif isinstance(event, Contact):
             self._has_contact, self._is_out = True, False
-            self._say(lambda: self._supervision.ready(self._notes.status(self.progress)))
+            self._say(lambda notes: self._supervision.ready(notes.status(self.progress)))
             if (after_s := event.after_s) is not None:
-                self._say(lambda: self._notes.reconnected(after_s))
+                self._say(lambda notes: notes.reconnected(after_s))
         elif isinstance(event, Outage):
             self._lose_contact(event.error)
-        elif isinstance(event, Failed) and not isinstance(event.error, ServerError | _EndWorker):
+        elif isinstance(event, Failed) and not isinstance(event.error, ServerError | EndWorker):
             self._fail(event.error)
 
     def _lose_contact(self, error: ServerError) -> None:
         if not self._is_out:
             self._is_out = True
-            self._say(lambda: self._supervision.lost(escaped_text(error.message)))
-            self._say(lambda: self._notes.disconnected(error))
+            self._say(lambda _: self._supervision.lost(escaped_text(error.message)))
+            self._say(lambda notes: notes.disconnected(error))
 
-    def _lose(self, job: Job) -> None:
-        """End a command whose leases are all lost."""
-        run = self._run_of.get(job)
-        if run is not None and all(each.loss is not None for each in self._jobs_of.get(run, ())):
-            run.end(Cause.LOST)
+    def _note_start(self, job: Job, pid: int) -> None:
+        if self._yields_starts:
+            self._events.append(_started(job, pid))
 
     def _settle(self, ended: Ended) -> None:
         """Record an end that the server has acknowledged."""
         job, is_lost = ended.job, ended.fate is Fate.LOST
-        exited = self._exits.pop(job, Exit())
+        exited = self._commands.exits.pop(job, Exit())
         is_own_doing = is_lost and exited.exit_code == 0 and _is_own_doing(job)
         event = Event(
             EventKind(ended.fate.value),
@@ -376,107 +319,9 @@ class Worker:
         self._events.append(event)
         if event.reason is not None and not is_own_doing:
             self.progress.vanished += is_lost
-            self._say(lambda: self._notes.failed(event))
+            self._say(lambda notes: notes.failed(event))
         if len(self._events) > _UNREAD_MAX:
             self._follow_pause()
-
-    # ---- commands, in the threads of the loop
-
-    def _run(self, jobs: Job | list[Job]) -> JobEnd:
-        """Run the command for a job, or for a batch of them."""
-        jobs = [jobs] if isinstance(jobs, Job) else jobs
-        file: bytes | None = None
-        try:
-            file = self._invocations.file_for(jobs)
-            run = self._start(jobs, file)
-            try:
-                run.wait(self._leftovers, lambda: self._tell_stopped(jobs[0], run.pid))
-            finally:
-                self._forget(run)
-        except BadArguments as error:
-            return GiveUp(str(error).encode())
-        except CannotRun as error:
-            for job in jobs:
-                job.has_started = False
-            raise _EndWorker(error) from None
-        finally:
-            if file is not None:
-                self._invocations.files.remove(file)
-        return self._judge(jobs, run)
-
-    def _start(self, jobs: Sequence[Job], file: bytes | None) -> Run:
-        invocation = self._invocations.of(jobs, file)
-        gives_up_s = time.monotonic() + _ROOM_S
-        while True:
-            try:
-                with self._starting:
-                    run = Run(
-                        invocation,
-                        self._outputs,
-                        b"RWQ_SESSION=" + invocation.variables[b"RWQ_SESSION"],
-                        max_time_s=self._limits.max_time_s,
-                        kill_after_s=self._limits.kill_after_s,
-                    )
-                    self._runs[run.pid] = run
-                break
-            except Exhausted:
-                # When a process has ended, there may be room.
-                is_alone = not self._runs and time.monotonic() > gives_up_s
-                if is_alone or self._stage >= _Stage.STOPPING:
-                    raise
-                time.sleep(_RETRY_S)
-        self.progress.running = len(self._runs)
-        self._jobs_of[run] = jobs
-        for job in jobs:
-            self._run_of[job] = run
-            if self._yields_starts:
-                self._events.append(_started(job, run.pid))
-        if self._stage >= _Stage.ENDING or self._failure is not None:
-            run.end(Cause.STOP)
-        return run
-
-    def _forget(self, run: Run) -> None:
-        del self._runs[run.pid]
-        self.progress.running = len(self._runs)
-        for job in self._jobs_of.pop(run):
-            del self._run_of[job]
-
-    def _tell_stopped(self, job: Job, pid: int) -> None:
-        self._say(lambda: self._notes.is_stopped(job.item_id, pid))
-
-    def _judge(self, jobs: Sequence[Job], run: Run) -> JobEnd:
-        """Decide what becomes of the items of a command; it may end the worker."""
-        code, tail = run.code or 0, run.stderr_tail
-        number = -code if code < 0 else None
-        exited = Exit(run.pid, None if number else code, number, time.monotonic() - run.began_s)
-        self._exits.update(dict.fromkeys(jobs, exited))
-        said = b": " + tail if tail else b""
-        if run.cause is Cause.TIMEOUT:
-            return Failure(b"timed out after %gs" % (self._limits.max_time_s or 0) + said)
-        if code == 0:
-            if run.result.is_cut:
-                self._say(lambda: self._notes.result_cut(jobs[0].item_id))
-            return Done(run.result.value if self._outputs.stdout is None else None)
-        if run.cause is not None or self._was_hit(run, code):
-            return PutBack(front=True)
-        if code == PUT_BACK:
-            return PutBack(rest_s=_REST_S)
-        if code == GIVE_UP:
-            return GiveUp(b"exit 100" + said)
-        if code in NOT_RUN:
-            hint = tail.decode("utf-8", "replace") or None
-            raise _EndWorker(CannotRun(f"the command cannot be run: exit {code}", hint))
-        how = signal_name(-code).encode() if code < 0 else b"exit %d" % code
-        return Failure(how + said)
-
-    def _was_hit(self, run: Run, code: int) -> bool:
-        """Whether a signal to the worker's process group, such as that of Ctrl-C, ended a command.
-
-        It is in that group itself for a moment, until it has a session of its own.
-        """
-        is_young = time.monotonic() < run.began_s + _START_S
-        received_s = self._received_s.get(-code, 0.0)
-        return code < 0 and is_young and received_s >= run.began_s
 
 
 def _started(job: Job, pid: int) -> Event:
@@ -493,14 +338,6 @@ def _started(job: Job, pid: int) -> Event:
         False,
         time.time(),
     )
-
-
-def signal_name(number: int) -> str:
-    """The name of a signal, such as `SIGKILL`."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _is_own_doing(job: Job) -> bool:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from rwq_cli.core.errors import AuthenticationFailed, ServerError
 from rwq_cli.core.work.job import ExchangeResult
-from rwq_cli.core.work.policy import OnFail
 from rwq_cli.core.work.session import WorkSession
 
 RECONNECT_S = 300.0
@@ -69,29 +68,14 @@ class StopConditions:
         self._settled_at_s = -inf
         self._idle_since_s: float | None = None
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there was nothing to take at the last attempt."""
-        return self._empty_at_s is not None
-
-    @property
-    def may_end_by_failure(self) -> bool:
-        """Whether a failure may end the worker, now or later."""
-        return self._limits.max_failures < inf or self._session.policy.on_fail is OnFail.STOP
-
     def end(self, why: EndReason) -> None:
         """End the worker, unless it ends already."""
         self.why = self.why or why
 
-    def room(self, count: int) -> int:
-        """How many of this many items may be taken."""
-        if self.why is not None:
-            return 0
-        return int(max(0, min(count, self._limits.max_items - self._taken)))
-
     def reserve(self, count: int) -> int:
         """Count up to this many items as taken; returns how many the next exchange may take."""
-        count = self.room(count)
+        left = 0.0 if self.why is not None else self._limits.max_items - self._taken
+        count = int(max(0, min(count, left)))
         self._taken += count
         return count
 

@@ -50,7 +50,7 @@ class TestInput:
         )
         path, *counts = result.text.splitlines()
         assert (result.code, counts) == (0, ["3", "0"])
-        assert Path(path).parent.parent == tmp_path
+        assert Path(path).parent == tmp_path
         assert list(tmp_path.glob("rwq-work-*")) == []
 
     def test_an_argument_holds_them(self, rwq: Rwq, raw: redis.Redis) -> None:
