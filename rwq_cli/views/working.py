@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from threading import RLock
 from time import monotonic
 from typing import Any, BinaryIO, NamedTuple
 
@@ -208,6 +209,8 @@ class LiveNotes(Notes):
     ) -> None:
         super().__init__(environment, names_queues=names_queues, reconnect_s=reconnect_s)
         self._line = LiveLine(environment, colour=colour)
+        # What commands print is passed on by the threads that read it.
+        self._lock = RLock()
         self._ticks: deque[tuple[float, int]] = deque(maxlen=_RATE_TICKS)
 
     def tick(self, progress: Progress) -> None:
@@ -218,14 +221,16 @@ class LiveNotes(Notes):
         # Here, because most workers have no terminal.
         from rich.text import Text
 
-        self._line.draw(Text(live_line(progress, rate), no_wrap=True, overflow="crop"))
+        with self._lock:
+            self._line.draw(Text(live_line(progress, rate), no_wrap=True, overflow="crop"))
 
     def hide(self) -> None:
-        self._line.hide()
+        with self._lock:
+            self._line.hide()
 
     def pass_on(self, stream: BinaryIO, data: bytes) -> None:
         """Write what a command printed above the line."""
-        with self._line.hidden() as is_shown, suppress(OSError):
+        with self._lock, self._line.hidden() as is_shown, suppress(OSError):
             stream.write(data)
             if is_shown and not data.endswith(b"\n"):
                 stream.write(b"\n")

@@ -59,6 +59,7 @@ class Commands:
         progress: The progress of the worker.
         say: Has a method of the listener called by the main thread.
         started: Called for each job whose command has begun.
+        may_begin: Says whether a command may begin.
 
     Attributes:
         exits: How the command of a job has ended, until the end of the job is settled.
@@ -73,6 +74,7 @@ class Commands:
         progress: Progress,
         say: Callable[[Callable[[Listener], object]], object],
         started: Callable[[Job, int], object],
+        may_begin: Callable[[], bool],
     ) -> None:
         self._invocations = invocations
         self._outputs = outputs
@@ -80,6 +82,7 @@ class Commands:
         self._progress = progress
         self._say = say
         self._tell_started = started
+        self._may_begin = may_begin
         self._runs: dict[int, Run] = {}
         self._run_of: dict[Job, Run] = {}
         self._jobs_of: dict[Run, Sequence[Job]] = {}
@@ -137,6 +140,8 @@ class Commands:
     def __call__(self, jobs: Job | list[Job]) -> JobEnd:
         """Run the command for a job, or for a batch of them."""
         jobs = [jobs] if isinstance(jobs, Job) else jobs
+        if not self._may_begin():
+            return self._unused(jobs)
         try:
             with self._invocations.file_for(jobs) as file:
                 run = self._start(jobs, file)
@@ -147,8 +152,7 @@ class Commands:
         except BadArguments as error:
             return GiveUp(str(error).encode())
         except CannotRun as error:
-            for job in jobs:
-                job.has_started = False
+            self._unused(jobs)
             raise EndWorker(error) from None
         return self._judge(jobs, run)
 
@@ -187,6 +191,12 @@ class Commands:
         self._progress.running = len(self._runs)
         for job in self._jobs_of.pop(run):
             del self._run_of[job]
+
+    def _unused(self, jobs: Sequence[Job]) -> JobEnd:
+        """The end of jobs whose command was not started."""
+        for job in jobs:
+            job.has_started = False
+        return PutBack(front=True)
 
     def _tell_stopped(self, job: Job, pid: int) -> None:
         self._say(lambda notes: notes.is_stopped(job.item_id, pid))

@@ -1,10 +1,11 @@
 """Signals as events of a thread: one that arrives twice at once is two, whatever the others do."""
 
 import os
+import select
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Thread
+from contextlib import contextmanager, suppress
+from threading import RLock, Thread
 
 _REQUESTS = (
     *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2),
@@ -13,27 +14,39 @@ _REQUESTS = (
 
 
 @contextmanager
-def handled_signals(handle: Callable[[int], object]) -> Iterator[None]:
-    """Have signals handled in the block, by a thread; those that are ignored stay so (nohup)."""
+def handled_signals(handle: Callable[[int], object]) -> Iterator[Callable[[], object]]:
+    """Have signals handled in the block, by a thread; those that are ignored stay so (nohup).
+
+    The block gets a function that handles what has arrived by now, for other threads.
+    """
     before = {number: signal.getsignal(number) for number in _REQUESTS}
     handled = [number for number, old in before.items() if old is not signal.SIG_IGN]
     reader, writer = os.pipe()
-    os.set_blocking(writer, False)
+    for fd in (reader, writer):
+        os.set_blocking(fd, False)
+    # In their order; handling one may end in another look.
+    turn = RLock()
 
-    def read() -> None:
-        with open(reader, "rb", buffering=0) as arrived:
-            while numbers := arrived.read(64):
-                for number in numbers:
-                    handle(number)
+    def look() -> bool:
+        with turn, suppress(BlockingIOError):
+            while numbers := os.read(reader, 1):
+                handle(numbers[0])
+            return False
+        return True
 
-    Thread(target=read, name="rwq-signals", daemon=True).start()
+    def wait() -> None:
+        while select.select([reader], [], []) and look():
+            pass
+        os.close(reader)
+
+    Thread(target=wait, name="rwq-signals", daemon=True).start()
     waker = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     for number in handled:
         # The number is in the pipe already.
         signal.signal(number, lambda *_: None)
     mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
     try:
-        yield
+        yield look
     finally:
         signal.set_wakeup_fd(waker)
         for number in handled:

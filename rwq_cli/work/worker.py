@@ -90,7 +90,13 @@ class Worker:
         self._stop = StopToken()
         self._stage = _Stage.WORKING
         self._commands = Commands(
-            invocations, outputs, limits, self.progress, self._say, self._note_start
+            invocations,
+            outputs,
+            limits,
+            self.progress,
+            self._say,
+            self._note_start,
+            self._may_begin,
         )
         # For the main thread: what happened, and what is to be written.
         self._events: deque[Event] = deque()
@@ -112,7 +118,7 @@ class Worker:
         watch = watch_leftovers(self._invocations.mark, self._limits.kill_after_s)
         worker = Thread(target=self._run_loop, name="rwq-work", daemon=True)
         try:
-            with handled_signals(self._handle):
+            with handled_signals(self._handle) as self._look_for_signals:
                 worker.start()
                 if self._housekeeping is not None:
                     Thread(target=self._keep_house, name="rwq-house", daemon=True).start()
@@ -291,6 +297,11 @@ class Worker:
             self._is_out = True
             self._say(lambda _: self._supervision.lost(escaped_text(error.message)))
             self._say(lambda notes: notes.disconnected(error))
+
+    def _may_begin(self) -> bool:
+        """Whether a command may begin: a signal that has arrived before it is followed first."""
+        self._look_for_signals()
+        return self._stage is _Stage.WORKING
 
     def _note_start(self, job: Job, pid: int) -> None:
         if self._yields_starts:

@@ -28,7 +28,7 @@ from tests.servers import running_server, server_binary
 COLUMNS = 80
 _HOME = "/home/ann"
 # Progress on a terminal: what stands before it in the line is gone.
-_ERASED = re.compile(r".*\r\x1b\[2K")
+_ERASED = re.compile(r".*(?:\r\x1b\[2K|(?:\r?\n)+\r?\x1b\[1A\x1b\[2K)")
 
 _BASH = r"""
 status=0
