@@ -1,4 +1,4 @@
-"""One module per command, which parses, calls the core and returns a report.
+"""One module per command, which parses, calls the core and writes what became of it.
 
-`cleaning_process`, `removing`, `replacing` and `restoring` are helpers shared by commands.
+`cleaning_process`, `restoring` and `undoing` are helpers of commands.
 """

@@ -28,15 +28,7 @@ _MARGIN_S = 30.0
 
 
 class Schedule(NamedTuple):
-    """When `rwq clean` cleans, and who watches it.
-
-    Attributes:
-        every: The time between two rounds.
-        is_deep: Whether each round is a deep clean.
-        deep_every: The time between two deep cleans among light ones; None for no deep cleans.
-        notifies: Whether to notify systemd.
-        listen: Where to serve health and metrics; None for nowhere.
-    """
+    """When `rwq clean` cleans, deep or light and then deep now and then, and who watches it."""
 
     every: Duration
     is_deep: bool
@@ -47,13 +39,6 @@ class Schedule(NamedTuple):
 
 class CleaningProcess:
     """Cleans queues in rounds; see `Schedule`.
-
-    Args:
-        settings: The settings.
-        schedule: When to clean.
-        clean: Cleans a queue, deep or not.
-        all_queues: Whether `--all-queues` was given.
-        dry_run: Whether it changes nothing.
 
     Raises:
         InvalidArgument: No queue is named, or the output format needs an end.

@@ -28,7 +28,7 @@ class TourStep(NamedTuple):
         text: The explanation above it.
         command: The shell command.
         wait_s: How long to wait before it, seconds.
-        fails: Whether it is expected to fail.
+        fails: True if it is expected to fail.
     """
 
     text: str

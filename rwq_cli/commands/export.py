@@ -185,7 +185,7 @@ def _skipped_text(runs: Iterable[Export], *, has_missing: bool) -> str:
 
     Args:
         runs: The export of each queue.
-        has_missing: Whether IDs without data are counted as missing already.
+        has_missing: True if IDs without data are counted as missing already.
     """
     skipped = [run.skipped for run in runs]
     counts = (

@@ -19,10 +19,10 @@ class UndoOrigin(NamedTuple):
 
     Attributes:
         verb: The command that removed or changed the items: `rm`, `mv`, `purge`, `complete`,
-            `edit`, `set` or `import`.
+            `edit` or `import`.
         server: The server's URL, without user and password.
         to: For `mv`, the queue that they were moved to; else None.
-        written_sha256: For `edit` and `set`, the SHA-256 of the new data, in hexadecimal; else
+        written_sha256: For `edit`, the SHA-256 of the new data, in hexadecimal; else
             None.
         context: The name of the server's context then; None if there is none.
     """

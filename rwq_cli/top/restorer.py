@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _are_textuals(modes: list[int]) -> bool:
-    """Whether these are still Textual's modes, and not those in which a shell edits a line."""
+    """Return True for Textual's modes; those in which a shell edits a line are others."""
     return not modes[0] & termios.ICRNL and not modes[3] & (
         termios.ICANON | termios.ECHO | termios.ISIG
     )

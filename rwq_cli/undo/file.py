@@ -2,7 +2,7 @@
 
 An undo file is an export, under the user's state directory: items, then results. `rwq undo` is an
 import of it, which marks restored lines on the server; the file itself records only that an undo
-has begun, and how it ended. The file of `edit` and `set` has one item, with its old data; the
+has begun, and how it ended. The file of `edit` has one item, with its old data; the
 header has the SHA-256 of the new data, and an undo replaces only that. It needs no marks on the
 server. In the file of `complete`, items that a session held are recorded as waiting at the front,
 because that is how they are restored. Control lines between the items:
