@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import Function, taking
 from rwq_cli.cli.completing import offer_ids
 from rwq_cli.cli.confirm import confirm_ids, is_confirmed
+from rwq_cli.cli.notes import warn_if_missing
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
@@ -190,7 +190,7 @@ class Choice(NamedTuple):
             warn_of_idle_reset(settings, [queue], self.selection)
             selection = self.selection._replace(holder=queue.holder if self.mine else None)
             chosen = choose(queue, selection, limit=self.limit)
-            chosen = chosen._replace(ids=noting_absence(settings, queue, chosen.ids))
+            chosen = chosen._replace(ids=warn_if_missing(settings, queue, chosen.ids))
         if confirm is None or is_confirmed(settings, yes=yes):
             return chosen
 

@@ -7,7 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.cli.interrupts import cancel_on_interrupt
-from rwq_cli.cli.settings import LOCAL, Settings
+from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.target import LOCAL
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.escape import escaped, escaped_text
@@ -172,7 +173,7 @@ def naming(settings: Settings, queue: WorkQueue, *, is_prefixed: bool = False) -
     """
 
     def summary_end() -> str:
-        if settings.is_implied:
+        if settings.target_from_env:
             return ""
         return summary_end_of(settings, None if is_prefixed else escaped(queue.name))
 
@@ -190,7 +191,7 @@ def command_lines(settings: Settings, connection: "Connection") -> "CommandLines
     from rwq_cli.views.command_lines import CommandLines, redis_cli, shell_word
 
     url, _, context = settings.server
-    words = [] if settings.is_implied else ["-u", url]
+    words = [] if settings.target_from_env else ["-u", url]
     if words and context is not None:
         words = ["-c", context.name]
     elif words and not url.startswith(LOCAL):

@@ -34,7 +34,7 @@ class Manual(NamedTuple):
         works_read_only: It is allowed in a read-only context without `--write`: it checks itself
             which of its actions change the server.
         changes_with: The flag with which alone it changes the server, such as `fix`.
-        describes: It describes something rather than listing it: in a pipe, too, it writes by
+        always_table: It describes something rather than listing it: in a pipe, too, it writes by
             default what it writes on a terminal.
         output: Its default format; None for that of RWQ_OUTPUT or of where the output goes.
         monitors: Its exit codes are those of monitoring plugins, all of them in `exits`, and its
@@ -51,7 +51,7 @@ class Manual(NamedTuple):
     reads_only: bool = False
     works_read_only: bool = False
     changes_with: str | None = None
-    describes: bool = False
+    always_table: bool = False
     output: str | None = None
     monitors: bool = False
     record: "Fields[Any] | Callable[[Mapping[str, Any]], Fields[Any]] | None" = None

@@ -1,25 +1,20 @@
 """The settings of one run: options, then variables, then the context, then defaults."""
 
-import os
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rwq_cli import __version__
 from rwq_cli.cli.manual import Manual
-from rwq_cli.contexts import config_path
+from rwq_cli.cli.target import Target
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
 from rwq_cli.environment import ColourMode, Environment
-from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.options import OutputFormat, OutputOptions
 
 if TYPE_CHECKING:
-    from rwq_cli.contexts.file import Contexts
-    from rwq_cli.contexts.model import Context
     from rwq_cli.output.progress import TerminalProgress
     from rwq_cli.output.records import Output
 
@@ -29,23 +24,6 @@ E = TypeVar("E", bound=StrEnum)
 _DATA_FIELDS = frozenset({"data", "data_b64", "data_json"})
 # Fields that are null unless sizes and previews are read.
 _SIZE_FIELDS = frozenset({"bytes", "preview"})
-DEFAULT_URL = "redis://localhost:6379/0"
-LOCAL = "local:"
-_VARIABLES = ("RWQ_URL", "RWQ_CONTEXT", "REDIS_URL")
-
-
-class ServerSetting(NamedTuple):
-    """Which server, and which setting names it.
-
-    Attributes:
-        url: Its URL.
-        origin: Where it comes from, such as `RWQ_URL`.
-        context: The context that it is; None if it was named by its URL.
-    """
-
-    url: str
-    origin: str
-    context: "Context | None" = None
 
 
 class ReadOnlyContext(InvalidArgument):
@@ -54,7 +32,7 @@ class ReadOnlyContext(InvalidArgument):
     code = "read-only-context"
 
 
-class Settings:
+class Settings(Target):
     """The settings of one run. They do not change once a command runs.
 
     Not a dataclass; see `Environment`.
@@ -66,13 +44,13 @@ class Settings:
 
     Attributes:
         manual: What the command says of itself.
-        describes: See `Manual`; with `--watch`, every record is one of a list.
+        always_table: See `Manual`; with `--watch`, every record is one of a list.
         changes: Whether the command may change something on the server.
         progress: Shows progress on the terminal; None for no progress.
     """
 
     manual = Manual()
-    describes: bool = False
+    always_table: bool = False
     changes: bool = False
     progress: "TerminalProgress | None" = None
 
@@ -106,7 +84,7 @@ class Settings:
         Raises:
             InvalidArgument: A value can never work.
         """
-        self.describes = self.manual.describes and options.get("watch") is None
+        self.always_table = self.manual.always_table and options.get("watch") is None
         self.changes = self.manual.may_change(options)
         _ = self.output, self.colour
         _ = self.connect_timeout_s, self.reply_timeout_s, self.patience_s
@@ -153,7 +131,7 @@ class Settings:
         """
         if (chosen := self.chosen_output) is not None:
             return chosen
-        is_described = self.describes and self.fields is None
+        is_described = self.always_table and self.fields is None
         is_table = self.environment.stdout_is_terminal or is_described
         return OutputFormat.TABLE if is_table else OutputFormat.PLAIN
 
@@ -318,99 +296,6 @@ class Settings:
             raise InvalidArgument(f"{option} must be more than 0", "give a duration such as 5s")
         return seconds
 
-    @cached_property
-    def contexts(self) -> "Contexts":
-        """The contexts of the configuration file.
-
-        Raises:
-            ContextError: The file cannot be used.
-        """
-        from rwq_cli.contexts.file import read_contexts
-
-        return read_contexts(self.contexts_path)
-
-    @property
-    def contexts_path(self) -> Path:
-        """The configuration file, which may not exist."""
-        return config_path(self.environment.variables)
-
-    @cached_property
-    def _has_contexts(self) -> bool:
-        """Whether there may be contexts: most runs have none, and do not load that module."""
-        return os.path.lexists(self.contexts_path)
-
-    @cached_property
-    def server(self) -> ServerSetting:
-        """The server: `-u`, `-c`, RWQ_URL, RWQ_CONTEXT, current context, REDIS_URL, localhost.
-
-        Raises:
-            ContextError: There is no such context, or the file cannot be used.
-        """
-        variables = self.environment.variables
-        if (url := self.given.get("url")) is not None:
-            return ServerSetting(str(url), "-u")
-        if (name := self.given.get("context")) is not None:
-            return self._of_context(name, "-c")
-        if url := variables.get("RWQ_URL"):
-            return ServerSetting(url, "RWQ_URL")
-        if name := variables.get("RWQ_CONTEXT"):
-            return self._of_context(name, "RWQ_CONTEXT")
-        if self._has_contexts and self.contexts.current is not None:
-            return self._of_context(self.contexts.current, "the current context")
-        if url := variables.get("REDIS_URL"):
-            return ServerSetting(url, "REDIS_URL")
-        return ServerSetting(DEFAULT_URL, "default")
-
-    def _of_context(self, name: str, origin: str) -> ServerSetting:
-        context = self.contexts.get(name)
-        return ServerSetting(context.url, origin, context)
-
-    @cached_property
-    def protecting_context(self) -> "Context | None":
-        """The context whose protection applies: the one that was named, else that of the address.
-
-        Of several contexts with this address, it is the most protected one. None if there is none.
-        """
-        url, _, context = self.server
-        if context is not None or not self._has_contexts:
-            return context
-        from rwq_cli.contexts.model import most_protected
-        from rwq_cli.core.server.same_server import is_same_server
-
-        place = self._without_local(url)
-        return most_protected(
-            each
-            for each in self.contexts.by_name.values()
-            if is_same_server(self._without_local(each.url), place)
-        )
-
-    def is_server(self, url: str) -> bool:
-        """Whether a URL is that of the server."""
-        from rwq_cli.core.server.same_server import is_same_server
-
-        return is_same_server(url, self._without_local(self.server.url))
-
-    def _without_local(self, url: str) -> str:
-        """The URL of the server, also of an embedded one."""
-        if not url.startswith(LOCAL):
-            return url
-        from rwq_cli.core.errors import LocalServerError
-        from rwq_cli.local import LocalServer
-
-        try:
-            return LocalServer(self.local_directory(url), self.environment.variables).url
-        except LocalServerError:
-            return url
-
-    def local_directory(self, url: str) -> Path:
-        """The data directory that a `local:` URL names."""
-        from rwq_cli.local import default_directory
-
-        named = url[len(LOCAL) :]
-        if named:
-            return Path(os.path.abspath(os.path.expanduser(named)))
-        return default_directory(self.environment.variables)
-
     @property
     def is_read_only(self) -> bool:
         """Whether the context is read-only and `--write` was not given."""
@@ -426,82 +311,6 @@ class Settings:
                 "--write allows this one command; --dry-run shows what it would do",
             )
 
-    @property
-    def server_label(self) -> str:
-        """The name of the server in questions and summaries: its context, else its masked URL."""
-        url, _, context = self.server
-        if context is not None:
-            return escaped_text(context.name)
-        from rwq_cli.core.server.masking import mask_url
-
-        shown = url if url.startswith(LOCAL) else mask_url(url)
-        return escaped_text(shown)
-
-    @property
-    def is_implied(self) -> bool:
-        """Whether the environment names both server and queue, so that messages need not."""
-        return self.server.origin in _VARIABLES and self.queue_origin == "RWQ_QUEUE"
-
-    @property
-    def url(self) -> str:
-        """The server's URL."""
-        return self.server.url
-
-    @property
-    def queues(self) -> Sequence[bytes]:
-        """The names of the queues: every `-q`, else RWQ_QUEUE, else the context's; may be empty."""
-        return [os.fsencode(name) for name in self._queue_setting[0]]
-
-    @property
-    def queue_origin(self) -> str:
-        """Where the queues come from."""
-        return self._queue_setting[1]
-
-    @property
-    def _queue_setting(self) -> tuple[Sequence[str], str]:
-        if names := self.given.get("queue"):
-            return names, "-q"
-        if name := self.environment.variables.get("RWQ_QUEUE"):
-            return [name], "RWQ_QUEUE"
-        context = self.server.context
-        if context is not None and context.queue is not None:
-            return [context.queue], f"context {context.name}"
-        return [], "none"
-
-    @property
-    def queue(self) -> bytes:
-        """The name of the queue.
-
-        Raises:
-            InvalidArgument: None is named, or several are.
-        """
-        names = self.queues
-        if not names:
-            raise InvalidArgument("no queue named", "give one with -q NAME or in RWQ_QUEUE")
-        if len(names) > 1:
-            raise InvalidArgument("this command takes one queue", "give -q once")
-        return names[0]
-
-    def path(self, name: str) -> Path | None:
-        """The file that a global option names."""
-        value = self.given.get(name)
-        return Path(value) if value is not None else None
-
-    @property
-    def holder(self) -> bytes:
-        """The holder that is written into this run's leases: `rwq:<user>@<host>:<session>`.
-
-        The session is RWQ_SESSION, else the ID of the process's session, so that the commands of
-        one shell or script recognize their own leases.
-        """
-        return self.holder_of(self.environment.variables.get("RWQ_SESSION") or str(os.getsid(0)))
-
-    def holder_of(self, session: str) -> bytes:
-        """The holder for leases of one of this user's sessions on this host."""
-        variables = self.environment.variables
-        user = variables.get("USER") or variables.get("LOGNAME") or _account()
-        return os.fsencode(f"rwq:{user}@{os.uname().nodename}:{session}")
-
 
 def _one_of(kind: type[E], name: str, source: str) -> E:
     """The member of an enumeration that an option or a variable names."""
@@ -511,13 +320,3 @@ def _one_of(kind: type[E], name: str, source: str) -> E:
         raise InvalidArgument(
             f"{source} cannot be {name!r}", f"it must be one of {', '.join(kind)}"
         )
-
-
-def _account() -> str:
-    """The name of the current user, or the user ID if there is no name."""
-    from pwd import getpwuid
-
-    try:
-        return getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())

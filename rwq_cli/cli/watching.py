@@ -46,7 +46,7 @@ def watched(
     from rwq_cli.views.watching import Tick
 
     # Elsewhere than on a terminal, each tick is a record.
-    settings.describes = False
+    settings.always_table = False
     # Progress would be drawn over the results.
     settings.end_progress()
     environment, out = settings.environment, settings.out

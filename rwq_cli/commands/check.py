@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
-from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.notes import warn_if_missing
 from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption, Duration, option
 from rwq_cli.cli.settings import Settings
@@ -113,7 +113,7 @@ def check(
     is_nagios = output_format is CheckFormat.NAGIOS
     if is_nagios and opened.is_one:
         queue = opened.queues[0]
-        (found,) = noting_absence(
+        (found,) = warn_if_missing(
             settings,
             queue,
             [check_queue(queue, limits, deep=deep)],
@@ -143,7 +143,7 @@ def _checks(
     for queue in rest:
         try:
             found = [check_queue(queue, limits, deep=deep)]
-            checks += noting_absence(settings, queue, found, lambda check: check.counts.is_empty)
+            checks += warn_if_missing(settings, queue, found, lambda check: check.counts.is_empty)
         except ServerError as error:
             unread[queue.name] = escaped_text(error.message)
             settings.environment.error(f"rwq: error: {unread[queue.name]}")

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Annotated
 
-from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming
+from rwq_cli.cli.notes import warn_if_missing
 from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import (
     DEFAULT_GRACE,
@@ -165,7 +165,7 @@ def _clean_once(
         with out:
             for batch in opened.reader(
                 settings,
-                lambda queue: noting_absence(settings, queue, clean(queue, is_deep)),
+                lambda queue: warn_if_missing(settings, queue, clean(queue, is_deep)),
                 queue,
             ):
                 out.rows(batch)

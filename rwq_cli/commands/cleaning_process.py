@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.interrupts import ending_on_terminate
+from rwq_cli.cli.notes import warn_if_missing
 from rwq_cli.cli.open_queues import OpenQueues, QueueFinder
 from rwq_cli.cli.options import Address, Duration
 from rwq_cli.cli.queue_scraper import QueueScraper
@@ -133,7 +133,7 @@ class CleaningProcess:
 
         def clean(queue: WorkQueue) -> Iterator[CleanBatch]:
             batches = self._clean(queue, is_deep)
-            return noting_absence(settings, queue, batches) if is_first else batches
+            return warn_if_missing(settings, queue, batches) if is_first else batches
 
         out = Outcomes(
             settings.output_options,

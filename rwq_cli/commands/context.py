@@ -9,7 +9,8 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.completing import offer_contexts
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.options import option
-from rwq_cli.cli.settings import LOCAL, Settings
+from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.target import LOCAL
 from rwq_cli.contexts.file import KEYS, holds_secret
 from rwq_cli.contexts.model import COLOURS, Context, ContextError, Protection
 from rwq_cli.core.errors import InvalidArgument, RwqError
@@ -85,7 +86,7 @@ def _show_one(
     examples=("rwq context show", "rwq context show prod -o json"),
     exits={ExitStatus.NO: "no context is in use"},
     reads_only=True,
-    describes=True,
+    always_table=True,
 )
 def show(
     settings: Settings,
@@ -239,7 +240,7 @@ def rm(
     examples=("rwq context check prod -q jobs", "rwq context check -o json"),
     exits={ExitStatus.OK: "it can be reached, whatever else was found"},
     reads_only=True,
-    describes=True,
+    always_table=True,
 )
 def check(
     settings: Settings,

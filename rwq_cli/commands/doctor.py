@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import command_lines, naming
+from rwq_cli.cli.notes import warn_missing
 from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import DEFAULT_GRACE, NULL_IDS, AllQueuesOption, GraceOption, option
 from rwq_cli.cli.settings import Settings
@@ -45,7 +45,7 @@ def _codes(text: str) -> frozenset[Code]:
     },
     changes_with="fix",
     null=NULL_IDS,
-    describes=True,
+    always_table=True,
 )
 def doctor(
     settings: Settings,
@@ -89,7 +89,7 @@ def doctor(
             all_ids=settings.output is OutputFormat.IDS,
         )
         if diagnosis.items == 0:
-            note_if_absent(settings, queue)
+            warn_missing(settings, queue)
         lines = command_lines(settings, queue.connection)
         name = escaped(queue.name)
         write_findings(

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import cast
 
-from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import summary_end_of
+from rwq_cli.cli.notes import warn_missing
 from rwq_cli.cli.open_queues import OpenQueues, open_matching_queues
 from rwq_cli.cli.options import AllQueuesOption
 from rwq_cli.cli.settings import Settings
@@ -144,7 +144,7 @@ class _Run:
         results = sum(run.results_read for run in self._exports)
         exported = written - results
         for queue in self._empty:
-            note_if_absent(settings, queue)
+            warn_missing(settings, queue)
         for key in chain.from_iterable(run.skipped.wrong_keys for run in self._exports):
             settings.environment.error(f"rwq: {escaped(key)} has the wrong type; not exported")
         not_found = self._missing(exported)
@@ -152,7 +152,7 @@ class _Run:
         if results:
             counts += f", results {human.count(results)}"
         origin = "" if opened.is_one else f" from {opened.label}"
-        if not settings.is_implied:
+        if not settings.target_from_env:
             origin = summary_end_of(settings, opened.label)
         skipped = _skipped_text(self._exports, has_missing=self._choice.by_name)
         done = f"exported {human.count(exported)}" if exported else "nothing exported"

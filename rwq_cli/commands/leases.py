@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
-from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.completing import offer_holders
+from rwq_cli.cli.notes import warn_if_missing, warn_sizes_skipped
 from rwq_cli.cli.open_queues import QueueFinder
 from rwq_cli.cli.options import (
     NULL_RECORDS,
@@ -19,7 +19,6 @@ from rwq_cli.cli.options import (
     option,
 )
 from rwq_cli.cli.settings import Settings
-from rwq_cli.cli.unread_sizes import noting_unread_sizes
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import merged_leases
@@ -79,14 +78,14 @@ def leases(
             data=data or settings.needs_data,
             bare=settings.needs_ids_only,
         )
-        return noting_absence(settings, queue, items)
+        return warn_if_missing(settings, queue, items)
 
     def show(tick: "Tick | None") -> None:
         opened, out = finder.find(), settings.out
         listed = islice(merged_leases(opened.readers(settings, read)), limit or None)
         shown = write_items(
             out,
-            noting_unread_sizes(settings, opened.queues, listed, data=data or settings.needs_data),
+            warn_sizes_skipped(settings, opened.queues, listed, data=data or settings.needs_data),
             with_data(LEASES_COLUMNS) if data else LEASES_COLUMNS,
             empty=f"No {'' if holder is None else 'such '}leases in {opened.label}.",
             has_queue=not opened.is_one,

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.settings import LOCAL, Settings
+from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.target import LOCAL
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.local import LocalServer
 from rwq_cli.views.local_server import LOCAL_FIELDS, local_sections
@@ -25,7 +26,7 @@ Directory = Annotated[
     record=LOCAL_FIELDS,
     help="Start the embedded server if it is not running. -u local: starts it when needed.",
     examples=("rwq local start", "rwq local start ./data"),
-    describes=True,
+    always_table=True,
 )
 def start(settings: Settings, directory: Directory = None) -> ExitStatus:
     server = _server(settings, directory)
@@ -39,7 +40,7 @@ def start(settings: Settings, directory: Directory = None) -> ExitStatus:
     help="Stop the embedded server and keep its data.",
     examples=("rwq local stop",),
     exits={ExitStatus.NO: "it was not running"},
-    describes=True,
+    always_table=True,
 )
 def stop(settings: Settings, directory: Directory = None) -> ExitStatus:
     server = _server(settings, directory)
@@ -54,7 +55,7 @@ def stop(settings: Settings, directory: Directory = None) -> ExitStatus:
     examples=("rwq local status -o json",),
     exits={ExitStatus.NO: "it is not running"},
     reads_only=True,
-    describes=True,
+    always_table=True,
 )
 def status(settings: Settings, directory: Directory = None) -> ExitStatus:
     now = _server(settings, directory).status()

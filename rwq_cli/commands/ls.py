@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.choosing import filters, warn_of_idle_reset
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.notes import warn_if_missing, warn_sizes_skipped
 from rwq_cli.cli.open_queues import QueueFinder
 from rwq_cli.cli.options import (
     NULL_RECORDS,
@@ -19,7 +19,6 @@ from rwq_cli.cli.options import (
     option,
 )
 from rwq_cli.cli.settings import Settings
-from rwq_cli.cli.unread_sizes import noting_unread_sizes
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import listed_ids
@@ -129,11 +128,11 @@ def ls(
             data=data or settings.needs_data,
             bare=settings.needs_ids_only,
         )
-        return noting_absence(settings, queue, found)
+        return warn_if_missing(settings, queue, found)
 
     def ids(queue: WorkQueue) -> Iterator[Sequence[bytes]]:
         found = listed_ids(queue, source, limit=limit or None, offset=offset, tail=tail)
-        return noting_absence(settings, queue, found)
+        return warn_if_missing(settings, queue, found)
 
     noun = "items" if which in (None, Which.ALL) else f"{which} items"
 
@@ -144,7 +143,7 @@ def ls(
         listed = opened.each(settings, items)
         shown = write_items(
             out,
-            noting_unread_sizes(settings, opened.queues, listed, data=data or settings.needs_data),
+            warn_sizes_skipped(settings, opened.queues, listed, data=data or settings.needs_data),
             with_data(columns) if data else columns,
             empty=f"No {'such ' if is_selected else ''}{noun} in {opened.label}.",
             has_queue=not opened.is_one,

@@ -1,9 +1,9 @@
 """`rwq purge`: remove a whole queue."""
 
-from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.notes import warn_missing
 from rwq_cli.cli.options import DryRunOption, YesOption
 from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
@@ -49,7 +49,7 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
         for batch in purge_queue(queue, undo, results=purged, dry_run=dry_run).batches:
             out.rows(batch)
     if not (out.has_work or purged.others or purged.is_denied):
-        note_if_absent(settings, queue)
+        warn_missing(settings, queue)
     if purged.is_denied:
         settings.environment.note("rwq: this user may not access results; they are kept")
     elif purged.others:

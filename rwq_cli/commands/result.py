@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.completing import offer_ids
 from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.notes import warn_missing
 from rwq_cli.cli.options import Duration, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
@@ -34,7 +34,7 @@ app = CommandModule()
         ExitStatus.NO: "there is none: the item exists, or is gone without one",
     },
     works_read_only=True,
-    describes=True,
+    always_table=True,
 )
 def result(
     settings: Settings,
@@ -79,5 +79,5 @@ def result(
         lambda shown: result_sections(shown, queue.now_ms),
     )
     if is_missing:
-        note_if_absent(settings, queue)
+        warn_missing(settings, queue)
     return ExitStatus.NO if is_missing else ExitStatus.OK

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
-from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import command_lines, open_queue
+from rwq_cli.cli.notes import warn_if_missing, warn_sizes_skipped
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, Duration, IdsArgument, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.cli.unread_sizes import noting_unread_sizes
 from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.forecast import Forecast, forecast as forecast_items
@@ -42,7 +41,7 @@ app = CommandModule()
     },
     reads_only=True,
     null=NULL_IDS_BOTH_WAYS,
-    describes=True,
+    always_table=True,
 )
 def show(
     settings: Settings,
@@ -61,7 +60,7 @@ def show(
     chosen = read_ids(settings.environment, given, null_separated=settings.null_separated)
     queue = open_queue(settings)
     wants_data = data or settings.needs_data
-    shown = noting_absence(
+    shown = warn_if_missing(
         settings,
         queue,
         read_shown(
@@ -78,7 +77,7 @@ def show(
 
     def noted() -> Iterator[Shown]:
         nonlocal missing
-        for each in noting_unread_sizes(settings, [queue], shown, data=wants_data):
+        for each in warn_sizes_skipped(settings, [queue], shown, data=wants_data):
             if not each.item.state.has_data:
                 missing += 1
                 if settings.output.is_bare:

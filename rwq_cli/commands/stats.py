@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
-from rwq_cli.cli.absence import noting_absence
 from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.notes import warn_if_missing
 from rwq_cli.cli.open_queues import QueueFinder
 from rwq_cli.cli.options import AllQueuesOption, WatchOption, option
 from rwq_cli.cli.settings import Settings
@@ -31,7 +31,7 @@ app = CommandModule()
         "rwq stats -q jobs --watch 2s",
     ),
     reads_only=True,
-    describes=True,
+    always_table=True,
 )
 def stats(
     settings: Settings,
@@ -55,15 +55,15 @@ def stats(
         counts = queue.lengths() if fast else queue.counts(deep=deep)
         if deep and counts.results is None:
             settings.environment.note("rwq: this user may not read results; they are not counted")
-        return noting_absence(settings, queue, [counts], lambda counts: counts.is_empty)
+        return warn_if_missing(settings, queue, [counts], lambda counts: counts.is_empty)
 
     def show(tick: "Tick | None") -> None:
         opened = finder.find()
         counted = opened.each(settings, count)
         if not fast:
-            from rwq_cli.cli.unread_sizes import noting_unsampled_sizes
+            from rwq_cli.cli.notes import warn_sizes_not_sampled
 
-            counted = noting_unsampled_sizes(
+            counted = warn_sizes_not_sampled(
                 settings, opened.queues, counted, lambda counts: counts.waiting > 0
             )
         write_stats(settings.out, counted, tick, fast=fast, deep=deep, one=opened.is_one)

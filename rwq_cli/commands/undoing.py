@@ -60,7 +60,7 @@ class Undo(UndoFile):
         if self._restores:
             what = f"puts back {self._restores}"
         command = "rwq undo"
-        if not self._settings.is_implied:
+        if not self._settings.target_from_env:
             lines = command_lines(self._settings, self._queue.connection)
             command = lines.of_queue("undo", self._queue.name)
         return f"; undo file {escaped(os.fsencode(self.path))}; {command} {what}"

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from math import inf
 from typing import Annotated
 
-from rwq_cli.cli.absence import note_if_absent
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.completing import offer_ids
+from rwq_cli.cli.notes import warn_missing
 from rwq_cli.cli.open_queues import open_matching_queues
 from rwq_cli.cli.options import AllQueuesOption, Duration, option, parse_id
 from rwq_cli.cli.settings import Settings
@@ -32,7 +32,7 @@ app = CommandModule()
         ExitStatus.NO: "the condition was not met in time",
     },
     works_read_only=True,
-    describes=True,
+    always_table=True,
 )
 def wait(
     settings: Settings,
@@ -78,7 +78,7 @@ def wait(
         nonlocal missed
         for queue, result in zip(opened.queues, waited, strict=True):
             if _was_empty(result):
-                note_if_absent(settings, queue)
+                warn_missing(settings, queue)
             if not result.reached:
                 missed += 1
                 if settings.output.is_bare:

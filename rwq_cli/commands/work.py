@@ -100,7 +100,7 @@ _OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFo
         ExitStatus.INTERRUPTED: "ended by a second Ctrl-C or SIGTERM",
     },
     options_first=True,
-    describes=True,
+    always_table=True,
 )
 def work(
     settings: Settings,

@@ -132,7 +132,7 @@ def test_rwq_url_wins_over_redis_url(rwq: Rwq, server: PrivateServer) -> None:
 
 def test_the_default_url_is_localhost() -> None:
     # Not tried: a server of the user's may be there.
-    from rwq_cli.cli.settings import DEFAULT_URL
+    from rwq_cli.cli.target import DEFAULT_URL
 
     assert DEFAULT_URL == "redis://localhost:6379/0"
 
