@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.repair.findings import Code, Finding, Severity
     from rwq_cli.core.server.address import Server, connect
     from rwq_cli.core.server.connection import Connection
-    from rwq_cli.core.work.job import Ended, Job, Loss
-    from rwq_cli.core.work.loop import (
+    from rwq_cli.core.work.control import (
         Contact,
         Failed,
         Lost,
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
         StopToken,
         WorkSummary,
     )
+    from rwq_cli.core.work.job import Ended, Job, Loss
     from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, OnFail, PutBack, RetryPolicy
     from rwq_cli.core.work.stopping import EndReason
 
@@ -115,7 +115,7 @@ _HOMES = {
     "server.address": "Server connect",
     "server.connection": "Connection",
     "work.job": "Ended Job Loss",
-    "work.loop": "Contact Failed Lost Outage Started StopToken WorkSummary",
+    "work.control": "Contact Failed Lost Outage Started StopToken WorkSummary",
     "work.policy": "Done Failure Fate GiveUp OnFail PutBack RetryPolicy",
     "work.stopping": "EndReason",
 }

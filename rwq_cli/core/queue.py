@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from rwq_cli.core.leased import LeasedItem
     from rwq_cli.core.repair.doctor import Diagnosis
     from rwq_cli.core.repair.findings import Code
-    from rwq_cli.core.work.loop import Handler, StopToken, WorkEvent, WorkSummary
+    from rwq_cli.core.work.control import StopToken, WorkEvent, WorkSummary
+    from rwq_cli.core.work.loop import Handler
     from rwq_cli.core.work.policy import RetryPolicy
 
 

@@ -16,8 +16,16 @@ from threading import Event as Flag, Thread, Timer
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.inspect.report import state
 from rwq_cli.core.model import Repair, State
+from rwq_cli.core.work.control import (
+    Contact,
+    Failed,
+    Lost,
+    Outage,
+    StopToken,
+    WorkEvent,
+    WorkSummary,
+)
 from rwq_cli.core.work.job import Ended, Job, Loss
-from rwq_cli.core.work.loop import Contact, Failed, Lost, Outage, StopToken, WorkEvent, WorkSummary
 from rwq_cli.core.work.policy import Failure, Fate, GiveUp
 from rwq_cli.core.work.stopping import EndReason
 from rwq_cli.output.escape import escaped_text

@@ -9,11 +9,10 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_WRITES, in_batches
+from rwq_cli.core.batches import in_batches
 from rwq_cli.core.clock import LEASE_S, RESULT_TTL_S, lease_time_ms, result_time_ms
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
-from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.lease import (
     LeasedBatch,
     LeaseRequest,
@@ -21,18 +20,13 @@ from rwq_cli.core.items.lease import (
     first_lease,
     lease_from_first,
 )
-from rwq_cli.core.items.lease_policy import LeasePolicy
-from rwq_cli.core.items.results import ResultOptions, completing_args
-from rwq_cli.core.items.schedule import Burial, Delay, How, Release, schedule_args
-from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Status
+from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.state.expected import ANY
-from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.probe import parse_returns
-from rwq_cli.core.state.rules import is_guard
+from rwq_cli.core.work.endings import JOBS_PER_CALL, Call, Ending, calls_for, loss_of, was_done
 from rwq_cli.core.work.idle import WorkWaiter
 from rwq_cli.core.work.job import Ended, ExchangeResult, Job, Loss
-from rwq_cli.core.work.policy import Fate, GiveUp, JobEnd, PutBack, RetryPolicy, Step
+from rwq_cli.core.work.policy import Fate, GiveUp, JobEnd, PutBack, RetryPolicy
 
 # A lease is renewed when this share of it is left.
 _RENEW_AT = 2 / 3
@@ -40,40 +34,11 @@ _RENEW_AT = 2 / 3
 _RENEW_PAUSE_S = 1.0
 # A renewal gets at least this time for its reply.
 _REPLY_S_MIN = 0.5
-_JOBS_PER_CALL = BATCH_WRITES
 # How many entries at the left end of processing are looked at for leases whose reply was lost.
 _DOUBTFUL_ENTRIES, _DOUBTFUL_PAGE = 10_000, 500
 # A retry falls due at most this much later than its delay says: the delay is rounded to ms, and the
 # due times of a call are spread over less than another ms.
 _DUE_SPREAD_S = 0.002
-# All IDs are in processing, and have no conditions but their holder.
-_PLACE = {**Located.leased(()).args(), **ANY.args()}
-
-
-class _Ending:
-    """The end of a job, until the server has settled it.
-
-    Args:
-        job: The job.
-        end: How it ended.
-        step: What to do with its item.
-
-    Attributes:
-        in_doubt: Whether a call was sent whose reply was lost.
-    """
-
-    def __init__(self, job: Job, end: JobEnd | None, step: Step) -> None:
-        self.job = job
-        self.end = end
-        self.step = step
-        self.in_doubt = False
-
-
-class _Call(NamedTuple):
-    """A script call that settles some endings."""
-
-    command: Command
-    endings: Sequence[_Ending]
 
 
 class _Take(NamedTuple):
@@ -148,9 +113,9 @@ class WorkSession:
         self._lock = Lock()
         # By queue and ID, in the order in which they were leased.
         self._held: dict[tuple[bytes, bytes], Job] = {}
-        self._endings: dict[Job, _Ending] = {}
+        self._endings: dict[Job, Ending] = {}
         # The endings that no call is sending now.
-        self._unsent: list[_Ending] = []
+        self._unsent: list[Ending] = []
         self._settled: list[Ended] = []
         self._lost: list[Job] = []
         # The holders of exchanges that may have leased items without a reply, and the queues.
@@ -217,7 +182,7 @@ class WorkSession:
             taking.jobs if taking is not None else [], ended, lost, error, was_sent
         )
 
-    def _begin(self, ends: Iterable[tuple[Job, JobEnd]]) -> list[_Ending]:
+    def _begin(self, ends: Iterable[tuple[Job, JobEnd]]) -> list[Ending]:
         """Note how jobs ended; return the endings to send."""
         with self._lock:
             for job, end in ends:
@@ -230,16 +195,16 @@ class WorkSession:
         if not self._is_held(job):
             self._settled.append(Ended(job, end, Fate.LOST, step))
         elif job not in self._endings:
-            self._endings[job] = ending = _Ending(job, end, step)
+            self._endings[job] = ending = Ending(job, end, step)
             self._unsent.append(ending)
 
     def _request(self, take: int) -> LeaseRequest:
         holder = self.name + b".%d" % next(self._exchanges)
         return LeaseRequest(take, holder, self._lease_ms)
 
-    def _send(self, endings: Sequence[_Ending], taking: _Take | None) -> None:
+    def _send(self, endings: Sequence[Ending], taking: _Take | None) -> None:
         """Send the calls for some endings, and the first calls that take items."""
-        calls = self._calls(endings)
+        calls = calls_for(endings, self._is_held, self._result_ttl_s)
         commands = [call.command for call in calls]
         if taking is not None and len(self._queues) == 1:
             commands.append(first_lease(self._queues[0], taking.request))
@@ -257,7 +222,7 @@ class WorkSession:
             if taking is not None and len(self._queues) == 1:
                 self._note_doubt(taking, self._queues[0], error)
             raise
-        again: list[_Ending] = []
+        again: list[Ending] = []
         for call, reply in zip(calls, replies, strict=False):
             if not isinstance(reply, ServerError):
                 again += self._settle(call, reply)
@@ -278,7 +243,7 @@ class WorkSession:
         if refusals:
             raise refusals[0]
 
-    def _give_up(self, ending: _Ending) -> bool:
+    def _give_up(self, ending: Ending) -> bool:
         """Prepare to bury an item that cannot be completed because its result cannot be kept.
 
         Returns False if no result was to be kept.
@@ -304,55 +269,9 @@ class WorkSession:
 
     # Ending jobs.
 
-    def _calls(self, endings: Iterable[_Ending]) -> list[_Call]:
-        """The calls for some endings; jobs that end alike share one."""
-        alike: dict[tuple[object, ...], list[_Ending]] = {}
-        for ending in endings:
-            # An item that was lost and leased again is never twice in a call.
-            script, args = self._script(ending)
-            kind = (ending.job.queue, self._is_held(ending.job), script, *args.values())
-            alike.setdefault(kind, []).append(ending)
-        calls: list[_Call] = []
-        fronts: list[_Call] = []
-        for group in alike.values():
-            for batch in in_batches(group, items_max=_JOBS_PER_CALL):
-                owners = {each.job.holder for each in batch}
-                script, args = self._script(batch[0], owners)
-                ids = [each.job.item_id for each in batch]
-                command = batch[0].job.handle.script(script, *ids, **_PLACE, **args)
-                call = _Call(command, batch)
-                (fronts if batch[0].step.front else calls).append(call)
-        # Each pushes its items in front of those of the call before it.
-        return [*calls, *reversed(fronts)]
-
-    def _script(
-        self, ending: _Ending, owners: Iterable[bytes] = ()
-    ) -> tuple[str, dict[str, object]]:
-        """The script for an ending, and its own arguments."""
-        step = ending.step
-        if step.fate is Fate.COMPLETED and step.data is None:
-            return "complete", completing_args(None, owners)
-        how: How
-        counts_attempt = False
-        match step.fate:
-            case Fate.COMPLETED | Fate.REJECTED:
-                options = ResultOptions(
-                    step.data, ResultStatus(step.fate.value), self._result_ttl_s
-                )
-                return "complete", completing_args(options, owners)
-            case Fate.RETRY:
-                how, counts_attempt = Delay(round(step.delay_s * 1000)), True
-            case Fate.BURIED:
-                how = Burial(step.data)
-            case _:
-                how, counts_attempt = Release(step.front), step.counted
-        policy = LeasePolicy(ending.job.holder, force=False, own_only=True)
-        args = schedule_args(policy, how, is_first_look=False, counts_attempt=counts_attempt)
-        return how.script, args
-
-    def _settle(self, call: _Call, reply: Sequence[Any]) -> list[_Ending]:
+    def _settle(self, call: Call, reply: Sequence[Any]) -> list[Ending]:
         """Note the reply to a call; returns the endings to send again."""
-        again: list[_Ending] = []
+        again: list[Ending] = []
         outcomes = OutcomeBatch.from_reply([each.job.item_id for each in call.endings], reply)
         with self._lock:
             for ending, outcome in zip(call.endings, outcomes, strict=True):
@@ -362,7 +281,7 @@ class WorkSession:
                 if is_unlocated or (outcome.status is Status.WRONG_TYPE and self._give_up(ending)):
                     again.append(ending)
                     continue
-                loss = None if _was_done(ending, outcome) else _loss(outcome)
+                loss = None if was_done(ending, outcome) else loss_of(outcome)
                 if loss is not None:
                     job.loss = job.loss or loss
                 elif step.fate is Fate.RETRY:
@@ -508,7 +427,7 @@ class WorkSession:
         by_queue: dict[bytes, list[Job]] = {}
         for job in jobs:
             by_queue.setdefault(job.queue, []).append(job)
-        batches = [b for of in by_queue.values() for b in in_batches(of, items_max=_JOBS_PER_CALL)]
+        batches = [b for of in by_queue.values() for b in in_batches(of, items_max=JOBS_PER_CALL)]
         sent_s = self.clock.monotonic()
         left_s = min((job.deadline_s - sent_s for job in jobs), default=0.0)
         error: ServerError | None = None
@@ -527,7 +446,7 @@ class WorkSession:
                     if outcome.status is Status.TOUCHED:
                         job.deadline_s = sent_s + self.lease_s
                     else:
-                        self._lose(job, _loss(outcome))
+                        self._lose(job, loss_of(outcome))
             self._renewed_s = now_s = self.clock.monotonic()
             for job in jobs if error is not None else ():
                 if job.deadline_s <= now_s:
@@ -549,7 +468,7 @@ class WorkSession:
         """
         with self._lock:
             jobs = list(self._held.values())
-        for batch in in_batches(jobs, items_max=_JOBS_PER_CALL):
+        for batch in in_batches(jobs, items_max=JOBS_PER_CALL):
             words = (word for job in batch for word in (job.item_id, job.holder))
             batch[0].handle.run("forgive", *words)
 
@@ -596,26 +515,3 @@ class WorkSession:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _was_done(ending: _Ending, outcome: Outcome) -> bool:
-    """Whether a call did what it was to do, or an earlier one whose reply was lost."""
-    if outcome.status in (Status.ELSEWHERE, Status.WRONG_TYPE):
-        return False
-    if outcome.status is Status.MISSING:
-        return ending.in_doubt
-    if outcome.status is Status.NOT_OWNER:
-        # Completing it would have deleted the data.
-        return ending.in_doubt and ending.step.fate not in (Fate.COMPLETED, Fate.REJECTED)
-    return True
-
-
-def _loss(outcome: Outcome) -> Loss:
-    """Why a job is lost, from the outcome of a call under its lease."""
-    if outcome.status is Status.MISSING:
-        return Loss.GONE
-    if outcome.status is Status.WRONG_TYPE:
-        return Loss.WRONG_TYPE
-    if outcome.holder is None:
-        return Loss.ENDED
-    return Loss.MOVED if is_guard(Lease(outcome.holder, None)) else Loss.TAKEN
