@@ -109,7 +109,7 @@ COMMANDS: tuple[Fault, ...] = (
     Fault(
         "work-counts-what-it-puts-back",
         "A command that exits with 75, for later, uses up its item's attempts.",
-        "rwq_cli/work/worker.py",
+        "rwq_cli/work/commands.py",
         "NOT_RUN = 75,",
         "NOT_RUN = 76,",
     ),
