@@ -134,14 +134,7 @@ class TableWriter:
 def table_lines(
     columns: Sequence[Field[T]], rows: Sequence[T], room: int, widest: list[int]
 ) -> tuple[list[Piece], list[list[Piece]]]:
-    """The line of titles and the lines of a table that is drawn again and again.
-
-    Args:
-        columns: All columns; those that do not fit are left out.
-        rows: The records.
-        room: The width of the terminal.
-        widest: The widest cell that each column has had; updated, so that columns only grow.
-    """
+    """The line of titles and the lines of a table that is drawn again and again."""
     cells = [list(map(column.cell, rows)) for column in columns]
     for index, texts in enumerate(cells):
         widest[index] = max(widest[index], cell_len(columns[index].heading), *map(cell_len, texts))
@@ -172,12 +165,6 @@ def fit(
 
     Columns are left out from the least important on, if that lets the ID stay whole beside enough
     of the others. Otherwise all that may be cut share the room.
-
-    Args:
-        columns: All columns.
-        needed: The widths that they need.
-        shown: The indices of those that may be shown.
-        room: The width of the terminal.
     """
     leaving = sorted(shown, key=lambda index: (columns[index].rank or 100, -index))
     main = leaving.pop(leaving.index(_main(columns, shown)))
@@ -208,15 +195,7 @@ def _main(columns: Sequence[Field[Any]], shown: Sequence[int]) -> int:
 def _shared(
     needed: Sequence[int], shown: Sequence[int], cuttable: set[int], room: int, least: int
 ) -> dict[int, int] | None:
-    """The widths of columns, the widest of which are cut to one width; None if that is too small.
-
-    Args:
-        needed: The widths that all columns need.
-        shown: The indices of those that are shown.
-        cuttable: The indices of those that may be cut.
-        room: The width of the terminal.
-        least: The least width of a column that is cut.
-    """
+    """The widths of columns, the widest cut to one width; None if that is less than `least`."""
     left = room - _GUTTER * (len(shown) - 1)
     left -= sum(needed[index] for index in shown if index not in cuttable)
     widths = {index: needed[index] for index in shown}

@@ -27,11 +27,6 @@ class CommandLines(NamedTuple):
         """The command line that does this to an item.
 
         An ID that cannot be an argument, `-` or one that contains NUL, is passed through a pipe.
-
-        Args:
-            verb: The command with its options, such as `release --force`.
-            queue: The queue's name.
-            item_id: The ID; unused if the command takes none.
         """
         command = self.of_queue(verb, queue)
         if verb.split()[0] in _WITHOUT_ID:
@@ -51,11 +46,7 @@ class CommandLines(NamedTuple):
 
 
 def redis_cli(address: str) -> str:
-    """`redis-cli` with the options that name a server.
-
-    Args:
-        address: The server's URL without user and password.
-    """
+    """`redis-cli` with the options that name a server."""
     parts = urlsplit(address)
     if parts.scheme == "unix":
         words = ["-s", unquote(parts.path)]

@@ -120,16 +120,7 @@ def write_findings(
     has_queue: bool,
     is_first: bool,
 ) -> None:
-    """Write what was found in a queue.
-
-    Args:
-        out: The output.
-        findings: The findings.
-        empty: The sentence for none.
-        explains_notes: Whether people see what notes mean, too.
-        has_queue: Whether the queue is named.
-        is_first: Whether it is the first queue.
-    """
+    """Write what was found in a queue."""
     if not out.options.format.is_for_people or out.options.fields is not None:
         out.table(
             findings,

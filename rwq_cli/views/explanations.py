@@ -45,16 +45,7 @@ def explain(
     wrong_keys: Sequence[bytes],
     lines: CommandLines,
 ) -> Explanation:
-    """Explain the facts about one ID.
-
-    Args:
-        queue: The queue's name.
-        item_report: The facts.
-        forecast: When it will be leased; None if unknown.
-        result: The result under the ID; None if there is none.
-        wrong_keys: Further keys of the wrong type.
-        lines: Makes the command lines.
-    """
+    """Explain the facts about one ID."""
     facts = item_report.facts
     state = facts.state
     meaning = STATES[state].meaning

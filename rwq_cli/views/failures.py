@@ -47,15 +47,7 @@ def failure_reasons(
     reasons: Mapping[Status, Reason],
     lines: Callable[[], CommandLines],
 ) -> Iterator[str]:
-    """The reason for each failure, and what to do about it.
-
-    Args:
-        queue: The queue's name.
-        failures: What failed.
-        leases: Reads the leases of what another session holds, for the time left.
-        reasons: The reasons that are specific to this verb; for `NOT_OWNER`, what to do about it.
-        lines: Returns what makes command lines; called only if one is needed.
-    """
+    """The reason for each failure, and what to do about it."""
     failures = list(failures)
     held = [each.item_id for each in failures if each.status is Status.NOT_OWNER]
     found = dict(zip(held, _read(leases, held), strict=True)) if held else {}

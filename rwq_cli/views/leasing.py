@@ -29,17 +29,7 @@ def write_leased(
     id_batches: Iterable[Sequence[bytes]] | None = None,
     has_queue: bool = False,
 ) -> int:
-    """Write leased items; returns their number. Reading them, or the batches of IDs, leases them.
-
-    Args:
-        out: The output.
-        items: The items.
-        one: Whether one was requested.
-        dry_run: Whether nothing is leased.
-        empty: What is said if there are none.
-        id_batches: Their IDs, in batches; None if only the items can be read.
-        has_queue: Whether each row names its queue.
-    """
+    """Write leased items; returns their number. Reading them, or their IDs, leases them."""
     environment = out.options.environment
 
     def noted() -> Iterator[Item]:

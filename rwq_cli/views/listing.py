@@ -24,13 +24,7 @@ def write_items(
     unframed: bool = False,
     tick: "Tick | None" = None,
 ) -> int:
-    """Write items; see `Output.table`.
-
-    Args:
-        columns: Their columns.
-        has_queue: Whether each row names its queue.
-        tick: The tick at which they are written; None without `--watch`.
-    """
+    """Write items; see `Output.table`."""
     if has_queue:
         columns = [ITEM_FIELDS["queue"], *columns]
     at = [] if tick is None else [tick.time]
@@ -55,15 +49,7 @@ def footer(
     *,
     is_filtered: bool,
 ) -> str:
-    """The line below a listing: how many there are.
-
-    Args:
-        shown: The number of rows.
-        label: The queue's name, or how many they are.
-        source: Where the items come from.
-        lengths: The lengths of the lists of each queue.
-        is_filtered: Whether entries of the source may be left out.
-    """
+    """The line below a listing: how many there are."""
     if source.deep:
         return f"{human.count(shown)} shown of {label}"
     walked = {

@@ -39,10 +39,6 @@ def nagios_line(check: Check, *, is_absent: bool = False) -> str:
     """The line of a monitoring plugin: level, measures, and performance data after a bar.
 
     Performance data is `name=value;warn;critical;least`.
-
-    Args:
-        check: The check.
-        is_absent: Whether no key of the queue exists: its name may be mistyped.
     """
     words = [
         _in_words(each)
@@ -55,13 +51,7 @@ def nagios_line(check: Check, *, is_absent: bool = False) -> str:
 
 
 def nagios_lines(unread: Mapping[bytes, str], checks: Sequence[Check], level: Level) -> str:
-    """The line for several queues: what is not OK in each, and their performance data.
-
-    Args:
-        unread: The names of the queues that could not be read, with the reasons, escaped.
-        checks: The other queues.
-        level: The level of all together.
-    """
+    """The line for several queues: what is not OK in each, and their performance data."""
     # Monitoring does not read stderr.
     reasons = dict.fromkeys(unread.values())
     parts = [

@@ -225,12 +225,7 @@ def state_parts(counts: Counts) -> list[Piece]:
 
 
 def reason_parts(buried: Sequence[Item], total: int) -> list[Piece]:
-    """How many items are buried for each reason, the most frequent first.
-
-    Args:
-        buried: Buried items.
-        total: How many there are; more than these if only the first were read.
-    """
+    """How many items are buried for each reason, the most frequent first."""
     if not buried:
         return []
     reasons = Counter(item.reason or b"" for item in buried)

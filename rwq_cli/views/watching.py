@@ -63,12 +63,7 @@ class Tick:
 def rate_columns(
     of: Callable[[T], Rates], ranks: tuple[int, int, int]
 ) -> tuple[Field[T], Field[T], Field[T]]:
-    """The fields IN/S, LEFT/S and EMPTY IN.
-
-    Args:
-        of: Returns the rates of a record.
-        ranks: The ranks of the columns.
-    """
+    """The fields IN/S, LEFT/S and EMPTY IN."""
 
     def per_s(
         title: str, name: str, value: Callable[[Rates], float | None], rank: int, help: str

@@ -238,12 +238,7 @@ class LiveNotes(Notes):
 
 
 def live_line(progress: Progress, rate: float) -> str:
-    """The live line.
-
-    Args:
-        progress: The worker's progress.
-        rate: Items completed a second.
-    """
+    """The live line."""
     parts = [_counts(progress), f"{rate:,.1f}/s", _running(progress)]
     if progress.left is not None:
         left = f"{progress.left:,} left"
