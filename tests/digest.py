@@ -22,7 +22,9 @@ local function value(key)
 end
 table.sort(keys)
 for i, key in ipairs(keys) do
-  all[i] = #key .. ':' .. key .. expires(key) .. ':' .. value(key)
+  -- The lock of a clean says nothing of the queue.
+  local is_lock = string.match(key, ':clean%-lock$')
+  all[i] = is_lock and '' or #key .. ':' .. key .. expires(key) .. ':' .. value(key)
 end
 return redis.sha1hex(table.concat(all))
 """

@@ -16,6 +16,7 @@
 | `Q:undo:<file>`            | string, TTL  | bitmap: the lines of a file that a running undo   |
 |                            |              | or import has restored; `<file>` is the SHA-256   |
 |                            |              | of the file                                       |
+| `Q:clean-lock`             | string, TTL  | which of rwq's cleans is at work                  |
 | `Q:absent`                 | never exists | named by scripts on a cluster: see `absent`       |
 
 Both lease keys mean the same thing. redis-work-queue 0.1 (what PyPI and npm still serve) writes and
@@ -50,6 +51,10 @@ STRUCTURE_TYPES = {
 PER_QUEUE_SUFFIXES = tuple(STRUCTURE_TYPES)
 PER_ID_INFIXES = (b":item:", b":lease:", b":leased_by_session:", b":result:", b":undo:")
 
+# Where the keys of one queue look like those of an item, lease or result of another.
+_NESTED_NAME = re.compile(
+    rb".:(?:%b)(?=:|\Z)" % b"|".join(name.strip(b":") for name in PER_ID_INFIXES), re.DOTALL
+)
 _GLOB_CHARACTERS = b"*?[]\\^-"
 
 
@@ -99,6 +104,26 @@ class QueueKeys:
         self.result_prefix = name + b":result:"
         self.undo_prefix = name + b":undo:"
 
+    @property
+    def outer_names(self) -> list[bytes]:
+        """The queues for which this queue's keys look like items, leases or results."""
+        return [self.name[: match.start() + 1] for match in _NESTED_NAME.finditer(self.name)]
+
+    def check_new(self) -> None:
+        """Check the name of a queue that may be created.
+
+        Raises:
+            InvalidArgument: Its keys look like items, leases or results of another queue.
+        """
+        if outer := self.outer_names:
+            shown, other = (
+                each.decode("utf-8", "backslashreplace") for each in (self.name, outer[0])
+            )
+            raise InvalidArgument(
+                f"the keys of a queue named {shown} would look like items of the queue {other}",
+                "name it without :item, :lease, :leased_by_session, :result and :undo",
+            )
+
     def item(self, item_id: bytes) -> bytes:
         """The data key of an item."""
         return self.item_prefix + item_id
@@ -123,6 +148,11 @@ class QueueKeys:
     def undo(self, file_id: bytes) -> bytes:
         """The key of the bitmap of the lines of a file that an undo or import has restored."""
         return self.undo_prefix + file_id
+
+    @property
+    def clean_lock(self) -> bytes:
+        """The key that names the clean of rwq that is at work."""
+        return self.name + b":clean-lock"
 
     @property
     def absent(self) -> bytes:

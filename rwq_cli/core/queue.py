@@ -363,6 +363,8 @@ class WorkQueue(ActingQueue):
     ) -> list[CleanAction]:
         """Return the items that dead workers left in processing, promote due ones, drop ghosts.
 
+        Another clean of this queue is waited for.
+
         Args:
             grace_s: Seconds between the two looks.
             bury_after: Bury an item instead of returning it if it has been returned this often, by

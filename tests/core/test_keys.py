@@ -129,3 +129,23 @@ def test_the_queue_that_a_key_gives_away(key: bytes, queue: bytes | None) -> Non
 )
 def test_the_hash_tag_of_a_name(name: bytes, tag: bytes | None) -> None:
     assert hash_tag(name) == tag
+
+
+@pytest.mark.parametrize(
+    ("name", "outer"),
+    [
+        (b"jobs:item", [b"jobs"]),
+        (b"jobs:lease:x", [b"jobs"]),
+        (b"a:item:b:result:c", [b"a", b"a:item:b"]),
+        (b"a:undo", [b"a"]),
+        *((name, []) for name in (b"jobs", b"jobs:items", b"item:x", b":item", b"jobs:high")),
+    ],
+)
+def test_a_name_among_the_keys_of_another_queue_is_refused(name: bytes, outer: list[bytes]) -> None:
+    keys = QueueKeys(name)
+    assert keys.outer_names == outer
+    if not outer:
+        keys.check_new()
+        return
+    with pytest.raises(InvalidArgument, match=f"{name.decode()} would look like items"):
+        keys.check_new()

@@ -193,7 +193,8 @@ class RawKeys:
 
 
 def read_raw_keys(client: redis.Redis, queue: bytes) -> RawKeys:
-    """Read the whole server, which must hold one small queue; marks of an undo are left out."""
+    """Read the whole server, which must hold one small queue; marks of an undo and the lock
+    of a clean are left out."""
     return raw_keys_of(client.execute_command("EVAL", LOOK, 0), queue)
 
 
@@ -211,7 +212,7 @@ def raw_keys_of(seen: Sequence[tuple[bytes, Sequence[bytes]]], queue: bytes) -> 
             strings[kind][item_id] = value[0]
         elif not has_id and kind in _STRUCTURES:
             members[kind] = tuple(value)
-        else:
+        elif kind != b"clean-lock":
             others.append(key)
     return RawKeys(
         main=members.get(b"queue", ()),

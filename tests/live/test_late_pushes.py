@@ -11,7 +11,6 @@ import pytest
 import redis
 
 from rwq_cli.core import NewItem, WorkQueue
-from rwq_cli.core.items import bulk
 from rwq_cli.core.repair import repairs
 from tests.live.foreign import Books, Upstream
 from tests.live.raw_keys import read_raw_keys
@@ -88,8 +87,6 @@ def test_an_item_twice_in_processing_is_returned_once(
 ) -> None:
     """An item that was copied by hand is leased a second time in the grace period."""
     monkeypatch.setattr(repairs, "_REPAIR_ITEMS", 3)
-    monkeypatch.setattr(bulk, "_PAGE_MIN", 0)
-    monkeypatch.setattr(bulk, "_WINDOW_PAGES", 2)
     worker = Upstream(raw, QUEUE, old=False, books=books).work()
     queue.add(b"data", b"id")
     raw.lpush(b"jobs:processing", b"id", *(b"ghost-%d" % number for number in range(40)))

@@ -415,11 +415,14 @@ class QueueMachine(RuleBasedStateMachine):
                 self.peers_connection.kicks = False
             case Peer("pick", item):
                 list(lease_ids(self.peer, [self._target(item)], lease_s=_LEASE_S))
+            case Peer("light_clean" | "deep_clean", _) if self.raw.exists(QUEUE + b":clean-lock"):
+                # It would wait for ours.
+                pass
             case Peer("light_clean", _):
                 list(self.peer.light_clean(grace_s=0))
             case Peer("deep_clean", _):
                 list(self.peer.deep_clean(grace_s=0))
-            case Peer("doctor", _):
+            case Peer("doctor", _) if not self.raw.exists(QUEUE + b":clean-lock"):
                 self.peer.diagnose(fix=True, grace_s=0)
         self.agrees_with_the_books()
 

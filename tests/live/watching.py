@@ -26,7 +26,11 @@ _READS = frozenset(
     )
 )
 _READING_SCRIPTS = frozenset(
-    ("look_up", "probe", "states", "snapshot", "scheduled_page", "results")
+    (
+        *("look_up", "probe", "states", "snapshot", "scheduled_page", "results", "wrong_types"),
+        # It changes nothing but the lock.
+        "clean_lock",
+    )
 )
 _CLEANING_SCRIPTS = frozenset(
     ("repair", "claim", "unclaim", "prune", "restore_guards", "delete_stray_leases")

@@ -207,7 +207,7 @@ def _unless_in_transit(item_id: str, force: bool, attempt: Callable[[bool], Prog
 
 def _is_same(identity: Any, seen: Any) -> bool:
     """Whether an item still has its data, and was not pushed since."""
-    return seen is None or (identity[0] == seen[0] and identity[1] in (0, seen[1]))
+    return seen is None or (identity[0] == seen[0] and identity[2] <= seen[1])
 
 
 def kick(item_id: str) -> Program:
@@ -310,20 +310,10 @@ def _unguarded() -> Generator[Command, Any, tuple[str, ...]]:
 def _repair_processing(abandoned: Any, ghosts: Any) -> Generator[Command, Any, set[str]]:
     done: set[str] = set()
     if abandoned:
-        # The grace period is between these two.
-        before = yield "lrange", "processing"
-        after = yield "lrange", "processing"
-        moved = {i for i in after if i in before and _place(after, i) > _place(before, i)}
-        if left := tuple(each for each in abandoned if each[0] not in moved):
-            done |= _done((yield "repair", ("abandoned", "duplicated"), left))
+        done |= _done((yield "repair", ("abandoned", "duplicated"), abandoned))
     if ghosts:
         done |= _done((yield "repair", ("ghost",), tuple((i, None) for i in ghosts)))
     return done
-
-
-def _place(entries: Sequence[str], item_id: str) -> int:
-    """Of its oldest entry, counted from the right end."""
-    return entries[::-1].index(item_id)
 
 
 def _survey() -> Generator[Command, Any, dict[str, list[tuple[str, Any]]]]:

@@ -16,9 +16,7 @@ from rwq_cli.core.items.results import ResultOptions, completing_args
 from rwq_cli.core.items.schedule import Burial, Delay, Release
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import (
-    DATA_DIGITS,
-    IDENTITY_DIGITS,
-    PUSH_DIGITS,
+    DIGEST_DIGITS,
     load_script,
     queue_args,
     queue_keys,
@@ -65,9 +63,11 @@ def data_of(item_id: str, life: int) -> bytes:
 def _identity(item_id: str, seen: Identity | None) -> str:
     if seen is None:
         return ""
-    life, pushed = seen
-    digest = sha1(data_of(item_id, life)).hexdigest()[:DATA_DIGITS]
-    return digest + f"{pushed + 1 if pushed else 0:0{PUSH_DIGITS}x}"
+    return sha1(data_of(item_id, seen[0])).hexdigest()[:DIGEST_DIGITS]
+
+
+def _looked_at(seen: Sequence[tuple[str, Identity | None]]) -> int:
+    return min((identity[1] for _, identity in seen if identity), default=0)
 
 
 def making(keys: Frozen, now_ms: int) -> list[tuple[Any, ...]]:
@@ -232,11 +232,11 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
                 place = Located.at_places((args[0],), ("",), args[2] + 1).args()
             ids = [word for i, identity in seen for word in (i, _identity(i, identity))]
             named = {**place, **saved, "states": ";".join(expected), "bury_after": -1}
-            return call("repair", *ids, **named)
+            return call("repair", *ids, **named, looked_ms=_looked_at(seen))
         case "restore_guards":
-            return call(name, *args[0], **by_name, lost_reason="lost")
+            return name, ["lost", *args[0]]
         case "prune":
-            return name, [args[0], 0, 0, *args[1]]
+            return name, [args[0], 0, *args[1]]
         case "states":
             return name, [0, 1, 1, *args[0]]
         case "look_up":
@@ -258,7 +258,7 @@ def meaning(command: Command, reply: Any) -> Any:
             is_leased, state = reply[0], reply[1].decode()
             refused = "leased" if state in ("held", "unlisted") else state
             return ((args[0], "taken" if is_leased else refused),)
-        case "prune":
+        case "prune" | "restore_guards":
             return tuple(item_id.decode() for item_id in reply)
         case "delete_result":
             return reply
@@ -268,8 +268,8 @@ def meaning(command: Command, reply: Any) -> Any:
             named = list(zip(args[0], states, strict=True))
             abandoned = [i for i, state in named if state is State.ABANDONED]
             known = [
-                fingerprints[at : at + IDENTITY_DIGITS]
-                for at in range(0, len(fingerprints), IDENTITY_DIGITS)
+                fingerprints[at : at + DIGEST_DIGITS]
+                for at in range(0, len(fingerprints), DIGEST_DIGITS)
             ]
             ghosts = tuple(i for i, state in named if state is State.GHOST)
             return tuple(zip(abandoned, known, strict=True)), ghosts

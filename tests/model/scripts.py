@@ -21,8 +21,9 @@ MUTATIONS = (
     "a lease takes the newest",
     "a lease finds nothing that is due",
 )
-# What a first look saw of an item: its data, and the number in its settling lease, 0 for none.
-Identity = tuple[int, int]
+# What a look saw of an item: its data, when that was, and when rwq pushed it, 0 if it does not
+# settle. The time is counted in pushes.
+Identity = tuple[int, int, int]
 Seen = Sequence[tuple[str, Identity | None]]
 Outcomes = tuple[tuple[str, str], ...]
 
@@ -137,7 +138,7 @@ class Queue(Keys):
     def _push_settled(
         self, item_id: str, *, front: bool = False, leased: bool = False, unlists: bool = True
     ) -> None:
-        self.pushed[item_id] = self.pushed.get(item_id, 0) + 1
+        self.pushed[item_id] = self.now() + 1
         self._set_leases(item_id, "settling")
         if unlists:
             self._unlist(item_id, leased=leased)
@@ -181,7 +182,13 @@ class Queue(Keys):
     def _identity(self, item_id: str) -> Identity | None:
         if item_id not in self.data or self.session(item_id) or self.is_guarded(item_id):
             return None
-        return self.data[item_id], self.pushed[item_id] if self.is_settling(item_id) else 0
+        return self.data[item_id], self.now(), self._pushed_at(item_id)
+
+    def now(self) -> int:
+        return max(self.pushed.values(), default=0)
+
+    def _pushed_at(self, item_id: str) -> int:
+        return self.pushed[item_id] if self.is_settling(item_id) else 0
 
     def is_settling(self, item_id: str) -> bool:
         return "settling" in (self.new.get(item_id), self.old.get(item_id))
@@ -190,12 +197,12 @@ class Queue(Keys):
         """Whether it is the item that was seen, and was not pushed since; any for None."""
         if seen is None:
             return True
-        life, pushed = seen
+        life, looked_at, _ = seen
         if self.data.get(item_id) != life:
             return False
         if self.mutation == "a clean takes what was pushed since its first look":
             return True
-        return not self.is_settling(item_id) or self.pushed[item_id] == pushed
+        return self._pushed_at(item_id) <= looked_at
 
     def read_results(self) -> tuple[tuple[str, Result], ...]:
         """The results of IDs that no item has."""
@@ -214,11 +221,10 @@ class Queue(Keys):
         )
 
     def _lacks_guard(self, item_id: str) -> bool:
-        """Whether nobody holds a scheduled item, and its guard is missing or ends too early."""
+        """Whether nobody holds a scheduled item, and its guard is missing under a name."""
         if self.session(item_id) or self.state(item_id) not in ("delayed", "due", "buried"):
             return False
-        ends = item_id in self.buried and self.new.get(item_id) != "buried"
-        return ends or not self.is_guarded(item_id)
+        return not self.is_guarded(item_id)
 
     # Writing scripts.
 
@@ -354,7 +360,7 @@ class Queue(Keys):
         self.data[item_id] = life
         if found[2]:
             self.returns[item_id] = found[2]
-        self.pushed[item_id] = self.pushed.get(item_id, 0) + 1
+        self.pushed[item_id] = self.now() + 1
         self._set_leases(item_id, "settling")
         self.main.insert(0, item_id)
         return ((item_id, "moved"),)
@@ -553,9 +559,9 @@ class Queue(Keys):
             for entries in (self.main, self.processing)
         )
 
-    def pushes(self, item_id: str) -> int:
-        """How often it was pushed so far: the server's clock, as its settling lease knows it."""
-        return self.pushed.get(item_id, 0)
+    def pushes(self, item_id: str) -> int:  # noqa: ARG002
+        """How often anything was pushed so far: the server's clock, as settling leases know it."""
+        return self.now()
 
     def repair_unlisted(self, item_id: str, seen: Identity | None, pushes: int) -> Outcomes:
         """Return an orphan that a walk found in no list, unless it was pushed since."""
@@ -565,15 +571,18 @@ class Queue(Keys):
             return ((item_id, "elsewhere"),)
         return self.repair(("orphaned",), ((item_id, seen),))
 
-    def restore_guards(self, ids: Sequence[str]) -> Outcomes:
-        statuses = []
-        for item_id in ids:
-            if self._lacks_guard(item_id):
-                self._guard(item_id, "buried" if item_id in self.buried else "delayed")
-                statuses.append((item_id, "guarded"))
-            else:
-                statuses.append((item_id, "skipped"))
-        return tuple(statuses)
+    def restore_guards(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """Set what is missing of the guards of scheduled items in no list, whom nobody holds."""
+        found = [i for i in ids if i in self.data and self._lacks_guard(i)]
+        found = [i for i in found if i not in self.main and i not in self.processing]
+        for item_id in found:
+            kind = "buried" if item_id in self.buried else "delayed"
+            if self.mutation != "no guard":
+                self.new.setdefault(item_id, kind)
+                self.old.setdefault(item_id, kind)
+            if self.is_guarded(item_id):
+                self.guarded[item_id] = kind
+        return tuple(found)
 
     def prune(self, which: str, ids: Sequence[str]) -> tuple[str, ...]:
         """Entries without data go; those of `cleaning` whatever they are."""

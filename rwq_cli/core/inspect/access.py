@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _PINGS = 5
 _FORGET = ("forget_leases", "forget_leftovers")
-_CLEAN = ("ops/push_scheduled", "ops/prune", "ops/repair")
+_CLEAN = ("ops/clean_lock", "ops/push_scheduled", "ops/prune", "ops/repair")
 # The commands that a user may or may not run, each with the scripts that it runs, and with the
 # groups of `lua.NEEDS` that these check for it.
 _VERBS = {

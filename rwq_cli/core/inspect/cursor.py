@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Set
 from itertools import chain
 
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.server.commands import Command
 
 PAGE_SIZE = 1000
 # Entries of one read if a whole list is read for its IDs only, which is twice as fast.
@@ -62,6 +63,7 @@ class ListCursor(Iterator[list[bytes]]):
         # The last entries that were read and have not been removed, the latest last.
         self._anchors: list[bytes] = []
         self._page: list[bytes] = []
+        self._first: list[bytes] | None = None
         self.offset = start
 
     def removed(self, ids: Set[bytes]) -> None:
@@ -113,14 +115,25 @@ class ListCursor(Iterator[list[bytes]]):
         self._position += len(page)
         self._anchors = (self._anchors + page)[-_ANCHORS:]
 
+    def first_command(self) -> Command:
+        """The command that reads the first page."""
+        return self._command(self._position, self._page_size)
+
+    def start(self, reply: list[bytes]) -> None:
+        """Begin with the reply to `first_command`."""
+        self._first = reply
+
     def _read(self, offset: int, count: int) -> list[bytes]:
         """Entries from `offset` on, counted from the end where reading began."""
+        entries, self._first = self._first, None
+        if entries is None:
+            entries = self._queue.call(*self._command(offset, count))
+        return entries if self._from_left else entries[::-1]
+
+    def _command(self, offset: int, count: int) -> Command:
         if self._from_left:
-            entries: list[bytes] = self._queue.call("LRANGE", self._key, offset, offset + count - 1)
-            return entries
-        entries = self._queue.call("LRANGE", self._key, -(offset + count), -(offset + 1))
-        entries.reverse()
-        return entries
+            return ("LRANGE", self._key, offset, offset + count - 1)
+        return ("LRANGE", self._key, -(offset + count), -(offset + 1))
 
     def _find(self) -> int | None:
         """The offset after an anchor that is still in the list, or None if none was found.
@@ -179,14 +192,8 @@ def lengths_of(queue: Queue, *lists: bytes) -> Callable[[], int]:
     return lambda: sum(queue.call_all([("LLEN", key) for key in lists]))
 
 
-def walk_scheduled(
-    queue: Queue,
-    name: str,
-    *,
-    latest_first: bool = False,
-    page_size: int = PAGE_SIZE,
-) -> Iterator[list[tuple[bytes, float]]]:
-    """Pages of the delayed or the buried sorted set, by score.
+class ScheduledCursor(Iterator[list[bytes]]):
+    """Pages of the IDs in the delayed or the buried sorted set, by score.
 
     It neither skips nor repeats an entry whose score does not change: each page begins after the
     last entry of the previous page that is still there, wherever that is now. If all of the last
@@ -199,19 +206,63 @@ def walk_scheduled(
         latest_first: From the latest to the earliest.
         page_size: Entries in one read.
 
-    Yields:
-        Non-empty pages of IDs with their scores, unix ms.
+    Attributes:
+        scores: The scores of the last page's entries, unix ms.
     """
-    # The last page, as the server replied.
-    last: list[tuple[bytes, bytes]] = []
-    direction = "1" if latest_first else "0"
-    while True:
-        anchors = chain.from_iterable(last[: -_OVERLAP - 1 : -1])
-        reply = queue.run("scheduled_page", name, direction, page_size, *anchors)
-        if not reply:
-            return
-        known = {item_id for item_id, _ in last}
-        last = list(zip(reply[::2], reply[1::2], strict=True))
-        fresh = [(item_id, float(score)) for item_id, score in last if item_id not in known]
-        if fresh:
-            yield fresh
+
+    def __init__(
+        self,
+        queue: Queue,
+        name: str,
+        *,
+        latest_first: bool = False,
+        page_size: int = PAGE_SIZE,
+    ) -> None:
+        self._queue = queue
+        self._args = name, int(latest_first), page_size
+        self._page_size = page_size
+        # The last page, as the server replied.
+        self._last: list[tuple[bytes, bytes]] = []
+        self._first: list[bytes] | None = None
+        self._is_at_end = False
+        self.scores: list[float] = []
+
+    def first_command(self) -> Command:
+        """The command that reads the first page."""
+        return self._queue.script("scheduled_page", *self._args)
+
+    def start(self, reply: list[bytes]) -> None:
+        """Begin with the reply to `first_command`."""
+        self._first = reply
+
+    def __next__(self) -> list[bytes]:
+        while not self._is_at_end:
+            if self._first is not None:
+                reply, self._first = self._first, None
+            else:
+                anchors = chain.from_iterable(self._last[: -_OVERLAP - 1 : -1])
+                reply = self._queue.run("scheduled_page", *self._args, *anchors)
+            known = {item_id for item_id, _ in self._last}
+            self._last = list(zip(reply[::2], reply[1::2], strict=True))
+            self._is_at_end = len(self._last) < self._page_size
+            fresh = [each for each in self._last if each[0] not in known]
+            if fresh:
+                self.scores = [float(score) for _, score in fresh]
+                return [item_id for item_id, _ in fresh]
+        raise StopIteration
+
+
+def walk_scheduled(
+    queue: Queue, name: str, *, latest_first: bool = False, page_size: int = PAGE_SIZE
+) -> Iterator[list[tuple[bytes, float]]]:
+    """Pages of IDs with their scores, unix ms: see `ScheduledCursor`."""
+    cursor = ScheduledCursor(queue, name, latest_first=latest_first, page_size=page_size)
+    for ids in cursor:
+        yield list(zip(ids, cursor.scores, strict=True))
+
+
+def read_first_pages(queue: Queue, *cursors: ListCursor | ScheduledCursor) -> None:
+    """Read the first page of each in one round trip."""
+    replies = queue.call_all([cursor.first_command() for cursor in cursors])
+    for cursor, reply in zip(cursors, replies, strict=True):
+        cursor.start(reply)

@@ -4,18 +4,18 @@ from collections.abc import Sequence
 
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.foreign_keys import find_wrong_keys, may_be_in_nested_queue
-from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
-from rwq_cli.core.inspect.results import ResultCount
+from rwq_cli.core.inspect.keyspace import ids_of, may_be_in_nested_queue, wrong_types
+from rwq_cli.core.inspect.results import read_result_keys
 from rwq_cli.core.inspect.survey import Totals, survey
+from rwq_cli.core.keys import is_key_of, owner_of_structure
 from rwq_cli.core.model import Counts, State
 from rwq_cli.core.state.probe import states
 
 
 def with_survey(queue: Queue, known: Counts) -> tuple[Counts, frozenset[bytes]]:
     """Add the counts that need a walk; also return the duplicated items."""
-    totals, others = Totals(), _OtherKeys(queue)
-    found = survey(queue, others.add, totals)
+    totals, keys = Totals(), _Keys(queue)
+    found = survey(queue, keys.add, totals)
     ghosts = found.ghosts
     known = known._replace(
         returned=totals.returned,
@@ -24,16 +24,16 @@ def with_survey(queue: Queue, known: Counts) -> tuple[Counts, frozenset[bytes]]:
         unlisted=len(found.unlisted),
         duplicated=len(found.duplicated),
         ghosts=len(ghosts),
-        stray_leases=others.count_stray_leases(ghosts),
-        wrong_types=find_wrong_keys(queue).wrong_type.count,
+        stray_leases=keys.count_stray_leases(ghosts),
+        wrong_types=keys.count_wrong_types(),
         returns=totals.returns,
-        results=others.count_results(),
+        results=keys.count_results(),
     )
     return known, frozenset(found.duplicated)
 
 
-class _OtherKeys:
-    """Counts stray leases and results in a walk over all keys.
+class _Keys:
+    """Collects stray leases, results and keys of the wrong type in a walk over all keys.
 
     Keys may belong to a queue whose name begins like this queue's lease or result keys.
     """
@@ -41,18 +41,29 @@ class _OtherKeys:
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
         self._stray: set[bytes] = set()
-        self._results: ResultCount | None = ResultCount(queue)
+        self._wrong: dict[bytes, str] = {}
+        # None if this user may not read them.
+        self._results: set[bytes] | None = set()
 
     def add(self, page: Sequence[bytes]) -> None:
-        """Count a page of keys."""
+        """Look at a page of keys."""
         queue, keys = self._queue, self._queue.keys
-        for prefix in (keys.lease_prefix, keys.old_lease_prefix):
-            ids = [i for i in _ids_in(page, prefix) if not may_be_in_nested_queue(i)]
-            self._stray.update(_stray_among(queue, ids))
-        ids = _ids_in(page, keys.result_prefix)
-        if ids and self._results is not None:
+        self._wrong.update(
+            wrong_types(queue, [key for key in page if key.startswith(keys.id_prefixes)])
+        )
+        leased = ids_of(page, keys.lease_prefix, keys.old_lease_prefix)
+        self._stray.update(
+            _stray_among(queue, [i for i in leased if not may_be_in_nested_queue(i)])
+        )
+        if self._results is not None:
             try:
-                self._results.add(exclude_nested_queues(queue, ids, (keys.result_prefix,)))
+                for batch in read_result_keys(queue, ids_of(page, keys.result_prefix)):
+                    self._results.update(each.item_id for each in batch if each.result)
+                    self._wrong.update(
+                        (keys.result(each.item_id), each.kind)
+                        for each in batch
+                        if not each.result and each.kind != "none"
+                    )
             except PermissionDenied:
                 self._results = None
 
@@ -60,15 +71,23 @@ class _OtherKeys:
         """How many IDs have a lease but no data, and are not among these ghosts."""
         return len(_stray_among(self._queue, list(self._stray - ghosts)))
 
+    def count_wrong_types(self) -> int:
+        """How many keys of items, leases and results have the wrong type."""
+        nested = self._nested_names()
+        return sum(not is_key_of(key, nested) for key in self._wrong)
+
     def count_results(self) -> int | None:
         """How many results there are; None if this user may not read them."""
-        return None if self._results is None else self._results.results
+        if self._results is None:
+            return None
+        nested, key_of = self._nested_names(), self._queue.keys.result
+        return sum(not is_key_of(key_of(item_id), nested) for item_id in self._results)
+
+    def _nested_names(self) -> tuple[bytes, ...]:
+        owners = (owner_of_structure(*each) for each in self._wrong.items())
+        return tuple({owner for owner in owners if owner})
 
 
 def _stray_among(queue: Queue, ids: Sequence[bytes]) -> list[bytes]:
     found = zip(ids, states(queue, ids), strict=True)
     return [item_id for item_id, state in found if state is State.STRAY_LEASE]
-
-
-def _ids_in(page: Sequence[bytes], prefix: bytes) -> list[bytes]:
-    return [key[len(prefix) :] for key in page if key.startswith(prefix)]

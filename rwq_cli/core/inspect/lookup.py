@@ -32,7 +32,7 @@ def look_up(
     ids: Collection[bytes],
     *,
     main_twice: bool = True,
-    identities: bool = False,
+    digests: bool = False,
 ) -> Iterator[Found]:
     """Look up IDs in both lists, and in the list of 0.1 cleaners.
 
@@ -44,7 +44,7 @@ def look_up(
         ids: The IDs.
         main_twice: See `places_of`. An item that moves may otherwise seem duplicated or orphaned,
             which is good enough for a first look.
-        identities: Whether to read `Facts.identity`.
+        digests: Whether to read `Facts.digest`.
 
     Yields:
         The facts and places of each ID, in order.
@@ -52,13 +52,13 @@ def look_up(
     if not ids:
         return
     if len(ids) <= BATCH_ITEMS:
-        lengths, *facts = queue.run("look_up", SCAN_BUDGET_ENTRIES, int(identities), *ids)
+        lengths, *facts = queue.run("look_up", SCAN_BUDGET_ENTRIES, int(digests), *ids)
         if facts:
             yield from _found(queue, ids, lengths, facts[0])
             return
     places = places_of(queue, ids, main_twice=main_twice)
     cleaning = Counter(chain.from_iterable(ListCursor(queue, queue.keys.cleaning)))
-    for facts in probe(queue, ids, identities=identities):
+    for facts in probe(queue, ids, digests=digests):
         item_id = facts.item_id
         main, processing = (found.get(item_id, ()) for found in places)
         yield Found(
@@ -77,10 +77,10 @@ def facts_of(
     ids: Collection[bytes],
     *,
     main_twice: bool = True,
-    identities: bool = False,
+    digests: bool = False,
 ) -> Iterator[Facts]:
     """The facts about IDs, in order; see `look_up`."""
-    found = look_up(queue, ids, main_twice=main_twice, identities=identities)
+    found = look_up(queue, ids, main_twice=main_twice, digests=digests)
     return (each.facts for each in found)
 
 

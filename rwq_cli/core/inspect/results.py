@@ -1,13 +1,16 @@
 """Reading the results of completed items."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import in_batches
+from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.nested_queues import member_ids, nested_names
+from rwq_cli.core.inspect.keyspace import ids_of, may_be_in_nested_queue
 from rwq_cli.core.server.commands import Command
+from rwq_cli.core.server.scan import scan_keys
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES
 
 _FIELDS = 8
@@ -119,13 +122,14 @@ def results(queue: Queue, ids: Iterable[bytes]) -> list[Result | None]:
     return [found.result for batch in read_result_keys(queue, ids) for found in batch]
 
 
-def result_kinds(queue: Queue, ids: Iterable[bytes]) -> list[str]:
-    """The `kind` of each ID's result key: see `ResultKey`.
-
-    Raises:
-        PermissionDenied: This user may not read result keys.
-    """
-    return [found.kind for batch in read_result_keys(queue, ids) for found in batch]
+def invalid_results(queue: Queue, ids: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
+    """The result keys that are not results, with their types; none if this user may not read."""
+    own = [item_id for item_id in ids if not may_be_in_nested_queue(item_id)]
+    with suppress(PermissionDenied):
+        for batch in read_result_keys(queue, own):
+            for found in batch:
+                if found.kind not in (KIND_NONE, KIND_RESULT):
+                    yield queue.keys.result(found.item_id), found.kind
 
 
 def all_results(queue: Queue) -> Iterator[list[Result]]:
@@ -137,36 +141,10 @@ def all_results(queue: Queue) -> Iterator[list[Result]]:
         PermissionDenied: This user may not read result keys.
     """
     done: set[bytes] = set()
-    for page in member_ids(queue, (queue.keys.result_prefix,), nested_names(queue)):
-        fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in done]
+    for page in scan_keys(queue.connection, queue.keys.result_pattern):
+        ids = dict.fromkeys(ids_of(page, queue.keys.result_prefix))
+        fresh = [item_id for item_id in ids if item_id not in done]
         done.update(fresh)
         for batch in read_result_keys(queue, fresh, data=True):
             if whole := [found.result for found in batch if found.result]:
                 yield whole
-
-
-class ResultCount:
-    """Counts the results among the IDs of a walk over all keys, which may return an ID twice.
-
-    Args:
-        queue: The queue.
-    """
-
-    def __init__(self, queue: Queue) -> None:
-        self._queue = queue
-        self._results: set[bytes] = set()
-
-    @property
-    def results(self) -> int:
-        """How many results there are."""
-        return len(self._results)
-
-    def add(self, ids: Sequence[bytes]) -> None:
-        """Count the result keys of some IDs.
-
-        Raises:
-            PermissionDenied: This user may not read result keys.
-        """
-        for item_id, kind in zip(ids, result_kinds(self._queue, ids), strict=True):
-            if kind == KIND_RESULT:
-                self._results.add(item_id)

@@ -1,22 +1,29 @@
 """A walk over a whole queue, to find orphans, ghosts and duplicates."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_processing
+from rwq_cli.core.inspect.cursor import (
+    WALK_ENTRIES,
+    ListCursor,
+    ScheduledCursor,
+    lengths_of,
+    read_first_pages,
+    walk_processing,
+)
+from rwq_cli.core.inspect.keyspace import ids_of, nested_names
 from rwq_cli.core.inspect.lookup import facts_of
-from rwq_cli.core.inspect.nested_queues import names_among
-from rwq_cli.core.keys import PER_QUEUE_SUFFIXES, is_key_of
+from rwq_cli.core.keys import is_key_of
 from rwq_cli.core.model import State
 from rwq_cli.core.server.scan import scan_keys, scan_members
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
-from rwq_cli.core.state.seen import Seen
 
-# Receives pages of keys that are not data keys.
-Others = Callable[[list[bytes]], object]
+OnFacts = Callable[[Facts], object]
+# Receives pages of the keys that begin with the queue's name and a colon.
+OnKeys = Callable[[list[bytes]], object]
 
 
 @dataclass(slots=True)
@@ -36,7 +43,7 @@ class Survey:
         stale_schedule: Items in main or in processing that are also in the delayed or buried sorted
             set, with the set's name.
         stale_returns: IDs with a count of returns that have no data.
-        seen: The orphaned and duplicated items, so that the second look recognizes them.
+        unguarded: Delayed and buried items that lack a guard.
     """
 
     orphaned: list[bytes] = field(default_factory=list)
@@ -49,7 +56,7 @@ class Survey:
     stale_cleaning: list[tuple[bytes, State]] = field(default_factory=list)
     stale_schedule: list[tuple[bytes, str]] = field(default_factory=list)
     stale_returns: list[bytes] = field(default_factory=list)
-    seen: Seen = field(default_factory=Seen, compare=False)
+    unguarded: dict[bytes, None] = field(default_factory=dict)
 
     @property
     def is_broken(self) -> bool:
@@ -63,6 +70,7 @@ class Survey:
             or self.stale_cleaning
             or self.stale_schedule
             or self.stale_returns
+            or self.unguarded
         )
 
     @property
@@ -74,6 +82,8 @@ class Survey:
     def add(self, facts: Facts) -> None:
         """Add an ID to the lists that apply to it."""
         item_id, state = facts.item_id, facts.state
+        if not facts.is_unguarded:
+            self.unguarded.pop(item_id, None)
         if facts.has_schedule_entry:
             self._add_entries(facts, state)
         if state is State.GHOST and facts.in_main:
@@ -86,12 +96,10 @@ class Survey:
             self.stale_returns.append(item_id)
         if state is State.ORPHANED:
             self.orphaned.append(item_id)
-            self.seen.note(item_id, facts.identity)
         elif state is State.UNLISTED:
             self.unlisted.append(item_id)
         elif state is State.DUPLICATED:
             self.duplicated.append(item_id)
-            self.seen.note(item_id, facts.identity)
         elif state is State.HELD and not facts.in_processing:
             self.held.append(item_id)
 
@@ -120,142 +128,127 @@ class Totals:
     returns: int = 0
 
 
-def survey(queue: Queue, others: Others | None = None, totals: Totals | None = None) -> Survey:
+def survey(queue: Queue, on_keys: OnKeys | None = None, totals: Totals | None = None) -> Survey:
     """Walk over the whole queue to find broken IDs; see `survey_facts`."""
     found = Survey()
-    for facts in survey_facts(queue, others, totals):
+    for facts in survey_facts(queue, on_keys=on_keys, totals=totals):
         found.add(facts)
     return found
 
 
 def survey_facts(
-    queue: Queue, others: Others | None = None, totals: Totals | None = None
+    queue: Queue,
+    *,
+    on_listed: OnFacts | None = None,
+    on_keys: OnKeys | None = None,
+    totals: Totals | None = None,
 ) -> Iterator[Facts]:
-    """The facts about every ID that may be broken in a way that no single list shows.
+    """The facts about every ID that may be broken in a way that no single structure shows.
 
-    The walk reads the lists and sorted sets, then the data keys. Then it looks up each ID that was
-    listed twice, or not at all, or without data. Only this lookup decides. It comes after the data
-    keys were read, so an item that is added, leased or completed during the walk is found in its
-    new place. The second look of a clean covers the rest.
+    The walk reads the lists and sorted sets, then once all keys. Then it looks up each ID that was
+    listed twice, or not at all, or without data. Only this lookup decides. It comes after the keys
+    were read, so an item that is added, leased or completed during the walk is found in its new
+    place. The second look of a clean covers the rest.
 
     The walk keeps all listed IDs until it finds their data keys: about 115 bytes for an ID of 32
     bytes. Hashes would take less, but a collision could hide an orphan or a ghost.
 
     Args:
         queue: The queue.
-        others: Receives pages of all other keys under the queue's prefix.
+        on_listed: Receives the facts about each ID in processing or in a sorted set, as if it were
+            nowhere else.
+        on_keys: Receives pages of all keys under the queue's prefix.
         totals: Receives the totals.
 
     Yields:
         The facts about each ID that was looked up, including healthy ones.
     """
     totals = totals or Totals()
-    entries = lengths_of(queue, queue.keys.main, queue.keys.processing)
-    queue.progress.begin("reading the lists", entries)
-    listed, suspects = _walk_lists(queue)
-    queue.progress.begin("reading the data keys")
-    unlisted = _walk_data(queue, listed, others, totals)
+    queue.progress.begin(
+        "reading the lists", lengths_of(queue, queue.keys.main, queue.keys.processing)
+    )
+    listed, suspects = _walk_structures(queue, on_listed)
+    queue.progress.begin("reading the keys")
+    unlisted = _walk_keys(queue, listed, on_keys, totals)
     # The remaining IDs are listed and have no data.
     suspects.update(dict.fromkeys(listed))
     listed.clear()
-    suspects.update(dict.fromkeys(_without_nested_queues(queue, unlisted)))
-    for page in ListCursor(queue, queue.keys.cleaning, from_left=True):
-        suspects.update(dict.fromkeys(page))
-    for facts in returned_items(queue):
+    suspects.update(dict.fromkeys(unlisted))
+    for facts in _returned_items(queue):
         if facts.has_stale_returns or facts.has_invalid_returns:
             suspects[facts.item_id] = None
         if facts.has_data:
             totals.returned += 1
             totals.returns += facts.returns or 0
-    yield from facts_of(queue, suspects.keys(), main_twice=False, identities=True)
+    yield from facts_of(queue, suspects.keys(), main_twice=False, digests=True)
 
 
-def _walk_lists(queue: Queue) -> tuple[set[bytes], dict[bytes, None]]:
-    """All listed IDs, and those among them that are listed twice or empty."""
+def _walk_structures(
+    queue: Queue, on_listed: OnFacts | None
+) -> tuple[set[bytes], dict[bytes, None]]:
+    """All listed IDs; and those among them that are listed twice or empty, or are in cleaning."""
+    main, cleaning = (
+        ListCursor(queue, key, page_size=WALK_ENTRIES)
+        for key in (queue.keys.main, queue.keys.cleaning)
+    )
+    processing = walk_processing(queue, page_size=WALK_ENTRIES)
+    zsets = [ScheduledCursor(queue, name) for name in ("delayed", "buried")]
+    read_first_pages(queue, main, processing, cleaning, *zsets)
     listed: set[bytes] = set()
     suspects: dict[bytes, None] = {}
-    for page in _locations(queue):
-        before = len(listed)
-        if not listed.isdisjoint(page):
-            suspects.update((item_id, None) for item_id in page if item_id in listed)
-        listed.update(page)
-        if len(listed) - before < len(page):
-            suspects.update((item_id, None) for item_id, n in Counter(page).items() if n > 1)
+    looked_at: set[bytes] = set()
+    for source in (main, processing, *zsets):
+        in_processing = int(source is processing)
+        for page in source:
+            if not listed.isdisjoint(page):
+                suspects.update((item_id, None) for item_id in page if item_id in listed)
+            before = len(listed)
+            listed.update(page)
+            if len(listed) - before < len(page):
+                repeated = (item_id for item_id, n in Counter(page).items() if n > 1)
+                suspects.update(dict.fromkeys(repeated))
+            if on_listed is not None and source is not main:
+                fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in looked_at]
+                looked_at.update(fresh)
+                for facts in probe(
+                    queue, fresh, in_processing=in_processing, digests=bool(in_processing)
+                ):
+                    on_listed(facts)
     if b"" in listed:
         suspects[b""] = None
+    for page in cleaning:
+        suspects.update(dict.fromkeys(page))
     return listed, suspects
 
 
-def _locations(queue: Queue) -> Iterator[list[bytes]]:
-    """Pages of all IDs in lists and sorted sets, in the direction in which items move."""
-    yield from ListCursor(queue, queue.keys.main, from_left=True, page_size=WALK_ENTRIES)
-    yield from walk_processing(queue, page_size=WALK_ENTRIES)
-    yield from scheduled_ids(queue)
-
-
-def scheduled_ids(queue: Queue) -> Iterator[list[bytes]]:
-    """Pages of the IDs in the delayed and buried sorted sets; ZSCAN may return an ID twice."""
-    for key in (queue.keys.delayed, queue.keys.buried):
-        yield from scan_members(queue.connection, "ZSCAN", key)
-
-
-def scan_ids(queue: Queue, others: Others | None = None) -> Iterator[list[bytes]]:
-    """The IDs of all data keys, in pages; SCAN may return an ID twice.
-
-    `others` receives pages of all other keys under the queue's prefix.
-    """
-    keys, length = queue.keys, len(queue.keys.item_prefix)
-    pattern = keys.item_pattern if others is None else keys.pattern
-    for page in scan_keys(queue.connection, pattern):
-        if others is None:
-            ids = [key[length:] for key in page]
-        else:
-            ids = [key[length:] for key in page if key.startswith(keys.item_prefix)]
-            if len(ids) < len(page):
-                others([key for key in page if not key.startswith(keys.item_prefix)])
-        if ids:
-            queue.progress.advance(len(ids))
-            yield ids
-
-
-def _walk_data(
-    queue: Queue, listed: set[bytes], others: Others | None, totals: Totals
-) -> list[bytes]:
+def _walk_keys(
+    queue: Queue, listed: set[bytes], on_keys: OnKeys | None, totals: Totals
+) -> Iterable[bytes]:
     """Remove the IDs that have data from `listed`; return those that are not listed.
 
     SCAN may return a key twice, and then its ID is among those that are not listed, too; the
-    lookup that follows finds its entry.
+    lookup that follows finds its entry. The keys of another queue whose name begins like a data
+    key are left out.
     """
-    unlisted: list[bytes] = []
-    for page in scan_ids(queue, others):
-        totals.items += len(page)
-        if not listed.issuperset(page):
-            unlisted += (item_id for item_id in page if item_id not in listed)
-        # After many removals, `difference_update` copies the set, which doubles the peak memory.
-        for item_id in page:
-            listed.discard(item_id)
-    return unlisted
-
-
-def _without_nested_queues(queue: Queue, ids: Sequence[bytes]) -> Iterator[bytes]:
-    """The IDs, without those of nested queues, whose keys look like this queue's data keys."""
     keys = queue.keys
-    like_structures = [keys.item(i) for i in ids if keys.item(i).endswith(PER_QUEUE_SUFFIXES)]
-    nested = names_among(queue.connection, like_structures)
-    return (i for i in ids if not (nested and is_key_of(keys.item(i), nested)))
+    unlisted: list[bytes] = []
+    pattern = keys.item_pattern if on_keys is None else keys.pattern
+    for page in scan_keys(queue.connection, pattern):
+        ids = ids_of(page, keys.item_prefix)
+        totals.items += len(ids)
+        queue.progress.advance(len(ids))
+        if not listed.issuperset(ids):
+            unlisted += (item_id for item_id in ids if item_id not in listed)
+        # After many removals, `difference_update` copies the set, which doubles the peak memory.
+        for item_id in ids:
+            listed.discard(item_id)
+        if on_keys is not None:
+            on_keys(page)
+    nested = nested_names(queue, map(keys.item, unlisted))
+    return (i for i in unlisted if not (nested and is_key_of(keys.item(i), nested)))
 
 
-def find_unguarded(queue: Queue) -> list[bytes]:
-    """The delayed and buried items whose guard is missing or weak."""
-    return [
-        facts.item_id
-        for page in scheduled_ids(queue)
-        for facts in probe(queue, dict.fromkeys(page))
-        if facts.is_unguarded
-    ]
-
-
-def returned_items(queue: Queue) -> Iterator[Facts]:
+def _returned_items(queue: Queue) -> Iterator[Facts]:
     """The facts about each ID that has a count of returns, without its places in the lists."""
     done: set[bytes] = set()
     for page in scan_members(queue.connection, "HSCAN", queue.keys.returns):
@@ -263,8 +256,3 @@ def returned_items(queue: Queue) -> Iterator[Facts]:
         fresh = [item_id for item_id in page if item_id not in done]
         done.update(fresh)
         yield from probe(queue, fresh)
-
-
-def stale_returns(queue: Queue) -> Iterator[bytes]:
-    """The IDs with a count of returns that have no data."""
-    return (facts.item_id for facts in returned_items(queue) if facts.has_stale_returns)

@@ -81,7 +81,7 @@ def add_batches(
             because an ID may be repeated.
 
     Raises:
-        InvalidArgument: An ID is empty.
+        InvalidArgument: An ID is empty, or the queue's name is refused: see `QueueKeys.check_new`.
         ServerError: `acknowledged` is the number of items with an acknowledged outcome; each batch
             in flight was added completely or not at all.
 
@@ -89,6 +89,7 @@ def add_batches(
         For each item `ADDED`, `DUPLICATE`, or `WRONG_TYPE` if its data key or a lease key has the
         wrong type, in order, as the server acknowledges it.
     """
+    queue.keys.check_new()
     return Outcomes(_outcomes(queue, batches, unique, dry_run))
 
 

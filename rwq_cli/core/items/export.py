@@ -5,10 +5,12 @@ from collections.abc import Collection, Iterable, Iterator
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_scheduled
-from rwq_cli.core.inspect.foreign_keys import may_be_in_nested_queue
-from rwq_cli.core.inspect.nested_queues import member_ids, nested_names
+from rwq_cli.core.inspect.keyspace import ids_of, may_be_in_nested_queue, nested_names
 from rwq_cli.core.inspect.results import Result, all_results
 from rwq_cli.core.items.bulk import read_items
+from rwq_cli.core.keys import is_key_of
+from rwq_cli.core.model import State
+from rwq_cli.core.server.scan import scan_keys
 from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.snapshot import SNAPSHOT_ITEMS, ItemSnapshot, Skipped, read_snapshots
@@ -61,17 +63,14 @@ class Export:
             for page in walk_scheduled(queue, name):
                 yield from self._unlisted(item_id for item_id, _ in page)
         queue.progress.begin("looking for items in no list")
-        names = nested_names(queue)
-        left = frozenset(self._left(member_ids(queue, (keys.item_prefix,), names)))
+        left, leased = self._walk_keys()
         if left:
             # Few, unless the queue is broken.
             yield from self._listed(left)
             yield from self._unlisted(left)
         if self._chosen is None:
-            prefixes = (keys.lease_prefix, keys.old_lease_prefix)
-            leased = self._left(member_ids(queue, prefixes, names))
-            for facts in probe(queue, (i for i in leased if not may_be_in_nested_queue(i))):
-                self.skipped.stray_leases += facts.lease is not None and not facts.has_data
+            for facts in probe(queue, self._fresh(leased)):
+                self.skipped.stray_leases += facts.state is State.STRAY_LEASE
 
     def results(self) -> Iterator[list[Result]]:
         """The results of completed items, in no particular order.
@@ -83,10 +82,19 @@ class Export:
             self.results_read += len(batch)
             yield batch
 
-    def _left(self, pages: Iterable[Collection[bytes]]) -> Iterator[bytes]:
-        """The wanted IDs that were not exported yet, each once."""
-        left = {item_id: None for page in pages for item_id in self._fresh(page)}
-        return iter(left)
+    def _walk_keys(self) -> tuple[frozenset[bytes], dict[bytes, None]]:
+        """The wanted IDs of items and of leases that were not exported yet."""
+        queue, keys = self._queue, self._queue.keys
+        left: set[bytes] = set()
+        leased: dict[bytes, None] = {}
+        for page in scan_keys(queue.connection, keys.pattern):
+            left.update(self._fresh(ids_of(page, keys.item_prefix)))
+            if self._chosen is None:
+                found = self._fresh(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
+                leased.update((i, None) for i in found if not may_be_in_nested_queue(i))
+        nested = nested_names(queue, map(keys.item, left))
+        own = (i for i in left if not (nested and is_key_of(keys.item(i), nested)))
+        return frozenset(own), leased
 
     def _fresh(self, ids: Iterable[bytes]) -> list[bytes]:
         if self._chosen is not None:

@@ -95,6 +95,7 @@ def _moved(
     dry_run: bool,
 ) -> Iterator[OutcomeBatch]:
     """Move items; `saved` and `marks` are those of an undo."""
+    to.keys.check_new()
     is_near = queue.connection.root is to.connection.root and (
         not queue.connection.is_cluster or hash_tag(queue.name) == hash_tag(to.name)
     )

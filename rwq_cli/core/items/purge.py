@@ -1,31 +1,27 @@
 """Removing a whole queue: its items by `lua/ops/remove.lua`, then every other key."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import filterfalse
+from itertools import chain
+from typing import NamedTuple
 
 from rwq_cli.core.batches import BLOCK_IDS, in_batches
 from rwq_cli.core.clock import GRACE_S
-from rwq_cli.core.errors import PermissionDenied
+from rwq_cli.core.errors import InvalidArgument, PermissionDenied
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_scheduled
-from rwq_cli.core.inspect.foreign_keys import may_be_in_nested_queue
-from rwq_cli.core.inspect.nested_queues import (
-    exclude_nested_queues,
-    member_ids,
-    nested_names,
-    owners_of,
-)
+from rwq_cli.core.inspect.keyspace import ids_of, nested_names
 from rwq_cli.core.inspect.places import places_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
 from rwq_cli.core.items.bulk import in_rounds
 from rwq_cli.core.items.journal import Journal
-from rwq_cli.core.items.prune import prune, prune_cleaning_pages
+from rwq_cli.core.items.prune import prune
 from rwq_cli.core.items.remove import REMOVE_ARGS, REMOVE_ITEMS, SavedRun, by_script
 from rwq_cli.core.items.results import delete_results
+from rwq_cli.core.keys import PER_QUEUE_SUFFIXES
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
-from rwq_cli.core.server.scan import scan_members
+from rwq_cli.core.server.scan import scan_keys, scan_members
 from rwq_cli.core.state.expected import ANY
 from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.probe import probe
@@ -70,6 +66,7 @@ def purge(
             items.
 
     Raises:
+        InvalidArgument: Another queue's keys look like items of this one; nothing was removed.
         ServerError: `acknowledged` is the number of removed items.
 
     Returns:
@@ -82,8 +79,49 @@ def purge(
 def count_items(queue: Queue) -> int:
     """Count the items in any state. SCAN may return a key twice, so each ID is kept in memory."""
     queue.progress.begin("counting the items")
-    pages = member_ids(queue, (queue.keys.item_prefix,), nested_names(queue))
-    return len({item_id for page in pages for item_id in page})
+    return len(_own_keys(queue).items)
+
+
+class _Keys(NamedTuple):
+    """The keys of a queue beside its lists, sorted sets and counts.
+
+    Attributes:
+        items: The IDs of its items.
+        leases: The IDs of its leases.
+        results: The IDs of its results.
+        marks: The keys of its marks.
+    """
+
+    items: dict[bytes, None]
+    leases: dict[bytes, None]
+    results: dict[bytes, None]
+    marks: dict[bytes, None]
+
+
+def _own_keys(queue: Queue) -> _Keys:
+    """Scan all keys once.
+
+    Raises:
+        InvalidArgument: Another queue's keys are among them.
+    """
+    keys, found = queue.keys, _Keys({}, {}, {}, {})
+    suspects: list[bytes] = []
+    prefixes = *keys.id_prefixes, keys.result_prefix, keys.undo_prefix
+    for page in scan_keys(queue.connection, keys.pattern):
+        ids = ids_of(page, keys.item_prefix)
+        queue.progress.advance(len(ids))
+        found.items.update(dict.fromkeys(ids))
+        found.leases.update(dict.fromkeys(ids_of(page, keys.lease_prefix, keys.old_lease_prefix)))
+        found.results.update(dict.fromkeys(ids_of(page, keys.result_prefix)))
+        found.marks.update((key, None) for key in page if key.startswith(keys.undo_prefix))
+        members = (key for key in page if key.startswith(prefixes))
+        suspects += (key for key in members if key.endswith(PER_QUEUE_SUFFIXES))
+    if nested := nested_names(queue, suspects):
+        own, other = (each.decode("utf-8", "backslashreplace") for each in (queue.name, nested[0]))
+        raise InvalidArgument(
+            f"keys of the queue {other} look like items of {own}", f"purge {other} first"
+        )
+    return found
 
 
 class _Purge:
@@ -106,9 +144,12 @@ class _Purge:
         # In a dry run, the IDs that were reported, and those that would have been removed.
         self._reported: set[bytes] = set()
         self._gone: set[bytes] = set()
+        # The keys at the beginning; without the items that were removed.
+        self._keys = _Keys({}, {}, {}, {})
 
     def batches(self) -> Iterator[OutcomeBatch]:
         queue, keys = self._queue, self._queue.keys
+        self._keys = _own_keys(queue)
         queue.progress.begin("removing", lengths_of(queue, keys.main, keys.processing))
         with Acknowledged() as acknowledged:
             for batch in self._items():
@@ -121,6 +162,8 @@ class _Purge:
                 if self._dry_run:
                     self._reported.update(shown.ids)
                     self._gone.update(shown.ids_with(Status.REMOVED))
+                for item_id in shown.ids_with(Status.REMOVED):
+                    self._keys.items.pop(item_id, None)
                 if len(shown):
                     acknowledged.add(shown.count(Status.REMOVED))
                     queue.progress.advance(len(shown))
@@ -138,13 +181,9 @@ class _Purge:
                 yield from self._perform(_unlisted(item_id for item_id, _ in page))
         yield from in_rounds(queue, self._run.perform, self._moved, "removing", REMOVE_ITEMS)
         queue.progress.begin("looking for items in no list")
-        pages = member_ids(queue, (keys.item_prefix,), nested_names(queue))
-        left = self._in_no_list(item_id for page in pages for item_id in page)
-        if left:
+        if left := self._in_no_list(self._keys.items):
             queue.clock.sleep(self._grace_s)
-            for ids in in_batches(self._in_no_list(left)):
-                ours = exclude_nested_queues(queue, ids, keys.id_prefixes)
-                yield from self._perform(_unlisted(ours))
+            yield from self._perform(_unlisted(self._in_no_list(left)))
 
     def _in_list(self, letter: str, key: bytes) -> Iterator[OutcomeBatch]:
         """Remove the items that are in a list now, next or longest leased first."""
@@ -189,59 +228,35 @@ class _Purge:
         listed = places_of(self._queue, wanted).listed if wanted else set()
         return [item_id for item_id in wanted if item_id not in listed]
 
-    def _own(self, *prefixes: bytes) -> Iterator[list[bytes]]:
-        """The IDs in this queue's keys with these prefixes.
-
-        If a key may belong to another queue, its ID comes only if that queue has no structure, not
-        even a grace period later: its first item may be between two commands of its producer.
-        """
-        queue = self._queue
-        doubtful: dict[bytes, None] = {}
-        for page in member_ids(queue, prefixes, nested_names(queue)):
-            of_others = [i for i in page if owners_of(queue.keys, i, prefixes)]
-            doubtful.update(dict.fromkeys(of_others))
-            yield [item_id for item_id in dict.fromkeys(page) if item_id not in doubtful]
-        if ours := exclude_nested_queues(queue, doubtful, prefixes):
-            queue.clock.sleep(self._grace_s)
-            for batch in in_batches(ours):
-                yield exclude_nested_queues(queue, batch, prefixes)
-
     def _remove_results(self) -> None:
         """Delete the results of items that are gone; keys that are not results stay."""
         queue, others = self._queue, set[bytes]()
         queue.progress.begin("removing results")
-        for ids in self._own(queue.keys.result_prefix):
-            try:
-                for batch in read_result_keys(queue, ids, data=True):
-                    others.update(found.item_id for found in batch if not found.result)
-                    others.difference_update(k.item_id for k in batch if k.kind == KIND_NONE)
-                    results = [
-                        found.result
-                        for found in batch
-                        if found.result and (not found.has_item or found.item_id in self._gone)
-                    ]
-                    if not self._dry_run and results:
-                        self._journal.write_results(results)
-                        delete_results(queue, results)
-                    self._purged.results += len(results)
-                    queue.progress.advance(len(results))
-            except PermissionDenied:
-                self._purged.is_denied = True
-                return
+        try:
+            for batch in read_result_keys(queue, self._keys.results, data=True):
+                others.update(found.item_id for found in batch if not found.result)
+                others.difference_update(k.item_id for k in batch if k.kind == KIND_NONE)
+                results = [
+                    found.result
+                    for found in batch
+                    if found.result and (not found.has_item or found.item_id in self._gone)
+                ]
+                if not self._dry_run and results:
+                    self._journal.write_results(results)
+                    delete_results(queue, results)
+                self._purged.results += len(results)
+                queue.progress.advance(len(results))
+        except PermissionDenied:
+            self._purged.is_denied = True
+            return
         self._purged.others = len(others)
 
     def _remove_leftovers(self) -> None:
         """Delete the remaining keys that belong to no item."""
         queue, keys = self._queue, self._queue.keys
-        for ids in self._own(keys.lease_prefix, keys.old_lease_prefix):
-            # The data of another queue's orphaned item looks like a lease that never expires.
-            doubtful = list(filter(may_be_in_nested_queue, ids))
-            certain = list(filterfalse(may_be_in_nested_queue, ids))
-            for which, leased in (("any", certain), ("ending", doubtful)):
-                if leased:
-                    queue.run("delete_stray_leases", which, *leased)
-        for ids in self._own(keys.undo_prefix):
-            marks = [keys.undo(i) for i in ids if not may_be_in_nested_queue(i)]
+        for ids in in_batches(self._keys.leases):
+            queue.run("delete_stray_leases", "any", *ids)
+        for marks in in_batches(self._keys.marks):
             types = queue.call_all([("TYPE", key) for key in marks])
             ours = [key for key, kind in zip(marks, types, strict=True) if kind == b"string"]
             queue.call_all([("DEL", key) for key in ours])
@@ -252,12 +267,14 @@ class _Purge:
         for fields in scan_members(queue.connection, "HSCAN", keys.returns):
             for _ in prune(queue, "returns", fields):
                 queue.progress.advance(1)
-        queue.progress.begin("reading cleaning", lengths_of(queue, keys.cleaning))
-        for _ in prune_cleaning_pages(queue, self._without_data):
-            queue.progress.advance(1)
-
-    def _without_data(self, ids: Collection[bytes]) -> list[bytes]:
-        return [facts.item_id for facts in probe(self._queue, ids) if not facts.has_data]
+        entries = list(chain.from_iterable(ListCursor(queue, keys.cleaning)))
+        listed = dict.fromkeys(entries)
+        gone = [facts.item_id for facts in probe(queue, listed) if not facts.has_data]
+        if len(gone) < len(listed):
+            list(prune(queue, "cleaning", gone))
+        elif gone:
+            # A cleaner adds at the left end.
+            queue.call("LTRIM", keys.cleaning, 0, -len(entries) - 1)
 
 
 def _at_places(ids: list[bytes], places: list[str], since_ms: int) -> Iterator[Located]:

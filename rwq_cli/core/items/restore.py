@@ -96,6 +96,7 @@ def restore(
             lines, because an ID may be repeated.
 
     Raises:
+        InvalidArgument: The queue's name is refused: see `QueueKeys.check_new`.
         ServerError: `acknowledged` and `acknowledged_after` say which items, in their order, have
             an acknowledged outcome.
 
@@ -105,6 +106,7 @@ def restore(
         with `replaced_by`, also `CHANGED` or `MISSING` if the item is no longer what was to be
         replaced.
     """
+    queue.keys.check_new()
     marks = b"" if file_id is None else queue.keys.undo(file_id)
     if dry_run:
         queue.connection.set_no_touch()

@@ -30,7 +30,7 @@ from rwq_cli.core.keys import (
     SETTLING_GUARD,
     QueueKeys,
 )
-from rwq_cli.core.model import DIGITS_MAX, STATE_CODES, STATUS_CODES, TIME_MS_MAX
+from rwq_cli.core.model import DIGITS_MAX, STATE_CODES, STATUS_CODES
 
 # The arguments that a command needs for an ACL check; other commands need none.
 _SAMPLE_ARGS = {
@@ -54,26 +54,24 @@ _KEYS = {
     "item": ("item_prefix .. '*'",),
     "leases": ("lease_prefix .. '*'", "old_lease_prefix .. '*'"),
     "result": ("result_prefix .. '*'",),
+    "lock": ("string.sub(main, 1, -6) .. 'clean-lock'",),
     "renamed": ("item_prefix .. '*', to_item .. '*'",),
     "to_leases": ("to_lease .. '*'", "to_old_lease .. '*'"),
 }
 # The prefixes of rwq's own lease values, by their names in the libraries.
 _GUARDS = {"delayed": DELAYED_GUARD, "buried": BURIED_GUARD, "settling": SETTLING_GUARD}
-# An item is identified by digits of the SHA-1 of its data, and of the time when rwq pushed it.
-DATA_DIGITS, PUSH_DIGITS = 12, 4
-IDENTITY_DIGITS = DATA_DIGITS + PUSH_DIGITS
+# Digits of the SHA-1 by which a second look recognizes an item's data.
+DIGEST_DIGITS = 12
 # The fingerprint of larger data covers only both ends and the length: hashing takes two
 # milliseconds per megabyte.
 FINGERPRINT_BYTES = 4 * 1024 * 1024
 # What the files share with Python, by name.
 _CONSTANTS = {
-    "DATA_DIGITS": DATA_DIGITS,
+    "DIGEST_DIGITS": DIGEST_DIGITS,
     "DIGITS_MAX": DIGITS_MAX,
     "FINGERPRINT_BYTES": FINGERPRINT_BYTES,
     "GUARD_MARGIN_MS": GUARD_MARGIN_MS,
-    "PUSH_DIGITS": PUSH_DIGITS,
     "SCAN_BUDGET_ENTRIES": SCAN_BUDGET_ENTRIES,
-    "TIME_MS_MAX": TIME_MS_MAX,
 }
 _CONVERSIONS = {"": "{}", "number": "tonumber({})", "flag": "{} == '1'"}
 _HERE = Path(__file__).parent

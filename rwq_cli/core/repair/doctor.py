@@ -13,30 +13,24 @@ from typing import NamedTuple
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import lengths_of, walk_processing
-from rwq_cli.core.inspect.foreign_keys import (
-    EXAMPLES,
-    ForeignKeys,
-    Tally,
-    find_wrong_keys,
-    may_be_in_nested_queue,
-    shadowed_by_name,
-)
-from rwq_cli.core.inspect.lookup import look_up
-from rwq_cli.core.inspect.nested_queues import exclude_nested_queues
+from rwq_cli.core.inspect.foreign_keys import EXAMPLES, ForeignKeys, Tally, shadowed_by_name
+from rwq_cli.core.inspect.keyspace import ids_of, may_be_in_nested_queue, wrong_types
+from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.report import wrong_structures
-from rwq_cli.core.inspect.survey import Totals, scheduled_ids, survey_facts
-from rwq_cli.core.items.prune import prune, prune_cleaning
+from rwq_cli.core.inspect.results import invalid_results
+from rwq_cli.core.inspect.survey import Totals, survey_facts
+from rwq_cli.core.items.prune import prune
 from rwq_cli.core.items.schedule import promote
-from rwq_cli.core.keys import hash_tag
+from rwq_cli.core.keys import hash_tag, is_key_of, owner_of_structure
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code, Finding, Severity
+from rwq_cli.core.repair.lock import CleanLock
 from rwq_cli.core.repair.repairs import remove_stale_schedule, repair, restore_guards, without
 from rwq_cli.core.server.durability import durability_of
+from rwq_cli.core.state.first_look import FirstLook
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
-from rwq_cli.core.state.seen import Seen
 
 # By ID, its problems.
 _Suspects = dict[bytes, tuple[Code, ...]]
@@ -94,38 +88,45 @@ def diagnose(
     queue.connection.set_no_touch()
     wanted = frozenset(Code if codes is None else codes)
     findings = list(_about_server_and_name(queue))
-    wrong = _wrong_structures(queue)
+    wrong = Tally()
+    for key in wrong_structures(queue):
+        wrong.add(key)
     if wrong.count:
         # If one of the queue's own keys has the wrong type, the queue cannot be read.
         findings.append(_about_keys(Code.WRONG_TYPE, wrong))
         return _diagnosis(queue, findings, wanted, None, dry_run)
-    findings += _about_wrong_keys(queue)
-    foreign, totals, seen = ForeignKeys(queue.keys), Totals(), Seen()
-    suspects = _only(_first_look(queue, foreign, totals, seen), wanted)
-    findings.append(_about_keys(Code.FOREIGN_KEY, foreign.unowned()))
+    first = _FirstLook(queue)
+    suspects = _only(first.suspects(), wanted)
+    findings += first.findings()
     if suspects:
         queue.clock.sleep(grace_s)
-    found, in_cleaning = _second_look(queue, suspects, seen)
-    fixed = _fix(queue, found, seen, in_cleaning, dry_run) if fix else {}
-    left = _left_after(queue, found, fixed, dry_run)
+    found, in_cleaning = _second_look(queue, suspects, first.look)
+    fixed: dict[Code, set[bytes]] = {}
+    if fix and found:
+        with CleanLock(queue, dry_run=dry_run) as lock:
+            fixed = _fix(queue, found, first.look, in_cleaning, lock, dry_run)
+    left = _left_after(queue, found, fixed, first.look, dry_run)
     for code, ids in found.items():
         remaining = left.get(code, {})
         examples = (*(i for i in ids if i in remaining), *(i for i in ids if i not in remaining))
         shown = examples if all_ids else examples[:EXAMPLES]
         number = len(fixed.get(code, ()))
         findings.append(Finding(code, len(ids), shown, False, number, len(remaining)))
-    return _diagnosis(queue, findings, wanted, totals.items, dry_run)
+    return _diagnosis(queue, findings, wanted, first.totals.items, dry_run)
 
 
 def _left_after(
-    queue: Queue, found: _Found, fixed: Mapping[Code, Collection[bytes]], dry_run: bool
+    queue: Queue,
+    found: _Found,
+    fixed: Mapping[Code, Collection[bytes]],
+    look: FirstLook,
+    dry_run: bool,
 ) -> _Found:
     """The problems that are left after the fixes."""
     left: _Found = {code: without(ids, fixed.get(code, ())) for code, ids in found.items()}
     if fixed and not dry_run:
-        # Other clients may have fixed the rest, or it is gone. The fixes rotate processing, so
-        # the positions that the first look saw are no longer valid.
-        left, _ = _second_look(queue, _by_id(left), Seen())
+        # Other clients may have fixed the rest, or it is gone.
+        left, _ = _second_look(queue, _by_id(left), look)
     for code, fixes in _RESOLVED_BY.items() if dry_run else ():
         if code in left:
             left[code] = without(left[code], set().union(*(fixed.get(each, ()) for each in fixes)))
@@ -161,82 +162,77 @@ def _about_server_and_name(queue: Queue) -> Iterator[Finding]:
         yield Finding(Code.NO_HASH_TAG, 1, (queue.name,), True, 0, 1)
 
 
-def _about_wrong_keys(queue: Queue) -> Iterator[Finding]:
-    keys = find_wrong_keys(queue)
-    yield _about_keys(Code.WRONG_TYPE, keys.wrong_type)
-    shadows = Tally()
-    for name in (*keys.shadowing, *shadowed_by_name(queue)):
-        shadows.add(name)
-    yield _about_keys(Code.SHADOWED_NAME, shadows)
+class _FirstLook:
+    """All IDs that look broken, including items between two commands of their worker."""
 
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._foreign = ForeignKeys(queue.keys)
+        self._wrong: dict[bytes, None] = {}
+        self._nested: dict[bytes, None] = {}
+        self._suspects: _Suspects = {}
+        self._listed: set[bytes] = set()
+        self.look = FirstLook(queue.now_ms())
+        self.totals = Totals()
 
-def _wrong_structures(queue: Queue) -> Tally:
-    wrong = Tally()
-    for key in wrong_structures(queue):
-        wrong.add(key)
-    return wrong
+    def suspects(self) -> _Suspects:
+        """The IDs with their problems."""
+        queue = self._queue
+        facts_of_suspects = survey_facts(
+            queue, on_listed=self._note_listed, on_keys=self._note_keys, totals=self.totals
+        )
+        # The survey looks up its suspects everywhere, so their facts replace those read before.
+        for facts in facts_of_suspects:
+            self._note(facts)
+        return self._suspects
 
+    def findings(self) -> Iterator[Finding]:
+        """The findings about keys."""
+        wrong, nesting = Tally(), Tally()
+        for key in self._wrong:
+            if not is_key_of(key, tuple(self._nested)):
+                wrong.add(key)
+        for name in (*self._nested, *shadowed_by_name(self._queue)):
+            nesting.add(name)
+        yield _about_keys(Code.WRONG_TYPE, wrong)
+        yield _about_keys(Code.SHADOWED_NAME, nesting)
+        yield _about_keys(Code.FOREIGN_KEY, self._foreign.unowned())
 
-def _first_look(queue: Queue, foreign: ForeignKeys, totals: Totals, seen: Seen) -> _Suspects:
-    """All IDs that look broken, including items between two commands of their worker.
-
-    `seen` records the items, so that the second look recognizes them.
-    """
-    keys, suspects = queue.keys, _Suspects()
-    leases = (keys.lease_prefix, keys.old_lease_prefix)
-    ours = (*leases, keys.result_prefix, keys.undo_prefix)
-
-    def note(facts: Facts, *place: int) -> None:
+    def _note(self, facts: Facts) -> None:
         if codes := findings_about(facts):
-            suspects[facts.item_id] = codes
-            if facts.item_id not in seen and not _OF_ONE_ITEM.isdisjoint(codes):
-                seen.note(facts.item_id, facts.identity, *place)
+            self._suspects[facts.item_id] = codes
+            if not _OF_ONE_ITEM.isdisjoint(codes):
+                self.look.note(facts)
         else:
-            suspects.pop(facts.item_id, None)
+            self._suspects.pop(facts.item_id, None)
 
-    done: set[bytes] = set()
-    for facts, place in _facts_in_processing(queue, done):
-        note(facts, place)
-    for page in scheduled_ids(queue):
-        scheduled = [item_id for item_id in dict.fromkeys(page) if item_id not in done]
-        done.update(scheduled)
-        for facts in probe(queue, scheduled):
-            note(facts)
+    def _note_listed(self, facts: Facts) -> None:
+        self._listed.add(facts.item_id)
+        self._note(facts)
 
-    def look_at_keys(page: list[bytes]) -> None:
-        leased = [key[len(prefix) :] for prefix in leases for key in page if key.startswith(prefix)]
-        unlisted = [
-            i for i in dict.fromkeys(leased) if i not in done and not may_be_in_nested_queue(i)
-        ]
+    def _note_keys(self, page: list[bytes]) -> None:
+        queue, keys = self._queue, self._queue.keys
+        strings = [key for key in page if key.startswith(keys.id_prefixes)]
+        for key, kind in wrong_types(queue, strings):
+            self._note_wrong(key, kind)
+        for key, kind in invalid_results(queue, ids_of(page, keys.result_prefix)):
+            self._note_wrong(key, kind)
+        leased = dict.fromkeys(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
+        unlisted = [i for i in leased if i not in self._listed and not may_be_in_nested_queue(i)]
         for facts in probe(queue, unlisted):
             codes = tuple(code for code in findings_about(facts) if code in _OF_LEASES)
             if codes:
-                suspects[facts.item_id] = codes
+                self._suspects[facts.item_id] = codes
+        ours = (*keys.id_prefixes, keys.result_prefix, keys.undo_prefix)
         for key in page:
-            if not key.startswith(ours) and key not in keys.structures:
-                foreign.add(key)
+            if not key.startswith(ours) and key not in keys.structures and key != keys.clean_lock:
+                self._foreign.add(key)
 
-    # The survey reads both lists, so its facts replace those that were read before.
-    for facts in survey_facts(queue, look_at_keys, totals):
-        note(facts)
-    return suspects
-
-
-def _facts_in_processing(queue: Queue, done: set[bytes]) -> Iterator[tuple[Facts, int]]:
-    """The facts about each ID in processing, as if it were nowhere else, with its place there.
-
-    The IDs are added to `done`.
-    """
-    queue.progress.begin("reading processing", lengths_of(queue, queue.keys.processing))
-    pages = walk_processing(queue)
-    for page in pages:
-        fresh: dict[bytes, int] = {}
-        for place, item_id in enumerate(page, pages.offset):
-            if item_id not in done:
-                fresh.setdefault(item_id, place)
-        done.update(fresh)
-        found = probe(queue, fresh, in_processing=1, identities=True)
-        yield from zip(found, fresh.values(), strict=True)
+    def _note_wrong(self, key: bytes, kind: str) -> None:
+        if owner := owner_of_structure(key, kind):
+            self._nested[owner] = None
+        else:
+            self._wrong[key] = None
 
 
 def _only(suspects: _Suspects, wanted: frozenset[Code]) -> _Suspects:
@@ -249,14 +245,14 @@ def _only(suspects: _Suspects, wanted: frozenset[Code]) -> _Suspects:
     return {item_id: codes for item_id, codes in chosen.items() if codes}
 
 
-def _second_look(queue: Queue, suspects: _Suspects, seen: Seen) -> tuple[_Found, set[bytes]]:
+def _second_look(queue: Queue, suspects: _Suspects, look: FirstLook) -> tuple[_Found, set[bytes]]:
     """The problems that the suspects still have, and the suspects in the list of 0.1 cleaners."""
     found: _Found = {}
     in_cleaning: set[bytes] = set()
-    for facts, _, processing in look_up(queue, suspects.keys(), identities=True):
+    for facts in facts_of(queue, suspects.keys(), digests=True):
         if facts.in_cleaning:
             in_cleaning.add(facts.item_id)
-        is_same = seen.is_still(facts.item_id, facts.identity, processing)
+        is_same = look.is_same(facts)
         for code in findings_about(facts):
             if code in suspects[facts.item_id] and (is_same or code not in _OF_ONE_ITEM):
                 found.setdefault(code, {})[facts.item_id] = None
@@ -272,7 +268,12 @@ def _by_id(found: _Found) -> _Suspects:
 
 
 def _fix(
-    queue: Queue, found: _Found, seen: Seen, in_cleaning: set[bytes], dry_run: bool
+    queue: Queue,
+    found: _Found,
+    look: FirstLook,
+    in_cleaning: set[bytes],
+    lock: CleanLock,
+    dry_run: bool,
 ) -> dict[Code, set[bytes]]:
     """Fix what was seen twice; return the fixed IDs by code."""
     fixed: dict[Code, set[bytes]] = {}
@@ -284,57 +285,58 @@ def _fix(
             fixed[code] = returned & ids.keys()
             ids = without(ids, returned)
         if ids:
-            fixed.setdefault(code, set()).update(
-                ids.keys() & set(fix(queue, list(ids), seen, dry_run))
-            )
+            done = set(lock.kept(fix(queue, list(ids), look, dry_run)))
+            fixed.setdefault(code, set()).update(ids.keys() & done)
         if code in (Code.ABANDONED, Code.ORPHANED):
             returned |= fixed.get(code, set())
     if not dry_run:
         # Returned items need no entry in the list of a dead 0.1 cleaner.
-        list(prune_cleaning(queue, list(returned & in_cleaning)))
+        list(prune(queue, "cleaning", returned & in_cleaning))
     return fixed
 
 
 # Fixes the IDs of a finding, given what the first look saw; yields the fixed IDs.
-_Fix = Callable[[Queue, Sequence[bytes], Seen, bool], Iterable[bytes]]
+_Fix = Callable[[Queue, Sequence[bytes], FirstLook, bool], Iterable[bytes]]
 
 
 def _repair(*states: State) -> _Fix:
-    def fix(queue: Queue, ids: Sequence[bytes], seen: Seen, dry_run: bool) -> Iterator[bytes]:
-        batches = repair(queue, ids, states, seen=seen, dry_run=dry_run)
+    def fix(queue: Queue, ids: Sequence[bytes], look: FirstLook, dry_run: bool) -> Iterator[bytes]:
+        batches = repair(queue, ids, states, look=look, dry_run=dry_run)
         return chain.from_iterable(batch.ids for batch in batches)
 
     return fix
 
 
-def _return_orphans(
-    queue: Queue, ids: Sequence[bytes], seen: Seen, dry_run: bool
-) -> Iterable[bytes]:
-    # Another queue, whose items look like this queue's, may have been created since.
-    own = exclude_nested_queues(queue, ids, queue.keys.id_prefixes)
-    return _repair(State.ORPHANED)(queue, own, seen, dry_run)
-
-
-def _drop_ghosts(queue: Queue, ids: Sequence[bytes], seen: Seen, dry_run: bool) -> Iterator[bytes]:
-    yield from _repair(State.GHOST)(queue, ids, seen, dry_run)
+def _drop_ghosts(
+    queue: Queue, ids: Sequence[bytes], look: FirstLook, dry_run: bool
+) -> Iterator[bytes]:
+    yield from _repair(State.GHOST)(queue, ids, look, dry_run)
     for name in ("delayed", "buried"):
         yield from chain.from_iterable(prune(queue, name, ids, dry_run=dry_run))
 
 
+def _prune(where: str) -> _Fix:
+    return lambda queue, ids, _, dry_run: chain.from_iterable(
+        prune(queue, where, ids, dry_run=dry_run)
+    )
+
+
 def _remove_stale_schedule(
-    queue: Queue, ids: Sequence[bytes], _seen: Seen, dry_run: bool
+    queue: Queue, ids: Sequence[bytes], _look: FirstLook, dry_run: bool
 ) -> Iterator[bytes]:
     batches = remove_stale_schedule(queue, ids, dry_run=dry_run)
     return chain.from_iterable(batch.ids for batch in batches)
 
 
-def _promote(queue: Queue, ids: Sequence[bytes], _seen: Seen, dry_run: bool) -> Iterator[bytes]:
+def _promote(
+    queue: Queue, ids: Sequence[bytes], _look: FirstLook, dry_run: bool
+) -> Iterator[bytes]:
     batches = promote(queue, only=frozenset(ids), dry_run=dry_run)
     return chain.from_iterable(batch.ids for batch in batches)
 
 
 def _delete_endless_leases(
-    queue: Queue, ids: Sequence[bytes], _seen: Seen, dry_run: bool
+    queue: Queue, ids: Sequence[bytes], _look: FirstLook, dry_run: bool
 ) -> Iterator[bytes]:
     for batch in in_batches(ids):
         yield from queue.run("delete_stray_leases", "endless", *batch, dry_run=dry_run)
@@ -342,17 +344,15 @@ def _delete_endless_leases(
 
 _FIXES: Mapping[Code, _Fix] = {
     Code.ABANDONED: _repair(State.ABANDONED),
-    Code.ORPHANED: _return_orphans,
+    Code.ORPHANED: _repair(State.ORPHANED),
     Code.DUPLICATED: _repair(State.DUPLICATED),
     Code.GHOST: _drop_ghosts,
     Code.EMPTY_ID: _drop_ghosts,
     Code.STALE_SCHEDULE: _remove_stale_schedule,
     Code.UNGUARDED: lambda queue, ids, _, dry_run: restore_guards(queue, ids, dry_run=dry_run),
     Code.DUE: _promote,
-    Code.STALE_CLEANING: lambda queue, ids, _, dry_run: prune_cleaning(queue, ids, dry_run=dry_run),
-    Code.STALE_RETURNS: lambda queue, ids, _, dry_run: chain.from_iterable(
-        prune(queue, "returns", ids, dry_run=dry_run)
-    ),
+    Code.STALE_CLEANING: _prune("cleaning"),
+    Code.STALE_RETURNS: _prune("returns"),
     Code.ENDLESS_LEASE: _delete_endless_leases,
 }
 # The findings that can be fixed without a decision by the user.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from rwq_cli.core.inspect.foreign_keys import may_be_in_nested_queue
+from rwq_cli.core.inspect.keyspace import may_be_in_nested_queue
 from rwq_cli.core.keys import GUARD_MARGIN_MS
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.findings import Code

@@ -6,12 +6,12 @@ and skips IDs that are no longer broken.
 
 from collections.abc import Collection, Iterable, Iterator
 
-from rwq_cli.core.batches import BATCH_WRITES
+from rwq_cli.core.batches import BATCH_WRITES, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import Operation, apply
 from rwq_cli.core.model import OutcomeBatch, State, Status
 from rwq_cli.core.state.expected import Expected
-from rwq_cli.core.state.seen import Seen
+from rwq_cli.core.state.first_look import FirstLook
 
 LOST_REASON = b"its reason was lost with its guard"
 # The script argument for a `bury_after` of None.
@@ -24,7 +24,7 @@ def repair(
     ids: Collection[bytes],
     expected: Iterable[State],
     *,
-    seen: Seen | None = None,
+    look: FirstLook | None = None,
     bury_after: int | None = None,
     dry_run: bool = False,
 ) -> Iterator[OutcomeBatch]:
@@ -37,7 +37,7 @@ def repair(
         queue: The queue.
         ids: The IDs.
         expected: The states, at least one.
-        seen: What the first look saw of them; an ID that now names another item is skipped.
+        look: The first look at them; an ID that now names another item is skipped.
         bury_after: Bury an item instead if it was already returned this often, 0 or more; None for
             never.
         dry_run: Change nothing, and report what would be done.
@@ -45,7 +45,7 @@ def repair(
     Yields:
         `RETURNED`, `BURIED` or `DROPPED` for each ID that was repaired.
     """
-    return _repair(queue, ids, frozenset(expected), seen, bury_after, dry_run=dry_run)
+    return _repair(queue, ids, frozenset(expected), look, bury_after, dry_run=dry_run)
 
 
 def remove_stale_schedule(
@@ -68,7 +68,7 @@ def _repair(
     queue: Queue,
     ids: Collection[bytes],
     states: frozenset[State],
-    seen: Seen | None = None,
+    look: FirstLook | None = None,
     bury_after: int | None = None,
     *,
     dry_run: bool,
@@ -77,10 +77,13 @@ def _repair(
         return
     operation = Operation(
         "repair",
-        {"bury_after": _NEVER if bury_after is None else bury_after},
+        {
+            "bury_after": _NEVER if bury_after is None else bury_after,
+            "looked_ms": look.at_ms if look else 0,
+        },
         "repairing",
         items_max=_REPAIR_ITEMS,
-        expected=Expected(states, fingerprints=seen),
+        expected=Expected(states, fingerprints=None if look is None else look.digests),
     )
     for batch in apply(queue, operation, ids, dry_run=dry_run):
         if skipped := batch.ids_with(Status.SKIPPED):
@@ -89,25 +92,19 @@ def _repair(
             yield batch
 
 
-def restore_guards(
-    queue: Queue, ids: Collection[bytes], *, dry_run: bool = False
-) -> Iterator[bytes]:
-    """Restore missing and weak guards of delayed and buried items.
+def restore_guards(queue: Queue, ids: Iterable[bytes], *, dry_run: bool = False) -> Iterator[bytes]:
+    """Put back the guards of delayed and buried items that are missing under a name.
 
     Args:
         queue: The queue.
-        ids: The IDs.
+        ids: The IDs, which were in no list.
         dry_run: Change nothing, and report what would be done.
 
     Yields:
         The IDs that were guarded.
     """
-    if ids:
-        operation = Operation(
-            "restore_guards", {"lost_reason": LOST_REASON}, "guarding", items_max=_REPAIR_ITEMS
-        )
-        for batch in apply(queue, operation, ids, dry_run=dry_run):
-            yield from batch.ids_with(Status.GUARDED)
+    for batch in in_batches(ids, items_max=_REPAIR_ITEMS):
+        yield from queue.run("restore_guards", LOST_REASON, *batch, dry_run=dry_run)
 
 
 def without(ids: Iterable[bytes], others: Collection[bytes]) -> dict[bytes, None]:

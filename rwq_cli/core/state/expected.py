@@ -14,15 +14,15 @@ class Expected(NamedTuple):
     Attributes:
         states: The expected states; None for any.
         idle_s: The minimum idle time, seconds; None for any.
-        fingerprints: By ID, the fingerprint of the data that was read (`repair` compares identities
-            instead, see `Seen`); None for any data.
+        fingerprints: By ID, the fingerprint of the data that was read (`repair` compares digests
+            instead, see `FirstLook`); None for any data.
         looked_twice: The IDs that looked broken twice, a grace period apart, when they were chosen.
             Any other item that looks broken when the operation acts may be in transit.
     """
 
     states: frozenset[State] | None = None
     idle_s: float | None = None
-    fingerprints: Mapping[bytes, str] | None = None
+    fingerprints: Mapping[bytes, Any] | None = None
     looked_twice: Collection[bytes] = frozenset()
 
     def args(self) -> dict[str, Any]:

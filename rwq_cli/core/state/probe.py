@@ -7,7 +7,7 @@ from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.lua import IDENTITY_DIGITS
+from rwq_cli.core.lua import DIGEST_DIGITS
 from rwq_cli.core.model import DIGITS_MAX, STATE_CODES, Lease, State
 from rwq_cli.core.state.rules import Facts
 
@@ -23,7 +23,7 @@ def probe(
     *,
     in_main: int = 0,
     in_processing: int = 0,
-    identities: bool = False,
+    digests: bool = False,
 ) -> Iterator[Facts]:
     """Read the facts about IDs, in order, in batches; each batch is read at one instant.
 
@@ -32,14 +32,14 @@ def probe(
         ids: The IDs.
         in_main: How often each is in main, as the caller knows.
         in_processing: How often each is in processing, as the caller knows.
-        identities: Whether to read `Facts.identity`.
+        digests: Whether to read `Facts.digest`.
     """
-    length = FACT_FIELDS + identities
-    for batch, reply in queue.read_each("probe", in_batches(ids), int(identities)):
+    length = FACT_FIELDS + digests
+    for batch, reply in queue.read_each("probe", in_batches(ids), int(digests)):
         now_ms = int(reply[0])
         for at, item_id in enumerate(batch):
             fields = reply[1 + at * length : 1 + (at + 1) * length]
-            identity = fields.pop() if identities else b""
+            digest = fields.pop() if digests else b""
             yield parse_facts(
                 queue.keys,
                 item_id,
@@ -47,7 +47,7 @@ def probe(
                 now_ms,
                 in_main,
                 in_processing,
-                identity=identity,
+                digest=digest,
             )
 
 
@@ -59,7 +59,7 @@ def parse_facts(
     in_main: int,
     in_processing: int,
     in_cleaning: int = 0,
-    identity: bytes = b"",
+    digest: bytes = b"",
 ) -> Facts:
     """The facts from a reply of `facts_reply` in `lua/lib/facts.lua`.
 
@@ -71,7 +71,7 @@ def parse_facts(
         in_main: How often the ID is in main.
         in_processing: How often it is in processing.
         in_cleaning: How often it is in the list of a 0.1 cleaner.
-        identity: See `Facts`.
+        digest: See `Facts`.
     """
     kind, new, new_ms, old, old_ms, due, buried, returned = fields
     returns = parse_returns(returned)
@@ -89,7 +89,7 @@ def parse_facts(
         returns,
         parse_wrong_types(keys, item_id, kind, new_ms, old_ms),
         returned is not None and returns is None,
-        identity,
+        digest,
     )
 
 
@@ -144,16 +144,15 @@ def find_broken(
         pages: Pages of processing.
 
     Yields:
-        The ID and state of each, and the identity of an abandoned item, else b"".
+        The ID and state of each, and the digest of an abandoned item, else b"".
     """
     batches = (batch for page in pages for batch in in_batches(page))
-    for batch, (codes, identities) in queue.read_each("states", batches, 0, 1, 1):
+    for batch, (codes, digests) in queue.read_each("states", batches, 0, 1, 1):
         at = 0
         for item_id, code in zip(batch, codes.decode("ascii"), strict=True):
             if code == _ABANDONED:
-                identity = identities[at : at + IDENTITY_DIGITS]
-                at += IDENTITY_DIGITS
-                yield item_id, State.ABANDONED, identity
+                yield item_id, State.ABANDONED, digests[at : at + DIGEST_DIGITS]
+                at += DIGEST_DIGITS
             elif code == _GHOST:
                 yield item_id, State.GHOST, b""
 

@@ -4,14 +4,15 @@ All code that shows, counts, explains or repairs uses these functions. Scripts u
 `core/lua/lib/state.lua`; a test compares the two over every combination of facts.
 """
 
+import re
 from collections.abc import Mapping
-from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
 
 from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD, SETTLING_GUARD
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
 
+_LAST_NUMBER = re.compile(rb"[0-9]+$")
 _GUARDS = (DELAYED_GUARD, BURIED_GUARD, SETTLING_GUARD)
 
 
@@ -36,8 +37,8 @@ class Facts(NamedTuple):
             count is not a number.
         wrong_types: Its keys of the wrong type, with their types.
         has_invalid_returns: Whether its count of returns is not a number.
-        identity: A short digest of the data, and when rwq pushed the item, if requested and neither
-            a session nor a guard protects it; else b"". See `Seen`.
+        digest: A short digest of the data, if requested and neither a session nor a guard protects
+            it; else b"".
     """
 
     item_id: bytes
@@ -53,7 +54,7 @@ class Facts(NamedTuple):
     returns: int | None = None
     wrong_types: Mapping[bytes, str] = MappingProxyType({})
     has_invalid_returns: bool = False
-    identity: bytes = b""
+    digest: bytes = b""
 
     @property
     def lease(self) -> Lease | None:
@@ -67,6 +68,15 @@ class Facts(NamedTuple):
             return None
         lease = self.lease
         return None if is_guard(lease) else lease
+
+    @property
+    def pushed_ms(self) -> int | None:
+        """When rwq pushed it, unix ms, as its settling lease tells; None without one."""
+        for lease in (self.new_lease, self.old_lease):
+            if guard_kind(lease) == SETTLING_GUARD:
+                digits = _LAST_NUMBER.search(lease.holder) if lease else None
+                return int(digits[0]) if digits else None
+        return None
 
     @property
     def is_listed(self) -> bool:
@@ -99,28 +109,17 @@ class Facts(NamedTuple):
         return new == old and score is not None
 
     @property
-    def is_guard_weak(self) -> bool:
-        """Whether a cleaner that knows one lease name could return it too early.
-
-        True if a delayed or buried item lacks a guard under one name, or a guard ends too early.
-        """
-        if not self.is_guarded:
-            return True
-        ends_ms = [lease.ttl_ms for lease in (self.new_lease, self.old_lease) if lease]
-        needed_ms = inf if self.buried_ms is not None else (self.due_ms or 0) - self.now_ms
-        return any(left_ms is not None and left_ms < needed_ms for left_ms in ends_ms)
-
-    @property
     def is_unguarded(self) -> bool:
-        """Whether it is delayed or buried with a weak guard.
+        """Whether it is delayed or buried, and a cleaner that knows one lease name could return it.
 
-        An item that is delayed forever has an invalid score instead: no guard lasts long enough.
+        That is if it lacks a guard under one name.
         """
-        if not (self.has_schedule_entry and self.is_guard_weak):
+        if not self.has_schedule_entry or self.is_guarded or self.session is not None:
             return False
         if self.buried_ms is None and self.has_invalid_score:
+            # It is never due, and no guard lasts so long.
             return False
-        return self.session is None and self.state in (State.DELAYED, State.BURIED)
+        return self.state in (State.DELAYED, State.BURIED)
 
     @property
     def reason(self) -> bytes | None:

@@ -12,12 +12,9 @@ from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.survey import (
     Survey,
     Totals,
-    find_unguarded,
-    scan_ids,
     survey,
     survey_facts,
 )
-from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import State
 from tests.conftest import QUEUE, Backend, Foreign, Interleaved
 
@@ -67,10 +64,10 @@ def arrange_all(foreign: Foreign) -> None:
 def found(queue: WorkQueue) -> dict[str, Any]:
     """The survey, with what has no order of its own sorted."""
     report = asdict(survey(queue))
-    return {name: sorted(ids) for name, ids in report.items() if name != "seen"}
+    return {name: sorted(ids) for name, ids in report.items()}
 
 
-NOTHING = {name: ids for name, ids in asdict(Survey()).items() if name != "seen"}
+NOTHING = {name: list(ids) for name, ids in asdict(Survey()).items()}
 
 
 def test_a_survey_of_an_empty_queue_is_empty(queue: WorkQueue) -> None:
@@ -90,6 +87,7 @@ def test_each_state_is_found(queue: WorkQueue, foreign: Foreign) -> None:
         "stale_cleaning": [(b"gone", State.GHOST), (b"w1", State.WAITING)],
         "stale_schedule": [(b"s1", "delayed"), (b"s2", "buried"), (b"s3", "buried")],
         "stale_returns": [b"gone"],
+        "unguarded": [],
     }
 
 
@@ -188,41 +186,6 @@ def test_the_empty_id_is_always_looked_up(queue: WorkQueue, raw: Redis, place: s
     assert b"" in [facts.item_id for facts in survey_facts(queue)]
 
 
-def test_the_ids_of_all_data_keys(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    ids = [b"", b"\x00", b"a:item:b", *numbered(1500)]
-    foreign.data(*ids)
-    foreign.lease(b"stray")
-    Foreign(raw, b"job").data(b"s:item:1")
-    raw.set(b"xjobs:item:1", b"")
-    met = [item_id for page in scan_ids(queue) for item_id in page]
-    assert sorted(set(met)) == sorted(ids)
-    others: set[bytes] = set()
-    met = [item_id for page in scan_ids(queue, others.update) for item_id in page]
-    assert sorted(set(met)) == sorted(ids)
-    assert others == {b"jobs:lease:stray", b"jobs:leased_by_session:stray"}
-
-
-def test_what_no_guard_or_a_weak_one_protects(
-    queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
-) -> None:
-    for kind in (b"d", b"b"):
-        for name in (b"whole", b"new", b"old", b"none", b"session", b"gone", b"short"):
-            item_id = kind + b" " + name
-            if kind == b"d":
-                foreign.delayed(item_id, FAR_MS)
-            else:
-                foreign.buried(item_id)
-        raw.delete(keys.old_lease(kind + b" new"), keys.lease(kind + b" old"))
-        raw.delete(keys.lease(kind + b" none"), keys.old_lease(kind + b" none"))
-        raw.delete(keys.item(kind + b" gone"))
-        raw.pexpire(keys.lease(kind + b" short"), 60_000)
-        foreign.lease(kind + b" session", generations="old")
-    assert sorted(find_unguarded(queue)) == [
-        *(b"b new", b"b none", b"b old", b"b short"),
-        *(b"d new", b"d none", b"d old", b"d short"),
-    ]
-
-
 WORK: dict[str, Callable[[Foreign], object]] = {
     "leased": lambda foreign: (
         foreign.raw.rpoplpush(foreign.keys.main, foreign.keys.processing),
@@ -260,4 +223,4 @@ def test_no_live_item_looks_lost_whenever_it_moves(
         calls = len(interleaved.calls)
         assert report.orphaned == []
         assert report.unlisted == []
-    assert calls > 5
+    assert calls > 2

@@ -55,8 +55,7 @@ def test_each_is_read_once_even_if_it_is_not_an_item(
     raw.lpush(keys.processing, b"b", b"ghost2")
     foreign.lease(b"stray", b"a")
     raw.hset(keys.item(b"hash"), "x", "y")
-    other = WorkQueue(queue.connection, b"jobs:item:mail")
-    other.add(b"data", b"1")
+    Foreign(raw, b"jobs:item:mail").waiting(b"1")
     export = export_items(queue)
     assert [(p.item_id, p.place) for p in all_of(export)] == [
         (b"a", Place.MAIN),

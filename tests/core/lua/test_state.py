@@ -1,4 +1,4 @@
-"""What Lua says of facts, identities, counts and results is what Python says."""
+"""What Lua says of facts, pushes, counts and results is what Python says."""
 
 from collections.abc import Iterable, Iterator
 from itertools import product
@@ -6,11 +6,11 @@ from itertools import product
 from redis import Redis
 
 from rwq_cli.core.inspect.results import ResultStatus
-from rwq_cli.core.lua import DATA_DIGITS, PUSH_DIGITS, library_text
+from rwq_cli.core.keys import SETTLING_GUARD
+from rwq_cli.core.lua import library_text
 from rwq_cli.core.model import TIME_MS_MAX, Lease
 from rwq_cli.core.state.probe import parse_returns
 from rwq_cli.core.state.rules import Facts
-from rwq_cli.core.state.seen import Seen
 
 NOW_MS = 1_000_000
 # What a lease key can hold, as far as any rule tells values apart; None is a key of another type.
@@ -29,7 +29,6 @@ HOLDERS = (
 )
 LEFT_MS = (-1, 0, 80)
 KEYS = [None, *product(HOLDERS, LEFT_MS)]
-# The guard that has 80 ms left is long enough for the third; no guard is for the last.
 DUE_MS = (None, NOW_MS, NOW_MS + 1, NOW_MS + 80, TIME_MS_MAX + 2)
 BURIED_MS = (None, NOW_MS)
 DATA = ("none", "string", "hash")
@@ -46,7 +45,6 @@ local function key(at)
 end
 local function line(facts)
   local holder, session = effective_lease(facts), session_of(facts)
-  local is_scheduled = facts.due_ms or facts.buried_ms
   local state = state_of(facts, NOW)
   lines[#lines + 1] = table.concat({
     state,
@@ -54,9 +52,7 @@ local function line(facts)
     effective_left_ms(facts),
     tostring(is_guarded(facts)),
     tostring(session and true or false),
-    tostring(is_scheduled and is_guard_weak(facts, NOW) or false),
     tostring(has_stale_schedule(facts, state)),
-    tostring(is_unguarded(facts, state, NOW)),
     reason_of(facts) or 'none',
   }, ' ')
 end
@@ -119,15 +115,13 @@ def lines_of(data: str, new: Key, old: Key) -> Iterator[bytes]:
         )
         lease = facts.lease
         left_ms = -2 if lease is None else -1 if lease.ttl_ms is None else lease.ttl_ms
-        yield b"%b %b %d %b %b %b %b %b %b" % (
+        yield b"%b %b %d %b %b %b %b" % (
             facts.state.value.encode(),
             b"none" if lease is None else b"held:" + lease.holder,
             left_ms,
             LUA[facts.is_guarded],
             LUA[facts.session is not None],
-            LUA[facts.has_schedule_entry and facts.is_guard_weak],
             LUA[facts.has_stale_schedule],
-            LUA[facts.is_unguarded],
             b"none" if facts.reason is None else facts.reason,
         )
 
@@ -150,20 +144,20 @@ def test_lua_and_python_agree_on_every_combination_of_facts(raw: Redis) -> None:
     assert combinations > 200_000
 
 
-def test_lua_and_python_agree_on_every_two_identities(raw: Redis) -> None:
-    script = library_text("identity") + "return is_same(ARGV[1], ARGV[2]) and 1 or 0"
-    data = [digit * DATA_DIGITS for digit in "0af"]
-    pushed = ["0" * PUSH_DIGITS, "0" * (PUSH_DIGITS - 1) + "1", "f" * PUSH_DIGITS]
-    identities = ["".join(parts) for parts in product(data, pushed)]
-    same = 0
-    for seen_first, seen_now in product(identities, identities):
-        seen = Seen()
-        seen.note(b"1", seen_first.encode())
-        is_same = seen.is_same(b"1", seen_now.encode())
-        assert raw.eval(script, 0, seen_now, seen_first) == is_same, (seen_first, seen_now)
-        same += is_same
-    # Of each data: without a push, and two pushes that were seen.
-    assert same == 3 * (3 + 2)
+def test_lua_and_python_agree_on_when_an_item_was_pushed(raw: Redis) -> None:
+    script = library_text("facts") + "return pushed_ms({ new = ARGV[1], old = ARGV[2] })"
+    times = {
+        b"rwq-settling:returned 1700000000000": 1_700_000_000_000,
+        b"rwq-settling:moved 7": 7,
+        b"rwq-settling:kicked": None,
+        b"rwq-settling:5 6x": None,
+        b"rwq-buried:8": None,
+        b"them 9": None,
+    }
+    for (new, at_ms), (old, old_at_ms) in product(times.items(), times.items()):
+        expected = at_ms if new.startswith(SETTLING_GUARD) else old_at_ms
+        facts = Facts(b"1", True, new_lease=Lease(new, 1), old_lease=Lease(old, 1))
+        assert raw.eval(script, 0, new, old) == facts.pushed_ms == expected, (new, old)
 
 
 # By what a field of `Q:returns` holds, how often the item was returned.

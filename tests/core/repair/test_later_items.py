@@ -1,5 +1,6 @@
 """An ID that is completed, added anew and popped between the two looks names another item."""
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -85,32 +86,42 @@ def test_an_abandoned_id_with_other_data_stays(
 
 
 @all_cleaners
-@others_and_dry_run
-@pytest.mark.parametrize("broken", [1, 100])
-def test_an_abandoned_id_that_was_popped_again_with_the_same_data_stays(
-    queue: WorkQueue,
-    clock: FakeClock,
-    raw: Redis,
-    foreign: Foreign,
-    how: str,
-    others: int,
-    dry_run: bool,
-    broken: int,
+@pytest.mark.parametrize("pushed", ["released", "kicked"])
+def test_an_abandoned_id_that_rwq_has_pushed_since_stays(
+    queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, how: str, pushed: str
 ) -> None:
-    ids = [b"%d" % number for number in range(broken)]
-    foreign.abandoned(*ids)
-    # As many at least, so that each entry has more to its right than before.
-    add_others(foreign, max(others, broken))
+    """A worker has popped it, and is about to set its lease."""
+    foreign.abandoned(b"1")
 
-    def pop_again() -> None:
-        raw.delete(*(b"jobs:item:" + item_id for item_id in ids))
-        with raw.pipeline(transaction=False) as removals:
-            for item_id in ids:
-                removals.lrem("jobs:processing", 0, item_id)
-            removals.execute()
-        foreign.abandoned(*ids)
+    def push_and_pop() -> None:
+        time.sleep(0.002)
+        if pushed == "kicked":
+            queue.bury(b"1", force=True)
+            queue.kick(b"1")
+        else:
+            queue.release(b"1", force=True)
+        raw.rpoplpush("jobs:queue", "jobs:processing")
 
-    assert left_alone(queue, clock, raw, how, pop_again, dry_run=dry_run)
+    assert left_alone(queue, clock, raw, how, push_and_pop, dry_run=False)
+
+
+@all_cleaners
+def test_given_up_an_id_that_was_completed_and_added_with_the_same_data_is_returned(
+    queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, how: str
+) -> None:
+    """And popped, all in the grace period, as `docs/upstream.md` says: one complete wins."""
+    foreign.abandoned(b"1")
+
+    def come_again() -> None:
+        queue.complete(b"1")
+        foreign.waiting(b"1")
+        raw.rpoplpush("jobs:queue", "jobs:processing")
+
+    clock.during_sleep = come_again
+    assert repair(queue, how, dry_run=False) == 1
+    foreign.lease(b"1")
+    assert (raw.lrange("jobs:queue", 0, -1), raw.lrange("jobs:processing", 0, -1)) == ([b"1"], [])
+    assert [str(outcome.status) for outcome in queue.complete(b"1")] == ["completed"]
 
 
 @pytest.mark.parametrize("how", ["deep", "doctor"])
@@ -204,18 +215,6 @@ def test_the_older_of_two_entries_in_processing_counts(
     assert repair(queue, how, dry_run=False) == 2
     assert raw.lrange("jobs:processing", 0, -1) == []
     assert sorted(raw.lrange("jobs:queue", 0, -1)) == [b"1", b"2"]
-
-
-def test_a_rotated_list_is_cleaned_by_the_next_run(
-    queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
-) -> None:
-    foreign.abandoned(b"1")
-    foreign.leased(*(b"leased-%d" % number for number in range(100)))
-    assert left_alone(
-        *(queue, clock, raw, "light"),
-        lambda: raw.lmove("jobs:processing", "jobs:processing", "RIGHT", "LEFT"),
-        dry_run=False,
-    )
 
 
 @pytest.mark.parametrize("how", ["light", "deep"])

@@ -70,6 +70,13 @@ local function is_settling(value)
   return value and value ~= true and guard_kind(value) == 'settling'
 end
 
+-- When rwq pushed an item, unix ms, as its settling lease tells; nil without one. The same as `pushed_ms` in
+-- `core/state/rules.py`.
+local function pushed_ms(facts)
+  local value = is_settling(facts.new) and facts.new or is_settling(facts.old) and facts.old
+  return value and tonumber(string.match(value, '%d+$'))
+end
+
 -- The facts about an ID without leases or scores. Most IDs have neither, so equal facts share one table: a table
 -- for each ID would add half the cost of reading its type. Never write to a shared table. `in_main` and
 -- `in_processing` are false until the ID is located.
@@ -99,7 +106,7 @@ local function set_places(facts, id, in_main, in_processing)
 end
 
 -- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`.
--- `type_of(id, new, old)` reads the type of an ID's data key, for operations that also read the data.
+-- `type_of(id)` reads the type of an ID's data key, for operations that also read the data.
 -- Also returns the scores of the IDs, as `scores_of` does.
 local function read_facts(ids, type_of)
   local facts = {}
@@ -108,7 +115,7 @@ local function read_facts(ids, type_of)
   for i = 1, #ids do
     local id = ids[i]
     local new, old = values[2 * i - 1], values[2 * i]
-    local data = type_of and type_of(id, new, old) or redis.call('TYPE', item_prefix .. id).ok
+    local data = type_of and type_of(id) or redis.call('TYPE', item_prefix .. id).ok
     if new or old or due[i] or burials[i] then
       -- Eight fields at most: a larger table would cost twice as much.
       facts[id] = {

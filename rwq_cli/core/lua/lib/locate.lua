@@ -123,9 +123,8 @@ end
 
 -- Whether rwq pushed an item after the caller looked, as its settling lease tells.
 local function was_pushed_since(found)
-  local value = is_settling(found.new) and found.new or is_settling(found.old) and found.old
-  local pushed_ms = value and tonumber(string.match(value, '%d+$'))
-  return pushed_ms and pushed_ms >= seen_ms
+  local at_ms = pushed_ms(found)
+  return at_ms and at_ms >= seen_ms
 end
 
 local function locate_at_places(ids, facts)

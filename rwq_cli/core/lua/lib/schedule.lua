@@ -30,14 +30,6 @@ local function reason_of(facts)
   return facts.buried_ms and (reason_in(facts.new) or reason_in(facts.old)) or nil
 end
 
--- Whether an ID is delayed or buried with a weak guard, given its state. One that is never due is not: no guard
--- lasts long enough. The same as `is_unguarded` in `core/state/rules.py`. TIME_MS_MAX is made from
--- `core/model.py`.
-local function is_unguarded(facts, state, now_ms)
-  return (state == 'buried' or (state == 'delayed' and facts.due_ms <= TIME_MS_MAX))
-    and not session_of(facts) and is_guard_weak(facts, now_ms)
-end
-
 -- Delete the guards of IDs. A session's lease under the other name stays, and so does a settling lease,
 -- which an item that was just pushed still needs.
 local function delete_guards(ids)
@@ -111,7 +103,7 @@ end
 -- Upstream cleaners read the lists once, and then push every item that has no lease at that moment, even
 -- if rwq has pushed it since. The settling lease prevents that. Workers overwrite it with their leases,
 -- and rwq does not count it as a lease. Its value ends with the time of the push, unix ms, by which a clean
--- knows that somebody has pushed the item since its first look: see `lib/identity.lua`.
+-- knows that somebody has pushed the item since its first look: see `lib/digest.lua`.
 --
 -- keys     both lease keys of each item
 -- why      what pushed them

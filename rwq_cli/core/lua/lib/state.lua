@@ -117,21 +117,6 @@ local function is_guarded(facts)
     and ((kind == 'buried' and facts.buried_ms ~= nil) or (kind == 'delayed' and facts.due_ms ~= nil))
 end
 
--- Whether a cleaner that knows one lease name could return a delayed or buried item too early: its guard is
--- missing under one name, or ends too early.
-local function is_guard_weak(facts, now_ms)
-  if not is_guarded(facts) then
-    return true
-  end
-  for _, name in ipairs({ 'new', 'old' }) do
-    local ms = left_ms(facts, name)
-    if ms ~= -1 and (facts.buried_ms or ms < facts.due_ms - now_ms) then
-      return true
-    end
-  end
-  return false
-end
-
 -- 'held' if the effective lease has no expiry, else the other state.
 local function leased_or_held(facts, otherwise)
   return effective_left_ms(facts) == -1 and 'held' or otherwise

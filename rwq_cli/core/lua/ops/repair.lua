@@ -1,12 +1,13 @@
 -- Repair IDs that looked broken in the same way twice, a grace period apart, and still do. Without states,
 -- remove stale entries of Q:delayed and Q:buried.
 --
--- include: locate, expected, identity, schedule, returns
+-- include: locate, expected, digest, schedule, returns
 -- writes: processing LREM LSET RPOP; main LREM LSET RPOP LPUSH RPUSH; delayed ZREM ZCOUNT ZREMRANGEBYSCORE; buried
 --   ZREM ZCOUNT ZREMRANGEBYSCORE; leases SET DEL GET; returns HSET; server TIME
 -- writes bury_returned: leases MSET; buried ZADD
 -- arg bury_after:number  an item that was already returned this often is buried instead; -1 for never
--- rest words  IDs, each once, with their identities in the first look ('' for none) as fingerprints. States:
+-- arg looked_ms:number  when the first look began, unix ms
+-- rest words  IDs, each once, with their digests in the first look ('' for none) as fingerprints. States:
 --   'abandoned', 'orphaned', 'ghost', 'duplicated'; none to remove the entry in Q:delayed or Q:buried of an item
 --   that is in a list
 -- Returns the outcomes of `outcome_reply`: returned, buried, dropped, pruned, skipped, elsewhere. An ID with
@@ -18,10 +19,14 @@
 --   duplicated      one entry stays: that in processing if a session holds the item, else the next in main
 --   ''              the entry in the sorted set is removed
 local ids, changed = ids_in(words), {}
-local function type_of(id, new, old)
-  local kind, identity = identify(id, new, old)
-  changed[id] = expected_data[id] ~= '' and not (identity and is_same(identity, expected_data[id]))
+local function type_of(id)
+  local kind, digest = digest_of(id)
+  changed[id] = expected_data[id] ~= '' and digest ~= expected_data[id]
   return kind
+end
+-- Ghosts have none.
+local function was_pushed_since_first_look(found)
+  return found.data ~= 'none' and (pushed_ms(found) or 0) > looked_ms
 end
 if bury_after >= 0 and not dry_run then
   local refusal = denied('bury_returned')
@@ -46,7 +51,7 @@ for i = 1, #ids do
       statuses[id], found.state = 'pruned', state
       stale[#stale + 1] = id
     end
-  elseif not expected_states[state] or changed[id] then
+  elseif not expected_states[state] or changed[id] or was_pushed_since_first_look(found) then
     statuses[id] = 'skipped'
   elseif state == 'ghost' then
     statuses[id] = 'dropped'

@@ -1,25 +1,25 @@
 -- The states of IDs whose places in the lists the caller knows. Writes nothing.
 --
--- include: identity
+-- include: digest
 -- arg 1     how often each is in main
 -- arg 2     how often each is in processing
--- arg 3     '1' to return the identities of abandoned items, else '0'
+-- arg 3     '1' to return the digests of abandoned items, else '0'
 -- arg 4..   IDs
--- Returns a string with a code for each ID in order, and a string with the identity of each abandoned item
+-- Returns a string with a code for each ID in order, and a string with the digest of each abandoned item
 -- in order. `state_codes` is made from `core/model.py`.
 local in_main, in_processing, ids = tonumber(arg(1)), tonumber(arg(2)), args_from(4)
-local identifies = arg(3) == '1'
-local leases, now_ms, codes, identities = lease_values(ids), clock_ms(), {}, {}
+local digests_too = arg(3) == '1'
+local leases, now_ms, codes, digests = lease_values(ids), clock_ms(), {}, {}
 local code_of = state_codes()
 local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
 -- One table for all IDs: half of the time would go into a table for each.
 local facts = { main = in_main, processing = in_processing }
 for i = 1, #ids do
   local id = ids[i]
-  local identity
+  local digest
   facts.id, facts.new, facts.old = id, leases[2 * i - 1] or false, leases[2 * i] or false
-  if identifies and not session_of(facts) then
-    facts.data, identity = identify(id, facts.new, facts.old)
+  if digests_too and not session_of(facts) then
+    facts.data, digest = digest_of(id)
   else
     facts.data = redis.call('TYPE', item_prefix .. id).ok
   end
@@ -27,8 +27,8 @@ for i = 1, #ids do
   facts.buried_ms = burials[i] and tonumber(burials[i]) or nil
   local state = state_of(facts, now_ms)
   codes[i] = code_of[state]
-  if identity and state == 'abandoned' then
-    identities[#identities + 1] = identity
+  if digest and state == 'abandoned' then
+    digests[#digests + 1] = digest
   end
 end
-return { table.concat(codes), table.concat(identities) }
+return { table.concat(codes), table.concat(digests) }

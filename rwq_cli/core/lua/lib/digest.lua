@@ -1,0 +1,33 @@
+-- Recognizing items: an item may be completed, and a new one added under its ID, between two looks. Or rwq may
+-- have pushed it, so that a worker may have popped it, and be about to set its lease.
+--
+-- include: facts
+
+-- Larger data is recognized by both ends and the length.
+local END_BYTES = 256
+
+-- The type of an ID's data key; and for a string, a short digest of both ends, hexadecimal. DIGEST_DIGITS is made
+-- from `core/lua/__init__.py`.
+local function digest_of(id)
+  local key = item_prefix .. id
+  local data = read_string('GETRANGE', key, 0, END_BYTES - 1)
+  if data == nil then
+    return redis.call('TYPE', key).ok
+  elseif data == '' and redis.call('EXISTS', key) == 0 then
+    return 'none'
+  elseif #data == END_BYTES then
+    data = redis.call('STRLEN', key) .. ':' .. data .. redis.call('GETRANGE', key, -END_BYTES, -1)
+  end
+  -- fakeredis has no sha1hex; there, only the state tells one item from another.
+  return 'string', redis.sha1hex and string.sub(redis.sha1hex(data), 1, DIGEST_DIGITS) or string.rep('0', DIGEST_DIGITS)
+end
+
+-- For replies: the digest of an item that neither a session nor a guard protects, else ''. Other items
+-- need no second look.
+local function digest_reply(id, facts)
+  if facts.data ~= 'string' or session_of(facts) or is_guarded(facts) then
+    return ''
+  end
+  local _, digest = digest_of(id)
+  return digest or ''
+end

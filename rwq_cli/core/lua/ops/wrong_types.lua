@@ -1,0 +1,13 @@
+-- Find keys that are not strings, and their types. Writes nothing.
+--
+-- arg 1..  keys
+-- Returns { key, type, key, type, ... } of those that exist and are not strings.
+local reply = {}
+for _, key in ipairs(args_from(1)) do
+  local found = redis.call('TYPE', key).ok
+  if found ~= 'string' and found ~= 'none' then
+    reply[#reply + 1] = key
+    reply[#reply + 1] = found
+  end
+end
+return reply
