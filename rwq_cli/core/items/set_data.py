@@ -25,10 +25,11 @@ def read_item(queue: Queue, item_id: bytes | str) -> ItemSnapshot | None:
     """
     queue.connection.set_no_touch()
     skipped = Skipped()
-    found = next(read_items(queue, [to_bytes(item_id)], skipped), None)
+    # Read to the end: a stream of calls that is left open costs its connection.
+    found = [item for part in read_items(queue, [to_bytes(item_id)], skipped) for item in part]
     if skipped.wrong_keys:
         raise WrongType.of(skipped.wrong_keys[0])
-    return None if found is None else found[0]
+    return found[0] if found else None
 
 
 def set_data(
