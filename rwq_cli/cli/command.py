@@ -30,6 +30,8 @@ HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100
 # The heading of the columns that scripts rely on.
 PLAIN_HEADING = "-o plain columns"
 COMMON_HEADING = "Common options:"
+# The help of a command has as many of its examples as fit; the reference has all.
+_LINES_MAX = 40
 _YES_FOR = "--yes="
 
 
@@ -97,16 +99,20 @@ class RwqCommand(TyperCommand):
             with formatter.section("Options"):
                 formatter.write_dl(rows)
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        with formatter.section("Examples"):
-            for example in self.manual.examples:
-                formatter.write(f"  {example}\n")
-        formatter.write_paragraph()
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
         rows = [("Exit codes:", listed(self.manual.all_exits))]
         if self.manual.plain:
             names = "; ".join(f"{what}: {names}" for what, names in self.manual.plain.items())
             rows.append((f"{PLAIN_HEADING}:", names))
-        formatter.write_dl([*rows, (COMMON_HEADING, "-q, -u, -c, -o and others: rwq help options")])
+        end = ctx.make_formatter()
+        end.write_dl([*rows, (COMMON_HEADING, "-q, -u, -c, -o and others: rwq help options")])
+        # Two empty lines and a heading are around the examples.
+        others = f"{formatter.getvalue()}{end.getvalue()}".count("\n") + 3
+        with formatter.section("Examples"):
+            for example in self.manual.examples[: max(2, _LINES_MAX - others)]:
+                formatter.write(f"  {example}\n")
+        formatter.write_paragraph()
+        formatter.write(end.getvalue())
 
 
 def listed(exits: Mapping[ExitCode, str]) -> str:

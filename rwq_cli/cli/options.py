@@ -138,7 +138,7 @@ def _address(text: str) -> Address:
 
 ListenOption = Annotated[
     Address | None,
-    option("--listen HOST:PORT", "Serve /healthz and /metrics (Prometheus) there.", _address),
+    option("--listen HOST:PORT", "Serve /healthz and /metrics (Prometheus).", _address),
 ]
 WatchOption = Annotated[
     Duration | None,
@@ -152,7 +152,7 @@ NotifyOption = Annotated[
     bool,
     option(
         "--notify",
-        "Notify systemd when it is ready, when it stops and, for the watchdog, that it is alive.",
+        "Speak systemd's protocol: ready, alive, stopping.",
     ),
 ]
 GraceOption = Annotated[

@@ -45,6 +45,7 @@ _KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
         "rwq complete -q jobs 4f2a9c",
         "rwq complete -q jobs --state leased --match '\"user\": *42' --dry-run",
         "rwq lease -q jobs -n 1000 -o ids | rwq complete -q jobs -",
+        "rwq complete -q jobs 4f2a9c --mine",
         "rwq complete -q jobs 4f2a9c --result answer.json --result-ttl 1d",
         "echo 'no such user' | rwq complete -q jobs 4f2a9c --rejected --result -",
     ),

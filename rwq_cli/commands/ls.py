@@ -65,7 +65,10 @@ _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
     help="List items, the next to be leased first; in processing, the oldest entry first. An item "
     "with several entries is listed by each, in the state that the entry alone shows.",
     examples=(
+        "rwq ls -q jobs",
+        "rwq ls processing -q jobs -n 0 -o jsonl",
         "rwq ls -q jobs --where user=42 --older-than 1h -o ids",
+        "rwq ls buried -q jobs --watch 5s",
         "rwq ls all -q jobs --deep",
     ),
     reads_only=True,

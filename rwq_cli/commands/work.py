@@ -78,11 +78,8 @@ _OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFo
 
 @app.command(
     record=lambda options: PLAN_FIELDS if options.get("dry_run") else EVENT_FIELDS,
-    help="Run a command for each item, as xargs does for each line. Exit code 0 completes the "
-    "item, 75 releases it to the end of the queue, 100 buries it, 126 and 127 release it to the "
-    "front and end the worker, and any other retries it later. The lease is renewed while the "
-    "command runs. If rwq is killed, its commands are ended, with SIGTERM and then SIGKILL, on "
-    "systems with /proc, such as Linux.",
+    help="Run a command for each item. Its exit code 0 completes the item, 75 releases it, 100 "
+    "buries it, 126 and 127 end the worker, any other retries it.",
     examples=(
         "rwq work -q jobs -- ./resize",
         "rwq work -q high -q low -j 4 --max-time 10m --joblog jobs.tsv -- ./resize",
@@ -93,11 +90,10 @@ _OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFo
         "rwq work -q jobs --dry-run -- ./resize",
     ),
     exits={
-        ExitStatus.OK: "drained, --max or --idle reached, or stopped",
-        ExitStatus.USAGE: "wrong usage, or the command cannot be run",
-        ExitStatus.PARTIAL: "items were given up, --max-failures was reached, or the work was done "
-        "but the output or the job log could not be written",
-        ExitStatus.INTERRUPTED: "ended by a second Ctrl-C or SIGTERM",
+        ExitStatus.OK: "ended as asked",
+        ExitStatus.USAGE: "wrong usage or command",
+        ExitStatus.PARTIAL: "items given up, or output lost",
+        ExitStatus.INTERRUPTED: "a second Ctrl-C",
     },
     options_first=True,
     always_table=True,
@@ -106,20 +102,18 @@ def work(
     settings: Settings,
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="COMMAND...", help="The command and its arguments."),
+        typer.Argument(metavar="COMMAND...", help="The command and its arguments.", hidden=True),
     ] = None,
     jobs: Annotated[
-        int, option("-j, --jobs N", "Run this many commands at once; 0 means one per core.", min=0)
+        int, option("-j, --jobs N", "Run so many at once; 0 is one per core.", min=0)
     ] = 1,
     lease_s: LeaseForOption = DEFAULT_LEASE,
-    fair: Annotated[
-        bool, option("--fair", "Take from several queues in random order, not in the order given.")
-    ] = False,
+    fair: Annotated[bool, option("--fair", "Take from several queues in random order.")] = False,
     max_time_s: Annotated[
         Duration | None,
         option(
             "--max-time DUR",
-            "Send SIGTERM to a command that runs longer than this; it counts as failed.",
+            "End a command that runs longer, as a failure.",
             Duration,
         ),
     ] = None,
@@ -131,7 +125,7 @@ def work(
     ] = RETRIES,
     backoff_s: Annotated[
         Duration,
-        option("--backoff DUR", "The delay of the first retry; it doubles each time.", Duration),
+        option("--backoff DUR", "The first retry's delay; doubles.", Duration),
     ] = BACKOFF,
     backoff_max_s: Annotated[
         Duration, option("--backoff-max DUR", "The longest delay of a retry.", Duration)
@@ -140,34 +134,32 @@ def work(
         OnFail,
         option(
             "--on-fail HOW",
-            "After the last attempt: bury the item with the reason, release it, reject it "
-            "(completed as rejected), or stop the worker.",
+            "At last bury, release, reject or stop.",
         ),
     ] = OnFail.BURY,
     input_: Annotated[
         Input | None,
         option(
             "--input HOW",
-            "How the command gets the data: stdin, file ({file} is its path), arg ({data} is the "
-            "data), or none. {id} is always the ID.  [default: stdin]",
+            "Data by stdin (default), file, arg ({data}) or none.",
         ),
     ] = None,
     batch: Annotated[
         int | None,
-        option("--batch N", "Up to N items for one command, as JSON lines on stdin.", min=1),
+        option("--batch N", "Up to N items a command, as JSON lines on stdin.", min=1),
     ] = None,
     task_dir: Annotated[
         str | None,
         option(
             "--task-dir DIR",
-            'Instead of a command: data ["NAME", [ARGS...]] or {"task": "NAME"} run DIR/NAME.',
+            'Run DIR/NAME for data ["NAME", [ARGS]].',
         ),
     ] = None,
     result: Annotated[
         bool,
         option(
             "--result",
-            f"Keep the stdout of the command as the result; {RESULT_BYTES_MAX >> 20} MiB at most.",
+            f"Keep its stdout as the result; at most {RESULT_BYTES_MAX >> 20} MiB.",
         ),
     ] = False,
     result_ttl_s: Annotated[
@@ -177,7 +169,7 @@ def work(
         bool,
         option(
             "--drain",
-            "End when there is nothing to lease and none of this worker's retries are pending.",
+            "End when nothing is left to lease or to retry.",
         ),
     ] = False,
     max_items: Annotated[int | None, option("--max N", "End after N items.", min=1)] = None,
@@ -186,27 +178,23 @@ def work(
     ] = None,
     idle_s: Annotated[
         Duration | None,
-        option("--idle DUR", "End when there has been nothing to do for this long.", Duration),
+        option("--idle DUR", "End after so long without anything to do.", Duration),
     ] = None,
     grace_s: Annotated[
         Duration | None,
         option(
             "--grace DUR",
-            "When stopped, end commands that run for longer than this.  [default: never]",
+            "When stopped, end commands after this.  [default: never]",
             Duration,
         ),
     ] = None,
     reconnect_s: Annotated[
         Duration,
-        option(
-            "--reconnect DUR", "How long to keep trying to reconnect to a lost server.", Duration
-        ),
+        option("--reconnect DUR", "How long to try to reconnect.", Duration),
     ] = RECONNECT,
     clean_s: Annotated[
         Duration | None,
-        option(
-            "--clean DUR", "Also do a light clean this often, where nothing else cleans.", Duration
-        ),
+        option("--clean DUR", "Do a light clean this often.", Duration),
     ] = None,
     joblog: Annotated[
         str | None, option("--joblog FILE", "Append a tab-separated line for each item.")
@@ -214,7 +202,7 @@ def work(
     notify: NotifyOption = False,
     listen: ListenOption = None,
     dry_run: Annotated[
-        bool, option("--dry-run", "Show the next item and its command, but lease nothing.")
+        bool, option("--dry-run", "Show the next item and its command; lease nothing.")
     ] = False,
 ) -> ExitStatus:
     words = [os.fsencode(word) for word in command or ()]

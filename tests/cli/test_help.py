@@ -30,7 +30,7 @@ class TestEveryCommand:
         text = help_of(command, rwq)
         assert text.startswith(f"Usage: rwq {command.path} ")
         shown = re.sub(r"\s+", " ", text)
-        for example in command.manual.examples:
+        for example in command.manual.examples[:2]:
             assert f"\n  {example}\n" in text
         for code, meaning in command.manual.all_exits.items():
             assert f"{int(code)} {meaning}" in shown
@@ -44,13 +44,14 @@ class TestEveryCommand:
         self, rwq: Rwq, command: CommandInfo
     ) -> None:
         lines = help_of(command, rwq).splitlines()
-        assert len(lines) <= (80 if command.path == "work" else 40)
+        assert len(lines) <= 40
         prose = [line for line in lines if line.strip() not in command.manual.examples]
         assert [line for line in prose if len(line) > 80] == []
 
     def test_every_option_says_what_it_does(self, rwq: Rwq, command: CommandInfo) -> None:
         text = help_of(command, rwq)
-        for parameter in command.command.params:
+        # COMMAND of `work` is said by its usage and its help.
+        for parameter in (each for each in command.command.params if not each.hidden):
             record = parameter.get_help_record(
                 command.command.make_context("x", ["--help"], resilient_parsing=True)
             )
