@@ -140,16 +140,23 @@ def import_(
                 dry_run=dry_run,
             ).batches:
                 out.rows(batch)
+            if is_one and not dry_run:
+                _forget_marks(reader, [queue])
         status = out.finish(undo_file=undo.name)
         reported = reader.rejected
         rejected.clear()
-    if reader.file_id is not None and not (dry_run or reader.is_stopped):
-        # The marks by which an interrupted import would resume.
-        for queue in queues.values():
-            forget_marks(queue, reader.file_id)
+    if not (is_one or dry_run):
+        _forget_marks(reader, queues.values())
     if reported < reader.rejected:
         raise InvalidArgument("no line of this export can be used", "see the errors above")
     return status if parts is None else parts.finish()
+
+
+def _forget_marks(reader: ExportReader, queues: Iterable[WorkQueue]) -> None:
+    """Delete the marks by which an interrupted import would resume, now that it is done."""
+    if reader.file_id is not None and not reader.is_stopped:
+        for queue in queues:
+            forget_marks(queue, reader.file_id)
 
 
 def _parts(

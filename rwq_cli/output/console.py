@@ -40,7 +40,7 @@ class _Text:
 
 def stdout_console(environment: "Environment", *, colour: bool) -> "Console":
     """The console of results."""
-    return _console(environment.stdout, environment.width, colour=colour)
+    return _console(environment, environment.stdout, environment.width, colour=colour)
 
 
 def stderr_console(
@@ -48,12 +48,21 @@ def stderr_console(
 ) -> "Console":
     """The console of notes and progress; `is_terminal` where that is known."""
     return _console(
-        environment.stderr, environment.stderr_width, colour=colour, is_terminal=is_terminal
+        environment,
+        environment.stderr,
+        environment.stderr_width,
+        colour=colour,
+        is_terminal=is_terminal,
     )
 
 
 def _console(
-    stream: BinaryIO, width: int, *, colour: bool, is_terminal: bool | None = None
+    environment: "Environment",
+    stream: BinaryIO,
+    width: int,
+    *,
+    colour: bool,
+    is_terminal: bool | None = None,
 ) -> "Console":
     from rich.console import Console
 
@@ -75,8 +84,8 @@ def _console(
         highlight=False,
         emoji=False,
         legacy_windows=False,
-        # `Environment` has read the variables already.
-        _environ={},
+        # `Environment` has read the others already; a dumb terminal gets no live lines.
+        _environ={"TERM": environment.variables.get("TERM", "")},
     )
 
 

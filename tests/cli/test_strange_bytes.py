@@ -133,10 +133,17 @@ class TestEveryListing:
         records = result.json if output == "json" else result.jsonl
         assert [raw_bytes(record, "id") for record in records] == shown_by(line)
 
-    def test_has_base64_in_csv_for_what_is_not_utf8(
+    def test_is_escaped_in_csv(self, rwq: Rwq, listed: Foreign, line: str) -> None:
+        result = run_listing(rwq, listed, line, "csv")
+        records = list(csv.DictReader(io.StringIO(result.text, newline="")))
+        # What has no table shows all fields.
+        ids = [record["id"] or escaped(raw_bytes(record, "id")) for record in records]
+        assert ids == [STRANGE[each] for each in shown_by(line)]
+
+    def test_has_base64_in_csv_where_the_field_is_asked_for(
         self, rwq: Rwq, listed: Foreign, line: str
     ) -> None:
-        result = run_listing(rwq, listed, line, "csv")
+        result = run_listing(rwq, listed, f"{line} --fields id,id_b64", "csv")
         records = list(csv.DictReader(io.StringIO(result.text, newline="")))
         for record, item_id in zip(records, shown_by(line), strict=True):
             if is_utf8(item_id):

@@ -146,7 +146,7 @@ class TestCodes:
 
     def test_help_lists_these_codes_only(self, rwq: Rwq) -> None:
         text = rwq.process("check", "--help").text.split("Exit codes: ")[1]
-        assert re.findall(r"(?:^|;)\s+(\d+) ", text) == ["0", "1", "2", "3", "130"]
+        assert re.findall(r"(?:^|;)\s+(\d+) ", text) == ["0", "1", "2", "3", "130", "143"]
 
 
 class TestUnknown:

@@ -111,7 +111,7 @@ def test_the_wheel_has_the_package_and_nothing_else(packages: Packages) -> None:
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert held == ours
-    assert {Path(name).suffix for name in held} >= {".lua", ".typed", ".bash", ".fish"}
+    assert {Path(name).suffix for name in held} >= {".lua", ".typed"}
     assert f"\nName: rwq-cli\nVersion: {rwq_cli.__version__}\n" in text
     assert "\nLicense-File: LICENSE\n" in text
 

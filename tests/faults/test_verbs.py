@@ -8,7 +8,6 @@ ELSEWHERE = {
     **dict.fromkeys(("context set", "context use", "context rm"), "no server: a file"),
     **dict.fromkeys(("local start", "local stop"), "tests/local"),
     "demo": "a server of its own",
-    "edit": "as `set`, after an editor",
     **dict.fromkeys(("result", "wait"), "they promote what is due, as a clean does"),
     "top": "tests/top",
     "work": "tests/live/test_work_chaos.py, tests/cli/work",

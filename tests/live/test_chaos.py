@@ -227,7 +227,7 @@ class Acts:
 
     def _kick(self) -> None:
         buried = self._queue.call("ZRANGE", self._queue.keys.buried, 0, -1)
-        for outcome in self._queue.kick(buried):
+        for outcome in self._queue.kick_many(buried):
             if outcome.status is Status.KICKED:
                 self._pushed(outcome.item_id, "kicked")
 
