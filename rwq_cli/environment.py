@@ -34,8 +34,8 @@ class Environment:
         stdin: Standard input, bytes.
         stdout: Standard output, bytes: results only.
         stderr: Standard error, bytes: everything else.
-        stdin_is_closed: Whether stdin is closed; `stdin` is empty then.
-        quiet: Whether notes are left out; errors are written.
+        stdin_is_closed: True if stdin is closed; `stdin` is empty then.
+        quiet: True if notes are left out; errors are written.
         note_above: Writes a line above the progress line; None while there is none.
         written_once: The lines that are not written again.
     """
@@ -73,22 +73,22 @@ class Environment:
 
     @cached_property
     def stdin_is_terminal(self) -> bool:
-        """Whether the input is typed."""
+        """True if the input is typed."""
         return self.stdin.isatty()
 
     @cached_property
     def stdout_is_terminal(self) -> bool:
-        """Whether results go to a terminal."""
+        """True if results go to a terminal."""
         return self.stdout.isatty()
 
     @property
     def stdout_can_redraw(self) -> bool:
-        """Whether what is on the terminal can be replaced."""
+        """True if what is on the terminal can be replaced."""
         return self.stdout_is_terminal and self.variables.get("TERM") != "dumb"
 
     @cached_property
     def stdout_is_pipe(self) -> bool:
-        """Whether another program reads the results; it may write to the same terminal."""
+        """True if another program reads the results; it may write to the same terminal."""
         try:
             mode = os.fstat(self.stdout.fileno()).st_mode
         except (OSError, ValueError):
@@ -97,11 +97,11 @@ class Environment:
 
     @cached_property
     def stderr_is_terminal(self) -> bool:
-        """Whether notes go to a terminal."""
+        """True if notes go to a terminal."""
         return self.stderr.isatty()
 
     def wants_colour(self, when: ColourMode, *, is_terminal: bool) -> bool:
-        """Whether to use colour on a stream.
+        """Use colour on a stream.
 
         NO_COLOR is honoured with any value, even empty; CLICOLOR_FORCE and FORCE_COLOR unless they
         are empty or 0. NO_COLOR wins, as bixense.com/clicolors specifies.
@@ -187,7 +187,7 @@ def open_terminal() -> int:
 
 
 def has_terminal() -> bool:
-    """Whether this process has a terminal."""
+    """True if this process has a terminal."""
     try:
         os.close(open_terminal())
     except OSError:

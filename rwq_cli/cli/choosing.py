@@ -139,10 +139,10 @@ class Choice(NamedTuple):
         named: The IDs; None if options choose.
         selection: The selection, if there are no IDs.
         limit: How many items to select at most; None for all.
-        is_whole_queue: Whether the whole queue is chosen: no IDs, and no option except `--all`.
-        from_stdin: Whether the IDs are read from stdin.
-        has_states: Whether `--state` was given.
-        mine: Whether to choose only items that this session has leased.
+        is_whole_queue: True if the whole queue is chosen: no IDs, and no option except `--all`.
+        from_stdin: True if the IDs are read from stdin.
+        has_states: True if `--state` was given.
+        mine: Choose only items that this session has leased.
     """
 
     named: Iterator[bytes | Flush] | None
@@ -155,7 +155,7 @@ class Choice(NamedTuple):
 
     @property
     def by_name(self) -> bool:
-        """Whether the user named each item."""
+        """True if the user named each item."""
         return self.named is not None
 
     def including(self, states: frozenset[State]) -> "Choice":
@@ -180,7 +180,7 @@ class Choice(NamedTuple):
             queue: The queue.
             settings: The settings.
             confirm: The action to confirm, such as `remove {}`; None for no question.
-            yes: Whether `--yes` was given.
+            yes: True if `--yes` was given.
             affected: Returns the items on which the action would succeed, which the question
                 counts; None if it acts on all.
         """
@@ -207,7 +207,7 @@ class SelectionScope(NamedTuple):
         default: The states that are selected without `--state`.
         everything: The states that `--all` selects.
         offered: The states that `--state` accepts.
-        defaults_to_all: Whether the verb acts on the whole queue without IDs and options.
+        defaults_to_all: True if the verb acts on the whole queue without IDs and options.
         mine: The help of `--mine`; None if the verb does not take it.
     """
 

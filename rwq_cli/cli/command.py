@@ -223,7 +223,7 @@ class CommandModule:
             name: Its name; None for that of the function.
             help: Its help.
             null: The help of its option `-0`, if it has one.
-            options_first: Whether all words after the first argument are arguments.
+            options_first: True if all words after the first argument are arguments.
             manual: See `Manual`.
         """
 

@@ -30,7 +30,7 @@ class Declined(RwqError):
 
 
 def is_confirmed(settings: Settings, *, yes: bool) -> bool:
-    """Whether `--yes` or `--yes=NAME` confirms a destructive action, so that nothing is asked.
+    """True if `--yes` or `--yes=NAME` confirms a destructive action, so that nothing is asked.
 
     Raises:
         InvalidArgument: There is no terminal to ask on, and `--yes` has to name the context.

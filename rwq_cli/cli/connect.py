@@ -25,7 +25,7 @@ class Password(NamedTuple):
     Attributes:
         value: The password; None if there is none.
         origin: Where it comes from, such as `RWQ_PASSWORD`.
-        is_first: Whether it is preferred to one in the URL.
+        is_first: True if it is preferred to one in the URL.
     """
 
     value: str | None
@@ -169,7 +169,7 @@ def naming(settings: Settings, queue: WorkQueue, *, is_prefixed: bool = False) -
     Args:
         settings: The run's settings.
         queue: The queue.
-        is_prefixed: Whether the lines of the report begin with the queue's name.
+        is_prefixed: True if the lines of the report begin with the queue's name.
     """
 
     def summary_end() -> str:

@@ -73,7 +73,7 @@ def _send_again(thread: int, number: int) -> None:
 
 
 def was_terminated() -> bool:
-    """Whether SIGTERM has ended the command; see `ending_on_terminate`."""
+    """True if SIGTERM has ended the command; see `ending_on_terminate`."""
     return _was_terminated
 
 

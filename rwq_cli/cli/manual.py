@@ -69,7 +69,7 @@ class Manual(NamedTuple):
         return self.record(options) if callable(self.record) else self.record
 
     def may_change(self, options: Mapping[str, object]) -> bool:
-        """Whether a call with these options may change the server."""
+        """True if a call with these options may change the server."""
         if self.changes_with is not None and not options[self.changes_with]:
             return False
         return not (self.reads_only or self.works_read_only or options.get("dry_run"))

@@ -26,7 +26,7 @@ def warn_if_missing(
         settings: The settings.
         queue: The queue.
         results: What the command found.
-        is_nothing: Whether a result stands for nothing; None if each is something.
+        is_nothing: True if a result stands for nothing; None if each is something.
     """
     # Without results, a listing has found nothing; a lookup had no items to look for.
     found_nothing = is_nothing is None
@@ -61,7 +61,7 @@ def warn_sizes_skipped(
         settings: The settings.
         queues: Their queues, on one connection.
         items: The items.
-        data: Whether the data is read anyway.
+        data: True if the data is read anyway.
     """
     if data or not settings.shows_sizes:
         return iter(items)
@@ -81,7 +81,7 @@ def warn_sizes_not_sampled(
         settings: The settings.
         queues: The queues, on one connection.
         counts: Their counts.
-        has_sizes: Whether there are sizes to sample.
+        has_sizes: True if there are sizes to sample.
     """
     return _noting(settings, queues, counts, "payload sizes are not sampled", has_sizes)
 

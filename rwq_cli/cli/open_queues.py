@@ -40,8 +40,8 @@ class OpenQueues:
 
     Attributes:
         queues: The queues; none if no queue matches.
-        is_one: Whether the user named one queue: the output is then that of one.
-        are_found: Whether they were found by a pattern: others may have keys with such names.
+        is_one: True if the user named one queue: the output is then that of one.
+        are_found: True if they were found by a pattern: others may have keys with such names.
         left_out: Those that were found, but have a structure of the wrong type.
     """
 
@@ -89,8 +89,8 @@ class QueueFinder:
 
     Args:
         settings: The settings; see `open_connection`.
-        all_queues: Whether `--all-queues` was given.
-        changes: Whether the command changes queues: what was found by a pattern and has no item is
+        all_queues: True if `--all-queues` was given.
+        changes: True if the command changes queues: what was found by a pattern and has no item is
             then left out, because it may belong to another program.
         any_type: See `queue_names`.
 
@@ -160,7 +160,7 @@ class QueueFinder:
         return OpenQueues(queues, is_one, are_found)
 
     def _has_items_or_note(self, queue: WorkQueue) -> bool:
-        """Whether a queue that a pattern found has items; if not, note that it is skipped."""
+        """True if a queue that a pattern found has items; if not, note that it is skipped."""
         from rwq_cli.core.inspect.first_items import has_items
 
         if has_items(queue):

@@ -133,7 +133,7 @@ def _as_rwq_error(error: Exception) -> RwqError:
 
 
 def _is_out_of_resources(error: Exception) -> bool:
-    """Whether no thread or process can be started, or no file opened."""
+    """True if no thread or process can be started, or no file opened."""
     if isinstance(error, OSError):
         return error.errno in (errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE)
     return isinstance(error, RuntimeError) and "start new thread" in str(error)
@@ -219,7 +219,7 @@ def _safe(text: str) -> str:
 
 
 def wants_json(arguments: Sequence[str], environment: Environment) -> bool:
-    """Whether errors are to be JSON, read from the arguments directly: parsing may have failed."""
+    """True if errors are to be JSON, read from the arguments directly: parsing may have failed."""
     options = "\0".join(takewhile(lambda word: word != "--", arguments))
     formats = _OUTPUT_OPTION.findall(options) or [environment.variables.get("RWQ_OUTPUT")]
     return formats[-1] in ("json", "jsonl")

@@ -45,7 +45,7 @@ class Settings(Target):
     Attributes:
         manual: What the command says of itself.
         always_table: See `Manual`; with `--watch`, every record is one of a list.
-        changes: Whether the command may change something on the server.
+        changes: True if the command may change something on the server.
         progress: Shows progress on the terminal; None for no progress.
     """
 
@@ -151,7 +151,7 @@ class Settings(Target):
 
     @property
     def is_for_people(self) -> bool:
-        """Whether a person reads the results: a table, or no format was requested."""
+        """True if a person reads the results: a table, or no format was requested."""
         return self.chosen_output is None or self.output.is_for_people
 
     @property
@@ -192,17 +192,17 @@ class Settings(Target):
 
     @property
     def needs_data(self) -> bool:
-        """Whether the output has the data of items, without `--data`."""
+        """True if the output has the data of items, without `--data`."""
         return self.output is OutputFormat.DATA or not _DATA_FIELDS.isdisjoint(self._fields_used)
 
     @property
     def shows_sizes(self) -> bool:
-        """Whether the output shows the sizes or previews of items."""
+        """True if the output shows the sizes or previews of items."""
         return self.fields is None or not _SIZE_FIELDS.isdisjoint(self._fields_used)
 
     @property
     def needs_ids_only(self) -> bool:
-        """Whether the output needs no more than the IDs of items."""
+        """True if the output needs no more than the IDs of items."""
         return self.output is OutputFormat.IDS and self.given.get("sort") in (None, "id")
 
     @property
@@ -211,7 +211,7 @@ class Settings(Target):
 
     @property
     def colour(self) -> bool:
-        """Whether results have colour.
+        """True if results have colour.
 
         Raises:
             InvalidArgument: `--color` has an unknown value.
@@ -220,11 +220,11 @@ class Settings(Target):
 
     @property
     def stderr_colour(self) -> bool:
-        """Whether what is written to stderr has colour; see `colour`."""
+        """True if what is written to stderr has colour; see `colour`."""
         return self.wants_colour(is_terminal=self.environment.stderr_is_terminal)
 
     def wants_colour(self, *, is_terminal: bool) -> bool:
-        """Whether what is written there has colour; see `colour`."""
+        """True if what is written there has colour; see `colour`."""
         given = self.given.get("color", "auto")
         try:
             when = _one_of(ColourMode, given, "--color")
@@ -238,22 +238,22 @@ class Settings(Target):
 
     @property
     def quiet(self) -> bool:
-        """Whether to leave out notes, summaries and progress."""
+        """Leave out notes, summaries and progress."""
         return bool(self.given.get("quiet"))
 
     @property
     def null_separated(self) -> bool:
-        """Whether `-0` was given."""
+        """True if `-0` was given."""
         return bool(self.given.get("null"))
 
     @property
     def debug(self) -> bool:
-        """Whether to show the traceback of an error."""
+        """Show the traceback of an error."""
         return bool(self.given.get("debug"))
 
     @property
     def verbose(self) -> bool:
-        """Whether to print the server and the queue on stderr."""
+        """Print the server and the queue on stderr."""
         return bool(self.given.get("verbose"))
 
     @property
@@ -298,7 +298,7 @@ class Settings(Target):
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the context is read-only and `--write` was not given."""
+        """True if the context is read-only and `--write` was not given."""
         context = None if self.given.get("write") else self.protecting_context
         return context is not None and context.read_only
 

@@ -63,7 +63,7 @@ class Target:
 
     @cached_property
     def _has_contexts(self) -> bool:
-        """Whether there may be contexts: most runs have none, and do not load that module."""
+        """True if there may be contexts: most runs have none, and do not load that module."""
         return os.path.lexists(self.contexts_path)
 
     @cached_property
@@ -112,7 +112,7 @@ class Target:
         )
 
     def is_server(self, url: str) -> bool:
-        """Whether a URL is that of the server."""
+        """True if a URL is that of the server."""
         from rwq_cli.core.server.same_server import is_same_server
 
         return is_same_server(url, self._without_local(self.server.url))
@@ -151,7 +151,7 @@ class Target:
 
     @property
     def target_from_env(self) -> bool:
-        """Whether the environment names both server and queue, so that messages need not."""
+        """True if the environment names both server and queue, so that messages need not."""
         return self.server.origin in _VARIABLES and self.queue_origin == "RWQ_QUEUE"
 
     @property

@@ -157,5 +157,5 @@ def bad_argument(command: Any, error: Any) -> Exception:
 
 
 def is_about_queues(command: Any) -> bool:
-    """Whether a command works on the queues that `-q` names."""
+    """True if a command works on the queues that `-q` names."""
     return any(" -q " in example for example in command.manual.examples)

@@ -49,7 +49,7 @@ class Contexts(NamedTuple):
         by_name: The contexts, in the order of the file.
         current: The name of the current context; None if there is none.
         previous: The name of the one before it; None if there is none.
-        is_readable_by_others: Whether the file's mode lets other users read it.
+        is_readable_by_others: True if the file's mode lets other users read it.
     """
 
     path: Path
@@ -88,7 +88,7 @@ class Contexts(NamedTuple):
 
 
 def holds_secret(url: str) -> bool:
-    """Whether a URL has a part that must not be shown."""
+    """True if a URL has a part that must not be shown."""
     from rwq_cli.core.server.masking import mask_url
 
     return "://" in url and mask_url(url) != url
@@ -200,7 +200,7 @@ def _context(path: Path, name: str, table: Any) -> Context:
 
 
 def _has_password(url: str) -> bool:
-    """Whether a URL gives a password, as redis-py finds it."""
+    """True if a URL gives a password, as redis-py finds it."""
     from urllib.parse import parse_qs, urlsplit
 
     try:

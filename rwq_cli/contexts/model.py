@@ -40,7 +40,7 @@ class Context(NamedTuple):
         password_command: A shell command that prints the password; None if there is none.
         password_file: A file whose first line is the password; None if there is none.
         color: The colour of its name; None if there is none.
-        read_only: Whether commands that change the server need `--write`.
+        read_only: True if commands that change the server need `--write`.
         protect: What destructive commands ask.
     """
 
@@ -55,17 +55,17 @@ class Context(NamedTuple):
 
     @property
     def has_password(self) -> bool:
-        """Whether there is a password outside the URL."""
+        """True if there is a password outside the URL."""
         return self.password_command is not None or self.password_file is not None
 
     @property
     def is_protected(self) -> bool:
-        """Whether `--yes` alone does not confirm a destructive action on a terminal."""
+        """True if `--yes` alone does not confirm a destructive action on a terminal."""
         return self.protect is not Protection.NONE
 
     @property
     def requires_name(self) -> bool:
-        """Whether only its name confirms a destructive action."""
+        """True if only its name confirms a destructive action."""
         return self.protect is Protection.TYPE
 
 

@@ -21,7 +21,7 @@ _DIGITS = 18
 # Smaller numbers are rounded to it.
 _SMALLEST = Decimal(f"1e{MIN_ETINY}")
 
-# Whether a value passes: its JSON text, or None if there is none.
+# True if a value passes: its JSON text, or None if there is none.
 Test = Callable[[bytes | None], bool]
 
 
@@ -68,7 +68,7 @@ def _found(value: Raw, path: Sequence[str | int]) -> bytes | None:
 
 
 def is_true(text: bytes | None) -> bool:
-    """Whether there is a value other than null and false, as in jq's `select`."""
+    """True if there is a value other than null and false, as in jq's `select`."""
     return text not in (None, b"null", b"false")
 
 

@@ -70,7 +70,7 @@ class Draft:
 
     @property
     def is_changed(self) -> bool:
-        """Whether there is any text that would be lost with the file."""
+        """True if there is any text that would be lost with the file."""
         try:
             return self.read() != self._data
         except EditorError:

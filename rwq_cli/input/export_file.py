@@ -336,7 +336,7 @@ class ExportReader:
         header: The first line.
         file_id: See `file_id_of`.
         rejected: Bad lines so far.
-        is_stopped: Whether a bad line ended the reading.
+        is_stopped: True if a bad line ended the reading.
 
     Raises:
         InvalidArgument: The file cannot be read, or does not begin with a header.

@@ -17,7 +17,7 @@ def read_ids(
     Args:
         environment: The streams.
         arguments: IDs, or `-` alone for stdin.
-        null_separated: Whether IDs on stdin end with NUL, not with a newline.
+        null_separated: True if IDs on stdin end with NUL, not with a newline.
 
     Raises:
         InvalidArgument: There are no arguments, one is empty, or `-` is not the only one.

@@ -1,4 +1,4 @@
-"""Whether data is JSON."""
+"""Checks that data is JSON."""
 
 from msgspec import DecodeError
 

@@ -99,7 +99,7 @@ class RecordReader:
         environment: The streams.
         input_format: How files and stdin are split.
         id_rule: How to make IDs.
-        strict: Whether to stop at the first bad record.
+        strict: Stop at the first bad record.
         report: Called for each bad record, with its source, its number from 1, and the reason.
         due: When items without a delay of their own are due; None for now.
         rejected: The number of bad records so far.
