@@ -49,15 +49,19 @@ class Call(NamedTuple):
 
 
 def calls_for(
-    endings: Iterable[Ending], is_held: Callable[[Job], bool], result_ttl_s: float
+    endings: Sequence[Ending], is_held: Callable[[Job], bool], result_ttl_s: float
 ) -> list[Call]:
     """The calls for some endings; jobs that end alike share one."""
-    alike: dict[tuple[object, ...], list[Ending]] = {}
+    alike: dict[tuple[object, ...], Sequence[Ending]] = {}
+    if len(endings) == 1:
+        # As usual: nothing to compare.
+        alike[()] = endings
+        endings = ()
     for ending in endings:
         # An item that was lost and leased again is never twice in a call.
         script, args = _script(ending, result_ttl_s)
         kind = (ending.job.queue, is_held(ending.job), script, *args.values())
-        alike.setdefault(kind, []).append(ending)
+        alike[kind] = [*alike.get(kind, ()), ending]
     calls: list[Call] = []
     fronts: list[Call] = []
     for group in alike.values():
