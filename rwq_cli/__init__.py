@@ -23,6 +23,8 @@ Where to look:
 | how a service is run and watched    | `service/`, `commands/cleaning_process.py`        |
 | how `--watch` redraws               | `cli/watching.py`, `output/live.py`               |
 | which columns of a table fit        | `output/tables.py`                                |
+| what a field of a record means      | the lists of `Field` in `views/`                  |
+| what an outcome is called           | `Status` in `core/model.py`, `output/words.py`    |
 | how `rwq work` runs commands        | `work/worker.py`, around `core/work`              |
 | topics, recipes and variables       | `help/`                                           |
 | what a Tab offers                   | `cli/completing.py`                               |

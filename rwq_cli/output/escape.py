@@ -23,7 +23,7 @@ def escaped_text(text: str) -> str:
 
 
 def is_safe(character: str) -> bool:
-    """Whether a character may go to a terminal unescaped."""
+    """True if a character may go to a terminal unescaped."""
     # Here, because most text is ASCII, and the import takes two milliseconds.
     from unicodedata import category
 

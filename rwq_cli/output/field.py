@@ -45,19 +45,19 @@ class Field(NamedTuple, Generic[T]):
         help: What it means, for the help and the reference.
         title: The heading of its column; empty for the name in upper case.
         format: Returns the cell of a table; None for the value as in `-o plain`.
-        right: Whether the column is right-aligned.
+        right: True if the column is right-aligned.
         style: Returns the style of a cell, such as `red`, or None.
         cut: Where its cells are cut on a narrow terminal; None for nowhere.
         rank: The order in which columns are left out on a narrow terminal, 1 first; those with 0
             come after all others, the last one first.
-        may_be_unknown: Whether None means unknown rather than inapplicable: a column of unknown
+        may_be_unknown: True if None means unknown rather than inapplicable: a column of unknown
             values is shown, an empty one is not.
-        is_bytes: Whether JSON has bytes that are not UTF-8 in `NAME_b64`; else bytes are escaped.
-        is_object: Whether it is the head of an object, whose fields follow; null if `get` returns
+        is_bytes: True if JSON has bytes that are not UTF-8 in `NAME_b64`; else bytes are escaped.
+        is_object: True if it is the head of an object, whose fields follow; null if `get` returns
             None.
-        is_json: Whether the value is JSON text, which is written as it is.
-        is_id: Whether `-o ids` prints it.
-        is_data: Whether `-o data` prints it.
+        is_json: True if the value is JSON text, which is written as it is.
+        is_id: True if `-o ids` prints it.
+        is_data: True if `-o data` prints it.
     """
 
     name: str
@@ -109,8 +109,8 @@ class Fields(Generic[T]):
         title: What a record is, such as `An item`.
         fields: Its fields, in the order of JSON.
         chosen: The names that `--fields` gives, in their order; None for all fields.
-        is_stream: Whether they are written as they come, in no other order.
-        has_other_ids: Whether `-o ids` prints IDs that are not those of the records.
+        is_stream: True if they are written as they come, in no other order.
+        has_other_ids: True if `-o ids` prints IDs that are not those of the records.
     """
 
     def __init__(

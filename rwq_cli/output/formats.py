@@ -38,7 +38,7 @@ class Writer:
             fields: Their fields.
             columns: The columns of plain lines.
             table: The columns of CSV, with the values of JSON; without any, it has all fields.
-            unframed: Whether `data` writes nothing after the bytes.
+            unframed: True if `data` writes nothing after the bytes.
         """
         self._fields = fields
         self._columns = columns or fields.columns()

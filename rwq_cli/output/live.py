@@ -24,7 +24,7 @@ class LiveFrames:
 
     Args:
         environment: The streams; stdout is a terminal.
-        colour: Whether to use colour.
+        colour: True to use colour.
     """
 
     def __init__(self, environment: Environment, *, colour: bool) -> None:

@@ -16,7 +16,7 @@ class LiveLine:
 
     Args:
         environment: The streams; stderr is a terminal. Notes are written above the line.
-        colour: Whether to use colour.
+        colour: True to use colour.
     """
 
     def __init__(self, environment: Environment, *, colour: bool) -> None:

@@ -24,22 +24,22 @@ class OutputFormat(StrEnum):
 
     @property
     def is_for_people(self) -> bool:
-        """Whether it is a table."""
+        """True if it is a table."""
         return self in (OutputFormat.TABLE, OutputFormat.WIDE)
 
     @property
     def is_json(self) -> bool:
-        """Whether it is JSON, in one piece or in lines."""
+        """True if it is JSON, in one piece or in lines."""
         return self in (OutputFormat.JSON, OutputFormat.JSONL)
 
     @property
     def is_for_programs(self) -> bool:
-        """Whether it has every field of every record."""
+        """True if it has every field of every record."""
         return self.is_json or self is OutputFormat.CSV
 
     @property
     def is_bare(self) -> bool:
-        """Whether it is nothing but data or IDs, so that everything else goes to stderr."""
+        """True if it is only data or IDs, so that everything else goes to stderr."""
         return self in (OutputFormat.DATA, OutputFormat.IDS)
 
 
@@ -49,12 +49,12 @@ class OutputOptions(NamedTuple):
     Attributes:
         environment: The streams.
         format: The output format.
-        colour: Whether colour may be used on a terminal.
-        null_separated: Whether `ids` and `data` end each record with NUL; IDs are not escaped then.
+        colour: True if colour may be used on a terminal.
+        null_separated: True if `ids` and `data` end each record with NUL; IDs are not escaped then.
         progress: The progress line, which ends before results are written; None if there is none.
         fields: The fields to write, in this order; None for all.
         sort: The field to sort by; None for the order in which the records are read.
-        reverse: Whether to reverse that order.
+        reverse: True to reverse that order.
     """
 
     environment: Environment
@@ -68,12 +68,12 @@ class OutputOptions(NamedTuple):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether another order than that of reading is requested."""
+        """True if another order than that of reading is requested."""
         return self.sort is not None or self.reverse
 
     @property
     def is_special(self) -> bool:
-        """Whether not every command can honour them: fields, an order, nothing but IDs or data."""
+        """True if not every command can honour them: fields, an order, nothing but IDs or data."""
         return self.fields is not None or self.is_ordered or self.format.is_bare
 
     def end_progress(self) -> None:

@@ -41,7 +41,7 @@ class Row(NamedTuple, Generic[T]):
     Attributes:
         queue: The queue's name; None if the record has it.
         what: What became of an item.
-        dry_run: Whether nothing was changed.
+        dry_run: True if nothing was changed.
     """
 
     queue: bytes | None
@@ -60,12 +60,12 @@ class Kind(NamedTuple, Generic[T]):
         failed: Words that count as failures.
         shown: Words whose rows `-o ids` prints.
         json_counted: Further words that JSON always has.
-        shows_all: Whether `jsonl` and `csv` have the rows of all words.
+        shows_all: True if `jsonl` and `csv` have the rows of all words.
         names: What a word is counted as, if not as itself, such as `duplicates`; empty for not at
             all.
         successes: Words of added counts that are successes.
         idle: The summary of nothing; empty for `nothing` and the first word.
-        is_news: Whether a quiet run has a summary, too, if anything was done.
+        is_news: True if a quiet run has a summary, too, if anything was done.
         preview: Returns what a dry run says of an outcome, for people; None to say nothing.
     """
 
@@ -93,7 +93,7 @@ class Outcomes(Generic[T]):
         options: The output options.
         kind: How outcomes are counted and shown.
         queue: The queue's name; None if it is not one queue.
-        dry_run: Whether nothing is changed.
+        dry_run: True if nothing is changed.
         facts: The first fields of the JSON summary; None for the queue.
         explain: Returns the reason for each of these failures, and what to do; None if they are
             reported otherwise.
@@ -248,7 +248,7 @@ class Outcomes(Generic[T]):
 
     @property
     def has_work(self) -> bool:
-        """Whether anything was counted."""
+        """True if anything was counted."""
         return any(self.totals().values())
 
     def totals(self) -> dict[str, int]:

@@ -22,7 +22,7 @@ class TerminalProgress(ProgressListener):
     Args:
         environment: The streams; notes are written above the line.
         monotonic: A clock, seconds.
-        colour: Whether to use colour.
+        colour: True to use colour.
     """
 
     def __init__(

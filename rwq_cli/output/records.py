@@ -39,7 +39,7 @@ class Output:
 
     Attributes:
         options: See above.
-        continues: Whether more records follow those that are written: `end` ends the output.
+        continues: True if more records follow those that are written: `end` ends the output.
     """
 
     def __init__(self, options: OutputOptions) -> None:
@@ -72,7 +72,7 @@ class Output:
             empty: The sentence in place of a table without rows.
             id_batches: The IDs of the records, read in place of them for `-o ids`; None if only
                 the records can be read.
-            unframed: Whether `-o data` adds nothing to the bytes.
+            unframed: True if `-o data` adds nothing to the bytes.
             csv_also: Columns that CSV has besides.
 
         Raises:
@@ -137,7 +137,7 @@ class Output:
             records: The records; reading them may do work.
             fields: Their fields.
             sections: Returns the parts of a record, for people.
-            is_one: Whether the user asked for one record: JSON is an object then.
+            is_one: True if the user asked for one record: JSON is an object then.
             text: The output for people and `plain`, with line ends; None for the parts.
             csv_columns: The columns of CSV; empty for all fields.
 

@@ -21,7 +21,7 @@ class Section(NamedTuple):
     Attributes:
         title: Its title; empty for none.
         rows: Its lines.
-        numbers: Whether values that begin with a digit are right-aligned.
+        numbers: True if values that begin with a digit are right-aligned.
     """
 
     title: str

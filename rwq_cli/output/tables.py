@@ -37,8 +37,8 @@ class TableWriter:
     Args:
         columns: The columns, in the order in which they are shown.
         options: Where to draw.
-        keeps_all: Whether columns without values are shown, too.
-        is_wide: Whether nothing is cut or left out.
+        keeps_all: True if columns without values are shown, too.
+        is_wide: True if nothing is cut or left out.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class TableWriter:
         return Text(cut(text, width, middle=column.cut is Cut.MIDDLE), style or "")
 
     def _is_shown(self, index: int, texts: Sequence[str], rows: Sequence[Any]) -> bool:
-        """Whether a column has values, or may have some that are unknown."""
+        """True if a column has values, or may have some that are unknown."""
         column = self._columns[index]
         if self._keeps_all or not column.rank or not _EMPTY.issuperset(texts):
             return True

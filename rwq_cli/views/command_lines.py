@@ -84,5 +84,5 @@ def shell_word(raw: bytes) -> str:
 
 
 def can_be_argument(item_id: bytes) -> bool:
-    """Whether an ID can be a word of a command line: `-` means stdin, and NUL ends a word."""
+    """True if an ID can be a word of a command line: `-` means stdin, and NUL ends a word."""
     return item_id != b"-" and b"\0" not in item_id

@@ -24,8 +24,8 @@ class Found(NamedTuple):
     Attributes:
         queue: The queue's name.
         finding: The finding.
-        fix: Whether what can be fixed was fixed.
-        dry_run: Whether nothing was changed.
+        fix: True if what can be fixed was fixed.
+        dry_run: True if nothing was changed.
         lines: Makes the command lines.
     """
 

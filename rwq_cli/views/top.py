@@ -119,7 +119,7 @@ class ShownServer(NamedTuple):
         label: Its context, else its masked URL; escaped.
         url: Its masked URL, escaped; empty if that is the label.
         style: The style of the label.
-        is_read_only: Whether its context is read-only.
+        is_read_only: True if its context is read-only.
     """
 
     label: str

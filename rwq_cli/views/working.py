@@ -102,7 +102,7 @@ class Notes(Listener):
 
     Args:
         environment: The streams.
-        names_queues: Whether a failure names its queue.
+        names_queues: True if a failure names its queue.
         reconnect_s: How long a lost server is tried again, seconds.
     """
 
@@ -199,7 +199,7 @@ class LiveNotes(Notes):
 
     Args:
         environment: The streams; notes are written above the line.
-        colour: Whether to use colour.
+        colour: True to use colour.
     """
 
     tick_s = _TICK_S
