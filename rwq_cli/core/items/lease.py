@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_batches
+from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES
 from rwq_cli.core.clock import LEASE_S, lease_time_ms
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues
 from rwq_cli.core.inspect.cursor import lengths_of
-from rwq_cli.core.items.schedule import due_ids, promote
+from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.lua import script_words
-from rwq_cli.core.model import PREVIEW_BYTES, Item, Lease, State, Status
+from rwq_cli.core.model import PREVIEW_BYTES, Item, Lease, State
 from rwq_cli.core.server.commands import REFUSED, Command
 from rwq_cli.core.state.probe import parse_returns
 
@@ -22,8 +22,6 @@ LEASE_ITEMS = BATCH_WRITES
 _SPARE_ENTRIES = 4
 # A wait is cut into slices, so that a delayed item that becomes due is noticed.
 _WAIT_SLICE_S = 1.0
-# Due items whose data a dry run reads at once.
-_DUE_ITEMS = 16
 # How many elements precede the items in a reply of `lua/ops/lease.lua`.
 _HEAD = 4
 
@@ -115,10 +113,10 @@ def lease_from(
 ) -> Leased:
     """Lease up to `count` items of the first queue that has any, waiting only for the first item.
 
-    Some of the items that are due are promoted first.
-    Waiting pops nothing: each wait ends when a queue has an item, when the next delayed item is
-    due, or after a second. Then the atomic `lua/ops/lease.lua` runs on one queue after the other.
-    All leases have the holder of the first queue.
+    Some of the items that are due are promoted first. Waiting pops nothing: each wait ends when a
+    queue has an item, when the next delayed item is due, or after a second. Then the atomic
+    `lua/ops/lease.lua` runs on one queue after the other. All leases have the holder of the first
+    queue.
 
     Args:
         queues: The queues in order of preference, on one server or cluster; duplicates are ignored.
@@ -283,47 +281,24 @@ def _leasable_batches(
     turn = list(queues)
     if shuffle is not None:
         shuffle(turn)
+    # A lease would drop the second entry of an ID.
+    seen: set[bytes] = set()
     for queue in turn:
-        # A lease would drop the second entry of an ID.
-        seen: set[bytes] = set()
-        for batch in _leasable(queue, request):
+        skipped, examined = 0, -1
+        while examined and len(seen) < request.items_max:
+            args = request.args(request.items_max, LEASE_ITEMS, skipped)
+            reply = queue.run("lease", **args, dry_run=True)
+            batch, examined = batch_of(queue, reply), reply[0]
+            skipped += examined
             fresh = [at for at, item_id in enumerate(batch.ids) if item_id not in seen]
             del fresh[request.items_max - len(seen) :]
             seen.update(batch.ids[at] for at in fresh)
             if fresh:
-                yield LeasedBatch(
-                    [batch.ids[at] for at in fresh],
-                    [batch.data[at] for at in fresh],
-                    [batch.returns[at] for at in fresh] if batch.returns else (),
-                    queue.name,
-                )
-            if len(seen) == request.items_max:
-                return
+                returns = [batch.returns[at] for at in fresh] if batch.returns else ()
+                data = [batch.data[at] for at in fresh]
+                yield LeasedBatch([batch.ids[at] for at in fresh], data, returns, queue.name)
         if seen:
             return
-
-
-def _leasable(queue: Queue, request: LeaseRequest) -> Iterator[LeasedBatch]:
-    """All items of a queue in the order in which they would be leased."""
-    skipped, examined = 0, -1
-    while examined:
-        args = request.args(request.items_max, LEASE_ITEMS, skipped)
-        reply = queue.run("lease", **args, dry_run=True)
-        examined = reply[0]
-        skipped += examined
-        yield batch_of(queue, reply)
-    # Due items are promoted to the end of main.
-    promoted: set[bytes] = set()
-    for outcomes in promote(queue, dry_run=True):
-        promoted.update(outcomes.ids_with(Status.PROMOTED))
-    due = [item_id for item_id in due_ids(queue) if item_id in promoted]
-    for ids in in_batches(due, items_max=_DUE_ITEMS):
-        data = [b""] * len(ids)
-        if request.data:
-            payloads = queue.call("MGET", *map(queue.keys.item, ids))
-            data = [payload or b"" for payload in payloads]
-        counts = queue.call("HMGET", queue.keys.returns, *ids)
-        yield LeasedBatch(ids, data, counts, queue.name)
 
 
 def batch_of(queue: Queue, reply: Sequence[Any]) -> LeasedBatch:

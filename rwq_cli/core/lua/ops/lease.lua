@@ -1,5 +1,4 @@
--- Lease items: pop, read and lease them atomically, and drop ghosts. Some due items are promoted first; a dry run
--- leaves that to `push_scheduled`.
+-- Lease items: pop, read and lease them atomically, and drop ghosts. Some due items are promoted first.
 --
 -- include: schedule
 -- writes: main RPOP; processing LPUSH; leases SET
@@ -18,11 +17,12 @@
 -- -1 if there are due items that only `push_scheduled` can promote.
 -- Error WRONGTYPE, naming the key, if the next item's data key or lease key is not a string: then nothing
 -- was leased.
--- The maximum number of due items to promote: enough for this call and a few more.
-local promote_max = math.min(100, 2 + 2 * count_max)
 -- The maximum number of due entries to read if none of them can be promoted: those of the wrong type stay, and
 -- those of items that a session has leased.
 local DUE_MAX = 1000
+-- The maximum number of due items to promote: enough for this call and a few more; for a dry run, which does not
+-- promote those of its earlier calls, all that it can know of.
+local promote_max = dry_run and DUE_MAX or math.min(100, 2 + 2 * count_max)
 -- Leases are read for this many entries at once; hardly any waiting item has one.
 local CHUNK = 32
 
@@ -56,9 +56,9 @@ local function note_due(id)
 end
 
 -- Those that stay must not hold up others.
-for skipped = 0, present[delayed] and not dry_run and DUE_MAX - 1 or -1, promote_max do
+for skipped = 0, present[delayed] and DUE_MAX - 1 or -1, promote_max do
   local page = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', skipped, promote_max)
-  local refusal = #page > 0 and denied('promote')
+  local refusal = #page > 0 and not dry_run and denied('promote')
   if refusal then
     return refusal
   end
@@ -78,7 +78,7 @@ local page = redis.call('LRANGE', main, -(skip + entries_max), -(skip + 1))
 for at = #page, 1, -1 do
   candidates[#candidates + 1] = page[at]
 end
-for i = 1, #promoted do
+for i = 1 + math.max(0, skip - main_length), #promoted do
   if #candidates < entries_max then
     candidates[#candidates + 1] = promoted[i]
   end
