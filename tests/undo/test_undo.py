@@ -158,7 +158,7 @@ def interrupt(rwq: Rwq, queue: WorkQueue, raw: Redis, batches: int) -> UndoReade
 def test_an_interrupted_undo_does_not_restore_items_completed_meanwhile(
     rwq: Rwq, queue: WorkQueue, foreign: Foreign, batches: int, verb: str
 ) -> None:
-    ids = [b"%04d" % number for number in range(2000)]
+    ids = [b"%04d" % number for number in range(5000)]
     foreign.waiting(*ids)
     rwq(*verb.split())
     reader = interrupt(rwq, queue, foreign.raw, batches)
@@ -166,13 +166,13 @@ def test_an_interrupted_undo_does_not_restore_items_completed_meanwhile(
     assert key == b"jobs:undo:" + reader.file_id
     assert 86_000 < foreign.raw.ttl(key) <= 86_400
     back = foreign.raw.lrange("jobs:queue", 0, -1)
-    assert batches * RESTORE_ITEMS <= len(back) < 2000
+    assert batches * RESTORE_ITEMS <= len(back) < 5000
     list(queue.complete_many(back))
     dry = rwq("undo", "--dry-run", "-o", "json").json
     result = rwq("undo", "-o", "json")
     assert (result.code, dry) == (0, {**result.json, "dry_run": True})
     assert (result.json["restored"], result.json["restored_before"]) == (
-        2000 - len(back),
+        5000 - len(back),
         len(back),
     )
     left = set(ids).difference(back)

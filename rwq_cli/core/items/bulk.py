@@ -12,6 +12,8 @@ from rwq_cli.core.batches import (
     BATCH_ITEMS,
     BLOCK_IDS,
     FEW_IDS,
+    LONGEST_LIST,
+    SCAN_BUDGET_ENTRIES,
     Flush,
     in_batches,
 )
@@ -31,8 +33,8 @@ from rwq_cli.core.state.snapshot import (
     read_snapshots,
 )
 
-# IDs are looked up by name if no more entries are scanned for all of them: reading the lists takes
-# several round trips, even if they are short.
+# More than a few IDs are looked up by name only in short lists, to save the round trips of reading
+# them: a script that is told the places is faster.
 _SCANNED_MAX = 100_000
 # How often the lists are read for IDs that move, before each of them is looked up by name.
 _ROUNDS = 4
@@ -218,18 +220,14 @@ def _calls(
     in_order: bool = False,
 ) -> Iterator[Located]:
     """The calls of a round for some IDs; the first round has number 0."""
-    keys = queue.keys
     if doing:
         queue.progress.begin(doing, len(ids))
     if number == _ROUNDS:
         # They have moved all the time, which hardly ever happens.
-        return (Located.by_name([item_id], whatever_it_costs=True) for item_id in ids)
-    if number == 0 and len(ids) <= min(FEW_IDS, items_max):
-        return iter([Located.by_name(ids)])
-    if number == 0:
-        entries = sum(queue.call_all([("LLEN", key) for key in (keys.main, keys.processing)]))
-        if len(ids) * entries <= _SCANNED_MAX:
-            return map(Located.by_name, in_batches(ids, items_max=items_max))
+        return (Located.by_name([item_id], scan_max=LONGEST_LIST) for item_id in ids)
+    if number == 0 and len(ids) <= items_max:
+        scan_max = SCAN_BUDGET_ENTRIES if len(ids) <= FEW_IDS else _SCANNED_MAX
+        return iter([Located.by_name(ids, scan_max=scan_max)])
     return _seen_in_lists(queue, ids, items_max, doing, in_order=in_order)
 
 

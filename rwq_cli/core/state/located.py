@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import LONGEST_LIST, SCAN_BUDGET_ENTRIES
+from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES
 
 
 class Located(NamedTuple):
@@ -24,14 +24,8 @@ class Located(NamedTuple):
     scan_max: int = 0
 
     @classmethod
-    def by_name(cls, ids: Sequence[bytes], *, whatever_it_costs: bool = False) -> "Located":
-        """IDs that are looked up in both lists, or none of them if that would take too long.
-
-        Args:
-            ids: The IDs.
-            whatever_it_costs: Look them up in lists of any length.
-        """
-        scan_max = LONGEST_LIST if whatever_it_costs else SCAN_BUDGET_ENTRIES
+    def by_name(cls, ids: Sequence[bytes], *, scan_max: int = SCAN_BUDGET_ENTRIES) -> "Located":
+        """IDs that are looked up in both lists, or none of them if that would take too long."""
         return cls(ids, "name", scan_max=scan_max)
 
     @classmethod
