@@ -149,6 +149,7 @@ class _Purge:
 
     def batches(self) -> Iterator[OutcomeBatch]:
         queue, keys = self._queue, self._queue.keys
+        queue.progress.begin("reading the keys")
         self._keys = _own_keys(queue)
         queue.progress.begin("removing", lengths_of(queue, keys.main, keys.processing))
         with Acknowledged() as acknowledged:

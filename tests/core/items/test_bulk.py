@@ -11,17 +11,17 @@ from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.purge import purge as purge_queue
 from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.progress import ProgressListener
-from tests.conftest import QUEUE, Backend, Foreign, Interleaved, no_call_is_long
+from tests.conftest import QUEUE, Foreign, Interleaved, no_call_is_long
 from tests.servers import PrivateServer
 
 
 @pytest.mark.parametrize("verb", ["complete", "touch", "release", "bury", "kick"])
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_the_list_of_another_queue_is_no_item(
-    backend: Backend, queue: WorkQueue, raw: Redis, verb: str, dry_run: bool
+    queue: WorkQueue, raw: Redis, verb: str, dry_run: bool
 ) -> None:
-    other = WorkQueue(backend.connect(), b"jobs:item:mail")
-    other.add(b"data", b"a")
+    raw.lpush(b"jobs:item:mail:queue", b"a")
+    raw.set(b"jobs:item:mail:item:a", b"data")
     before = {key: raw.dump(key) for key in raw.scan_iter()}
     outcomes = getattr(queue, f"{verb}_many")([b"mail:queue"], dry_run=dry_run)
     assert list(outcomes) == [Outcome(b"mail:queue", Status.WRONG_TYPE)]
