@@ -10,10 +10,6 @@ from rwq_cli.output.field import to_json
 def bad_record_reporter(settings: Settings, consequence: str) -> Callable[[str, int, str], None]:
     """A function that reports a bad record on stderr.
 
-    Args:
-        settings: The settings.
-        consequence: The end of the message, such as `not added`.
-
     Returns:
         The function. It takes the source of the record, its number from 1, and the reason.
     """

@@ -164,13 +164,7 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
 
 
 def naming(settings: Settings, queue: WorkQueue, *, is_prefixed: bool = False) -> Naming:
-    """How a report names this queue and its server.
-
-    Args:
-        settings: The run's settings.
-        queue: The queue.
-        is_prefixed: True if the lines of the report begin with the queue's name.
-    """
+    """How a report names this queue and its server."""
 
     def summary_end() -> str:
         if settings.target_from_env:

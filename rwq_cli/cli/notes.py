@@ -20,14 +20,7 @@ def warn_if_missing(
     results: Iterable[T],
     is_nothing: Callable[[T], bool] | None = None,
 ) -> Iterator[T]:
-    """Yield what a command found in a queue; if that is nothing, note if there is no such queue.
-
-    Args:
-        settings: The settings.
-        queue: The queue.
-        results: What the command found.
-        is_nothing: True if a result stands for nothing; None if each is something.
-    """
+    """Yield what a command found in a queue; if that is nothing, note if there is no such queue."""
     # Without results, a listing has found nothing; a lookup had no items to look for.
     found_nothing = is_nothing is None
     has_found = False
@@ -55,14 +48,7 @@ def warn_missing(settings: Settings, queue: WorkQueue) -> None:
 def warn_sizes_skipped(
     settings: Settings, queues: Sequence[WorkQueue], items: Iterable[T], *, data: bool
 ) -> Iterator[T]:
-    """Yield items; note before the first one if their sizes and data are not read.
-
-    Args:
-        settings: The settings.
-        queues: Their queues, on one connection.
-        items: The items.
-        data: True if the data is read anyway.
-    """
+    """Yield items; note before the first one if their sizes and data are not read."""
     if data or not settings.shows_sizes:
         return iter(items)
     consequence = "sizes and data are not read; --data reads them, which resets idle times"
@@ -75,14 +61,7 @@ def warn_sizes_not_sampled(
     counts: Iterable[T],
     has_sizes: Callable[[T], bool],
 ) -> Iterator[T]:
-    """Yield the counts of queues; note before the first one of which no sizes are sampled.
-
-    Args:
-        settings: The settings.
-        queues: The queues, on one connection.
-        counts: Their counts.
-        has_sizes: True if there are sizes to sample.
-    """
+    """Yield the counts of queues; note before the first one of which no sizes are sampled."""
     return _noting(settings, queues, counts, "payload sizes are not sampled", has_sizes)
 
 

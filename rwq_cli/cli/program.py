@@ -35,10 +35,6 @@ _OUTPUT_OPTION = re.compile(r"(?:^|\0)(?:--output[=\0]|-[vQ0]*o\0?)([^\0]*)")
 def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
     """Run one command line.
 
-    Args:
-        arguments: The words after `rwq`.
-        environment: Streams and variables.
-
     Returns:
         The exit code.
     """

@@ -78,9 +78,6 @@ class Settings(Target):
     def freeze(self, options: Mapping[str, object]) -> None:
         """End the reading of settings; called before a command runs.
 
-        Args:
-            options: The options that are the command's own.
-
         Raises:
             InvalidArgument: A value can never work.
         """

@@ -68,13 +68,7 @@ def _is_destructive(command: Any) -> bool:
 
 
 def option_of_commands(group: Any, context: Any, option: str) -> UsageError | None:
-    """The error for an option before the command that it is for; None if no command has it.
-
-    Args:
-        group: The commands.
-        context: The context of the group.
-        option: The option.
-    """
+    """The error for an option before the command that it is for; None if no command has it."""
     commands = [(name, group.get_command(context, name)) for name in group.list_commands(context)]
     path = context.command_path
     meant = [
@@ -92,14 +86,7 @@ def option_of_commands(group: Any, context: Any, option: str) -> UsageError | No
 def unexpected_words(
     command: Any, context: Any, given: Sequence[str], extra: Sequence[str]
 ) -> UsageError:
-    """The error for more words than the command has arguments.
-
-    Args:
-        command: The command.
-        context: Its context.
-        given: All words after the command.
-        extra: Those of them that are neither options nor their values.
-    """
+    """The error for more words than the command has arguments."""
     from rwq_cli.views.command_lines import shell_word
 
     path, settings = context.command_path, context.find_root().obj

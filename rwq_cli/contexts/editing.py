@@ -28,12 +28,6 @@ def set_context(
 ) -> Contexts:
     """Create or change a context.
 
-    Args:
-        path: The file.
-        name: The context's name.
-        values: The keys to set.
-        unset: The keys to remove.
-
     Raises:
         ContextError: The context would not be valid, or the file cannot be changed.
     """

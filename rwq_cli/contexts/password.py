@@ -22,10 +22,6 @@ class PasswordCommandFailed(ServerError):
 def read_password_file(path: Path, option: str) -> str:
     """The first line of a file.
 
-    Args:
-        path: The file.
-        option: What names it, for the error.
-
     Raises:
         InvalidArgument: It cannot be read.
     """
@@ -40,10 +36,6 @@ def read_password_file(path: Path, option: str) -> str:
 
 def password_of(context: Context, file: Path) -> str | None:
     """The password of a context; None if its URL has it, or there is none.
-
-    Args:
-        context: The context.
-        file: The file of contexts; a relative `password_file` is in its directory.
 
     Raises:
         InvalidArgument: Its password file cannot be read.

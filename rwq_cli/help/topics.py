@@ -27,13 +27,7 @@ SUMMARIES = {
 
 
 def write_topic(topic: Topic, formatter: Any, options: Iterable[tuple[str, str]]) -> None:
-    """Write a topic with Typer's formatter, which knows the width.
-
-    Args:
-        topic: The topic.
-        formatter: The formatter.
-        options: The names and the help of the common options.
-    """
+    """Write a topic with Typer's formatter, which knows the width."""
     formatter.write_text(f"{SUMMARIES[topic]}.")
     formatter.write_paragraph()
     match topic:
