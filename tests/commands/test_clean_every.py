@@ -318,20 +318,21 @@ class TestSupervisors:
         statuses: list[int] = []
 
         def sleep(_clock: object, seconds: float) -> None:
-            assert seconds > 1000
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
             connection.request("GET", "/healthz")
             statuses.append(connection.getresponse().status)
-            if len(statuses) == 2:
+            # The pause between two rounds; a grace period is waited for in parts.
+            if seconds > 3600:
                 raise KeyboardInterrupt
 
         monkeypatch.setattr("rwq_cli.core.clock.SystemClock.sleep", sleep)
         # Whatever is not announced is too long.
-        monkeypatch.setattr("rwq_cli.commands.cleaning_process._MARGIN_S", -1000)
+        monkeypatch.setattr("rwq_cli.commands.cleaning_process._MARGIN_S", -50)
         monkeypatch.setattr("rwq_cli.service.rounds.random", lambda: 1.0)
         words = ("--every", "2h", "--grace", "1h", "--listen", f"127.0.0.1:{port}")
         assert rwq("clean", "light", *words).code == 130
-        assert statuses == [200, 200]
+        assert len(statuses) > 1
+        assert set(statuses) == {200}
 
     def test_metrics_and_health_are_served(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.abandoned(b"1")
