@@ -149,7 +149,7 @@ class Settings(Target):
     @property
     def is_for_people(self) -> bool:
         """True if a person reads the results: a table, or no format was requested."""
-        return self.chosen_output is None or self.output.is_for_people
+        return self.chosen_output is None or self.output.is_table
 
     @property
     def output_origin(self) -> str:

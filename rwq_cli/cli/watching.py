@@ -51,7 +51,7 @@ def watched(
     settings.end_progress()
     environment, out = settings.environment, settings.out
     out.continues = True
-    is_live = environment.stdout_can_redraw and settings.output.is_for_people
+    is_live = environment.stdout_can_redraw and settings.output.is_table
 
     def note(line: str) -> None:
         # On a terminal it is below the results.
@@ -75,7 +75,7 @@ def watched(
             except ServerError as error:
                 rounds.failed(error)
             else:
-                if settings.output.is_for_people:
+                if settings.output.is_table:
                     environment.stdout.write(b"\n")
             environment.stdout.flush()
     return ExitStatus.OK

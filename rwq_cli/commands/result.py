@@ -67,7 +67,7 @@ def result(
     )
     is_missing = lookup.result is None
     environment, output = settings.environment, settings.output
-    if is_missing and output.is_bare:
+    if is_missing and output.is_raw:
         # The reason for no output is an error, which --quiet does not hide.
         environment.error(missing_result(lookup))
     elif not is_missing and (note := result_note(lookup, output)):

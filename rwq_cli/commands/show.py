@@ -80,7 +80,7 @@ def show(
         for each in warn_sizes_skipped(settings, [queue], shown, data=wants_data):
             if not each.item.state.has_data:
                 missing += 1
-                if settings.output.is_bare:
+                if settings.output.is_raw:
                     # The reason for no output is an error, which --quiet does not hide.
                     settings.environment.error(f"no such item: {escaped(each.item.item_id)}")
             yield each

@@ -81,7 +81,7 @@ def wait(
                 warn_missing(settings, queue)
             if not result.reached:
                 missed += 1
-                if settings.output.is_bare:
+                if settings.output.is_raw:
                     settings.environment.note("timed out")
             yield result
 

@@ -321,7 +321,7 @@ def _show_plan(settings: Settings, names: Sequence[bytes], plans: Sequence[Plann
         settings.environment.note(f"{DRY_RUN}this would be run next")
     elif output is OutputFormat.JSON:
         plans = [NO_PLAN]
-    elif output.is_for_people and not settings.quiet:
+    elif output.is_table and not settings.quiet:
         settings.out.text(f"No item to work on in {', '.join(map(escaped, names))}.\n")
     settings.out.describe(plans, PLAN_FIELDS, plan_sections)
     return ExitStatus.OK

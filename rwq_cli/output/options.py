@@ -23,7 +23,7 @@ class OutputFormat(StrEnum):
     DATA = "data"
 
     @property
-    def is_for_people(self) -> bool:
+    def is_table(self) -> bool:
         """True if it is a table."""
         return self in (OutputFormat.TABLE, OutputFormat.WIDE)
 
@@ -33,12 +33,12 @@ class OutputFormat(StrEnum):
         return self in (OutputFormat.JSON, OutputFormat.JSONL)
 
     @property
-    def is_for_programs(self) -> bool:
-        """True if it has every field of every record."""
+    def is_machine_readable(self) -> bool:
+        """True for JSON and CSV."""
         return self.is_json or self is OutputFormat.CSV
 
     @property
-    def is_bare(self) -> bool:
+    def is_raw(self) -> bool:
         """True if it is only data or IDs, so that everything else goes to stderr."""
         return self in (OutputFormat.DATA, OutputFormat.IDS)
 
@@ -74,7 +74,7 @@ class OutputOptions(NamedTuple):
     @property
     def is_special(self) -> bool:
         """True if not every command can honour them: fields, an order, nothing but IDs or data."""
-        return self.fields is not None or self.is_ordered or self.format.is_bare
+        return self.fields is not None or self.is_ordered or self.format.is_raw
 
     def end_progress(self) -> None:
         """Remove the progress line: results are written now."""

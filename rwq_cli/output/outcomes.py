@@ -213,10 +213,10 @@ class Outcomes(Generic[T]):
         )
         options.end_progress()
         reasons = list(self._reasons())
-        if not output.is_for_programs:
+        if not output.is_machine_readable:
             for outcome, reason in reasons:
                 environment.error(f"rwq: {escaped(self._kind.item_id(outcome))}: {reason}")
-        if output.is_for_people or output is OutputFormat.PLAIN:
+        if output.is_table or output is OutputFormat.PLAIN:
             for line in self._preview():
                 environment.note(self._named(line))
         try:

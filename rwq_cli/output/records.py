@@ -88,7 +88,7 @@ class Output:
                 count += 1
                 yield record
 
-        if output.is_for_people:
+        if output.is_table:
             from rwq_cli.output.tables import TableWriter
 
             is_wide = output is OutputFormat.WIDE
@@ -148,7 +148,7 @@ class Output:
         records, fields = self._prepared(records, fields)
         found = progress_until_first(records, options)
         count = 0
-        is_text = output.is_for_people or output is OutputFormat.PLAIN
+        is_text = output.is_table or output is OutputFormat.PLAIN
         if fields.chosen is not None and output is not OutputFormat.JSON:
             return self.table(found, fields, ())
         is_json_object = output is OutputFormat.JSON and is_one
@@ -177,7 +177,7 @@ class Output:
     def end(self) -> None:
         """Write what follows the last record of an output that continued."""
         self.continues = False
-        if not self.options.format.is_for_people:
+        if not self.options.format.is_table:
             self._end()
             self._environment.stdout.flush()
 
@@ -187,7 +187,7 @@ class Output:
 
     def heading(self, name: str, *, is_first: bool) -> None:
         """Write the name of a queue above its records, for people."""
-        if self.options.format.is_for_people:
+        if self.options.format.is_table:
             self.sections([Section(name, ())], is_first=is_first)
 
     def footer(self, line: Callable[[], str]) -> None:
@@ -197,7 +197,7 @@ class Output:
             line: Returns the note.
         """
         environment, options = self._environment, self.options
-        is_table = options.format.is_for_people
+        is_table = options.format.is_table
         if not is_table and (self.continues or not environment.stderr_is_terminal):
             return
         text = line()
@@ -330,7 +330,7 @@ def check(fields: Fields[Any], options: OutputOptions) -> None:
             )
         lacks = None if fields.has_other_ids else "ids"
     if lacks is not None:
-        others = [each for each in OutputFormat if not each.is_bare]
+        others = [each for each in OutputFormat if not each.is_raw]
         raise InvalidArgument(
             f"-o {lacks} prints nothing of what this command lists",
             f"use one of {', '.join(others)}",

@@ -133,7 +133,7 @@ def write_stats(
     """Write the counts of one queue at length, or those of several as a table."""
     output, plain = out.options.format, _DEEP if deep else _STATES
     columns = LENGTHS if fast else plain
-    is_detailed = output is not OutputFormat.WIDE and (tick is None or output.is_for_people)
+    is_detailed = output is not OutputFormat.WIDE and (tick is None or output.is_table)
     if one and is_detailed:
         fields = COUNT_FIELDS if tick is None else COUNT_FIELDS.plus(tick.time, *tick.rate_fields())
         out.describe(

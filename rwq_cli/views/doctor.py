@@ -121,7 +121,7 @@ def write_findings(
     is_first: bool,
 ) -> None:
     """Write what was found in a queue."""
-    if not out.options.format.is_for_people or out.options.fields is not None:
+    if not out.options.format.is_table or out.options.fields is not None:
         out.table(
             findings,
             FINDING_FIELDS,

@@ -55,7 +55,7 @@ def write_leased(
         if not dry_run and not isinstance(error, BrokenPipeError):
             environment.error(_UNWRITTEN)
         raise
-    if not shown and not out.options.format.is_for_people:
+    if not shown and not out.options.format.is_table:
         environment.note(empty if isinstance(empty, str) else empty())
     return shown
 

@@ -60,7 +60,7 @@ def result_note(lookup: ResultLookup, output: OutputFormat) -> str | None:
             f"note: {shown} was added again, and is {lookup.state.value} now; this is the "
             "result of the earlier item"
         )
-    if lookup.result.status is ResultStatus.REJECTED and output.is_bare:
+    if lookup.result.status is ResultStatus.REJECTED and output.is_raw:
         return f"note: {shown} was rejected"
     return None
 
