@@ -85,15 +85,15 @@ PROTOCOL: tuple[Fault, ...] = (
         "clean-without-a-second-check",
         "A clean takes an item from a worker that leased it between the clean's looks.",
         f"{_OPS}/repair.lua",
-        "elseif not expected_states[state] or changed[id] then",
-        "elseif changed[id] then",
+        "not expected_states[state] or changed[id]",
+        "changed[id]",
     ),
     Fault(
         "no-grace-period",
         "A clean looks twice at once, and takes an item between its worker's pop and lease.",
-        f"{_CORE}/repair/clean.py",
-        "    queue.clock.sleep(grace_s)\n",
-        "",
+        f"{_CORE}/repair/lock.py",
+        "while seconds > 0:",
+        "while False:",
     ),
     # Guarantee 5: the server never stalls.
     Fault(
@@ -260,6 +260,22 @@ PROTOCOL: tuple[Fault, ...] = (
         f"{_CORE}/handle.py",
         "return (*keys, self.keys.absent) if self.connection.is_cluster else keys",
         "return keys",
+    ),
+    # Q:clean-lock.
+    Fault(
+        "two-cleans-at-once",
+        "Two cleans are at work on a queue: each returns what the other has just returned.",
+        f"{_OPS}/clean_lock.lua",
+        "elseif holder and holder ~= value then",
+        "elseif false then",
+    ),
+    # Names.
+    Fault(
+        "purge-of-nested-queues",
+        "purge of jobs deletes the keys of the queue jobs:item:x.",
+        f"{_CORE}/items/purge.py",
+        "if nested := nested_names(queue, suspects):",
+        "if nested := []:",
     ),
     # States.
     Fault(
