@@ -141,6 +141,9 @@ def _checks(
     unread: dict[bytes, str] = {}
     rest = iter(queues)
     for queue in rest:
+        if settings.given.get("patience") is None:
+            # Whoever monitors wants to know how it is now.
+            queue.connection.patience_s = 0
         try:
             found = [check_queue(queue, limits, deep=deep)]
             checks += warn_if_missing(settings, queue, found, lambda check: check.counts.is_empty)

@@ -219,7 +219,8 @@ class Connection:
     def _tell(self, message: str) -> None:
         if not self._has_told:
             self._has_told = True
-            self.on_wait(f"rwq: waiting up to {self.patience_s:g} s: {message}")
+            limit = "" if self.patience_s == inf else f" up to {self.patience_s:g} s"
+            self.on_wait(f"rwq: waiting{limit}: {message}")
 
     def _may_repeat(self, error: errors.ServerError, patience: Patience, *, writes: bool) -> bool:
         """Wait after a failure; return whether to repeat the call, on a new connection."""

@@ -123,6 +123,10 @@ class Link:
         self._reply_timeout_s = reply_timeout_s
         self._raw = raw = pool.get_connection()
         self._timeout_s: float | None = None
+        if raw.health_check_interval and monotonic() > raw.next_health_check:
+            self._check_health(raw)
+
+    def _check_health(self, raw: Any) -> None:
         try:
             self._set_timeout(limits.connect_s)
             try:
@@ -240,7 +244,8 @@ class Link:
 
     def release(self) -> None:
         """Give the connection back to its pool, without outstanding replies."""
-        if hasattr(self._raw._sock, "settimeout"):
+        if not isinstance(self._raw, _InTime) and hasattr(self._raw._sock, "settimeout"):
+            # The client that it belongs to has a timeout of its own.
             self._raw._sock.settimeout(self._raw.socket_timeout)
         self._pool.release(self._raw)
 
