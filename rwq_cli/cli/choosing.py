@@ -10,13 +10,11 @@ import typer
 
 from rwq_cli.cli.command import Function, taking
 from rwq_cli.cli.completing import offer_ids
-from rwq_cli.cli.confirm import confirm_ids, is_confirmed
 from rwq_cli.cli.notes import warn_if_missing
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.choosing import Chosen, choose
 from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.model import State
 from rwq_cli.core.queue import WorkQueue
@@ -25,6 +23,7 @@ from rwq_cli.input.ids import read_ids
 from rwq_cli.input.regex import compile_regex
 
 if TYPE_CHECKING:
+    from rwq_cli.core.inspect.choosing import Chosen
     from rwq_cli.input.conditions import Condition
 
 
@@ -172,8 +171,8 @@ class Choice(NamedTuple):
         *,
         confirm: str | None = None,
         yes: bool = False,
-        affected: Callable[[Chosen], Sequence[bytes]] | None = None,
-    ) -> Chosen:
+        affected: "Callable[[Chosen], Sequence[bytes]] | None" = None,
+    ) -> "Chosen":
         """Return the named IDs as a stream, or select the items now.
 
         Args:
@@ -184,6 +183,9 @@ class Choice(NamedTuple):
             affected: Returns the items on which the action would succeed, which the question
                 counts; None if it acts on all.
         """
+        from rwq_cli.cli.confirm import confirm_ids, is_confirmed
+        from rwq_cli.core.inspect.choosing import Chosen, choose
+
         if self.named is not None:
             chosen = Chosen(self.named)
         else:
