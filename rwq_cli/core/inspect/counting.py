@@ -1,13 +1,14 @@
 """Counting a queue's items by state."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, walk_processing
 from rwq_cli.core.inspect.first_items import next_ages
 from rwq_cli.core.model import Counts, State
+from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.probe import probe, states_in_processing
 
 _SAMPLE_ITEMS = 100
@@ -15,17 +16,14 @@ _SAMPLE_ITEMS = 100
 
 def lengths(queue: Queue) -> Counts:
     """The lengths of the queue's structures at one instant; everything else is None."""
-    waiting, processing, delayed, buried, returned = queue.call_all(
-        [
-            ("LLEN", queue.keys.main),
-            ("LLEN", queue.keys.processing),
-            ("ZCARD", queue.keys.delayed),
-            ("ZCARD", queue.keys.buried),
-            ("HLEN", queue.keys.returns),
-        ],
-        atomic=True,
-    )
-    return Counts(queue.name, waiting, processing, delayed, buried, returned)
+    return Counts(queue.name, *queue.call_all(_length_commands(queue), atomic=True))
+
+
+def _length_commands(queue: Queue) -> list[Command]:
+    keys = queue.keys
+    lists, zsets = (keys.main, keys.processing), (keys.delayed, keys.buried)
+    commands: list[Command] = [("LLEN", key) for key in lists]
+    return [*commands, *(("ZCARD", key) for key in zsets), ("HLEN", keys.returns)]
 
 
 def lengths_and_abandoned(queue: Queue) -> Counts:
@@ -91,25 +89,44 @@ def count_states(queue: Queue, *, sample_sizes: bool, deep: bool) -> Counts:
         sample_sizes: Read the sizes of some waiting items, which may reset their idle times.
         deep: See `counts`.
     """
-    known, duplicated = lengths(queue), frozenset[bytes]()
+    keys, half = queue.keys, _SAMPLE_ITEMS // 2
+    processing = walk_processing(queue)
+    *sizes, (seconds, micros), oldest, newest, page = queue.call_all(
+        [
+            *_length_commands(queue),
+            ("TIME",),
+            ("LRANGE", keys.main, -half, -1),
+            ("LRANGE", keys.main, 0, half - 1),
+            processing.first_command(),
+        ],
+        atomic=True,
+    )
+    processing.start(page)
+    now_ms = int(seconds) * 1000 + int(micros) // 1000
+    known, duplicated = Counts(queue.name, *sizes), frozenset[bytes]()
     if deep:
         from rwq_cli.core.inspect.deep_counting import with_survey
 
         known, duplicated = with_survey(queue, known)
-    known = _with_processing(queue, known, duplicated)
-    return _with_waiting(queue, known, sample_sizes=sample_sizes)
+    sample = list(dict.fromkeys(oldest[::-1] + newest))
+    known = _with_waiting(queue, known, sample, now_ms, sample_sizes=sample_sizes)
+    return _with_processing(queue, known, processing, now_ms, duplicated)
 
 
-def _with_processing(queue: Queue, known: Counts, duplicated: frozenset[bytes]) -> Counts:
+def _with_processing(
+    queue: Queue,
+    known: Counts,
+    processing: Iterable[list[bytes]],
+    now_ms: int,
+    duplicated: frozenset[bytes],
+) -> Counts:
     """Count the items in processing, except those that are known to be duplicated."""
-    now_ms = queue.now_ms()
-    due = queue.call("ZCOUNT", queue.keys.delayed, "-inf", now_ms)
     by_state: Counter[State] = Counter()
     # Entries of the sorted sets whose items are counted in processing.
     stale: Counter[str] = Counter()
     left_ms: list[int] = []
     done = set(duplicated)
-    for page in walk_processing(queue):
+    for page in processing:
         fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in done]
         done.update(fresh)
         for facts in probe(queue, fresh, in_processing=1):
@@ -128,7 +145,7 @@ def _with_processing(queue: Queue, known: Counts, duplicated: frozenset[bytes]) 
         # Entries may have been removed since the lengths were read.
         delayed=max(0, known.delayed - stale["delayed"]),
         buried=max(0, known.buried - stale["buried"]),
-        due=max(0, due - stale["due"]),
+        due=max(0, (known.due or 0) - stale["due"]),
         leased=by_state[State.LEASED],
         held=(known.held or 0) + by_state[State.HELD],
         abandoned=by_state[State.ABANDONED],
@@ -137,23 +154,31 @@ def _with_processing(queue: Queue, known: Counts, duplicated: frozenset[bytes]) 
     )
 
 
-def _with_waiting(queue: Queue, known: Counts, *, sample_sizes: bool) -> Counts:
-    """Add the age of the next item, and the payload sizes of a sample from both ends of main."""
-    half = _SAMPLE_ITEMS // 2
-    oldest, newest = queue.call_all(
-        [("LRANGE", queue.keys.main, -half, -1), ("LRANGE", queue.keys.main, 0, half - 1)]
-    )
-    sample = list(dict.fromkeys(oldest[::-1] + newest))
+def _with_waiting(
+    queue: Queue, known: Counts, sample: Sequence[bytes], now_ms: int, *, sample_sizes: bool
+) -> Counts:
+    """Add the due items, the age of the next item, and the payload sizes of a sample of main."""
     keys = [queue.keys.item(item_id) for item_id in sample]
-    ages = next_ages({queue: sample[0]} if oldest else {})
-    sizes: list[int] = []
-    if sample_sizes:
-        commands = [(command, key) for key in keys for command in ("EXISTS", "STRLEN")]
-        replies = iter(queue.call_all(commands, return_errors=True))
-        pairs = zip(replies, replies, strict=True)
-        sizes = sorted(size for there, size in pairs if there == 1 and isinstance(size, int))
+    measured = keys if sample_sizes else []
+    due, *replies = queue.call_all(
+        [
+            ("ZCOUNT", queue.keys.delayed, "-inf", now_ms),
+            *(("OBJECT", "IDLETIME", key) for key in keys[:1]),
+            *((command, key) for key in measured for command in ("EXISTS", "STRLEN")),
+        ],
+        return_errors=True,
+    )
+    if isinstance(due, ServerError):
+        raise due
+    age_s, left = (replies[0] if keys else None), iter(replies[len(keys[:1]) :])
+    if keys and age_s is None:
+        # It is a ghost.
+        age_s = next_ages({queue: sample[0]}).get(queue.name)
+    pairs = zip(left, left, strict=True)
+    sizes = sorted(size for there, size in pairs if there == 1 and isinstance(size, int))
     return known._replace(
-        oldest_waiting_s=ages.get(queue.name),
+        due=due,
+        oldest_waiting_s=age_s if isinstance(age_s, int) else None,
         payload_sampled=len(sizes),
         payload_min_bytes=min(sizes, default=None),
         payload_median_bytes=sizes[(len(sizes) - 1) // 2] if sizes else None,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Set
 from itertools import chain
+from typing import Any
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.server.commands import Command
@@ -229,16 +230,21 @@ class ScheduledCursor(Iterator[list[bytes]]):
 
     def first_command(self) -> Command:
         """The command that reads the first page."""
-        return self._queue.script("scheduled_page", *self._args)
+        name, latest_first, size = self._args
+        key = self._queue.name + b":" + name.encode()
+        command = "ZREVRANGE" if latest_first else "ZRANGE"
+        return (command, key, 0, size - 1, "WITHSCORES")
 
     def start(self, reply: list[bytes]) -> None:
         """Begin with the reply to `first_command`."""
-        self._first = reply
+        self._first = _flat(reply)
 
     def __next__(self) -> list[bytes]:
         while not self._is_at_end:
             if self._first is not None:
                 reply, self._first = self._first, None
+            elif not self._last:
+                reply = _flat(self._queue.call(*self.first_command()))
             else:
                 anchors = chain.from_iterable(self._last[: -_OVERLAP - 1 : -1])
                 reply = self._queue.run("scheduled_page", *self._args, *anchors)
@@ -250,6 +256,11 @@ class ScheduledCursor(Iterator[list[bytes]]):
                 self.scores = [float(score) for _, score in fresh]
                 return [item_id for item_id, _ in fresh]
         raise StopIteration
+
+
+def _flat(reply: list[Any]) -> list[Any]:
+    """IDs and scores in turn; some clients make pairs of them."""
+    return list(chain.from_iterable(reply)) if reply and not isinstance(reply[0], bytes) else reply
 
 
 def walk_scheduled(

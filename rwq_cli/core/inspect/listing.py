@@ -9,6 +9,7 @@ from rwq_cli.core.batches import LONGEST_LIST, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import (
     PAGE_SIZE,
+    WALK_ENTRIES,
     ListCursor,
     lengths_of,
     walk_scheduled,
@@ -40,7 +41,7 @@ def items(
     # Only entries of main are all listed: those that are skipped need not be read.
     skip = offset if selection.is_all and source.is_one and source.main else 0
     wanted = None if limit is None else limit + offset - skip
-    page_size = PAGE_SIZE
+    page_size = WALK_ENTRIES if wanted is None else PAGE_SIZE
     if selection.is_all and wanted is not None:
         page_size = min(PAGE_SIZE, wanted)
     lists = [queue.keys.main] * source.main + [queue.keys.processing] * source.processing
@@ -68,7 +69,7 @@ def listed_states(
     lists = [queue.keys.main] * source.main + [queue.keys.processing] * source.processing
     queue.progress.begin("listing", lengths_of(queue, *lists))
     pattern = None if id_glob is None else glob_pattern(id_glob)
-    walk = _Walk(queue, pattern, tail=False, skip=0, page_size=PAGE_SIZE)
+    walk = _Walk(queue, pattern, tail=False, skip=0, page_size=WALK_ENTRIES)
     for page in walk.states(source):
         for item_id, state in page:
             if state in states:
@@ -96,12 +97,12 @@ def listed_ids(
     entries = lengths_of(queue, *[queue.keys.main] * source.main)
     queue.progress.begin("listing", lambda: min(entries(), left))
     if source.main:
-        skip, size = 0, min(PAGE_SIZE, left)
+        skip, size = 0, min(WALK_ENTRIES, left)
         pages: Iterator[Sequence[bytes]] = ListCursor(
             queue, queue.keys.main, from_left=tail, start=offset, page_size=size
         )
     else:
-        skip, size = offset, min(PAGE_SIZE, left + offset)
+        skip, size = offset, min(WALK_ENTRIES, left + offset)
         name = "delayed" if source.delayed else "buried"
         scheduled = walk_scheduled(queue, name, latest_first=tail, page_size=size)
         pages = _listed_in(queue, name, ([i for i, _ in page] for page in scheduled))

@@ -1,13 +1,15 @@
 """Reports on single IDs, and the details that listings show."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
-from enum import Enum, auto
+from enum import Enum
+from itertools import islice
 from os import urandom
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_ITEMS, in_batches
-from rwq_cli.core.errors import ServerError, WrongType
+from rwq_cli.core.errors import WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.lookup import look_up
 from rwq_cli.core.inspect.places import Positions
@@ -18,12 +20,9 @@ from rwq_cli.core.inspect.results import (
     results_command,
 )
 from rwq_cli.core.model import PREVIEW_BYTES, Item, Lease, State
-from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts, whole_ms
-
-# Items that are read at once with all of their data.
-ITEMS_WITH_DATA = 16
+from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES
 
 
 class ItemReport(NamedTuple):
@@ -127,11 +126,9 @@ def describe_with_results(
     if detail is Detail.DATA or not 0 < len(items) <= BATCH_ITEMS:
         found = [key for batch in read_result_keys(queue, ids) for key in batch]
         return list(with_details(queue, items, detail)), found
-    commands = [*_detail_commands(queue, items, detail), results_command(queue, ids)]
-    *details, kept = queue.call_all(commands, return_errors=True)
-    if isinstance(kept, ServerError):
-        raise kept
-    return list(_detailed(items, details, detail)), result_keys_from(ids, kept)
+    details = queue.script("details", *_detail_args(detail), *ids)
+    reply, kept = queue.call_all([details, results_command(queue, ids)])
+    return list(_detailed(items, reply, detail)), result_keys_from(ids, kept)
 
 
 def wrong_structures(queue: Queue) -> dict[bytes, str]:
@@ -160,10 +157,10 @@ def _types(queue: Queue, keys: Iterable[bytes]) -> dict[bytes, str]:
 class Detail(Enum):
     """How much a listing reads of an item, in addition to its facts."""
 
-    BARE = auto()
-    IDLE_TIME = auto()
-    PREVIEW = auto()
-    DATA = auto()
+    BARE = "bare"
+    IDLE_TIME = "nothing"
+    PREVIEW = "preview"
+    DATA = "data"
 
 
 def detail_of(queue: Queue, *, data: bool = False, bare: bool = False) -> Detail:
@@ -197,46 +194,34 @@ def with_details(queue: Queue, items: Sequence[Item], detail: Detail) -> Iterato
     if detail is Detail.BARE:
         yield from items
         return
-    has_data = detail is Detail.DATA
-    for batch in in_batches(items, items_max=ITEMS_WITH_DATA if has_data else BATCH_ITEMS):
-        commands = _detail_commands(queue, batch, detail)
-        yield from _detailed(batch, queue.call_all(commands, return_errors=True), detail)
+    left, args = iter(items), _detail_args(detail)
+    batches = in_batches([item.item_id for item in items])
+    with suppress(WrongType):
+        for batch, reply in queue.read_each("details", batches, *args):
+            read = len(reply) // 3
+            yield from _detailed(islice(left, read), reply, detail)
+            while read < len(batch):
+                # So much data ends a reply.
+                reply = queue.run("details", *args, *batch[read:])
+                read += len(reply) // 3
+                yield from _detailed(islice(left, len(reply) // 3), reply, detail)
+    # A structure of the wrong type keeps them from being read.
+    yield from left
 
 
-def _detail_commands(queue: Queue, items: Iterable[Item], detail: Detail) -> list[Command]:
-    commands: list[Command] = []
-    for item in items:
-        key = queue.keys.item(item.item_id)
-        commands.append(("OBJECT", "IDLETIME", key))
-        if detail is Detail.DATA:
-            commands.append(("GET", key))
-        elif detail is Detail.PREVIEW:
-            commands += [("STRLEN", key), ("GETRANGE", key, 0, PREVIEW_BYTES - 1)]
-    return commands
+def _detail_args(detail: Detail) -> tuple[object, ...]:
+    return detail.value, PREVIEW_BYTES, SNAPSHOT_BYTES
 
 
-def _detailed(items: Iterable[Item], replies: Iterable[Any], detail: Detail) -> Iterator[Item]:
-    """The items with the replies to `_detail_commands`."""
-    left = iter(replies)
-    for item in items:
-        idle = next(left)
-        data = size = preview = None
-        if detail is Detail.DATA:
-            data = next(left)
-        elif detail is Detail.PREVIEW:
-            size, preview = next(left), next(left)
-        yield _with_detail(item, idle, data, size, preview)
-
-
-def _with_detail(item: Item, idle: object, data: object, size: object, preview: object) -> Item:
-    """The item with its details; a detail is None if its command failed."""
-    if isinstance(data, bytes):
-        size, preview = len(data), data[:PREVIEW_BYTES]
-    # STRLEN of a missing key is 0, like that of an empty payload.
-    has_data = item.state.has_data
-    return item._replace(
-        idle_s=idle if isinstance(idle, int) else None,
-        payload_bytes=size if has_data and isinstance(size, int) else None,
-        preview=preview if has_data and isinstance(preview, bytes) else None,
-        data=data if isinstance(data, bytes) else None,
-    )
+def _detailed(items: Iterable[Item], reply: Sequence[Any], detail: Detail) -> Iterator[Item]:
+    """The items with a reply of the script, in which None is what was not read."""
+    for at, item in enumerate(items):
+        idle_s, size, data = reply[3 * at : 3 * at + 3]
+        # STRLEN of a missing key is 0, like that of an empty payload.
+        has_data = item.state.has_data
+        yield item._replace(
+            idle_s=idle_s,
+            payload_bytes=size if has_data else None,
+            preview=data[:PREVIEW_BYTES] if has_data and data is not None else None,
+            data=data if detail is Detail.DATA else None,
+        )

@@ -75,8 +75,10 @@ class _Clean:
         processing, delayed = walk_processing(queue), ScheduledCursor(queue, "delayed", page_size=1)
         # Main, so that a wrong type is an error even if there is nothing to push.
         first_commands = processing.first_command(), delayed.first_command()
-        commands = (("TIME",), *first_commands, ("LLEN", queue.keys.main))
-        (seconds, micros), *pages, _ = queue.call_all(commands)
+        others = ("EXISTS", queue.keys.returns), ("LLEN", queue.keys.main)
+        (seconds, micros), *pages, counted, _ = queue.call_all(
+            [("TIME",), *first_commands, *others]
+        )
         look = FirstLook(int(seconds) * 1000 + int(micros) // 1000)
         processing.start(pages[0])
         delayed.start(pages[1])
@@ -89,7 +91,7 @@ class _Clean:
                 look.digests[item_id] = digest
         if next(delayed, None) and delayed.scores[0] <= look.at_ms:
             yield from self._promote()
-        samples = 1 + 2 * len(self._abandoned) // BATCH_ITEMS
+        samples = 1 + 2 * len(self._abandoned) // BATCH_ITEMS if counted else 0
         pruned = prune(queue, "returns", samples=samples, dry_run=self._dry_run)
         yield from _pruned("returns", pruned)
         if self._abandoned or self._ghosts:
