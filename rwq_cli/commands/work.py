@@ -70,8 +70,8 @@ BACKOFF = Duration.of(BACKOFF_S)
 BACKOFF_MAX = Duration.of(BACKOFF_MAX_S)
 RECONNECT = Duration.of(RECONNECT_S)
 RESULT_TTL = Duration.of(RESULT_TTL_S)
-# How often the live line counts what is left.
-_COUNT_S = 2.0
+# How often what is left is counted for the live line: as often as that is drawn.
+_COUNT_S = 0.5
 # These formats write events or a summary to stdout, so that commands must not.
 _OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
 

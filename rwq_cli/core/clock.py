@@ -18,6 +18,8 @@ GRACE_S = 1.0
 # How long a result is kept by default, seconds.
 RESULT_TTL_S = 3600.0
 
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 
 class Clock(Protocol):
     """Measures time and sleeps."""
@@ -33,7 +35,8 @@ class SystemClock:
     """The machine's clock."""
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        # As the server's clock, it goes on while this machine is asleep, and so do leases.
+        return time.clock_gettime(_CLOCK)
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
