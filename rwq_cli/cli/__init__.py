@@ -1,6 +1,5 @@
 """The command line itself: the tree of commands, shared options, settings and errors.
 
-`settings.py` reads the connection settings (options, then variables, then defaults), `connect.py`
-opens the server and queues that they name, and `program.py` turns each error into a line and an
-exit code.
+`target.py` reads which server and queue are meant (options, then variables, then defaults),
+`connect.py` opens them, and `program.py` turns each error into a line and an exit code.
 """
