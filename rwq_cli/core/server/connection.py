@@ -152,12 +152,7 @@ class Connection:
         raise refusal from replies
 
     def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
-        """Run a script, sending its text only if the server has not loaded it.
-
-        Args:
-            script_name: The file's name in `core/lua/ops`, without `.lua`.
-            keys: The KEYS of the script.
-            args: The ARGV of the script.
+        """Run a script of `core/lua/ops`, sending its text only if the server has not loaded it.
 
         Raises:
             ServerError: The server refused it, or the connection was lost.
@@ -270,52 +265,23 @@ class Connection:
         *,
         reads_only: bool = False,
     ) -> Iterator[Any]:
-        """Run a script once for each list of arguments, sending ahead of the replies.
-
-        Args:
-            script_name: The file's name in `core/lua/ops`, without `.lua`.
-            keys: The KEYS of the script.
-            calls: The ARGV of each call; None means that the source pauses.
-            reads_only: See `stream`.
-
-        Raises:
-            ServerError: See `stream`.
-
-        Yields:
-            The replies; `REFUSED` for a refused call.
-        """
+        """Run a script once for each ARGV in `calls`, ahead of the replies; see `stream`."""
         return self.stream(
             (None if args is None else ScriptCommand(script_name, keys, args) for args in calls),
             reads_only=reads_only,
         )
 
     def transact_each(self, transactions: Iterable[Sequence[Command] | None]) -> Iterator[Any]:
-        """Run lists of commands, each in MULTI and EXEC, sending ahead of the replies.
+        """Run lists of commands, each in MULTI and EXEC, ahead of the replies; see `stream`.
 
         For work that needs no decision on the server: passing data through a script costs twice
-        as much as storing it.
-
-        Args:
-            transactions: The commands of each; None means that the source pauses.
-
-        Raises:
-            ServerError: See `stream`. If the server refuses a command before EXEC, nothing of
-                the transaction has run; if a command fails in EXEC, the others still run.
-
-        Yields:
-            The list of replies of each transaction; `REFUSED` for a failed one.
+        as much as storing it. If the server refuses a command before EXEC, nothing of the
+        transaction has run; if a command fails in EXEC, the others still run.
         """
         return self.stream(None if each is None else Transaction(each) for each in transactions)
 
     def call_each(self, commands: Iterable[Command]) -> Iterator[Any]:
-        """Send commands that only read, ahead of the replies.
-
-        Raises:
-            ServerError: See `stream`.
-
-        Yields:
-            The replies, in order.
-        """
+        """Send commands that only read, ahead of the replies; see `stream`."""
         ahead, asked = tee(commands)
         for reply, command in zip(self.stream(ahead, reads_only=True), asked, strict=False):
             if reply is not REFUSED:
@@ -387,11 +353,7 @@ class Connection:
             yield link
 
     def open_link(self) -> Link:
-        """A link for a blocking command; the caller closes it.
-
-        Raises:
-            ServerError: It could not be opened.
-        """
+        """A link for a blocking command; the caller closes it."""
         return self._take(writes=False)
 
     def _take(self, *, writes: bool) -> Link:
@@ -405,11 +367,7 @@ class Connection:
                     raise
 
     def for_other_thread(self, *, reply_timeout_s: float) -> "Connection":
-        """A connection for another thread, which must not wait for a failover.
-
-        Args:
-            reply_timeout_s: Its timeout for one reply, seconds.
-        """
+        """A connection for another thread, which must not wait for a failover."""
         other = copy(self)
         other._node = copy(self._node)
         connect_s = min(self._node.timeouts.connect_s, reply_timeout_s)

@@ -4,6 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, queue_names
+from rwq_cli.core.server.scan import SCAN_COUNT
 from tests.conftest import Foreign, Interleaved
 from tests.core.test_keys import STRANGE
 
@@ -84,4 +85,4 @@ def test_only_lists_and_zsets_are_sent(interleaved: Interleaved, raw: Redis, kin
     asked = []
     interleaved.before = lambda _: asked.append(interleaved.words)
     queue_names(interleaved)
-    assert ("SCAN", 0, "COUNT", 1000, "TYPE", kind) in asked
+    assert ("SCAN", 0, "COUNT", SCAN_COUNT, "TYPE", kind) in asked
