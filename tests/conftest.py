@@ -361,8 +361,9 @@ class Interleaved(Connection):
     def run_each(self, script_name: str, keys: Any, calls: Any, **options: Any) -> Iterator[Any]:
         def noted() -> Iterator[Any]:
             for args in calls:
-                self.words = tuple(args)
-                self._note(script_name)
+                if args is not None:
+                    self.words = tuple(args)
+                    self._note(script_name)
                 yield args
 
         return super().run_each(script_name, keys, noted(), **options)

@@ -157,7 +157,8 @@ class WatchedConnection(Connection):
     ) -> Any:
         """One call after the other, so that each can be checked; the wire allows that order."""
         for args in calls:
-            yield self.run(script_name, keys, args)
+            if args is not None:
+                yield self.run(script_name, keys, args)
 
     def transact_each(self, transactions: Iterable[Any]) -> Any:
         """As `run_each`; only adding without the check works by transactions."""
