@@ -18,7 +18,7 @@ _READS = frozenset(
         *("ACL", "CONFIG", "EXISTS", "GET", "GETRANGE", "HEXISTS", "HGET", "HLEN", "HMGET"),
         *("HSCAN", "HSTRLEN", "INFO", "LINDEX", "LLEN", "LPOS", "LRANGE", "MGET", "OBJECT"),
         *("PING", "PTTL", "SCAN", "STRLEN", "TIME", "TYPE", "ZCARD", "ZCOUNT", "ZRANGE"),
-        *("ZRANGEBYSCORE", "ZSCAN", "ZSCORE"),
+        *("ZRANGEBYSCORE", "ZREVRANGE", "ZSCAN", "ZSCORE"),
     )
 )
 

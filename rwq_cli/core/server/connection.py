@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from copy import copy
 from itertools import tee
 from math import inf
-from time import monotonic
 from typing import Any
 
 import redis
@@ -20,7 +19,7 @@ from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand, Transa
 from rwq_cli.core.server.error_mapping import code_of, translate
 from rwq_cli.core.server.link import Link, Modes
 from rwq_cli.core.server.node import Node, Timeouts, using
-from rwq_cli.core.server.patience import CASES, CancelToken, Patience, limits
+from rwq_cli.core.server.patience import CASES, CancelToken, Patience, deadline
 from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
 from rwq_cli.core.server.window import Window
 
@@ -388,25 +387,7 @@ class Connection:
                 pass
         return self._modes.no_touch is True
 
-    @contextmanager
-    def deadline(self, seconds: float, *, is_patient: bool = True) -> Iterator[None]:
-        """Within the block, limit the thread's wait for a reply to a deadline plus a grace period.
-
-        A write has a grace period of 2 s, anything else one of 0.3 s.
-
-        Args:
-            seconds: The deadline, from now; 0 for none; infinity for none, and for a caller that
-                waits for as long as it takes until a refusal passes.
-            is_patient: Whether a failover, or the move of a queue, is waited for beyond it.
-        """
-        outer = limits.deadline_s, limits.patience_s
-        limits.deadline_s = min(limits.deadline_s, monotonic() + seconds if seconds else inf)
-        if seconds == inf or not is_patient:
-            limits.patience_s = limits.deadline_s
-        try:
-            yield
-        finally:
-            limits.deadline_s, limits.patience_s = outer
+    deadline = staticmethod(deadline)
 
     def close(self) -> None:
         """Close all idle links; the next command opens one again."""

@@ -5,7 +5,8 @@ call is repeated. A call in no case is not repeated. Neither is one that may cha
 whose reply was lost: its error says that it is in doubt.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import inf
 from threading import local
 from time import monotonic, sleep
@@ -86,6 +87,27 @@ def limited(timeout_s: float) -> float:
     if limits.deadline_s == inf:
         return timeout_s
     return min(timeout_s, max(0.0, limits.deadline_s - monotonic()) + limits.grace_s)
+
+
+@contextmanager
+def deadline(seconds: float, *, is_patient: bool = True) -> Iterator[None]:
+    """Within the block, limit the thread's wait for a reply to a deadline plus a grace period.
+
+    A write has a grace period of 2 s, anything else one of 0.3 s.
+
+    Args:
+        seconds: The deadline, from now; 0 for none; infinity for none, and for a caller that
+            waits for as long as it takes until a refusal passes.
+        is_patient: Whether a failover, or the move of a queue, is waited for beyond it.
+    """
+    outer = limits.deadline_s, limits.patience_s
+    limits.deadline_s = min(limits.deadline_s, monotonic() + seconds if seconds else inf)
+    if seconds == inf or not is_patient:
+        limits.patience_s = limits.deadline_s
+    try:
+        yield
+    finally:
+        limits.deadline_s, limits.patience_s = outer
 
 
 class CancelToken:
