@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.batches import (
     BATCH_ITEMS,
+    BATCH_WRITES,
     BLOCK_IDS,
     FEW_IDS,
     LONGEST_LIST,
@@ -260,7 +261,8 @@ def _seen_in_lists(
             for place in found.get(item_id, ())
         )
 
-    for batch in in_batches(ordered, items_max=items_max):
+    # In the middle of a long list, each place takes a script as long as a write.
+    for batch in in_batches(ordered, items_max=min(items_max, BATCH_WRITES)):
         yield Located.at_places(batch, list(map(seen, batch)), since_ms)
 
 
