@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import PAGE_SIZE, walk_processing
+from rwq_cli.core.inspect.cursor import PAGE_SIZE, ListCursor
 from rwq_cli.core.inspect.first_items import next_ages
 from rwq_cli.core.model import Counts, State
 from rwq_cli.core.server.commands import Command
@@ -90,7 +90,7 @@ def count_states(queue: Queue, *, sample_sizes: bool, deep: bool) -> Counts:
         deep: See `counts`.
     """
     keys, half = queue.keys, _SAMPLE_ITEMS // 2
-    processing = walk_processing(queue)
+    processing = ListCursor(queue, queue.keys.processing)
     *sizes, (seconds, micros), oldest, newest, page = queue.call_all(
         [
             *_length_commands(queue),

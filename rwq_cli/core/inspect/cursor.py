@@ -33,7 +33,6 @@ class ListCursor(Iterator[list[bytes]]):
             popped.
         start: How many entries to skip first.
         page_size: Entries in one read.
-        rotates: Other commands may rotate the list: see `walk_processing`.
         reports_progress: Whether to report each entry as it is read. If not, the caller reports
             what it has done with the entries.
 
@@ -49,7 +48,6 @@ class ListCursor(Iterator[list[bytes]]):
         from_left: bool = False,
         start: int = 0,
         page_size: int = PAGE_SIZE,
-        rotates: bool = False,
         reports_progress: bool = True,
     ) -> None:
         self._queue = queue
@@ -57,7 +55,6 @@ class ListCursor(Iterator[list[bytes]]):
         self._key = key
         self._from_left = from_left
         self._page_size = page_size
-        self._rotates = rotates
         self._position = start
         self._overlap = _OVERLAP
         self._is_at_end = False
@@ -84,10 +81,6 @@ class ListCursor(Iterator[list[bytes]]):
             if fresh is None:
                 self._look_further(start)
                 continue
-            if self._rotates and fresh > back:
-                # All that was read has been moved behind what was not.
-                self._position, self._anchors = 0, []
-                continue
             self._is_at_end = len(window) < asked
             self._position = start + fresh
             if page := window[fresh:]:
@@ -101,7 +94,7 @@ class ListCursor(Iterator[list[bytes]]):
             self._overlap = _ANCHORS
             return
         position = self._find()
-        if position is not None and not (self._rotates and position > self._position):
+        if position is not None:
             self._position = position
         elif self._from_left:
             self._is_at_end = True
@@ -175,17 +168,6 @@ def _after_anchors(window: list[bytes], anchors: list[bytes], expected: int) -> 
                 best, end = rank, index
             run = 0
     return end
-
-
-def walk_processing(queue: Queue, *, page_size: int = PAGE_SIZE) -> ListCursor:
-    """Pages of the processing list, even while another rwq command rotates it.
-
-    Such a command pops pages from the right end and pushes the entries that stay to the left end.
-    So the list is read from the right: an unread entry is always ahead, and if all pages that were
-    read have been rotated away, reading starts again at the right end. Then an entry may be read
-    twice, but none is missed.
-    """
-    return ListCursor(queue, queue.keys.processing, page_size=page_size, rotates=True)
 
 
 def lengths_of(queue: Queue, *lists: bytes) -> Callable[[], int]:

@@ -176,7 +176,7 @@ class _Walk:
                 ids = [item_id for item_id in page if self._is_wanted(item_id)]
                 yield zip(ids, states(queue, ids, in_main=1), strict=True)
         if source.processing:
-            for page in self._cursor(queue.keys.processing, rotates=True):
+            for page in self._cursor(queue.keys.processing):
                 ids = [item_id for item_id in dict.fromkeys(page) if self._is_wanted(item_id)]
                 found = zip(ids, states(queue, ids, in_processing=1), strict=True)
                 # A guarded item's entry in processing is stale.
@@ -213,7 +213,7 @@ class _Walk:
             yield listed
 
     def _processing(self) -> Iterator[Iterable[Item]]:
-        for page in self._cursor(self._queue.keys.processing, rotates=True):
+        for page in self._cursor(self._queue.keys.processing):
             fresh = [item_id for item_id in dict.fromkeys(page) if self._is_wanted(item_id)]
             found = probe(self._queue, fresh, in_processing=1)
             # A guarded item's entry in processing is stale.
@@ -251,14 +251,13 @@ class _Walk:
         ):
             yield [item_id for item_id, _ in page if self._is_wanted(item_id)]
 
-    def _cursor(self, key: bytes, *, rotates: bool = False) -> ListCursor:
+    def _cursor(self, key: bytes) -> ListCursor:
         return ListCursor(
             self._queue,
             key,
             from_left=self._tail,
             start=self._skip,
             page_size=self._page_size,
-            rotates=rotates,
         )
 
     def _is_wanted(self, item_id: bytes) -> bool:

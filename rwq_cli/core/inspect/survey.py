@@ -11,7 +11,6 @@ from rwq_cli.core.inspect.cursor import (
     ScheduledCursor,
     lengths_of,
     read_first_pages,
-    walk_processing,
 )
 from rwq_cli.core.inspect.keyspace import ids_of, nested_names
 from rwq_cli.core.inspect.lookup import facts_of
@@ -187,11 +186,10 @@ def _walk_structures(
     queue: Queue, on_listed: OnFacts | None
 ) -> tuple[set[bytes], dict[bytes, None]]:
     """All listed IDs; and those among them that are listed twice or empty, or are in cleaning."""
-    main, cleaning = (
+    main, processing, cleaning = (
         ListCursor(queue, key, page_size=WALK_ENTRIES)
-        for key in (queue.keys.main, queue.keys.cleaning)
+        for key in (queue.keys.main, queue.keys.processing, queue.keys.cleaning)
     )
-    processing = walk_processing(queue, page_size=WALK_ENTRIES)
     zsets = [ScheduledCursor(queue, name) for name in ("delayed", "buried")]
     read_first_pages(queue, main, processing, cleaning, *zsets)
     listed: set[bytes] = set()

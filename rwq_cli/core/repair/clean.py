@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from rwq_cli.core.batches import BATCH_ITEMS
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import ScheduledCursor, lengths_of, walk_processing
+from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.survey import Survey, survey_facts
 from rwq_cli.core.items.prune import prune
@@ -72,7 +72,8 @@ class _Clean:
     def light(self) -> _Actions:
         # Everything is read before anything is done, so that a dry run sees what the run sees.
         queue = self._queue
-        processing, delayed = walk_processing(queue), ScheduledCursor(queue, "delayed", page_size=1)
+        processing = ListCursor(queue, queue.keys.processing)
+        delayed = ScheduledCursor(queue, "delayed", page_size=1)
         # Main, so that a wrong type is an error even if there is nothing to push.
         first_commands = processing.first_command(), delayed.first_command()
         others = ("EXISTS", queue.keys.returns), ("LLEN", queue.keys.main)

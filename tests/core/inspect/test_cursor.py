@@ -10,11 +10,10 @@ from redis import Redis
 
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.inspect.cursor import ListCursor, walk_processing, walk_scheduled
+from rwq_cli.core.inspect.cursor import ListCursor, walk_scheduled
 from tests.conftest import QUEUE, Interleaved
 
 LIST = b"list"
-PROCESSING = b"jobs:processing"
 DIRECTIONS = pytest.mark.parametrize("from_left", [True, False], ids=["left", "right"])
 
 
@@ -310,47 +309,6 @@ def test_reading_ends_if_the_list_is_emptied(
     interleaved.before = once(lambda: raw.delete(LIST), 4)
     pages = walk(interleaved, from_left=from_left, page_size=10)
     assert [len(page) for page in pages] == [10, 10, 10]
-
-
-def rotate(raw: Redis, dice: random.Random) -> None:
-    """Move the oldest page of processing to its other end, as a bulk operation does."""
-    taken = raw.rpop(PROCESSING, dice.choice((5, 30, 100)))
-    if taken:
-        raw.lpush(PROCESSING, *taken)
-
-
-def test_no_entry_of_processing_is_missed_while_it_rotates(
-    interleaved: Interleaved, raw: Redis
-) -> None:
-    """It may be read twice; it is read from the right, so what is moved to the left is ahead."""
-    for seed in range(20):
-        dice = random.Random(seed)
-        original = numbered(dice.randint(1, 300))
-        raw.delete(PROCESSING)
-        raw.rpush(PROCESSING, *original)
-        calls = 0
-
-        def change(_: str, dice: random.Random = dice, original: list[bytes] = original) -> None:
-            nonlocal calls
-            calls += 1
-            if 1 < calls < 40 and dice.random() < 0.4:
-                rotate(raw, dice)
-                raw.lpush(PROCESSING, b"new %d" % calls)
-                raw.lrem(PROCESSING, 0, dice.choice(original))
-
-        interleaved.before = change
-        pages = walk_processing(WorkQueue(interleaved, QUEUE), page_size=30)
-        seen = set(chain(*pages))
-        stayed = set(original) & set(raw.lrange(PROCESSING, 0, -1))
-        assert stayed - seen == set(), seed
-
-
-@pytest.mark.parametrize("at_call", [2, 3])
-def test_processing_rotates_by_a_page(interleaved: Interleaved, raw: Redis, at_call: int) -> None:
-    """All that was read moves behind what was not: reading begins again."""
-    raw.rpush(PROCESSING, *numbered(2500))
-    interleaved.before = once(lambda: raw.lpush(PROCESSING, *raw.rpop(PROCESSING, 1000)), at_call)
-    assert set(chain(*walk_processing(WorkQueue(interleaved, QUEUE)))) == set(numbered(2500))
 
 
 class TestScheduled:

@@ -145,25 +145,3 @@ class TestMovingItems:
     ) -> None:
         foreign.data(b"x")
         assert found_while("processing", lambda: raw.lpush("jobs:queue", "x")) == (1, 0)
-
-
-@pytest.mark.parametrize("at_read", [1, 2, 3])
-def test_nothing_is_missed_while_another_rotates_the_processing_list(
-    interleaved: Interleaved, raw: Redis, monkeypatch: pytest.MonkeyPatch, at_read: int
-) -> None:
-    """A batch of completes moves the oldest page to the new end; all of it is still listed."""
-    force("by walk", monkeypatch)
-    ids = [b"%d" % number for number in range(12_000)]
-    raw.rpush("jobs:processing", *ids)
-    reads = 0
-
-    def rotate(name: str) -> None:
-        nonlocal reads
-        if name == "LRANGE" and interleaved.words[1] == b"jobs:processing":
-            reads += 1
-            if reads == at_read:
-                raw.lpush("jobs:processing", *raw.rpop("jobs:processing", 1000))
-
-    interleaved.before = rotate
-    assert all(facts.in_processing for facts in facts_of(WorkQueue(interleaved, QUEUE), ids))
-    assert reads >= at_read

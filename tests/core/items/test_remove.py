@@ -275,7 +275,7 @@ class TestRemove:
     def test_the_list_of_another_queue_is_no_item(
         self, queue: WorkQueue, raw: Redis, journal: Journal, dry_run: bool
     ) -> None:
-        WorkQueue(queue.connection, b"jobs:item:mail").add(b"data", b"1")
+        Foreign(raw, b"jobs:item:mail").waiting(b"1")
         before = contents(raw)
         outcomes = list(remove_items(queue, [b"mail:queue"], journal, dry_run=dry_run))
         assert outcomes == [Outcome(b"mail:queue", Status.WRONG_TYPE)]

@@ -221,7 +221,7 @@ def test_the_older_of_two_entries_in_processing_counts(
 def test_promoting_items_in_processing_hides_no_abandoned_one(
     queue: WorkQueue, raw: Redis, foreign: Foreign, how: str
 ) -> None:
-    """Promotion rotates processing until it has found the due items in it."""
+    """Promotion takes the due items out of processing."""
     due = [b"due-%d" % number for number in range(40)]
     for item_id in due:
         foreign.delayed(item_id, 1)
