@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from redis import exceptions as rx
-
 from rwq_cli.core import errors
 from rwq_cli.core.server.error_mapping import REPLIES, translate, unreachable
 from rwq_cli.core.server.link import FAILURES, Link, Modes
@@ -71,7 +69,7 @@ class Node:
         # A provider of credentials that fails does so within redis-py's own error.
         if isinstance(error.__cause__, errors.RwqError):
             return error.__cause__
-        if isinstance(error, REPLIES) and not isinstance(error, rx.MaxConnectionsError):
+        if isinstance(error, REPLIES):
             return translate(error, self.name)
         return unreachable(error, self.name, limited(self.timeouts.connect_s))
 
