@@ -124,7 +124,7 @@ def _walk_s(turn: Turn) -> float:
 
 def _idle(turn: Turn) -> Iterator[Sample]:
     """Items are added one by one while many workers wait."""
-    workers, items = max(4, turn.size(100)), 40
+    workers, items = max(4, turn.size(100)), max(4, turn.size(40))
     client = turn.server.client
     turn.server.empty()
     processes = [

@@ -377,7 +377,8 @@ class TestClean:
         assert result.as_tuple() == (
             0,
             "",
-            "skipped: a:processing has the wrong type\nmail:out: returned 2\nother: returned 1\n",
+            "skipped: a:processing has the wrong type: a string, not a list\n"
+            "mail:out: returned 2\nother: returned 1\n",
         )
         assert rwq("clean", "light", "-q", "a", "-q", "other").code == 69
 
