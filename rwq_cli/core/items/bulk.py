@@ -180,6 +180,8 @@ def apply_with(
         items_max: See `Operation`.
         in_order: See `apply`.
     """
+    # Also if there are no IDs: an untagged name on a cluster must not look like an empty queue.
+    queue.connection.check_one_slot()
     with Acknowledged() as acknowledged:
         for block in blocks_of(ids, all_at_once=in_order):
             for batch in in_rounds(queue, perform, block, doing, items_max, in_order=in_order):

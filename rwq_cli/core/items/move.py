@@ -95,7 +95,9 @@ def _moved(
     dry_run: bool,
 ) -> Iterator[OutcomeBatch]:
     """Move items; `saved` and `marks` are those of an undo."""
+    # Before anything is held here.
     to.keys.check_new()
+    to.connection.check_one_slot()
     is_near = queue.connection.root is to.connection.root and (
         not queue.connection.is_cluster or hash_tag(queue.name) == hash_tag(to.name)
     )

@@ -293,6 +293,9 @@ class UntaggedConnection(_QueueConnection):
     def scan(self, scan: Command, *options: Any) -> Iterator[list[bytes]]:
         return self._cluster.scan(scan, *options)
 
+    def check_one_slot(self) -> None:
+        raise self._refusal()
+
     def stream(self, *_: Any, **__: Any) -> Iterator[Any]:
         raise self._refusal()
 

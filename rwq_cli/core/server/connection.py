@@ -96,6 +96,13 @@ class Connection:
         """The connection for the commands of one queue."""
         return self
 
+    def check_one_slot(self) -> None:
+        """Check that scripts can run on the queue of this connection.
+
+        Raises:
+            InvalidArgument: On a cluster, the queue's keys are in several slots.
+        """
+
     # Single calls.
 
     def call(self, *command: Any) -> Any:

@@ -104,7 +104,8 @@ def refusing() -> Iterator[Callable[[str], Connection]]:
 
         def refused(reply: str) -> Connection:
             replies[0] = f"-{reply}\r\n".encode()
-            return connect(Server(f"redis://127.0.0.1:{listener.getsockname()[1]}"))
+            url = f"redis://127.0.0.1:{listener.getsockname()[1]}"
+            return connect(Server(url, patience_s=0))
 
         yield refused
 
