@@ -17,7 +17,7 @@ from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.errors import InvalidArgument, RwqError
-from rwq_cli.core.items.set_data import read_item, set_data
+from rwq_cli.core.items.set_data import edit_items, read_item
 from rwq_cli.core.model import Outcome, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.rules import is_guard
@@ -107,10 +107,11 @@ def edit(
             suffix=undo.summary_end,
         )
         with out, undo:
-            status = Status.MISSING
+            outcome = Outcome(item_id, Status.MISSING)
             if item is not None:
-                status = set_data(queue, item, data, undo, dry_run=dry_run)
-            out.row(Outcome(item_id, status))
+                (outcome,) = edit_items(queue, [(item, data)], undo, dry_run=dry_run)
+            out.row(outcome)
+            status = outcome.status
         if draft is not None:
             if status is Status.UNCHANGED or (status is Status.SET and not dry_run):
                 draft.delete()

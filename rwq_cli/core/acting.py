@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S
 from rwq_cli.core.handle import Queue, each_id, to_bytes, to_ids
-from rwq_cli.core.model import Outcome, Outcomes, Status
+from rwq_cli.core.model import Outcome, Outcomes, State, Status
 
 
 class ActingQueue(Queue):
@@ -256,6 +256,39 @@ class ActingQueue(Queue):
             NoJournal(),
             force=force,
             grace_s=grace_s,
+            dry_run=dry_run,
+        )
+
+    def edit_many(
+        self,
+        edits: Iterable[tuple[bytes | str, bytes, bytes]],
+        *,
+        dry_run: bool = False,
+    ) -> Outcomes:
+        """Replace the data of items that is still what was read.
+
+        Place, lease, state and times stay.
+
+        Args:
+            edits: For each item its ID, the data that was read, and the new data.
+            dry_run: Change nothing, and report what would be done.
+
+        Raises:
+            ServerError: `acknowledged` is the number of processed IDs.
+
+        Returns:
+            For each ID `SET`, `UNCHANGED` if both data are equal, `CHANGED` if the data is no
+            longer what was read, `MISSING` or `WRONG_TYPE`.
+        """
+        from rwq_cli.core.items.set_data import edit_items
+        from rwq_cli.core.state.snapshot import ItemSnapshot
+
+        return edit_items(
+            self,
+            (
+                (ItemSnapshot(to_bytes(item_id), before, State.WAITING, None), after)
+                for item_id, before, after in edits
+            ),
             dry_run=dry_run,
         )
 

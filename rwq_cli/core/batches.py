@@ -1,6 +1,7 @@
 """Splitting work into calls that do not block the server for long."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from math import inf
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -29,30 +30,33 @@ FEW_IDS = 30
 BLOCK_IDS = 200_000
 
 
-def in_batches(entries: Iterable[T | Flush], *, items_max: int = BATCH_ITEMS) -> Iterator[list[T]]:
-    """Split a stream into lists.
+def in_batches(
+    entries: Iterable[T | Flush],
+    *,
+    items_max: int = BATCH_ITEMS,
+    bytes_max: float = inf,
+    size_of: Callable[[T], int] = lambda _: 0,
+) -> Iterator[list[T]]:
+    """Split a stream into non-empty lists of at most `items_max` entries, in order.
 
-    Args:
-        entries: The stream; it is not read beyond the batch that is being filled. A `FLUSH` in it
-            ends the batch.
-        items_max: Entries in one batch at most.
-
-    Yields:
-        Non-empty lists, in order.
+    An entry that reaches `bytes_max` ends a list, and so does a `FLUSH`. The stream is not read
+    beyond the list that is being filled.
     """
-    if isinstance(entries, list) and FLUSH not in entries:
+    if isinstance(entries, list) and bytes_max == inf and FLUSH not in entries:
         for at in range(0, len(entries), items_max):
             yield entries[at : at + items_max]
         return
     batch: list[T] = []
+    size = 0
     for entry in entries:
         if not isinstance(entry, Flush):
             batch.append(entry)
-            if len(batch) < items_max:
+            size += size_of(entry)
+            if len(batch) < items_max and size < bytes_max:
                 continue
         if batch:
             yield batch
-            batch = []
+            batch, size = [], 0
     if batch:
         yield batch
 

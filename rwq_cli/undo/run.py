@@ -14,8 +14,8 @@ from rwq_cli.core.items.restore import (
     restore,
 )
 from rwq_cli.core.items.results import ResultTally
-from rwq_cli.core.items.set_data import set_data_back
-from rwq_cli.core.model import Outcome, OutcomeBatch, Status
+from rwq_cli.core.items.set_data import put_back
+from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.undo.reader import UndoReader
@@ -113,12 +113,9 @@ class UndoRun:
 
     def _set_back(self, written: str) -> Iterator[OutcomeBatch]:
         """Restore data if the item still has the data that replaced it."""
-        outcomes: list[Outcome] = []
-        for line in self._reader.items():
-            assert isinstance(line.entry, ItemSnapshot)
-            status = set_data_back(self._queue, line.entry, written, dry_run=self._dry_run)
-            outcomes.append(Outcome(line.entry.item_id, status))
-        yield from self._counted([OutcomeBatch.of(outcomes)])
+        items = (line.entry for line in self._reader.items())
+        edited = ((item, written) for item in items if isinstance(item, ItemSnapshot))
+        yield from self._counted(put_back(self._queue, edited, dry_run=self._dry_run).batches)
         if not self._dry_run:
             self._reader.finish(b"", complete=self.is_complete)
 

@@ -5,8 +5,9 @@ import shlex
 import signal
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -264,17 +265,17 @@ class TestMeanwhile:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         foreign.waiting(b"a")
-        run = Connection.run
+        run_each = Connection.run_each
 
-        def refused(self: Connection, name: str, keys: object, args: object) -> object:
+        def refused(self: Connection, name: str, *args: Any, **options: Any) -> Iterator[Any]:
             if name == "set_data":
                 foreign.raw.config_set("maxmemory", 1)
             try:
-                return run(self, name, keys, args)  # type: ignore[arg-type]
+                yield from run_each(self, name, *args, **options)
             finally:
                 foreign.raw.config_set("maxmemory", 0)
 
-        monkeypatch.setattr(Connection, "run", refused)
+        monkeypatch.setattr(Connection, "run_each", refused)
         result = edit('echo mine > "$1"', "a")
         assert result.code == 69
         assert f"your text is in {drafts}/rwq-edit-" in result.notes

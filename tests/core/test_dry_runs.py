@@ -32,7 +32,7 @@ from rwq_cli.core.items.schedule import (
     kick as kick_items,
     promote as promote_items,
 )
-from rwq_cli.core.items.set_data import read_item, set_data, set_data_back
+from rwq_cli.core.items.set_data import edit_items, put_back, read_item
 from rwq_cli.core.items.touch import touch as touch_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Due, NewItem, State
@@ -123,7 +123,7 @@ def _set_data(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
     for item_id in dict.fromkeys(ids[:60]):
         with suppress(WrongType):
             if item := read_item(queue, item_id):
-                found.append(set_data(queue, item, b"new", dry_run=dry_run))
+                found += edit_items(queue, [(item, b"new")], dry_run=dry_run)
     return found
 
 
@@ -152,13 +152,9 @@ def _undo_import(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]
 
 
 def _undo_set(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:
-    return [
-        (
-            line.entry.item_id,
-            set_data_back(queue, _item(line), line.replaced_by or "", dry_run=dry_run),
-        )
-        for line in _as_they_were(dict.fromkeys(ids[:60]))
-    ]
+    lines = _as_they_were(dict.fromkeys(ids[:60]))
+    edited = ((_item(line), line.replaced_by or "") for line in lines)
+    return [(o.item_id, o.status) for o in put_back(queue, edited, dry_run=dry_run)]
 
 
 def _item(line: Line) -> ItemSnapshot:

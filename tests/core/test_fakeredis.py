@@ -13,7 +13,7 @@ from rwq_cli.core import (
     WorkQueue,
 )
 from rwq_cli.core.items.export import export as export_items
-from rwq_cli.core.items.set_data import read_item, set_data
+from rwq_cli.core.items.set_data import edit_items, read_item
 from tests.conftest import FakeClock, Foreign, contents
 
 
@@ -78,7 +78,7 @@ def test_the_data_of_an_item_are_replaced(queue: WorkQueue, foreign: Foreign) ->
     foreign.leased(b"a")
     item = read_item(queue, "a")
     assert item is not None
-    assert set_data(queue, item, b"new") is Status.SET
-    assert set_data(queue, item, b"newer") is Status.CHANGED
+    assert [o.status for o in edit_items(queue, [(item, b"new")])] == [Status.SET]
+    assert [o.status for o in edit_items(queue, [(item, b"newer")])] == [Status.CHANGED]
     assert foreign.raw.get("jobs:item:a") == b"new"
     assert read_item(queue, "gone") is None

@@ -29,7 +29,7 @@ from rwq_cli.core.items.schedule import (
     kick as kick_items,
     promote as promote_items,
 )
-from rwq_cli.core.items.set_data import read_item, set_data
+from rwq_cli.core.items.set_data import edit_items, read_item
 from rwq_cli.core.items.touch import touch as touch_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Due, NewItem, State
@@ -125,7 +125,7 @@ def _set_data(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:
         found[item_id] = "wrong type"
         with suppress(WrongType):
             item = read_item(queue, item_id)
-            found[item_id] = None if item is None else set_data(queue, item, b"new")
+            found[item_id] = item and next(edit_items(queue, [(item, b"new")])).status
     return found
 
 

@@ -1,9 +1,12 @@
 """The file to which items are written before an operation removes or replaces them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
+from rwq_cli.core.errors import ConnectionLost, ServerError
+from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.results import Result
+from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.state.snapshot import ItemSnapshot
 
 
@@ -35,3 +38,30 @@ class NoJournal:
 
     def record_removed_except(self, kept: Sequence[bytes]) -> None:
         """Do nothing."""
+
+
+def recorded(
+    queue: Queue,
+    journal: Journal,
+    written: Iterable[bytes],
+    act: Iterable[OutcomeBatch],
+    *taken: Status,
+) -> Iterator[OutcomeBatch]:
+    """Act on items that were written to a journal, then record which were taken or replaced."""
+    left, outcomes = dict.fromkeys(written), list[OutcomeBatch]()
+    try:
+        for batch in act:
+            outcomes.append(batch)
+            for item_id in batch.ids_with(*taken):
+                left.pop(item_id, None)
+    except ConnectionLost:
+        # The calls may have run, so the written items stay in doubt.
+        raise
+    except (ServerError, KeyboardInterrupt) as error:
+        # An interrupt that was asked for came after all replies: what is left was not sent.
+        if isinstance(error, ServerError) or queue.connection.stop.requested:
+            journal.record_removed_except(list(left))
+            yield from outcomes
+        raise
+    journal.record_removed_except(list(left))
+    yield from outcomes

@@ -15,7 +15,7 @@ from rwq_cli.core.items.move import move as move_items
 from rwq_cli.core.items.purge import purge as purge_queue
 from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.items.restore import OnConflict, restore as restore_items
-from rwq_cli.core.items.set_data import read_item, set_data
+from rwq_cli.core.items.set_data import edit_items, read_item
 from rwq_cli.core.model import Lease
 from rwq_cli.core.repair.clean import deep_clean
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
@@ -243,5 +243,5 @@ def test_new_data_is_refused(queue: WorkQueue, full: Redis) -> None:
     item = read_item(queue, b"5")
     assert item is not None
     with pytest.raises(OutOfMemory):
-        set_data(queue, item, b"new")
+        list(edit_items(queue, [(item, b"new")]))
     assert full.get("jobs:item:5") == b"data of 5"

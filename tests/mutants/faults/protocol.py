@@ -318,7 +318,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "edit-overwrites",
         "edit replaces data that somebody else has changed meanwhile.",
         f"{_OPS}/set_data.lua",
-        "redis.call('STRLEN', key) ~= #before or redis.call('GET', key) ~= before",
+        "length ~= #before or redis.call('GET', key) ~= before",
         "false",
     ),
     Fault(
