@@ -14,7 +14,15 @@ from rwq_cli.core.repair.findings import Code, Severity
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.views.doctor import FINDING_FIELDS, Found, summary, write_findings
+from rwq_cli.views.doctor import (
+    FINDING_FIELDS,
+    PLAIN,
+    Found,
+    finding_section,
+    healthy_line,
+    summary,
+    table_columns,
+)
 
 app = CommandModule()
 
@@ -75,9 +83,9 @@ def doctor(
     opened = open_matching_queues(settings, all_queues=all_queues, changes=fix)
     out, is_one = settings.out, opened.is_one
     out.continues = not is_one
+    is_table = settings.output.is_table and settings.fields is None
     is_all = all(code in codes for code in Code if code.severity is not Severity.NOTE)
     explains_notes = settings.verbose or not settings.is_for_people
-    has_notes = not (settings.quiet and settings.is_for_people)
     status = ExitStatus.OK
     for number, queue in enumerate(opened.queues):
         diagnosis = diagnose(
@@ -90,27 +98,43 @@ def doctor(
         )
         if diagnosis.items == 0:
             warn_missing(settings, queue)
-        lines = command_lines(settings, queue.connection)
-        name = escaped(queue.name)
-        write_findings(
-            out,
-            [
-                Found(queue.name, finding, fix, dry_run, lines)
-                for finding in diagnosis.findings
-                if has_notes or finding.code.severity is not Severity.NOTE
-            ],
-            empty=f"Nothing is wrong with {name}."
-            if is_all
-            else f"{name} has none of these findings.",
-            explains_notes=explains_notes,
-            has_queue=not is_one,
-            is_first=not number,
-        )
-        end = naming(settings, queue, is_prefixed=not is_one).summary_end()
-        line = summary(diagnosis, fix=fix, explains_notes=explains_notes) + end
-        out.note(line if is_one else f"{name}: {line}")
         if not diagnosis.is_healthy:
             status = ExitStatus.NO
+        serious = [each for each in diagnosis.findings if each.code.severity is not Severity.NOTE]
+        is_news = serious or any(each.fixed for each in diagnosis.findings)
+        if is_table and not is_news and not (settings.verbose and diagnosis.findings):
+            if not settings.quiet:
+                end = naming(settings, queue, is_prefixed=True).summary_end()
+                out.text(f"{healthy_line(diagnosis, is_all=is_all)}{end}\n")
+            continue
+        shows_notes = not (settings.quiet and settings.is_for_people)
+        lines = command_lines(settings, queue.connection)
+        found = [
+            Found(queue.name, finding, fix, dry_run, lines)
+            for finding in (diagnosis.findings if shows_notes else serious)
+        ]
+        name = escaped(queue.name)
+        if is_table:
+            if not is_one:
+                out.heading(name, is_first=not number)
+            columns = table_columns(fix=fix, dry_run=dry_run)
+            out.table(found, FINDING_FIELDS, columns, wide=columns)
+            explained = [
+                each
+                for each in found
+                if each.finding.left and (explains_notes or each.severity is not Severity.NOTE)
+            ]
+            out.sections(map(finding_section, explained), is_first=False)
+        else:
+            out.table(
+                found,
+                FINDING_FIELDS,
+                PLAIN if is_one else (*PLAIN, "queue"),
+                id_batches=(each.finding.examples for each in found if not each.finding.of_keys),
+            )
+        line = summary(diagnosis, fix=fix, explains_notes=explains_notes)
+        line += naming(settings, queue, is_prefixed=not is_one).summary_end()
+        out.note(line if is_one else f"{name}: {line}")
     if not is_one:
         out.end()
     return status

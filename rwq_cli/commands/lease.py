@@ -24,7 +24,7 @@ from rwq_cli.core.model import Item
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.views.items import ITEM_FIELDS, LEASED_COLUMNS, QUEUE, plain_names
+from rwq_cli.views.items import ITEM_FIELDS, plain_names
 from rwq_cli.views.leasing import refusal, waiting_note, write_leased
 
 app = CommandModule()
@@ -46,8 +46,8 @@ app = CommandModule()
     },
     null=NULL_RECORDS,
     plain={
-        "an item": plain_names(LEASED_COLUMNS),
-        "of several queues": plain_names((*LEASED_COLUMNS, QUEUE)),
+        "an item": plain_names("leased now"),
+        "of several queues": plain_names("leased now", has_queue=True),
     },
 )
 def lease(

@@ -2,14 +2,13 @@
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.completing import offer_holders
-from rwq_cli.cli.notes import warn_if_missing, warn_sizes_skipped
-from rwq_cli.cli.open_queues import QueueFinder
+from rwq_cli.cli.listing import list_items
 from rwq_cli.cli.options import (
     NULL_RECORDS,
     AllQueuesOption,
@@ -19,18 +18,13 @@ from rwq_cli.cli.options import (
     option,
 )
 from rwq_cli.cli.settings import Settings
-from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import merged_leases
-from rwq_cli.core.inspect.selection import Source
+from rwq_cli.core.inspect.selection import Selection, Source
 from rwq_cli.core.model import Item
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.items import ITEM_FIELDS, LEASES_COLUMNS, QUEUE, plain_names, with_data
-from rwq_cli.views.listing import footer, write_items
-
-if TYPE_CHECKING:
-    from rwq_cli.views.watching import Tick
+from rwq_cli.views.items import ITEM_FIELDS, plain_names
 
 app = CommandModule()
 
@@ -47,8 +41,8 @@ app = CommandModule()
     reads_only=True,
     null=NULL_RECORDS,
     plain={
-        "a lease": plain_names(LEASES_COLUMNS),
-        "of several queues": plain_names((*LEASES_COLUMNS, QUEUE)),
+        "a lease": plain_names("leases"),
+        "of several queues": plain_names("leases", has_queue=True),
     },
 )
 def leases(
@@ -69,37 +63,27 @@ def leases(
         raise InvalidArgument.both("--mine", "--holder")
     if mine:
         holder = glob.escape(settings.holder)
-    finder = QueueFinder(settings, all_queues=all_queues)
 
     def read(queue: WorkQueue) -> Iterator[Item]:
-        items = queue.leases(
+        return queue.leases(
             limit=limit or None,
             holder_glob=holder,
             data=data or settings.needs_data,
             bare=settings.needs_ids_only,
         )
-        return warn_if_missing(settings, queue, items)
 
-    def show(tick: "Tick | None") -> None:
-        opened, out = finder.find(), settings.out
-        listed = islice(merged_leases(opened.readers(settings, read)), limit or None)
-        shown = write_items(
-            out,
-            warn_sizes_skipped(settings, opened.queues, listed, data=data or settings.needs_data),
-            with_data(LEASES_COLUMNS) if data else LEASES_COLUMNS,
-            empty=f"No {'' if holder is None else 'such '}leases in {opened.label}.",
-            has_queue=not opened.is_one,
-            tick=tick,
-        )
-        if shown:
-            out.footer(
-                lambda: footer(
-                    shown,
-                    opened.label,
-                    Source(processing=True),
-                    opened.each(settings, lambda queue: [queue.lengths()]),
-                    is_filtered=False,
-                )
-            )
+    def joined(listings: Iterable[Iterable[Item]]) -> Iterator[Item]:
+        return islice(merged_leases(listings), limit or None)
 
-    return watched(settings, watch, finder.connection, show)
+    return list_items(
+        settings,
+        read,
+        listing="leases",
+        noun="leases" if holder is None else "such leases",
+        source=Source(processing=True),
+        selection=Selection(),
+        data=data,
+        watch=watch,
+        all_queues=all_queues,
+        joined=joined,
+    )

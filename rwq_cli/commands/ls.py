@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.choosing import filters, warn_of_idle_reset
+from rwq_cli.cli.choosing import filters
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.notes import warn_if_missing, warn_sizes_skipped
-from rwq_cli.cli.open_queues import QueueFinder
+from rwq_cli.cli.listing import list_items
 from rwq_cli.cli.options import (
     NULL_RECORDS,
     AllQueuesOption,
@@ -19,7 +18,6 @@ from rwq_cli.cli.options import (
     option,
 )
 from rwq_cli.cli.settings import Settings
-from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import listed_ids
 from rwq_cli.core.inspect.selection import Selection, Source, source_of
@@ -27,11 +25,7 @@ from rwq_cli.core.model import Item, State
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.views.items import ITEM_FIELDS, columns_for, plain_names, with_data
-from rwq_cli.views.listing import footer, write_items
-
-if TYPE_CHECKING:
-    from rwq_cli.views.watching import Tick
+from rwq_cli.views.items import ITEM_FIELDS, plain_names
 
 app = CommandModule()
 
@@ -42,22 +36,26 @@ class Which(StrEnum):
     WAITING = "waiting"
     PROCESSING = "processing"
     LEASED = "leased"
+    HELD = "held"
     ABANDONED = "abandoned"
+    ORPHANED = "orphaned"
     DELAYED = "delayed"
+    DUE = "due"
     BURIED = "buried"
     ALL = "all"
 
 
 _SOURCES = {
     Which.WAITING: Source(main=True),
-    Which.PROCESSING: Source(processing=True),
-    Which.LEASED: Source(processing=True),
-    Which.ABANDONED: Source(processing=True),
+    Which.ORPHANED: Source(deep=True),
     Which.DELAYED: Source(delayed=True),
+    Which.DUE: Source(delayed=True),
     Which.BURIED: Source(buried=True),
     Which.ALL: Source(main=True, processing=True, delayed=True, buried=True),
 }
-_ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
+# The structures of the others.
+_IN_PROCESSING = Source(processing=True)
+_ONE_STATE = (Which.LEASED, Which.HELD, Which.ABANDONED, Which.ORPHANED, Which.DUE)
 
 
 @app.command(
@@ -74,10 +72,8 @@ _ONE_STATE = {Which.LEASED: State.LEASED, Which.ABANDONED: State.ABANDONED}
     reads_only=True,
     null=NULL_RECORDS,
     plain={
-        **{
-            which or "otherwise": plain_names(columns_for(which, lambda: 0))
-            for which in ("waiting", "delayed", "buried", None)
-        },
+        **{which: plain_names(which) for which in ("waiting", "delayed", "buried")},
+        "otherwise": plain_names(None),
         "of several queues": "the same, queue",
     },
 )
@@ -89,8 +85,7 @@ def ls(
         Which | None,
         typer.Argument(
             metavar="[WHICH]",
-            help="waiting, processing, leased, abandoned, delayed, buried or all. Default: "
-            "what --state needs, else waiting.",
+            help=f"{', '.join(Which)}. Default: what --state needs, else waiting.",
             show_default=False,
         ),
     ] = None,
@@ -106,23 +101,26 @@ def ls(
     all_queues: AllQueuesOption = False,
     selection: Selection,
 ) -> ExitStatus:
-    is_selected = not selection.is_all
-    which, source, selection = _resolve(which, selection)
+    such = "" if selection.is_all else "such "
+    states = selection.states
+    source = _SOURCES.get(which or Which.WAITING, _IN_PROCESSING)
+    if states and which in (None, Which.ALL):
+        source = source_of(states)
+    if which is None and source == _SOURCES[Which.WAITING]:
+        which = Which.WAITING
+    is_mixed = which in (None, Which.ALL)
+    if which in _ONE_STATE:
+        one_state = frozenset({State(which.value)})
+        selection = selection._replace(states=one_state & (states or one_state))
     if deep:
         if which is not Which.ALL:
             raise InvalidArgument("--deep needs all", "rwq ls all --deep")
         source = source._replace(deep=True)
-    finder = QueueFinder(settings, all_queues=all_queues)
     # An ID that is in processing twice is one item, so its entries have to be compared.
     needs_ids_only = selection.is_all and source.is_one and not source.processing
 
-    # IDs are mostly piped to another command, which has notes of its own.
-    is_for_another_command = (
-        settings.output is OutputFormat.IDS and not settings.environment.stderr_is_terminal
-    )
-
     def items(queue: WorkQueue) -> Iterator[Item]:
-        found = queue.items(
+        return queue.items(
             source,
             selection,
             limit=limit or None,
@@ -131,58 +129,23 @@ def ls(
             data=data or settings.needs_data,
             bare=settings.needs_ids_only,
         )
-        return warn_if_missing(settings, queue, found)
 
     def ids(queue: WorkQueue) -> Iterator[Sequence[bytes]]:
-        found = listed_ids(queue, source, limit=limit or None, offset=offset, tail=tail)
-        return warn_if_missing(settings, queue, found)
+        return listed_ids(queue, source, limit=limit or None, offset=offset, tail=tail)
 
-    noun = "items" if which in (None, Which.ALL) else f"{which} items"
-
-    def show(tick: "Tick | None") -> None:
-        opened, out = finder.find(), settings.out
-        warn_of_idle_reset(settings, opened.queues, selection)
-        columns = columns_for(which, lambda: opened.queues[0].now_ms())
-        listed = opened.each(settings, items)
-        shown = write_items(
-            out,
-            warn_sizes_skipped(settings, opened.queues, listed, data=data or settings.needs_data),
-            with_data(columns) if data else columns,
-            empty=f"No {'such ' if is_selected else ''}{noun} in {opened.label}.",
-            has_queue=not opened.is_one,
-            id_batches=opened.each(settings, ids) if needs_ids_only else None,
-            tick=tick,
-        )
-        if shown:
-            out.footer(
-                lambda: footer(
-                    shown,
-                    opened.label,
-                    source,
-                    opened.each(settings, lambda queue: [queue.lengths()]),
-                    is_filtered=not selection.is_all,
-                )
-            )
-        if which is Which.ALL and not source.deep and not is_for_another_command:
-            out.note("--deep also shows items in no list")
-
-    return watched(settings, watch, finder.connection, show)
-
-
-def _resolve(which: Which | None, selection: Selection) -> tuple[Which | None, Source, Selection]:
-    """Which structures to list, and which items of them.
-
-    Returns:
-        What is listed, None for a mixture; the structures; and the selection, with the state that
-        the argument stands for.
-    """
-    states = selection.states
-    source = _SOURCES[which or Which.WAITING]
-    if states and which in (None, Which.ALL):
-        source = source_of(states)
-    if which is None and source == _SOURCES[Which.WAITING]:
-        which = Which.WAITING
-    if which in _ONE_STATE:
-        one_state = frozenset({_ONE_STATE[which]})
-        selection = selection._replace(states=one_state & (states or one_state))
-    return which, source, selection
+    # IDs are mostly piped to another command, which has notes of its own.
+    is_piped = settings.output is OutputFormat.IDS and not settings.environment.stderr_is_terminal
+    looks_deeper = which is Which.ALL and not source.deep and not is_piped
+    return list_items(
+        settings,
+        items,
+        listing=which,
+        noun=f"{such}items" if is_mixed else f"{such}{which} items",
+        source=source,
+        selection=selection,
+        data=data,
+        watch=watch,
+        all_queues=all_queues,
+        read_ids=ids if needs_ids_only else None,
+        last_note="--deep also shows items in no list" if looks_deeper else "",
+    )

@@ -1,6 +1,6 @@
 """`rwq show`: everything about items."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
@@ -12,13 +12,12 @@ from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.forecast import Forecast, forecast as forecast_items
 from rwq_cli.core.inspect.report import describe, describe_with_results, inspect_items
-from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, ResultKey
+from rwq_cli.core.inspect.results import ResultKey
 from rwq_cli.core.model import State
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus, batch_status
 from rwq_cli.input.ids import read_ids
 from rwq_cli.output.escape import escaped
-from rwq_cli.views.command_lines import CommandLines
 from rwq_cli.views.item_report import SHOWN_FIELDS, Shown, show_sections
 
 app = CommandModule()
@@ -63,14 +62,7 @@ def show(
     shown = warn_if_missing(
         settings,
         queue,
-        read_shown(
-            settings,
-            queue,
-            chosen,
-            command_lines(settings, queue.connection),
-            data=wants_data,
-            eta_s=eta_s,
-        ),
+        read_shown(settings, queue, chosen, data=wants_data, eta_s=eta_s),
         lambda shown: shown.item.state is State.GONE and shown.result is None,
     )
     missing = 0
@@ -94,40 +86,30 @@ def read_shown(
     settings: Settings,
     queue: WorkQueue,
     ids: Iterable[bytes | Flush],
-    lines: CommandLines,
     *,
     data: bool = False,
     eta_s: float | None = None,
 ) -> Iterator[Shown]:
     """Read everything that is shown of each ID, a page at a time.
 
-    Args:
-        settings: The run's settings.
-        queue: The queue.
-        ids: The IDs.
-        lines: Makes the command lines.
-        data: Whether to read whole payloads.
-        eta_s: How long to watch the queue for a forecast, seconds; None for no forecast.
+    `data` reads whole payloads; `eta_s` is how long to watch the queue for a forecast.
     """
+    lines = command_lines(settings, queue.connection)
     may_read_results = True
     for page in in_batches(ids):
         reports = inspect_items(queue, page)
-        found: list[ResultKey] | None = None
+        results: Sequence[ResultKey | None] = [None] * len(page)
+        items = None
         if may_read_results:
             try:
-                items, found = describe_with_results(queue, reports, data=data)
+                items, results = describe_with_results(queue, reports, data=data)
             except PermissionDenied:
                 may_read_results = False
                 settings.environment.note("rwq: this user may not read results; none are shown")
-        if found is None:
+        if items is None:
             items = list(describe(queue, reports, data=data))
-            found = [ResultKey(item.item_id, False, KIND_NONE, None) for item in items]
-        forecasts: list[Forecast | None] = [None] * len(page)
+        forecasts: Sequence[Forecast | None] = [None] * len(page)
         if eta_s is not None:
             forecasts = forecast_items(queue, reports, sample_s=eta_s)
-        for item, report, forecast, result_key in zip(
-            items, reports, forecasts, found, strict=True
-        ):
-            key = queue.keys.result(item.item_id)
-            wrong = {} if result_key.kind in (KIND_NONE, KIND_RESULT) else {key: result_key.kind}
-            yield Shown(item, report, forecast, result_key.result, wrong, lines)
+        for item, report, key, forecast in zip(items, reports, results, forecasts, strict=True):
+            yield Shown(item, report, lines, key, forecast)

@@ -123,7 +123,7 @@ def open_session(settings: Settings, every_s: float, guard: "TerminalGuard") -> 
         return WorkQueue(connection, name, holder=settings.holder)
 
     def show(queue: WorkQueue, item_id: bytes) -> Shown:
-        (shown,) = read_shown(settings, queue, [item_id], lines)
+        (shown,) = read_shown(settings, queue, [item_id])
         return shown
 
     # It scans in a thread of its own.

@@ -18,7 +18,7 @@ from rwq_cli.output.field import Field
 from rwq_cli.output.sections import Piece
 from rwq_cli.top.running import Runner
 from rwq_cli.views.item_report import Shown
-from rwq_cli.views.items import LEASES_COLUMNS, columns_for
+from rwq_cli.views.items import columns_for
 from rwq_cli.views.top import ShownServer
 
 # How often keys are scanned for new queues, seconds; less often if that takes long.
@@ -224,7 +224,7 @@ def read_queue(queue: WorkQueue, which: str) -> QueueDetail:
     is_long = counts.processing > _PROCESSING_MAX
     if not is_long:
         counts = queue.counts()
-    columns: Iterable[Field[Item]] = LEASES_COLUMNS
+    columns: Iterable[Field[Item]] = columns_for("leases")
     if which == "leases" and not is_long:
         items = list(queue.leases(limit=ITEMS_SHOWN))
     else:

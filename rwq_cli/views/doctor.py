@@ -10,24 +10,15 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Cut, Field, Fields
 from rwq_cli.output.outcomes import DRY_RUN
-from rwq_cli.output.records import Output
 from rwq_cli.output.sections import COMMAND_STYLE, Row, Section
-from rwq_cli.views.command_lines import CommandLines
-from rwq_cli.views.remedies import REMEDIES, Remedy, command_for, left_because
+from rwq_cli.views.command_lines import CommandLines, shell_word
+from rwq_cli.views.remedies import REMEDIES
 
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: None}
 
 
 class Found(NamedTuple):
-    """A finding, and what it takes to show it.
-
-    Attributes:
-        queue: The queue's name.
-        finding: The finding.
-        fix: True if what can be fixed was fixed.
-        dry_run: True if nothing was changed.
-        lines: Makes the command lines.
-    """
+    """A finding of a queue; `fix` is true if what can be fixed was fixed."""
 
     queue: bytes
     finding: Finding
@@ -36,32 +27,37 @@ class Found(NamedTuple):
     lines: CommandLines
 
     @property
-    def remedy(self) -> Remedy:
-        """The cause and the cure."""
-        return REMEDIES[self.finding.code]
+    def severity(self) -> Severity:
+        """Its severity."""
+        return self.finding.code.severity
 
     @property
     def command(self) -> str:
-        """A command line that fixes it or shows more."""
-        return command_for(self.lines, self.queue, self.finding)
+        """A command line that fixes it or shows more, with its first example, safe to paste."""
+        template = REMEDIES[self.finding.code].command
+        example = self.finding.examples[0] if self.finding.examples else b""
+        if not template.startswith("rwq "):
+            words = template.removeprefix("redis-cli ").replace("KEY", shell_word(example))
+            return self.lines.of_redis_cli(words)
+        verb, takes_id, _ = template.removeprefix("rwq ").partition(" ID")
+        if takes_id:
+            return self.lines.of_item(verb, self.queue, example)
+        return self.lines.of_queue(verb, self.queue)
 
     @property
     def left_because(self) -> str | None:
-        """Why `--fix` leaves it."""
-        return left_because(self.finding) if self.fix else None
+        """Why `--fix` leaves some of them; None if it leaves none."""
+        if not (self.fix and self.finding.left):
+            return None
+        return REMEDIES[self.finding.code].left_because or "it changed meanwhile"
 
 
-def _count(name: str, help: str, title: str = "", rank: int = 0) -> Field[Found]:
-    def value(found: Found) -> int:
-        number: int = getattr(found.finding, name)
-        return number
-
+def _count(name: str, help: str, rank: int = 0) -> Field[Found]:
     return Field(
         name,
-        value,
+        lambda found: getattr(found.finding, name),
         help,
-        title=title,
-        format=lambda found: human.count(value(found)),
+        format=lambda found: human.count(getattr(found.finding, name)),
         right=True,
         rank=rank,
     )
@@ -79,9 +75,9 @@ FINDING_FIELDS: Fields[Found] = Fields(
     ),
     Field(
         "severity",
-        lambda found: found.finding.code.severity.value,
+        lambda found: found.severity.value,
         "`error`, `warning` or `note`",
-        style=lambda found: _STYLES[found.finding.code.severity] if found.finding.left else None,
+        style=lambda found: _STYLES[found.severity] if found.finding.left else None,
     ),
     _count("count", "how many items or keys"),
     _count("fixed", "how many of them were fixed (`--fix`)", rank=1),
@@ -97,63 +93,34 @@ FINDING_FIELDS: Fields[Found] = Fields(
         "the bytes of the examples, in base64",
     ),
     Field(
-        "examples_are",
-        lambda found: "keys" if found.finding.of_keys else "ids",
-        "`ids` or `keys`",
+        "examples_are", lambda found: "keys" if found.finding.of_keys else "ids", "`ids` or `keys`"
     ),
-    Field("cause", lambda found: found.remedy.cause, "what it is"),
-    Field("cure", lambda found: found.remedy.cure, "what to do about it"),
+    Field("cause", lambda found: REMEDIES[found.finding.code].cause, "what it is"),
+    Field("cure", lambda found: REMEDIES[found.finding.code].cure, "what to do about it"),
     Field("command", lambda found: found.command, "a command line that fixes it or shows more"),
     Field("left_because", lambda found: found.left_because, "why `--fix` leaves it"),
     Field("dry_run", lambda found: found.dry_run, "whether nothing was changed"),
     has_other_ids=True,
 )
-_PLAIN = ("code", "severity", "count", "fixed", "left", "examples", "command")
+PLAIN = ("code", "severity", "count", "fixed", "left", "examples", "command")
 
 
-def write_findings(
-    out: Output,
-    findings: Sequence[Found],
-    *,
-    empty: str,
-    explains_notes: bool,
-    has_queue: bool,
-    is_first: bool,
-) -> None:
-    """Write what was found in a queue."""
-    if not out.options.format.is_table or out.options.fields is not None:
-        out.table(
-            findings,
-            FINDING_FIELDS,
-            (*_PLAIN, "queue") if has_queue else _PLAIN,
-            id_batches=(each.finding.examples for each in findings if not each.finding.of_keys),
-        )
-        return
-    if findings and has_queue:
-        out.heading(escaped(findings[0].queue), is_first=is_first)
+def table_columns(*, fix: bool, dry_run: bool) -> list[str | Field[Found]]:
+    """The columns of the table."""
     columns: list[str | Field[Found]] = ["severity", "code", "count"]
-    if findings and findings[0].fix:
-        title = "WOULD FIX" if findings[0].dry_run else "FIXED"
+    if fix:
+        title = "WOULD FIX" if dry_run else "FIXED"
         columns += [FINDING_FIELDS["fixed"]._replace(title=title), "left"]
-    out.table(findings, FINDING_FIELDS, columns, wide=columns, empty=empty)
-    out.sections(
-        (
-            _section(each)
-            for each in findings
-            if each.finding.left
-            and (explains_notes or each.finding.code.severity is not Severity.NOTE)
-        ),
-        is_first=False,
-    )
+    return columns
 
 
-def _section(found: Found) -> Section:
+def finding_section(found: Found) -> Section:
     """What a finding means, and what to do about those that are left."""
-    finding, severity = found.finding, found.finding.code.severity
+    finding, remedy = found.finding, REMEDIES[found.finding.code]
     rows: list[Row] = [
-        (severity.value, human.count(finding.left), _STYLES[severity]),
-        ("cause", found.remedy.cause, None),
-        ("cure", found.remedy.cure, None),
+        (found.severity.value, human.count(finding.left), _STYLES[found.severity]),
+        ("cause", remedy.cause, None),
+        ("cure", remedy.cure, None),
     ]
     if found.left_because:
         rows.append(("left because", found.left_because, None))
@@ -163,16 +130,28 @@ def _section(found: Found) -> Section:
     return Section(finding.code.value, rows)
 
 
+def healthy_line(diagnosis: Diagnosis, *, is_all: bool) -> str:
+    """The one line about a queue without errors and warnings."""
+    name = escaped(diagnosis.queue)
+    text = f"Nothing is wrong with {name}" if is_all else f"{name} has none of these findings"
+    parts = [f"items {human.count(diagnosis.items)}"]
+    if diagnosis.findings:
+        parts.append(f"notes {len(diagnosis.findings)} ({_named(diagnosis.findings)}; -v explains)")
+    return f"{text}: {', '.join(parts)}"
+
+
+def _named(findings: Sequence[Finding]) -> str:
+    return ", ".join(f"{one.code.value} {human.count(one.count)}" for one in findings)
+
+
 def summary(diagnosis: Diagnosis, *, fix: bool, explains_notes: bool) -> str:
     """The line that summarizes all findings. It names them: the overview may have scrolled away."""
-    findings = diagnosis.findings
     counts = []
     for severity in Severity:
-        found = [finding for finding in findings if finding.code.severity is severity]
-        names = ", ".join(f"{one.code.value} {human.count(one.count)}" for one in found)
-        if severity is Severity.NOTE and not explains_notes:
-            names = "-v explains them"
+        found = [each for each in diagnosis.findings if each.code.severity is severity]
+        is_explained = severity is not Severity.NOTE or explains_notes
         if found:
+            names = _named(found) if is_explained else "-v explains them"
             counts.append(f"{severity.value}s {len(found)} ({names})")
     text = ", ".join(counts) or "no findings"
     if diagnosis.items is None:
@@ -180,12 +159,10 @@ def summary(diagnosis: Diagnosis, *, fix: bool, explains_notes: bool) -> str:
     else:
         text += f"; items {human.count(diagnosis.items)}"
     if fix:
-        left = sum(
-            finding.left for finding in findings if finding.code.severity is not Severity.NOTE
-        )
-        fixed = sum(finding.fixed for finding in findings)
+        problems = [e for e in diagnosis.findings if e.code.severity is not Severity.NOTE]
+        fixed = sum(each.fixed for each in diagnosis.findings)
         words = ("would fix", "leave") if diagnosis.dry_run else ("fixed", "left")
-        both = zip(words, (fixed, left), strict=True)
+        both = zip(words, (fixed, sum(each.left for each in problems)), strict=True)
         done = ", ".join(f"{word} {human.count(number)}" for word, number in both if number)
         text += f"; {done or 'nothing to fix'}"
     return (DRY_RUN if diagnosis.dry_run else "") + text

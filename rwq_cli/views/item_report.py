@@ -1,22 +1,25 @@
 """Everything about an item: `rwq show`."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from rwq_cli.core.inspect.forecast import Forecast
 from rwq_cli.core.inspect.report import ItemReport
-from rwq_cli.core.inspect.results import Result
+from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, Result, ResultKey
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Item, Lease, State
-from rwq_cli.core.state.rules import is_guard
+from rwq_cli.core.repair.finding_rules import findings_about
+from rwq_cli.core.repair.findings import Code
+from rwq_cli.core.state.rules import Facts, is_guard
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Field, Fields
 from rwq_cli.output.sections import COMMAND_STYLE, Row, Section
-from rwq_cli.views.command_lines import CommandLines
-from rwq_cli.views.explanations import Explanation, explain
+from rwq_cli.views.command_lines import CommandLines, shell_word
 from rwq_cli.views.items import ITEM_FIELDS, preview_text, state_style
+from rwq_cli.views.remedies import REMEDIES
+from rwq_cli.views.states import STATES
 
 
 @dataclass(frozen=True)
@@ -26,49 +29,148 @@ class Shown:
     Attributes:
         item: The item.
         report: The facts.
-        forecast: When it will be leased; None without `--eta`, or if it is not waiting.
-        result: The result under this ID; None if there is none.
-        wrong_result: The result's key with its type, if that is the wrong one.
         lines: Makes the command lines.
+        result_key: The result's key; None if results cannot be read.
+        forecast: When it will be leased; None without `--eta`, or if it is not waiting.
     """
 
     item: Item
     report: ItemReport
-    forecast: Forecast | None = None
-    result: Result | None = None
-    wrong_result: Mapping[bytes, str] = field(default_factory=dict)
     lines: CommandLines = field(default_factory=CommandLines)
+    result_key: ResultKey | None = None
+    forecast: Forecast | None = None
 
     @property
-    def wrong_types(self) -> dict[bytes, str]:
-        """Its keys of the wrong type, with their types."""
-        return {**self.report.facts.wrong_types, **self.wrong_result}
+    def result(self) -> Result | None:
+        """The result under this ID."""
+        return self.result_key and self.result_key.result
 
     @cached_property
-    def explanation(self) -> Explanation:
-        """What the facts mean, and what to do."""
-        return explain(
-            self.item.queue,
-            self.report,
-            self.forecast,
-            self.result,
-            tuple(self.wrong_result),
-            self.lines,
-        )
+    def wrong_types(self) -> dict[bytes, str]:
+        """Its keys of the wrong type, with their types; that of the result last."""
+        types = dict(self.report.facts.wrong_types)
+        if self.result_key and self.result_key.kind not in (KIND_NONE, KIND_RESULT):
+            types[QueueKeys(self.item.queue).result(self.item.item_id)] = self.result_key.kind
+        return types
+
+    @cached_property
+    def findings(self) -> list[Code]:
+        """What the doctor would find."""
+        found = findings_about(self.report.facts)
+        return [
+            *found,
+            *[Code.WRONG_TYPE] * (bool(self.wrong_types) and Code.WRONG_TYPE not in found),
+        ]
+
+    @property
+    def meaning(self) -> str:
+        """The state in words."""
+        if self.result is not None and self.item.state is State.GONE:
+            return f"The item no longer exists: it was {self.result.status.value}."
+        return STATES[self.item.state].meaning
+
+    @cached_property
+    def next(self) -> tuple[str, float | None]:
+        """What happens next without help, and in how many seconds; None if that is unknown."""
+        facts = self.report.facts
+        left_s = None
+        if facts.lease is not None and facts.lease.ttl_ms is not None:
+            left_s = facts.lease.ttl_ms / 1000
+        left = human.duration(left_s)
+        match facts.state:
+            case State.WAITING:
+                return _turn(self.report.position, self.forecast)
+            case State.LEASED:
+                return (
+                    "Unless it is completed or the lease is renewed, the lease ends in "
+                    f"{left}; then the item is abandoned, and the next light clean returns it."
+                ), left_s
+            case State.UNLISTED:
+                text = (
+                    f"The lease ends in {left}; then it is orphaned, and a deep clean returns it."
+                )
+                return text, left_s
+            case State.DELAYED | State.DUE:
+                return _due(facts)
+            case State.STRAY_LEASE if left_s is None:
+                return "Nothing: it has no expiry.", None
+            case State.STRAY_LEASE:
+                return f"The lease ends in {left}.", left_s
+            case state:
+                return STATES[state].next_sentence, None
+
+    @property
+    def commands(self) -> list[str]:
+        """Command lines that help."""
+        item, lines = self.item, self.lines
+        verbs = list(_verbs(self.report))
+        if self.result is not None and item.state is State.GONE:
+            verbs.append("result")
+        return [
+            *(lines.of_item(verb, item.queue, item.item_id) for verb in verbs),
+            *(lines.of_redis_cli(f"TYPE {shell_word(key)}") for key in self.wrong_types),
+        ]
+
+
+def _turn(position: int | None, forecast: Forecast | None) -> tuple[str, float | None]:
+    turn_in_s = forecast.turn_in_s if forecast else None
+    if not position:
+        return "It is the next to be leased.", turn_in_s
+    items = f"{human.count(position)} items" if position > 1 else "item"
+    text = f"It is leased after the {items} ahead of it"
+    if forecast is None:
+        return f"{text}.", None
+    if turn_in_s is None:
+        return f"{text}; it did not move up while the queue was watched.", None
+    return f"{text}, in about {human.duration(turn_in_s)} at the present rate.", turn_in_s
+
+
+def _due(facts: Facts) -> tuple[str, float | None]:
+    assert facts.due_ms is not None
+    if facts.has_invalid_score:
+        return "It is never due: its score is not a time.", None
+    # A score may be far below 0.
+    ahead_s = max((facts.due_ms - facts.now_ms) / 1000, -facts.now_ms / 1000)
+    due = f"is due in {human.duration(ahead_s)}; then"
+    if ahead_s <= 0:
+        due = f"has been due for {human.duration(-ahead_s)}:"
+    return (
+        f"It {due} the next rwq lease, work, wait or clean promotes it; failing that, any "
+        "worker's deep clean returns it once its guard has expired."
+    ), ahead_s if facts.state is State.DELAYED else None
+
+
+def _verbs(report: ItemReport) -> tuple[str, ...]:
+    """The commands of rwq to suggest; what removes an item is never offered first."""
+    facts = report.facts
+    match facts.state:
+        case State.WAITING:
+            return ("release --front", "complete") if report.position else ("bury", "complete")
+        case State.GHOST:
+            # A light clean reads processing and what is due.
+            is_due_later = facts.due_ms is not None and facts.due_ms > facts.now_ms
+            is_elsewhere = facts.in_main or is_due_later or facts.buried_ms is not None
+            return ("clean deep",) if is_elsewhere else ("clean light",)
+        case State.STRAY_LEASE:
+            return () if facts.lease is None or facts.lease.ends else ("doctor --fix",)
+        case state:
+            return STATES[state].verbs
 
 
 def _item(shown: Shown) -> Item:
     return shown.item
 
 
-def _facts(name: str, get: Callable[[Shown], object], help: str) -> Field[Shown]:
-    return Field(f"facts.{name}", get, help)
-
-
-def _of_result(name: str, get: Callable[[Result], object], help: str) -> Field[Shown]:
+def _of_result(name: str, get: Callable[[Result], object]) -> Field[Shown]:
     return Field(
-        f"result.{name}", lambda shown: None if shown.result is None else get(shown.result), help
+        f"result.{name}",
+        lambda shown: None if shown.result is None else get(shown.result),
+        RESULT_HELP[name],
     )
+
+
+def _fact(name: str, get: Callable[[Shown], object], help: str) -> Field[Shown]:
+    return Field(f"facts.{name}", get, help)
 
 
 RESULT_HELP = {
@@ -80,22 +182,30 @@ RESULT_HELP = {
 
 SHOWN_FIELDS: Fields[Shown] = Fields(
     "An item, explained",
-    *(field.within(_item) for field in ITEM_FIELDS.all),
-    Field("meaning", lambda shown: shown.explanation.meaning, "the state in a sentence"),
-    Field("next", lambda shown: shown.explanation.next, "what will happen next, in a sentence"),
-    Field("commands", lambda shown: list(shown.explanation.commands), "command lines to run next"),
+    *(each.within(_item) for each in ITEM_FIELDS.all),
+    Field("meaning", lambda shown: shown.meaning, "the state in a sentence"),
+    Field("next", lambda shown: shown.next[0], "what will happen next, in a sentence"),
+    Field("commands", lambda shown: shown.commands, "command lines to run next"),
     Field(
         "next_in_seconds",
-        lambda shown: shown.explanation.next_in_s,
+        lambda shown: shown.next[1],
         "until something happens without help; null if nothing will",
     ),
     Field(
         "findings",
-        lambda shown: [code.value for code in shown.explanation.findings],
+        lambda shown: [code.value for code in shown.findings],
         "what `doctor` would report, by its codes",
     ),
-    Field("cause", lambda shown: " ".join(shown.explanation.causes) or None, "of the findings"),
-    Field("cure", lambda shown: " ".join(shown.explanation.cures) or None, "of the findings"),
+    Field(
+        "cause",
+        lambda shown: " ".join(REMEDIES[code].cause for code in shown.findings) or None,
+        "of the findings",
+    ),
+    Field(
+        "cure",
+        lambda shown: " ".join(REMEDIES[code].cure for code in shown.findings) or None,
+        "of the findings",
+    ),
     Field(
         "places_per_second",
         lambda shown: shown.forecast.rate_per_s if shown.forecast else None,
@@ -107,44 +217,44 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
         "the result kept under this ID; null if there is none",
         is_object=True,
     ),
-    _of_result("status", lambda result: result.status.value, RESULT_HELP["status"]),
-    _of_result("completed_ms", lambda result: result.completed_ms, RESULT_HELP["completed_ms"]),
-    _of_result("bytes", lambda result: result.result_bytes, RESULT_HELP["bytes"]),
-    _of_result("ttl_ms", lambda result: result.ttl_ms, RESULT_HELP["ttl_ms"]),
+    _of_result("status", lambda result: result.status.value),
+    _of_result("completed_ms", lambda result: result.completed_ms),
+    _of_result("bytes", lambda result: result.result_bytes),
+    _of_result("ttl_ms", lambda result: result.ttl_ms),
     Field("facts", lambda shown: shown.report, "what was read", is_object=True),
-    _facts("data", lambda shown: shown.report.facts.has_data, "whether the data key exists"),
-    _facts("in_main", lambda shown: shown.report.facts.in_main, "how often it is in the main list"),
-    _facts(
+    _fact("data", lambda shown: shown.report.facts.has_data, "whether the data key exists"),
+    _fact("in_main", lambda shown: shown.report.facts.in_main, "how often it is in the main list"),
+    _fact(
         "in_processing",
         lambda shown: shown.report.facts.in_processing,
         "how often it is in processing",
     ),
-    _facts(
+    _fact(
         "in_cleaning",
         lambda shown: shown.report.facts.in_cleaning,
         "how often it is in the list of a cleaner of redis-work-queue 0.1",
     ),
-    _facts(
+    _fact(
         "data_key",
-        lambda shown: QueueKeys(shown.item.queue).item(shown.report.facts.item_id),
+        lambda shown: QueueKeys(shown.item.queue).item(shown.item.item_id),
         "the name of the data key",
     ),
-    _facts(
+    _fact(
         "main_places",
         lambda shown: list(shown.report.main_places),
         "its places in the main list, 0 = next to be leased",
     ),
-    _facts(
+    _fact(
         "processing_places",
         lambda shown: list(shown.report.processing_places),
         "its places in processing, 0 = leased longest ago",
     ),
-    _facts(
+    _fact(
         "lease_keys",
         lambda shown: [escaped(key) for key in shown.report.lease_keys],
         "the names of the lease keys that exist",
     ),
-    _facts(
+    _fact(
         "leases",
         lambda shown: [
             {"key": escaped(key), "holder": escaped(lease.holder), "ttl_ms": lease.ttl_ms}
@@ -152,7 +262,7 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
         ],
         "those that hold a lease: `key`, `holder`, `ttl_ms`",
     ),
-    _facts(
+    _fact(
         "wrong_types",
         lambda shown: [
             {"key": escaped(key), "type": kind} for key, kind in shown.wrong_types.items()
@@ -162,30 +272,27 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
 )
 
 
-def show_sections(record: Shown) -> list[Section]:
-    item, explanation = record.item, record.explanation
+def show_sections(shown: Shown) -> list[Section]:
+    """Everything about one ID, for people."""
+    item, (next, _) = shown.item, shown.next
+    # The meaning has already explained the state.
+    also = [REMEDIES[code].cause for code in shown.findings if code.value != item.state.value]
+    cures = [REMEDIES[code].cure for code in shown.findings if REMEDIES[code].cure != next]
     rows: list[Row] = [
         ("queue", escaped(item.queue), None),
         ("state", item.state.value, state_style(item.state) or "bold"),
-        ("", explanation.meaning, None),
-        ("next", explanation.next, None),
+        ("", shown.meaning, None),
+        ("next", next, None),
+        *(("also", cause, "red") for cause in also),
     ]
-    # The meaning has already explained the state.
-    also = [
-        cause
-        for code, cause in zip(explanation.findings, explanation.causes, strict=True)
-        if code.value != item.state.value
-    ]
-    cures = [cure for cure in explanation.cures if cure != explanation.next]
     commands = "result" if item.state is State.GONE else "commands"
-    rows += [("also", cause, "red") for cause in also]
-    rows += _labelled("cure", cures, None)
-    rows += _labelled(commands, explanation.commands, COMMAND_STYLE)
+    for label, values, style in (("cure", cures, None), (commands, shown.commands, COMMAND_STYLE)):
+        rows += [("" if number else label, each, style) for number, each in enumerate(values)]
     sections = [Section(escaped(item.item_id), rows)]
-    if record.wrong_types:
-        wrong = [(escaped(key), f"is a {kind}", "red") for key, kind in record.wrong_types.items()]
+    if shown.wrong_types:
+        wrong = [(escaped(key), f"is a {kind}", "red") for key, kind in shown.wrong_types.items()]
         sections.append(Section("Keys of the wrong type", wrong))
-    sections.append(Section("Facts", _fact_rows(record)))
+    sections.append(Section("Facts", _fact_rows(shown)))
     if item.data is not None:
         sections.append(Section("Data", [("", _pretty(item.data), None)]))
     elif item.preview is not None:
@@ -194,13 +301,8 @@ def show_sections(record: Shown) -> list[Section]:
     return sections
 
 
-def _labelled(label: str, values: Iterable[str], style: str | None) -> list[Row]:
-    """Rows under one label."""
-    return [("" if number else label, value, style) for number, value in enumerate(values)]
-
-
-def _fact_rows(record: Shown) -> list[Row]:
-    item, report, facts = record.item, record.report, record.report.facts
+def _fact_rows(shown: Shown) -> list[Row]:
+    item, report, facts = shown.item, shown.report, shown.report.facts
     data = "none"
     if facts.has_data:
         size = "" if item.payload_bytes is None else f"{human.size(item.payload_bytes)}, "
@@ -227,25 +329,23 @@ def _fact_rows(record: Shown) -> list[Row]:
         for key in report.lease_keys:
             own = f": {_lease(leases[key], facts.now_ms)}" if differ and key in leases else ""
             rows.append(("lease key", escaped(key) + own, "dim"))
-    if facts.due_ms is not None:
-        rows.append(("due", _time(facts.due_ms, item.due_ms, facts.now_ms), None))
-    if facts.buried_ms is not None:
-        rows.append(("buried", _time(facts.buried_ms, item.buried_ms, facts.now_ms), None))
+    for label, score, unix_ms in (
+        ("due", facts.due_ms, item.due_ms),
+        ("buried", facts.buried_ms, item.buried_ms),
+    ):
+        if score is not None:
+            when = f"{score:g}, which is not a time"
+            if unix_ms is not None:
+                when = human.when(unix_ms, facts.now_ms)
+            rows.append((label, when, None))
     if item.reason is not None:
         rows.append(("reason", escaped(item.reason), None))
     if facts.returns is not None:
         times = "once" if facts.returns == 1 else f"{human.count(facts.returns)} times"
         rows.append(("returns", f"{times}, by cleans or after failed attempts", None))
-    if record.result is not None:
-        rows.append(("result", _result_text(record.result, item.state, facts.now_ms), None))
+    if shown.result is not None:
+        rows.append(("result", _result_text(shown.result, item.state, facts.now_ms), None))
     return rows
-
-
-def _time(score: float, unix_ms: int | None, now_ms: int) -> str:
-    """A score of a sorted set."""
-    if unix_ms is None:
-        return f"{score:g}, which is not a time"
-    return human.when(unix_ms, now_ms)
 
 
 def _effective_lease(report: ItemReport) -> str:

@@ -57,23 +57,17 @@ def _data_json(item: Item) -> str | None:
     return json_text(item.data)
 
 
+def _lease(item: Item, name: str) -> object:
+    return None if item.lease is None else getattr(item.lease, name)
+
+
 ITEM_FIELDS: Fields[Item] = Fields(
     "An item",
     Field(
-        "queue",
-        lambda item: item.queue,
-        "the queue's name",
-        is_bytes=True,
-        rank=8,
-        cut=Cut.MIDDLE,
+        "queue", lambda item: item.queue, "the queue's name", is_bytes=True, rank=8, cut=Cut.MIDDLE
     ),
     Field(
-        "id",
-        lambda item: item.item_id,
-        "the item's ID",
-        is_bytes=True,
-        is_id=True,
-        cut=Cut.MIDDLE,
+        "id", lambda item: item.item_id, "the item's ID", is_bytes=True, is_id=True, cut=Cut.MIDDLE
     ),
     Field(
         "state",
@@ -104,7 +98,7 @@ ITEM_FIELDS: Fields[Item] = Fields(
     ),
     Field(
         "preview",
-        preview_text,
+        lambda item: preview_text(item),
         "the first 200 bytes of the data, escaped",
         title="DATA",
         format=lambda item: "-" if item.preview is None else preview_text(item) or "",
@@ -139,7 +133,7 @@ ITEM_FIELDS: Fields[Item] = Fields(
     ),
     Field(
         "lease.holder",
-        lambda item: None if item.lease is None else item.lease.holder,
+        lambda item: _lease(item, "holder"),
         "who holds it, escaped",
         title="HOLDER",
         format=_holder,
@@ -148,7 +142,7 @@ ITEM_FIELDS: Fields[Item] = Fields(
     ),
     Field(
         "lease.ttl_ms",
-        lambda item: None if item.lease is None else item.lease.ttl_ms,
+        lambda item: _lease(item, "ttl_ms"),
         "the time left; null = no expiry",
         title="TIME LEFT",
         format=_time_left,
@@ -198,22 +192,35 @@ ITEM_FIELDS: Fields[Item] = Fields(
 
 Columns = Sequence[Field[Item]]
 
-_EXTRAS = ("idle_seconds", "bytes", "preview", "data")
-QUEUE = ITEM_FIELDS["queue"]
-_IN_LEASES = ("id", "state", "lease_holder", "lease_ttl_ms", "bytes", "preview")
-LEASES_COLUMNS = [ITEM_FIELDS[name] for name in _IN_LEASES]
-# A lease reads the data.
-LEASED_COLUMNS = [ITEM_FIELDS[name] for name in ("id", "lease_ttl_ms", "bytes", "data")]
+# The columns of each listing; a table has RETURNS before the first of `_EXTRAS`.
+_OF_LEASE = ("id", "state", "lease_holder", "lease_ttl_ms")
+_EXTRAS = ("idle_seconds", "bytes", "preview")
+_LISTINGS = {
+    "waiting": ("position", "id", *_EXTRAS),
+    "delayed": ("id", "due_ms", *_EXTRAS),
+    "due": ("id", "due_ms", *_EXTRAS),
+    "buried": ("id", "buried_ms", "reason", "bytes", "preview"),
+    "leases": (*_OF_LEASE, "bytes", "preview"),
+    # A lease reads the data.
+    "leased now": ("id", "lease_ttl_ms", "bytes", "data"),
+}
+# Any other listing. For a delayed item, TIME LEFT is the time until it is due.
+_MIXED = (*_OF_LEASE, *_EXTRAS)
 _WIDE = (
     *("queue", "position", "id", "state", "lease_holder", "lease_ttl_ms", "due_ms", "buried_ms"),
     *("reason", "returns", "idle_seconds", "bytes", "preview"),
 )
 
 
-def columns_for(which: str | None, now_ms: Callable[[], int]) -> Columns:
-    """The columns for items in one state, as named by `rwq ls`, or in several.
+def columns_for(
+    listing: str | None, now_ms: Callable[[], int] = lambda: 0, *, data: bool = False
+) -> Columns:
+    """The columns of a listing, named as by `rwq ls`.
 
-    `now_ms` returns the server's clock; it is called once, and only for a table.
+    Args:
+        listing: The listing; None for items in several states.
+        now_ms: Returns the server's clock; called once, and only for a table.
+        data: True to show the data in place of its preview.
     """
     # All rows use the same time.
     now_ms = cache(now_ms)
@@ -229,20 +236,14 @@ def columns_for(which: str | None, now_ms: Callable[[], int]) -> Columns:
         return due(item) if is_delayed else _time_left(item)
 
     formats = {"due_ms": due, "buried_ms": buried, "lease_ttl_ms": time_left}
-    names = {
-        "waiting": ("position", "id"),
-        "delayed": ("id", "due_ms"),
-        "buried": ("id", "buried_ms", "reason"),
-        # For a delayed item, TIME LEFT is the time until it is due.
-    }.get(which or "", ("id", "state", "lease_holder", "lease_ttl_ms"))
-    extras = ("bytes", "preview") if which == "buried" else ("idle_seconds", "bytes", "preview")
-    columns = [ITEM_FIELDS[name] for name in (*names, *extras)]
+    names = ["data" if data and name == "preview" else name for name in names_of(listing)]
+    columns = [ITEM_FIELDS[name] for name in names]
     return [each._replace(format=formats.get(each.flat_name, each.format)) for each in columns]
 
 
-def with_data(columns: Columns) -> Columns:
-    """The columns with the data in place of its preview."""
-    return [ITEM_FIELDS["data"] if each.name == "preview" else each for each in columns]
+def names_of(listing: str | None) -> Sequence[str]:
+    """The names of the columns of a listing."""
+    return _LISTINGS.get(listing or "", _MIXED)
 
 
 def plain_order(columns: Columns) -> Columns:
@@ -252,14 +253,16 @@ def plain_order(columns: Columns) -> Columns:
     return sorted(columns, key=lambda column: order.get(column.name, 0))
 
 
-def plain_names(columns: Columns) -> str:
+def plain_names(listing: str | None, *, has_queue: bool = False) -> str:
     """The fields of a line of `-o plain`, for the help."""
+    columns = [ITEM_FIELDS["queue"]] * has_queue + [*columns_for(listing)]
     return ", ".join(column.flat_name for column in plain_order(columns))
 
 
 def with_returns(columns: Columns) -> Columns:
     """The columns of a table, with RETURNS, which shows items that keep coming back."""
-    at = next((at for at, column in enumerate(columns) if column.name in _EXTRAS), len(columns))
+    extras = (*_EXTRAS, "data")
+    at = next((at for at, column in enumerate(columns) if column.name in extras), len(columns))
     return [*columns[:at], ITEM_FIELDS["returns"], *columns[at:]]
 
 

@@ -10,7 +10,7 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.outcomes import DRY_RUN
 from rwq_cli.output.records import Output
-from rwq_cli.views.items import LEASED_COLUMNS
+from rwq_cli.views.items import columns_for
 from rwq_cli.views.listing import write_items
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def write_leased(
         shown = write_items(
             out,
             noted(),
-            LEASED_COLUMNS,
+            columns_for("leased now"),
             empty=empty,
             has_queue=has_queue,
             # In a dry run, a note comes first.

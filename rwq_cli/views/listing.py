@@ -42,23 +42,14 @@ def write_items(
 
 
 def footer(
-    shown: int,
-    label: str,
-    source: Source,
-    lengths: Iterable[Counts],
-    *,
-    is_filtered: bool,
+    shown: int, label: str, source: Source, lengths: Iterable[Counts], *, is_filtered: bool
 ) -> str:
     """The line below a listing: how many there are."""
     if source.deep:
         return f"{human.count(shown)} shown of {label}"
-    walked = {
-        "waiting": source.main,
-        "processing": source.processing,
-        "delayed": source.delayed,
-        "buried": source.buried,
-    }
-    names = [name for name, is_walked in walked.items() if is_walked]
+    keys = {"waiting": source.main, "processing": source.processing}
+    keys |= {"delayed": source.delayed, "buried": source.buried}
+    names = [name for name, is_read in keys.items() if is_read]
     total = human.count(sum(getattr(each, name) for each in lengths for name in names))
     kind = f" {names[0]}" if source.is_one else ""
     out_of = "that match, out of" if is_filtered else "of"

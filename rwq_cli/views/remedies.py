@@ -1,13 +1,14 @@
-"""The cause, cure and command of each finding of the doctor."""
+"""The cause, the cure and the command of each finding, for `doctor` and `show`."""
 
 from typing import NamedTuple
 
-from rwq_cli.core.repair.findings import Code, Finding
-from rwq_cli.views.command_lines import CommandLines, shell_word
+from rwq_cli.core.model import State
+from rwq_cli.core.repair.findings import Code
+from rwq_cli.views.states import STATES
 
 
 class Remedy(NamedTuple):
-    """The explanation of a finding.
+    """The explanation of a finding. Its sentences are about one item, however many there are.
 
     Attributes:
         cause: What it is, and what causes it.
@@ -23,27 +24,29 @@ class Remedy(NamedTuple):
     left_because: str | None = None
 
 
+def _of(state: State, command: str, left_because: str | None = None, *, cure: str = "") -> Remedy:
+    """The remedy of a state; without a cure, what happens next is enough."""
+    meaning = STATES[state]
+    return Remedy(meaning.meaning, cure or meaning.next_sentence, command, left_because)
+
+
 _FIX = "rwq doctor --fix"
+_SETTING = "the setting is the server's, not the queue's"
 
 REMEDIES = {
-    Code.WRONG_TYPE: Remedy(
-        "A key has the wrong type: something else writes under this name.",
-        "Find out whose key it is, and rename or delete it.",
+    Code.WRONG_TYPE: _of(
+        State.WRONG_TYPE,
         "redis-cli TYPE KEY",
         "its owner is unknown, and deleting it could lose data",
+        cure="Find out whose key it is, and rename or delete it.",
     ),
-    Code.HELD: Remedy(
-        "A lease has no expiry. No worker sets such a lease.",
-        "Release the item, or give the lease an expiry.",
+    Code.HELD: _of(
+        State.HELD,
         "rwq release --force ID",
         "it may be intentional, to keep the item from workers",
+        cure="Release the item, or give its lease an expiry.",
     ),
-    Code.DUPLICATED: Remedy(
-        "An item is listed more than once: its ID existed when it was added with --unique, or "
-        "another program pushed it again. It may run twice.",
-        "Remove the surplus entries.",
-        _FIX,
-    ),
+    Code.DUPLICATED: _of(State.DUPLICATED, _FIX),
     Code.TWO_HOLDERS: Remedy(
         "Workers of two generations hold the same item, each with its own lease key: a cleaner "
         "of one generation returned it while a worker of the other held it.",
@@ -56,63 +59,49 @@ REMEDIES = {
         "set later: items and leases can vanish.",
         "Set its maxmemory-policy to noeviction.",
         "redis-cli CONFIG SET maxmemory-policy noeviction",
-        "the setting is the server's, not the queue's",
+        _SETTING,
     ),
-    Code.ABANDONED: Remedy(
-        "Items are in processing without a lease: their workers died or gave up.",
-        "A light clean returns them.",
-        "rwq clean light",
-    ),
-    Code.ORPHANED: Remedy(
-        "Items are in no list and have no lease: a process died between two commands.",
-        "A deep clean returns them.",
-        "rwq clean deep",
-    ),
-    Code.UNLISTED: Remedy(
-        "Items have a lease but are in no list: their processing entries were lost.",
-        "Release them, or let their leases expire; then a deep clean returns them.",
+    Code.ABANDONED: _of(State.ABANDONED, "rwq clean light"),
+    Code.ORPHANED: _of(State.ORPHANED, "rwq clean deep"),
+    Code.UNLISTED: _of(
+        State.UNLISTED,
         "rwq release --force ID",
-        "a worker may still be working on them; the leases expire",
+        "a worker may still be working on it; the lease expires",
+        cure="Release it, or let its lease expire; then a deep clean returns it.",
     ),
     Code.DUE: Remedy(
-        "Delayed items have been due for over a minute, and nothing has promoted them.",
-        "Any clean promotes them.",
+        "Due for over a minute, and nothing has promoted it.",
+        "Any clean promotes it.",
         "rwq clean light",
     ),
     Code.UNGUARDED: Remedy(
-        "The guard leases of delayed or buried items are missing or expire too early, so workers' "
-        "cleaners will return the items before they are due or kicked.",
-        "Restore the guards.",
+        "The guard lease of a delayed or buried item is missing or expires too early, so workers' "
+        "cleaners will return it before it is due or kicked.",
+        "Restore the guard.",
         _FIX,
     ),
-    Code.GHOST: Remedy(
-        "IDs without data are listed: the items were completed, or their data was deleted.",
-        "A deep clean drops them.",
-        "rwq clean deep",
-    ),
+    Code.GHOST: _of(State.GHOST, "rwq clean deep"),
     Code.INVALID_SCORE: Remedy(
-        "Delayed or buried items have a score that is not a time: infinite, or far too large. "
-        "rwq never writes one.",
-        "Release them, or delay or bury them again.",
+        "The score as delayed or buried is not a time: infinite, or far too large. rwq never "
+        "writes one.",
+        "Release it, or delay or bury it again.",
         "rwq release ID",
-        "rwq cannot know when they are due",
+        "rwq cannot know when it is due",
     ),
     Code.ENDLESS_LEASE: Remedy(
-        "Leases without expiry belong to no item and would stay forever.", "Delete them.", _FIX
+        "A lease without expiry belongs to no item and would stay forever.", "Delete it.", _FIX
     ),
     Code.STALE_SCHEDULE: Remedy(
-        "Items that are waiting or leased also have an entry as delayed or buried.",
-        "Remove those entries.",
-        _FIX,
+        "Waiting or leased, and also listed as delayed or buried.", "Remove that entry.", _FIX
     ),
     Code.STALE_CLEANING: Remedy(
-        "A cleaner of redis-work-queue 0.1 died and left IDs in its list that are gone or listed "
-        "elsewhere.",
-        "Remove them from that list.",
+        "A cleaner of redis-work-queue 0.1 died and left the ID in its list, although the item is "
+        "gone or listed elsewhere.",
+        "Remove it from that list.",
         _FIX,
     ),
     Code.EMPTY_ID: Remedy(
-        "An item or an entry has an empty ID, most likely from an unset variable.",
+        "The item or entry has an empty ID, most likely from an unset variable.",
         "Let a worker lease and complete it: no command line can name it.",
         "rwq lease",
         "it has data, so it is an ordinary item",
@@ -124,33 +113,29 @@ REMEDIES = {
         "rwq queues",
         "rwq cannot know which of them should move",
     ),
-    Code.STRAY_LEASE: Remedy(
-        "Completed items have left leases behind.",
-        "None needed: they expire.",
-        "rwq show ID",
-        "they expire",
+    Code.STRAY_LEASE: _of(
+        State.STRAY_LEASE, "rwq show ID", "it expires", cure="None needed: it expires."
     ),
     Code.STALE_RETURNS: Remedy(
-        "Returns of completed items are still counted.", "Remove the counts.", _FIX
+        "The item is gone, but its returns are still counted.", "Remove the count.", _FIX
     ),
     Code.INVALID_RETURNS: Remedy(
-        "The count of an item's returns is not a number, and counts as zero: something else wrote "
-        "it.",
+        "The count of its returns is not a number, and counts as zero: something else wrote it.",
         "None needed: the next return writes a number.",
         "rwq show ID",
         "the next return writes a number",
     ),
     Code.FOREIGN_KEY: Remedy(
-        "Keys begin with the queue's name but are not part of any queue.",
-        "None needed: purge leaves them alone.",
+        "A key begins with the queue's name but is not part of any queue.",
+        "None needed: purge leaves it alone.",
         "redis-cli TYPE KEY",
-        "something else may use them",
+        "something else may use it",
     ),
     Code.NO_PERSISTENCE: Remedy(
         "The server writes nothing to disk: when it stops, the queue is lost.",
         "Enable its append-only file.",
         "redis-cli CONFIG SET appendonly yes",
-        "the setting is the server's, not the queue's",
+        _SETTING,
     ),
     Code.NO_HASH_TAG: Remedy(
         "The name has no hash tag: on a cluster the queue's keys would be on different nodes.",
@@ -159,21 +144,3 @@ REMEDIES = {
         "workers know it by this name",
     ),
 }
-
-
-def command_for(lines: CommandLines, queue: bytes, finding: Finding) -> str:
-    """The command for a finding of a queue, with its first example, safe to paste."""
-    example = finding.examples[0] if finding.examples else b""
-    template = REMEDIES[finding.code].command
-    if not template.startswith("rwq "):
-        words = template.removeprefix("redis-cli ").replace("KEY", shell_word(example))
-        return lines.of_redis_cli(words)
-    verb, takes_id, _ = template.removeprefix("rwq ").partition(" ID")
-    return lines.of_item(verb, queue, example) if takes_id else lines.of_queue(verb, queue)
-
-
-def left_because(finding: Finding) -> str | None:
-    """Why `--fix` left some of them; None if none are left."""
-    if not finding.left:
-        return None
-    return REMEDIES[finding.code].left_because or "it changed meanwhile"

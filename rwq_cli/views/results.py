@@ -34,9 +34,7 @@ RESULT_FIELDS: Fields[ResultLookup] = Fields(
     Field("queue", lambda lookup: lookup.queue, "the queue's name", is_bytes=True),
     Field("id", lambda lookup: lookup.item_id, "the item's ID", is_bytes=True, is_id=True),
     Field(
-        "state",
-        lambda lookup: lookup.state.value,
-        "of the item that has this ID now, else `gone`",
+        "state", lambda lookup: lookup.state.value, "of the item that has this ID now, else `gone`"
     ),
     _of_result(
         "status",

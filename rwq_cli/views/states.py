@@ -1,4 +1,4 @@
-"""What each state means: for `show`, the help and the pages."""
+"""What each state means: for `show`, `doctor`, the help and the pages."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ class StateMeaning(NamedTuple):
         meaning: What it means, a sentence.
         holds: What the server holds.
         next: What happens next.
-        verbs: The rwq commands to suggest, best first. For some states `explanations` chooses
+        verbs: The rwq commands to suggest, best first. For some states `item_report` chooses
             others by the facts.
     """
 
@@ -46,19 +46,19 @@ STATES = {
         ("release --force", "touch"),
     ),
     State.ABANDONED: StateMeaning(
-        "It is in processing without a lease: its worker died or gave up.",
+        "In processing without a lease: its worker died or gave up.",
         "data; in processing; no lease",
         "a light clean returns it",
         ("clean light", "release"),
     ),
     State.ORPHANED: StateMeaning(
-        "It is in no list and has no lease: a process died between two commands.",
+        "In no list and without a lease: a process died between two commands.",
         "data; in no list or sorted set; no lease",
         "a deep clean returns it",
         ("clean deep", "release"),
     ),
     State.UNLISTED: StateMeaning(
-        "It has a lease but is in no list: its processing entry was lost.",
+        "Leased, but in no list: its processing entry was lost.",
         "data; in no list or sorted set; a lease with a TTL",
         "it is orphaned when the lease expires",
         ("release --force", "complete"),
@@ -77,26 +77,26 @@ STATES = {
         ("release", "complete"),
     ),
     State.BURIED: StateMeaning(
-        "It is buried until somebody kicks it.",
+        "It is buried.",
         "data; in `jobs:buried`; a guard without expiry, which holds the reason",
         "nothing, until somebody kicks it",
         ("kick", "complete"),
     ),
     State.DUPLICATED: StateMeaning(
-        "It is listed more than once: its ID existed when it was added with --unique, or another "
+        "Listed more than once: its ID existed when it was added with --unique, or another "
         "program pushed it again.",
         "data; more than once in main, or in main and processing",
         "it may run twice, until a deep clean removes the surplus entries",
         ("doctor --fix", "clean deep"),
     ),
     State.GHOST: StateMeaning(
-        "The ID is listed without data: the item was completed, or its data was deleted.",
+        "Listed without data: the item was completed, or its data was deleted.",
         "no data; the ID in a list, or in `jobs:delayed` or `jobs:buried`",
         "a deep clean drops the entry; so does a light one if the entry is in processing or due, "
         "and `rwq lease` when it reaches it",
     ),
     State.STRAY_LEASE: StateMeaning(
-        "There is a lease but no item: the item was deleted, but not its lease.",
+        "A lease without an item: the item was deleted, but not its lease.",
         "a lease, no data",
         "the lease expires; one without expiry stays until `doctor --fix` deletes it",
     ),
@@ -106,7 +106,7 @@ STATES = {
         "nothing",
     ),
     State.WRONG_TYPE: StateMeaning(
-        "A key has the wrong type; its state is unknown.",
+        "A key has the wrong type: something else writes under this name.",
         "a key of the wrong type",
         "nothing, until the key is renamed or deleted",
     ),

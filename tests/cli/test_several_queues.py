@@ -449,10 +449,10 @@ class TestDoctor:
         result = rwq("doctor", *ALL, "--only", "abandoned,ghost", "-o", "table")
         headings = [line for line in result.lines if line in ("mail:in", "mail:out", "other")]
         assert headings == ["mail:out", "other"]
-        assert result.lines[0] == "mail:in has none of these findings."
+        assert result.lines[0] == "mail:in has none of these findings: items 2"
         assert "command  rwq clean deep -q other" in result.text
         assert [line.partition(":  ")[0][:9] for line in result.notes.splitlines()] == [
-            *("mail:in: ", "mail:out:", "other: wa")
+            *("mail:out:", "other: wa")
         ]
 
     def test_the_worst_decides(self, rwq: Rwq) -> None:

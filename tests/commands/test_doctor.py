@@ -13,7 +13,6 @@ import redis
 from rwq_cli.core import Code, Severity
 from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.repair.doctor import AUTO_FIXABLE
-from rwq_cli.views.item_remedies import ITEM_REMEDIES
 from rwq_cli.views.remedies import REMEDIES
 from tests.conftest import Foreign, contents
 from tests.driver import TIMEOUT_S, Rwq
@@ -43,9 +42,8 @@ def test_show_and_doctor_report_the_findings_of_each_state(
     for finding in found:
         remedy = REMEDIES[Code(finding["code"])]
         assert (finding["cause"], finding["cure"]) == (remedy.cause, remedy.cure)
-        of_item = ITEM_REMEDIES[Code(finding["code"])]
-        assert of_item.cause in shown["cause"]
-        assert of_item.cure in shown["cure"]
+        assert remedy.cause in shown["cause"]
+        assert remedy.cure in shown["cure"]
         (example,) = map(base64.b64decode, finding["examples_b64"])
         assert example.endswith(item_id)
     done = rwq("doctor", "--fix", *NOW, *AROUND, "-o", "jsonl").jsonl
@@ -72,8 +70,8 @@ def test_the_table_of_findings(rwq: Rwq, foreign: Foreign) -> None:
         "",
         "held",
         "       error  2",
-        "       cause  A lease has no expiry. No worker sets such a lease.",
-        "        cure  Release the item, or give the lease an expiry.",
+        "       cause  Its lease has no expiry. No worker sets such a lease.",
+        "        cure  Release the item, or give its lease an expiry.",
         "left because  it may be intentional, to keep the item from workers",
         "     command  rwq release --force -q jobs $'a\\xff'",
         " for example  a\\xff",
@@ -94,16 +92,15 @@ def test_errors_and_warnings_are_explained_and_notes_with_verbose(
         "",
         "abandoned",
         "    warning  1",
-        "      cause  Items are in processing without a lease: their workers died or gave",
-        "             up.",
-        "       cure  A light clean returns them.",
+        "      cause  In processing without a lease: its worker died or gave up.",
+        "       cure  A light clean returns it.",
         "    command  rwq clean light -q jobs",
         "for example  a",
     ]
     assert result.notes == "warnings 1 (abandoned 1), notes 1 (-v explains them); items 1\n"
     verbose = rwq("doctor", "-v", *NOW, *AROUND)
-    assert verbose.lines[:12] == result.lines
-    assert verbose.lines[13] == "stray-lease"
+    assert verbose.lines[:11] == result.lines
+    assert verbose.lines[12] == "stray-lease"
     last = "warnings 1 (abandoned 1), notes 1 (stray-lease 1); items 1"
     assert verbose.notes.splitlines()[-1] == last
 
@@ -150,8 +147,12 @@ def test_a_finding_in_json(rwq: Rwq, foreign: Foreign) -> None:
 def test_a_healthy_queue_has_no_findings(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w")
     summary = "no findings; items 1\n"
-    said = "Nothing is wrong with jobs.\n"
-    assert rwq("doctor", *AROUND, "-o", "table").as_tuple() == (0, said, summary)
+    healthy = (0, "Nothing is wrong with jobs: items 1\n", "")
+    assert rwq("doctor", *AROUND, "-o", "table").as_tuple() == healthy
+    assert rwq("doctor", "-v", *AROUND, "-o", "table").lines == [
+        "Nothing is wrong with jobs: items 1"
+    ]
+    assert rwq("doctor", "--fix", *AROUND, "-o", "table").as_tuple() == healthy
     assert rwq("doctor", *AROUND, "-o", "json").as_tuple() == (0, "[]\n", summary)
     assert rwq("doctor", *AROUND, "-o", "ids").as_tuple() == (0, "", summary)
     assert rwq("doctor", "-o", "ids").code == 0, "notes do not count"
@@ -245,10 +246,9 @@ class TestCodes:
         self, rwq: Rwq, foreign: Foreign
     ) -> None:
         foreign.waiting(b"w")
-        found = rwq("doctor", *NOW, "--only", "ghost")
-        assert found.lines == ["jobs has none of these findings."]
-        found = rwq("doctor", *NOW, "--skip", "no-persistence,no-hash-tag,unlisted")
-        assert found.lines == ["jobs has none of these findings."]
+        for words in (("--only", "ghost"), ("--skip", "no-persistence,no-hash-tag,unlisted")):
+            found = rwq("doctor", *NOW, *words)
+            assert found.lines == ["jobs has none of these findings: items 1"]
 
     def test_an_unknown_code_is_an_error_with_the_known_ones(self, rwq: Rwq) -> None:
         result = rwq("doctor", "--only", "ghost,gohst")
@@ -321,8 +321,8 @@ class TestGrace:
         result = rwq("doctor", "--fix", *AROUND)
         assert result.as_tuple() == (
             0,
-            "Nothing is wrong with jobs.\n",
-            "no findings; items 1; nothing to fix\n",
+            "Nothing is wrong with jobs: items 1\n",
+            "",
         )
 
     def test_it_is_a_second_and_only_if_something_looks_broken(
@@ -368,6 +368,10 @@ def test_the_summary_names_queue_and_server_of_the_command_line(
 ) -> None:
     foreign.waiting(b"a")
     one = rwq("doctor", *NOW, *AROUND, "-q", "jobs")
-    assert one.notes == f"no findings; items 1 (jobs on {server.url})\n"
+    assert one.lines == [f"Nothing is wrong with jobs: items 1 (on {server.url})"]
+    foreign.abandoned(b"b")
+    found = "warnings 1 (abandoned 1); items 2"
+    one = rwq("doctor", *NOW, *AROUND, "-q", "jobs")
+    assert one.notes == f"{found} (jobs on {server.url})\n"
     several = rwq("doctor", *NOW, *AROUND, "-q", "jobs*")
-    assert several.notes == f"jobs: no findings; items 1 (on {server.url})\n"
+    assert several.notes == f"jobs: {found} (on {server.url})\n"

@@ -3,8 +3,6 @@
 import pytest
 import redis
 
-from rwq_cli.commands.ls import Which, _resolve
-from rwq_cli.core import Selection, Source, State
 from rwq_cli.output.options import OutputFormat
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq
@@ -21,31 +19,6 @@ def ids(rwq: Rwq, *words: str) -> list[str]:
     result = rwq("ls", *words, "-o", "ids")
     assert (result.code, result.notes) == (0, "")
     return result.text.split()
-
-
-@pytest.mark.parametrize(
-    ("which", "states", "listed", "source", "wanted"),
-    [
-        (None, None, Which.WAITING, "main", None),
-        (None, {State.WAITING}, Which.WAITING, "main", {State.WAITING}),
-        (None, {State.BURIED}, None, "buried", {State.BURIED}),
-        (Which.ALL, {State.LEASED}, Which.ALL, "processing", {State.LEASED}),
-        (Which.DELAYED, None, Which.DELAYED, "delayed", None),
-        (Which.LEASED, None, Which.LEASED, "processing", {State.LEASED}),
-        (Which.LEASED, {State.ABANDONED}, Which.LEASED, "processing", set()),
-    ],
-)
-def test_what_is_listed_follows_from_the_argument_and_the_states(
-    which: Which | None,
-    states: set[State] | None,
-    listed: Which | None,
-    source: str,
-    wanted: set[State] | None,
-) -> None:
-    selection = Selection(frozenset(states) if states is not None else None)
-    resolved = _resolve(which, selection)
-    assert (resolved[0], resolved[1]) == (listed, Source(**{source: True}))
-    assert resolved[2].states == wanted
 
 
 def positions(rwq: Rwq, *words: str) -> list[int | None]:
@@ -98,7 +71,9 @@ class TestSources:
             ("waiting", "w1 w2 w3 w4 w5"),
             ("processing", "a1 l1 h1 g1"),
             ("leased", "l1"),
+            ("held", "h1"),
             ("abandoned", "a1"),
+            ("orphaned", "orphan"),
             ("all", "w1 w2 w3 w4 w5 a1 l1 h1 g1"),
         ],
     )
@@ -128,6 +103,7 @@ class TestSources:
     @pytest.mark.parametrize(
         ("words", "expected"),
         [
+            (("--state", "leased"), "l1"),
             (("all", "--state", "held"), "h1"),
             (("all", "--state", "ghost", "--state", "abandoned"), "a1 g1"),
             (("processing", "--state", "leased"), "l1"),
@@ -151,6 +127,8 @@ class TestSources:
         five.buried(b"buried", b"it broke")
         (record,) = rwq("ls", which, "-o", "json").json
         assert (record["id"], record["state"]) == (which, which)
+        five.delayed(b"due", 1)
+        assert ids(rwq, "due") == ["due"]
 
     def test_a_guard_is_not_shown_as_a_lease(self, rwq: Rwq, foreign: Foreign) -> None:
         """In tables; for programs everything stays as the keys say it."""
