@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
     from rwq_cli.core.work.control import (
         Contact,
+        EndReason,
         Failed,
         Lost,
         Outage,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     )
     from rwq_cli.core.work.job import Ended, Job, Loss
     from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, OnFail, PutBack, RetryPolicy
-    from rwq_cli.core.work.stopping import EndReason
 
 __all__ = [
     "CleanAction",
@@ -115,9 +115,8 @@ _HOMES = {
     "server.address": "Server connect",
     "server.connection": "Connection",
     "work.job": "Ended Job Loss",
-    "work.control": "Contact Failed Lost Outage Started StopToken WorkSummary",
+    "work.control": "Contact EndReason Failed Lost Outage Started StopToken WorkSummary",
     "work.policy": "Done Failure Fate GiveUp OnFail PutBack RetryPolicy",
-    "work.stopping": "EndReason",
 }
 
 

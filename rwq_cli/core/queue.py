@@ -217,7 +217,7 @@ class WorkQueue(ActingQueue):
             ServerError: The server refused a call, was never reached, or was gone for too long. A
                 clean returns items that are still leased when their leases have ended.
         """
-        from rwq_cli.core.work.loop import work
+        from rwq_cli.core.work.loop import Worker
         from rwq_cli.core.work.session import WorkSession
         from rwq_cli.core.work.stopping import WorkLimits
 
@@ -226,15 +226,8 @@ class WorkQueue(ActingQueue):
         with WorkSession(
             queues, lease_s=for_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
         ) as session:
-            return work(
-                session,
-                handler,
-                limits=limits,
-                concurrency=concurrency,
-                batch=batch,
-                stop=stop,
-                on_event=on_event,
-            )
+            worker = Worker(session, handler, limits, batch=batch, stop=stop, on_event=on_event)
+            return worker.run(concurrency)
 
     # Looking.
 

@@ -18,6 +18,7 @@ from rwq_cli.core.inspect.report import state
 from rwq_cli.core.model import Repair, State
 from rwq_cli.core.work.control import (
     Contact,
+    EndReason,
     Failed,
     Lost,
     Outage,
@@ -27,7 +28,6 @@ from rwq_cli.core.work.control import (
 )
 from rwq_cli.core.work.job import Ended, Job, Loss
 from rwq_cli.core.work.policy import Failure, Fate, GiveUp
-from rwq_cli.core.work.stopping import EndReason
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.work.commands import CommandLimits, Commands, EndWorker

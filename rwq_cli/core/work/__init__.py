@@ -1,0 +1,16 @@
+"""The worker: what `WorkQueue.work` does. One job's way through these modules:
+
+1. `loop` has a thread that wants work; `session.exchange` leases an item for it: a `job.Job`, under
+   a holder that no other call has used. `idle` waits if there is nothing.
+2. The handler runs. Every third of a lease, another thread calls `session.renew`, which pushes the
+   end of every lease forward, in the step that checks that it still has the job's holder.
+3. The handler returns. `policy` says what that means for the item, and the next `exchange` sends it
+   (`endings`) together with the call that leases the next item. The script acts only while the
+   lease has the job's holder, so a job that was lost ends nothing.
+4. A lease is lost when a renewal or an end finds that it has ended or has another holder, or when
+   the server has not answered until it has ended by our clock. `Job.loss` says why.
+5. An end whose reply was lost is sent again. If its lease is gone then, the first call was the one
+   that ended it. What a lost reply may have leased is found by its holder, and put back.
+
+`stopping` decides when the worker ends, `control` has what it tells and how it is asked to end.
+"""

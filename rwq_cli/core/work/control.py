@@ -1,12 +1,14 @@
-"""What a worker tells, and how it is asked to end."""
+"""What a worker tells, how it is asked to end, and why it has ended."""
 
-from typing import NamedTuple
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.work.job import Ended, Job
 from rwq_cli.core.work.policy import Fate
-from rwq_cli.core.work.session import WorkSession
-from rwq_cli.core.work.stopping import EndReason
+
+if TYPE_CHECKING:
+    from rwq_cli.core.work.session import WorkSession
 
 
 class Started(NamedTuple):
@@ -42,6 +44,17 @@ class Failed(NamedTuple):
 WorkEvent = Started | Ended | Lost | Outage | Contact | Failed
 
 
+class EndReason(StrEnum):
+    """Why a worker ended."""
+
+    STOPPED = "stopped"
+    DRAINED = "drained"
+    IDLE = "idle"
+    MAX_ITEMS = "max-items"
+    MAX_FAILURES = "max-failures"
+    ON_FAIL = "on-fail"
+
+
 class WorkSummary(NamedTuple):
     """What a worker did.
 
@@ -67,7 +80,8 @@ class StopToken:
 
     def __init__(self) -> None:
         self.is_set = self.is_paused = self.drains = False
-        self._sessions: list[WorkSession] = []
+        # Of the workers that it asks; copied before use, because their threads end them meanwhile.
+        self.sessions: list[WorkSession] = []
 
     def set(self) -> None:
         """Take no more items."""
@@ -86,22 +100,13 @@ class StopToken:
 
     def release(self) -> None:
         """Put back whatever runs, whatever becomes of its functions."""
-        for session in list(self._sessions):
+        for session in list(self.sessions):
             session.release_all()
 
     def renew(self) -> list[Job]:
         """Renew all leases now; returns the jobs whose leases were found lost."""
-        return [job for session in list(self._sessions) for job in session.renew()]
-
-    def watch(self, session: WorkSession) -> None:
-        """Act on this session, too."""
-        self._sessions.append(session)
-
-    def forget(self, session: WorkSession) -> None:
-        """Leave this session alone."""
-        self._sessions.remove(session)
+        return [job for session in list(self.sessions) for job in session.renew()]
 
     def _wake(self) -> None:
-        # A copy: other threads may end their sessions meanwhile.
-        for session in list(self._sessions):
-            session.wake()
+        for session in list(self.sessions):
+            session.waiter.wake()

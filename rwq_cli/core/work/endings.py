@@ -1,7 +1,8 @@
 """How the ends of jobs are sent to the server, and what its replies mean."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_WRITES, in_batches
 from rwq_cli.core.inspect.results import ResultStatus
@@ -22,23 +23,45 @@ JOBS_PER_CALL = BATCH_WRITES
 _PLACE = {**Located.leased(()).args(), **ANY.args()}
 
 
+@dataclass(eq=False, slots=True)
 class Ending:
-    """The end of a job, until the server has settled it.
+    """The end of a job, and the script that does it, until the server has settled it.
 
-    Args:
-        job: The job.
-        end: How it ended.
-        step: What to do with its item.
-
-    Attributes:
-        in_doubt: Whether a call was sent whose reply was lost.
+    `in_doubt`: a call was sent whose reply was lost. `is_sending`: some thread sends it now.
     """
 
-    def __init__(self, job: Job, end: JobEnd | None, step: Step) -> None:
-        self.job = job
-        self.end = end
-        self.step = step
-        self.in_doubt = False
+    job: Job
+    end: JobEnd | None
+    step: Step
+    script: str
+    args: Mapping[str, Any]
+    in_doubt: bool = False
+    is_sending: bool = False
+
+    @property
+    def keeps_result(self) -> bool:
+        return self.script == "complete" and self.args["keep_ms"] is not None
+
+
+def ending_of(job: Job, end: JobEnd | None, step: Step, result_ttl_s: float) -> Ending:
+    """The ending of a job; its script acts only under the job's own lease."""
+    how: How
+    match step.fate:
+        case Fate.COMPLETED | Fate.REJECTED:
+            options = None
+            if step.data is not None or step.fate is Fate.REJECTED:
+                options = ResultOptions(step.data, ResultStatus(step.fate.value), result_ttl_s)
+            args = completing_args(options, (job.holder,))
+            return Ending(job, end, step, "complete", {**_PLACE, **args})
+        case Fate.RETRY:
+            how = Delay(round(step.delay_s * 1000))
+        case Fate.BURIED:
+            how = Burial(step.data)
+        case _:
+            how = Release(step.front)
+    policy = LeasePolicy(job.holder, force=False, own_only=True)
+    args = schedule_args(policy, how, is_first_look=False, counts_attempt=step.counted)
+    return Ending(job, end, step, how.script, {**_PLACE, **args})
 
 
 class Call(NamedTuple):
@@ -48,56 +71,24 @@ class Call(NamedTuple):
     endings: Sequence[Ending]
 
 
-def calls_for(
-    endings: Sequence[Ending], is_held: Callable[[Job], bool], result_ttl_s: float
-) -> list[Call]:
-    """The calls for some endings; jobs that end alike share one."""
-    alike: dict[tuple[object, ...], Sequence[Ending]] = {}
-    if len(endings) == 1:
-        # As usual: nothing to compare.
-        alike[()] = endings
-        endings = ()
+def calls_for(endings: Iterable[Ending]) -> list[Call]:
+    """The calls for some endings; jobs of one lease call that end alike share one.
+
+    Their IDs differ, for no call leases an item twice.
+    """
+    alike: dict[tuple[object, ...], list[Ending]] = {}
     for ending in endings:
-        # An item that was lost and leased again is never twice in a call.
-        script, args = _script(ending, result_ttl_s)
-        kind = (ending.job.queue, is_held(ending.job), script, *args.values())
-        alike[kind] = [*alike.get(kind, ()), ending]
+        kind = (ending.job.queue, ending.script, *ending.args.values())
+        alike.setdefault(kind, []).append(ending)
     calls: list[Call] = []
-    fronts: list[Call] = []
     for group in alike.values():
         for batch in in_batches(group, items_max=JOBS_PER_CALL):
-            owners = {each.job.holder for each in batch}
-            script, args = _script(batch[0], result_ttl_s, owners)
             ids = [each.job.item_id for each in batch]
-            command = batch[0].job.handle.script(script, *ids, **_PLACE, **args)
-            call = Call(command, batch)
-            (fronts if batch[0].step.front else calls).append(call)
+            first = batch[0]
+            calls.append(Call(first.job.handle.script(first.script, *ids, **first.args), batch))
     # Each pushes its items in front of those of the call before it.
-    return [*calls, *reversed(fronts)]
-
-
-def _script(
-    ending: Ending, result_ttl_s: float, owners: Iterable[bytes] = ()
-) -> tuple[str, dict[str, object]]:
-    """The script for an ending, and its own arguments."""
-    step = ending.step
-    if step.fate is Fate.COMPLETED and step.data is None:
-        return "complete", completing_args(None, owners)
-    how: How
-    counts_attempt = False
-    match step.fate:
-        case Fate.COMPLETED | Fate.REJECTED:
-            options = ResultOptions(step.data, ResultStatus(step.fate.value), result_ttl_s)
-            return "complete", completing_args(options, owners)
-        case Fate.RETRY:
-            how, counts_attempt = Delay(round(step.delay_s * 1000)), True
-        case Fate.BURIED:
-            how = Burial(step.data)
-        case _:
-            how, counts_attempt = Release(step.front), step.counted
-    policy = LeasePolicy(ending.job.holder, force=False, own_only=True)
-    args = schedule_args(policy, how, is_first_look=False, counts_attempt=counts_attempt)
-    return how.script, args
+    fronts = [call for call in calls if call.endings[0].step.front]
+    return [call for call in calls if call not in fronts] + fronts[::-1] if fronts else calls
 
 
 def was_done(ending: Ending, outcome: Outcome) -> bool:
@@ -108,7 +99,7 @@ def was_done(ending: Ending, outcome: Outcome) -> bool:
         return ending.in_doubt
     if outcome.status is Status.NOT_OWNER:
         # Completing it would have deleted the data.
-        return ending.in_doubt and ending.step.fate not in (Fate.COMPLETED, Fate.REJECTED)
+        return ending.in_doubt and ending.script != "complete"
     return True
 
 

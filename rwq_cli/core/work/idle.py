@@ -1,18 +1,16 @@
-"""Finding queues that have work, and waiting for some."""
+"""Finding queues that have work, and waiting for some, without popping any."""
 
 import os
+import select
 from collections.abc import Sequence
 from contextlib import suppress
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.keys import hash_tag
 from rwq_cli.core.server.commands import Command
-
-if TYPE_CHECKING:
-    from rwq_cli.core.server.push_waiter import PushWaiter
+from rwq_cli.core.server.push_waiter import PushWaiter
 
 # How often an idle worker looks, in case a delayed item falls due earlier than expected.
 _LOOK_S = 1.0
@@ -21,10 +19,7 @@ _WATCHED_QUEUES = 8
 
 
 class WorkWaiter:
-    """Finds out which queues may have an item to lease, without popping any.
-
-    Args:
-        queues: The queues in order of preference, each once, on one connection.
+    """Finds out which queues may have an item to lease; `wake` may be called by any thread.
 
     Attributes:
         due_in_s: In how many seconds the next delayed item is due, as of the last look.
@@ -38,11 +33,6 @@ class WorkWaiter:
         self._clock = queues[0].clock
         # On a cluster, the connection that sends each call to its node.
         self._connection = queues[0].connection.root
-        # A call reads queues whose keys may be on different nodes of a cluster separately.
-        groups: dict[bytes | None, list[Queue]] = {}
-        for queue in queues:
-            groups.setdefault(hash_tag(queue.name), []).append(queue)
-        self._groups = list(groups.values())
         self._pushes: PushWaiter | None = None
         self._reader, self._writer = os.pipe()
         for fd in (self._reader, self._writer):
@@ -50,41 +40,42 @@ class WorkWaiter:
 
     def look_commands(self) -> list[Command]:
         """The commands that look at all queues; `ready_queues` reads their replies."""
-        return [
-            group[0].script("ready", *(k for q in group for k in (q.keys.main, q.keys.delayed)))
-            for group in self._groups
-        ]
+        # Single commands cost the server a tenth of a script.
+        looks = (
+            command
+            for queue in self._queues
+            for command in (
+                ("LLEN", queue.keys.main),
+                ("ZRANGE", queue.keys.delayed, 0, 0, "WITHSCORES"),
+            )
+        )
+        return [("TIME",), *looks]
 
     def ready_queues(self, replies: Sequence[Any]) -> list[Queue]:
         """The queues that may have an item, in order of preference.
 
-        Args:
-            replies: The replies to `look_commands`; those that are errors are ignored.
+        Replies that are errors are ignored: one node of a cluster may be lost.
         """
-        looks = [
-            (group, reply)
-            for group, reply in zip(self._groups, replies, strict=True)
-            if not isinstance(reply, ServerError)
-        ]
-        due_ms = [reply[0] for _, reply in looks if reply[0] >= 0]
-        self.due_in_s = min(due_ms) / 1000 if due_ms else inf
-        found = {group[number - 1].name for group, reply in looks for number in reply[1:]}
-        return [queue for queue in self._queues if queue.name in found]
+        clock, *looks = replies
+        now_ms = inf if isinstance(clock, ServerError) else clock[0] * 1000 + clock[1] / 1000
+        self.due_in_s = inf
+        ready: list[Queue] = []
+        for queue, length, first in zip(self._queues, looks[::2], looks[1::2], strict=True):
+            due_in_ms = inf
+            if first and not isinstance(first, ServerError):
+                # A member and its score; a pair of both where a client speaks RESP3.
+                score = first[-1]
+                due_in_ms = float(score[-1] if isinstance(score, list) else score) - now_ms
+            if due_in_ms <= 0 or (length and not isinstance(length, ServerError)):
+                ready.append(queue)
+            self.due_in_s = min(self.due_in_s, due_in_ms / 1000)
+        return ready
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until a queue may have an item.
+        """Wait for so many seconds until a queue may have an item; return whether one may.
 
         All queues together cost one call a second. A push is noticed at once, or with many queues
-        within that second.
-
-        Args:
-            timeout_s: How long to wait at most, seconds.
-
-        Raises:
-            ServerError: The server is gone, or refused; the caller may try again after a pause.
-
-        Returns:
-            Whether there may be an item; False after the timeout, or after `wake`.
+        within that second. `wake` ends it. After a `ServerError`, it may be called again.
         """
         deadline_s = self._clock.monotonic() + timeout_s
         try:
@@ -96,38 +87,18 @@ class WorkWaiter:
                     return True
                 if self._is_woken():
                     return False
-                if self._look():
+                if self.ready_queues(self._connection.call_all(self.look_commands())):
                     return True
         except ServerError:
             self._close_pushes()
             raise
         return False
 
-    def _look(self) -> bool:
-        """Find out when the next item is due, and whether a queue may have one now."""
-        if len(self._queues) > _WATCHED_QUEUES:
-            return bool(self.ready_queues(self._connection.call_all(self.look_commands())))
-        # Single commands cost the server a tenth of a script.
-        looks = [
-            command
-            for queue in self._queues
-            for command in (
-                ("LLEN", queue.keys.main),
-                ("ZRANGE", queue.keys.delayed, 0, 0, "WITHSCORES"),
-            )
-        ]
-        (seconds, microseconds), *replies = self._connection.call_all([("TIME",), *looks])
-        now_ms = seconds * 1000 + microseconds / 1000
-        # A member and its score; a pair of both where a client speaks RESP3.
-        last = [first[-1] for first in replies[1::2] if first]
-        due_ms = [float(each[-1] if isinstance(each, list) else each) for each in last]
-        self.due_in_s = (min(due_ms, default=inf) - now_ms) / 1000
-        return self.due_in_s <= 0 or any(replies[::2])
-
     def pause(self, seconds: float) -> None:
         """Wait, but not for work."""
-        with self._push_waiter([]) as waiter:
-            waiter.wait(seconds)
+        poller = select.poll()
+        poller.register(self._reader, select.POLLIN)
+        poller.poll(seconds * 1000)
         self._is_woken()
 
     def wake(self) -> None:
@@ -140,18 +111,12 @@ class WorkWaiter:
             return bool(os.read(self._reader, 4096))
         return False
 
-    def _open(self) -> "PushWaiter":
+    def _open(self) -> PushWaiter:
         if self._pushes is None:
             few = self._queues if len(self._queues) <= _WATCHED_QUEUES else []
-            self._pushes = self._push_waiter(few)
+            lists = {queue.keys.main: queue.connection for queue in few}
+            self._pushes = PushWaiter(lists, interrupt=self._reader)
         return self._pushes
-
-    def _push_waiter(self, queues: Sequence[Queue]) -> "PushWaiter":
-        # Imports redis, which `rwq work --help` does not need.
-        from rwq_cli.core.server.push_waiter import PushWaiter
-
-        lists = {queue.keys.main: queue.connection for queue in queues}
-        return PushWaiter(lists, interrupt=self._reader)
 
     def _close_pushes(self) -> None:
         if self._pushes is not None:

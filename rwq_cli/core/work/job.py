@@ -1,6 +1,7 @@
 """Jobs, and what became of them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from rwq_cli.core.work.policy import Failure, Fate, JobEnd, PutBack, Step
 
 
 class Loss(StrEnum):
-    """Why a session does not hold an item any more.
+    """Why a worker does not hold an item any more.
 
     `TAKEN`: another worker has leased it. `ENDED`: its lease ended, or was ended by force. `MOVED`:
     it was delayed or buried. `GONE`: it was completed or removed. `WRONG_TYPE`: something else has
@@ -26,10 +27,11 @@ class Loss(StrEnum):
     UNREACHABLE = "unreachable"
 
 
+@dataclass(eq=False, slots=True)
 class Job:
-    """An item that a session has leased.
+    """An item that a worker has leased.
 
-    Args:
+    Attributes:
         handle: Its queue.
         item_id: The ID.
         data: The payload.
@@ -37,33 +39,21 @@ class Job:
         returns: How often an attempt failed, or a clean returned it.
         is_last: Whether no retry follows if this attempt fails.
         deadline_s: When the lease ends, on the clock of the queue.
-
-    Attributes:
         loss: Why it is not held any more; None while it is.
         has_started: Whether the worker has begun to run it.
         slot: Which of the functions that run at once has it, from 0.
     """
 
-    def __init__(
-        self,
-        handle: Queue,
-        item_id: bytes,
-        data: bytes,
-        holder: bytes,
-        returns: int,
-        is_last: bool,
-        deadline_s: float,
-    ) -> None:
-        self.handle = handle
-        self.item_id = item_id
-        self.data = data
-        self.holder = holder
-        self.returns = returns
-        self.is_last = is_last
-        self.deadline_s = deadline_s
-        self.loss: Loss | None = None
-        self.has_started = False
-        self.slot = 0
+    handle: Queue
+    item_id: bytes
+    data: bytes
+    holder: bytes
+    returns: int
+    is_last: bool
+    deadline_s: float
+    loss: Loss | None = None
+    has_started: bool = False
+    slot: int = 0
 
     @property
     def queue(self) -> bytes:
@@ -115,11 +105,9 @@ class ExchangeResult(NamedTuple):
         ended: The jobs whose end is settled now.
         lost: Running jobs that were found lost.
         error: Why some ends are not settled or nothing was taken; None if nothing failed.
-        was_sent: Whether anything was sent to the server.
     """
 
     jobs: Sequence[Job] = ()
     ended: Sequence[Ended] = ()
     lost: Sequence[Job] = ()
     error: ServerError | None = None
-    was_sent: bool = True

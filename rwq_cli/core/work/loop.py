@@ -5,7 +5,6 @@ more thread renews the leases of all. Whatever fails in one of them ends the wor
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from math import inf
@@ -14,6 +13,7 @@ from threading import Event, Lock, Thread
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.work.control import (
     Contact,
+    EndReason,
     Failed,
     Lost,
     Outage,
@@ -23,9 +23,9 @@ from rwq_cli.core.work.control import (
     WorkSummary,
 )
 from rwq_cli.core.work.job import ExchangeResult, Job
-from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, JobEnd, OnFail, PutBack
+from rwq_cli.core.work.policy import Done, Failure, GiveUp, JobEnd, OnFail, PutBack
 from rwq_cli.core.work.session import WorkSession
-from rwq_cli.core.work.stopping import EndReason, StopConditions, WorkLimits
+from rwq_cli.core.work.stopping import StopConditions, WorkLimits
 
 # The pause after a call that failed.
 _RECONNECT_PAUSE_S = 1.0
@@ -42,54 +42,29 @@ Value = JobEnd | bytes | None
 Handler = Callable[[Job], Value] | Callable[[list[Job]], Value]
 
 
-def work(
-    session: WorkSession,
-    handler: Handler,
-    *,
-    limits: WorkLimits,
-    concurrency: int,
-    batch: int | None,
-    stop: StopToken | None,
-    on_event: Callable[[WorkEvent], object] | None,
-) -> WorkSummary:
-    """Call a function for each item of a session; see `WorkQueue.work`."""
-    if concurrency < 1 or (batch or 1) < 1:
-        raise InvalidArgument("the concurrency and the batch must be at least 1", "give 1 or more")
-    return _Worker(session, handler, batch, limits, stop or StopToken(), on_event).run(concurrency)
-
-
-class _Worker:
+class Worker:
     """Some threads that take items from one session, and one that renews their leases.
 
-    Args:
-        session: The session.
-        handler: The function.
-        batch: How many items it gets at most, in a list; None for one, which is no list.
-        limits: When to end.
-        stop: The caller's request to end.
-        on_event: The listener.
+    The arguments are those of `WorkQueue.work`.
     """
 
     def __init__(
         self,
         session: WorkSession,
         handler: Callable[..., Value],
-        batch: int | None,
         limits: WorkLimits,
-        stop: StopToken,
-        on_event: Callable[[WorkEvent], object] | None,
+        *,
+        batch: int | None = None,
+        stop: StopToken | None = None,
+        on_event: Callable[[WorkEvent], object] | None = None,
     ) -> None:
         self._session = session
         self._handler = handler
         self._batch = batch
         self._conditions = StopConditions(limits, session)
-        self._stop = stop
+        self._stop = stop or StopToken()
         self._on_event = on_event
         self._clock = session.clock
-        self._fates: Counter[Fate] = Counter()
-        self._given_up = 0
-        # Items that are taken, or about to be, and not settled.
-        self._running = 0
         self._is_waiting = False
         self._failure: BaseException | None = None
         # Whether the server has answered, and since when it does not.
@@ -104,7 +79,11 @@ class _Worker:
 
     def run(self, concurrency: int) -> WorkSummary:
         """Work until the end."""
-        self._stop.watch(self._session)
+        if concurrency < 1 or (self._batch or 1) < 1:
+            raise InvalidArgument(
+                "the concurrency and the batch must be at least 1", "give 1 or more"
+            )
+        self._stop.sessions.append(self._session)
         renewer = Thread(target=self._renew, name="rwq-renewals", daemon=True)
         try:
             renewer.start()
@@ -115,28 +94,33 @@ class _Worker:
             if self._failure is not None:
                 raise self._failure
         except BaseException:
-            self._record(self._session.release_all(), 0, self._clock.monotonic())
-            for ended in self._session.abandon():
+            self._record(self._session.release_all())
+            for ended in self._session.held.abandon():
                 self._tell(ended)
             raise
         finally:
-            self._stop.forget(self._session)
+            self._stop.sessions.remove(self._session)
             self._has_ended.set()
             if renewer.ident is not None:
                 renewer.join()
-        why = self._conditions.why or EndReason.STOPPED
-        return WorkSummary(dict(self._fates), self._given_up, why)
+        return self._conditions.summary()
 
     def _serve_in_threads(self, concurrency: int) -> None:
         # Not joined: before Python 3.13, a join that is interrupted takes its thread for ended.
         returned: list[Event] = []
+
+        def serve(slot: int, event: Event) -> None:
+            try:
+                self._serve(slot)
+            except BaseException as error:
+                self._fail(error)
+            finally:
+                event.set()
+
         try:
             for slot in range(concurrency):
-                event = Event()
-                name = f"rwq-work-{slot + 1}"
-                Thread(
-                    target=self._serve_or_fail, args=(slot, event), name=name, daemon=True
-                ).start()
+                event, name = Event(), f"rwq-work-{slot + 1}"
+                Thread(target=serve, args=(slot, event), name=name, daemon=True).start()
                 returned.append(event)
             _wait_for_all(returned)
         except BaseException as error:
@@ -144,31 +128,27 @@ class _Worker:
             _wait_for_all(returned)
             raise
 
-    def _serve_or_fail(self, slot: int, returned: Event) -> None:
-        try:
-            self._serve(slot)
-        except BaseException as error:
-            self._fail(error)
-        finally:
-            returned.set()
-
     def _fail(self, error: BaseException) -> None:
         """End all threads after what they run."""
         self._failure = self._failure or error
         self._conditions.end(EndReason.STOPPED)
-        self._session.wake()
+        self._session.waiter.wake()
         # The listener may be what failed.
         with suppress(Exception):
             self._tell(Failed(error))
+
+    # Taking, running and ending items.
 
     def _serve(self, slot: int) -> None:
         """Take one item after the other; the end of one and the next take share a round trip."""
         ends: list[tuple[Job, JobEnd]] = []
         while True:
             rest_s = max((self._rest_s(job, end) for job, end in ends), default=0.0)
-            reserved = 0 if rest_s else self._reserve()
+            reserved = 0 if rest_s or self._is_ending() or self._stop.is_paused else self._reserve()
             sent_s = self._clock.monotonic()
             result = self._session.exchange(ends, take=reserved)
+            if result.error is None and (ends or reserved):
+                self._note_contact()
             ends = []
             self._record(result, reserved, sent_s)
             if result.error is not None:
@@ -178,9 +158,11 @@ class _Worker:
                 end = PutBack(front=True) if self._is_ending() else self._run(result.jobs, slot)
                 ends = [(job, end) for job in result.jobs]
             elif result.error is not None:
-                self._pause(_RECONNECT_PAUSE_S)
+                self._pause()
             elif rest_s:
-                self._rest(rest_s)
+                until_s = time.monotonic() + rest_s
+                while not self._is_ending() and (left_s := until_s - time.monotonic()) > 0:
+                    time.sleep(min(0.1, left_s))
             elif reserved:
                 # An item that was given up came in place of a job: do not wait, look again.
                 if all(ended.end is not None for ended in result.ended):
@@ -192,40 +174,28 @@ class _Worker:
 
     def _is_ending(self) -> bool:
         """Whether no more jobs are to be started."""
-        with self._lock:
-            self._conditions.drains |= self._stop.drains
-            if self._stop.is_set:
-                self._conditions.end(EndReason.STOPPED)
-            return self._conditions.why is not None
+        if self._stop.is_set:
+            self._conditions.end(EndReason.STOPPED)
+        self._conditions.drains |= self._stop.drains
+        return self._conditions.why is not None
 
     def _reserve(self) -> int:
-        """Reserve some more items; return 0 if no more are to be taken."""
-        if self._is_ending() or self._stop.is_paused:
-            return 0
         with self._lock:
-            reserved = self._conditions.reserve(self._batch or 1)
-            self._running += reserved
-            return reserved
+            return self._conditions.reserve(self._batch or 1)
 
-    def _record(self, result: ExchangeResult, reserved: int, sent_s: float) -> None:
+    def _record(self, result: ExchangeResult, reserved: int = 0, sent_s: float = -inf) -> None:
         """Count what an exchange settled, and tell the listener."""
-        if result.error is None and result.was_sent:
-            self._note_contact()
-        used = [ended for ended in result.ended if not ended.was_unused]
         with self._lock:
             self._conditions.note(result, reserved, sent_s)
-            self._running += len(result.jobs) - reserved
-            self._running -= sum(ended.end is not None for ended in result.ended)
-            self._fates.update(ended.fate for ended in used)
-            self._given_up += sum(ended.gave_up for ended in used)
-            if not self._running:
+            if not self._conditions.running:
                 self._conditions.check()
                 if self._is_waiting:
-                    self._session.wake()
+                    self._session.waiter.wake()
         for job in result.lost:
             self._tell(Lost(job))
-        for ended in used:
-            self._tell(ended)
+        for ended in result.ended:
+            if not ended.was_unused:
+                self._tell(ended)
 
     def _tell(self, event: WorkEvent) -> None:
         if self._on_event is not None:
@@ -238,40 +208,30 @@ class _Worker:
             for job in jobs:
                 job.has_started, job.slot = True, slot
                 self._tell(Started(job))
+            try:
+                value = self._handler(jobs[0] if self._batch is None else list(jobs))
+            except Exception as error:
+                text = f"{type(error).__name__}: {error}"
+                return Failure(text.encode("utf-8", "backslashreplace"))
+            if value is None or isinstance(value, bytes):
+                return Done(value)
+            if not isinstance(value, Done | Failure | PutBack | GiveUp):
+                raise TypeError(f"the handler returned a {type(value).__name__}")
+            return value
         except BaseException:
-            self._put_back(jobs)
+            # Although others still run.
+            self._record(self._session.exchange([(job, PutBack(front=True)) for job in jobs]))
             raise
-        try:
-            value = self._handler(jobs[0] if self._batch is None else list(jobs))
-        except Exception as error:
-            return Failure(f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace"))
-        except BaseException:
-            self._put_back(jobs)
-            raise
-        if value is None or isinstance(value, bytes):
-            return Done(value)
-        if not isinstance(value, Done | Failure | PutBack | GiveUp):
-            self._put_back(jobs)
-            raise TypeError(f"the handler returned a {type(value).__name__}")
-        return value
-
-    def _put_back(self, jobs: Sequence[Job]) -> None:
-        """Put jobs back although others still run."""
-        result = self._session.exchange([(job, PutBack(front=True)) for job in jobs])
-        self._record(result, 0, self._clock.monotonic())
 
     def _rest_s(self, job: Job, end: JobEnd) -> float:
         """How long a thread takes nothing after this end, seconds."""
         if isinstance(end, PutBack):
             return end.rest_s
-        policy = self._session.policy
+        policy = self._session.held.policy
         is_released = isinstance(end, Failure) and policy.on_fail is OnFail.RELEASE
         return _REST_S if is_released and policy.is_last(job.attempt) else 0.0
 
-    def _rest(self, seconds: float) -> None:
-        until_s = time.monotonic() + seconds
-        while not self._is_ending() and (left_s := until_s - time.monotonic()) > 0:
-            time.sleep(min(0.1, left_s))
+    # Waiting for work, and for the server.
 
     def _wait_for_work(self) -> None:
         """Wait until there may be work, or it is time to end."""
@@ -289,11 +249,11 @@ class _Worker:
             finally:
                 self._is_waiting = False
         self._note_error(error)
-        self._pause(_RECONNECT_PAUSE_S)
+        self._pause()
 
     def _decide_wait_s(self) -> float:
         """Decide how long to wait for work, seconds; 0 if it is time to look again, or to end."""
-        again_s = inf if self._running else self._conditions.check()
+        again_s = inf if self._conditions.running else self._conditions.check()
         if self._conditions.why is not None or self._stop.is_set or self._stop.is_paused:
             return 0.0
         return min(_IDLE_S, again_s - self._clock.monotonic())
@@ -301,11 +261,10 @@ class _Worker:
     def _wait_while_paused(self) -> None:
         with self._idle_lock:
             if self._stop.is_paused and not self._is_ending():
-                self._session.pause(_IDLE_S)
+                self._session.waiter.pause(_IDLE_S)
         with self._lock:
             # Nobody has looked for work meanwhile.
             self._conditions.look_again()
-            self._conditions.restart_idle()
 
     def _note_contact(self) -> None:
         """Note that a call succeeded."""
@@ -328,11 +287,13 @@ class _Worker:
             raise error
         self._tell(Outage(error))
 
-    def _pause(self, seconds: float) -> None:
+    def _pause(self) -> None:
         """Pause after a call that failed, unless another one has succeeded since."""
         with self._idle_lock:
             if self._session.error is not None:
-                self._session.pause(seconds)
+                self._session.waiter.pause(_RECONNECT_PAUSE_S)
+
+    # Renewing leases.
 
     def _renew(self) -> None:
         """Renew leases while handlers run."""

@@ -134,12 +134,11 @@ class RetryPolicy:
         jitter: float = 0.2,
         on_fail: OnFail = OnFail.BURY,
     ) -> None:
-        if min(retries, backoff_s, backoff_max_s, jitter) < 0:
+        if min(retries, backoff_s, backoff_max_s, jitter) < 0 or jitter > 1:
             raise InvalidArgument(
-                "retries, backoff and jitter cannot be negative", "give 0 or more"
+                "retries and backoff cannot be negative, and the jitter is at most 1",
+                "give 0 or more, and a jitter such as 0.2 for 20%",
             )
-        if jitter > 1:
-            raise InvalidArgument("the jitter cannot be greater than 1", "give 0.2 for 20%")
         self.retries = retries
         self.backoff_s = backoff_s
         self.backoff_max_s = backoff_max_s
@@ -151,10 +150,7 @@ class RetryPolicy:
         return attempt > self.retries
 
     def is_exhausted(self, attempt: int) -> bool:
-        """Whether all attempts are used up, so that the item is given up without this attempt.
-
-        That happens to an item whose worker was killed in its last attempt.
-        """
+        """Whether the item is given up without this attempt: it killed the worker of its last."""
         return attempt > self.retries + 1 and self.on_fail in (OnFail.BURY, OnFail.REJECT)
 
     def delay_s(self, attempt: int, random: float) -> float:
@@ -166,13 +162,7 @@ class RetryPolicy:
         return shortest_s + random * (longest_s - shortest_s)
 
     def step(self, end: JobEnd | None, attempt: int, random: float) -> Step:
-        """What happens to the item of a job that ended.
-
-        Args:
-            end: How it ended; None for an item that is exhausted.
-            attempt: The number of the attempt.
-            random: See `delay_s`.
-        """
+        """What happens to the item of a job that ended so; None if it is exhausted."""
         match end:
             case Done():
                 return _COMPLETED if end.result is None else Step(Fate.COMPLETED, end.result)

@@ -1,12 +1,10 @@
-"""Jobs: leasing, renewing and finishing items for a worker, without threads or subprocesses."""
+"""The calls of a worker: how items are leased, renewed and ended. It has no threads."""
 
 import os
 import random
 from collections.abc import Iterable, Sequence
 from itertools import count, repeat
 from math import inf
-from threading import Lock
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import in_batches
@@ -20,13 +18,14 @@ from rwq_cli.core.items.lease import (
     first_lease,
     lease_from_first,
 )
-from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.items.release import release
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.probe import parse_returns
-from rwq_cli.core.work.endings import JOBS_PER_CALL, Call, Ending, calls_for, loss_of, was_done
+from rwq_cli.core.work.endings import JOBS_PER_CALL, Ending, calls_for
+from rwq_cli.core.work.held import HeldJobs
 from rwq_cli.core.work.idle import WorkWaiter
-from rwq_cli.core.work.job import Ended, ExchangeResult, Job, Loss
-from rwq_cli.core.work.policy import Fate, GiveUp, JobEnd, PutBack, RetryPolicy
+from rwq_cli.core.work.job import ExchangeResult, Job
+from rwq_cli.core.work.policy import JobEnd, PutBack, RetryPolicy
 
 # A lease is renewed when this share of it is left.
 _RENEW_AT = 2 / 3
@@ -36,52 +35,29 @@ _RENEW_PAUSE_S = 1.0
 _REPLY_S_MIN = 0.5
 # How many entries at the left end of processing are looked at for leases whose reply was lost.
 _DOUBTFUL_ENTRIES, _DOUBTFUL_PAGE = 10_000, 500
-# A retry falls due at most this much later than its delay says: the delay is rounded to ms, and the
-# due times of a call are spread over less than another ms.
-_DUE_SPREAD_S = 0.002
 
 
 class _Take(NamedTuple):
-    """The part of an exchange that takes items.
-
-    Attributes:
-        request: How many items to lease, and how.
-        jobs: The jobs that were taken so far.
-    """
+    """How many items to lease, and how; and the jobs that were taken so far."""
 
     request: LeaseRequest
     jobs: list[Job]
 
 
 class WorkSession:
-    """Leases items from queues, renews their leases, and finishes them.
+    """Leases items from queues, renews their leases, and ends them; several threads may use it.
 
-    It starts no threads, and several threads may use it. An item is completed, retried, buried or
-    released only while this session holds its lease, in one atomic step. Each exchange leases with
-    a holder of its own, so that an item which was lost and then leased again is not mistaken for
-    the first job. Ending a job costs a scan of the processing list, and none of the main list; so
-    the longer that list is, the fewer jobs end in one call.
-
-    If the server is gone, that is reported; no job is lost before its lease has ended.
-
-    Args:
-        queues: The queues in order of preference, on one connection; duplicates are ignored.
-        lease_s: How long a lease lasts, seconds.
-        policy: When failed jobs are tried again; None for the default.
-        fair: Try the queues in random order instead.
-        result_ttl_s: How long results are kept, seconds.
-        rng: The source of random numbers; None for the system's.
+    The queues are in order of preference, on one connection. An item is completed, retried, buried
+    or released only while this session holds its lease, in one atomic step. The longer the list of
+    processing is, the fewer jobs end in one call, because each is looked up in it.
 
     Attributes:
-        policy: See above.
         clock: The clock of the queues.
         name: What the holders of all leases begin with.
+        held: The jobs.
+        waiter: Waits for work, or not for work; its `wake` ends that.
         error: The error of the last call; None if it succeeded.
         failing_since_s: When the failures since the last success began, on the clock of the queues.
-
-    Raises:
-        InvalidArgument: There is no queue, they are not on one connection, or a lease or result
-            would last less than 1 ms.
     """
 
     def __init__(
@@ -97,139 +73,84 @@ class WorkSession:
         self._queues = distinct_queues(queues)
         first = self._queues[0]
         self.lease_s, self._lease_ms = lease_s, lease_time_ms(lease_s)
-        self.policy = policy or RetryPolicy()
         self._is_fair = fair
         # Checked here, before anything is leased.
         result_time_ms(result_ttl_s)
-        self._result_ttl_s = result_ttl_s
         self._random = rng or random.Random()
         # On a cluster, the connection that sends each call to its node.
         self._connection, self.clock = first.connection.root, first.clock
         self.name = first.holder + b"+" + os.urandom(4).hex().encode()
         self._exchanges = count(1)
+        self.held = HeldJobs(policy or RetryPolicy(), self.clock, result_ttl_s, self._random)
+        self.waiter = WorkWaiter(self._queues)
         self.error: ServerError | None = None
         self.failing_since_s = 0.0
-        # Protects what follows; no call is sent while it is held.
-        self._lock = Lock()
-        # By queue and ID, in the order in which they were leased.
-        self._held: dict[tuple[bytes, bytes], Job] = {}
-        self._endings: dict[Job, Ending] = {}
-        # The endings that no call is sending now.
-        self._unsent: list[Ending] = []
-        self._settled: list[Ended] = []
-        self._lost: list[Job] = []
-        # The holders of exchanges that may have leased items without a reply, and the queues.
-        self._doubtful: dict[bytes, Queue] = {}
         self._renewed_s = -inf
-        self._last_retry_s = -inf
-        self._waiter = WorkWaiter(self._queues)
-
-    @property
-    def jobs(self) -> list[Job]:
-        """The jobs that are held and have not ended."""
-        with self._lock:
-            return [job for job in self._held.values() if job not in self._endings]
+        # The holders of calls that may have leased items without a reply, and their queues.
+        self._doubtful: dict[bytes, Queue] = {}
 
     @property
     def unsettled(self) -> int:
         """How many ended jobs, and calls that may have leased items, are not acknowledged yet."""
-        return len(self._endings) + len(self._doubtful)
+        return self.held.unsettled + len(self._doubtful)
 
-    @property
-    def last_retry_s(self) -> float:
-        """When all retries of this session are due, on the clock of the queues; -inf for none."""
-        return self._last_retry_s
+    # Ending jobs, and taking new ones.
 
     def exchange(self, ends: Iterable[tuple[Job, JobEnd]] = (), *, take: int = 0) -> ExchangeResult:
-        """Finish jobs, and take new ones in the same round trip.
+        """End jobs, and take up to so many new ones of one queue in the same round trip.
 
-        All that are taken are of one queue; with several queues, that needs a second round trip. An
-        item whose attempts are used up is given up without another attempt, and is among `ended`.
-
-        Ends that the server did not acknowledge are sent again by the next exchange. That is safe
-        if only the reply was lost: a script acts only under the lease, which the first call ended.
-        Items that an unacknowledged call may have leased are put back by the next exchange.
-
-        Args:
-            ends: Jobs of this session, and how they ended.
-            take: How many items to take at most.
-
-        Returns:
-            What was taken, settled and lost, even if a call failed: its `ServerError` is returned
-            as `error`, and not raised.
+        With several queues, taking needs a second round trip. An item whose attempts are used up is
+        given up without another attempt, and is among `ended`. Whatever an earlier exchange has
+        left unsettled is settled, too. A `ServerError` is not raised: it is the `error`.
         """
-        sending = self._begin(ends)
-        taking = _Take(self._request(take), []) if take > 0 else None
-        was_sent = bool(sending or taking or self._doubtful)
+        taking = None
+        if take > 0:
+            holder = self.name + b".%d" % next(self._exchanges)
+            taking = _Take(LeaseRequest(take, holder, self._lease_ms), [])
         error: ServerError | None = None
+        sending = self.held.begin(ends)
         try:
             if self._doubtful:
                 self._put_back_doubtful()
             self._send(sending, taking)
-            if exhausted := self._begin(()):
+            if self.held.unsettled and (exhausted := self.held.begin(())):
                 sending += exhausted
-                self._send(exhausted, None)
+                self._send(exhausted)
         except ServerError as failure:
             error = failure
             self._note(failure)
         finally:
-            with self._lock:
-                self._unsent += [each for each in sending if each.job in self._endings]
-        with self._lock:
-            ended, self._settled = self._settled, []
-            lost, self._lost = self._lost, []
-        return ExchangeResult(
-            taking.jobs if taking is not None else [], ended, lost, error, was_sent
-        )
+            for ending in sending:
+                ending.is_sending = False
+        ended, lost = self.held.report()
+        return ExchangeResult([] if taking is None else taking.jobs, ended, lost, error)
 
-    def _begin(self, ends: Iterable[tuple[Job, JobEnd]]) -> list[Ending]:
-        """Note how jobs ended; return the endings to send."""
-        with self._lock:
-            for job, end in ends:
-                self._note_end(job, end)
-            sending, self._unsent = self._unsent, []
-        return sending
-
-    def _note_end(self, job: Job, end: JobEnd | None) -> None:
-        step = self.policy.step(end, job.attempt, self._random.random())
-        if not self._is_held(job):
-            self._settled.append(Ended(job, end, Fate.LOST, step))
-        elif job not in self._endings:
-            self._endings[job] = ending = Ending(job, end, step)
-            self._unsent.append(ending)
-
-    def _request(self, take: int) -> LeaseRequest:
-        holder = self.name + b".%d" % next(self._exchanges)
-        return LeaseRequest(take, holder, self._lease_ms)
-
-    def _send(self, endings: Sequence[Ending], taking: _Take | None) -> None:
+    def _send(self, endings: Sequence[Ending], taking: _Take | None = None) -> None:
         """Send the calls for some endings, and the first calls that take items."""
-        calls = calls_for(endings, self._is_held, self._result_ttl_s)
+        calls = calls_for(endings)
         commands = [call.command for call in calls]
-        if taking is not None and len(self._queues) == 1:
-            commands.append(first_lease(self._queues[0], taking.request))
+        only = self._queues[0] if len(self._queues) == 1 else None
+        if taking is not None and only is not None:
+            commands.append(first_lease(only, taking.request))
         elif taking is not None:
-            commands += self._waiter.look_commands()
+            commands += self.waiter.look_commands()
         if not commands:
             return
         sent_s = self.clock.monotonic()
         try:
             replies = self._connection.call_all(commands, return_errors=True)
         except BaseException as error:
-            if not isinstance(error, ServerError) or error.in_doubt:
-                for ending in endings:
-                    ending.in_doubt = True
-            if taking is not None and len(self._queues) == 1:
-                self._note_doubt(taking, self._queues[0], error)
+            self._doubt(error, endings)
+            if only is not None:
+                self._doubt(error, (), taking, only)
             raise
         again: list[Ending] = []
         for call, reply in zip(calls, replies, strict=False):
-            if not isinstance(reply, ServerError):
-                again += self._settle(call, reply)
-            elif reply.in_doubt:
-                # One node of a cluster was lost.
-                for ending in call.endings:
-                    ending.in_doubt = True
+            if isinstance(reply, ServerError):
+                # One node of a cluster may have been lost.
+                self._doubt(reply, call.endings)
+            else:
+                again += self.held.settle(call, reply)
         refusals = [reply for reply in replies if isinstance(reply, ServerError)]
         if not refusals:
             self._note(None)
@@ -239,26 +160,23 @@ class WorkSession:
                 self._take(taking, replies[len(calls) :], sent_s)
         finally:
             if again:
-                self._send(again, None)
+                self._send(again)
         if refusals:
             raise refusals[0]
 
-    def _give_up(self, ending: Ending) -> bool:
-        """Prepare to bury an item that cannot be completed because its result cannot be kept.
-
-        Returns False if no result was to be kept.
-        """
-        fate, result = ending.step.fate, ending.step.data
-        if not (fate is Fate.REJECTED or (fate is Fate.COMPLETED and result is not None)):
-            return False
-        key = ending.job.handle.keys.result(ending.job.item_id)
-        ending.end = GiveUp(b"%b has the wrong type" % key)
-        ending.step = self.policy.step(ending.end, ending.job.attempt, 0.0)
-        return True
-
-    def _note_doubt(self, taking: _Take, queue: Queue, error: BaseException) -> None:
-        """Note a failed call that may have leased items of a queue."""
-        if not isinstance(error, ServerError) or error.in_doubt:
+    def _doubt(
+        self,
+        error: BaseException,
+        endings: Iterable[Ending],
+        taking: _Take | None = None,
+        queue: Queue | None = None,
+    ) -> None:
+        """Note that a failed call may have done what it was to do."""
+        if isinstance(error, ServerError) and not error.in_doubt:
+            return
+        for ending in endings:
+            ending.in_doubt = True
+        if taking is not None and queue is not None:
             self._doubtful[taking.request.holder] = queue
 
     def _note(self, error: ServerError | None) -> None:
@@ -267,110 +185,69 @@ class WorkSession:
             self.failing_since_s = self.clock.monotonic()
         self.error = error
 
-    # Ending jobs.
-
-    def _settle(self, call: Call, reply: Sequence[Any]) -> list[Ending]:
-        """Note the reply to a call; returns the endings to send again."""
-        again: list[Ending] = []
-        outcomes = OutcomeBatch.from_reply([each.job.item_id for each in call.endings], reply)
-        with self._lock:
-            for ending, outcome in zip(call.endings, outcomes, strict=True):
-                job, step = ending.job, ending.step
-                # In a long list, a call looks for some of the IDs only, but always for the first.
-                is_unlocated = outcome.status is Status.ELSEWHERE and ending is not call.endings[0]
-                if is_unlocated or (outcome.status is Status.WRONG_TYPE and self._give_up(ending)):
-                    again.append(ending)
-                    continue
-                loss = None if was_done(ending, outcome) else loss_of(outcome)
-                if loss is not None:
-                    job.loss = job.loss or loss
-                elif step.fate is Fate.RETRY:
-                    due_s = self.clock.monotonic() + step.delay_s + _DUE_SPREAD_S
-                    self._last_retry_s = max(self._last_retry_s, due_s)
-                fate = step.fate if loss is None else Fate.LOST
-                self._settled.append(Ended(job, ending.end, fate, step))
-                self._endings.pop(job, None)
-                self._drop(job)
-        return again
-
-    def _drop(self, job: Job) -> None:
-        """Stop holding a job."""
-        if self._is_held(job):
-            del self._held[job.queue, job.item_id]
-
-    def _is_held(self, job: Job) -> bool:
-        return self._held.get((job.queue, job.item_id)) is job
-
-    # Taking items.
-
     def _take(self, taking: _Take, replies: Sequence[Any], sent_s: float) -> None:
         """Take items of the first queue that has any, given the replies to the first calls."""
-        if len(self._queues) == 1:
+        if len(self._queues) > 1:
+            ready = self.waiter.ready_queues(replies)
+            if self._is_fair:
+                self._random.shuffle(ready)
+        else:
             (queue,), (reply,) = self._queues, replies
             if isinstance(reply, ServerError):
-                self._note_doubt(taking, queue, reply)
+                self._doubt(reply, (), taking, queue)
                 return
             batch = batch_of(queue, reply)
             if batch.ids or not (reply[0] or reply[1]):
-                self._waiter.due_in_s = reply[2] / 1000 if reply[2] >= 0 else inf
+                self.waiter.due_in_s = reply[2] / 1000 if reply[2] >= 0 else inf
                 self._add(queue, taking, batch, sent_s)
                 return
             # Only ghosts and stale entries so far.
             ready = self._queues
-        else:
-            ready = self._waiter.ready_queues(replies)
-        if self._is_fair:
-            self._random.shuffle(ready)
         for queue in ready:
             sent_s = self.clock.monotonic()
             try:
                 attempt = lease_from_first([queue], taking.request)
             except BaseException as error:
-                self._note_doubt(taking, queue, error)
+                self._doubt(error, (), taking, queue)
                 raise
             if attempt.batch is not None:
                 self._add(queue, taking, attempt.batch, sent_s)
                 return
 
     def _add(self, queue: Queue, taking: _Take, batch: LeasedBatch, sent_s: float) -> None:
-        """Add the jobs of a batch."""
-        self._waiter.was_fruitless &= not batch.ids
-        deadline_s = sent_s + self.lease_s
-        counts = batch.returns or repeat(None, len(batch.ids))
-        with self._lock:
-            for item_id, data, digits in zip(batch.ids, batch.data, counts, strict=True):
-                returns = parse_returns(digits) or 0
-                is_last = self.policy.is_last(returns + 1)
-                job = Job(queue, item_id, data, taking.request.holder, returns, is_last, deadline_s)
-                # The lease of an earlier job has ended, and its item was returned.
-                earlier = self._held.pop((queue.name, item_id), None)
-                if earlier is not None and earlier not in self._endings:
-                    earlier.loss = Loss.TAKEN
-                    self._lost.append(earlier)
-                self._held[queue.name, item_id] = job
-                if self.policy.is_exhausted(job.attempt):
-                    self._note_end(job, None)
-                else:
-                    taking.jobs.append(job)
+        """Hold the items of a batch."""
+        self.waiter.was_fruitless &= not batch.ids
+        deadline_s, holder = sent_s + self.lease_s, taking.request.holder
+        returned = map(parse_returns, batch.returns or repeat(None, len(batch.ids)))
+        taking.jobs.extend(
+            self.held.add(
+                Job(
+                    queue,
+                    item_id,
+                    data,
+                    holder,
+                    returns or 0,
+                    self.held.policy.is_last((returns or 0) + 1),
+                    deadline_s,
+                )
+                for item_id, data, returns in zip(batch.ids, batch.data, returned, strict=True)
+            )
+        )
 
     def _put_back_doubtful(self) -> None:
-        """Release items that were leased by exchanges whose replies were lost.
+        """Release items that were leased by calls whose replies were lost.
 
         A lease pushes its item onto the left end of processing, so they are found near it, however
         long the list is. If so many others were leased since that they are not, a clean returns
         them when their leases have ended.
         """
-        from rwq_cli.core.items.release import release
-
         for holder, queue in list(self._doubtful.items()):
-            with self._lock:
-                known = {job.item_id for job in self._held.values() if job.holder == holder}
+            known = {job.item_id for job in self.held.all if job.holder == holder}
             own = Queue(queue.connection, queue.name, holder=holder, clock=queue.clock)
             unknown: list[bytes] = []
             for first in range(0, _DOUBTFUL_ENTRIES, _DOUBTFUL_PAGE):
-                page = queue.call(
-                    "LRANGE", queue.keys.processing, first, first + _DOUBTFUL_PAGE - 1
-                )
+                last = first + _DOUBTFUL_PAGE - 1
+                page = queue.call("LRANGE", queue.keys.processing, first, last)
                 holders = queue.call("MGET", *map(queue.keys.lease, page)) if page else ()
                 pairs = zip(page, holders, strict=True)
                 unknown += [i for i, value in pairs if value == holder and i not in known]
@@ -383,82 +260,51 @@ class WorkSession:
 
     def release_all(self) -> ExchangeResult:
         """Put all jobs that have not ended back to the front of their queues, not counted."""
-        return self.exchange([(job, PutBack(front=True)) for job in self.jobs])
-
-    def abandon(self) -> list[Ended]:
-        """Hold nothing any more; returns the jobs whose ends were never acknowledged, as lost."""
-        with self._lock:
-            left = [*self._endings.values()]
-            self._endings.clear()
-            self._held.clear()
-            self._unsent.clear()
-        for ending in left:
-            ending.job.loss = Loss.UNREACHABLE
-        return [Ended(each.job, each.end, Fate.LOST, each.step) for each in left]
+        return self.exchange([(job, PutBack(front=True)) for job in self.held.running])
 
     # Renewing leases.
 
     @property
     def next_renewal_s(self) -> float:
         """Seconds until `renew` is due: when a third of a lease has passed; inf without jobs."""
-        with self._lock:
-            first = next(iter(self._held.values()), None)
-        if first is None:
+        if (first := self.held.first) is None:
             return inf
         due_s = first.deadline_s - self.lease_s * _RENEW_AT
-        return max(0.0, max(due_s, self._renewed_s + self._pause_s) - self.clock.monotonic())
-
-    @property
-    def _pause_s(self) -> float:
-        """The shortest time between two renewals."""
-        return min(_RENEW_PAUSE_S, self.lease_s / 6)
+        pause_s = min(_RENEW_PAUSE_S, self.lease_s / 6)
+        return max(0.0, max(due_s, self._renewed_s + pause_s) - self.clock.monotonic())
 
     def renew(self) -> list[Job]:
-        """Renew the leases of all jobs in one round trip.
+        """Renew the leases of all jobs in one round trip; returns those found lost, each once.
 
-        If the server does not answer, a job is lost only once its lease has ended by our clock.
-        The error is not raised; see `error`.
-
-        Returns:
-            Running jobs that were found lost, each once.
+        If the server does not answer, a job is lost only once its lease has ended by our clock. The
+        error is not raised; see `error`.
         """
-        with self._lock:
-            jobs = list(self._held.values())
-        by_queue: dict[bytes, list[Job]] = {}
-        for job in jobs:
-            by_queue.setdefault(job.queue, []).append(job)
-        batches = [b for of in by_queue.values() for b in in_batches(of, items_max=JOBS_PER_CALL)]
+        jobs = self.held.all
+        batches = _in_batches(jobs)
         sent_s = self.clock.monotonic()
         left_s = min((job.deadline_s - sent_s for job in jobs), default=0.0)
-        error: ServerError | None = None
         try:
             with self._connection.deadline(max(_REPLY_S_MIN, left_s), is_patient=False):
                 replies = self._connection.call_all(map(self._touch, batches), return_errors=True)
         except ServerError as failure:
             replies = [failure] * len(batches)
-        with self._lock:
-            for batch, reply in zip(batches, replies, strict=True):
-                if isinstance(reply, ServerError):
-                    error = error or reply
-                    continue
-                outcomes = OutcomeBatch.from_reply([job.item_id for job in batch], reply)
-                for job, outcome in zip(batch, outcomes, strict=True):
-                    if outcome.status is Status.TOUCHED:
-                        job.deadline_s = sent_s + self.lease_s
-                    else:
-                        self._lose(job, loss_of(outcome))
-            self._renewed_s = now_s = self.clock.monotonic()
-            for job in jobs if error is not None else ():
-                if job.deadline_s <= now_s:
-                    self._lose(job, Loss.UNREACHABLE)
-            lost, self._lost = self._lost, []
+        error: ServerError | None = None
+        for batch, reply in zip(batches, replies, strict=True):
+            if isinstance(reply, ServerError):
+                error = error or reply
+            else:
+                self.held.note_renewal(batch, reply, sent_s + self.lease_s)
+        self._renewed_s = self.clock.monotonic()
+        if error is not None:
+            self.held.lose_ended(jobs, self._renewed_s)
         if batches:
             self._note(error)
-        return lost
+        return self.held.report(with_ended=False)[1]
 
     def _touch(self, jobs: Sequence[Job]) -> Command:
-        pairs = (word for job in jobs for word in (job.item_id, job.holder))
-        return jobs[0].handle.script("touch", *pairs, lease_ms=self._lease_ms, has_owners=True)
+        return jobs[0].handle.script(
+            "touch", *_with_holders(jobs), lease_ms=self._lease_ms, has_owners=True
+        )
 
     def forgive(self) -> None:
         """Have a clean not count the return of what is held: this worker was told to stop.
@@ -466,26 +312,13 @@ class WorkSession:
         It may be killed before its jobs have ended. A count that is 0 stays, so that an item is
         counted once at most, however often its workers are stopped.
         """
-        with self._lock:
-            jobs = list(self._held.values())
-        for batch in in_batches(jobs, items_max=JOBS_PER_CALL):
-            words = (word for job in batch for word in (job.item_id, job.holder))
-            batch[0].handle.run("forgive", *words)
-
-    def _lose(self, job: Job, loss: Loss) -> None:
-        """Note that a running job is lost; the call that ends a finished job finds out itself."""
-        if job.loss is None and job not in self._endings:
-            if self._is_held(job):
-                job.loss = loss
-                self._lost.append(job)
-            self._drop(job)
-
-    # Waiting for work.
+        for batch in _in_batches(self.held.all):
+            batch[0].handle.run("forgive", *_with_holders(batch))
 
     def wait_for_work(self, timeout_s: float) -> bool:
         """Wait until a queue may have an item to lease; see `WorkWaiter.wait`."""
         try:
-            found = self._waiter.wait(timeout_s)
+            found = self.waiter.wait(timeout_s)
         except ServerError as error:
             self._note(error)
             raise
@@ -493,25 +326,21 @@ class WorkSession:
             self._note(None)
         return found
 
-    def pause(self, seconds: float) -> None:
-        """Wait, but not for work; `wake` ends it."""
-        self._waiter.pause(seconds)
-
-    def wake(self) -> None:
-        """End the wait, or the next one; for other threads and signal handlers."""
-        self._waiter.wake()
-
-    def close(self) -> None:
-        """Close what waits opened. Jobs that are held stay leased until their leases end."""
-        self._waiter.close()
-
     def __enter__(self) -> "WorkSession":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
+    def __exit__(self, *_: object) -> None:
+        # Jobs that are held stay leased until their leases end.
+        self.waiter.close()
+
+
+def _in_batches(jobs: Iterable[Job]) -> list[list[Job]]:
+    """The jobs of each call: of one queue."""
+    by_queue: dict[bytes, list[Job]] = {}
+    for job in jobs:
+        by_queue.setdefault(job.queue, []).append(job)
+    return [b for of in by_queue.values() for b in in_batches(of, items_max=JOBS_PER_CALL)]
+
+
+def _with_holders(jobs: Iterable[Job]) -> Iterable[bytes]:
+    return (word for job in jobs for word in (job.item_id, job.holder))

@@ -1,37 +1,22 @@
 """When a worker ends: one set of rules for `rwq work` and `WorkQueue.work`."""
 
-from enum import StrEnum
+from collections import Counter
 from math import inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.core.errors import AuthenticationFailed, ServerError
+from rwq_cli.core.work.control import EndReason, WorkSummary
 from rwq_cli.core.work.job import ExchangeResult
-from rwq_cli.core.work.session import WorkSession
+from rwq_cli.core.work.policy import Fate
+
+if TYPE_CHECKING:
+    from rwq_cli.core.work.session import WorkSession
 
 RECONNECT_S = 300.0
 
 
-class EndReason(StrEnum):
-    """Why a worker ended."""
-
-    STOPPED = "stopped"
-    DRAINED = "drained"
-    IDLE = "idle"
-    MAX_ITEMS = "max-items"
-    MAX_FAILURES = "max-failures"
-    ON_FAIL = "on-fail"
-
-
 class WorkLimits(NamedTuple):
-    """When a worker ends, and how long it waits for a server that is gone.
-
-    Attributes:
-        drain: End when no queue has an item to lease, and this worker has no retries pending.
-        max_items: End after this many items.
-        max_failures: End after this many failures.
-        idle_s: End after this time without work, seconds.
-        reconnect_s: How long the server may be gone, seconds.
-    """
+    """When a worker ends, and how long it waits for a server that is gone; see `WorkQueue.work`."""
 
     drain: bool = False
     max_items: float = inf
@@ -41,26 +26,25 @@ class WorkLimits(NamedTuple):
 
 
 class StopConditions:
-    """Decides when a worker ends, from its limits and the results of its exchanges.
+    """Counts what a worker does, and decides by its limits when it ends.
 
     It is told of each exchange, by `reserve` before and `note` after. It is not thread-safe. All
     times are on the clock of the session.
 
-    Args:
-        limits: The limits.
-        session: The session of the worker.
-
     Attributes:
         drains: Whether to end when the queues are empty.
         why: Why the worker ends; None while it goes on.
+        running: How many items are taken, or about to be, and not settled.
     """
 
-    def __init__(self, limits: WorkLimits, session: WorkSession) -> None:
+    def __init__(self, limits: WorkLimits, session: "WorkSession") -> None:
         self._limits = limits
         self._session = session
         self.drains = limits.drain
         self.why: EndReason | None = None
-        self._taken = self._failures = 0
+        self.running = 0
+        self._fates: Counter[Fate] = Counter()
+        self._taken = self._failures = self._given_up = 0
         # When the last attempt to take items that found none was sent; None if there may be some.
         self._empty_at_s: float | None = None
         # When the last exchange was sent that settled a job. The job may have added items, so that
@@ -77,24 +61,29 @@ class StopConditions:
         left = 0.0 if self.why is not None else self._limits.max_items - self._taken
         count = int(max(0, min(count, left)))
         self._taken += count
+        self.running += count
         return count
 
     def note(self, result: ExchangeResult, reserved: int, sent_s: float) -> None:
-        """Note the result of an exchange. It may end the worker.
-
-        Args:
-            result: The result.
-            reserved: How many items it was to take.
-            sent_s: When it was sent.
-        """
-        exhausted = sum(ended.end is None for ended in result.ended)
-        taken = len(result.jobs) + exhausted
-        self._taken += taken - reserved
+        """Note the result of an exchange that was to take so many. It may end the worker."""
+        taken = len(result.jobs)
         for ended in result.ended:
-            self._taken -= ended.was_unused
+            if ended.end is None:
+                # It was taken, and given up at once.
+                taken += 1
+            else:
+                self.running -= 1
+            if ended.was_unused:
+                self._taken -= 1
+                continue
+            self._fates[ended.fate] += 1
             self._failures += ended.has_failed
-            if ended.gave_up and ended.step.stops:
-                self.end(EndReason.ON_FAIL)
+            if ended.gave_up:
+                self._given_up += 1
+                if ended.step.stops:
+                    self.end(EndReason.ON_FAIL)
+        self._taken += taken - reserved
+        self.running += len(result.jobs) - reserved
         if self._failures >= self._limits.max_failures:
             self.end(EndReason.MAX_FAILURES)
         if result.ended:
@@ -106,21 +95,16 @@ class StopConditions:
         elif reserved and result.error is None and sent_s >= self._settled_at_s:
             self._empty_at_s = max(self._empty_at_s or -inf, sent_s)
         if taken or result.ended:
-            self.restart_idle()
+            self._idle_since_s = None
 
     def look_again(self) -> None:
-        """Note that there may be items to take, whatever the last attempt found."""
-        self._empty_at_s = None
-
-    def restart_idle(self) -> None:
-        """Note that the worker is not idle, so that the time until it ends begins anew."""
-        self._idle_since_s = None
+        """Note that there may be items to take, and that the worker was not idle."""
+        self._empty_at_s = self._idle_since_s = None
 
     def check(self) -> float:
         """Decide whether a worker ends that runs nothing and whose exchanges have all returned.
 
-        Returns:
-            If it does not end yet: when it is to try to take items again, and then to check again.
+        If not: returns when it is to try to take items again, and then to check again.
         """
         if self._taken >= self._limits.max_items:
             self.end(EndReason.MAX_ITEMS)
@@ -134,17 +118,22 @@ class StopConditions:
             self.end(EndReason.IDLE)
         if self.drains:
             # Whatever was retried is in the queues, or was taken by another worker.
-            if self._empty_at_s >= self._session.last_retry_s:
+            last_retry_s = self._session.held.last_retry_s
+            if self._empty_at_s >= last_retry_s:
                 self.end(EndReason.DRAINED)
-            again_s = min(again_s, self._session.last_retry_s)
+            again_s = min(again_s, last_retry_s)
         return again_s
 
     def ends_on(self, error: ServerError) -> bool:
         """Whether a failed call ends the worker. The time of an outage is not idle time."""
-        self.restart_idle()
+        self._idle_since_s = None
         session = self._session
         gone_s = session.clock.monotonic() - session.failing_since_s
         # Another call may have succeeded since.
         is_over = session.error is not None and gone_s >= self._limits.reconnect_s
         # The password may have been changed, and be known a moment later.
         return is_over or not (error.is_transient or isinstance(error, AuthenticationFailed))
+
+    def summary(self) -> WorkSummary:
+        """What the worker did."""
+        return WorkSummary(dict(self._fates), self._given_up, self.why or EndReason.STOPPED)

@@ -60,7 +60,7 @@ def open_session(unreliable: Unreliable, clock: FakeClock) -> Iterator[Callable[
 
     yield open_on
     for session in opened:
-        session.close()
+        session.waiter.close()
 
 
 @pytest.fixture

@@ -22,10 +22,17 @@ from rwq_cli.core import (
 )
 from rwq_cli.core.errors import Unreachable, WrongType
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.work.control import Contact, Lost, Outage, Started, StopToken, WorkEvent
+from rwq_cli.core.work.control import (
+    Contact,
+    EndReason,
+    Lost,
+    Outage,
+    Started,
+    StopToken,
+    WorkEvent,
+)
 from rwq_cli.core.work.job import Ended, Job, Loss
 from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, OnFail, PutBack, RetryPolicy
-from rwq_cli.core.work.stopping import EndReason
 from tests.conftest import QUEUE, Backend, Foreign, StartServer, contents
 from tests.driver import until
 

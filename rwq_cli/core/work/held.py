@@ -1,0 +1,187 @@
+"""What a worker holds: its jobs until the server has settled their ends. It sends nothing."""
+
+import random
+from collections.abc import Iterable, Sequence
+from math import inf
+from threading import Lock
+from typing import Any
+
+from rwq_cli.core.clock import Clock
+from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.work.endings import Call, Ending, ending_of, loss_of, was_done
+from rwq_cli.core.work.job import Ended, Job, Loss
+from rwq_cli.core.work.policy import Fate, GiveUp, JobEnd, RetryPolicy
+
+# A retry falls due at most this much later than its delay says: the delay is rounded to ms, and the
+# due times of a call are spread over less than another ms.
+_DUE_SPREAD_S = 0.002
+
+
+class HeldJobs:
+    """The jobs of a worker, for all of its threads.
+
+    A job is held from the call that leased it until the reply to the call that ended it, or until
+    it is found lost. A job that is lost while its handler runs has a `loss`, and its end is settled
+    at once: nothing is sent. A job that has ended waits in `_endings` for the reply to its call,
+    which says whether it was lost before.
+    """
+
+    def __init__(
+        self, policy: RetryPolicy, clock: Clock, result_ttl_s: float, rng: random.Random
+    ) -> None:
+        self.policy = policy
+        self._clock = clock
+        self._result_ttl_s = result_ttl_s
+        self._random = rng
+        # When all retries are due, on the clock; -inf for none.
+        self.last_retry_s = -inf
+        self._lock = Lock()
+        # By queue and ID, in the order in which they were leased.
+        self._held: dict[tuple[bytes, bytes], Job] = {}
+        self._endings: dict[Job, Ending] = {}
+        # What is to be reported.
+        self._settled: list[Ended] = []
+        self._lost: list[Job] = []
+
+    @property
+    def all(self) -> list[Job]:
+        """All that are held."""
+        with self._lock:
+            return list(self._held.values())
+
+    @property
+    def running(self) -> list[Job]:
+        """Those that have not ended."""
+        with self._lock:
+            return [job for job in self._held.values() if job not in self._endings]
+
+    @property
+    def first(self) -> Job | None:
+        """The one that was leased first."""
+        with self._lock:
+            return next(iter(self._held.values()), None)
+
+    @property
+    def unsettled(self) -> int:
+        """How many have ended, and wait for the server."""
+        return len(self._endings)
+
+    def add(self, jobs: Iterable[Job]) -> list[Job]:
+        """Hold these; returns those to run. Those whose attempts are used up have ended."""
+        to_run: list[Job] = []
+        with self._lock:
+            for job in jobs:
+                # The lease of an earlier job has ended, and its item was returned.
+                earlier = self._held.pop((job.queue, job.item_id), None)
+                if earlier is not None and earlier not in self._endings:
+                    earlier.loss = Loss.TAKEN
+                    self._lost.append(earlier)
+                self._held[job.queue, job.item_id] = job
+                if self.policy.is_exhausted(job.attempt):
+                    self._note_end(job, None)
+                else:
+                    to_run.append(job)
+        return to_run
+
+    def begin(self, ends: Iterable[tuple[Job, JobEnd]]) -> list[Ending]:
+        """Note how jobs have ended; returns all endings that no other thread sends."""
+        with self._lock:
+            for job, end in ends:
+                self._note_end(job, end)
+            sending = [each for each in self._endings.values() if not each.is_sending]
+            for ending in sending:
+                ending.is_sending = True
+            return sending
+
+    def _note_end(self, job: Job, end: JobEnd | None) -> None:
+        if self._is_held(job) and job in self._endings:
+            return
+        step = self.policy.step(end, job.attempt, self._random.random())
+        if self._is_held(job):
+            self._endings[job] = ending_of(job, end, step, self._result_ttl_s)
+        else:
+            self._settled.append(Ended(job, end, Fate.LOST, step))
+
+    def settle(self, call: Call, reply: Sequence[Any]) -> list[Ending]:
+        """Note the reply to a call that ends jobs; returns the endings to send again."""
+        again: list[Ending] = []
+        outcomes = OutcomeBatch.from_reply([each.job.item_id for each in call.endings], reply)
+        with self._lock:
+            for ending, outcome in zip(call.endings, outcomes, strict=True):
+                job, step = ending.job, ending.step
+                if outcome.status is Status.WRONG_TYPE and ending.keeps_result:
+                    again.append(self._give_up(job))
+                elif outcome.status is Status.ELSEWHERE and ending is not call.endings[0]:
+                    # In a long list, a call looks for some of the IDs only, and for the first.
+                    again.append(ending)
+                else:
+                    loss = None if was_done(ending, outcome) else loss_of(outcome)
+                    if loss is not None:
+                        job.loss = job.loss or loss
+                    elif step.fate is Fate.RETRY:
+                        due_s = self._clock.monotonic() + step.delay_s + _DUE_SPREAD_S
+                        self.last_retry_s = max(self.last_retry_s, due_s)
+                    fate = step.fate if loss is None else Fate.LOST
+                    self._settled.append(Ended(job, ending.end, fate, step))
+                    self._endings.pop(job, None)
+                    self._drop(job)
+        return again
+
+    def _give_up(self, job: Job) -> Ending:
+        """Bury an item that was not completed, because its result cannot be kept."""
+        end = GiveUp(b"%b has the wrong type" % job.handle.keys.result(job.item_id))
+        step = self.policy.step(end, job.attempt, 0.0)
+        ending = self._endings[job] = ending_of(job, end, step, self._result_ttl_s)
+        ending.is_sending = True
+        return ending
+
+    def note_renewal(self, jobs: Sequence[Job], reply: Sequence[Any], deadline_s: float) -> None:
+        """Note the reply to a call that renews leases until then."""
+        outcomes = OutcomeBatch.from_reply([job.item_id for job in jobs], reply)
+        with self._lock:
+            for job, outcome in zip(jobs, outcomes, strict=True):
+                if outcome.status is Status.TOUCHED:
+                    job.deadline_s = deadline_s
+                else:
+                    self._lose(job, loss_of(outcome))
+
+    def lose_ended(self, jobs: Iterable[Job], now_s: float) -> None:
+        """Note those whose leases have ended by our clock: the server did not answer."""
+        with self._lock:
+            for job in jobs:
+                if job.deadline_s <= now_s:
+                    self._lose(job, Loss.UNREACHABLE)
+
+    def _lose(self, job: Job, loss: Loss) -> None:
+        # The call that ends a finished job finds out itself.
+        if job.loss is None and job not in self._endings:
+            if self._is_held(job):
+                job.loss = loss
+                self._lost.append(job)
+            self._drop(job)
+
+    def report(self, *, with_ended: bool = True) -> tuple[list[Ended], list[Job]]:
+        """The jobs whose ends were settled, and those found lost while they run, each once."""
+        with self._lock:
+            ended: list[Ended] = []
+            if with_ended:
+                ended, self._settled = self._settled, []
+            lost, self._lost = self._lost, []
+            return ended, lost
+
+    def abandon(self) -> list[Ended]:
+        """Hold nothing any more; returns the jobs whose ends were never acknowledged, as lost."""
+        with self._lock:
+            left = [*self._endings.values()]
+            self._endings.clear()
+            self._held.clear()
+        for ending in left:
+            ending.job.loss = Loss.UNREACHABLE
+        return [Ended(each.job, each.end, Fate.LOST, each.step) for each in left]
+
+    def _drop(self, job: Job) -> None:
+        if self._is_held(job):
+            del self._held[job.queue, job.item_id]
+
+    def _is_held(self, job: Job) -> bool:
+        return self._held.get((job.queue, job.item_id)) is job
