@@ -1,9 +1,9 @@
 """`python -m tests.mutants`: put one fault after the other into the code, and see what finds it.
 
-Each is put into a copy of the working tree. The fast set for its part of the code runs first, then
-the other one, then the rest of the suite, until something finds it. The exit code is 1 if a fault
-is found by nothing or makes the suite hang, 2 if one does not apply to the code any more or the
-suite does not end without one, 130 after Ctrl-C.
+Each is put into a copy of the working tree. The fast sets run first, the one that finds most in its
+part of the code before the others, then the rest of the suite, until something finds it. The exit
+code is 1 if a fault is found by nothing or makes the suite hang, 2 if one does not apply to the
+code any more or the suite does not end without one, 130 after Ctrl-C.
 """
 
 import argparse
