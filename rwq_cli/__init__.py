@@ -24,7 +24,7 @@ Where to look:
 | how `--watch` redraws               | `cli/watching.py`, `output/live.py`               |
 | which columns of a table fit        | `output/tables.py`                                |
 | what a field of a record means      | the lists of `Field` in `views/`                  |
-| what an outcome is called           | `Status` in `core/model.py`, `output/words.py`    |
+| what an outcome is called           | `Status` in `core/model.py`, `output/outcomes.py` |
 | how `rwq work` runs commands        | `work/worker.py`, around `core/work`              |
 | topics, recipes and variables       | `help/`                                           |
 | what a Tab offers                   | `cli/completing.py`                               |

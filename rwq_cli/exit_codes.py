@@ -41,12 +41,12 @@ class MonitoringStatus(IntEnum):
     @property
     def meaning(self) -> str:
         """The code in words, as `--help` and the reference give it."""
-        return _MONITORING_MEANINGS[self]
+        return _MEANINGS[self.name]
 
 
 ExitCode = ExitStatus | MonitoringStatus
 
-_MEANINGS = {
+_MEANINGS: Mapping[ExitStatus | str, str] = {
     ExitStatus.OK: "success; an empty listing is a success",
     ExitStatus.NO: "the answer is no: nothing to lease, no such item, no item of a batch succeeded",
     ExitStatus.USAGE: "wrong usage, or a confirmation was needed and there was no terminal",
@@ -55,14 +55,11 @@ _MEANINGS = {
     ExitStatus.FAULT: "fault of rwq, or of its machine: a bug, no memory, no thread",
     ExitStatus.INTERRUPTED: "interrupted",
     ExitStatus.TERMINATED: "SIGTERM; services end with 0",
-}
-
-_MONITORING_MEANINGS = {
-    MonitoringStatus.OK: "OK: nothing exceeds a limit",
-    MonitoringStatus.WARNING: "WARNING: something exceeds its warning limit",
-    MonitoringStatus.CRITICAL: "CRITICAL: something exceeds its critical limit",
-    MonitoringStatus.UNKNOWN: "UNKNOWN: the server is unreachable or refused, wrong usage, or a "
-    "count with a limit is unknown",
+    "OK": "OK: nothing exceeds a limit",
+    "WARNING": "WARNING: something exceeds its warning limit",
+    "CRITICAL": "CRITICAL: something exceeds its critical limit",
+    "UNKNOWN": "UNKNOWN: the server is unreachable or refused, wrong usage, or a count with a "
+    "limit is unknown",
 }
 
 
@@ -74,11 +71,7 @@ def batch_status(successes: int, failures: int) -> ExitStatus:
 
 
 class UsageError(InvalidArgument):
-    """The command line cannot be parsed.
-
-    Attributes:
-        help: Help text to print instead of an error, or None.
-    """
+    """The command line cannot be parsed; `help` is printed in place of an error if there is one."""
 
     code = "usage"
     help: str | None = None
@@ -111,6 +104,13 @@ EXIT_STATUS_OF: Mapping[type[BaseException], ExitStatus] = {
 }
 
 
+def mark_partial(error: BaseException) -> None:
+    """Note that something was done before an error: its exit code is not that of nothing done."""
+    error.__dict__["is_partial"] = True
+
+
 def exit_status_of(error: BaseException) -> ExitStatus:
     """The exit code of an error."""
-    return next(EXIT_STATUS_OF[kind] for kind in type(error).__mro__ if kind in EXIT_STATUS_OF)
+    status = next(EXIT_STATUS_OF[kind] for kind in type(error).__mro__ if kind in EXIT_STATUS_OF)
+    is_answer = status in (ExitStatus.NO, ExitStatus.USAGE)
+    return ExitStatus.PARTIAL if is_answer and "is_partial" in error.__dict__ else status

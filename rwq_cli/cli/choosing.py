@@ -1,7 +1,6 @@
 """The options that choose items, the same for every verb, and the IDs that they choose."""
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -20,7 +19,7 @@ from rwq_cli.core.model import State
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.input.durations import parse_duration
 from rwq_cli.input.ids import read_ids
-from rwq_cli.input.regex import compile_regex
+from rwq_cli.input.regex import Regex
 
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.choosing import Chosen
@@ -33,14 +32,8 @@ SELECTABLE = tuple(state for state in State if state not in (State.STRAY_LEASE, 
 _MINE = frozenset({State.LEASED})
 
 
-def _regex(text: str) -> "re.Pattern[bytes]":
-    try:
-        return compile_regex(os.fsencode(text))
-    except re.error as error:
-        raise InvalidArgument(
-            f"--match is not a regular expression: {error}",
-            "escape characters that are meant literally",
-        )
+def _regex(text: str) -> Regex[bytes]:
+    return Regex(os.fsencode(text), "--match")
 
 
 def _condition(text: str) -> "Condition":
@@ -69,7 +62,7 @@ def _state_option(offered: Iterable[State]) -> Any:
 
 
 MatchOption = Annotated[
-    re.Pattern[bytes] | None, option("--match REGEX", "Only items whose data matches.", _regex)
+    Regex[bytes] | None, option("--match REGEX", "Only items whose data matches.", _regex)
 ]
 WhereOption = Annotated[
     list[Any] | None,
@@ -102,7 +95,7 @@ _FILTERS = {
 
 
 def _selection(
-    match: "re.Pattern[bytes] | None",
+    match: Regex[bytes] | None,
     where: "list[Condition] | None",
     id_glob: bytes | None,
     older_than: float | None,

@@ -141,7 +141,7 @@ def _server(settings: Settings) -> str:
 
 def _wrapped(question: str, columns: int) -> str:
     """The question on lines shorter than the terminal; its last sentence has one of its own."""
-    from rwq_cli.output.cells import width
+    from rwq_cli.output.console import width
 
     if width(_COLOUR.sub("", question)) < columns:
         return question

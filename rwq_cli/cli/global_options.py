@@ -90,9 +90,14 @@ def global_options() -> list[TyperOption]:
             "--fields",
             metavar="NAME,...",
             help="Only these fields, in this order, in any format; an unknown name lists "
-            "the valid ones.",
+            "the valid ones, and .tenant.id is a path into JSON data.",
         ),
         option("--sort", metavar="FIELD", help="Sort the records by this field."),
+        option(
+            "--by",
+            metavar="FIELD",
+            help="Count the records by the values of this field, most first.",
+        ),
         option("--reverse", is_flag=True, help="Reverse the order of the records."),
         option(
             "--color",

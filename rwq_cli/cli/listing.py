@@ -31,6 +31,8 @@ def list_items(
     data: bool,
     watch: "Duration | None",
     all_queues: bool,
+    limit: int,
+    offset: int = 0,
     joined: Callable[[Iterable[Iterable[Item]]], Iterator[Item]] | None = None,
     read_ids: Callable[[WorkQueue], Iterator[Sequence[bytes]]] | None = None,
     last_note: str = "",
@@ -47,6 +49,8 @@ def list_items(
         data: True if `--data` was given.
         watch: The value of `--watch`.
         all_queues: True if `--all-queues` was given.
+        limit: How many of them are shown if they are sorted or counted; 0 for all.
+        offset: How many are skipped then.
         joined: Joins the items of several queues; None for one queue after the other.
         read_ids: Reads only the IDs, in batches; None if the items are needed.
         last_note: A note below the listing.
@@ -74,8 +78,10 @@ def list_items(
             has_queue=not opened.is_one,
             id_batches=ids,
             tick=tick,
+            limit=limit or None,
+            offset=offset,
         )
-        if shown:
+        if shown and settings.by is None:
             lengths = opened.each(settings, lambda queue: [queue.lengths()])
             is_filtered = not selection.is_all
             out.footer(

@@ -22,7 +22,7 @@ from rwq_cli.help.fields import OTHER_KINDS, SUMMARY
 from rwq_cli.help.recipes import RECIPES
 from rwq_cli.help.variables import VARIABLES
 from rwq_cli.output.field import Fields as RecordFields
-from rwq_cli.output.words import WORDS
+from rwq_cli.output.outcomes import WORDS
 from rwq_cli.views.remedies import REMEDIES
 from rwq_cli.views.states import STATES
 from rwq_cli.views.watching import TICK_FIELDS

@@ -170,6 +170,7 @@ class Settings(Target):
             fields=self.fields,
             sort=self.given.get("sort"),
             reverse=bool(self.given.get("reverse")),
+            by=self.by,
         )
 
     @cached_property
@@ -188,23 +189,40 @@ class Settings(Target):
         return list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
 
     @property
+    def by(self) -> str | None:
+        """The field by whose values `--by` counts the records; None to list them."""
+        given: str | None = self.given.get("by")
+        return given
+
+    def read_limit(self, limit: int) -> int | None:
+        """How many records a listing with this `-n` reads; None for all.
+
+        What is sorted or counted is limited afterwards.
+        """
+        return None if self.output_options.reads_all else limit or None
+
+    @property
     def needs_data(self) -> bool:
         """True if the output has the data of items, without `--data`."""
-        return self.output is OutputFormat.DATA or not _DATA_FIELDS.isdisjoint(self._fields_used)
+        reads = any(name in _DATA_FIELDS or name.startswith(".") for name in self._fields_used)
+        return reads or self.output is OutputFormat.DATA
 
     @property
     def shows_sizes(self) -> bool:
         """True if the output shows the sizes or previews of items."""
-        return self.fields is None or not _SIZE_FIELDS.isdisjoint(self._fields_used)
+        if self.fields is None and self.by is None:
+            return True
+        return not _SIZE_FIELDS.isdisjoint(self._fields_used)
 
     @property
     def needs_ids_only(self) -> bool:
         """True if the output needs no more than the IDs of items."""
-        return self.output is OutputFormat.IDS and self.given.get("sort") in (None, "id")
+        sort, is_ids = self.given.get("sort"), self.output is OutputFormat.IDS
+        return is_ids and self.by is None and sort in (None, "id")
 
     @property
     def _fields_used(self) -> Sequence[str]:
-        return [*(self.fields or ()), *filter(None, [self.given.get("sort")])]
+        return [*(self.fields or ()), *filter(None, [self.given.get("sort"), self.by])]
 
     @property
     def colour(self) -> bool:

@@ -24,10 +24,10 @@ from rwq_cli.core.state.rules import is_guard
 from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.editor import Draft, run_editor
-from rwq_cli.input.json_check import json_error
 from rwq_cli.input.payload import read_payload
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
+from rwq_cli.output.json_text import json_error
 from rwq_cli.views.command_lines import shell_word
 from rwq_cli.views.failures import changed_meanwhile
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of

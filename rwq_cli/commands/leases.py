@@ -64,16 +64,18 @@ def leases(
     if mine:
         holder = glob.escape(settings.holder)
 
+    at_most = settings.read_limit(limit)
+
     def read(queue: WorkQueue) -> Iterator[Item]:
         return queue.leases(
-            limit=limit or None,
+            limit=at_most,
             holder_glob=holder,
             data=data or settings.needs_data,
             bare=settings.needs_ids_only,
         )
 
     def joined(listings: Iterable[Iterable[Item]]) -> Iterator[Item]:
-        return islice(merged_leases(listings), limit or None)
+        return islice(merged_leases(listings), at_most)
 
     return list_items(
         settings,
@@ -85,5 +87,6 @@ def leases(
         data=data,
         watch=watch,
         all_queues=all_queues,
+        limit=limit,
         joined=joined,
     )

@@ -123,8 +123,8 @@ def ls(
         return queue.items(
             source,
             selection,
-            limit=limit or None,
-            offset=offset,
+            limit=settings.read_limit(limit),
+            offset=0 if settings.output_options.reads_all else offset,
             tail=tail,
             data=data or settings.needs_data,
             bare=settings.needs_ids_only,
@@ -146,6 +146,8 @@ def ls(
         data=data,
         watch=watch,
         all_queues=all_queues,
+        limit=limit,
+        offset=offset,
         read_ids=ids if needs_ids_only else None,
         last_note="--deep also shows items in no list" if looks_deeper else "",
     )

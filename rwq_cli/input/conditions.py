@@ -5,14 +5,20 @@ checked for syntax.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from decimal import MIN_ETINY, Decimal
 from typing import Any, NamedTuple
 
-from msgspec import Raw, ValidationError
-from msgspec.json import Decoder
-
-from rwq_cli.output.json_text import check_utf8, string_of, value_of
+from rwq_cli.input.regex import Regex
+from rwq_cli.output.json_text import (
+    Path,
+    check_utf8,
+    found_at,
+    half_pair,
+    mended,
+    string_of,
+    value_of,
+)
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
@@ -26,14 +32,9 @@ Test = Callable[[bytes | None], bool]
 
 
 class Condition(NamedTuple):
-    """A condition on one value.
+    """A condition on one value: its path, and the test that it must pass."""
 
-    Attributes:
-        path: Keys and indexes, from the outside in; empty for all of the data.
-        test: What the value there must pass.
-    """
-
-    path: Sequence[str | int]
+    path: Path
     test: Test
 
 
@@ -45,26 +46,12 @@ def all_of(conditions: Iterable[Condition]) -> Callable[[bytes], bool]:
         try:
             check_utf8(data)
             root = value_of(data)
-            return all(condition.test(_found(root, condition.path)) for condition in conditions)
+            return all(condition.test(found_at(root, condition.path)) for condition in conditions)
         except (ValueError, RecursionError):
-            return False
+            # Half of a surrogate pair is no text, but the rest of such data can be compared.
+            return half_pair(data) is not None and holds(mended(data))
 
     return holds
-
-
-_members_of = Decoder(dict[str, Raw]).decode
-_elements_of = Decoder(list[Raw]).decode
-
-
-def _found(value: Raw, path: Sequence[str | int]) -> bytes | None:
-    """The JSON text of the value at a path; None if there is none."""
-    for step in path:
-        try:
-            inner: Any = _members_of(value) if isinstance(step, str) else _elements_of(value)
-            value = inner[step]
-        except (ValidationError, LookupError):
-            return None
-    return bytes(value)
 
 
 def is_true(text: bytes | None) -> bool:
@@ -117,7 +104,7 @@ def compares(compare: Callable[[Any, Any], bool], value: str, *, is_quoted: bool
     return test
 
 
-def matches(regex: "re.Pattern[str]") -> Test:
+def matches(regex: Regex[str]) -> Test:
     """The test that looks for a regular expression in a string, or in a number as it is written."""
 
     def test(text: bytes | None) -> bool:

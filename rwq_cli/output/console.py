@@ -1,10 +1,12 @@
 """rich's console for stdout and for stderr, the only places from which it writes.
 
 Markup, highlighting and emoji are off: whatever comes from the server is escaped before, and shown
-as it is.
+as it is. A width is a number of cells: Chinese characters and emoji take two, accents none.
 """
 
 from typing import TYPE_CHECKING, BinaryIO
+
+from rich.cells import cell_len, split_text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -13,56 +15,32 @@ if TYPE_CHECKING:
 
 
 class _Text:
-    """A stream of bytes as the stream of text that rich writes to.
-
-    Args:
-        stream: The stream.
-    """
+    """A stream of bytes as the stream of text that rich writes to."""
 
     encoding = "utf-8"
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
+        self.flush = stream.flush
 
     def write(self, text: str) -> int:
         self._stream.write(text.encode("utf-8", "backslashreplace"))
         return len(text)
 
-    def flush(self) -> None:
-        self._stream.flush()
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
 
 def stdout_console(environment: "Environment", *, colour: bool) -> "Console":
     """The console of results."""
-    return _console(environment, environment.stdout, environment.width, colour=colour)
+    is_terminal = environment.stdout_is_terminal
+    return _console(environment, environment.stdout, environment.width, colour, is_terminal)
 
 
-def stderr_console(
-    environment: "Environment", *, colour: bool, is_terminal: bool | None = None
-) -> "Console":
-    """The console of notes and progress; `is_terminal` where that is known."""
-    return _console(
-        environment,
-        environment.stderr,
-        environment.stderr_width,
-        colour=colour,
-        is_terminal=is_terminal,
-    )
+def stderr_console(environment: "Environment", *, colour: bool) -> "Console":
+    """The console of live lines on a terminal."""
+    return _console(environment, environment.stderr, environment.stderr_width, colour, True)
 
 
 def _console(
-    environment: "Environment",
-    stream: BinaryIO,
-    width: int,
-    *,
-    colour: bool,
-    is_terminal: bool | None = None,
+    environment: "Environment", stream: BinaryIO, width: int, colour: bool, is_terminal: bool
 ) -> "Console":
     from rich.console import Console
 
@@ -93,8 +71,8 @@ def print_stripped(console: "Console", renderable: "RenderableType", width: int)
     """Print something of this width, without the spaces at the ends of its lines."""
     from rich.segment import Segment, Segments
 
-    options = console.options.update(width=width)
     shown: list[Segment] = []
+    options = console.options.update(width=width)
     for line in console.render_lines(renderable, options, pad=False):
         while line and not line[-1].text.rstrip(" "):
             line.pop()
@@ -112,3 +90,23 @@ def styled(text: str, style: str) -> str:
 
     # `parse` keeps the styles that it has parsed.
     return Style.parse(style).render(text, color_system=ColorSystem.STANDARD)
+
+
+def width(text: str) -> int:
+    """How many cells a text takes."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def cut(text: str, room: int, *, middle: bool = False) -> str:
+    """A text that takes at most `room` cells: `…` replaces its end, or its middle."""
+    excess = width(text) - room
+    if excess <= 0:
+        return text
+    head = (room - 1) // 2 if middle else room - 1
+    tail = room - 1 - head
+    skipped = room + excess - tail
+    if text.isascii():
+        return f"{text[:head]}…{text[skipped:]}"
+    # Half of a wide character becomes a space.
+    before = split_text(text, head)[0].rstrip()
+    return f"{before}…{split_text(text, skipped)[1].lstrip() if tail else ''}"

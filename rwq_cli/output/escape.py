@@ -6,6 +6,12 @@ _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
+class JsonText(str):
+    """A value that is JSON text already: JSON has it as it is."""
+
+    __slots__ = ()
+
+
 def escaped(raw: bytes) -> str:
     """Decode bytes, and escape characters that could control or deceive a terminal.
 

@@ -2,7 +2,6 @@
 
     ITEM_FIELDS = Fields(
         "An item",
-        Field("queue", lambda item: item.queue, "the queue's name", is_bytes=True, cut=Cut.MIDDLE),
         Field("id", lambda item: item.item_id, "the item's ID", is_bytes=True, is_id=True),
         Field("bytes", lambda item: item.payload_bytes, "the size of the data", title="SIZE",
               format=lambda item: human.size(item.payload_bytes), right=True),
@@ -11,19 +10,22 @@
         ...
     )
 
-The list gives JSON (objects in this order), CSV, TSV, tables, `--fields`, `--sort`, completion, the
-reference and the help. A name with a dot is a field inside an object: `lease.holder` is
-`lease_holder` in CSV and for `--fields`.
+The list gives JSON (objects in this order), CSV, TSV, tables, `--fields`, `--sort`, `--by`,
+completion, the reference and the help. A name with a dot inside is a field of an object:
+`lease.holder` is `lease_holder` in CSV and for `--fields`. A name that begins with a dot is a path
+into JSON data: `.tenant.id`.
 """
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.output.escape import escaped, escaped_text, is_safe
+from rwq_cli.output import human
+from rwq_cli.output.escape import JsonText, escaped, escaped_text, is_safe
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -55,7 +57,6 @@ class Field(NamedTuple, Generic[T]):
         is_bytes: True if JSON has bytes that are not UTF-8 in `NAME_b64`; else bytes are escaped.
         is_object: True if it is the head of an object, whose fields follow; null if `get` returns
             None.
-        is_json: True if the value is JSON text, which is written as it is.
         is_id: True if `-o ids` prints it.
         is_data: True if `-o data` prints it.
     """
@@ -72,14 +73,19 @@ class Field(NamedTuple, Generic[T]):
     may_be_unknown: bool = False
     is_bytes: bool = False
     is_object: bool = False
-    is_json: bool = False
     is_id: bool = False
     is_data: bool = False
 
     @property
     def flat_name(self) -> str:
         """Its name in CSV and for `--fields`."""
-        return self.name.replace(".", "_")
+        return self.name if self.name.startswith(".") else self.name.replace(".", "_")
+
+    @property
+    def split_name(self) -> tuple[str, str]:
+        """The object that it is in, empty for none, and its name there."""
+        outer, _, name = self.name.rpartition(".")
+        return ("", self.name) if self.name.startswith(".") else (outer, name)
 
     @property
     def heading(self) -> str:
@@ -108,7 +114,6 @@ class Fields(Generic[T]):
     Args:
         title: What a record is, such as `An item`.
         fields: Its fields, in the order of JSON.
-        chosen: The names that `--fields` gives, in their order; None for all fields.
         is_stream: True if they are written as they come, in no other order.
         has_other_ids: True if `-o ids` prints IDs that are not those of the records.
     """
@@ -117,25 +122,18 @@ class Fields(Generic[T]):
         self,
         title: str,
         *fields: Field[T],
-        chosen: Sequence[str] | None = None,
         is_stream: bool = False,
         has_other_ids: bool = False,
     ) -> None:
         self.title = title
         self.all = fields
-        self.chosen = chosen
+        self.chosen: Sequence[str] | None = None
+        self._columns_of: dict[str, list[Field[T]]] = {}
         self.is_stream = is_stream
         self.has_other_ids = has_other_ids
-        self.texts = tuple(field.name for field in fields if field.is_json)
         self.id = next((field for field in fields if field.is_id), None)
         self.data = next((field for field in fields if field.is_data), None)
         self._by_name = {field.flat_name: field for field in fields}
-        # The names of each object's fields.
-        self._objects = {
-            head.name: [each.name.split(".")[1] for each in self._inside(head)]
-            for head in fields
-            if head.is_object
-        }
 
     def __getitem__(self, name: str) -> Field[T]:
         return self._by_name[name]
@@ -144,16 +142,22 @@ class Fields(Generic[T]):
         """The declared field of a column, or the column itself if there is none."""
         return self._by_name.get(column.flat_name, column)
 
-    def only(self, names: Sequence[str]) -> "Fields[T]":
-        """The same records with these fields only.
+    def plus(self, *more: Field[T]) -> "Fields[T]":
+        """The same records with further fields."""
+        return Fields(
+            self.title,
+            *(*self.all, *more),
+            is_stream=self.is_stream,
+            has_other_ids=self.has_other_ids,
+        )
 
-        Raises:
-            InvalidArgument: There is no such field, or none is named.
-        """
+    def only(self, names: Sequence[str]) -> "Fields[T]":
+        """The same records with these fields only; an `InvalidArgument` if there is no such one."""
         if not names:
             raise InvalidArgument("--fields names no field", self.known)
-        fields = self._like(*self.all, chosen=names)
-        fields.columns()
+        fields = copy(self)
+        fields.chosen = names
+        fields._columns_of = {name: self.columns_of(name) for name in names}
         return fields
 
     def json(self, record: T) -> dict[str, Any]:
@@ -164,7 +168,7 @@ class Fields(Generic[T]):
             if field.is_object:
                 values[field.name] = None if value is None else {}
                 continue
-            outer, _, name = field.name.rpartition(".")
+            outer, name = field.split_name
             target = values[outer] if outer else values
             if target is None:
                 continue
@@ -174,21 +178,25 @@ class Fields(Generic[T]):
                 target[name] = escaped(value) if isinstance(value, bytes) else value
         if self.chosen is None:
             return values
-        flat = self._flat(values)
-        return {name: values[name] if name in values else flat[name] for name in self.chosen}
+        chosen = {}
+        for name in self.chosen:
+            if name in values:
+                chosen[name] = values[name]
+            else:
+                value = self._columns_of[name][0].get(record)
+                chosen[name] = escaped(value) if isinstance(value, bytes) else value
+        return chosen
 
     def flat(self, record: T) -> dict[str, Any]:
         """A record as a flat object: objects become `OUTER_INNER`, lists are joined by spaces."""
-        return self._flat(self.json(record))
-
-    def _flat(self, values: dict[str, Any]) -> dict[str, Any]:
-        flat: dict[str, Any] = {}
-        for name, value in values.items():
-            if name in self._objects:
-                for inner in self._objects[name]:
-                    flat[f"{name}_{inner}"] = _joined((value or {}).get(inner))
+        values, flat = self.json(record), {}
+        for name in values if self.chosen is None else self.chosen:
+            if inside := self._inside(name):
+                outer = values[name] or {}
+                for field in inside:
+                    flat[field.flat_name] = _joined(outer.get(field.split_name[1]))
             else:
-                flat[name] = _joined(value)
+                flat[name] = _joined(values[name])
         return flat
 
     @property
@@ -201,13 +209,9 @@ class Fields(Generic[T]):
         """The names of `flat`, in order: the header of CSV."""
         names = self._top_names if self.chosen is None else self.chosen
         return [
-            each
+            flat
             for name in names
-            for each in (
-                [f"{name}_{inner}" for inner in self._objects[name]]
-                if name in self._objects
-                else [name]
-            )
+            for flat in ([field.flat_name for field in self._inside(name)] or [name])
         ]
 
     @property
@@ -223,11 +227,7 @@ class Fields(Generic[T]):
         """The columns of the chosen fields, or of all."""
         if self.chosen is None:
             return [field for field in self.all if not field.is_object]
-        return [column for name in self.chosen for column in self.columns_of(name)]
-
-    def plus(self, *more: Field[T]) -> "Fields[T]":
-        """The same records with further fields."""
-        return self._like(*self.all, *more)
+        return [column for name in self.chosen for column in self._columns_of[name]]
 
     def columns_of(self, name: str) -> list[Field[T]]:
         """The columns of a field: several if it is an object.
@@ -237,29 +237,93 @@ class Fields(Generic[T]):
         """
         field = self._by_name.get(name)
         if field is not None:
-            return self._inside(field) if field.is_object else [field]
+            return self._inside(name) if field.is_object else [field]
+        if name.startswith(".") and self.data is not None:
+            return [path_field(name, self.data.get)]
         encoded = self._by_name.get(name.removesuffix("_b64"))
         if encoded is None or not encoded.is_bytes or not name.endswith("_b64"):
             raise InvalidArgument(f"no field {name!r}", self.known)
         get = encoded.get
         return [Field(name, lambda record: bytes_fields("", get(record))["_b64"], encoded.help)]
 
+    def column_by(self, name: str) -> Field[T]:
+        """The one column of a field; `holder` stands for `lease_holder` if that is the only one.
+
+        Raises:
+            InvalidArgument: There is no such field, or it is an object.
+        """
+        inner = [field for field in self.all if field.split_name[1] == name]
+        columns = inner if len(inner) == 1 else self.columns_of(name)
+        if len(columns) != 1 or columns[0].is_object:
+            names = " or ".join(column.flat_name for column in self.columns_of(name))
+            raise InvalidArgument(f"{name} has several fields", f"use {names}")
+        return columns[0]
+
     @property
     def known(self) -> str:
         """The hint that lists the fields."""
-        return f"the fields are {', '.join(self.names)}"
+        paths = "" if self.data is None else "; .NAME is a path into JSON data"
+        return f"the fields are {', '.join(self.names)}{paths}"
 
-    def _like(self, *fields: Field[T], chosen: Sequence[str] | None = None) -> "Fields[T]":
-        return Fields(
-            self.title,
-            *fields,
-            chosen=chosen,
-            is_stream=self.is_stream,
-            has_other_ids=self.has_other_ids,
-        )
+    def _inside(self, head: str) -> list[Field[T]]:
+        return [each for each in self.all if each.name.startswith(f"{head}.")]
 
-    def _inside(self, head: Field[T]) -> list[Field[T]]:
-        return [each for each in self.all if each.name.startswith(f"{head.name}.")]
+
+def path_field(name: str, data_of: Callable[[T], bytes | None]) -> Field[T]:
+    """The column of a path into JSON data, such as `.tenant.id`.
+
+    Raises:
+        InvalidArgument: It is not a path.
+    """
+    # Its parser takes as long to import as a short command takes to run.
+    from rwq_cli.output.json_text import parse_path, value_at
+
+    path = parse_path(name)
+
+    def value(record: T) -> str | None:
+        data = data_of(record)
+        return None if data is None else value_at(data, path)
+
+    return Field(name, value, "a value inside JSON data", title=name, cut=Cut.END)
+
+
+class Group(NamedTuple, Generic[T]):
+    """The records with one value of a field: the first of them, and their number."""
+
+    first: T
+    size: int
+
+
+def counted_by(
+    records: Iterable[T], fields: Fields[T], name: str
+) -> tuple[Iterator[Group[T]], Fields[Group[T]]]:
+    """The records counted by the values of a field, the most frequent first, and their fields."""
+    column = fields.column_by(name)
+    value: Field[Group[T]] = column.within(lambda group: group.first)
+    grouped: Fields[Group[T]] = Fields(
+        f"{fields.title}, counted",
+        value._replace(name=column.flat_name, rank=0, is_id=False, is_data=False),
+        Field(
+            "count",
+            lambda group: group.size,
+            "the number of records with this value",
+            format=lambda group: human.count(group.size),
+            right=True,
+        ),
+    )
+
+    def groups() -> Iterator[Group[T]]:
+        # In lists, so that counting allocates nothing.
+        found: dict[object, list[Any]] = {}
+        for record in records:
+            known = column.get(record)
+            # The text "3" is not the number 3.
+            key = (type(known), tuple(known) if isinstance(known, list) else known)
+            found.setdefault(key, [record, 0])[1] += 1
+        for first, size in sorted(found.values(), key=lambda group: -group[1]):
+            yield Group(first, size)
+
+    return groups(), grouped
 
 
 def bytes_fields(name: str, raw: bytes | None) -> dict[str, str | None]:
@@ -289,16 +353,14 @@ def plain(value: Any) -> str:
     return str(value)
 
 
-def to_json(value: Any, texts: Sequence[str] = ()) -> bytes:
+def to_json(value: Any) -> bytes:
     """JSON on one line; characters that could control or deceive a terminal are escaped.
 
-    Args:
-        value: The value.
-        texts: The fields of an object whose values are JSON text, which is written as it is.
+    The standard library's encoder: redis-py has loaded it, and msgspec's takes 12 ms to import.
     """
-    if any(value.get(name) is not None for name in texts):
+    if isinstance(value, dict) and any(isinstance(inner, JsonText) for inner in value.values()):
         pairs = (
-            f"{_encode(name)}: {inner if name in texts and inner is not None else _encode(inner)}"
+            f"{_encode(name)}: {inner if isinstance(inner, JsonText) else _encode(inner)}"
             for name, inner in value.items()
         )
         text = f"{{{', '.join(pairs)}}}"
@@ -312,4 +374,4 @@ def to_json(value: Any, texts: Sequence[str] = ()) -> bytes:
     return text.encode("utf-8")
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": ")).encode
+_encode = json.JSONEncoder(ensure_ascii=False).encode

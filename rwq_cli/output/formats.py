@@ -11,11 +11,7 @@ from rwq_cli.output.options import OutputFormat, OutputOptions
 
 
 class Writer:
-    """Writes the records of one run in one format; `use` says of which kind they are.
-
-    Args:
-        options: The format, which is not a table, and where to write.
-    """
+    """Writes the records of one run in one format; `use` says of which kind they are."""
 
     def __init__(self, options: OutputOptions) -> None:
         self._options = options
@@ -47,33 +43,35 @@ class Writer:
 
     def write(self, record: Any) -> None:
         """Write one record."""
-        output, fields = self._options.format, self._fields
+        output, fields, write = self._options.format, self._fields, self._out.write
         if output is OutputFormat.PLAIN:
             line = "\t".join(plain(column.get(record)) for column in self._columns)
-            self._out.write(line.encode() + b"\n")
+            write(line.encode() + b"\n")
         elif output is OutputFormat.JSON:
-            self.write_object(fields.json(record), fields.texts)
+            self.write_object(fields.json(record))
             return
         elif output is OutputFormat.JSONL:
-            self._out.write(to_json(fields.json(record), fields.texts) + b"\n")
+            write(to_json(fields.json(record)) + b"\n")
         elif output is OutputFormat.CSV:
             self._write_header()
-            if self._table:
-                self._write_csv(plain(column.get(record)) for column in self._table)
-            else:
-                self._write_csv(map(plain, fields.flat(record).values()))
+            values = [column.get(record) for column in self._table] or fields.flat(record).values()
+            self._write_csv(map(plain, values))
         elif output is OutputFormat.IDS:
             item_id = fields.id and fields.id.get(record)
             self._write_id(item_id.encode() if isinstance(item_id, str) else item_id)
         else:
-            self._write_data(fields.data and fields.data.get(record))
+            data = fields.data and fields.data.get(record)
+            end = b"\0" if self._options.null_separated else b"" if self._unframed else b"\n"
+            if data is not None:
+                write(data)
+                write(end)
         self._written += 1
 
-    def write_object(self, value: dict[str, Any], texts: Sequence[str] = ()) -> None:
-        """Write a JSON object into the array; see `to_json`."""
+    def write_object(self, value: dict[str, Any]) -> None:
+        """Write a JSON object into the array."""
         # Only now: an error before the first record leaves stdout empty.
         self._out.write(b",\n " if self._written else b"[\n ")
-        self._out.write(to_json(value, texts))
+        self._out.write(to_json(value))
         self._written += 1
 
     def write_ids(self, batches: Iterable[Sequence[bytes]]) -> int:
@@ -122,12 +120,3 @@ class Writer:
         shown = escaped(item_id).encode()
         self._changed_ids += shown != item_id
         self._out.write(shown + b"\n")
-
-    def _write_data(self, data: bytes | None) -> None:
-        if data is None:
-            return
-        self._out.write(data)
-        if self._options.null_separated:
-            self._out.write(b"\0")
-        elif not self._unframed:
-            self._out.write(b"\n")

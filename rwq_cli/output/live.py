@@ -20,17 +20,11 @@ _USUAL_LINES = 24
 
 
 class LiveFrames:
-    """Draws frames on stdout.
-
-    Args:
-        environment: The streams; stdout is a terminal.
-        colour: True to use colour.
-    """
+    """Draws frames on stdout, which is a terminal."""
 
     def __init__(self, environment: Environment, *, colour: bool) -> None:
         self._environment = environment
         self._colour = colour
-        self._terminal = environment.stdout.fileno()
         self._live: Live | None = None
         self._size: os.terminal_size | None = None
 
@@ -39,17 +33,12 @@ class LiveFrames:
         self._live = None
 
     def draw(self, frame: str, last: str, style: str) -> None:
-        """Draw lines.
-
-        Args:
-            frame: The lines; those that do not fit are left out, and counted in the last line.
-            last: The last line, which is always drawn.
-            style: Its style.
+        """Draw as many lines as fit, and a last one in this style, which counts the others.
 
         Raises:
             OSError: The terminal is gone.
         """
-        size = os.get_terminal_size(self._terminal)
+        size = os.get_terminal_size(self._environment.stdout.fileno())
         room = (size.lines or _USUAL_LINES) - 1
         lines = frame.splitlines()
         if (left_out := len(lines) - room) > 0:

@@ -55,6 +55,7 @@ class OutputOptions(NamedTuple):
         fields: The fields to write, in this order; None for all.
         sort: The field to sort by; None for the order in which the records are read.
         reverse: True to reverse that order.
+        by: The field by whose values records are counted; None to list them.
     """
 
     environment: Environment
@@ -65,6 +66,7 @@ class OutputOptions(NamedTuple):
     fields: Sequence[str] | None = None
     sort: str | None = None
     reverse: bool = False
+    by: str | None = None
 
     @property
     def is_ordered(self) -> bool:
@@ -72,9 +74,14 @@ class OutputOptions(NamedTuple):
         return self.sort is not None or self.reverse
 
     @property
+    def reads_all(self) -> bool:
+        """True if every record has to be read before the first one is written."""
+        return self.is_ordered or self.by is not None
+
+    @property
     def is_special(self) -> bool:
         """True if not every command can honour them: fields, an order, nothing but IDs or data."""
-        return self.fields is not None or self.is_ordered or self.format.is_raw
+        return self.fields is not None or self.reads_all or self.format.is_raw
 
     def end_progress(self) -> None:
         """Remove the progress line: results are written now."""

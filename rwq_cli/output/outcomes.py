@@ -8,8 +8,8 @@
 
 The command does the work. Rows are written as they come, if the format has rows, and counted.
 `finish` writes the first failures by name and the summary (`would` in a dry run), or the JSON
-object, and returns the exit code; its arguments are further fields of the object. `out.extra`
-returns numbers of what has no row. If Ctrl-C ends the block, the summary says what was done so far.
+object, and returns the exit code; its arguments are further fields of the object. If Ctrl-C or a
+failure ends the block, the summary says what was done so far.
 A command on several queues makes one `Parts` and an `Outcomes` for each queue, finishes each, and
 returns `parts.finish()`.
 """
@@ -19,12 +19,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
-from rwq_cli.exit_codes import ExitStatus, batch_status
+from rwq_cli.core.errors import ServerError
+from rwq_cli.core.model import Status
+from rwq_cli.exit_codes import ExitStatus, batch_status, mark_partial
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Fields, bytes_fields, to_json
 from rwq_cli.output.formats import Writer
 from rwq_cli.output.options import OutputFormat, OutputOptions
-from rwq_cli.output.words import WORDS
 
 T = TypeVar("T")
 
@@ -35,14 +36,42 @@ NAMED_ROWS = 5
 _WITH_ROWS = (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
 
 
-class Row(NamedTuple, Generic[T]):
-    """What the fields of an outcome are read from.
+class Word(NamedTuple):
+    """A word for what became of an item, in `status`, or of something else that is counted.
 
     Attributes:
-        queue: The queue's name; None if the record has it.
-        what: What became of an item.
-        dry_run: True if nothing was changed.
+        infinitive: What a dry run says that it would do; empty if it would do nothing.
+        meaning: What it means, for the reference.
     """
+
+    infinitive: str
+    meaning: str
+
+
+# Those of the core are rows of `Status`. The others are counts only, or about lines and files.
+WORDS = {
+    **{
+        status.value: Word(status.infinitive, status.meaning) for status in Status if status.meaning
+    },
+    "restored": Word("restore", "it was restored"),
+    "restored-before": Word("", "it was restored by an earlier run that was interrupted"),
+    "in-doubt": Word("", "it was restored although it may have been completed meanwhile"),
+    "deleted": Word("delete", "the undo file was deleted"),
+    "in-use": Word("", "another rwq uses the undo file"),
+    "retry": Word("", "its command failed, and it will be tried again"),
+    "rejected": Word(
+        "", "`work` gave it up, its record cannot be used, or a key has the wrong type"
+    ),
+    "lost": Word("", "its lease was lost, or its command itself completed, buried or released it"),
+    "empty": Word("", "lines without anything in them (`add`)"),
+    "results": Word("", "results of completed items that were restored, or removed by `purge`"),
+    "results-already-there": Word("", "results that exist already"),
+    "results-rejected": Word("", "results whose key is taken by something else"),
+}
+
+
+class Row(NamedTuple, Generic[T]):
+    """What the fields of an outcome are read from; the queue is None if the record has it."""
 
     queue: bytes | None
     what: T
@@ -83,11 +112,17 @@ class Kind(NamedTuple, Generic[T]):
     is_news: bool = False
     preview: Callable[[T], str] | None = None
 
+    def name_of(self, word: str) -> str:
+        """What a word is counted as."""
+        return self.names.get(word, str(word))
+
+    def is_failure(self, outcome: T) -> bool:
+        """True if an outcome counts as a failure."""
+        return self.name_of(self.word(outcome)) in self.failed
+
 
 class Outcomes(Generic[T]):
     """The rows and the summary of one command, or of its part for one queue.
-
-    As a context manager, it says what was done so far if Ctrl-C ends the block.
 
     Args:
         options: The output options.
@@ -141,11 +176,17 @@ class Outcomes(Generic[T]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is KeyboardInterrupt:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        """Say what was done so far if Ctrl-C or a failure ended the block."""
+        if isinstance(error, KeyboardInterrupt):
             self._options.end_progress()
             if self._parts is None or self.has_work:
                 self._options.environment.error(f"interrupted: {self.summary()}")
+        # A lost server says itself what was acknowledged.
+        elif isinstance(error, Exception) and not isinstance(error, ServerError):
+            self.note_unfinished()
+            if self._successes() and not self._dry_run:
+                mark_partial(error)
 
     def note_unfinished(self) -> None:
         """Say what was done before a failure, if anything was."""
@@ -167,12 +208,11 @@ class Outcomes(Generic[T]):
         kind = self._kind
         counts = Counter(map(kind.word, batch)) if isinstance(batch, Sequence) else batch.counts()
         for word, number in counts.items():
-            if name := self._name_of(word):
+            if name := kind.name_of(word):
                 self.counts[name] += number
         room = NAMED_FAILURES - len(self._failures)
-        if room and any(self._is_failure(word) for word in counts):
-            failures = (outcome for outcome in batch if self._is_failure(kind.word(outcome)))
-            self._failures += islice(failures, room)
+        if room and any(kind.name_of(word) in kind.failed for word in counts):
+            self._failures += islice(filter(kind.is_failure, batch), room)
         if self._dry_run and kind.preview is not None:
             self._previewed += islice(batch, NAMED_ROWS - len(self._previewed))
         if self._options.format in _WITH_ROWS and self._unwritten is None:
@@ -191,12 +231,6 @@ class Outcomes(Generic[T]):
         except OSError as error:
             self._unwritten = error
 
-    def _name_of(self, word: str) -> str:
-        return self._kind.names.get(word, str(word))
-
-    def _is_failure(self, word: str) -> bool:
-        return self._name_of(word) in self._kind.failed
-
     def finish(self, **facts: object) -> ExitStatus:
         """Write what follows the rows, and return the exit code.
 
@@ -206,12 +240,8 @@ class Outcomes(Generic[T]):
         Raises:
             OSError: stdout could not be written.
         """
-        options, environment, output = (
-            self._options,
-            self._options.environment,
-            self._options.format,
-        )
-        options.end_progress()
+        environment, output = self._options.environment, self._options.format
+        self._options.end_progress()
         reasons = list(self._reasons())
         if not output.is_machine_readable:
             for outcome, reason in reasons:
@@ -225,7 +255,11 @@ class Outcomes(Generic[T]):
             if self._parts is None and output in _WITH_ROWS:
                 self._writer.end()
             if output is OutputFormat.JSON:
-                self._write_summary(self._json(facts, reasons))
+                summary = self._json(facts, reasons)
+                if self._parts is None:
+                    environment.stdout.write(to_json(summary) + b"\n")
+                else:
+                    self._writer.write_object(summary)
             environment.stdout.flush()
         except BrokenPipeError:
             pass
@@ -235,16 +269,18 @@ class Outcomes(Generic[T]):
         if output is not OutputFormat.JSON and (self._parts is None or self.has_work):
             is_news = self._kind.is_news and any(self.counts.values())
             (environment.error if is_news else environment.note)(self._named(self.summary()))
-        status = self._status()
+        totals = self.totals()
+        failures = sum(totals.get(word, 0) for word in self._kind.failed)
+        status = batch_status(self._successes(), failures)
         if self._parts is not None:
             self._parts.add(self, status)
         return status
 
-    def _write_summary(self, summary: dict[str, object]) -> None:
-        if self._parts is None:
-            self._options.environment.stdout.write(to_json(summary) + b"\n")
-        else:
-            self._writer.write_object(summary)
+    def _successes(self) -> int:
+        """How many outcomes are no failures."""
+        extra = self.extra()
+        rows = sum(n for word, n in self.counts.items() if word not in self._kind.failed)
+        return rows + sum(extra.get(word, 0) + self.counts[word] for word in self._kind.successes)
 
     @property
     def has_work(self) -> bool:
@@ -293,19 +329,16 @@ class Outcomes(Generic[T]):
         summary = {**self._facts, "dry_run": self._dry_run, **facts, **totals}
         # What an add rejects is named while it is read; other failures are rare there.
         if self._explain is not None and (self._kind.shows_all or self._failures):
-            failures = [
-                {**bytes_fields("id", None), "code": "rejected", "reason": reason}
-                for reason in self.rejected
-            ]
+            failures: list[tuple[bytes | None, str, str]]
+            failures = [(None, "rejected", reason) for reason in self.rejected]
             failures += [
-                {
-                    **bytes_fields("id", self._kind.item_id(outcome)),
-                    "code": self._name_of(self._kind.word(outcome)),
-                    "reason": reason,
-                }
-                for outcome, reason in reasons
+                (self._kind.item_id(what), self._kind.name_of(self._kind.word(what)), reason)
+                for what, reason in reasons
             ]
-            summary["failures"] = failures[:NAMED_FAILURES]
+            summary["failures"] = [
+                {**bytes_fields("id", item_id), "code": code, "reason": reason}
+                for item_id, code, reason in failures[:NAMED_FAILURES]
+            ]
         return summary
 
     def _reasons(self) -> Iterator[tuple[T, str]]:
@@ -314,18 +347,10 @@ class Outcomes(Generic[T]):
 
     def _preview(self) -> Iterator[str]:
         """A line for each of the first rows of a dry run, and how many more there are."""
-        if self._previewed:
-            assert self._kind.preview is not None
+        if self._previewed and self._kind.preview is not None:
             yield from map(self._kind.preview, self._previewed)
             if more := self.counts.total() - len(self._previewed):
                 yield f"and {more:,} more; -o ids lists all"
-
-    def _status(self) -> ExitStatus:
-        totals = self.totals()
-        failures = sum(totals.get(word, 0) for word in self._kind.failed)
-        successes = sum(n for word, n in self.counts.items() if word not in self._kind.failed)
-        successes += sum(totals.get(word, 0) for word in self._kind.successes)
-        return batch_status(successes, failures)
 
     def _named(self, line: str) -> str:
         return f"{self._name}: {line}" if self._name else line
@@ -335,9 +360,6 @@ class Parts:
     """One command on several queues: the rows of all are one output.
 
     The parts in which nothing was done share one summary.
-
-    Args:
-        options: The output options.
     """
 
     def __init__(self, options: OutputOptions) -> None:

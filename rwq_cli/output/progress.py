@@ -1,12 +1,20 @@
-"""A progress line on stderr, with rate and time left; it is removed at the end."""
+"""A line on stderr that is drawn again and again: progress with rate and time left, or a worker's.
+
+rich is loaded with the first line: most work is shorter.
+"""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.environment import Environment
 from rwq_cli.output import human
-from rwq_cli.output.live_line import LiveLine
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
 
 # Shorter work shows no progress.
 _SHOW_AFTER_S = 1.0
@@ -14,16 +22,69 @@ _REDRAW_S = 0.1
 _BAR_WIDTH = 20
 
 
+class LiveLine:
+    """A line below everything else on stderr, a terminal; notes are written above it."""
+
+    def __init__(self, environment: Environment, *, colour: bool) -> None:
+        self._environment = environment
+        self._colour = colour
+        self._shown: RenderableType | None = None
+        self._live: Live | None = None
+
+    def draw(self, line: "RenderableType") -> None:
+        """Show a line in place of the one before."""
+        self._shown = line
+        self._environment.note_above = self._write_above
+        self._update(line)
+
+    def hide(self) -> None:
+        """Remove the line until it is drawn again."""
+        if self._shown is not None:
+            self._shown = self._environment.note_above = None
+            self._update("")
+
+    @contextmanager
+    def hidden(self) -> Iterator[bool]:
+        """In the block, the line is not there; it begins with whether it was."""
+        line = self._shown
+        self.hide()
+        yield line is not None
+        if line is not None:
+            self.draw(line)
+
+    def _update(self, line: "RenderableType") -> None:
+        from rich.live import Live
+
+        from rwq_cli.output.console import stderr_console
+
+        with suppress(OSError):
+            if self._live is None:
+                # It is never stopped, which would leave an empty line.
+                self._live = Live(
+                    console=stderr_console(self._environment, colour=self._colour),
+                    auto_refresh=False,
+                    redirect_stdout=False,
+                    redirect_stderr=False,
+                )
+                self._live.start()
+            self._live.update(line, refresh=True)
+
+    def _write_above(self, note: str) -> None:
+        with self.hidden():
+            self._environment.error(note)
+
+
 class TerminalProgress(ProgressListener):
-    """Shows a line on the terminal for work that takes over a second.
+    """Shows a line for work that takes over a second.
 
     The working thread draws it, so that no other thread writes to the terminal.
 
-    Args:
-        environment: The streams; notes are written above the line.
-        monotonic: A clock, seconds.
-        colour: True to use colour.
+    Attributes:
+        fraction: Returns the share of the work that is done, 0 to 1; set if only the caller knows
+            it.
     """
+
+    fraction: Callable[[], float | None] | None = None
 
     def __init__(
         self,
@@ -39,8 +100,6 @@ class TerminalProgress(ProgressListener):
         self._total: int | None = None
         self._line = LiveLine(environment, colour=colour)
         self._ended = False
-        self.fraction: Callable[[], float | None] | None = None
-        """Returns the share of the work that is done, 0 to 1; set if only the caller knows it."""
 
     def begin(self, what: str, total: int | Callable[[], int] | None = None) -> None:
         self._what, self._count = what, 0
@@ -67,7 +126,6 @@ class TerminalProgress(ProgressListener):
         if self._ended or now_s - self._began_s < _SHOW_AFTER_S:
             return
         self._drawn_s = now_s
-        # Shorter work does not load these.
         from rich.progress_bar import ProgressBar
         from rich.table import Table
 

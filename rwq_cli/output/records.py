@@ -3,7 +3,7 @@
     out = settings.out
     shown = out.table(
         queue.items(...), ITEM_FIELDS, ("position", "id", "idle_seconds", "bytes", "preview"),
-        empty="No waiting items in jobs.",
+        empty="No waiting items in jobs.", limit=50,
     )
     out.footer(lambda: f"{shown} shown of {queue.lengths().waiting} waiting in jobs")
     return ExitStatus.OK
@@ -11,20 +11,22 @@
     out.describe(shown_items(...), SHOW_FIELDS, sections_of)
 
 Both stream: a record is read when it is written. A generator may write notes between its records.
+`--sort`, `--reverse` and `--by` are done here: a command gives all its records then, and `limit`.
 What a command did to items goes another way: see `output.outcomes`.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from heapq import nlargest, nsmallest
+from itertools import islice
+from typing import Any, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.output.field import Cut, Field, Fields, plain, to_json
+from rwq_cli.output.escape import JsonText
+from rwq_cli.output.field import Cut, Field, Fields, counted_by, plain, to_json
 from rwq_cli.output.formats import Writer
 from rwq_cli.output.options import OutputFormat, OutputOptions
-from rwq_cli.output.sections import Piece, Section
-
-if TYPE_CHECKING:
-    from rich.text import Text
+from rwq_cli.output.sections import Section, print_sections
 
 T = TypeVar("T")
 # A column: the name of a field, or a field that only a table has.
@@ -34,11 +36,8 @@ Column = str | Field[Any]
 class Output:
     """Writes the records of one run.
 
-    Args:
-        options: Where and how.
-
     Attributes:
-        options: See above.
+        options: Where and how.
         continues: True if more records follow those that are written: `end` ends the output.
     """
 
@@ -50,8 +49,8 @@ class Output:
 
     def table(
         self,
-        records: Iterable[T],
-        fields: Fields[T],
+        records: Iterable[Any],
+        fields: Fields[Any],
         columns: Sequence[Column],
         *,
         plain_columns: Sequence[Column] = (),
@@ -60,6 +59,8 @@ class Output:
         id_batches: Iterable[Sequence[bytes]] | None = None,
         unframed: bool = False,
         csv_also: Sequence[Column] = (),
+        limit: int | None = None,
+        offset: int = 0,
     ) -> int:
         """Write a listing; returns the number of records.
 
@@ -74,15 +75,28 @@ class Output:
                 the records can be read.
             unframed: True if `-o data` adds nothing to the bytes.
             csv_also: Columns that CSV has besides.
+            limit: The number of records to write if they are sorted or counted; None for all.
+            offset: How many to skip then.
 
         Raises:
-            InvalidArgument: `--fields`, `--sort` or `-o` names what the records do not have.
+            InvalidArgument: `--fields`, `--sort`, `--by` or `-o` names what the records lack.
         """
         options, output = self.options, self.options.format
-        records, fields = self._prepared(records, fields)
+        if options.is_special:
+            check(fields, options)
+        end = None if limit is None else offset + limit
+        if options.by is not None:
+            records, fields = counted_by(records, fields, options.by)
+            columns, plain_columns, wide, csv_also, id_batches = fields.columns(), (), (), (), None
+        if options.is_ordered:
+            records = in_order(records, fields, options, end)
+        if options.reads_all:
+            records = islice(records, offset, end)
+        if options.fields is not None:
+            fields = fields.only(options.fields)
         count = 0
 
-        def counted() -> Iterator[T]:
+        def counting() -> Iterator[Any]:
             nonlocal count
             for record in progress_until_first(records, options):
                 count += 1
@@ -91,31 +105,27 @@ class Output:
         if output.is_table:
             from rwq_cli.output.tables import TableWriter
 
-            is_wide = output is OutputFormat.WIDE
-            shown = columns
+            is_wide = output is OutputFormat.WIDE and fields.chosen is None
+            shown = _fields_of(columns, fields)
             if fields.chosen is not None:
                 shown = _ranked(_as_in(_fields_of((*wide, *columns), fields), fields.columns()))
             elif is_wide:
-                shown = wide or fields.columns()
-            TableWriter(
-                _fields_of(shown, fields),
-                options,
-                keeps_all=fields.chosen is not None,
-                is_wide=is_wide and fields.chosen is None,
-            ).write_all(counted())
+                shown = _fields_of(wide, fields) or fields.columns()
+            keeps_all = fields.chosen is not None
+            TableWriter(shown, options, keeps_all=keeps_all, is_wide=is_wide).write_all(counting())
             sentence = empty if isinstance(empty, str) else empty() if not count else ""
             if not count and sentence and not self._environment.quiet:
                 self._environment.stdout.write(f"{sentence}\n".encode())
         else:
-            plain_fields = _fields_of(plain_columns or columns, fields)
+            lines = _fields_of(plain_columns or columns, fields)
             if fields.chosen is not None:
-                plain_fields = _as_in(plain_fields, fields.columns())
-            table_fields = _fields_of((*columns, *csv_also), fields)
-            self._writer.use(fields, plain_fields, table_fields, unframed=unframed)
+                lines = _as_in(lines, fields.columns())
+            in_csv = _fields_of((*columns, *csv_also), fields)
+            self._writer.use(fields, lines, in_csv, unframed=unframed)
             if output is OutputFormat.IDS and id_batches is not None and not options.is_ordered:
                 count = self._writer.write_ids(progress_until_first(id_batches, options))
             else:
-                for record in counted():
+                for record in counting():
                     self._writer.write(record)
             self._end()
         self._environment.stdout.flush()
@@ -144,30 +154,49 @@ class Output:
         Raises:
             InvalidArgument: As `table`.
         """
-        options, output = self.options, self.options.format
-        records, fields = self._prepared(records, fields)
-        found = progress_until_first(records, options)
-        count = 0
-        is_text = output.is_table or output is OutputFormat.PLAIN
-        if fields.chosen is not None and output is not OutputFormat.JSON:
-            return self.table(found, fields, ())
-        is_json_object = output is OutputFormat.JSON and is_one
-        is_listed = not (is_text or is_json_object)
+        options, out = self.options, self._environment.stdout
+        is_json = options.format is OutputFormat.JSON
+        if options.by is not None or (options.fields is not None and not is_json):
+            return self.table(records, fields, ())
+        if options.is_special:
+            check(fields, options)
+        if options.is_ordered:
+            records = in_order(records, fields, options, None)
+        if options.fields is not None:
+            fields = fields.only(options.fields)
+        is_text = options.format.is_table or options.format is OutputFormat.PLAIN
+        is_listed = not is_text and not (is_json and is_one)
         if is_listed:
             self._writer.use(fields, table=_fields_of(csv_columns, fields), unframed=is_one)
-        for count, record in enumerate(found, 1):
+        count = 0
+        for count, record in enumerate(progress_until_first(records, options), 1):
             if is_listed:
                 self._writer.write(record)
-            elif is_json_object:
-                self._environment.stdout.write(self._one(fields, record) + b"\n")
+            elif not is_text:
+                out.write(self._one(fields, record) + b"\n")
+            elif text is None and options.format is OutputFormat.PLAIN:
+                lines = [f"{name}\t{plain(value)}\n" for name, value in fields.flat(record).items()]
+                out.write("".join(["\n" if count > 1 else "", *lines]).encode())
             elif text is None:
-                self._write_text(record, fields, sections, count)
+                self.sections(sections(record), is_first=count == 1)
         if is_text and text is not None:
-            self._environment.stdout.write(text.encode())
+            out.write(text.encode())
         if is_listed:
             self._end()
-        self._environment.stdout.flush()
+        out.flush()
         return count
+
+    def _one(self, fields: Fields[T], record: T) -> bytes:
+        line = to_json(fields.json(record))
+        if not self._environment.stdout_is_terminal:
+            return line
+        from msgspec.json import format as reformat
+
+        try:
+            # Numbers and keys are copied, not formatted again.
+            return reformat(line, indent=2)
+        except (ValueError, RecursionError):
+            return line
 
     def text(self, text: str) -> None:
         """Write text that is the result itself, with line ends."""
@@ -190,18 +219,20 @@ class Output:
         if self.options.format.is_table:
             self.sections([Section(name, ())], is_first=is_first)
 
-    def footer(self, line: Callable[[], str]) -> None:
-        """Write a note below a table; elsewhere only if it goes to a terminal.
+    def sections(self, sections: Iterable[Section], *, is_first: bool = True) -> None:
+        """Write the parts of a detailed record, with a blank line between them."""
+        from rwq_cli.output.console import stdout_console
 
-        Args:
-            line: Returns the note.
-        """
-        environment, options = self._environment, self.options
-        is_table = options.format.is_table
+        console = stdout_console(self._environment, colour=self.options.colour)
+        print_sections(console, sections, is_first=is_first)
+
+    def footer(self, line: Callable[[], str]) -> None:
+        """Write the note that `line` returns below a table; elsewhere only to a terminal."""
+        environment, is_table = self._environment, self.options.format.is_table
         if not is_table and (self.continues or not environment.stderr_is_terminal):
             return
         text = line()
-        if options.colour and is_table and environment.stderr_is_terminal:
+        if self.options.colour and is_table and environment.stderr_is_terminal:
             from rwq_cli.output.console import styled
 
             text = styled(text, "dim")
@@ -213,73 +244,15 @@ class Output:
         self._environment.flush()
         self._environment.note(line, once=True)
 
-    def _one(self, fields: Fields[T], record: T) -> bytes:
-        line = to_json(fields.json(record), fields.texts)
-        if not self._environment.stdout_is_terminal:
-            return line
-        from msgspec.json import format as reformat
 
-        try:
-            # Numbers and keys are copied, not formatted again.
-            return reformat(line, indent=2)
-        except (ValueError, RecursionError):
-            return line
-
-    def _write_text(
-        self,
-        record: T,
-        fields: Fields[T],
-        sections: Callable[[T], Sequence[Section]],
-        number: int,
-    ) -> None:
-        out = self._environment.stdout
-        if self.options.format is OutputFormat.PLAIN:
-            if number > 1:
-                out.write(b"\n")
-            for name, value in fields.flat(record).items():
-                out.write(f"{name}\t{plain(value)}\n".encode())
-            return
-        self.sections(sections(record), is_first=number == 1)
-
-    def sections(self, sections: Iterable[Section], *, is_first: bool = True) -> None:
-        """Write the parts of a detailed record, with a blank line between them."""
-        from rwq_cli.output.console import stdout_console
-        from rwq_cli.output.sections import section_lines
-
-        console = stdout_console(self._environment, colour=self.options.colour)
-        for section in sections:
-            if not is_first:
-                console.print()
-            for line in section_lines(section, console.width):
-                console.print(_text(line), soft_wrap=True)
-            is_first = False
-
-    def _prepared(self, records: Iterable[T], fields: Fields[T]) -> tuple[Iterable[T], Fields[T]]:
-        """The records in the requested order, and the requested fields."""
-        options = self.options
-        if options.is_special:
-            check(fields, options)
-        if options.is_ordered:
-            records = in_order(records, fields, options)
-        return records, fields if options.fields is None else fields.only(options.fields)
-
-
-def _text(pieces: Sequence[Piece]) -> "Text":
-    from rich.text import Text
-
-    text = Text.assemble(*((piece, style or "") for piece, style in pieces))
-    text.rstrip()
-    return text
+def _fields_of(columns: Sequence[Column], fields: Fields[T]) -> list[Field[T]]:
+    return [fields[column] if isinstance(column, str) else column for column in columns]
 
 
 def _as_in(own: Iterable[Field[T]], columns: Iterable[Field[T]]) -> list[Field[T]]:
     """Columns as a listing has them of its own, where it does."""
     by_name = {column.flat_name: column for column in own}
     return [by_name.get(column.flat_name, column) for column in columns]
-
-
-def _fields_of(columns: Sequence[Column], fields: Fields[T]) -> list[Field[T]]:
-    return [fields[column] if isinstance(column, str) else column for column in columns]
 
 
 def _ranked(columns: Sequence[Field[T]]) -> list[Field[T]]:
@@ -309,12 +282,15 @@ def check(fields: Fields[Any], options: OutputOptions) -> None:
         InvalidArgument: There is no such field, the records come in no other order, or the format
             leaves nothing of them.
     """
+    if options.by is not None and not fields.is_stream:
+        fields = counted_by((), fields, options.by)[1]
     if options.fields is not None:
         fields.only(options.fields)
     if fields.is_stream:
-        if options.is_ordered:
+        if options.reads_all:
             raise InvalidArgument(
-                "--sort and --reverse work only for listings", "this command streams its records"
+                "--sort, --reverse and --by work only for listings",
+                "this command streams its records",
             )
         return
     if options.sort is not None:
@@ -337,33 +313,34 @@ def check(fields: Fields[Any], options: OutputOptions) -> None:
         )
 
 
-def in_order(records: Iterable[T], fields: Fields[T], options: OutputOptions) -> Iterable[T]:
-    """The records in the requested order; reading the first one reads all of them.
-
-    Raises:
-        InvalidArgument: There is no such field.
-    """
+def in_order(
+    records: Iterable[T], fields: Fields[T], options: OutputOptions, count: int | None
+) -> Iterator[T]:
+    """The first records in the requested order; all are read, and only as many are kept."""
     if options.sort is None:
-        return _reversed(records)
-    (column, *_) = fields.columns_of(options.sort)
-    return _sorted(records, column.get, reverse=options.reverse)
+        yield from reversed(deque(records, count))
+        return
+    value, is_reversed = fields.columns_of(options.sort)[0].get, options.reverse
 
+    def key(record: T) -> tuple[bool, object]:
+        known = value(record)
+        # Records without a value come last, in either order.
+        return (known is None) is not is_reversed, None if known is None else _sort_key(known)
 
-def _reversed(records: Iterable[T]) -> Iterator[T]:
-    yield from reversed(list(records))
-
-
-def _sorted(records: Iterable[T], value: Callable[[T], Any], *, reverse: bool) -> Iterator[T]:
-    """The records by a value; those without one come last."""
-    pairs = [(value(record), record) for record in records]
-    known = [pair for pair in pairs if pair[0] is not None]
-    known.sort(key=lambda pair: _sort_key(pair[0]), reverse=reverse)
-    yield from (record for _, record in known)
-    yield from (record for each, record in pairs if each is None)
+    if count is None:
+        yield from sorted(records, key=key, reverse=is_reversed)
+    else:
+        yield from (nlargest if is_reversed else nsmallest)(count, records, key=key)
 
 
 def _sort_key(value: Any) -> tuple[bool, float, bytes]:
     """Numbers by their value, before texts by their bytes."""
+    if isinstance(value, JsonText):
+        # A number inside JSON data.
+        try:
+            value = float(value)
+        except ValueError:
+            return True, 0, value.encode()
     if isinstance(value, int | float):
         return False, value, b""
     return True, 0, value if isinstance(value, bytes) else str(value).encode()

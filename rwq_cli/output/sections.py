@@ -1,7 +1,10 @@
 """Detailed records for people: titled parts with labels and values."""
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # The style of a value that is a command line.
 COMMAND_STYLE = "cyan"
@@ -16,13 +19,7 @@ _PROSE_WIDTH_MIN = 20
 
 
 class Section(NamedTuple):
-    """A titled part of a detailed record.
-
-    Attributes:
-        title: Its title; empty for none.
-        rows: Its lines.
-        numbers: True if values that begin with a digit are right-aligned.
-    """
+    """A titled part of a detailed record; with `numbers`, values that begin with digits align."""
 
     title: str
     rows: Sequence[Row]
@@ -57,3 +54,17 @@ def wrapped(line: str, room: int) -> list[str]:
     from rich.text import Text
 
     return [part.plain.rstrip() for part in Text(line).wrap(Console(), room)] or [""]
+
+
+def print_sections(console: "Console", sections: Iterable[Section], *, is_first: bool) -> None:
+    """Print sections, with a blank line between them."""
+    from rich.text import Text
+
+    for section in sections:
+        if not is_first:
+            console.print()
+        for pieces in section_lines(section, console.width):
+            text = Text.assemble(*((piece, style or "") for piece, style in pieces))
+            text.rstrip()
+            console.print(text, soft_wrap=True)
+        is_first = False

@@ -1,7 +1,6 @@
 """Tables for people: rich draws them; here is which columns fit, and how wide they are."""
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -10,8 +9,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from rwq_cli.output.cells import cut
-from rwq_cli.output.console import print_stripped, stdout_console
+from rwq_cli.output.console import cut, print_stripped, stdout_console
 from rwq_cli.output.field import Cut, Field
 from rwq_cli.output.options import OutputOptions
 from rwq_cli.output.sections import Piece
@@ -22,7 +20,6 @@ T = TypeVar("T")
 _ROWS_MEASURED = 10_000
 _ROWS_DRAWN = 1_000
 _GUTTER = 2
-_GAP = " " * _GUTTER
 # What each cut column keeps beside a whole ID, and what it keeps at least.
 _ENOUGH = 16
 _LEAST = 10
@@ -53,28 +50,20 @@ class TableWriter:
         self._options = options
         self._keeps_all, self._is_wide = keeps_all, is_wide
         self._needed = [cell_len(column.heading) for column in columns]
-        self._headed: list[int] = []
 
     def write_all(self, records: Iterator[Any]) -> None:
         """Draw all records; nothing if there are none."""
+        headed: list[int] = []
         while rows := list(islice(records, _ROWS_MEASURED)):
-            cells = [list(map(column.cell, rows)) for column in self._columns]
+            cells = _cells(self._columns, rows, self._needed)
             widths = self._widths(cells, rows)
-            shows_header = list(widths) != self._headed
-            self._headed = list(widths)
             for start in range(0, len(rows), _ROWS_DRAWN):
-                piece = slice(start, start + _ROWS_DRAWN)
-                self._draw(
-                    widths,
-                    rows[piece],
-                    [texts[piece] for texts in cells],
-                    shows_header=shows_header and not start,
-                )
+                numbers = range(start, min(start + _ROWS_DRAWN, len(rows)))
+                self._draw(widths, rows, cells, numbers, is_headed=list(widths) == headed)
+                headed = list(widths)
 
     def _widths(self, cells: Sequence[Sequence[str]], rows: Sequence[Any]) -> dict[int, int]:
         """The columns to show, by index, with their widths."""
-        for index, texts in enumerate(cells):
-            self._needed[index] = max(self._needed[index], *map(cell_len, texts))
         if self._is_wide:
             return dict(enumerate(self._needed))
         shown = [index for index, texts in enumerate(cells) if self._is_shown(index, texts, rows)]
@@ -85,15 +74,16 @@ class TableWriter:
         widths: dict[int, int],
         rows: Sequence[Any],
         cells: Sequence[Sequence[str]],
+        numbers: range,
         *,
-        shows_header: bool,
+        is_headed: bool,
     ) -> None:
         table = Table(
             box=box.SIMPLE_HEAD,
             show_edge=False,
             pad_edge=False,
             padding=(0, 1, 0, 0),
-            show_header=shows_header,
+            show_header=not is_headed,
             header_style="bold",
             border_style="dim",
         )
@@ -105,20 +95,12 @@ class TableWriter:
                 width=width,
                 no_wrap=True,
             )
-        for number, row in enumerate(rows):
-            table.add_row(
-                *(
-                    self._cell(self._columns[index], row, cells[index][number], width)
-                    for index, width in widths.items()
-                )
-            )
+        for number in numbers:
+            pieces = _line(self._columns, widths, rows[number], cells, number)
+            table.add_row(*(Text(text, style or "") for text, style in pieces))
         total = sum(widths.values()) + _GUTTER * (len(widths) - 1)
         console = stdout_console(self._options.environment, colour=self._options.colour)
         print_stripped(console, table, total)
-
-    def _cell(self, column: Field[T], row: T, text: str, width: int) -> Text:
-        style = column.style(row) if column.style else None
-        return Text(cut(text, width, middle=column.cut is Cut.MIDDLE), style or "")
 
     def _is_shown(self, index: int, texts: Sequence[str], rows: Sequence[Any]) -> bool:
         """True if a column has values, or may have some that are unknown."""
@@ -131,31 +113,50 @@ class TableWriter:
         return is_unknown or any(value in ("-", b"-") for value in values)
 
 
+def _cells(columns: Sequence[Field[T]], rows: Sequence[T], needed: list[int]) -> list[list[str]]:
+    """The cells of each column; `needed`, the widths, grows with them."""
+    cells = [list(map(column.cell, rows)) for column in columns]
+    for index, texts in enumerate(cells):
+        needed[index] = max(needed[index], *map(cell_len, texts), 0)
+    return cells
+
+
+def _line(
+    columns: Sequence[Field[T]],
+    widths: dict[int, int],
+    row: T,
+    cells: Sequence[Sequence[str]],
+    number: int,
+) -> Iterator[Piece]:
+    """The cells of a row that are shown, cut, with their styles."""
+    for index, width in widths.items():
+        column = columns[index]
+        text = cut(cells[index][number], width, middle=column.cut is Cut.MIDDLE)
+        yield text, column.style(row) if column.style else None
+
+
 def table_lines(
     columns: Sequence[Field[T]], rows: Sequence[T], room: int, widest: list[int]
 ) -> tuple[list[Piece], list[list[Piece]]]:
     """The line of titles and the lines of a table that is drawn again and again."""
-    cells = [list(map(column.cell, rows)) for column in columns]
-    for index, texts in enumerate(cells):
-        widest[index] = max(widest[index], cell_len(columns[index].heading), *map(cell_len, texts))
+    widest[:] = map(max, widest, (cell_len(column.heading) for column in columns))
+    cells = _cells(columns, rows, widest)
     widths = fit(columns, widest, range(len(columns)), room)
 
-    def line(of: Callable[[int], Piece]) -> list[Piece]:
+    def line(shown: Iterator[Piece]) -> list[Piece]:
         pieces: list[Piece] = []
-        for index, width in widths.items():
-            text, style = of(index)
-            text = cut(text, width, middle=columns[index].cut is Cut.MIDDLE)
-            pad = " " * (width - cell_len(text))
-            pair: list[Piece] = [(text, style), (pad, None)]
-            pieces += [*(reversed(pair) if columns[index].right else pair), (_GAP, None)]
+        for (index, width), piece in zip(widths.items(), shown, strict=True):
+            pad = " " * (width - cell_len(piece[0]))
+            pair: list[Piece] = [piece, (pad, None)]
+            pieces += [*(reversed(pair) if columns[index].right else pair), (" " * _GUTTER, None)]
         return pieces[:-1]
 
-    def cell(number: int, index: int) -> Piece:
-        style = columns[index].style
-        return cells[index][number], style(rows[number]) if style else None
+    def title(index: int, width: int) -> Piece:
+        column = columns[index]
+        return cut(column.heading, width, middle=column.cut is Cut.MIDDLE), "bold"
 
-    titles = line(lambda index: (columns[index].heading, "bold"))
-    return titles, [line(partial(cell, number)) for number in range(len(rows))]
+    titles = line(title(index, width) for index, width in widths.items())
+    return titles, [line(_line(columns, widths, row, cells, n)) for n, row in enumerate(rows)]
 
 
 def fit(
@@ -170,14 +171,12 @@ def fit(
     main = leaving.pop(leaving.index(_main(columns, shown)))
     cuttable = {index for index in shown if columns[index].cut}
     extras = [index for index in leaving if 0 < columns[index].rank <= _EXTRA_RANK]
-    for count in range(len(extras) + 1):
-        left = [index for index in shown if index not in extras[:count]]
-        if widths := _shared(needed, left, cuttable - {main}, room, _ENOUGH):
-            return widths
     first = sum(index not in cuttable for index in extras)
-    for count in range(first, len(leaving) + 1):
-        left = [index for index in shown if index not in leaving[:count]]
-        if widths := _shared(needed, left, cuttable, room, _LEAST):
+    attempts = [(extras[:count], cuttable - {main}, _ENOUGH) for count in range(len(extras) + 1)]
+    attempts += [(leaving[:count], cuttable, _LEAST) for count in range(first, len(leaving) + 1)]
+    for without, cut_columns, least in attempts:
+        left = [index for index in shown if index not in without]
+        if widths := _shared(needed, left, cut_columns, room, least):
             return widths
     return {main: min(needed[main], max(room, 1))}
 

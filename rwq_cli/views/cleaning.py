@@ -3,8 +3,7 @@
 from rwq_cli.core.model import CleanAction, Repair
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Field, Fields
-from rwq_cli.output.outcomes import Kind, Row
-from rwq_cli.output.words import WORDS
+from rwq_cli.output.outcomes import WORDS, Kind, Row
 
 _REPAIRS = tuple(repair.value for repair in Repair)
 

@@ -185,7 +185,6 @@ ITEM_FIELDS: Fields[Item] = Fields(
         "data_json",
         _data_json,
         "the data parsed, with every digit, if it is JSON and requested",
-        is_json=True,
         cut=Cut.END,
     ),
 )

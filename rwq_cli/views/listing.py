@@ -23,6 +23,8 @@ def write_items(
     id_batches: Iterable[Sequence[bytes]] | None = None,
     unframed: bool = False,
     tick: "Tick | None" = None,
+    limit: int | None = None,
+    offset: int = 0,
 ) -> int:
     """Write items; see `Output.table`."""
     if has_queue:
@@ -38,6 +40,8 @@ def write_items(
         id_batches=id_batches,
         unframed=unframed,
         csv_also=at,
+        limit=limit,
+        offset=offset,
     )
 
 

@@ -9,7 +9,7 @@ from rwq_cli.core.inspect.queue_watch import QueueRow
 from rwq_cli.core.inspect.server_status import ServerStatus
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.output import human
-from rwq_cli.output.cells import cut, width
+from rwq_cli.output.console import cut, width
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import Cut, Field
 from rwq_cli.output.sections import Piece

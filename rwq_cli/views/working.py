@@ -14,8 +14,8 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.exposition import Metric
 from rwq_cli.output.field import Field, Fields, plain
-from rwq_cli.output.live_line import LiveLine
 from rwq_cli.output.outcomes import Kind, Row
+from rwq_cli.output.progress import LiveLine
 from rwq_cli.output.sections import COMMAND_STYLE, Section
 from rwq_cli.views.command_lines import shell_word
 from rwq_cli.work.events import Event, EventKind, Listener, Progress

@@ -13,7 +13,7 @@ from rwq_cli.cli.confirm import Declined, confirm, is_confirmed
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment
-from rwq_cli.output.cells import width
+from rwq_cli.output.console import width
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq, configure, until
 from tests.servers import PrivateServer

@@ -10,7 +10,7 @@ import redis
 
 from rwq_cli.cli.app import all_commands
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.output.words import WORDS
+from rwq_cli.output.outcomes import WORDS
 from tests.broken_queues import contents, make_broken, make_idle
 from tests.driver import Result, Rwq, undo_files
 

@@ -13,7 +13,7 @@ from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.help.fields import OTHER_KINDS, SUMMARY
 from rwq_cli.help.recipes import RECIPES
-from rwq_cli.output.words import WORDS
+from rwq_cli.output.outcomes import WORDS
 from rwq_cli.work.events import EventKind
 from tests.conftest import Foreign
 from tests.docs.pages import pages, text_of

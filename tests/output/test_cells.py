@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from rwq_cli.output.cells import cut, width
+from rwq_cli.output.console import cut, width
 
 TEXTS = st.text(st.sampled_from("ab -日本語é👍🏽🇩🇪\u0301\ufe0f❤"), max_size=80)
 

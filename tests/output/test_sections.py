@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rwq_cli.environment import Environment
-from rwq_cli.output.cells import width
+from rwq_cli.output.console import width
 from rwq_cli.output.options import OutputFormat, OutputOptions
 from rwq_cli.output.records import Output
 from rwq_cli.output.sections import COMMAND_STYLE, Section, wrapped

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Item, State
@@ -23,6 +23,12 @@ SCHEDULED_STATES = {
 ITEMS = frozenset(state for state in State if state.is_item)
 
 
+class Searcher(Protocol):
+    """A compiled regular expression, or what has such a `search`."""
+
+    def search(self, string: bytes, /) -> object: ...
+
+
 class Selection(NamedTuple):
     """Which items of a listing to select.
 
@@ -36,7 +42,7 @@ class Selection(NamedTuple):
     """
 
     states: frozenset[State] | None = None
-    match: "re.Pattern[bytes] | None" = None
+    match: Searcher | None = None
     id_glob: bytes | None = None
     older_than_s: float | None = None
     where: Callable[[bytes], bool] | None = None

@@ -1,0 +1,95 @@
+"""Paths into JSON data as columns, `--by`, and `--sort` over all that match."""
+
+import json
+
+import pytest
+
+from tests.conftest import Foreign
+from tests.driver import Rwq
+
+DATA = {
+    b"a": b'{"kind": "img", "n": 1.10, "tags": ["x", 1]}',
+    b"b": b'{"kind": "img", "n": 12345678901234567890}',
+    b"c": rb'{"kind": "3", "n": null, "odd": "\ud83d"}',
+    b"d": b'{"kind": 3}',
+    b"e": b"not JSON",
+}
+
+
+@pytest.fixture(autouse=True)
+def _five(foreign: Foreign) -> None:
+    foreign.waiting(*DATA)
+    foreign.raw.mset({b"jobs:item:" + item_id: data for item_id, data in DATA.items()})
+
+
+class TestPaths:
+    def test_plain_lines_have_the_value(self, rwq: Rwq) -> None:
+        text = rwq("ls", "--fields", "id,.kind,.n,.tags,.tags[0]").text
+        assert text.splitlines() == [
+            'a\timg\t1.10\t["x", 1]\tx',
+            "b\timg\t12345678901234567890\t\t",
+            "c\t3\t\t\t",
+            "d\t3\t\t\t",
+            "e\t\t\t\t",
+        ]
+
+    def test_json_has_it_with_every_digit(self, rwq: Rwq) -> None:
+        lines = rwq("ls", "--fields", ".n,.tags", "-n", "2", "-o", "jsonl").text.splitlines()
+        assert lines[0] == '{".n": 1.10, ".tags": ["x", 1]}'
+        assert json.loads(lines[1]) == {".n": 12345678901234567890, ".tags": None}
+
+    def test_tables_and_csv_are_headed_by_the_path(self, rwq: Rwq) -> None:
+        table = rwq("ls", "-n", "1", "--fields", "id,.kind", "-o", "table").lines
+        assert (table[0], table[2]) == ("ID  .kind", "a   img")
+        assert rwq("ls", "-n", "1", "--fields", ".kind", "-o", "csv").text == ".kind\nimg\n"
+
+    def test_it_is_an_order_too(self, rwq: Rwq) -> None:
+        assert rwq("ls", "--sort", ".n", "--reverse", "-o", "ids").text.split()[:2] == ["b", "a"]
+
+    @pytest.mark.parametrize("words", [("ls", "--fields", ".a..b"), ("stats", "--fields", ".a")])
+    def test_what_is_no_path_here_is_an_error(self, rwq: Rwq, words: tuple[str, ...]) -> None:
+        result = rwq(*words)
+        assert (result.code, result.text) == (2, "")
+
+
+class TestBy:
+    def test_values_are_counted_most_first(self, rwq: Rwq) -> None:
+        assert rwq("ls", "--by", ".kind").text == "img\t2\n3\t1\n3\t1\n\t1\n"
+        assert rwq("ls", "--by", ".kind", "-o", "json", "-n", "3").json == [
+            {".kind": "img", "count": 2},
+            {".kind": "3", "count": 1},
+            {".kind": 3, "count": 1},
+        ]
+
+    def test_the_field_of_an_object_has_a_short_name(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.leased(b"l1", b"l2", holder=b"worker-7")
+        foreign.leased(b"l3", holder=b"worker-8")
+        assert rwq("leases", "--by", "holder").text == "worker-7\t2\nworker-8\t1\n"
+        table = rwq("leases", "--by", "lease_holder", "-o", "table").lines
+        assert (table[0], table[2]) == ("HOLDER    COUNT", "worker-7      2")
+
+    def test_all_are_counted_and_then_limited(self, rwq: Rwq) -> None:
+        assert rwq("ls", "--by", "state", "-n", "1").text == "waiting\t5\n"
+        assert rwq("ls", "--by", "bytes", "-n", "1", "-o", "csv").text.splitlines() == [
+            "bytes,count",
+            "44,1",
+        ]
+
+    @pytest.mark.parametrize(
+        ("line", "said"),
+        [
+            ("ls --by colour", "no field 'colour'"),
+            ("leases --by lease", "lease has several fields; use lease_holder or lease_ttl_ms"),
+            ("ls --by state -o ids", "-o ids prints nothing"),
+            ("complete a --by id", "work only for listings"),
+        ],
+    )
+    def test_what_cannot_be_counted_is_an_error(self, rwq: Rwq, line: str, said: str) -> None:
+        result = rwq(*line.split())
+        assert (result.code, result.text) == (2, "")
+        assert said in result.notes
+
+
+def test_all_that_match_are_sorted_and_then_limited(rwq: Rwq) -> None:
+    assert rwq("ls", "--sort", "bytes", "-n", "1", "-o", "ids").text == "e\n"
+    assert rwq("ls", "--sort", "id", "--reverse", "-n", "1", "--offset", "1").text[0] == "d"
