@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperGroup, TyperOption
 
+from rwq_cli.cli.call import Manual
 from rwq_cli.cli.command import HELP_SETTINGS, RwqGroup, listed
-from rwq_cli.cli.global_options import global_options
-from rwq_cli.cli.manual import Manual
+from rwq_cli.cli.options import global_options
 from rwq_cli.exit_codes import ExitStatus
 
 # Every command with a summary of at most 50 characters, in the order and under the headings of
@@ -146,13 +146,7 @@ def build_root() -> Root:
 
 
 class CommandInfo(NamedTuple):
-    """A command, for the reference.
-
-    Attributes:
-        path: Its name, with the group's, such as `clean light`.
-        command: Its Typer object.
-        manual: Its examples and exit codes.
-    """
+    """A command for the reference: its name with the group's, Typer's object, and its manual."""
 
     path: str
     command: Any

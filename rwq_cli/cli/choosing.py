@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from rwq_cli.cli.command import Function, taking
-from rwq_cli.cli.completing import offer_ids
-from rwq_cli.cli.notes import warn_if_missing
-from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, option
+from rwq_cli.cli.command import Function, provided
+from rwq_cli.cli.open_queues import warn_if_missing
+from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, offer_ids, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
@@ -30,6 +29,14 @@ if TYPE_CHECKING:
 SELECTABLE = tuple(state for state in State if state not in (State.STRAY_LEASE, State.GONE))
 # What `--mine` chooses. Not `held`: a lease of rwq always has an expiry.
 _MINE = frozenset({State.LEASED})
+# The options by the fields of a selection.
+_OPTIONS = {
+    "states": "--state",
+    "match": "--match",
+    "where": "--where",
+    "id_glob": "--id-glob",
+    "older_than_s": "--older-than",
+}
 
 
 def _regex(text: str) -> Regex[bytes]:
@@ -55,73 +62,52 @@ def _state_option(offered: Iterable[State]) -> Any:
         )
 
     help = f"Only items in this state (repeatable): {', '.join(names)}."
-    return Annotated[
-        list[State] | None,
-        option("--state STATE", help, parse, offer=lambda: names),
-    ]
+    return Annotated[list[State] | None, option("--state STATE", help, parse, offer=lambda: names)]
 
 
-MatchOption = Annotated[
-    Regex[bytes] | None, option("--match REGEX", "Only items whose data matches.", _regex)
-]
-WhereOption = Annotated[
-    list[Any] | None,
-    option(
-        "--where EXPR",
-        "Only items whose JSON data meets every condition (repeatable): tenant.id=3, "
-        "size>100, kind~^img, !error.",
-        _condition,
-    ),
-]
-IdGlobOption = Annotated[
-    bytes | None, option("--id-glob GLOB", "Only IDs that match.", os.fsencode)
-]
-OlderThanOption = Annotated[
-    float | None,
-    option(
-        "--older-than DUR",
-        "Only items last used longer ago than this.",
-        lambda text: parse_duration(text, inf),
-    ),
-]
-# The names of these options, by those of their values.
-_FILTERS = {
-    "state": "--state",
-    "match": "--match",
-    "where": "--where",
-    "id_glob": "--id-glob",
-    "older_than": "--older-than",
-}
+def _filters(offered: Iterable[State]) -> Callable[..., Selection]:
+    """The options that filter items in these states."""
+
+    def selection(
+        _settings: Settings,
+        states: _state_option(offered) = None,  # type: ignore[valid-type]
+        match: Annotated[
+            Regex[bytes] | None,
+            option("--match REGEX", "Only items whose data matches.", _regex),
+        ] = None,
+        where: Annotated[
+            list[Any] | None,
+            option(
+                "--where EXPR",
+                "Only items whose JSON data meets every condition (repeatable): tenant.id=3, "
+                "size>100, kind~^img, !error.",
+                _condition,
+            ),
+        ] = None,
+        id_glob: Annotated[
+            bytes | None, option("--id-glob GLOB", "Only IDs that match.", os.fsencode)
+        ] = None,
+        older_than: Annotated[
+            float | None,
+            option(
+                "--older-than DUR",
+                "Only items last used longer ago than this.",
+                lambda text: parse_duration(text, inf),
+            ),
+        ] = None,
+    ) -> Selection:
+        holds = None
+        if where:
+            from rwq_cli.input.conditions import all_of
+
+            holds = all_of(where)
+        return Selection(frozenset(states) if states else None, match, id_glob, older_than, holds)
+
+    return selection
 
 
-def _selection(
-    match: Regex[bytes] | None,
-    where: "list[Condition] | None",
-    id_glob: bytes | None,
-    older_than: float | None,
-    state: list[State] | None = None,
-) -> Selection:
-    """The items that have all of these properties."""
-    holds = None
-    if where:
-        from rwq_cli.input.conditions import all_of
-
-        holds = all_of(where)
-    return Selection(frozenset(state) if state else None, match, id_glob, older_than, holds)
-
-
-def filters(function: Function) -> Function:
-    """Give a command the options that filter items; it takes a `selection`."""
-
-    def options(
-        state: _state_option(SELECTABLE) = None,  # type: ignore[valid-type]
-        match: MatchOption = None,
-        where: WhereOption = None,
-        id_glob: IdGlobOption = None,
-        older_than: OlderThanOption = None,
-    ) -> None: ...
-
-    return taking(function, "selection", options, lambda _settings, **given: _selection(**given))
+# Gives a command the options that filter items; it takes a `selection`.
+filters = provided("selection", _filters(SELECTABLE))
 
 
 class Choice(NamedTuple):
@@ -139,7 +125,7 @@ class Choice(NamedTuple):
 
     named: Iterator[bytes | Flush] | None
     selection: Selection
-    limit: int | None
+    limit: int | None = None
     is_whole_queue: bool = False
     from_stdin: bool = False
     has_states: bool = False
@@ -164,6 +150,7 @@ class Choice(NamedTuple):
         *,
         confirm: str | None = None,
         yes: bool = False,
+        only_many: bool = False,
         affected: "Callable[[Chosen], Sequence[bytes]] | None" = None,
     ) -> "Chosen":
         """Return the named IDs as a stream, or select the items now.
@@ -173,9 +160,28 @@ class Choice(NamedTuple):
             settings: The settings.
             confirm: The action to confirm, such as `remove {}`; None for no question.
             yes: True if `--yes` was given.
+            only_many: Ask only about items that options chose, if they are many or the context is
+                protected.
             affected: Returns the items on which the action would succeed, which the question
-                counts; None if it acts on all.
+                counts; None if it acts on all that exist.
         """
+        try:
+            return self._choose(queue, settings, confirm, affected, yes=yes, only_many=only_many)
+        except KeyboardInterrupt:
+            settings.end_progress()
+            settings.environment.error("interrupted: nothing done")
+            raise
+
+    def _choose(
+        self,
+        queue: WorkQueue,
+        settings: Settings,
+        question: str | None,
+        affected: "Callable[[Chosen], Sequence[bytes]] | None",
+        *,
+        yes: bool,
+        only_many: bool,
+    ) -> "Chosen":
         from rwq_cli.cli.confirm import confirm_ids, is_confirmed
         from rwq_cli.core.inspect.choosing import Chosen, choose
 
@@ -186,13 +192,14 @@ class Choice(NamedTuple):
             selection = self.selection._replace(holder=queue.holder if self.mine else None)
             chosen = choose(queue, selection, limit=self.limit)
             chosen = chosen._replace(ids=warn_if_missing(settings, queue, chosen.ids))
-        if confirm is None or is_confirmed(settings, yes=yes):
+        if question is None or (only_many and self.by_name) or is_confirmed(settings, yes=yes):
             return chosen
 
         def counted(ids: Sequence[bytes]) -> Sequence[bytes]:
             return ids if affected is None else affected(chosen._replace(ids=ids))
 
-        return chosen._replace(ids=confirm_ids(settings, confirm, chosen.ids, queue, counted))
+        ids = confirm_ids(settings, question, chosen.ids, queue, counted, only_many=only_many)
+        return chosen._replace(ids=ids)
 
 
 class SelectionScope(NamedTuple):
@@ -212,53 +219,18 @@ class SelectionScope(NamedTuple):
     defaults_to_all: bool = False
     mine: str | None = None
 
-    def read(
-        self,
-        settings: Settings,
-        *,
-        ids: Sequence[str] | None,
-        limit: int | None,
-        everything: bool,
-        mine: bool = False,
-        **criteria: Any,
-    ) -> Choice:
-        """The items that IDs or options choose.
-
-        Raises:
-            InvalidArgument: Nothing was chosen, or the options cannot be used together.
-        """
-        options = [_FILTERS[name] for name, value in criteria.items() if value not in (None, [])]
-        options += ["-n"] * bool(limit) + ["--all"] * everything
-        if ids and (options or limit is not None):
-            raise InvalidArgument(
-                f"IDs and {(options or ['-n'])[0]} cannot be used together",
-                "give IDs, or choose items by options",
-            )
-        if ids:
-            named = read_ids(settings.environment, ids, null_separated=settings.null_separated)
-            return Choice(named, Selection(), None, from_stdin="-" in ids, mine=mine)
-        if self.defaults_to_all and options in ([], ["--all"]):
-            return Choice(None, Selection(self.everything), None, is_whole_queue=True)
-        if not (options or mine):
-            raise InvalidArgument(
-                "no items chosen",
-                "give IDs, or - to read them from stdin; or choose by "
-                f"{', '.join(_FILTERS[name] for name in criteria)} or -n; or use --all",
-            )
-        if "--state" in options and everything:
-            raise InvalidArgument.both("--all", "--state")
-        selected = _selection(**criteria)
-        has_states = selected.states is not None
-        if not has_states:
-            states = self.everything if everything else self.default
-            selected = selected._replace(states=_MINE if mine else states)
-        return Choice(None, selected, limit or None, has_states=has_states, mine=mine)
-
 
 def selects(scope: SelectionScope) -> Callable[[Function], Function]:
-    """Give a command the IDs and options that choose items; it takes a `choice`."""
+    """Give a command the IDs and options that choose items; it takes a `choice`.
 
-    def options(
+    It raises `InvalidArgument` if nothing was chosen, or the options cannot be used together.
+    """
+    # The only state needs no option.
+    left_out = ["states"] * (len(scope.offered) == 1)
+
+    @provided("selection", _filters(scope.offered), left_out)
+    def choice(
+        settings: Settings,
         ids: Annotated[
             list[str] | None,
             typer.Argument(
@@ -267,21 +239,43 @@ def selects(scope: SelectionScope) -> Callable[[Function], Function]:
                 autocompletion=offer_ids(scope.default),
             ),
         ] = None,
-        state: _state_option(scope.offered) = None,  # type: ignore[valid-type]
-        match: MatchOption = None,
-        where: WhereOption = None,
-        id_glob: IdGlobOption = None,
-        older_than: OlderThanOption = None,
+        *,
+        selection: Selection,
         mine: Annotated[bool, option("--mine", scope.mine or "")] = False,
         limit: Annotated[
             int | None, option("-n, --limit N", "The first N only; 0 for no limit.", min=0)
         ] = None,
         everything: Annotated[bool, option("--all", "All that the command applies to.")] = False,
-        null: Annotated[bool, option("-0, --null", NULL_IDS_BOTH_WAYS)] = False,
-    ) -> None: ...
+        null: Annotated[bool, option("-0, --null", NULL_IDS_BOTH_WAYS)] = False,  # noqa: ARG001
+    ) -> Choice:
+        used = [_OPTIONS[name] for name, value in selection._asdict().items() if value is not None]
+        used += ["-n"] * bool(limit) + ["--all"] * everything
+        if ids and (used or limit is not None):
+            raise InvalidArgument(
+                f"IDs and {(used or ['-n'])[0]} cannot be used together",
+                "give IDs, or choose items by options",
+            )
+        if ids:
+            named = read_ids(settings.environment, ids, null_separated=settings.null_separated)
+            return Choice(named, Selection(), from_stdin="-" in ids, mine=mine)
+        if scope.defaults_to_all and used in ([], ["--all"]):
+            return Choice(None, Selection(scope.everything), is_whole_queue=True)
+        if not (used or mine):
+            options = [each for name, each in _OPTIONS.items() if name not in left_out]
+            raise InvalidArgument(
+                "no items chosen",
+                "give IDs, or - to read them from stdin; or choose by "
+                f"{', '.join(options)} or -n; or use --all",
+            )
+        has_states = selection.states is not None
+        if has_states and everything:
+            raise InvalidArgument.both("--all", "--state")
+        if not has_states:
+            states = scope.everything if everything else scope.default
+            selection = selection._replace(states=_MINE if mine else states)
+        return Choice(None, selection, limit or None, has_states=has_states, mine=mine)
 
-    left_out = ["mine"] * (scope.mine is None) + ["state"] * (len(scope.offered) == 1)
-    return lambda function: taking(function, "choice", options, scope.read, left_out)
+    return provided("choice", choice, ["mine"] * (scope.mine is None))
 
 
 def warn_of_idle_reset(

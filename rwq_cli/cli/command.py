@@ -6,7 +6,7 @@
     @selects(_SCOPE)
     def kick(settings: Settings, choice: Choice, ...) -> ExitStatus: ...
 
-A command takes the run's settings first.
+A command takes the run's settings first, and else what Typer makes of its options.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,19 +17,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from rwq_cli.cli.call import Call, Manual
 from rwq_cli.cli.interrupts import raise_on_interrupt
-from rwq_cli.cli.manual import Manual
-from rwq_cli.cli.options import option
+from rwq_cli.cli.options import GLOBAL_NAMES, option
+from rwq_cli.cli.settings import Settings
 from rwq_cli.exit_codes import ExitCode, ExitStatus, UsageError
 
-Function = Callable[..., ExitCode]
+Function = Callable[..., Any]
 
 HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-
-
 # The heading of the columns that scripts rely on.
 PLAIN_HEADING = "-o plain columns"
-COMMON_HEADING = "Common options:"
+COMMON_OPTIONS = ("Common options:", "-q, -u, -c, -o and others: rwq help options")
 # The help of a command has as many of its examples as fit; the reference has all.
 _LINES_MAX = 40
 _YES_FOR = "--yes="
@@ -59,7 +58,7 @@ class RwqCommand(TyperCommand):
             parent.obj.manual = self.manual
             if self.context_settings["allow_interspersed_args"]:
                 args, name = _split_yes_for(args)
-                parent.obj.give(yes_for=name)
+                parent.obj.give("yes_for", name)
         return super().make_context(info_name, args, parent, **extra)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -68,23 +67,24 @@ class RwqCommand(TyperCommand):
         ctx.allow_extra_args = True
         try:
             extra = super().parse_args(ctx, args)
-        except typer.BadParameter as error:
-            from rwq_cli.cli.unknown_words import bad_argument
+        except typer.TyperException as error:
+            from rwq_cli.cli.unknown_words import bad_word
 
-            raise bad_argument(self, error) from error
+            raise bad_word(self, ctx, given, error) from error
         if extra and not ctx.resilient_parsing:
             from rwq_cli.cli.unknown_words import unexpected_words
 
-            raise unexpected_words(self, ctx, given, extra)
+            raise unexpected_words(self, ctx, extra)
         return extra
 
     def invoke(self, ctx: Any) -> Any:
         # All modules are loaded by now.
         raise_on_interrupt()
-        settings = ctx.obj
-        # Input and output read it there.
-        settings.give(null=ctx.params.pop("null", None))
-        settings.freeze(ctx.params)
+        call: Call = ctx.obj
+        call.options = dict(ctx.params)
+        settings = call.settings
+        settings.check()
+        call.environment.quiet = settings.quiet
         options = settings.output_options
         # What only reads checks them before it writes: `--watch` adds fields.
         fields = None if self.manual.reads_only else self.manual.fields(ctx.params)
@@ -95,7 +95,9 @@ class RwqCommand(TyperCommand):
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        if rows := own_options(self, ctx):
+        own = (each for each in self.params if each.name not in GLOBAL_NAMES)
+        rows = [record for each in own if (record := each.get_help_record(ctx)) is not None]
+        if rows:
             with formatter.section("Options"):
                 formatter.write_dl(rows)
 
@@ -105,7 +107,7 @@ class RwqCommand(TyperCommand):
             names = "; ".join(f"{what}: {names}" for what, names in self.manual.plain.items())
             rows.append((f"{PLAIN_HEADING}:", names))
         end = ctx.make_formatter()
-        end.write_dl([*rows, (COMMON_HEADING, "-q, -u, -c, -o and others: rwq help options")])
+        end.write_dl([*rows, COMMON_OPTIONS])
         # Two empty lines and a heading are around the examples.
         others = f"{formatter.getvalue()}{end.getvalue()}".count("\n") + 3
         with formatter.section("Examples"):
@@ -183,20 +185,12 @@ class RwqGroup(TyperGroup):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         formatter.write_paragraph()
-        formatter.write_dl(
-            [
-                ("Exit codes:", listed({status: status.summary for status in ExitStatus})),
-                (COMMON_HEADING, "-q, -u, -c, -o and others: rwq help options"),
-            ]
-        )
+        exits = listed({status: status.summary for status in ExitStatus})
+        formatter.write_dl([("Exit codes:", exits), COMMON_OPTIONS])
 
 
 class CommandModule:
-    """The commands of one module of `rwq_cli.commands`.
-
-    Args:
-        group_help: The help of the group that its commands form; None for a single command.
-    """
+    """The commands of one module of `rwq_cli.commands`: one, or a group with its help."""
 
     def __init__(self, group_help: str | None = None) -> None:
         self.typer = typer.Typer(
@@ -228,60 +222,54 @@ class CommandModule:
         """
 
         def declare(function: Function) -> Function:
-            run = _for_typer(function, null)
+            @wraps(function)
+            def run(ctx: typer.Context, **options: Any) -> Any:
+                options.pop("null", None)
+                return function(ctx.obj.settings, **options)
+
+            _, *own = signature(function).parameters.values()
+            if null is not None:
+                flag = Annotated[bool, option("-0, --null", null)]
+                own.append(_keyword("null", flag, default=False))
             run.manual = Manual(**manual)  # type: ignore[attr-defined]
             more = {"allow_interspersed_args": not options_first}
             self.typer.command(
                 name, cls=RwqCommand, help=help, context_settings={**HELP_SETTINGS, **more}
-            )(run)
+            )(_with_parameters(run, [_keyword("ctx", typer.Context), *own]))
             return function
 
         return declare
 
 
-def taking(
-    function: Function,
-    name: str,
-    options: Callable[..., None],
-    read: Callable[..., object],
-    left_out: Sequence[str] = (),
-) -> Function:
-    """Let a command have several options in place of one parameter.
+def provided(
+    name: str, provider: Callable[..., object], left_out: Sequence[str] = ()
+) -> Callable[[Function], Function]:
+    """Give a command the options of a function, whose result is one of the command's parameters.
 
     Args:
-        function: The command.
         name: The parameter.
-        options: Has the options as its parameters.
-        read: Makes the parameter's value of the settings and the values of the options.
+        provider: Takes the settings and the options.
         left_out: The options that this command does not have.
     """
-    members = [each for each in signature(options).parameters.values() if each.name not in left_out]
+    _, *options = signature(provider).parameters.values()
+    members = [each for each in options if each.name not in left_out]
 
-    @wraps(function)
-    def run(settings: Any, **given: Any) -> ExitCode:
-        chosen = {each.name: given.pop(each.name) for each in members if each.name in given}
-        return function(settings, **{name: read(settings, **chosen)}, **given)
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def run(settings: Settings, **given: Any) -> Any:
+            own = {each.name: given.pop(each.name) for each in members if each.name in given}
+            return function(settings, **{name: provider(settings, **own)}, **given)
 
-    own = signature(function).parameters.values()
-    return _with_parameters(
-        run, [new for each in own for new in (members if each.name == name else [each])]
-    )
+        parameters = signature(function).parameters.values()
+        return _with_parameters(
+            run, [new for each in parameters for new in (members if each.name == name else [each])]
+        )
+
+    return decorate
 
 
-def _for_typer(function: Function, null: str | None) -> Function:
-    """The command as Typer calls it, with its context in place of the settings."""
-
-    @wraps(function)
-    def run(ctx: typer.Context, **given: Any) -> ExitCode:
-        given.pop("null", None)
-        return function(ctx.obj, **given)
-
-    _, *own = signature(function).parameters.values()
-    if null is not None:
-        flag = Annotated[bool, option("-0, --null", null)]
-        own.append(Parameter("null", Parameter.KEYWORD_ONLY, default=False, annotation=flag))
-    context = Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    return _with_parameters(run, [context, *own])
+def _keyword(name: str, annotation: Any, **more: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, **more)
 
 
 def _with_parameters(function: Function, parameters: Sequence[Parameter]) -> Function:
@@ -290,17 +278,3 @@ def _with_parameters(function: Function, parameters: Sequence[Parameter]) -> Fun
     function.__signature__ = Signature(keywords)  # type: ignore[attr-defined]
     function.__annotations__ = {each.name: each.annotation for each in keywords}
     return function
-
-
-def help_record(parameter: Any, ctx: Any) -> tuple[str, str] | None:
-    """The names and the help of an option or argument; None for a hidden one."""
-    record: tuple[str, str] | None = parameter.get_help_record(ctx)
-    return record
-
-
-def own_options(command: Any, ctx: Any) -> list[tuple[str, str]]:
-    """The names and the help of the arguments, and of the options that not every command has."""
-    from rwq_cli.cli.global_options import GLOBAL_NAMES
-
-    own = (each for each in command.params if each.name not in GLOBAL_NAMES)
-    return [record for each in own if (record := help_record(each, ctx)) is not None]

@@ -12,15 +12,15 @@ from contextlib import suppress
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument, RwqError
-from rwq_cli.core.inspect.counting import count_leased
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.state.probe import probe
 from rwq_cli.environment import has_terminal, open_terminal
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # From this many items on, the user has to type the queue's name.
-NAME_FROM_ITEMS = 1000
+MANY = 1000
 
 
 class Declined(RwqError):
@@ -48,14 +48,7 @@ def is_confirmed(settings: Settings, *, yes: bool) -> bool:
 
 
 def confirm(
-    settings: Settings,
-    what: str,
-    items: int,
-    queue: str,
-    *,
-    leased: int = 0,
-    note: str = "",
-    ask: Callable[[str], str] | None = None,
+    settings: Settings, what: str, items: int, queue: str, *, leased: int = 0, note: str = ""
 ) -> None:
     """Return only if the user agrees.
 
@@ -66,7 +59,6 @@ def confirm(
         queue: The queue's name, escaped.
         leased: How many of them are leased.
         note: More about the items, in parentheses.
-        ask: Asks a question and returns the answer; None asks on the terminal.
 
     Raises:
         Declined: The answer was no.
@@ -77,25 +69,13 @@ def confirm(
     if leased:
         note += f" ({human.count(leased)} of them leased)"
     named = f"{human.count(items)} {'item' if items == 1 else 'items'} of {queue}{note}"
-    question = f"rwq will {what.replace('{}', named, 1)} on {_server(settings)}. "
-    to_type = {"queue": queue} if items >= NAME_FROM_ITEMS else {}
-    yes = "--yes"
-    context = settings.protecting_context
-    if context is not None and context.requires_name:
-        to_type["context"] = context.name
-        yes = f"--yes={context.name}"
-    ask = ask or (lambda text: _ask_on_terminal(text, yes))
-    for whose, name in to_type.items():
-        answer = ask(f"{question}Type the {whose}'s name to continue: ")
-        _agree(answer.rstrip("\r\n") == name)
-        question = ""
-    if not to_type:
-        _agree(_is_yes(ask(f"{question}Continue? [y/N] ")))
+    question = f"rwq will {what.replace('{}', named, 1)} on {_server(settings)}."
+    _ask(settings, question, {"queue": queue} if items >= MANY else {})
 
 
-def confirm_action(question: str) -> None:
-    """Ask a question that is not about items; see `confirm`."""
-    _agree(_is_yes(_ask_on_terminal(f"{question} Continue? [y/N] ", "--yes")))
+def confirm_action(settings: Settings, question: str) -> None:
+    """Ask a question in words of its own; see `confirm`."""
+    _ask(settings, question, {})
 
 
 def confirm_ids(
@@ -104,26 +84,25 @@ def confirm_ids(
     ids: Iterable[bytes | Flush],
     queue: WorkQueue,
     affected: Callable[[Sequence[bytes]], Sequence[bytes]],
+    *,
+    only_many: bool = False,
 ) -> list[bytes]:
-    """Return the IDs, each once, only if the user agrees; see `confirm`.
+    """Return the IDs, each once, only if the user agrees; see `confirm` and `Choice.choose`.
 
-    All are read first; `affected` returns those that the question counts.
+    All are read first. The question counts those of `affected` that exist.
     """
     known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
-    counted = affected(known)
-    leased = count_leased(queue, counted)
+    context = settings.protecting_context
+    is_protected = context is not None and context.is_protected
+    if only_many and not is_protected and (len(known) < MANY or not has_terminal()):
+        return known
+    count = leased = 0
+    for facts in probe(queue, affected(known)):
+        count += facts.has_data
+        leased += facts.has_data and facts.session is not None
     queue.progress.hide()
-    confirm(settings, what, len(counted), escaped(queue.name), leased=leased)
+    confirm(settings, what, count, escaped(queue.name), leased=leased)
     return known
-
-
-def _is_yes(answer: str) -> bool:
-    return answer.strip().lower() in ("y", "yes")
-
-
-def _agree(has_agreed: bool) -> None:
-    if not has_agreed:
-        raise Declined("declined, nothing was changed")
 
 
 def _server(settings: Settings) -> str:
@@ -139,24 +118,46 @@ def _server(settings: Settings) -> str:
     return name if settings.server.context is not None else f"{label} (context {name})"
 
 
-def _wrapped(question: str, columns: int) -> str:
+def _ask(settings: Settings, question: str, to_type: dict[str, str]) -> None:
+    """Ask for these names, and for the context's if it requires that; else for y or n."""
+    context = settings.protecting_context
+    yes = "--yes"
+    if context is not None and context.requires_name:
+        to_type = {**to_type, "context": context.name}
+        yes = f"--yes={context.name}"
+    for whose, name in to_type.items():
+        answer = _answer(question, f"Type the {whose}'s name to continue: ", yes)
+        _agree(answer.rstrip("\r\n") == name)
+        question = ""
+    if not to_type:
+        _agree(_answer(question, "Continue? [y/N] ", yes).strip().lower() in ("y", "yes"))
+
+
+def _agree(has_agreed: bool) -> None:
+    if not has_agreed:
+        raise Declined("declined, nothing was changed")
+
+
+def _wrapped(question: str, asks: str, columns: int) -> str:
     """The question on lines shorter than the terminal; its last sentence has one of its own."""
     from rwq_cli.output.console import width
 
-    if width(_COLOUR.sub("", question)) < columns:
-        return question
-    about, stop, asks = question.rpartition(". ")
+    def is_short(line: str) -> bool:
+        return width(_COLOUR.sub("", line)) < columns
+
+    if is_short(f"{question} {asks}"):
+        return f"{question} {asks}".lstrip()
     lines = [""]
-    for word in f"{about}{stop}".split():
+    for word in question.split():
         longer = f"{lines[-1]} {word}".lstrip()
-        if lines[-1] and width(_COLOUR.sub("", longer)) >= columns:
+        if lines[-1] and not is_short(longer):
             lines.append(word)
         else:
             lines[-1] = longer
     return "\n".join([*lines, asks])
 
 
-def _ask_on_terminal(question: str, yes: str) -> str:
+def _answer(question: str, asks: str, yes: str) -> str:
     """Ask on `/dev/tty`: stdin may be a pipe of IDs, and stdout a file."""
     try:
         terminal = open_terminal()
@@ -168,9 +169,10 @@ def _ask_on_terminal(question: str, yes: str) -> str:
         # Discard what was typed before the question.
         with suppress(termios.error):
             termios.tcflush(terminal, termios.TCIFLUSH)
+        columns = 0
         with suppress(OSError):
-            question = _wrapped(question, os.get_terminal_size(terminal).columns or 1 << 16)
-        os.write(terminal, question.encode())
+            columns = os.get_terminal_size(terminal).columns
+        os.write(terminal, _wrapped(question, asks, columns or 1 << 16).encode())
         answer = b""
         while not answer.endswith(b"\n"):
             piece = os.read(terminal, 1024)

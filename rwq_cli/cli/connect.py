@@ -1,9 +1,10 @@
-"""Opens the server and the queues that the settings name."""
+"""Opens the server and the queues that the settings name, and names them in messages."""
 
 import gc
 import os
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.cli.interrupts import cancel_on_interrupt
@@ -18,15 +19,13 @@ if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
     from rwq_cli.views.command_lines import CommandLines
 
+# The options that name files for TLS, with redis-py's names.
+_TLS_FILES = {"tls_ca": "ssl_ca_certs", "tls_cert": "ssl_certfile", "tls_key": "ssl_keyfile"}
+_FILES = ("password_file", *_TLS_FILES)
 
-class Password(NamedTuple):
-    """A password outside the URL.
 
-    Attributes:
-        value: The password; None if there is none.
-        origin: Where it comes from, such as `RWQ_PASSWORD`.
-        is_first: True if it is preferred to one in the URL.
-    """
+class _Password(NamedTuple):
+    """A password outside the URL, None for none; where it is from; if it wins over the URL's."""
 
     value: str | None
     origin: str
@@ -45,40 +44,38 @@ def open_connection(settings: Settings) -> "Connection":
     # redis takes half of a start, and `--help` needs none of it.
     from rwq_cli.core.server.address import Server, connect
 
-    url = settings.url
+    url, origin, context = settings.server
+    given, environment = settings.given, settings.environment
     if url.startswith(LOCAL):
-        url = _local_url(settings)
+        url = _local_url(settings, url)
     settings.check_read_only()
     password = _password(settings)
+    sentinel_password = None
+    if context is None:
+        # Like RWQ_PASSWORD, it is for no context's server.
+        sentinel_password = environment.variables.get("RWQ_SENTINEL_PASSWORD")
     connection = connect(
         Server(
             url=url,
-            password=_password_again(settings, password),
+            password=_read_again(settings, password),
             password_first=password.is_first,
-            tls_ca=settings.path("tls_ca"),
-            tls_cert=settings.path("tls_cert"),
-            tls_key=settings.path("tls_key"),
-            tls_insecure=bool(settings.given.get("tls_insecure")),
+            **{name: Path(given[name]) for name in _TLS_FILES if name in given},
+            tls_insecure=bool(given.get("tls_insecure")),
             connect_timeout_s=settings.connect_timeout_s,
             reply_timeout_s=settings.reply_timeout_s,
             patience_s=settings.patience_s,
-            sentinel_password=_sentinel_password(settings),
+            sentinel_password=sentinel_password,
         )
     )
-    connection.on_wait = lambda line: settings.environment.note(escaped_text(line))
+    connection.on_wait = lambda line: environment.note(escaped_text(line))
     cancel_on_interrupt(connection.stop)
     if settings.verbose:
-        _, origin, context = settings.server
         where = f"{origin}, context {context.name}" if context is not None else origin
-        settings.environment.note(f"server {connection.name} ({where})")
+        environment.note(f"server {connection.name} ({where})")
         if password.value is not None:
-            settings.environment.note(f"password ({password.origin})")
-        settings.environment.note(f"output {settings.output} ({settings.output_origin})")
-    environment = settings.environment
-    if environment.stderr_is_terminal and not (environment.stdout_is_pipe or settings.quiet):
-        from rwq_cli.output.progress import TerminalProgress
-
-        settings.progress = TerminalProgress(environment, colour=settings.stderr_colour)
+            environment.note(f"password ({password.origin})")
+        environment.note(f"output {settings.output} ({settings.output_origin})")
+    if settings.progress is not None:
         connection.progress = settings.progress
     if not gc.isenabled():
         # `__main__` imports with the collector disabled; it need not traverse what was imported.
@@ -87,44 +84,42 @@ def open_connection(settings: Settings) -> "Connection":
     return connection
 
 
-def _password(settings: Settings) -> Password:
+def _local_url(settings: Settings, url: str) -> str:
+    """Start the embedded server if necessary, and return the URL of its socket."""
+    from rwq_cli.local import LocalServer
+
+    server = LocalServer(settings.local_directory(url), settings.environment.variables)
+    server.ensure_running()
+    return server.url
+
+
+def _password(settings: Settings) -> _Password:
     """The password: that of `--password-file`, else the context's, else RWQ_PASSWORD.
 
     RWQ_PASSWORD is for a server that was named by its URL: no other server may see it.
     """
-    named = settings.path("password_file")
-    context = settings.server.context
-    if named is None and context is None:
-        return Password(settings.environment.variables.get("RWQ_PASSWORD"), "RWQ_PASSWORD")
-    if named is None and context is not None and not context.has_password:
-        return Password(None, f"context {context.name}")
-    from rwq_cli.contexts.password import password_of, read_password_file
+    file, context = settings.given.get("password_file"), settings.server.context
+    if file is not None:
+        from rwq_cli.contexts.password import read_password_file
 
-    if named is not None:
-        value = read_password_file(named, "--password-file")
-        return Password(value, "--password-file", is_first=True)
-    assert context is not None
-    return Password(password_of(context, settings.contexts.path), f"context {context.name}")
+        value = read_password_file(Path(file), "--password-file")
+        return _Password(value, "--password-file", is_first=True)
+    if context is None:
+        return _Password(settings.environment.variables.get("RWQ_PASSWORD"), "RWQ_PASSWORD")
+    origin = f"context {context.name}"
+    if not context.has_password:
+        return _Password(None, origin)
+    from rwq_cli.contexts.password import password_of
+
+    return _Password(password_of(context, settings.contexts.path), origin)
 
 
-def _password_again(
-    settings: Settings, password: Password
-) -> str | Callable[[], str | None] | None:
+def _read_again(settings: Settings, password: _Password) -> str | Callable[[], str | None] | None:
     """The password, or what reads its file or runs its command again for each later connection."""
     if password.value is None or password.origin == "RWQ_PASSWORD":
         return password.value
     first = iter([password.value])
     return lambda: next(first, None) or _password(settings).value
-
-
-def _sentinel_password(settings: Settings) -> str | None:
-    """The password of the Sentinels; like RWQ_PASSWORD, it is for no context's server."""
-    if settings.server.context is not None:
-        return None
-    return settings.environment.variables.get("RWQ_SENTINEL_PASSWORD")
-
-
-_TLS_OPTIONS = {"tls_ca": "ssl_ca_certs", "tls_cert": "ssl_certfile", "tls_key": "ssl_keyfile"}
 
 
 def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
@@ -134,8 +129,9 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
     replace something of it.
     """
     url, _, context = settings.server
-    replaced = ("password_file", *_TLS_OPTIONS, "tls_insecure")
-    if context is not None and not any(settings.given.get(name) for name in replaced):
+    given = settings.given
+    named: dict[str, str | None]
+    if context is not None and not any(given.get(name) for name in (*_FILES, "tls_insecure")):
         named = {"RWQ_URL": None, "RWQ_CONTEXT": context.name}
     else:
         from urllib.parse import quote
@@ -148,11 +144,11 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
         elif password.is_first:
             url = without_password(url)
         options = [
-            f"{option}={quote(os.path.abspath(path))}"
-            for name, option in _TLS_OPTIONS.items()
-            if (path := settings.path(name)) is not None
+            f"{option}={quote(os.path.abspath(given[name]))}"
+            for name, option in _TLS_FILES.items()
+            if name in given
         ]
-        if settings.given.get("tls_insecure"):
+        if given.get("tls_insecure"):
             options += ["ssl_cert_reqs=none", "ssl_check_hostname=false"]
         if options:
             url += ("&" if "?" in url else "?") + "&".join(options)
@@ -185,33 +181,24 @@ def command_lines(settings: Settings, connection: "Connection") -> "CommandLines
     from rwq_cli.views.command_lines import CommandLines, redis_cli, shell_word
 
     url, _, context = settings.server
-    words = [] if settings.target_from_env else ["-u", url]
-    if words and context is not None:
+    words = []
+    if context is not None and not settings.target_from_env:
         words = ["-c", context.name]
-    elif words and not url.startswith(LOCAL):
-        words = ["-u", without_password(url)]
-        if words[1] != url and settings.is_for_people:
+    elif not settings.target_from_env:
+        shown = url if url.startswith(LOCAL) else without_password(url)
+        words = ["-u", shown]
+        if shown != url and settings.is_for_people:
             settings.environment.note(
                 "note: the command lines leave the password out; give it in RWQ_PASSWORD or with "
                 "--password-file",
                 once=True,
             )
-    for name in ("password_file", "tls_ca", "tls_cert", "tls_key"):
+    for name in _FILES:
         if (path := settings.given.get(name)) is not None:
             words += [f"--{name.replace('_', '-')}", str(path)]
     words += ["--tls-insecure"] if settings.given.get("tls_insecure") else []
-    shown = (shell_word(os.fsencode(word)) for word in words)
-    return CommandLines("".join(f" {word}" for word in shown), redis_cli(connection.primary_url))
-
-
-def _local_url(settings: Settings) -> str:
-    """Start the embedded server if necessary, and return the URL of its socket."""
-    from rwq_cli.local import LocalServer
-
-    directory = settings.local_directory(settings.url)
-    server = LocalServer(directory, settings.environment.variables)
-    server.ensure_running()
-    return server.url
+    server = "".join(f" {shell_word(os.fsencode(word))}" for word in words)
+    return CommandLines(server, redis_cli(connection.primary_url))
 
 
 def open_queue(settings: Settings) -> WorkQueue:
@@ -220,8 +207,7 @@ def open_queue(settings: Settings) -> WorkQueue:
     Raises:
         InvalidArgument: No queue is named, or several are.
     """
-    (queue,) = _open(settings, [settings.queue])
-    return queue
+    return _open(settings, [settings.queue])[0]
 
 
 def open_queues(settings: Settings) -> list[WorkQueue]:

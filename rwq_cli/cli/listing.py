@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rwq_cli.cli.choosing import warn_of_idle_reset
-from rwq_cli.cli.notes import warn_if_missing, warn_sizes_skipped
-from rwq_cli.cli.open_queues import QueueFinder
+from rwq_cli.cli.open_queues import QueueFinder, warn_if_missing, warn_sizes_skipped
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.inspect.selection import Selection, Source

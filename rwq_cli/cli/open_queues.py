@@ -1,17 +1,18 @@
-"""The queues that a command looks at: several `-q`, patterns, or all of the server."""
+"""The queues that a command looks at: several `-q`, patterns, or all; and notes about them."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from time import monotonic
 from typing import TypeVar
 
 from rwq_cli.cli.connect import open_connection, open_queues, queue_handles
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import InvalidArgument, WrongType
+from rwq_cli.core.errors import InvalidArgument, ServerError, WrongType
 from rwq_cli.core.keys import is_glob
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.escape import escaped, escaped_text
+from rwq_cli.output.options import OutputFormat
 
 T = TypeVar("T")
 
@@ -34,21 +35,21 @@ def remembered(find: Callable[[], T]) -> Callable[[], T]:
     return find_or_remember
 
 
-@dataclass(eq=False, repr=False)
 class OpenQueues:
     """The queues that a command looks at.
 
     Attributes:
         queues: The queues; none if no queue matches.
         is_one: True if the user named one queue: the output is then that of one.
-        are_found: True if they were found by a pattern: others may have keys with such names.
-        left_out: Those that were found, but have a structure of the wrong type.
+        left_out: Those that a pattern found, but have a structure of the wrong type.
     """
 
-    queues: list[WorkQueue]
-    is_one: bool
-    are_found: bool
-    left_out: set[bytes] = field(default_factory=set)
+    def __init__(self, queues: list[WorkQueue], *, is_one: bool, are_found: bool) -> None:
+        self.queues = queues
+        self.is_one = is_one
+        # A pattern finds keys of other programs, too.
+        self._are_found = are_found
+        self.left_out: set[bytes] = set()
 
     @property
     def label(self) -> str:
@@ -76,7 +77,7 @@ class OpenQueues:
         try:
             yield from read(queue)
         except WrongType as error:
-            if not self.are_found:
+            if not self._are_found:
                 raise
             self.left_out.add(queue.name)
             settings.environment.error(f"skipped: {escaped_text(error.message)}", once=True)
@@ -85,14 +86,8 @@ class OpenQueues:
 class QueueFinder:
     """Finds the queues that the settings name, or that match their patterns, any number of times.
 
-    For patterns, all keys are scanned; see `remembered`.
-
-    Args:
-        settings: The settings; see `open_connection`.
-        all_queues: True if `--all-queues` was given.
-        changes: True if the command changes queues: what was found by a pattern and has no item is
-            then left out, because it may belong to another program.
-        any_type: See `queue_names`.
+    For patterns, all keys are scanned; see `remembered`. If the command changes queues, what was
+    found by a pattern and has no item is left out, because it may belong to another program.
 
     Attributes:
         connection: The connection of all queues.
@@ -111,9 +106,9 @@ class QueueFinder:
         any_type: bool = False,
     ) -> None:
         self._settings = settings
-        self._all_queues = all_queues
         self._changes = changes
         self._any_type = any_type
+        self._is_all = all_queues
         self._words = list(dict.fromkeys(settings.queues))
         if all_queues and settings.given.get("queue"):
             raise InvalidArgument.both("--all-queues", "-q")
@@ -124,40 +119,39 @@ class QueueFinder:
         self._found = remembered(self._find)
 
     def find(self) -> OpenQueues:
-        """The queues."""
+        """The queues; what is left out of them is found again each time."""
         if self._named:
             return OpenQueues(self._named, is_one=len(self._named) == 1, are_found=False)
-        found = self._found()
-        return OpenQueues(found.queues, found.is_one, found.are_found)
+        queues, are_found = self._found()
+        is_one = len(queues) == 1 and not are_found
+        return OpenQueues(queues, is_one=is_one, are_found=are_found)
 
-    def _find(self) -> OpenQueues:
+    def _find(self) -> tuple[list[WorkQueue], bool]:
+        """The queues, and False if what looked like patterns were names."""
         from rwq_cli.core.inspect.queues import matching_queues, queue_names
 
-        words = self._words
-        found = (
-            {b"*": queue_names(self.connection, any_type=self._any_type)}
-            if self._all_queues
-            else matching_queues(self.connection, words, any_type=self._any_type)
-        )
-        for word, names in found.items():
-            if not names:
-                self._settings.environment.note(
-                    "rwq: no queues on this server"
-                    if self._all_queues
-                    else f"rwq: {escaped(word)}: no queue matches, or all are empty; rwq queues "
-                    "lists those that are not",
+        note = self._settings.environment.note
+        if self._is_all:
+            found = {b"*": queue_names(self.connection, any_type=self._any_type)}
+        else:
+            found = matching_queues(self.connection, self._words, any_type=self._any_type)
+        for word, matching in found.items():
+            if self._is_all and not matching:
+                note("rwq: no queues on this server", once=True)
+            elif not matching:
+                note(
+                    f"rwq: {escaped(word)}: no queue matches, or all are empty; rwq queues lists "
+                    "those that are not",
                     once=True,
                 )
         names = list(dict.fromkeys(chain.from_iterable(found.values())))
-        are_found = names != words
-        origin = "--all-queues" if self._all_queues else self._settings.queue_origin
+        origin = "--all-queues" if self._is_all else self._settings.queue_origin
         queues = queue_handles(self._settings, self.connection, names, origin)
         if self._changes:
             queues = [
-                each for each in queues if each.name in words or self._has_items_or_note(each)
+                each for each in queues if each.name in self._words or self._has_items_or_note(each)
             ]
-        is_one = len(names) == 1 and not are_found
-        return OpenQueues(queues, is_one, are_found)
+        return queues, self._is_all or names != self._words
 
     def _has_items_or_note(self, queue: WorkQueue) -> bool:
         """True if a queue that a pattern found has items; if not, note that it is skipped."""
@@ -179,3 +173,64 @@ def open_matching_queues(
     """The queues that the settings name, or that match their patterns; see `QueueFinder`."""
     finder = QueueFinder(settings, all_queues=all_queues, changes=changes, any_type=any_type)
     return finder.find()
+
+
+def warn_if_missing(
+    settings: Settings,
+    queue: WorkQueue,
+    results: Iterable[T],
+    is_nothing: Callable[[T], bool] | None = None,
+) -> Iterator[T]:
+    """Yield what a command found in a queue; if that is nothing, note if there is no such queue."""
+    # Without results, a listing has found nothing; a lookup had no items to look for.
+    found_nothing = is_nothing is None
+    has_found = False
+    for result in results:
+        found_nothing = is_nothing is not None and is_nothing(result)
+        has_found = has_found or not found_nothing
+        yield result
+    if found_nothing and not has_found:
+        warn_missing(settings, queue)
+
+
+def warn_missing(settings: Settings, queue: WorkQueue) -> None:
+    """Note on stderr if no key of the queue exists."""
+    # The command itself succeeded without this.
+    with suppress(ServerError):
+        if not queue.exists():
+            patterns = "; this command takes no patterns" if is_glob(queue.name) else ""
+            settings.environment.note(
+                f"rwq: {escaped(queue.name)}: there is no such queue, or it is empty; rwq queues "
+                f"lists the queues{patterns}",
+                once=True,
+            )
+
+
+def warn_sizes_skipped(
+    settings: Settings, queues: Sequence[WorkQueue], items: Iterable[T], *, data: bool
+) -> Iterator[T]:
+    """Yield items; note before the first one if their sizes and data are not read."""
+    if data or not settings.shows_sizes:
+        return iter(items)
+    consequence = "sizes and data are not read; --data reads them, which resets idle times"
+    return warn_of_idle_reset(settings, queues, items, consequence)
+
+
+def warn_of_idle_reset(
+    settings: Settings,
+    queues: Sequence[WorkQueue],
+    records: Iterable[T],
+    consequence: str,
+    applies: Callable[[T], bool] = lambda _record: True,
+) -> Iterator[T]:
+    """Yield records; note before the first one that it applies to what looking at it would do."""
+    is_said = settings.output is OutputFormat.IDS
+    for record in records:
+        if not is_said and applies(record):
+            is_said = True
+            if not queues[0].connection.set_no_touch():
+                settings.environment.note(
+                    f"note: on this server, reading an item resets its idle time; {consequence}",
+                    once=True,
+                )
+        yield record

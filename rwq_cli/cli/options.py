@@ -1,17 +1,89 @@
-"""Options and arguments that several commands share, and the types of their values."""
+"""Options and arguments that several commands share, their values, and what a Tab offers for them.
+
+Typer asks for offers with `autocompletion=`. Only names that mean the same in every shell without
+quotes are offered, because Typer's scripts do not quote.
+"""
 
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperOption
 
-from rwq_cli.cli.completing import offer_ids
+from rwq_cli.cli.settings import Settings
 from rwq_cli.core.clock import GRACE_S, LEASE_S, lease_time_ms, result_time_ms
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.model import State
+from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
+from rwq_cli.environment import ColourMode
 from rwq_cli.exit_codes import UsageError
 from rwq_cli.input.durations import parse_duration
 from rwq_cli.output import human
+from rwq_cli.output.options import OutputFormat
+
+_PLAIN = re.compile(r"[\w@%+=:,./-]+")
+_NAMES_MAX = 50
+_LISTED = frozenset(
+    {
+        *(State.WAITING, State.LEASED, State.HELD, State.ABANDONED),
+        *(State.DELAYED, State.DUE, State.BURIED),
+    }
+)
+
+Offer = Callable[[typer.Context, list[str], str], list[str]]
+
+
+def _offer(find: Callable[[Settings], Iterable[bytes]]) -> Offer:
+    def offered(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+        names = map(os.fsdecode, find(ctx.find_root().obj.settings))
+        return [name for name in names if _PLAIN.fullmatch(name)]
+
+    return offered
+
+
+def offer_ids(states: frozenset[State] = _LISTED) -> Offer:
+    """Offer the first IDs of the queue that are in one of these states and in a list."""
+
+    def find(settings: Settings) -> Iterable[bytes]:
+        from rwq_cli.cli.connect import open_queue
+        from rwq_cli.core.inspect.selection import Selection, source_of
+
+        wanted = states & _LISTED
+        items = open_queue(settings).items(
+            source_of(wanted), Selection(wanted), limit=_NAMES_MAX, bare=True
+        )
+        return [item.item_id for item in items]
+
+    return _offer(find)
+
+
+def _queues(settings: Settings) -> Iterable[bytes]:
+    from rwq_cli.cli.connect import open_connection
+    from rwq_cli.core.inspect.queues import queue_names
+
+    return queue_names(open_connection(settings))
+
+
+def _holders(settings: Settings) -> Iterable[bytes]:
+    from rwq_cli.cli.connect import open_queue
+
+    leases = open_queue(settings).leases(limit=_NAMES_MAX)
+    return dict.fromkeys(item.lease.holder for item in leases if item.lease is not None)
+
+
+def _fields(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    """The fields of the command's records, after those that the word names already."""
+    fields = ctx.find_root().obj.manual.fields()
+    before, comma, _ = incomplete.rpartition(",")
+    names = [field.flat_name for field in fields.all] if fields is not None else []
+    return [f"{before}{comma}{name}" for name in names if name not in before.split(",")]
+
+
+offer_queues = _offer(_queues)
+offer_holders = _offer(_holders)
+offer_contexts = _offer(lambda settings: map(os.fsencode, settings.contexts.by_name))
 
 
 class Duration(float):
@@ -40,11 +112,7 @@ DEFAULT_GRACE = Duration.of(GRACE_S)
 
 
 def parse_id(text: str) -> bytes:
-    """An ID from the command line.
-
-    Raises:
-        InvalidArgument: It is empty.
-    """
+    """An ID from the command line; raises `InvalidArgument` if it is empty."""
     if not text:
         raise InvalidArgument("an ID is empty", "is a variable in the script unset?")
     return os.fsencode(text)
@@ -56,7 +124,7 @@ def option(
     parser: Callable[[str], Any] | None = None,
     *,
     min: int | None = None,
-    offer: Callable[..., Sequence[str]] | None = None,
+    offer: Callable[..., list[str]] | None = None,
 ) -> Any:
     """An option for Typer.
 
@@ -78,17 +146,15 @@ def option(
 def _whole_number(name: str, least: int) -> Callable[[str], int]:
     """A parser for a whole number; it raises `UsageError`."""
 
-    def parse(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = least - 1
-        if number < least:
+    def parse(text: str | int) -> int:
+        # Python also reads `1_0`, and the digits of other scripts.
+        digits = str(text).removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and int(text) >= least):
             raise UsageError(
                 f"{name} cannot be {str(text)!r}", f"it must be a whole number of at least {least}"
             )
         # `islice` and the server's Lua take no larger number.
-        return min(number, COUNT_MAX)
+        return min(int(text), COUNT_MAX)
 
     return parse
 
@@ -200,3 +266,115 @@ AllQueuesOption = Annotated[
     ),
 ]
 DataOption = Annotated[bool, option("--data", "Read whole payloads, for json, jsonl and csv.")]
+
+
+def _store(context: Any, parameter: Any, value: Any) -> None:
+    context.find_root().obj.give(parameter.name, value)
+
+
+def global_options() -> list[TyperOption]:
+    """The options of every command, accepted before and after its name.
+
+    New objects for each command: two cannot share them.
+    """
+
+    def option(*names: str, help: str, **more: Any) -> TyperOption:
+        return TyperOption(
+            param_decls=list(names), help=help, callback=_store, expose_value=False, **more
+        )
+
+    return [
+        option(
+            *("-q", "--queue"),
+            metavar="NAME",
+            multiple=True,
+            autocompletion=offer_queues,
+            help="The queue. Default: RWQ_QUEUE, else the context's.",
+        ),
+        option(
+            *("-u", "--url"),
+            metavar="URL",
+            help="The server. Default: -c, RWQ_URL, RWQ_CONTEXT, the current context, REDIS_URL, "
+            "redis://localhost:6379/0.",
+        ),
+        option(
+            *("-c", "--context"),
+            metavar="CONTEXT",
+            autocompletion=offer_contexts,
+            help="The server of this context.",
+        ),
+        option(
+            *("-o", "--output"),
+            metavar="FORMAT",
+            autocompletion=lambda *_: list(OutputFormat),
+            help=f"{', '.join(OutputFormat)}. Default: RWQ_OUTPUT, else table on a terminal.",
+        ),
+        option(
+            "--password-file",
+            metavar="FILE",
+            help="A file with the password. Default: the password of the URL or context; else, "
+            "for a server named by its URL, RWQ_PASSWORD.",
+        ),
+        option("--tls-ca", metavar="FILE", help="Certificate authorities to trust (rediss://)."),
+        option("--tls-cert", metavar="FILE", help="The client's certificate."),
+        option("--tls-key", metavar="FILE", help="The client's key."),
+        option("--tls-insecure", is_flag=True, help="Accept any server certificate."),
+        option(
+            "--connect-timeout",
+            metavar="DUR",
+            help=f"How long connecting may take.  [default: {CONNECT_TIMEOUT_S:g}s]",
+        ),
+        option(
+            "--reply-timeout",
+            metavar="DUR",
+            help="How long to wait for one reply, for slow servers; a command that waits by design "
+            f"waits longer.  [default: {REPLY_TIMEOUT_S:g}s]",
+        ),
+        option(
+            "--patience",
+            metavar="DUR",
+            help="How long to wait while a server loads its data, for a failover, or until a queue "
+            f"has moved to another node.  [default: {PATIENCE_S:g}s]",
+        ),
+        option("--write", is_flag=True, help="Allow changes in a read-only context."),
+        option(
+            "--fields",
+            metavar="NAME,...",
+            autocompletion=_fields,
+            help="Only these fields, in this order, in any format; an unknown name lists "
+            "the valid ones, and .tenant.id is a path into JSON data.",
+        ),
+        option(
+            "--sort",
+            metavar="FIELD",
+            autocompletion=_fields,
+            help="Sort the records by this field.",
+        ),
+        option(
+            "--by",
+            metavar="FIELD",
+            autocompletion=_fields,
+            help="Count the records by the values of this field, most first.",
+        ),
+        option("--reverse", is_flag=True, help="Reverse the order of the records."),
+        option(
+            "--color",
+            metavar="WHEN",
+            autocompletion=lambda *_: list(ColourMode),
+            help=f"{', '.join(ColourMode)}. Default: auto: on a terminal, without NO_COLOR.",
+        ),
+        option(
+            *("-Q", "--quiet"),
+            is_flag=True,
+            help="Print only results and errors: no notes, summaries or progress.",
+        ),
+        option(
+            *("-v", "--verbose"),
+            is_flag=True,
+            help="Print server, queue and format on stderr, and where each comes from.",
+        ),
+        option("--debug", is_flag=True, help="Show the traceback of an error."),
+    ]
+
+
+GLOBAL_NAMES = frozenset(option.name for option in global_options())

@@ -1,4 +1,4 @@
-"""The way out of a command that acts on items; see `rwq_cli.output.outcomes`."""
+"""The way out of a command that acts on items, see `rwq_cli.output.outcomes`; and bad records."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -8,7 +8,8 @@ from rwq_cli.cli.connect import naming
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.model import Outcome, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.output.field import bytes_fields
+from rwq_cli.output.escape import escaped_text
+from rwq_cli.output.field import bytes_fields, to_json
 from rwq_cli.output.outcomes import Kind, Outcomes, Parts
 
 if TYPE_CHECKING:
@@ -28,19 +29,10 @@ def outcomes_of(
     name: str = "",
     leased_in: WorkQueue | None = None,
 ) -> Outcomes[Outcome]:
-    """Make what shows the outcomes of a verb on the items of a queue.
+    """Make what shows the outcomes of a verb on the items of a queue; see `Outcomes`.
 
-    Args:
-        settings: The run's settings.
-        queue: The queue.
-        kind: How outcomes are counted.
-        dry_run: True if nothing is changed.
-        reasons: See `failure_reasons`.
-        facts: Fields of the JSON summary after the queue.
-        suffix: Returns the end of the summary.
-        parts: The parts of which this is one; None for a command on one queue.
-        name: The queue's name in notes; see `Outcomes`.
-        leased_in: The queue whose leases keep items from being changed, if it is another one.
+    `reasons` are further ones for `failure_reasons`, `facts` fields of the JSON summary after the
+    queue, and `leased_in` is the queue whose leases keep items from being changed.
     """
     named = naming(settings, queue, is_prefixed=bool(name))
 
@@ -64,3 +56,17 @@ def outcomes_of(
         parts=parts,
         name=name,
     )
+
+
+def bad_record_reporter(settings: Settings, consequence: str) -> Callable[[str, int, str], None]:
+    """A function that reports a bad record on stderr: its source, its number from 1, the reason."""
+
+    def report(where: str, number: int, reason: str) -> None:
+        if settings.output.is_json:
+            record = {"error": reason, "code": "bad-record", "hint": None, "record": number}
+            settings.environment.error(to_json(record).decode())
+        else:
+            place, why = escaped_text(where), escaped_text(reason)
+            settings.environment.error(f"rwq: {place} {number}: {why}; {consequence}")
+
+    return report

@@ -2,14 +2,13 @@
 
 import errno
 import os
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import takewhile
+from typing import TYPE_CHECKING
 
+from rwq_cli.cli.call import Call
 from rwq_cli.cli.interrupts import was_terminated
-from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import (
     AuthenticationFailed,
     RwqError,
@@ -27,51 +26,36 @@ from rwq_cli.exit_codes import (
     UsageError,
     exit_status_of,
 )
+from rwq_cli.output.escape import escaped_text
 
-# -o or --output with its value, in the same word or the next one; -o may follow other flags.
-_OUTPUT_OPTION = re.compile(r"(?:^|\0)(?:--output[=\0]|-[vQ0]*o\0?)([^\0]*)")
+if TYPE_CHECKING:
+    from rwq_cli.cli.settings import Settings
 
 
 def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
-    """Run one command line.
-
-    Returns:
-        The exit code.
-    """
-    settings = Settings(environment, arguments=arguments)
+    """Run one command line and return its exit code."""
+    call = Call(environment, arguments)
     try:
-        status = _run(arguments, settings)
+        status = _run(call)
         with suppress(BrokenPipeError):
             environment.stdout.flush()
         return status
     except (KeyboardInterrupt, BrokenPipeError) as end:
         return ExitStatus.OK if was_terminated() else exit_status_of(end)
     except Exception as error:
-        settings.end_progress()
-        if settings.debug or "--debug" in arguments:
-            import traceback
-
-            environment.error(traceback.format_exc().rstrip())
-        failure = _as_rwq_error(error)
-        if isinstance(failure, AuthenticationFailed | Unreachable):
-            _name_context(failure, settings)
-        monitors = settings.manual.monitors
-        if monitors and not wants_json(arguments, environment):
-            _report_to_monitor(failure, environment)
-        else:
-            _report(failure, arguments, environment)
-        return MonitoringStatus.UNKNOWN if monitors else exit_status_of(failure)
+        call.end_progress()
+        return _report(error, call)
     finally:
-        settings.end_progress()
+        call.end_progress()
 
 
-def _run(arguments: Sequence[str], settings: Settings) -> ExitCode:
-    if not arguments:
+def _run(call: Call) -> ExitCode:
+    if not call.arguments:
         # Typer would load every command for its help.
-        raise _no_command(settings.environment)
-    if list(arguments) in (["--version"], ["-V"]):
+        raise _no_command(call.environment)
+    if list(call.arguments) in (["--version"], ["-V"]):
         # Typer takes longer than all the rest of this.
-        settings.write_version()
+        call.write_version()
         return ExitStatus.OK
     import typer
 
@@ -79,14 +63,74 @@ def _run(arguments: Sequence[str], settings: Settings) -> ExitCode:
 
     root = build_root()
     try:
-        with root.make_context("rwq", list(arguments), obj=settings) as context:
+        with root.make_context("rwq", list(call.arguments), obj=call) as context:
             status: ExitCode = root.invoke(context)
             return status
     except typer.Exit as done:
         return ExitStatus(done.exit_code)
 
 
-def _name_context(failure: RwqError, settings: Settings) -> None:
+def _no_command(environment: Environment) -> UsageError:
+    from rwq_cli.help.overview import overview
+
+    usage = UsageError("no command", "see rwq --help")
+    usage.help = overview(environment.stderr_width)
+    return usage
+
+
+def _report(error: Exception, call: Call) -> ExitCode:
+    """Write an error, and return its exit code."""
+    environment = call.environment
+    if call.given.get("debug") or "--debug" in call.arguments:
+        import traceback
+
+        environment.error(traceback.format_exc().rstrip())
+    failure = _as_rwq_error(error)
+    if isinstance(failure, AuthenticationFailed | Unreachable):
+        _name_context(failure, call.settings)
+    hint = escaped_text(failure.hint) if failure.hint else None
+    message = escaped_text(failure.message)
+    line = f"{message}; {hint}" if hint else message
+    help = failure.help if isinstance(failure, UsageError) else None
+    is_json = wants_json(call)
+    if call.manual.monitors and not is_json:
+        from rwq_cli.views.monitoring import unknown_line
+
+        # A monitor reads stdout.
+        with suppress(OSError):
+            environment.stdout.write(unknown_line(line).encode())
+            environment.stdout.flush()
+    elif help is not None and not (call.arguments and is_json):
+        # `rwq` alone always shows how to begin.
+        environment.error(help)
+    elif is_json:
+        from rwq_cli.output.field import to_json
+
+        record: dict[str, object] = {"error": message, "code": failure.code, "hint": hint}
+        if isinstance(failure, ServerError) and failure.acknowledged is not None:
+            record["acknowledged"] = failure.acknowledged
+            record["acknowledged_after"] = failure.acknowledged_after
+            record["in_doubt"] = failure.doubtful
+        environment.error(to_json(record).decode())
+    else:
+        environment.error(f"rwq: error: {line}")
+    return MonitoringStatus.UNKNOWN if call.manual.monitors else exit_status_of(failure)
+
+
+def wants_json(call: Call) -> bool:
+    """True if errors are to be JSON; parsing may have failed before it came to `-o`."""
+    import argparse
+
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("-o", "--output", default=call.environment.variables.get("RWQ_OUTPUT"))
+    for flag in ("-v", "-Q", "-0"):
+        parser.add_argument(flag, action="store_true")
+    with suppress(argparse.ArgumentError):
+        return parser.parse_known_args(call.arguments)[0].output in ("json", "jsonl")
+    return False
+
+
+def _name_context(failure: RwqError, settings: "Settings") -> None:
     """Change the hint for a server that a context names."""
     context = settings.server.context
     if context is None:
@@ -135,14 +179,6 @@ def _is_out_of_resources(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and "start new thread" in str(error)
 
 
-def _no_command(environment: Environment) -> UsageError:
-    from rwq_cli.help.overview import overview
-
-    usage = UsageError("no command", "see rwq --help")
-    usage.help = overview(environment.stderr_width)
-    return usage
-
-
 def _acknowledged(error: ServerError) -> str | None:
     """Describe the part of a batch that was applied; None for nothing."""
     after = error.acknowledged_after
@@ -170,66 +206,14 @@ def _acknowledged(error: ServerError) -> str | None:
     return done
 
 
-def _report(error: RwqError, arguments: Sequence[str], environment: Environment) -> None:
-    """Write an error to stderr."""
-    wants_object = wants_json(arguments, environment)
-    # `rwq` alone always shows how to begin.
-    help = error.help if isinstance(error, UsageError) else None
-    if help is not None and not (arguments and wants_object):
-        environment.error(help)
-    elif wants_object:
-        from rwq_cli.output.field import to_json
-
-        hint = _safe(error.hint) if error.hint else None
-        record: dict[str, object] = {
-            "error": _safe(error.message),
-            "code": error.code,
-            "hint": hint,
-        }
-        if isinstance(error, ServerError) and error.acknowledged is not None:
-            record["acknowledged"] = error.acknowledged
-            record["acknowledged_after"] = error.acknowledged_after
-            record["in_doubt"] = error.doubtful
-        environment.error(to_json(record).decode())
-    else:
-        environment.error(f"rwq: error: {_line(error)}")
-
-
-def _report_to_monitor(error: RwqError, environment: Environment) -> None:
-    """Write an error to stdout, where a monitor reads."""
-    from rwq_cli.views.monitoring import unknown_line
-
-    with suppress(OSError):
-        environment.stdout.write(unknown_line(_line(error)).encode())
-        environment.stdout.flush()
-
-
-def _line(error: RwqError) -> str:
-    return _safe(error.message) + (f"; {_safe(error.hint)}" if error.hint else "")
-
-
-def _safe(text: str) -> str:
-    from rwq_cli.output.escape import escaped_text
-
-    return escaped_text(text)
-
-
-def wants_json(arguments: Sequence[str], environment: Environment) -> bool:
-    """True if errors are to be JSON, read from the arguments directly: parsing may have failed."""
-    options = "\0".join(takewhile(lambda word: word != "--", arguments))
-    formats = _OUTPUT_OPTION.findall(options) or [environment.variables.get("RWQ_OUTPUT")]
-    return formats[-1] in ("json", "jsonl")
-
-
 def main() -> None:
     """The `rwq` command.
 
     It ends with `os._exit`: shutting down the interpreter takes a fifth of a short command's
     time, and nothing is left to close.
     """
-    environment = Environment.of_process()
     try:
-        status = run(sys.argv[1:], environment)
+        status = run(sys.argv[1:], Environment.of_process())
     except KeyboardInterrupt:
         # A second Ctrl-C, while the first one is handled.
         status = ExitStatus.INTERRUPTED

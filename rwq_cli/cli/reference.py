@@ -13,8 +13,7 @@ from typing import Any
 import typer
 
 from rwq_cli.cli.app import SECTIONS, CommandInfo, all_commands, build_root
-from rwq_cli.cli.command import help_record
-from rwq_cli.cli.global_options import GLOBAL_NAMES, global_options
+from rwq_cli.cli.options import GLOBAL_NAMES, global_options
 from rwq_cli.core.repair.doctor import AUTO_FIXABLE
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
@@ -164,7 +163,7 @@ def _table(heading: str, rows: Mapping[str, str]) -> str:
 def _options(parameters: Sequence[Any], context: Any) -> str:
     rows = ["| option | meaning |", "| --- | --- |"]
     for parameter in parameters:
-        record = help_record(parameter, context)
+        record = parameter.get_help_record(context)
         if record is None:
             continue
         names, help = (" ".join(text.split()).replace("|", "\\|") for text in record)

@@ -3,11 +3,8 @@
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rwq_cli import __version__
-from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.target import Target
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
@@ -33,91 +30,81 @@ class ReadOnlyContext(InvalidArgument):
 
 
 class Settings(Target):
-    """The settings of one run. They do not change once a command runs.
+    """The settings of one run; nothing changes them.
 
     Not a dataclass; see `Environment`.
 
     Args:
         environment: The streams and environment variables.
         given: The global options of the command line, by name.
-        arguments: The words after `rwq`.
-
-    Attributes:
-        manual: What the command says of itself.
-        always_table: See `Manual`; with `--watch`, every record is one of a list.
+        default_output: The command's default format in place of RWQ_OUTPUT; None for RWQ_OUTPUT.
+        always_table: The command writes a table by default even in a pipe.
         changes: True if the command may change something on the server.
-        progress: Shows progress on the terminal; None for no progress.
+        null_separated: True if `-0` was given.
     """
-
-    manual = Manual()
-    always_table: bool = False
-    changes: bool = False
-    progress: "TerminalProgress | None" = None
 
     def __init__(
         self,
         environment: Environment,
         given: Mapping[str, Any] | None = None,
         *,
-        arguments: Sequence[str] = (),
+        default_output: str | None = None,
+        always_table: bool = False,
+        changes: bool = False,
+        null_separated: bool = False,
     ) -> None:
         self.environment = environment
-        self.given: Mapping[str, Any] = MappingProxyType({})
-        self.arguments = arguments
-        self.give(**(given or {}))
+        self.given: Mapping[str, Any] = given or {}
+        self.changes = changes
+        self.null_separated = null_separated
+        self.quiet = bool(self.given.get("quiet"))
+        self.verbose = bool(self.given.get("verbose"))
+        self._default_output = default_output
+        self._always_table = always_table
 
-    def give(self, **values: Any) -> None:
-        """Add options of the command line; one after the command's name overrides one before it."""
-        given = {name: value for name, value in values.items() if value not in (None, False, [])}
-        self.given = MappingProxyType({**self.given, **given})
+    def replaced(self, **given: Any) -> "Settings":
+        """These settings with other global options."""
+        return Settings(
+            self.environment,
+            {**self.given, **given},
+            default_output=self._default_output,
+            always_table=self._always_table,
+            changes=self.changes,
+            null_separated=self.null_separated,
+        )
 
-    def write_version(self) -> None:
-        """Write the version of rwq."""
-        self.environment.stdout.write(f"rwq {__version__}\n".encode())
-
-    def freeze(self, options: Mapping[str, object]) -> None:
-        """End the reading of settings; called before a command runs.
-
-        Raises:
-            InvalidArgument: A value can never work.
-        """
-        self.always_table = self.manual.always_table and options.get("watch") is None
-        self.changes = self.manual.may_change(options)
+    def check(self) -> None:
+        """Raise `InvalidArgument` for a value that can never work."""
         _ = self.output, self.colour
         _ = self.connect_timeout_s, self.reply_timeout_s, self.patience_s
-        self._check_yes_for()
-        self.environment.quiet = self.quiet
-
-    def _check_yes_for(self) -> None:
-        """Raise `InvalidArgument` if `--yes=NAME` names another context than the server's."""
-        named = self.given.get("yes_for")
-        if named is None:
+        if (named := self.given.get("yes_for")) is None:
             return
         context = self.protecting_context
         if context is None or context.name != named:
-            found = (
-                f"this is context {context.name}"
-                if context
-                else "this server does not belong to a context"
-            )
+            found = "this server does not belong to a context"
+            if context is not None:
+                found = f"this is context {context.name}"
             raise InvalidArgument(
                 f"--yes={named} is for another server: {found}",
                 "check -c, -u and rwq context show",
             )
 
-    def check_endless(self, option: str) -> None:
-        """Raise `InvalidArgument` if the output format needs an end; `option` prevents that."""
-        if self.output is OutputFormat.JSON:
-            raise InvalidArgument(
-                f"-o json is one document, and {option} has no end", "use -o jsonl"
+    @property
+    def is_read_only(self) -> bool:
+        """True if the context is read-only and `--write` was not given."""
+        context = None if self.given.get("write") else self.protecting_context
+        return context is not None and context.read_only
+
+    def check_read_only(self) -> None:
+        """Raise `ReadOnlyContext` if the command changes a server that must not be changed."""
+        if self.changes and self.is_read_only:
+            assert self.protecting_context is not None
+            raise ReadOnlyContext(
+                f"context {self.protecting_context.name} is read-only",
+                "--write allows this one command; --dry-run shows what it would do",
             )
 
-    def end_progress(self) -> None:
-        """Remove the progress line, before results are written."""
-        if self.progress is not None:
-            self.progress.end()
-
-    @property
+    @cached_property
     def output(self) -> OutputFormat:
         """The output format: `-o`, else RWQ_OUTPUT, else a table on a terminal and plain elsewhere.
 
@@ -126,37 +113,28 @@ class Settings(Target):
         Raises:
             InvalidArgument: There is no such format.
         """
-        if (chosen := self.chosen_output) is not None:
-            return chosen
-        is_described = self.always_table and self.fields is None
-        is_table = self.environment.stdout_is_terminal or is_described
-        return OutputFormat.TABLE if is_table else OutputFormat.PLAIN
-
-    @property
-    def chosen_output(self) -> OutputFormat | None:
-        """The format of `-o` or RWQ_OUTPUT; None if neither is given.
-
-        Raises:
-            InvalidArgument: There is no such format.
-        """
         if (given := self.given.get("output")) is not None:
             return _one_of(OutputFormat, given, "-o")
-        if self.manual.output is not None:
-            return OutputFormat(self.manual.output)
-        variable = self.environment.variables.get("RWQ_OUTPUT")
-        return _one_of(OutputFormat, variable, "RWQ_OUTPUT") if variable else None
-
-    @property
-    def is_for_people(self) -> bool:
-        """True if a person reads the results: a table, or no format was requested."""
-        return self.chosen_output is None or self.output.is_table
+        if self._default_output is not None:
+            return OutputFormat(self._default_output)
+        if variable := self.environment.variables.get("RWQ_OUTPUT"):
+            return _one_of(OutputFormat, variable, "RWQ_OUTPUT")
+        is_described = self._always_table and self.fields is None
+        is_table = self.environment.stdout_is_terminal or is_described
+        return OutputFormat.TABLE if is_table else OutputFormat.PLAIN
 
     @property
     def output_origin(self) -> str:
         """Where the output format comes from."""
         if self.given.get("output") is not None:
             return "-o"
-        return "default" if self.chosen_output is None else "RWQ_OUTPUT"
+        is_set = self._default_output or self.environment.variables.get("RWQ_OUTPUT")
+        return "RWQ_OUTPUT" if is_set else "default"
+
+    @property
+    def is_for_people(self) -> bool:
+        """True if a person reads the results: a table, or no format was requested."""
+        return self.output_origin == "default" or self.output.is_table
 
     @property
     def output_options(self) -> OutputOptions:
@@ -179,6 +157,21 @@ class Settings(Target):
         from rwq_cli.output.records import Output
 
         return Output(self.output_options)
+
+    @cached_property
+    def progress(self) -> "TerminalProgress | None":
+        """Shows progress on the terminal; None where it would disturb."""
+        environment = self.environment
+        if self.quiet or environment.stdout_is_pipe or not environment.stderr_is_terminal:
+            return None
+        from rwq_cli.output.progress import TerminalProgress
+
+        return TerminalProgress(environment, colour=self.stderr_colour)
+
+    def end_progress(self) -> None:
+        """Remove the progress line, before results are written."""
+        if (progress := vars(self).get("progress")) is not None:
+            progress.end()
 
     @property
     def fields(self) -> Sequence[str] | None:
@@ -226,11 +219,7 @@ class Settings(Target):
 
     @property
     def colour(self) -> bool:
-        """True if results have colour.
-
-        Raises:
-            InvalidArgument: `--color` has an unknown value.
-        """
+        """True if results have colour; raises `InvalidArgument` for an unknown `--color`."""
         return self.wants_colour(is_terminal=self.environment.stdout_is_terminal)
 
     @property
@@ -244,87 +233,44 @@ class Settings(Target):
         try:
             when = _one_of(ColourMode, given, "--color")
         except InvalidArgument as error:
-            from rwq_cli.contexts.model import COLOURS
+            from rwq_cli.contexts.file import COLOURS
 
             if given in COLOURS:
                 error.hint = f"{error.hint}; rwq context set --name-color {given} colours a context"
             raise
         return self.environment.wants_colour(when, is_terminal=is_terminal)
 
-    @property
-    def quiet(self) -> bool:
-        """Leave out notes, summaries and progress."""
-        return bool(self.given.get("quiet"))
-
-    @property
-    def null_separated(self) -> bool:
-        """True if `-0` was given."""
-        return bool(self.given.get("null"))
-
-    @property
-    def debug(self) -> bool:
-        """Show the traceback of an error."""
-        return bool(self.given.get("debug"))
-
-    @property
-    def verbose(self) -> bool:
-        """Print the server and the queue on stderr."""
-        return bool(self.given.get("verbose"))
+    def check_endless(self, option: str) -> None:
+        """Raise `InvalidArgument` if the output format needs an end; `option` prevents that."""
+        if self.output is OutputFormat.JSON:
+            raise InvalidArgument(f"-o json cannot be combined with {option}", "use -o jsonl")
 
     @property
     def connect_timeout_s(self) -> float:
-        """How long connecting may take, seconds.
-
-        Raises:
-            InvalidArgument: It is not a duration, or 0.
-        """
-        return self._timeout_s("connect_timeout", CONNECT_TIMEOUT_S)
+        """How long connecting may take, seconds; more than 0."""
+        return self._duration_s("connect_timeout", CONNECT_TIMEOUT_S)
 
     @property
     def reply_timeout_s(self) -> float:
-        """How long to wait for one reply, seconds; see `connect_timeout_s`."""
-        return self._timeout_s("reply_timeout", REPLY_TIMEOUT_S)
+        """How long to wait for one reply, seconds; more than 0."""
+        return self._duration_s("reply_timeout", REPLY_TIMEOUT_S)
 
     @property
     def patience_s(self) -> float:
-        """How long to wait for a failover or a moving queue, seconds; 0 for not at all.
+        """How long to wait for a failover or a moving queue, seconds; 0 for not at all."""
+        return self._duration_s("patience", PATIENCE_S, may_be_0=True)
 
-        Raises:
-            InvalidArgument: It is not a duration.
-        """
-        given = self.given.get("patience")
-        if given is None:
-            return PATIENCE_S
-        from rwq_cli.input.durations import parse_duration
-
-        return parse_duration(given)
-
-    def _timeout_s(self, name: str, default_s: float) -> float:
+    def _duration_s(self, name: str, default_s: float, *, may_be_0: bool = False) -> float:
         given = self.given.get(name)
         if given is None:
             return default_s
         from rwq_cli.input.durations import parse_duration
 
         seconds = parse_duration(given)
-        if not seconds:
+        if not (seconds or may_be_0):
             option = f"--{name.replace('_', '-')}"
             raise InvalidArgument(f"{option} must be more than 0", "give a duration such as 5s")
         return seconds
-
-    @property
-    def is_read_only(self) -> bool:
-        """True if the context is read-only and `--write` was not given."""
-        context = None if self.given.get("write") else self.protecting_context
-        return context is not None and context.read_only
-
-    def check_read_only(self) -> None:
-        """Raise `ReadOnlyContext` if the command changes a server that must not be changed."""
-        if self.changes and self.is_read_only:
-            assert self.protecting_context is not None
-            raise ReadOnlyContext(
-                f"context {self.protecting_context.name} is read-only",
-                "--write allows this one command; --dry-run shows what it would do",
-            )
 
 
 def _one_of(kind: type[E], name: str, source: str) -> E:

@@ -12,8 +12,7 @@ from rwq_cli.environment import Environment
 from rwq_cli.output.escape import escaped_text
 
 if TYPE_CHECKING:
-    from rwq_cli.contexts.file import Contexts
-    from rwq_cli.contexts.model import Context
+    from rwq_cli.contexts.file import Context, Contexts
 
 DEFAULT_URL = "redis://localhost:6379/0"
 LOCAL = "local:"
@@ -21,13 +20,7 @@ _VARIABLES = ("RWQ_URL", "RWQ_CONTEXT", "REDIS_URL")
 
 
 class ServerSetting(NamedTuple):
-    """Which server, and which setting names it.
-
-    Attributes:
-        url: Its URL.
-        origin: Where it comes from, such as `RWQ_URL`.
-        context: The context that it is; None if it was named by its URL.
-    """
+    """A server's URL, the setting that names it, and the context; None if the URL was given."""
 
     url: str
     origin: str
@@ -35,23 +28,14 @@ class ServerSetting(NamedTuple):
 
 
 class Target:
-    """The server, the queue and the holder of a run.
-
-    Attributes:
-        environment: The streams and environment variables.
-        given: The global options of the command line, by name.
-    """
+    """The server, the queue and the holder of a run; see `Settings`."""
 
     environment: Environment
     given: Mapping[str, Any]
 
     @cached_property
     def contexts(self) -> "Contexts":
-        """The contexts of the configuration file.
-
-        Raises:
-            ContextError: The file cannot be used.
-        """
+        """The contexts of the configuration file; raises `ContextError` if it cannot be used."""
         from rwq_cli.contexts.file import read_contexts
 
         return read_contexts(self.contexts_path)
@@ -92,6 +76,11 @@ class Target:
         context = self.contexts.get(name)
         return ServerSetting(context.url, origin, context)
 
+    @property
+    def url(self) -> str:
+        """The server's URL."""
+        return self.server.url
+
     @cached_property
     def protecting_context(self) -> "Context | None":
         """The context whose protection applies: the one that was named, else that of the address.
@@ -101,14 +90,18 @@ class Target:
         url, _, context = self.server
         if context is not None or not self._has_contexts:
             return context
-        from rwq_cli.contexts.model import most_protected
+        from rwq_cli.contexts.file import Protection
         from rwq_cli.core.server.same_server import is_same_server
 
-        place = self._without_local(url)
-        return most_protected(
-            each
-            for each in self.contexts.by_name.values()
-            if is_same_server(self._without_local(each.url), place)
+        place, levels = self._without_local(url), list(Protection)
+        return max(
+            (
+                each
+                for each in self.contexts.by_name.values()
+                if is_same_server(self._without_local(each.url), place)
+            ),
+            key=lambda each: (each.read_only, levels.index(each.protect)),
+            default=None,
         )
 
     def is_server(self, url: str) -> bool:
@@ -133,8 +126,7 @@ class Target:
         """The data directory that a `local:` URL names."""
         from rwq_cli.local import default_directory
 
-        named = url[len(LOCAL) :]
-        if named:
+        if named := url.removeprefix(LOCAL):
             return Path(os.path.abspath(os.path.expanduser(named)))
         return default_directory(self.environment.variables)
 
@@ -146,18 +138,12 @@ class Target:
             return escaped_text(context.name)
         from rwq_cli.core.server.masking import mask_url
 
-        shown = url if url.startswith(LOCAL) else mask_url(url)
-        return escaped_text(shown)
+        return escaped_text(url if url.startswith(LOCAL) else mask_url(url))
 
     @property
     def target_from_env(self) -> bool:
         """True if the environment names both server and queue, so that messages need not."""
         return self.server.origin in _VARIABLES and self.queue_origin == "RWQ_QUEUE"
-
-    @property
-    def url(self) -> str:
-        """The server's URL."""
-        return self.server.url
 
     @property
     def queues(self) -> Sequence[bytes]:
@@ -182,22 +168,13 @@ class Target:
 
     @property
     def queue(self) -> bytes:
-        """The name of the queue.
-
-        Raises:
-            InvalidArgument: None is named, or several are.
-        """
+        """The name of the queue; raises `InvalidArgument` if none is named, or several are."""
         names = self.queues
         if not names:
             raise InvalidArgument("no queue named", "give one with -q NAME or in RWQ_QUEUE")
         if len(names) > 1:
             raise InvalidArgument("this command takes one queue", "give -q once")
         return names[0]
-
-    def path(self, name: str) -> Path | None:
-        """The file that a global option names."""
-        value = self.given.get(name)
-        return Path(value) if value is not None else None
 
     @property
     def holder(self) -> bytes:

@@ -3,35 +3,31 @@
 import os
 from collections.abc import Sequence
 from difflib import get_close_matches
-from itertools import chain
 from typing import Any
+
+import typer
 
 from rwq_cli.exit_codes import UsageError
 
-_LOST = (
-    "rwq bury sets an item aside; rwq complete finishes one; rwq rm removes one, and rwq undo "
-    "restores it"
-)
 _PAUSE = (
     "a queue cannot be paused: no key makes workers stop. Stop the workers, or bury what waits: "
-    "rwq bury -q QUEUE --state waiting --reason paused; rwq kick -q QUEUE --all returns it"
+    "rwq bury -q QUEUE --state waiting --reason paused; rwq kick -q QUEUE --all "
+    "returns it"
 )
-
 # What people type elsewhere, in beanstalkd, SQS, RabbitMQ, NATS, Sidekiq or Redis.
 _SYNONYMS = {
-    "rwq add adds items": "put push enqueue create new publish",
+    "rwq add adds items": "put push enqueue create publish",
     "rwq lease takes the next item": "pop reserve dequeue take get fetch receive",
     "rwq work runs a command for each item": "worker run consume process xargs",
     "rwq complete finishes an item": "ack acknowledge done",
     "rwq release returns an item to the queue, rwq kick a buried one": "nack requeue retry",
-    _LOST: "delete del remove drop cancel fail reject",
+    "rwq bury sets an item aside; rwq complete finishes one; rwq rm removes one, and rwq undo "
+    "restores it": "delete del remove drop cancel fail reject",
     "rwq wait waits until a queue is empty; rwq purge --dry-run says what there is to remove": (
         "empty flush clear truncate drain"
     ),
     "rwq touch renews a lease": "extend renew",
-    "rwq ls shows what is next, rwq show one item, rwq leases what is taken": (
-        "list peek describe"
-    ),
+    "rwq ls shows what is next, rwq show one item, rwq leases what is taken": "list peek describe",
     "rwq stats counts a queue's items, rwq queues those of every queue": "count len size",
     "rwq stats counts a queue's items, rwq doctor finds what is wrong": "status health info",
     "rwq clean light returns what dead workers left, rwq doctor --fix fixes more": "repair fix",
@@ -50,13 +46,12 @@ def unknown_command(context: Any, word: str) -> UsageError:
     """The error for a word that is not a command of the group that was given it."""
     path, group = context.command_path, context.command
     commands = group.list_commands(context)
-    hint = f"see {path} --help"
-    ours = SYNONYM_HINTS.get(word.lower()) if context.parent is None else None
     near = get_close_matches(word, commands)
-    safe = [name for name in near if not _is_destructive(group.get_command(context, name))]
-    if ours is not None:
-        hint = ours
-    elif near and near[0] in safe:
+    hint = f"see {path} --help"
+    if context.parent is None and word.lower() in SYNONYM_HINTS:
+        hint = SYNONYM_HINTS[word.lower()]
+    elif near and not any(_is_destructive(group.get_command(context, name)) for name in near[:1]):
+        safe = (name for name in near if not _is_destructive(group.get_command(context, name)))
         hint = f"did you mean: {' or '.join(f'{path} {name}' for name in safe)}"
     elif context.parent is not None:
         hint = f"{path} is followed by {' or '.join(commands)}"
@@ -69,11 +64,10 @@ def _is_destructive(command: Any) -> bool:
 
 def option_of_commands(group: Any, context: Any, option: str) -> UsageError | None:
     """The error for an option before the command that it is for; None if no command has it."""
-    commands = [(name, group.get_command(context, name)) for name in group.list_commands(context)]
     path = context.command_path
     meant = [
         f"{path} {name} {option}"
-        for name, command in commands
+        for name, command in group.commands.items()
         if any(option in (*each.opts, *each.secondary_opts) for each in command.params)
     ]
     if not meant:
@@ -83,66 +77,53 @@ def option_of_commands(group: Any, context: Any, option: str) -> UsageError | No
     )
 
 
-def unexpected_words(
-    command: Any, context: Any, given: Sequence[str], extra: Sequence[str]
-) -> UsageError:
+def unexpected_words(command: Any, context: Any, extra: Sequence[str]) -> UsageError:
     """The error for more words than the command has arguments."""
-    from rwq_cli.views.command_lines import shell_word
-
-    path, settings = context.command_path, context.find_root().obj
-    shown = [shell_word(os.fsencode(word)) for word in extra]
-    if any(parameter.param_type_name == "argument" for parameter in command.params):
+    path, call = context.command_path, context.find_root().obj
+    shown = _quoted(*extra)
+    if any(each.param_type_name == "argument" for each in command.params):
         plural = "s" if len(extra) > 1 else ""
-        return UsageError(f"unexpected argument{plural}: {' '.join(shown)}", f"see {path} --help")
-    names = ["-q"] if is_about_queues(command) and "queue" not in settings.given else []
-    if settings.queues and any("--id" in parameter.opts for parameter in command.params):
+        return UsageError(f"unexpected argument{plural}: {shown}", f"see {path} --help")
+    names = ["-q"] if _is_about_queues(command) and "queue" not in call.given else []
+    if call.settings.queues and any("--id" in each.opts for each in command.params):
         names.append("--id")
-    hint = f"see {path} --help"
-    if names:
-        lines = [_with_option(settings, given, extra, name) for name in names]
-        if None in lines:
-            meant = [" ".join(f"{name} {word}" for word in shown) for name in names]
-            hint = f"did you mean {' or '.join(meant)}"
-        else:
-            hint = f"did you mean: {' or '.join(filter(None, lines))}"
-    return UsageError(f"{path.removeprefix('rwq ')} takes no arguments", hint)
+    meant = [" ".join(f"{name} {_quoted(word)}" for word in extra) for name in names]
+    hint = f"did you mean: {' or '.join(f'{path} {words}' for words in meant)}"
+    return UsageError(
+        f"{path.removeprefix('rwq ')} takes no arguments", hint if meant else f"see {path} --help"
+    )
 
 
-def _with_option(
-    settings: Any, given: Sequence[str], extra: Sequence[str], name: str
-) -> str | None:
-    """The command line with an option before each of the extra words.
-
-    None if it cannot be offered: a word that stands there twice may also be an option's value, and
-    a URL may have a password in it.
-    """
-    from rwq_cli.core.server.masking import mask_url
-    from rwq_cli.views.command_lines import shell_word
-
-    url = settings.given.get("url", "")
-    if any(given.count(word) > 1 for word in extra) or mask_url(url) != url:
-        return None
-    before = settings.arguments[: -len(given)]
-    # Not `given`, in which --yes has lost its name.
-    after = settings.arguments[-len(given) :]
-    named = ([name, word] if word in extra else [word] for word in after)
-    words = ["rwq", *before, *chain.from_iterable(named)]
-    return " ".join(shell_word(os.fsencode(word)) for word in words)
-
-
-def bad_argument(command: Any, error: Any) -> Exception:
-    """The error for a word that an argument cannot be, perhaps because it is a queue's name."""
-    is_argument = getattr(error.param, "param_type_name", None) == "argument"
-    if not (is_argument and is_about_queues(command)):
-        return error  # type: ignore[no-any-return]
+def bad_word(command: Any, context: Any, given: Sequence[str], error: Any) -> Any:
+    """The error for an unknown option, which may be an ID, or for a word that no argument can be,
+    which may be a queue's name."""
+    path = context.command_path
+    if hasattr(error, "possibilities") and not error.possibilities:
+        ids = (each for each in command.params if each.param_type_name == "argument")
+        if any("ID" in (each.metavar or "") for each in ids):
+            named = (word for word in given if word.startswith(error.option_name))
+            line = f"{path} -- {_quoted(next(named, error.option_name))}"
+            return UsageError(
+                f"no such option: {error.option_name}", f"for an ID that begins with -: {line}"
+            )
+    is_argument = getattr(getattr(error, "param", None), "param_type_name", None) == "argument"
+    if not (is_argument and isinstance(error, typer.BadParameter) and _is_about_queues(command)):
+        return error
     message = error.format_message().rstrip(".")
     hint = "a queue is named with -q"
-    word = message.partition(": ")[2].split("'")
-    if len(word) > 1 and (near := get_close_matches(word[1], word[3::2], 1)):
-        hint = f"did you mean {near[0]}"
+    quoted = message.partition(": ")[2].split("'")
+    if len(quoted) > 1:
+        near = get_close_matches(quoted[1], quoted[3::2], 1)
+        hint = f"did you mean: {path} {near[0] if near else f'-q {_quoted(quoted[1])}'}"
     return UsageError(message[:1].lower() + message[1:], hint)
 
 
-def is_about_queues(command: Any) -> bool:
+def _is_about_queues(command: Any) -> bool:
     """True if a command works on the queues that `-q` names."""
     return any(" -q " in example for example in command.manual.examples)
+
+
+def _quoted(*words: str) -> str:
+    from rwq_cli.views.command_lines import shell_word
+
+    return " ".join(shell_word(os.fsencode(word)) for word in words)

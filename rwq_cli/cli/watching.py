@@ -26,15 +26,7 @@ def watched(
 ) -> ExitStatus:
     """Show the results of a command that has `--watch`: once, or until it is stopped.
 
-    Args:
-        settings: The settings.
-        every: The time between two ticks; None to show them once.
-        connection: The server.
-        show: Shows the results, once or at a tick.
-        rated: Returns the queues whose rates are shown, too; None if records are not queues.
-
-    Raises:
-        InvalidArgument: The output format needs an end.
+    `rated` returns the queues whose rates are shown, too; None if records are not queues.
     """
     if every is None:
         show(None)
@@ -45,8 +37,6 @@ def watched(
     from rwq_cli.service.rounds import Rounds
     from rwq_cli.views.watching import Tick
 
-    # Elsewhere than on a terminal, each tick is a record.
-    settings.always_table = False
     # Progress would be drawn over the results.
     settings.end_progress()
     environment, out = settings.environment, settings.out

@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.bad_records import bad_record_reporter
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming, open_queues
 from rwq_cli.cli.options import DryRunOption, Duration, option, parse_id
-from rwq_cli.cli.outcomes import outcomes_of
+from rwq_cli.cli.outcomes import bad_record_reporter, outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument

@@ -5,8 +5,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.notes import warn_if_missing
-from rwq_cli.cli.open_queues import open_matching_queues
+from rwq_cli.cli.open_queues import open_matching_queues, warn_if_missing
 from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption, Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, ServerError, Unreachable

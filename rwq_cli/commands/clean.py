@@ -5,8 +5,7 @@ from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import naming
-from rwq_cli.cli.notes import warn_if_missing
-from rwq_cli.cli.open_queues import open_matching_queues
+from rwq_cli.cli.open_queues import open_matching_queues, warn_if_missing
 from rwq_cli.cli.options import (
     DEFAULT_GRACE,
     AllQueuesOption,

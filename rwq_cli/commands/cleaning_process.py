@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from rwq_cli.cli.interrupts import ending_on_terminate
-from rwq_cli.cli.notes import warn_if_missing
-from rwq_cli.cli.open_queues import OpenQueues, QueueFinder
+from rwq_cli.cli.open_queues import OpenQueues, QueueFinder, warn_if_missing
 from rwq_cli.cli.options import Address, Duration
 from rwq_cli.cli.queue_scraper import QueueScraper
 from rwq_cli.cli.settings import Settings

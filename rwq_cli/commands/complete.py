@@ -6,9 +6,15 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.completing import offer_holders
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, Duration, YesOption, option, result_duration
+from rwq_cli.cli.options import (
+    DryRunOption,
+    Duration,
+    YesOption,
+    offer_holders,
+    option,
+    result_duration,
+)
 from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.clock import RESULT_TTL_S

@@ -6,13 +6,11 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.completing import offer_contexts
 from rwq_cli.cli.connect import open_connection
-from rwq_cli.cli.options import option
+from rwq_cli.cli.options import offer_contexts, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.target import LOCAL
-from rwq_cli.contexts.file import KEYS, holds_secret
-from rwq_cli.contexts.model import COLOURS, Context, ContextError, Protection
+from rwq_cli.contexts.file import COLOURS, KEYS, Context, ContextError, Protection, holds_secret
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.inspect.access import server_access
 from rwq_cli.core.queue import WorkQueue
@@ -161,7 +159,7 @@ def set_(
     }
     given = {key: value for key, value in values.items() if value is not None}
     removed = set(unset or ())
-    for key in removed - KEYS.keys():
+    for key in removed - set(KEYS):
         raise InvalidArgument(f"there is no setting {key!r}", f"known settings: {', '.join(KEYS)}")
     if not given and not removed:
         raise InvalidArgument("nothing to set", "give -u, -q, or an option of rwq context set")
@@ -256,7 +254,7 @@ def check(
     if name is not None:
         if {"url", "context"} & settings.given.keys():
             raise InvalidArgument.both("NAME", "-u or -c")
-        settings.give(context=name)
+        settings = settings.replaced(context=name)
     names = settings.queues
     if len(names) > 1:
         names = [settings.queue]

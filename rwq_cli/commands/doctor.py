@@ -4,8 +4,7 @@ from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import command_lines, naming
-from rwq_cli.cli.notes import warn_missing
-from rwq_cli.cli.open_queues import open_matching_queues
+from rwq_cli.cli.open_queues import open_matching_queues, warn_missing
 from rwq_cli.cli.options import DEFAULT_GRACE, NULL_IDS, AllQueuesOption, GraceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument

@@ -9,10 +9,9 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.completing import offer_ids
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import command_lines, open_queue
-from rwq_cli.cli.options import DryRunOption, YesToReplaceOption, option, parse_id
+from rwq_cli.cli.options import DryRunOption, YesToReplaceOption, offer_ids, option, parse_id
 from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo

@@ -7,8 +7,7 @@ from typing import cast
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import summary_end_of
-from rwq_cli.cli.notes import warn_missing
-from rwq_cli.cli.open_queues import OpenQueues, open_matching_queues
+from rwq_cli.cli.open_queues import OpenQueues, open_matching_queues, warn_missing
 from rwq_cli.cli.options import AllQueuesOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from rwq_cli.cli.app import COMMANDS, build_root
-from rwq_cli.cli.command import CommandModule, help_record
-from rwq_cli.cli.global_options import global_options
+from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.options import global_options
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.exit_codes import ExitStatus
@@ -44,7 +44,7 @@ def show_help(
     if len(words) > 1:
         raise InvalidArgument(f"{words[0]} is a topic, not a group", f"leave out {words[1]}")
     formatter = root.make_formatter()
-    records = (help_record(option, root) for option in global_options())
+    records = (option.get_help_record(root) for option in global_options())
     write_topic(Topic(words[0]), formatter, filter(None, records))
     settings.out.text(formatter.getvalue())
     return ExitStatus.OK

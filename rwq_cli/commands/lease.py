@@ -5,7 +5,6 @@ from math import inf
 from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.completing import offer_ids
 from rwq_cli.cli.connect import naming, open_queue, open_queues
 from rwq_cli.cli.options import (
     DEFAULT_LEASE,
@@ -13,6 +12,7 @@ from rwq_cli.cli.options import (
     DryRunOption,
     Duration,
     LeaseForOption,
+    offer_ids,
     option,
     parse_id,
 )

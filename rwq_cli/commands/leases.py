@@ -7,7 +7,6 @@ from itertools import islice
 from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.completing import offer_holders
 from rwq_cli.cli.listing import list_items
 from rwq_cli.cli.options import (
     NULL_RECORDS,
@@ -15,6 +14,7 @@ from rwq_cli.cli.options import (
     DataOption,
     LimitOption,
     WatchOption,
+    offer_holders,
     option,
 )
 from rwq_cli.cli.settings import Settings

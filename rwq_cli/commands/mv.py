@@ -5,9 +5,8 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.completing import offer_queues
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, YesOption, option
+from rwq_cli.cli.options import DryRunOption, YesOption, offer_queues, option
 from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo

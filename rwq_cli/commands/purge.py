@@ -3,7 +3,7 @@
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.notes import warn_missing
+from rwq_cli.cli.open_queues import warn_missing
 from rwq_cli.cli.options import DryRunOption, YesOption
 from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings

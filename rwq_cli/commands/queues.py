@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.completing import offer_queues
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.open_queues import remembered
-from rwq_cli.cli.options import WatchOption
+from rwq_cli.cli.options import WatchOption, offer_queues
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import WrongType

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from rwq_cli.cli.bad_records import bad_record_reporter
+from rwq_cli.cli.outcomes import bad_record_reporter
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, Status

@@ -6,10 +6,9 @@ from typing import Annotated
 import typer
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.completing import offer_ids
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.notes import warn_missing
-from rwq_cli.cli.options import Duration, option, parse_id
+from rwq_cli.cli.open_queues import warn_missing
+from rwq_cli.cli.options import Duration, offer_ids, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.results import result as read_result

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import command_lines, open_queue
-from rwq_cli.cli.notes import warn_if_missing, warn_sizes_skipped
+from rwq_cli.cli.open_queues import warn_if_missing, warn_sizes_skipped
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, Duration, IdsArgument, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush, in_batches

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.notes import warn_if_missing
-from rwq_cli.cli.open_queues import QueueFinder
+from rwq_cli.cli.open_queues import QueueFinder, warn_if_missing
 from rwq_cli.cli.options import AllQueuesOption, WatchOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
@@ -61,10 +60,14 @@ def stats(
         opened = finder.find()
         counted = opened.each(settings, count)
         if not fast:
-            from rwq_cli.cli.notes import warn_sizes_not_sampled
+            from rwq_cli.cli.open_queues import warn_of_idle_reset
 
-            counted = warn_sizes_not_sampled(
-                settings, opened.queues, counted, lambda counts: counts.waiting > 0
+            counted = warn_of_idle_reset(
+                settings,
+                opened.queues,
+                counted,
+                "payload sizes are not sampled",
+                lambda counts: counts.waiting > 0,
             )
         write_stats(settings.out, counted, tick, fast=fast, deep=deep, one=opened.is_one)
 

@@ -112,7 +112,7 @@ def open_session(settings: Settings, every_s: float, guard: "TerminalGuard") -> 
 
     connection = open_connection(settings)
     # Nothing but the app may draw.
-    connection.progress, settings.progress = ProgressListener(), None
+    connection.progress = ProgressListener()
     connection.set_no_touch()
     lines = command_lines(settings, connection)
     runner = Runner(settings, lines, guard)

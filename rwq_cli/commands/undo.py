@@ -219,7 +219,7 @@ def _prune(settings: Settings, entries: list[UndoEntry], *, yes: bool, dry_run: 
         note = f", {human.count(left)} of them not restored" if left else ""
         size = human.size(sum(entry.file_bytes for entry in entries))
         noun = "undo file" if count == 1 else "undo files"
-        confirm_action(f"rwq will delete {human.count(count)} {noun}{note} ({size}).")
+        confirm_action(settings, f"rwq will delete {human.count(count)} {noun}{note} ({size}).")
 
     freed = 0
     with Outcomes(

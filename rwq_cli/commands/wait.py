@@ -5,10 +5,8 @@ from math import inf
 from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.completing import offer_ids
-from rwq_cli.cli.notes import warn_missing
-from rwq_cli.cli.open_queues import open_matching_queues
-from rwq_cli.cli.options import AllQueuesOption, Duration, option, parse_id
+from rwq_cli.cli.open_queues import open_matching_queues, warn_missing
+from rwq_cli.cli.options import AllQueuesOption, Duration, offer_ids, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait_for_all

@@ -11,7 +11,7 @@ from typer._completion_classes import BashComplete, FishComplete, ZshComplete
 from typer.completion import shell_complete
 
 from rwq_cli.cli.app import build_root
-from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.call import Call
 from rwq_cli.environment import Environment
 
 VARIABLE = "_RWQ_COMPLETE"
@@ -69,9 +69,10 @@ def complete(instruction: str) -> None:
     """Print what Typer's scripts ask for; nothing if the server does not answer, for example."""
     for shell in (_Bash, _Zsh, _Fish):
         add_completion_class(shell, shell.name)
-    settings = Settings(Environment.of_process())
-    settings.environment.quiet = True
-    settings.give(connect_timeout=_TIMEOUT, reply_timeout=_TIMEOUT)
+    call = Call(Environment.of_process())
+    call.environment.quiet = True
+    for name in ("connect_timeout", "reply_timeout"):
+        call.give(name, _TIMEOUT)
     root: Any = build_root()
     with suppress(Exception):
-        shell_complete(root, {"obj": settings}, "rwq", VARIABLE, instruction)
+        shell_complete(root, {"obj": call}, "rwq", VARIABLE, instruction)

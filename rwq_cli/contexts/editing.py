@@ -12,14 +12,14 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from rwq_cli.contexts.file import (
+    ContextError,
     Contexts,
     check_name,
     malformed,
     parse_contexts,
     read_contexts,
-    unreadable,
+    read_text,
 )
-from rwq_cli.contexts.model import ContextError
 from rwq_cli.environment import os_reason
 
 
@@ -33,13 +33,15 @@ def set_context(
     """
     check_name(name)
 
-    def change(document: tomlkit.TOMLDocument) -> None:
-        contexts = _table(document, "contexts", is_super_table=True)
-        context = _table(contexts, name)
-        for key in unset & context.keys():
-            del context[key]
+    def change(_document: tomlkit.TOMLDocument, tables: Any) -> None:
+        if name not in tables:
+            tables[name] = tomlkit.table()
+        if not isinstance(tables[name], dict):
+            raise ContextError(f"{name} in {path} is not a table", "correct it in an editor")
+        for key in unset & tables[name].keys():
+            del tables[name][key]
         for key, value in values.items():
-            _put(context, key, value)
+            _put(tables[name], key, value)
 
     return _edit(path, change)
 
@@ -51,12 +53,11 @@ def remove_contexts(path: Path, names: list[str]) -> Contexts:
         ContextError: One of them does not exist, or the file cannot be changed.
     """
 
-    def change(document: tomlkit.TOMLDocument) -> None:
-        contexts = document.get("contexts", {})
+    def change(document: tomlkit.TOMLDocument, tables: Any) -> None:
         for name in names:
-            if name not in contexts:
+            if name not in tables:
                 read_contexts(path).named(name)
-            del contexts[name]
+            del tables[name]
         for key in ("current", "previous"):
             if document.get(key) in names:
                 del document[key]
@@ -71,12 +72,12 @@ def use_context(path: Path, name: str) -> Contexts:
         ContextError: There is none, or the file cannot be changed.
     """
 
-    def change(document: tomlkit.TOMLDocument) -> None:
+    def change(document: tomlkit.TOMLDocument, tables: Any) -> None:
         current, previous = document.get("current"), document.get("previous")
         wanted = previous if name == "-" else name
         if wanted is None:
             raise ContextError("there is no previous context", "rwq context list shows them all")
-        if wanted not in document.get("contexts", {}):
+        if wanted not in tables:
             read_contexts(path).named(str(wanted))
         if wanted != current:
             if current is not None:
@@ -100,33 +101,32 @@ def _put(table: Any, key: str, value: str | bool) -> None:
         table.value._insert_after(last, key, value)
 
 
-def _table(parent: Any, name: str, *, is_super_table: bool = False) -> Any:
-    """The table of this name, which is made if there is none."""
-    if name not in parent:
-        parent[name] = tomlkit.table(is_super_table=is_super_table)
-    if not isinstance(parent[name], dict):
-        raise ContextError(f"{name} in the file is not a table", "correct it in an editor")
-    return parent[name]
-
-
-def _edit(path: Path, change: Callable[[tomlkit.TOMLDocument], None]) -> Contexts:
+def _edit(path: Path, change: Callable[[tomlkit.TOMLDocument, Any], None]) -> Contexts:
     """Change the file under a lock, and return its new contents; a symlink's target is changed."""
     real = Path(os.path.realpath(path))
     try:
         real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(real.parent):
-            document = _parsed(path, _read(real))
             try:
-                change(document)
+                document = tomlkit.parse(read_text(path)[0])
+            except (TOMLKitError, RecursionError) as error:
+                raise malformed(path, error)
+            if "contexts" not in document:
+                document["contexts"] = tomlkit.table(is_super_table=True)
+            tables = document["contexts"]
+            if not isinstance(tables, dict):
+                raise ContextError(f"contexts in {path} is not a table", "write [contexts.NAME]")
+            try:
+                change(document, tables)
             except (ValueError, TOMLKitError):
                 # For example, an inline table cannot hold another table.
                 raise ContextError(
                     f"{path} is laid out so that rwq cannot change it",
                     "write [contexts.NAME] tables",
                 )
-            text = tomlkit.dumps(document)
-            contexts = parse_contexts(path, tomlkit.parse(text).unwrap())
-            _replace(real, text)
+            new = tomlkit.dumps(document)
+            contexts = parse_contexts(path, tomlkit.parse(new).unwrap())
+            _replace(real, new)
             return contexts
     except OSError as error:
         reason = os_reason(error)
@@ -144,22 +144,6 @@ def _locked(folder: Path) -> Iterator[None]:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return b""
-    except OSError as error:
-        raise unreadable(path, error)
-
-
-def _parsed(path: Path, text: bytes) -> tomlkit.TOMLDocument:
-    try:
-        return tomlkit.parse(text.decode())
-    except (ValueError, TOMLKitError, RecursionError) as error:
-        raise malformed(path, error)
 
 
 def _replace(path: Path, text: str) -> None:

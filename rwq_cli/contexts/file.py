@@ -16,36 +16,93 @@ that others may read.
 """
 
 import os
+import stat
 import tomllib
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rwq_cli.contexts.model import COLOURS, Context, ContextError, Protection
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import os_reason
 
-_NAME_SIGNS = frozenset("._-@:/+")
-# The keys of a context with the types of their values.
-KEYS: dict[str, type] = {
-    "url": str,
-    "queue": str,
-    "password_command": str,
-    "password_file": str,
-    "color": str,
-    "read_only": bool,
-    "protect": str,
-}
+COLOURS = ("red", "green", "yellow", "blue", "magenta", "cyan")
+# A file of thousands of contexts is smaller.
+_BYTES_MAX = 1 << 20
+
+
+class ContextError(InvalidArgument):
+    """The file of contexts cannot be used, or there is no such context."""
+
+    code = "context"
+
+
+class Protection(StrEnum):
+    """How a destructive action must be confirmed; each level includes the previous one.
+
+    Attributes:
+        NONE: A destructive action asks, unless `--yes` is given.
+        ASK: On a terminal it asks even with `--yes`.
+        TYPE: The context's name has to be typed, or given as `--yes=NAME`.
+    """
+
+    NONE = "none"
+    ASK = "ask"
+    TYPE = "type"
+
+
+# A dataclass would take three times as long to create, at every start.
+class Context(NamedTuple):
+    """A named server.
+
+    Attributes:
+        name: Its name.
+        url: The server's URL.
+        queue: The queue if none is named; None if there is none.
+        password_command: A shell command that prints the password; None if there is none.
+        password_file: A file whose first line is the password; None if there is none.
+        color: The colour of its name; None if there is none.
+        read_only: True if commands that change the server need `--write`.
+        protect: What destructive commands ask.
+    """
+
+    name: str
+    url: str
+    queue: str | None = None
+    password_command: str | None = None
+    password_file: str | None = None
+    color: str | None = None
+    read_only: bool = False
+    protect: Protection = Protection.NONE
+
+    @property
+    def has_password(self) -> bool:
+        """True if there is a password outside the URL."""
+        return self.password_command is not None or self.password_file is not None
+
+    @property
+    def is_protected(self) -> bool:
+        """True if `--yes` alone does not confirm a destructive action on a terminal."""
+        return self.protect is not Protection.NONE
+
+    @property
+    def requires_name(self) -> bool:
+        """True if only its name confirms a destructive action."""
+        return self.protect is Protection.TYPE
+
+
+# The keys of a context.
+KEYS = Context._fields[1:]
 _CHOICES = {"color": COLOURS, "protect": tuple(Protection)}
-_WORDS = {str: "a string in quotes", bool: "true or false"}
 _TOP_KEYS = ("current", "previous", "contexts")
 
 
 class Contexts(NamedTuple):
-    """The contents of the file.
+    """The contents of the file, which may not exist.
 
     Attributes:
-        path: The file, which may not exist.
+        path: The file.
         by_name: The contexts, in the order of the file.
         current: The name of the current context; None if there is none.
         previous: The name of the one before it; None if there is none.
@@ -73,11 +130,7 @@ class Contexts(NamedTuple):
         return context
 
     def named(self, name: str) -> Context:
-        """The context of this name.
-
-        Raises:
-            ContextError: There is none.
-        """
+        """The context of this name; raises `ContextError` if there is none."""
         context = self.by_name.get(name)
         if context is None:
             hint = f"known contexts: {', '.join(self.by_name)}"
@@ -100,33 +153,46 @@ def read_contexts(path: Path) -> Contexts:
     Raises:
         ContextError: It cannot be read, others may write it, or its contents are wrong.
     """
+    text, mode = read_text(path)
     try:
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            raw = file.read()
-    except (FileNotFoundError, NotADirectoryError):
-        return Contexts(path)
-    except OSError as error:
-        raise unreadable(path, error)
-    if status.st_mode & 0o022 or status.st_uid not in (0, os.geteuid()):
-        raise ContextError(f"other users can write to {path}", f"chmod 600 {path}, if it is yours")
-    try:
-        document = tomllib.loads(raw.decode())
+        document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise malformed(path, error)
-    return parse_contexts(path, document, is_readable_by_others=bool(status.st_mode & 0o044))
+    return parse_contexts(path, document, is_readable_by_others=bool(mode & 0o044))
 
 
-def unreadable(path: Path, error: OSError) -> ContextError:
-    """The error for a file that cannot be read."""
-    reason = os_reason(error)
-    return ContextError(f"cannot read {path}: {reason}", "check the file's permissions")
+def read_text(path: Path) -> tuple[str, int]:
+    """The text of the file and its mode; nothing if it does not exist.
+
+    Raises:
+        ContextError: It cannot be read, it is not a regular file, or others may write it.
+    """
+    try:
+        # Opening a FIFO would wait for a writer.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise ContextError(f"{path} is not a regular file", "replace it by one")
+            if status.st_mode & 0o022 or status.st_uid not in (0, os.geteuid()):
+                raise ContextError(
+                    f"other users can write to {path}", f"chmod 600 {path}, if it is yours"
+                )
+            raw = file.read(_BYTES_MAX + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return "", 0
+    except OSError as error:
+        raise ContextError(f"cannot read {path}: {os_reason(error)}", "check its permissions")
+    if len(raw) > _BYTES_MAX:
+        raise ContextError(f"{path} is larger than 1 MiB", "is it a file of contexts?")
+    try:
+        return raw.decode("utf-8-sig"), status.st_mode
+    except UnicodeDecodeError:
+        raise ContextError(f"{path} is not TOML: it is not UTF-8", "correct it in an editor")
 
 
 def malformed(path: Path, error: Exception) -> ContextError:
     """The error for a file that is not TOML; no parser quotes more than one character."""
-    reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-    return ContextError(f"{path} is not TOML: {reason}", "correct it in an editor")
+    return ContextError(f"{path} is not TOML: {error}", "correct it in an editor")
 
 
 def parse_contexts(
@@ -144,7 +210,7 @@ def parse_contexts(
                 f"known keys: {', '.join(_TOP_KEYS)}; a server is a [contexts.NAME]",
             )
     tables = document.get("contexts", {})
-    if not isinstance(tables, dict):
+    if not isinstance(tables, Mapping):
         raise ContextError(f"contexts in {path} is not a table", "write [contexts.NAME]")
     names = {key: document.get(key) for key in ("current", "previous")}
     for key, name in names.items():
@@ -160,7 +226,7 @@ def parse_contexts(
 
 def check_name(name: str) -> None:
     """Raise `ContextError` for a name that a context cannot have."""
-    is_name = all(sign.isalnum() or sign in _NAME_SIGNS for sign in name)
+    is_name = all(sign.isalnum() or sign in "._-@:/+" for sign in name)
     if not name or not is_name or name.startswith("-"):
         raise ContextError(
             f"a context cannot be named {name!r}",
@@ -171,16 +237,16 @@ def check_name(name: str) -> None:
 def _context(path: Path, name: str, table: Any) -> Context:
     check_name(name)
     where = f"context {name} in {path}"
-    if not isinstance(table, dict):
+    if not isinstance(table, Mapping):
         raise ContextError(f"{where} is not a table", f"write [contexts.{name}]")
     for key, value in table.items():
-        kind = KEYS.get(key)
-        if kind is None:
+        if key not in KEYS:
             raise ContextError(
                 f"{where} has an unknown key {key!r}", f"known keys: {', '.join(KEYS)}"
             )
+        kind, words = (bool, "true or false") if key == "read_only" else (str, "a string in quotes")
         if not isinstance(value, kind):
-            raise ContextError(f"{key} of {where} has a wrong value", f"it must be {_WORDS[kind]}")
+            raise ContextError(f"{key} of {where} has a wrong value", f"it must be {words}")
         if key in _CHOICES and value not in _CHOICES[key]:
             raise ContextError(
                 f"{key} of {where} cannot be {value!r}",
@@ -195,8 +261,7 @@ def _context(path: Path, name: str, table: Any) -> Context:
         passwords.insert(0, "a password in its url")
     if len(passwords) > 1:
         raise ContextError(f"{where} has {' and '.join(passwords)}", "keep one of them")
-    options = {**table, "protect": Protection(table.get("protect", Protection.NONE))}
-    return Context(name, **options)
+    return Context(name, **{**table, "protect": Protection(table.get("protect", "none"))})
 
 
 def _has_password(url: str) -> bool:

@@ -1,16 +1,22 @@
 """The password of a context, read only when a connection is made."""
 
 import os
+import select
 import signal
+import stat
 import subprocess
+import time
+from contextlib import suppress
 from pathlib import Path
 
-from rwq_cli.contexts.model import Context
+from rwq_cli.contexts.file import Context
 from rwq_cli.core.errors import InvalidArgument, ServerError
-from rwq_cli.environment import has_terminal
+from rwq_cli.environment import has_terminal, os_reason
 
 # A person may have to unlock their password store first.
 TIMEOUT_S = 30.0
+# A pipe holds no more.
+_BYTES_MAX = 65536
 
 
 class PasswordCommandFailed(ServerError):
@@ -20,18 +26,41 @@ class PasswordCommandFailed(ServerError):
 
 
 def read_password_file(path: Path, option: str) -> str:
-    """The first line of a file.
+    """The first line of a file, or of a pipe such as bash's `<(pass show redis)`.
 
     Raises:
         InvalidArgument: It cannot be read.
     """
     try:
-        return path.read_bytes().split(b"\n")[0].rstrip(b"\r").decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise InvalidArgument(
-            f"cannot read the password file {path}: {reason.lower()}", f"check {option}"
-        )
+        # Opening a FIFO would wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            line = _first_line(descriptor)
+        finally:
+            os.close(descriptor)
+        return line.rstrip(b"\r").decode("utf-8-sig")
+    except UnicodeDecodeError:
+        reason = "it is not UTF-8"
+    except OSError as error:
+        reason = os_reason(error)
+    raise InvalidArgument(f"cannot read the password file {path}: {reason}", f"check {option}")
+
+
+def _first_line(descriptor: int) -> bytes:
+    """What stands before the first line end; raises OSError if that does not come, or is long."""
+    read, deadline_s = b"", time.monotonic() + TIMEOUT_S
+    while b"\n" not in read:
+        if not select.select([descriptor], [], [], max(0.0, deadline_s - time.monotonic()))[0]:
+            raise OSError(f"nothing came within {TIMEOUT_S:g} s")
+        with suppress(BlockingIOError):
+            if not (piece := os.read(descriptor, _BYTES_MAX)):
+                break
+            read += piece
+        if len(read) > _BYTES_MAX:
+            raise OSError("its first line is too long")
+    if not read and stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        raise OSError("nobody writes to this pipe")
+    return read.partition(b"\n")[0]
 
 
 def password_of(context: Context, file: Path) -> str | None:
@@ -44,13 +73,19 @@ def password_of(context: Context, file: Path) -> str | None:
     if context.password_file is not None:
         path = file.parent / os.path.expanduser(context.password_file)
         return read_password_file(path, f"password_file of context {context.name}")
-    if context.password_command is not None:
-        return _run(context.name, context.password_command)
-    return None
+    if context.password_command is None:
+        return None
+    try:
+        return _printed(context.password_command)
+    except ValueError as error:
+        raise PasswordCommandFailed(
+            f"the password_command of context {context.name} {error}",
+            f"rwq context show {context.name} shows it: try it in a shell",
+        )
 
 
-def _run(name: str, command: str) -> str:
-    """Run a password command and return the one line that it prints."""
+def _printed(command: str) -> str:
+    """The one line that a password command prints; raises ValueError with what it did instead."""
     # On a terminal it may ask for a passphrase, which only the foreground process group can do.
     process = subprocess.Popen(
         ["/bin/sh", "-c", command],
@@ -58,38 +93,29 @@ def _run(name: str, command: str) -> str:
         stdout=subprocess.PIPE,
         process_group=None if has_terminal() else 0,
     )
+    assert process.stdout is not None
     try:
         process.wait(TIMEOUT_S)
-        printed = _in_pipe(process)
+        # Its children may still have its stdout.
+        os.set_blocking(process.stdout.fileno(), False)
+        printed = process.stdout.read(_BYTES_MAX) or b""
     except subprocess.TimeoutExpired:
-        raise _failed(name, f"did not end within {TIMEOUT_S:g} s")
+        raise ValueError(f"did not end within {TIMEOUT_S:g} s")
     finally:
         _end(process)
+    if process.returncode < 0:
+        raise ValueError(f"was ended by signal {-process.returncode}")
     if process.returncode:
-        how = f"failed with exit code {process.returncode}"
-        if process.returncode < 0:
-            how = f"was ended by signal {-process.returncode}"
-        raise _failed(name, how)
+        raise ValueError(f"failed with exit code {process.returncode}")
     lines = printed.removesuffix(b"\n").removesuffix(b"\r").split(b"\n")
     if len(lines) > 1:
-        raise _failed(name, f"printed {len(lines)} lines instead of one")
+        raise ValueError(f"printed {len(lines)} lines instead of one")
     if not lines[0]:
-        raise _failed(name, "printed nothing")
+        raise ValueError("printed nothing")
     try:
         return lines[0].decode()
     except UnicodeDecodeError:
-        raise _failed(name, "printed something that is not UTF-8")
-
-
-def _in_pipe(process: "subprocess.Popen[bytes]") -> bytes:
-    """What a command that has ended has printed; its children may still have its stdout."""
-    assert process.stdout is not None
-    os.set_blocking(process.stdout.fileno(), False)
-    try:
-        # A pipe holds no more.
-        return os.read(process.stdout.fileno(), 65536)
-    except BlockingIOError:
-        return b""
+        raise ValueError("printed something that is not UTF-8")
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -101,10 +127,3 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         process.wait()
     if process.stdout is not None:
         process.stdout.close()
-
-
-def _failed(name: str, how: str) -> PasswordCommandFailed:
-    return PasswordCommandFailed(
-        f"the password_command of context {name} {how}",
-        f"rwq context show {name} shows it: try it in a shell",
-    )

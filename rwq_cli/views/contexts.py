@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from rwq_cli.contexts.file import holds_secret
-from rwq_cli.contexts.model import Context, Protection
+from rwq_cli.contexts.file import Context, Protection, holds_secret
 from rwq_cli.core.inspect.access import ServerAccess
 from rwq_cli.core.server.masking import mask_url
 from rwq_cli.output.escape import escaped, escaped_text

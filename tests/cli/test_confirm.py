@@ -3,9 +3,11 @@
 import io
 import os
 import select
+import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,85 +42,78 @@ PLAIN_URL = "redis://ops:hunter2@db1/0"
 TYPE, ASK, NONE = 'protect = "type"', 'protect = "ask"', 'protect = "none"'
 
 
-class Answers:
-    """Answers questions in order, and keeps them."""
+@pytest.fixture
+def ask(settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Confirm something on a terminal where this is typed; returns what was asked."""
 
-    def __init__(self, *answers: str) -> None:
-        self.answers = list(answers)
-        self.asked: list[str] = []
+    def asked(
+        *typed: str, context: str = "", items: int = 1, queue: str = "jobs", **more: Any
+    ) -> str:
+        leased = more.pop("leased", 0)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, theirs:
+            monkeypatch.setattr(
+                "rwq_cli.cli.confirm.open_terminal", lambda: os.dup(theirs.fileno())
+            )
+            for line in typed:
+                ours.send(line.encode())
+            ours.shutdown(socket.SHUT_WR)
+            confirm(settings(context, **more), "remove {}", items, queue, leased=leased)
+            theirs.close()
+            return b"|".join(iter(lambda: ours.recv(4096), b"")).decode()
 
-    def __call__(self, question: str) -> str:
-        self.asked.append(question)
-        return self.answers.pop(0)
+    return asked
 
 
 class TestConfirm:
-    @pytest.mark.parametrize("answer", ["y\n", "Y\n", "yes\n", "YES\n", " y \n"])
-    def test_y_and_yes_confirm(self, settings: Callable[..., Settings], answer: str) -> None:
-        confirm(settings(), "remove {}", 3, "jobs", ask=lambda _: answer)
-
-    @pytest.mark.parametrize("answer", ["", "\n", "n\n", "no\n", "yep\n", "jobs\n", "\x04"])
-    def test_any_other_answer_declines(
-        self, settings: Callable[..., Settings], answer: str
-    ) -> None:
+    def test_only_y_and_yes_confirm(self, ask: Callable[..., str]) -> None:
+        for answer in ("y\n", "Y\n", "yes\n", " y \n"):
+            ask(answer)
+        for answer in ("\n", "n\n", "yep\n", "jobs\n", "\x04"):
+            with pytest.raises(Declined):
+                ask(answer)
         with pytest.raises(Declined):
-            confirm(settings(), "remove {}", 3, "jobs", ask=lambda _: answer)
+            ask()
 
     def test_the_question_has_the_number_the_leased_the_queue_and_the_server(
-        self, settings: Callable[..., Settings]
+        self, ask: Callable[..., str]
     ) -> None:
-        asked = Answers("y", "y", "y")
-        confirm(settings(), "remove {}", 1, "jobs", ask=asked)
-        confirm(settings(NONE), "remove {}", 999, "jobs", leased=3, ask=asked)
-        confirm(settings(NONE, url=PLAIN_URL), "remove {}", 2, "jobs", ask=asked)
-        assert asked.asked == [
-            f"rwq will remove 1 item of jobs on {SERVER}. Continue? [y/N] ",
-            "rwq will remove 999 items of jobs (3 of them leased) on prod. Continue? [y/N] ",
-            f"rwq will remove 2 items of jobs on {SERVER} (context prod). Continue? [y/N] ",
-        ]
+        end = "Continue? [y/N] "
+        assert ask("y\n") == f"rwq will remove 1 item of jobs on {SERVER}. {end}"
+        assert (
+            ask("y\n", context=NONE, items=999, leased=3)
+            == f"rwq will remove 999 items of jobs (3 of them leased) on prod. {end}"
+        )
+        assert (
+            ask("y\n", context=NONE, url=PLAIN_URL, items=2)
+            == f"rwq will remove 2 items of jobs on {SERVER} (context prod). {end}"
+        )
+        coloured = ask("y\n", context='color = "red"', color="auto")
+        assert "on \x1b[1;31mprod\x1b[0m. Continue?" in coloured
+        assert ask(context=TYPE, items=0) == "", "nothing is asked of nothing"
 
-    def test_the_context_has_its_colour(self, settings: Callable[..., Settings]) -> None:
-        asked = Answers("y")
-        confirm(settings('color = "red"', color="auto"), "remove {}", 1, "jobs", ask=asked)
-        assert "on \x1b[1;31mprod\x1b[0m. Continue?" in asked.asked[0]
-
-    def test_a_thousand_items_need_the_queues_name(self, settings: Callable[..., Settings]) -> None:
-        asked = Answers("jobs\n")
-        confirm(settings(), "remove {}", 1000, "jobs", ask=asked)
-        assert asked.asked == [
-            f"rwq will remove 1,000 items of jobs on {SERVER}. Type the queue's name to continue: "
-        ]
-        for answer in ("y\n", "yes\n", "", "Jobs\n", "job\n"):
+    def test_a_thousand_items_need_the_queues_name(self, ask: Callable[..., str]) -> None:
+        assert (
+            ask(" jobs \n", items=1000, queue=" jobs ")
+            == f"rwq will remove 1,000 items of  jobs  on {SERVER}. Type the queue's name to "
+            "continue: "
+        ), "spaces around a name count"
+        for answer in ("y\n", "yes\n", "Jobs\n", "job\n", " jobs\n"):
             with pytest.raises(Declined):
-                confirm(settings(), "remove {}", 1000, "jobs", ask=Answers(answer))
+                ask(answer, items=1000)
 
-    def test_spaces_around_a_name_count(self, settings: Callable[..., Settings]) -> None:
-        confirm(settings(), "remove {}", 1000, " jobs ", ask=lambda _: " jobs \n")
-
-    def test_no_items_need_no_question(self, settings: Callable[..., Settings]) -> None:
-        confirm(settings(TYPE), "remove {}", 0, "jobs", ask=Answers())
-
-    def test_a_protected_context_is_typed(self, settings: Callable[..., Settings]) -> None:
-        asked = Answers("prod\n")
-        confirm(settings(TYPE), "remove {}", 1, "jobs", ask=asked)
-        assert asked.asked == [
-            "rwq will remove 1 item of jobs on prod. Type the context's name to continue: "
-        ]
-        for answer in ("y\n", "jobs\n", "\n", "prod2\n"):
+    def test_a_protected_context_is_typed_after_the_queue(self, ask: Callable[..., str]) -> None:
+        name = "Type the context's name to continue: "
+        assert ask("prod\n", context=TYPE) == f"rwq will remove 1 item of jobs on prod. {name}"
+        assert ask("jobs\n", "prod\n", context=TYPE, items=1000) == (
+            "rwq will remove 1,000 items of jobs on prod. Type the queue's name to continue: |"
+            f"{name}"
+        )
+        for answers in (["y\n"], ["jobs\n"], ["prod2\n"]):
             with pytest.raises(Declined):
-                confirm(settings(TYPE), "remove {}", 1, "jobs", ask=Answers(answer))
-
-    def test_both_names_are_typed_where_both_are_needed(
-        self, settings: Callable[..., Settings]
-    ) -> None:
-        asked = Answers("jobs\n", "prod\n")
-        confirm(settings(TYPE), "remove {}", 1000, "jobs", ask=asked)
-        assert asked.asked == [
-            "rwq will remove 1,000 items of jobs on prod. Type the queue's name to continue: ",
-            "Type the context's name to continue: ",
-        ]
+                ask(*answers, context=TYPE)
         with pytest.raises(Declined):
-            confirm(settings(TYPE), "remove {}", 1000, "jobs", ask=Answers("jobs\n", "\n"))
+            ask("jobs\n", "\n", context=TYPE, items=1000)
 
 
 class TestYes:
@@ -164,7 +159,7 @@ class TestYes:
         self, settings: Callable[..., Settings], context: str
     ) -> None:
         with pytest.raises(InvalidArgument, match="--yes=dev is for another server"):
-            settings(context, yes_for="dev").freeze({})
+            settings(context, yes_for="dev").check()
 
     @pytest.mark.parametrize(
         "line",

@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from rwq_cli.cli.app import SECTIONS, CommandInfo, all_commands
-from rwq_cli.cli.global_options import GLOBAL_NAMES
+from rwq_cli.cli.options import GLOBAL_NAMES
 from rwq_cli.core.clock import SystemClock
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.help.topics import Topic

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rwq_cli.cli.settings import Settings
-from rwq_cli.contexts.model import ContextError
+from rwq_cli.contexts.file import ContextError
 from rwq_cli.environment import Environment
 from tests.conftest import Foreign, StartServer, contents
 from tests.driver import Rwq, configure

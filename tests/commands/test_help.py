@@ -2,7 +2,7 @@
 
 import pytest
 
-from rwq_cli.cli.global_options import global_options
+from rwq_cli.cli.options import global_options
 from tests.driver import Rwq
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from rwq_cli.contexts.editing import remove_contexts, set_context, use_context
-from rwq_cli.contexts.file import read_contexts
-from rwq_cli.contexts.model import ContextError
+from rwq_cli.contexts.file import ContextError, read_contexts
 
 WRITTEN = """# Our servers. Ask Ann before you touch prod.
 

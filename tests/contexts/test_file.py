@@ -6,8 +6,13 @@ from pathlib import Path
 import pytest
 
 from rwq_cli.contexts import config_path
-from rwq_cli.contexts.file import KEYS, read_contexts
-from rwq_cli.contexts.model import Context, ContextError, Protection, most_protected
+from rwq_cli.contexts.file import (
+    KEYS,
+    Context,
+    ContextError,
+    Protection,
+    read_contexts,
+)
 
 FULL = """
 current = "prod"
@@ -164,14 +169,13 @@ class TestPermissions:
             read_contexts(tmp_path)
 
 
-def test_the_most_protected_context_of_an_address_wins() -> None:
-    none, ask, kind, read = (
-        Context("none", "x"),
-        Context("ask", "x", protect=Protection.ASK),
-        Context("type", "x", protect=Protection.TYPE),
-        Context("read", "x", read_only=True),
-    )
-    assert most_protected([none, kind, ask]) is kind
-    assert most_protected([none, ask]) is ask
-    assert most_protected([kind, read]) is read
-    assert most_protected([]) is None
+def test_a_pipe_and_an_endless_file_are_refused_at_once(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path, 0o600)
+    with pytest.raises(ContextError, match="is not a regular file"):
+        read_contexts(path)
+    with pytest.raises(ContextError, match="is not a regular file"):
+        read_contexts(Path("/dev/zero"))
+    path.unlink()
+    with pytest.raises(ContextError, match="is larger than 1 MiB"):
+        read_contexts(write(path, "#" * ((1 << 20) + 1)))

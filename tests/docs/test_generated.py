@@ -7,7 +7,6 @@ import pytest
 
 from rwq_cli.cli import reference
 from rwq_cli.cli.app import all_commands
-from rwq_cli.cli.command import help_record
 from rwq_cli.core.model import Repair, State, Status
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
@@ -52,7 +51,7 @@ def test_the_reference_names_every_command_option_and_exit_code() -> None:
         assert section, described.path
         context = reference.context_of(described)
         for parameter in described.command.params:
-            if parameter.name != "help" and (record := help_record(parameter, context)):
+            if parameter.name != "help" and (record := parameter.get_help_record(context)):
                 name = record[0].replace("|", "\\|")
                 assert f"| `{name}` |" in section + common_options(), (described.path, name)
         for status, meaning in described.manual.exits.items():

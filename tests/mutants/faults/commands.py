@@ -66,8 +66,8 @@ COMMANDS: tuple[Fault, ...] = (
         "enter-is-yes",
         "Return at the question whether to remove the items removes them.",
         "rwq_cli/cli/confirm.py",
-        'answer.strip().lower() in ("y", "yes")',
-        'answer.strip().lower() in ("", "y", "yes")',
+        '.strip().lower() in ("y", "yes")',
+        '.strip().lower() in ("", "y", "yes")',
     ),
     Fault(
         "any-name-will-do",
@@ -87,7 +87,7 @@ COMMANDS: tuple[Fault, ...] = (
         "all-without-asking",
         "rm without IDs or options takes the whole queue.",
         "rwq_cli/cli/choosing.py",
-        "if not (options or mine):",
+        "if not (used or mine):",
         "if False:",
     ),
     Fault(

@@ -1,23 +1,24 @@
-"""What a command says of itself besides its options: examples, exit codes, what it may change."""
+"""A command line while it is read, and what its command says of itself."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rwq_cli import __version__
+from rwq_cli.environment import Environment
 from rwq_cli.exit_codes import ExitCode, ExitStatus
 
 if TYPE_CHECKING:
+    from rwq_cli.cli.settings import Settings
     from rwq_cli.output.field import Fields
 
+_OWN_MEANINGS = (ExitStatus.OK, ExitStatus.NO, ExitStatus.USAGE, ExitStatus.PARTIAL)
 _USUAL_EXITS: Mapping[ExitCode, str] = {
     ExitStatus.OK: "done",
     ExitStatus.USAGE: "wrong usage",
     ExitStatus.PARTIAL: "the output could not be written",
-    **{
-        status: status.summary
-        for status in ExitStatus
-        if status not in (ExitStatus.OK, ExitStatus.NO, ExitStatus.USAGE, ExitStatus.PARTIAL)
-    },
+    **{status: status.summary for status in ExitStatus if status not in _OWN_MEANINGS},
 }
 _EXITS_OF_A_MONITOR: Mapping[ExitCode, str] = {
     status: status.summary for status in (ExitStatus.INTERRUPTED, ExitStatus.TERMINATED)
@@ -25,7 +26,7 @@ _EXITS_OF_A_MONITOR: Mapping[ExitCode, str] = {
 
 
 class Manual(NamedTuple):
-    """Examples and exit codes of one command.
+    """What a command says of itself besides its options.
 
     Attributes:
         examples: Command lines that work.
@@ -35,7 +36,7 @@ class Manual(NamedTuple):
             which of its actions change the server.
         changes_with: The flag with which alone it changes the server, such as `fix`.
         always_table: It describes something rather than listing it: in a pipe, too, it writes by
-            default what it writes on a terminal.
+            default what it writes on a terminal, except with `--watch`.
         output: Its default format; None for that of RWQ_OUTPUT or of where the output goes.
         monitors: Its exit codes are those of monitoring plugins, all of them in `exits`, and its
             errors are one line on stdout, with the code `UNKNOWN`.
@@ -70,6 +71,54 @@ class Manual(NamedTuple):
 
     def may_change(self, options: Mapping[str, object]) -> bool:
         """True if a call with these options may change the server."""
-        if self.changes_with is not None and not options[self.changes_with]:
+        if self.changes_with is not None and not options.get(self.changes_with):
             return False
         return not (self.reads_only or self.works_read_only or options.get("dry_run"))
+
+
+class Call:
+    """A command line while it is read: `obj` of Typer's contexts.
+
+    Attributes:
+        environment: The streams and environment variables.
+        arguments: The words after `rwq`.
+        given: The global options so far, by name.
+        manual: What the command says of itself.
+        options: The command's own options.
+    """
+
+    def __init__(self, environment: Environment, arguments: Sequence[str] = ()) -> None:
+        self.environment = environment
+        self.arguments = arguments
+        self.given: dict[str, Any] = {}
+        self.manual = Manual()
+        self.options: Mapping[str, Any] = {}
+
+    def give(self, name: str, value: Any) -> None:
+        """Store a global option; one after the command's name overrides one before it."""
+        if value not in (None, False, (), []):
+            self.given[name] = list(value) if isinstance(value, tuple) else value
+
+    @cached_property
+    def settings(self) -> "Settings":
+        """The settings of the run, once all is read."""
+        from rwq_cli.cli.settings import Settings
+
+        manual, options = self.manual, self.options
+        return Settings(
+            self.environment,
+            self.given,
+            default_output=manual.output,
+            always_table=manual.always_table and options.get("watch") is None,
+            changes=manual.may_change(options),
+            null_separated=bool(options.get("null")),
+        )
+
+    def write_version(self) -> None:
+        """Write the version of rwq."""
+        self.environment.stdout.write(f"rwq {__version__}\n".encode())
+
+    def end_progress(self) -> None:
+        """Remove the progress line, if there are settings by now."""
+        if "settings" in vars(self):
+            self.settings.end_progress()
