@@ -41,7 +41,19 @@ settings.load_profile("rwq")
 settings.register_profile("mutants", database=None, phases=(Phase.explicit, Phase.generate))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--backend",
+        choices=("server", "fake"),
+        default="server",
+        help="fake: on fakeredis, without a server; for tests/core/items and tests/core/repair",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "server_only(reason): skipped with --backend=fake, which cannot do it"
+    )
     config.addinivalue_line(
         "markers",
         "needs(feature): skipped on a server without it; see FEATURES in tests/conftest.py",
@@ -107,8 +119,10 @@ def _import_from_own_place(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[PrivateServer]:
+def server(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
     """One private server for the whole session, stopped and removed at its end."""
+    if request.config.option.backend == "fake":
+        pytest.skip("the test asks for a server of its own")
     with ExitStack() as stack:
         try:
             started = stack.enter_context(running_server())
@@ -257,9 +271,36 @@ class Backend:
     connect: Callable[[], Connection]
 
 
+def fake_backend() -> Backend:
+    """fakeredis, with a `redis.sha1hex` that tells texts apart, which it lacks."""
+    import fakeredis
+
+    server = fakeredis.FakeServer(version=(7, 4))
+    raw = fakeredis.FakeRedis(server=server)
+    raw.eval(
+        """
+        redis.sha1hex = function(text)
+            local sum = 7
+            for i = 1, #text do
+                sum = (sum * 31 + string.byte(text, i)) % 4294967291
+            end
+            return string.rep(string.format('%08x', sum), 5)
+        end
+        """,
+        0,
+    )
+    return Backend(raw, lambda: Connection(fakeredis.FakeRedis(server=server), "a fake server"))
+
+
 @pytest.fixture
-def backend(server: PrivateServer) -> Iterator[Backend]:
+def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """The server, and any number of connections to it."""
+    if request.config.option.backend == "fake":
+        for marker in request.node.iter_markers("server_only"):
+            pytest.skip(marker.args[0])
+        yield fake_backend()
+        return
+    server: PrivateServer = request.getfixturevalue("server")
     with ExitStack() as stack:
         raw = stack.enter_context(server.client())
         raw.flushall()
