@@ -46,11 +46,17 @@ def _due(foreign: Foreign) -> None:
     foreign.lease(*IDS, holder=b"rwq-delayed:1")
 
 
+def _returned_once(foreign: Foreign) -> None:
+    foreign.abandoned(*IDS)
+    foreign.raw.hset(foreign.keys.returns, mapping=dict.fromkeys(IDS, 1))
+
+
 FILLS: dict[str, Fill] = {
     "nothing": lambda _foreign: None,
     "waiting": lambda foreign: foreign.waiting(*IDS),
     "leased": _mine,
     "abandoned": lambda foreign: foreign.abandoned(*IDS),
+    "returned once": _returned_once,
     "orphaned": lambda foreign: foreign.data(*IDS),
     "ghosts": lambda foreign: foreign.raw.lpush(foreign.keys.main, *IDS),
     "buried": _buried,
@@ -106,6 +112,13 @@ VERBS = (
     Verb("lease -o ids --id id-07 --id id-30 --id id-11", "waiting", _leased),
     Verb("complete - -o ids", "leased", _gone, names=True, takes="for good"),
     Verb("complete - -o ids --rejected", "leased", _gone, names=True, takes="for good"),
+    Verb(
+        "complete - -o ids --result {home}/new",
+        "leased",
+        lambda seen, item_id: item_id not in seen.data and item_id in seen.results,
+        names=True,
+        takes="for good",
+    ),
     Verb("touch - -o ids", "leased", _leased, names=True),
     Verb("release - -o ids --force --yes", "leased", _waits, names=True),
     Verb("release - -o ids --force --yes --front", "leased", _waits, names=True),
@@ -123,6 +136,11 @@ VERBS = (
     ),
     Verb("kick --all -o ids", "buried", _waits),
     Verb("clean light --grace 0 -o ids", "abandoned", _waits),
+    Verb(
+        "clean light --grace 0 --bury-after 1 -o ids",
+        "returned once",
+        lambda seen, item_id: item_id in seen.buried and bool(seen.guard(item_id)),
+    ),
     Verb("clean light --grace 0 -o ids", "due", _waits),
     Verb("clean deep --grace 0 -o ids", "orphaned", _waits),
     Verb(
