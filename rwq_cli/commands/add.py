@@ -14,7 +14,8 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.add import add_batches
-from rwq_cli.core.model import Due, NewItems, Outcome, Status
+from rwq_cli.core.items.new_items import Due, NewItems
+from rwq_cli.core.model import Outcome, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.records import RANDOM_IDS, IdRule, InputFormat, RecordReader, with_id

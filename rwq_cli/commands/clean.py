@@ -19,8 +19,8 @@ from rwq_cli.cli.options import (
 )
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.model import CleanBatch
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.repair.actions import CleanBatch
 from rwq_cli.core.repair.clean import deep_clean, light_clean
 from rwq_cli.exit_codes import ExitCode, ExitStatus
 from rwq_cli.output.escape import escaped

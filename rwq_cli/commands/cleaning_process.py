@@ -11,8 +11,8 @@ from rwq_cli.cli.queue_scraper import QueueScraper
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.errors import ServerError
-from rwq_cli.core.model import CleanBatch
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.repair.actions import CleanBatch
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.outcomes import Outcomes, Parts

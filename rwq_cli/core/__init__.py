@@ -13,23 +13,13 @@ if TYPE_CHECKING:
     from rwq_cli.core.inspect.queues import queue_names
     from rwq_cli.core.inspect.results import Result, ResultStatus
     from rwq_cli.core.inspect.selection import Selection, Source
+    from rwq_cli.core.items.new_items import Due, NewItem
     from rwq_cli.core.items.results import ResultLookup
     from rwq_cli.core.items.waiting import WaitCondition, WaitResult
     from rwq_cli.core.leased import LeasedItem
-    from rwq_cli.core.model import (
-        CleanAction,
-        Counts,
-        Due,
-        Item,
-        Lease,
-        NewItem,
-        Outcome,
-        Outcomes,
-        Repair,
-        State,
-        Status,
-    )
+    from rwq_cli.core.model import Counts, Item, Lease, Outcome, Outcomes, State, Status
     from rwq_cli.core.queue import WorkQueue
+    from rwq_cli.core.repair.actions import CleanAction, Repair
     from rwq_cli.core.repair.doctor import Diagnosis
     from rwq_cli.core.repair.findings import Code, Finding, Severity
     from rwq_cli.core.server.address import Server, connect
@@ -105,11 +95,13 @@ _HOMES = {
     "inspect.queues": "queue_names",
     "inspect.results": "Result ResultStatus",
     "inspect.selection": "Selection Source",
+    "items.new_items": "Due NewItem",
     "items.results": "ResultLookup",
     "items.waiting": "WaitCondition WaitResult",
     "leased": "LeasedItem",
-    "model": "CleanAction Counts Due Item Lease NewItem Outcome Outcomes Repair State Status",
+    "model": "Counts Item Lease Outcome Outcomes State Status",
     "queue": "WorkQueue",
+    "repair.actions": "CleanAction Repair",
     "repair.doctor": "Diagnosis",
     "repair.findings": "Code Finding Severity",
     "server.address": "Server connect",

@@ -103,6 +103,8 @@ class QueueKeys:
         self.old_lease_prefix = name + b":leased_by_session:"
         self.result_prefix = name + b":result:"
         self.undo_prefix = name + b":undo:"
+        # The keys that exist once per queue, with the type that each should have.
+        self.structures = {name + suffix: kind for suffix, kind in STRUCTURE_TYPES.items()}
 
     @property
     def outer_names(self) -> list[bytes]:
@@ -162,13 +164,6 @@ class QueueKeys:
         key that it does not have. So a script that names this one never runs half.
         """
         return self.name + b":absent"
-
-    @property
-    def structures(self) -> dict[bytes, str]:
-        """The keys that exist once per queue, with the type that each should have."""
-        lists = self.main, self.processing, self.cleaning
-        names = *lists, self.delayed, self.buried, self.returns
-        return dict(zip(names, STRUCTURE_TYPES.values(), strict=True))
 
     @property
     def pattern(self) -> bytes:

@@ -6,8 +6,6 @@ from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from rwq_cli.core.clock import unix_ms
-
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -66,12 +64,10 @@ class State(StrEnum):
         return self in _IN_TRANSIT
 
 
-_WITHOUT_DATA = frozenset({State.GHOST, State.STRAY_LEASE, State.GONE})
-_LEASED = frozenset({State.LEASED, State.HELD, State.UNLISTED})
-_SCHEDULED = frozenset({State.DELAYED, State.DUE, State.BURIED})
-_IN_TRANSIT = frozenset(
-    {State.ABANDONED, State.ORPHANED, State.UNLISTED, State.DUPLICATED, State.GHOST}
-)
+_WITHOUT_DATA = {State.GHOST, State.STRAY_LEASE, State.GONE}
+_LEASED = {State.LEASED, State.HELD, State.UNLISTED}
+_SCHEDULED = {State.DELAYED, State.DUE, State.BURIED}
+_IN_TRANSIT = {State.ABANDONED, State.ORPHANED, State.UNLISTED, State.DUPLICATED, State.GHOST}
 _BROKEN = _IN_TRANSIT | {State.HELD, State.WRONG_TYPE}
 
 # The codes of states in the replies of scripts; `core/lua` makes a Lua table of them.
@@ -97,73 +93,10 @@ class Lease(NamedTuple):
 
 # Larger scores are not times: they may be infinite, or not exact to the millisecond.
 TIME_MS_MAX = 2**53
-# Numbers in hashes, the times of results and counts of returns, have this many digits at most: Lua
-# counts exactly up to 2^53.
+# Numbers in hashes have at most as many: Lua counts exactly up to 2^53.
 DIGITS_MAX = 15
 # How much of the data `Item.preview` holds.
 PREVIEW_BYTES = 200
-
-
-class Due(NamedTuple):
-    """When a delayed item is due, by the server's clock. A time in the past means at once.
-
-    Attributes:
-        ms: The delay in milliseconds, or the due time in whole unix ms.
-        from_now: Whether `ms` is a delay, which starts when the server adds the item.
-    """
-
-    ms: float
-    from_now: bool
-
-    @classmethod
-    def after(cls, delay_s: float) -> "Due":
-        """Due this many seconds after the server adds the item."""
-        return cls(delay_s * 1000, from_now=True)
-
-    @classmethod
-    def at(cls, when: "datetime | float") -> "Due":
-        """Due at this time: an aware datetime, or unix seconds."""
-        return cls(unix_ms(when), from_now=False)
-
-
-class NewItem(NamedTuple):
-    """An item to add.
-
-    Attributes:
-        item_id: Its ID; any bytes but the empty string.
-        data: Its payload.
-        due: When it is due; None if it is not delayed.
-    """
-
-    item_id: bytes
-    data: bytes
-    due: Due | None = None
-
-
-class NewItems(NamedTuple):
-    """Items to add in one call.
-
-    Attributes:
-        ids: Their IDs.
-        data: Their payloads, in the same order.
-        dues: When each is due, in the same order; None if none is delayed.
-        random_ids: Whether the IDs were generated for these items, so no other item had one.
-    """
-
-    ids: list[bytes]
-    data: list[bytes]
-    dues: "list[Due | None] | None" = None
-    random_ids: bool = False
-
-    def split(self, items_max: int) -> "Iterator[NewItems]":
-        """The same items in parts, each with at most this many."""
-        if len(self.ids) <= items_max:
-            yield self
-            return
-        for start in range(0, len(self.ids), items_max):
-            part = slice(start, start + items_max)
-            dues = None if self.dues is None else self.dues[part]
-            yield NewItems(self.ids[part], self.data[part], dues, self.random_ids)
 
 
 class Item(NamedTuple):
@@ -221,8 +154,7 @@ class Status(StrEnum):
     """What an operation did to one ID, or why it did nothing.
 
     Attributes:
-        code: Its letter in the replies of scripts and in batches; `core/lua` makes a Lua table of
-            them.
+        code: Its letter in the replies of scripts and in batches.
         infinitive: What a dry run says that it would do; empty if it would do nothing.
         meaning: What it means, for the reference; empty if no command shows it.
     """
@@ -232,7 +164,6 @@ class Status(StrEnum):
     meaning: str
 
     def __new__(cls, word: str, code: str, infinitive: str = "", meaning: str = "") -> "Status":
-        """The status with this word."""
         status = str.__new__(cls, word)
         status._value_ = word
         status.code, status.infinitive, status.meaning = code, infinitive, meaning
@@ -251,12 +182,7 @@ class Status(StrEnum):
     ALREADY_THERE = "already-there", "h", "", "it exists already, with the same data"
     SKIPPED = "skipped", "s", "skip", "its ID exists with other data, and that was kept"
     REPLACED = "replaced", "p", "replace", "it replaces the item that had its ID"
-    CONFLICT = (
-        "conflict",
-        "f",
-        "",
-        "its ID exists with other data, or in the other queue; `conflicts` of `import` and `undo`",
-    )
+    CONFLICT = "conflict", "f", "", "its ID has other data or another queue; counted as `conflicts`"
     REMOVED = "removed", "x", "remove", "it was removed"
     MOVED = "moved", "v", "move", "it is in the other queue"
     CHANGED = "changed", "g", "", "it is no longer what was chosen"
@@ -269,19 +195,9 @@ class Status(StrEnum):
     PROMOTED = "promoted", "P", "promote", "it was due, and waits again"
     RETURNED = "returned", "R", "return", "its worker had died, and it waits again"
     DROPPED = "dropped", "D", "drop", "an entry without data, or a surplus one, was dropped"
-    PRUNED = (
-        "pruned",
-        "U",
-        "prune",
-        "a stale entry was removed: its item is gone, or is in another state",
-    )
+    PRUNED = "pruned", "U", "prune", "an entry was removed whose item is gone or is elsewhere"
     GUARDED = "guarded", "G"
-    IMPORTED_BEFORE = (
-        "imported-before",
-        "I",
-        "",
-        "it was imported by an earlier run that was interrupted",
-    )
+    IMPORTED_BEFORE = "imported-before", "I", "", "an earlier run, which was cut, imported it"
     SET = "set", "S", "set", "its data was replaced"
     UNCHANGED = "unchanged", "N", "", "it already had this data"
     # Perhaps in transit between two commands of its worker or producer: it is checked again after
@@ -312,13 +228,9 @@ class Outcome(NamedTuple):
 
 
 class OutcomeBatch:
-    """The outcomes of one call, stored as compactly as the server replied.
+    """The outcomes of one call, as compactly as the server replied: a letter for each ID.
 
-    Args:
-        ids: The IDs.
-        codes: One code of `STATUS_CODES` for each ID.
-        details: Who holds the lease, for each `NOT_OWNER`, and the state, for each `PRUNED`, in
-            order.
+    `details` has, in order, who holds the lease of each `NOT_OWNER` and the state of each `PRUNED`.
     """
 
     __slots__ = ("_codes", "_details", "ids")
@@ -366,11 +278,6 @@ class OutcomeBatch:
             else:
                 yield Outcome(item_id, status)
 
-    @property
-    def statuses(self) -> Iterator[Status]:
-        """The statuses, in the order of the IDs."""
-        return map(_STATUS_OF_CODE.__getitem__, self._codes)
-
     def only(self, wanted: Set[bytes]) -> "OutcomeBatch":
         """The outcomes of these IDs only."""
         if wanted >= set(self.ids):
@@ -403,10 +310,9 @@ class OutcomeBatch:
 
 
 class Batched(Iterator[T], Generic[T]):
-    """Results, one by one by iteration, or in the batches in which they were acknowledged.
+    """Results, one by one, or in the `batches` in which they were acknowledged.
 
-    Args:
-        batches: The batches; reading them does the work.
+    Reading either does the work.
     """
 
     def __init__(self, batches: Iterator[Iterable[T]]) -> None:
@@ -423,115 +329,34 @@ class Outcomes(Batched[Outcome]):
     batches: Iterator[OutcomeBatch]
 
 
-class Repair(StrEnum):
-    """What a clean did to one ID."""
-
-    RETURNED = "returned"
-    DROPPED = "dropped"
-    PROMOTED = "promoted"
-    PRUNED = "pruned"
-    BURIED = "buried"
-
-
-class CleanAction(NamedTuple):
-    """One repair that a clean did, or in a dry run would do.
-
-    Attributes:
-        item_id: The ID.
-        action: The repair.
-        state: The state that both looks saw, which is the reason; of a pruned entry, the state of
-            its item.
-        where: The structure that was changed: `main`, `processing`, `cleaning`, `delayed`,
-            `buried` or `returns`; None for an item that was in none.
-    """
-
-    item_id: bytes
-    action: Repair
-    state: State
-    where: str | None = None
-
-
-class CleanBatch:
-    """The actions of one call of a clean.
-
-    Args:
-        outcomes: What it did to each ID. An ID that was pruned has its state there.
-        state: The state of the other IDs.
-        where: The structure that was changed, as in `CleanAction`.
-        dropped: The state of the IDs that were dropped, if it is another one.
-    """
-
-    __slots__ = ("_dropped", "_outcomes", "_state", "_where")
-
-    def __init__(
-        self,
-        outcomes: OutcomeBatch,
-        state: State,
-        where: str | None,
-        *,
-        dropped: State | None = None,
-    ) -> None:
-        self._outcomes = outcomes
-        self._state = state
-        self._where = where
-        self._dropped = dropped or state
-
-    @property
-    def ids(self) -> Sequence[bytes]:
-        """The IDs."""
-        return self._outcomes.ids
-
-    def __len__(self) -> int:
-        return len(self._outcomes)
-
-    def __iter__(self) -> Iterator[CleanAction]:
-        for outcome in self._outcomes:
-            state = self._dropped if outcome.status is Status.DROPPED else self._state
-            action = Repair(outcome.status.value)
-            yield CleanAction(outcome.item_id, action, outcome.state or state, self._where)
-
-    def counts(self) -> dict[Repair, int]:
-        """How often each repair was done."""
-        return {Repair(status.value): n for status, n in self._outcomes.counts().items()}
-
-
-class CleanActions(Batched[CleanAction]):
-    """The actions of a clean."""
-
-    batches: Iterator[CleanBatch]
-
-
 class Counts(NamedTuple):
-    """How many items a queue has, by state.
+    """How many items a queue has, by state; None where it was not counted.
 
-    A field is None if it was not counted: some need more than lengths, some a deep count.
+    The lengths alone give the first five. What is in processing is told apart without a deep count,
+    in which duplicated items are counted once more, and in `leased` or `abandoned`.
 
     Attributes:
         queue: The queue's name.
         waiting: Length of the main list.
         processing: Length of the processing list: leased and abandoned items, and ghosts.
-        delayed: Entries of the delayed sorted set, including due ones. Unless only lengths were
-            read, a leased or abandoned item in processing is counted only there, and not in
-            `delayed`, `due` or `buried`.
+        delayed: Entries of the delayed sorted set, due ones too. Unless only lengths were read, an
+            item in processing is counted only there, and not in `delayed`, `due` or `buried`.
         buried: Entries of the buried sorted set.
         returned: Items that were returned at least once; without a deep count, this includes
             those that a worker completed since the last clean.
-        leased: Items in processing with a lease that ends; None if only lengths were read. Without
-            a deep count, this includes duplicated items.
-        held: Items with a lease without expiry that is not a guard; None if only lengths were read.
-        abandoned: Items in processing without a lease; None if processing was not read. Without a
-            deep count, this includes duplicated items.
-        due: Entries of the delayed sorted set that are due; None if only lengths were read.
-        orphaned: Items in no list or sorted set without a lease; None without a deep count.
-        unlisted: Items in no list or sorted set with a lease that ends; None without a deep count.
-        duplicated: Items that are in the lists more than once; None without a deep count.
-        ghosts: IDs in a list or sorted set that have no data; None without a deep count.
-        stray_leases: IDs with a lease that have no data and are in no list or sorted set; None
-            without a deep count.
-        wrong_types: Item and lease keys of the wrong type; such an item is also counted where it is
-            listed. None without a deep count.
-        returns: How often those items were returned in total; None without a deep count.
-        results: Results of completed items; None without a deep count.
+        leased: Items in processing with a lease that ends.
+        held: Items with a lease without expiry that is not a guard.
+        abandoned: Items in processing without a lease.
+        due: Entries of the delayed sorted set that are due.
+        orphaned: Items in no list or sorted set without a lease. This and the next six need a deep
+            count.
+        unlisted: Items in no list or sorted set with a lease that ends.
+        duplicated: Items that are in the lists more than once.
+        ghosts: IDs in a list or sorted set that have no data.
+        stray_leases: IDs with a lease that have no data and are in no list or sorted set.
+        wrong_types: Item and lease keys of the wrong type; such an item also counts where it is.
+        returns: How often items were returned in total.
+        results: Results of completed items. Deep, too.
         oldest_waiting_s: About how long the next item has waited, seconds; None if there is none,
             or if the server cannot tell.
         lease_soonest_ms: The shortest time left of all leases, milliseconds; None without leases.

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from rwq_cli.core.acting import ActingQueue
 from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S, unix_ms
 from rwq_cli.core.errors import RwqError
-from rwq_cli.core.model import CleanAction, Counts, Item, NewItem, Outcomes, State
+from rwq_cli.core.items.new_items import NewItem
+from rwq_cli.core.model import Counts, Item, Outcomes, State
+from rwq_cli.core.repair.actions import CleanAction
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -1,6 +1,6 @@
 """The repairs of a clean, each with its reason."""
 
-from rwq_cli.core.model import CleanAction, Repair
+from rwq_cli.core.repair.actions import CleanAction, Repair
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Field, Fields
 from rwq_cli.output.outcomes import WORDS, Kind, Row

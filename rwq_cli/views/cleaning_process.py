@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from rwq_cli.core.model import Repair
+from rwq_cli.core.repair.actions import Repair
 from rwq_cli.output.exposition import Metric
 
 

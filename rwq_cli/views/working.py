@@ -8,7 +8,8 @@ from time import monotonic
 from typing import Any, BinaryIO, NamedTuple
 
 from rwq_cli.core.errors import ServerError
-from rwq_cli.core.model import Item, Repair
+from rwq_cli.core.model import Item
+from rwq_cli.core.repair.actions import Repair
 from rwq_cli.environment import Environment
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from rwq_cli.core.errors import ServerError
-from rwq_cli.core.model import Repair
+from rwq_cli.core.repair.actions import Repair
 
 
 class EventKind(StrEnum):

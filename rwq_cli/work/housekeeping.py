@@ -8,8 +8,8 @@ from threading import Event
 from time import monotonic
 
 from rwq_cli.core.errors import ServerError
-from rwq_cli.core.model import Repair
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.repair.actions import Repair
 from rwq_cli.service.backoff import jittered
 
 

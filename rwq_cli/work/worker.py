@@ -15,7 +15,8 @@ from threading import Event as Flag, Thread, Timer
 
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.inspect.report import state
-from rwq_cli.core.model import Repair, State
+from rwq_cli.core.model import State
+from rwq_cli.core.repair.actions import Repair
 from rwq_cli.core.work.control import (
     Contact,
     EndReason,

@@ -14,7 +14,7 @@ from rwq_cli.core.batches import (
     in_batches,
 )
 from rwq_cli.core.items.add import ADD_ITEMS, batched_items
-from rwq_cli.core.model import NewItem
+from rwq_cli.core.items.new_items import NewItem
 
 
 class Sized(bytes):

@@ -22,6 +22,7 @@ from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.lease import lease_from
 from rwq_cli.core.items.lease_by_id import lease_ids
 from rwq_cli.core.items.move import move as move_items, move_back
+from rwq_cli.core.items.new_items import Due, NewItem
 from rwq_cli.core.items.purge import PurgedResults, purge as purge_queue
 from rwq_cli.core.items.release import release as release_items
 from rwq_cli.core.items.remove import remove as remove_items
@@ -35,7 +36,7 @@ from rwq_cli.core.items.schedule import (
 from rwq_cli.core.items.set_data import edit_items, put_back, read_item
 from rwq_cli.core.items.touch import touch as touch_items
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.model import Due, NewItem, State
+from rwq_cli.core.model import State
 from rwq_cli.core.repair.clean import deep_clean, light_clean
 from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.state.expected import Expected

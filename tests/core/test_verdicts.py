@@ -19,6 +19,7 @@ from rwq_cli.core.items.export import export as export_items
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.lease_by_id import lease_ids
 from rwq_cli.core.items.move import move as move_items
+from rwq_cli.core.items.new_items import Due, NewItem
 from rwq_cli.core.items.purge import count_items, purge as purge_queue
 from rwq_cli.core.items.release import release as release_items
 from rwq_cli.core.items.remove import remove as remove_items
@@ -32,7 +33,7 @@ from rwq_cli.core.items.schedule import (
 from rwq_cli.core.items.set_data import edit_items, read_item
 from rwq_cli.core.items.touch import touch as touch_items
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.model import Due, NewItem, State
+from rwq_cli.core.model import State
 from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place

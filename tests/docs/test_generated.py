@@ -7,7 +7,8 @@ import pytest
 
 from rwq_cli.cli import reference
 from rwq_cli.cli.app import all_commands
-from rwq_cli.core.model import Repair, State, Status
+from rwq_cli.core.model import State, Status
+from rwq_cli.core.repair.actions import Repair
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.help.fields import OTHER_KINDS, SUMMARY

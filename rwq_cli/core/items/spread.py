@@ -13,7 +13,8 @@ from rwq_cli.core.batches import BATCH_BYTES, Flush
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.add import ADD_ITEMS, add_batches
-from rwq_cli.core.model import NewItems, OutcomeBatch
+from rwq_cli.core.items.new_items import NewItems
+from rwq_cli.core.model import OutcomeBatch
 
 # Items that are read before they are added, so that a call has about `ADD_ITEMS` of one queue.
 _READ_ITEMS = 20_000

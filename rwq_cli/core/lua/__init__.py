@@ -178,13 +178,16 @@ def script_words(name: str, rest: Iterable[object] = (), **args: object) -> list
     names = load_script(name).args
     if len(args) != len(names) or not args.keys() >= set(names):
         raise TypeError(f"{name} takes {', '.join(names)}, not {', '.join(args)}")
-    return [*(_word(args[each]) for each in names), *rest]
+    return [*map(_word, map(args.__getitem__, names)), *rest]
 
 
-def _word(value: object) -> object:
+def _word(value: object) -> bytes | str:
+    # Text, so that whoever sends it need not look at each word.
+    if isinstance(value, (bytes, str)):
+        return value
     if value is None:
         return b""
-    return int(value) if isinstance(value, bool) else value
+    return str(int(value) if isinstance(value, bool) else value)
 
 
 def library_text(*names: str) -> str:

@@ -19,7 +19,8 @@ from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.survey import Survey, survey_facts
 from rwq_cli.core.items.prune import prune
 from rwq_cli.core.items.schedule import promote
-from rwq_cli.core.model import CleanActions, CleanBatch, Outcome, OutcomeBatch, State, Status
+from rwq_cli.core.model import Outcome, OutcomeBatch, State, Status
+from rwq_cli.core.repair.actions import CleanActions, CleanBatch
 from rwq_cli.core.repair.lock import CleanLock
 from rwq_cli.core.repair.repairs import remove_stale_schedule, repair, restore_guards, without
 from rwq_cli.core.server.acknowledged import Acknowledged

@@ -8,8 +8,9 @@ import redis
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.errors import OutOfMemory
 from rwq_cli.core.items.add import batched_items
+from rwq_cli.core.items.new_items import Due, NewItem
 from rwq_cli.core.items.spread import Picker, add_spread
-from rwq_cli.core.model import Due, NewItem, Status
+from rwq_cli.core.model import Status
 from tests.conftest import StartServer
 from tests.driver import Rwq
 

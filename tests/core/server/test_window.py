@@ -11,7 +11,7 @@ from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import ConnectionLost, OutOfMemory, Unreachable, WrongType
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.add import add_batches
-from rwq_cli.core.model import NewItems
+from rwq_cli.core.items.new_items import NewItems
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.server.window import WINDOW_CALLS
 from tests.conftest import QUEUE, StartServer
