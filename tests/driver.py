@@ -334,9 +334,15 @@ def state_of(pid: int) -> str:
     return shown.stdout.decode().strip()[:1]
 
 
+# The directory of undo files, as summaries name it.
+UNDO = "~/.local/state/rwq/undo"
+
+
 def undo_files(rwq: Rwq) -> list[Path]:
     """The undo files that there are, oldest first."""
-    return sorted((rwq.home / ".local/state/rwq/undo").glob("*"))
+    files = (rwq.home / ".local/state/rwq/undo").glob("[0-9]*.jsonl*")
+    numbered = ((int(file.name.split(".")[0]), file) for file in files if ".redo" not in file.name)
+    return [file for _, file in sorted(numbered)]
 
 
 def configure(home: Path, text: str) -> Path:

@@ -69,13 +69,13 @@ def confirm(
     if leased:
         note += f" ({human.count(leased)} of them leased)"
     named = f"{human.count(items)} {'item' if items == 1 else 'items'} of {queue}{note}"
-    question = f"rwq will {what.replace('{}', named, 1)} on {_server(settings)}."
-    _ask(settings, question, {"queue": queue} if items >= MANY else {})
+    question = f"rwq will {what.replace('{}', named, 1)} on {server_shown(settings)}."
+    confirm_action(settings, question, items=items, queue=queue)
 
 
-def confirm_action(settings: Settings, question: str) -> None:
+def confirm_action(settings: Settings, question: str, *, items: int = 0, queue: str = "") -> None:
     """Ask a question in words of its own; see `confirm`."""
-    _ask(settings, question, {})
+    _ask(settings, question, {"queue": queue} if items >= MANY else {})
 
 
 def confirm_ids(
@@ -105,7 +105,7 @@ def confirm_ids(
     return known
 
 
-def _server(settings: Settings) -> str:
+def server_shown(settings: Settings) -> str:
     """The server's name for a question; a context's has its colour."""
     label, context = settings.server_label, settings.protecting_context
     if context is None:

@@ -187,9 +187,14 @@ class Target:
 
     def holder_of(self, session: str) -> bytes:
         """The holder for leases of one of this user's sessions on this host."""
+        return os.fsencode(f"rwq:{self.user_at_host}:{session}")
+
+    @property
+    def user_at_host(self) -> str:
+        """Who runs this, such as `ann@ops1`."""
         variables = self.environment.variables
         user = variables.get("USER") or variables.get("LOGNAME") or _account()
-        return os.fsencode(f"rwq:{user}@{os.uname().nodename}:{session}")
+        return f"{user}@{os.uname().nodename}"
 
 
 def _account() -> str:

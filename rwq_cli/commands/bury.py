@@ -64,7 +64,6 @@ def bury(
     queue = open_queue(settings)
     question = "bury {} and end the leases of other sessions" if force and not dry_run else None
     choice = choice.including(_LEASED) if force else choice
-    chosen = choice.choose(queue, settings, confirm=question, yes=yes)
     with outcomes_of(
         settings,
         queue,
@@ -72,6 +71,7 @@ def bury(
         dry_run=dry_run,
         reasons={Status.NOT_OWNER: "--force ends its lease"},
     ) as out:
+        chosen = choice.choose(queue, settings, confirm=question, yes=yes)
         for batch in bury_items(
             queue, chosen.ids, reason=reason, force=force, expected=chosen.expected, dry_run=dry_run
         ).batches:

@@ -1,7 +1,9 @@
 """`rwq complete`: finish items."""
 
 import os
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
@@ -23,10 +25,11 @@ from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.results import ResultOptions
-from rwq_cli.core.model import State, Status
+from rwq_cli.core.model import Outcome, State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.payload import read_result
 from rwq_cli.output import human
+from rwq_cli.output.outcomes import Outcomes
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 app = CommandModule()
@@ -103,17 +106,17 @@ def complete(
         )
     result_options = _result_options(settings, result, result_ttl_s, rejected=rejected)
     queue = open_queue(settings)
-    question = None if choice.by_name or dry_run else "complete {} and delete their data"
-    chosen = choice.choose(queue, settings, confirm=question, yes=yes)
     undo = None
+    outcomes: Callable[..., AbstractContextManager[Outcomes[Outcome]]]
+    outcomes = partial(outcomes_of, settings, queue)
     if not choice.by_name:
         from rwq_cli.commands.undoing import Undo
 
         undo = Undo(settings, queue, "complete", stopped="stopped; items may have been completed")
+        outcomes = undo.outcomes
+    question = None if choice.by_name or dry_run else "complete {} and delete their data"
     without = "--mine" if choice.mine else "--owner"
-    out = outcomes_of(
-        settings,
-        queue,
+    with outcomes(
         _KIND,
         dry_run=dry_run,
         reasons={
@@ -121,9 +124,8 @@ def complete(
                 f"{show} says more; without {without} it would be completed"
             )
         },
-        suffix=undo.summary_end if undo else str,
-    )
-    with out, undo or nullcontext():
+    ) as out:
+        chosen = choice.choose(queue, settings, confirm=question, yes=yes)
         for batch in complete_items(
             queue,
             chosen.ids,

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from typing import Annotated
 
 import typer
@@ -12,7 +11,6 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.options import DryRunOption, YesToReplaceOption, offer_ids, option, parse_id
-from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.errors import InvalidArgument, RwqError
@@ -94,18 +92,10 @@ def edit(
             settings,
             queue,
             "edit",
-            written_sha256=sha256(data).hexdigest(),
             stopped="stopped; the data may have been written",
         )
-        out = outcomes_of(
-            settings,
-            queue,
-            _KIND,
-            dry_run=dry_run,
-            reasons={Status.CHANGED: changed_meanwhile},
-            suffix=undo.summary_end,
-        )
-        with out, undo:
+        reasons = {Status.CHANGED: changed_meanwhile}
+        with undo.outcomes(_KIND, dry_run=dry_run, reasons=reasons) as out:
             outcome = Outcome(item_id, Status.MISSING)
             if item is not None:
                 (outcome,) = edit_items(queue, [(item, data)], undo, dry_run=dry_run)

@@ -9,15 +9,14 @@ from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_connection, queue_handles
 from rwq_cli.cli.options import YES_FOR, DryRunOption, option
-from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.restoring import (
+from rwq_cli.commands.undoing import (
+    Undo,
     bad_line,
     bad_line_reporter,
     restoring_kind,
     results_restored,
 )
-from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.counting import count_leased
@@ -37,9 +36,7 @@ from rwq_cli.views.outcomes import OUTCOME_FIELDS
 
 app = CommandModule()
 
-_KIND = restoring_kind(
-    ("imported", "already-there", "skipped", "replaced", "conflicts", "rejected"), {}
-)
+_KIND = restoring_kind("imported", "already-there", "skipped", "replaced", "conflicts", "rejected")
 _REASONS: dict[Status, Reason] = {
     Status.CHANGED: changed_meanwhile,
     Status.CONFLICT: "it exists with other data; --on-conflict skip leaves it, replace "
@@ -112,24 +109,20 @@ def import_(
             stopped="stopped after replacing some items",
             restores="what was replaced",
         )
-        out = outcomes_of(
-            settings,
-            queue,
+        results = ResultTally()
+        with undo.outcomes(
             _KIND,
             dry_run=dry_run,
             reasons=_REASONS,
-            suffix=undo.summary_end,
             parts=parts,
             name="" if is_one else escaped(queue.name),
-        )
-        out.rejected = rejected
-        results = ResultTally()
-        out.extra = lambda before=reported, results=results: {  # type: ignore[misc]
-            "rejected": reader.rejected - before,
-            "imported-before": 0,
-            **results_restored(results),
-        }
-        with out, undo:
+        ) as out:
+            out.rejected = rejected
+            out.extra = lambda before=reported, results=results: {  # type: ignore[misc]
+                "rejected": reader.rejected - before,
+                "imported-before": 0,
+                **results_restored(results),
+            }
             for batch in restore(
                 queue,
                 lines,

@@ -35,7 +35,6 @@ _KIND = kind_of(Status.KICKED, (Status.NOT_BURIED, Status.NOT_OWNER, Status.MISS
 @selects(_SCOPE)
 def kick(settings: Settings, choice: Choice, dry_run: DryRunOption = False) -> ExitStatus:
     queue = open_queue(settings)
-    chosen = choice.choose(queue, settings)
     with outcomes_of(
         settings,
         queue,
@@ -43,6 +42,7 @@ def kick(settings: Settings, choice: Choice, dry_run: DryRunOption = False) -> E
         dry_run=dry_run,
         reasons={Status.NOT_OWNER: "rwq release --force ends its lease"},
     ) as out:
+        chosen = choice.choose(queue, settings)
         for batch in kick_items(
             queue, chosen.ids, expected=chosen.expected, dry_run=dry_run
         ).batches:

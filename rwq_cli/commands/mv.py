@@ -7,7 +7,6 @@ from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption, offer_queues, option
-from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.errors import InvalidArgument
@@ -76,14 +75,9 @@ def mv(
         outcomes = move(queue, ids, to, NoJournal(), force=force, expected=expected, dry_run=True)
         return [each.item_id for each in outcomes if each.status is Status.MOVED]
 
-    chosen = choice.choose(
-        queue, settings, confirm=None if dry_run else question, yes=yes, affected=movable
-    )
-    undo = Undo(settings, queue, "mv", to)
-    new = f"; {escaped(to)} is a new or empty queue"
-    out = outcomes_of(
-        settings,
-        queue,
+    undo = Undo(settings, queue, "mv", to=to)
+    new = ", a new or empty queue" if dry_run and is_new else ""
+    with undo.outcomes(
         _KIND,
         dry_run=dry_run,
         reasons={
@@ -92,9 +86,11 @@ def mv(
             "move one of the two first",
         },
         facts=bytes_fields("to", to),
-        suffix=lambda: new if dry_run and is_new else undo.summary_end(),
-    )
-    with out, undo:
+        suffix=lambda: f" to {escaped(to)}{new}",
+    ) as out:
+        chosen = choice.choose(
+            queue, settings, confirm=None if dry_run else question, yes=yes, affected=movable
+        )
         for batch in move(
             queue, chosen.ids, to, undo, force=force, expected=chosen.expected, dry_run=dry_run
         ).batches:

@@ -5,7 +5,6 @@ from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.open_queues import warn_missing
 from rwq_cli.cli.options import DryRunOption, YesOption
-from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.items.purge import PurgedResults, count_items, purge as purge_queue
@@ -35,17 +34,16 @@ _KIND = kind_of(Status.REMOVED, ())._replace(successes=frozenset({"results"}))
 )
 def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = False) -> ExitStatus:
     queue = open_queue(settings)
-    if not dry_run and not is_confirmed(settings, yes=yes):
-        items = count_items(queue)
-        counts = queue.counts() if items else None
-        leased = (counts.leased or 0) + (counts.held or 0) if counts is not None else 0
-        queue.connection.progress.hide()
-        confirm(settings, "remove all {}", items, escaped(queue.name), leased=leased)
     undo = Undo(settings, queue, "purge")
     purged = PurgedResults()
-    out = outcomes_of(settings, queue, _KIND, dry_run=dry_run, suffix=undo.summary_end)
-    out.extra = lambda: {"results": purged.results}
-    with out, undo:
+    with undo.outcomes(_KIND, dry_run=dry_run) as out:
+        out.extra = lambda: {"results": purged.results}
+        if not dry_run and not is_confirmed(settings, yes=yes):
+            items = count_items(queue)
+            counts = queue.counts() if items else None
+            leased = (counts.leased or 0) + (counts.held or 0) if counts is not None else 0
+            queue.connection.progress.hide()
+            confirm(settings, "remove all {}", items, escaped(queue.name), leased=leased)
         for batch in purge_queue(queue, undo, results=purged, dry_run=dry_run).batches:
             out.rows(batch)
     if not (out.has_work or purged.others or purged.is_denied):
@@ -53,10 +51,7 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
     if purged.is_denied:
         settings.environment.note("rwq: this user may not access results; they are kept")
     elif purged.others:
-        keys = (
-            "1 key has the name of a result but is not one"
-            if purged.others == 1
-            else f"{purged.others:,} keys have names of results but are not results"
+        settings.environment.note(
+            f"rwq: kept {purged.others:,} of other programs, with names like those of results"
         )
-        settings.environment.note(f"rwq: {keys}; kept")
     return out.finish(undo_file=undo.name)

@@ -70,7 +70,6 @@ def release(
         raise InvalidArgument("a delay is at least 1ms", "leave --delay out to return them now")
     queue = open_queue(settings)
     question = "release {} and end the leases of other sessions" if force and not dry_run else None
-    chosen = choice.choose(queue, settings, confirm=question, yes=yes)
     with outcomes_of(
         settings,
         queue,
@@ -78,6 +77,7 @@ def release(
         dry_run=dry_run,
         reasons={Status.NOT_OWNER: "--mine leaves it" if choice.mine else "--force ends its lease"},
     ) as out:
+        chosen = choice.choose(queue, settings, confirm=question, yes=yes)
         for batch in release_items(
             queue,
             chosen.ids,

@@ -4,7 +4,6 @@ from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption
-from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.inspect.selection import ITEMS
@@ -42,10 +41,9 @@ def rm(
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
     queue = open_queue(settings)
-    chosen = choice.choose(queue, settings, confirm=None if dry_run else "remove {}", yes=yes)
     undo = Undo(settings, queue, "rm")
-    out = outcomes_of(settings, queue, _KIND, dry_run=dry_run, suffix=undo.summary_end)
-    with out, undo:
+    with undo.outcomes(_KIND, dry_run=dry_run) as out:
+        chosen = choice.choose(queue, settings, confirm=None if dry_run else "remove {}", yes=yes)
         for batch in remove(
             queue, chosen.ids, undo, expected=chosen.expected, dry_run=dry_run
         ).batches:

@@ -35,8 +35,8 @@ def touch(
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
     queue = open_queue(settings)
-    ids = choice.choose(queue, settings).ids
     with outcomes_of(settings, queue, _KIND, dry_run=dry_run) as out:
+        ids = choice.choose(queue, settings).ids
         for batch in touch_items(queue, ids, lease_s=lease_s, dry_run=dry_run).batches:
             out.rows(batch)
     return out.finish()

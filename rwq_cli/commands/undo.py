@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.confirm import confirm_action
+from rwq_cli.cli.confirm import confirm_action, is_confirmed, server_shown
 from rwq_cli.cli.connect import open_connection
-from rwq_cli.cli.options import DryRunOption, Duration, option
-from rwq_cli.cli.outcomes import outcomes_of
+from rwq_cli.cli.options import DryRunOption, Duration, YesOption, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.restoring import (
+from rwq_cli.commands.undoing import (
+    Undo,
     bad_line,
     bad_line_reporter,
     restoring_kind,
     results_restored,
+    short_path,
 )
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Status
@@ -30,10 +31,18 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import Fields
 from rwq_cli.output.outcomes import Outcomes
-from rwq_cli.undo.catalog import UndoEntry, UndoState, delete, open_latest, undo_files
-from rwq_cli.undo.file import UndoFileError, undo_directory
+from rwq_cli.undo.catalog import (
+    UndoEntry,
+    UndoState,
+    delete,
+    open_latest,
+    open_undone,
+    redo_file,
+    undo_files,
+)
+from rwq_cli.undo.file import UndoFileError, numbered, undo_directory
 from rwq_cli.undo.reader import UndoReader
-from rwq_cli.undo.run import UndoRun
+from rwq_cli.undo.run import UndoRun, remove_again
 from rwq_cli.views.failures import changed_meanwhile
 from rwq_cli.views.outcomes import OUTCOME_FIELDS
 from rwq_cli.views.undo_files import PRUNED, PRUNED_FIELDS, UNDO_COLUMNS, UNDO_FIELDS
@@ -43,10 +52,14 @@ if TYPE_CHECKING:
 
 app = CommandModule()
 
-_RESTORED = (Status.IMPORTED, Status.MOVED, Status.SET, Status.REPLACED)
-_KIND = restoring_kind(
-    ("restored", "already-there", "conflicts", "rejected"),
-    dict.fromkeys(_RESTORED, "restored") | {Status.IMPORTED_BEFORE: "restored-before"},
+_UNDONE = restoring_kind(
+    *("restored", "already-there", "conflicts", "rejected"),
+    **dict.fromkeys(("IMPORTED", "MOVED", "SET", "REPLACED"), "restored"),
+    IMPORTED_BEFORE="restored-before",
+)
+_REDONE = restoring_kind(
+    *("redone", "conflicts", "rejected"),
+    **dict.fromkeys(("REMOVED", "MOVED", "SET", "REPLACED", "IMPORTED"), "redone"),
 )
 
 
@@ -59,24 +72,25 @@ def _record(options: Mapping[str, Any]) -> Fields[Any]:
 
 @app.command(
     record=_record,
+    destructive=True,
     help="Restore what rm, mv and purge removed, what complete removed if options chose it, and "
-    "what edit and import replaced. Uses FILE, else the newest undo file that was not used "
+    "what edit and import replaced. Without N or FILE, it takes the latest that was not undone "
     "yet, or whose undo was interrupted. Items get their former state back, and none is restored "
     "twice, even if undo is interrupted and run again within a day. Waiting items return to the "
-    "nearer end of the queue, completed items that somebody held to the front. Moved items, "
-    "whatever state they were moved from, wait at the end of the queue. Edited items get their old "
-    "data back unless they have changed since.",
+    "nearer end of the queue, completed items that somebody held to the front; moved items wait "
+    "at the end of the queue. Edited items get their old data back unless they have changed since.",
     examples=(
         "rwq undo --dry-run",
-        "rwq undo",
-        "rwq undo -q jobs -o json",
+        "rwq undo --yes",
         "rwq undo --list",
+        "rwq undo --yes 12",
+        "rwq undo --redo --dry-run",
         "rwq undo --prune --older-than 30d --dry-run",
     ),
     exits={
         ExitStatus.NO: "nothing was restored: there is no undo file, or every item conflicts; "
         "or declined",
-        ExitStatus.PARTIAL: "some items were not restored; to try again, give the name of the "
+        ExitStatus.PARTIAL: "some items were not restored; to try again, give the number of the "
         "undo file",
     },
     plain={"an undo file (--list)": ", ".join(UNDO_COLUMNS)},
@@ -84,19 +98,20 @@ def _record(options: Mapping[str, Any]) -> Fields[Any]:
 def undo(
     settings: Settings,
     file: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(
-            metavar="[FILE]",
-            help="The undo file, or its name in --list. Default: the latest of this server and "
-            "queue.",
+            metavar="[N|FILE]",
+            help="The number of an undo file in --list, or the file. Default: the latest of this "
+            "server and queue.",
         ),
     ] = None,
+    redo: Annotated[
+        bool,
+        option("--redo", "Undo the last undo of this server and queue, except of results."),
+    ] = False,
     anywhere: Annotated[
         bool,
-        option(
-            "--anywhere",
-            "Allow restoring to a server other than that of the undo file.",
-        ),
+        option("--anywhere", "Allow another server than that of the undo file."),
     ] = False,
     list_: Annotated[
         bool,
@@ -118,7 +133,7 @@ def undo(
             "--older-than DUR", "With --list or --prune: only files at least this old.", Duration
         ),
     ] = None,
-    yes: Annotated[bool, option("--yes", "Do not ask before --prune deletes files.")] = False,
+    yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
     if list_ and prune:
@@ -126,96 +141,131 @@ def undo(
     if not (list_ or prune):
         if older_than_s is not None:
             raise InvalidArgument("--older-than needs --list or --prune", "use one of them")
-        return _restore(settings, file, anywhere=anywhere, dry_run=dry_run)
-    if file is not None or anywhere:
-        name = "a file" if file is not None else "--anywhere"
-        raise InvalidArgument(f"{name} cannot be used with --list or --prune", "leave it out")
+        return _restore(settings, file, redo=redo, anywhere=anywhere, yes=yes, dry_run=dry_run)
+    for given, name in ((file, "a file"), (anywhere, "--anywhere"), (redo, "--redo")):
+        if given:
+            raise InvalidArgument(f"{name} cannot be used with --list or --prune", "leave it out")
     if prune and older_than_s is None:
         raise InvalidArgument("--prune needs --older-than", "for example: --older-than 30d")
-    entries = _entries(settings, _named_queue(settings), older_than_s or 0.0)
+    entries = _entries(settings, older_than_s or 0.0)
     if prune:
         return _prune(settings, list(entries), yes=yes, dry_run=dry_run)
-    directory = os.fsencode(undo_directory(settings.environment.variables))
-    empty = f"No such undo files in {escaped(directory)}."
+    directory = short_path(settings, undo_directory(settings.environment.variables))
+    empty = f"No such undo files in {directory}."
     settings.out.table(entries, UNDO_FIELDS, UNDO_COLUMNS, empty=empty)
     return ExitStatus.OK
 
 
-def _named_queue(settings: Settings) -> bytes | None:
-    """The queue of `-q`; None without that."""
-    return settings.queue if settings.given.get("queue") else None
-
-
-def _restore(settings: Settings, file: Path | None, *, anywhere: bool, dry_run: bool) -> ExitStatus:
-    """Undo what a file has; without a file, the latest one."""
-    wanted = _named_queue(settings)
+def _restore(
+    settings: Settings, file: str | None, *, redo: bool, anywhere: bool, yes: bool, dry_run: bool
+) -> ExitStatus:
+    """Undo what a file has, or undo its undo; without a file, of the latest one."""
     connection = open_connection(settings)
-    if file is None and not anywhere and settings.queues:
-        # The latest one of this queue, also if RWQ_QUEUE or the context names it.
-        wanted = settings.queue
-    reader = _open(settings, connection, file, wanted, anywhere=anywhere)
+    reader = _open(settings, connection, file, redo=redo, anywhere=anywhere)
     try:
-        _check(reader, connection, wanted, anywhere=anywhere)
-    except Exception:
+        _check(settings, reader, connection, anywhere=anywhere)
+        origin, verb = reader.origin, reader.origin.verb
+        if redo and verb == "import":
+            raise InvalidArgument("the last undo was of an import", "run the import again")
+        queue = WorkQueue(connection, reader.header.queue, holder=settings.holder)
+        # Only what was moved can have a lease.
+        moved_to = queue if origin.to is None else WorkQueue(connection, origin.to)
+        for number, reason in reader.rejected:
+            bad_line_reporter(settings, str(reader.path))(number, reason)
+        if not (dry_run or is_confirmed(settings, yes=yes)):
+            _ask(settings, reader, queue, moved_to, redo=redo)
+    except BaseException:
         reader.close()
         raise
-    queue = WorkQueue(connection, reader.header.queue, holder=settings.holder)
-    report_line = bad_line_reporter(settings, str(reader.path))
-    for number, reason in reader.rejected:
-        report_line(number, reason)
-    run = UndoRun(reader, queue, dry_run=dry_run)
-    verb = reader.origin.verb
-    # Only what was moved can have a lease.
-    destination = queue if reader.origin.to is None else WorkQueue(connection, reader.origin.to)
-    out = outcomes_of(
+    journal = Undo(
         settings,
         queue,
-        _KIND,
+        verb,
+        stopped="stopped; some may be restored",
+        path=None if redo else redo_file(reader.path),
+        to=origin.to,
+    )
+    source = UndoReader(redo_file(reader.path)) if redo and reader.changed_data else reader
+    run = UndoRun(source, queue, moved_to, journal, dry_run=dry_run)
+    batches = run.batches()
+    if redo and source is reader:
+        batches = remove_again(reader, queue, moved_to, journal, dry_run=dry_run)
+    with journal.outcomes(
+        _REDONE if redo else _UNDONE,
         dry_run=dry_run,
         reasons={
             Status.CHANGED: changed_meanwhile,
             Status.CONFLICT: "it exists with other data, and is left as it is",
-            Status.MISSING: f"it is not in {escaped(destination.name)} any more",
+            Status.MISSING: f"it is not in {escaped((queue if redo else moved_to).name)} any more",
             Status.NOT_OWNER: "try again when it is free",
         },
         facts={"verb": verb, "undo_file": str(reader.path)},
         suffix=lambda: (
-            f"; {verb} of {escaped(queue.name)}, from {_shown(reader.path)}"
-            + _rest(run, reader, dry_run=dry_run)
+            f"; {verb} of {escaped(queue.name)}, from {short_path(settings, reader.path)}"
+            + _rest(run, reader, dry_run=dry_run or redo)
         ),
-        leased_in=destination,
-    )
-    out.rejected = [bad_line(number, reason) for number, reason in reader.rejected]
-    out.extra = lambda: {
-        "rejected": len(reader.rejected),
-        "restored-before": run.restored_before,
-        "in-doubt": run.in_doubt,
-        **results_restored(run.results),
-    }
-    with out:
-        for batch in run.batches():
+        leased_in=queue if redo else moved_to,
+    ) as out:
+        out.rejected = [bad_line(number, reason) for number, reason in reader.rejected]
+        out.extra = lambda: {
+            "rejected": len(reader.rejected),
+            "restored-before": 0 if redo else run.restored_before,
+            "in-doubt": run.in_doubt,
+            **results_restored(run.results),
+        }
+        for batch in batches:
             out.rows(batch)
+        if redo and not dry_run:
+            reader.record_redone(queue.now_ms())
+    reader.close()
     return out.finish()
 
 
-def _entries(settings: Settings, wanted: bytes | None, age_s: float) -> Iterator[UndoEntry]:
+def _ask(
+    settings: Settings, reader: UndoReader, queue: WorkQueue, moved_to: WorkQueue, *, redo: bool
+) -> None:
+    """Say what would be undone, where, when it was done, and by whom; return only if it may be."""
+    origin, name = reader.origin, escaped(queue.name)
+    items = reader.count(restored=redo)
+    if redo and reader.changed_data:
+        items = max(items, 1)
+    shown = f"{origin.verb} of {human.count(items)} {'item' if items == 1 else 'items'}"
+    place = f" in {name}" if reader.changed_data else f" from {name}"
+    place += "" if origin.to is None else f" to {escaped(moved_to.name)}"
+    age = human.ago(max(0.0, (queue.now_ms() - reader.header.exported_ms) / 1000))
+    by = "" if origin.by is None else f", by {escaped_text(origin.by)}"
+    question = f"{'Redo' if redo else 'Undo'} {shown}{place}, {age}{by}?"
+    where = f"On {server_shown(settings)}."
+    confirm_action(settings, f"{question} {where}", items=items, queue=name)
+
+
+def _entries(settings: Settings, age_s: float) -> Iterator[UndoEntry]:
     """The undo files at least of this age; with -q, -u or -c of this queue or server."""
-
-    def unreadable(path: Path, reason: str) -> None:
-        settings.environment.error(f"rwq: cannot read {_shown(path)}: {reason}")
-
+    queue = settings.queue if settings.given.get("queue") else None
     latest_ms = 1000 * (time() - age_s) if age_s else float("inf")
+    is_one_server = bool({"url", "context"} & settings.given.keys())
+    for entry in _all(settings):
+        if (
+            queue in (None, entry.queue)
+            and entry.time_ms <= latest_ms
+            and not (is_one_server and not settings.is_server(entry.origin.server))
+        ):
+            yield entry
+
+
+def _all(settings: Settings, *, counted: bool = True) -> Iterator[UndoEntry]:
+    def unreadable(path: Path, reason: str) -> None:
+        settings.environment.error(f"rwq: cannot read {short_path(settings, path)}: {reason}")
+
     directory = undo_directory(settings.environment.variables)
-    entries = undo_files(directory, wanted, unreadable)
-    if {"url", "context"} & settings.given.keys():
-        entries = filter(lambda entry: settings.is_server(entry.server), entries)
-    return (entry for entry in entries if entry.time_ms <= latest_ms)
+    return undo_files(directory, unreadable, counted=counted)
 
 
 def _prune(settings: Settings, entries: list[UndoEntry], *, yes: bool, dry_run: bool) -> ExitStatus:
     if entries and not (yes or dry_run):
         count = len(entries)
-        left = sum(entry.state is not UndoState.RESTORED for entry in entries)
+        done = (UndoState.RESTORED, UndoState.REDONE)
+        left = sum(entry.state not in done for entry in entries)
         note = f", {human.count(left)} of them not restored" if left else ""
         size = human.size(sum(entry.file_bytes for entry in entries))
         noun = "undo file" if count == 1 else "undo files"
@@ -235,47 +285,52 @@ def _prune(settings: Settings, entries: list[UndoEntry], *, yes: bool, dry_run: 
             try:
                 is_deleted = delete(entry.path, dry_run=dry_run)
             except OSError as error:
-                raise UndoFileError(f"cannot delete {_shown(entry.path)}: {os_reason(error)}")
+                path = short_path(settings, entry.path)
+                raise UndoFileError(f"cannot delete {path}: {os_reason(error)}")
             freed += entry.file_bytes if is_deleted else 0
             out.row((entry, "deleted" if is_deleted else "in-use"))
     return out.finish()
 
 
 def _open(
-    settings: Settings,
-    connection: "Connection",
-    file: Path | None,
-    wanted: bytes | None,
-    *,
-    anywhere: bool,
+    settings: Settings, connection: "Connection", file: str | None, *, redo: bool, anywhere: bool
 ) -> UndoReader:
+    """The file with this number or name; without, the latest of this server and queue."""
     directory = undo_directory(settings.environment.variables)
     if file is not None:
-        # A name alone is as `--list` shows it.
-        is_name = file.name == str(file)
-        # `Path.exists` raises for a name that is too long.
-        is_listed = is_name and not os.path.exists(file) and os.path.exists(directory / file)
-        return UndoReader(directory / file if is_listed else file)
+        if file.isascii() and file.isdecimal():
+            path = numbered(directory).get(int(file))
+            if path is None:
+                raise InvalidArgument(f"no undo file has number {file}", "see rwq undo --list")
+            return UndoReader(path)
+        # A name alone may be one of the directory. `Path.exists` raises if it is too long.
+        path = Path(file)
+        is_listed = path.name == file and not os.path.exists(file)
+        return UndoReader(directory / file if is_listed else path)
+    # RWQ_QUEUE or the context may name the queue.
+    queue = None
+    if settings.given.get("queue") or (settings.queues and not anywhere):
+        queue = settings.queue
+    entries = _all(settings, counted=False)
+
+    def is_here(server: str) -> bool:
+        return anywhere or is_same_server(server, connection.address)
 
     def skipped(path: Path) -> None:
-        settings.environment.note(
-            f"rwq: another rwq is writing or restoring {_shown(path)}; skipped"
-        )
+        shown = short_path(settings, path)
+        settings.environment.note(f"rwq: another rwq is writing or restoring {shown}; skipped")
 
-    return open_latest(
-        directory,
-        wanted,
-        lambda server: anywhere or is_same_server(server, connection.address),
-        skipped,
-    )
+    if redo:
+        return open_undone(entries, queue, is_here)
+    return open_latest(entries, queue, is_here, skipped)
 
 
 def _check(
-    reader: UndoReader, connection: "Connection", wanted: bytes | None, *, anywhere: bool
+    settings: Settings, reader: UndoReader, connection: "Connection", *, anywhere: bool
 ) -> None:
     """Raise for a file of another queue, or of another server without `--anywhere`."""
     header, origin = reader.header, reader.origin
-    if wanted is not None and wanted != header.queue:
+    if settings.given.get("queue") and settings.queue != header.queue:
         raise InvalidArgument(
             f"the undo file is from the queue {escaped(header.queue)}", "leave out -q"
         )
@@ -284,10 +339,6 @@ def _check(
             f"the undo file is from {origin.label}, but this server is {connection.address}",
             "name that server with -u, or use --anywhere",
         )
-
-
-def _shown(path: Path) -> str:
-    return escaped_text(str(path))
 
 
 def _rest(run: UndoRun, reader: UndoReader, *, dry_run: bool) -> str:

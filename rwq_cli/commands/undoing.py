@@ -1,26 +1,30 @@
-"""The undo file of a command that removes or changes items."""
+"""Undo files of commands that remove or change items, and what import and undo share."""
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from rwq_cli.cli.connect import command_lines
+from rwq_cli.cli.outcomes import bad_record_reporter, outcomes_of
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.items.results import ResultTally
+from rwq_cli.core.model import Outcome, Status
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.exit_codes import StoppedInPart
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.export_file import Header, UndoOrigin
-from rwq_cli.undo.file import UndoFile, undo_directory
+from rwq_cli.output.outcomes import Kind, Outcomes
+from rwq_cli.undo.file import UndoFile, UndoFileError, undo_directory
+from rwq_cli.views.outcomes import kind_of
 
 
 class Undo(UndoFile):
-    """The undo file of one run, which ends with its block: `with out, undo:`.
+    """The undo file of one run of a command on a queue, and the outcomes of that run.
 
-    Args:
-        settings: The run's settings.
-        queue: The queue that items are removed from or changed in.
-        verb: The command.
-        to: For `mv`, the queue that they are moved to; else None.
-        written_sha256: See `UndoOrigin`.
-        stopped: What is said of the file if an error ends the block, so that there is no summary.
-        restores: What an undo puts back; empty for all that the summary counts.
+    `stopped` is said if an error ends the run, so that there is no summary; `restores`, what an
+    undo puts back, if not all that the summary counts; `origin`, what else the header says.
     """
 
     def __init__(
@@ -28,24 +32,48 @@ class Undo(UndoFile):
         settings: Settings,
         queue: WorkQueue,
         verb: str,
-        to: bytes | None = None,
         *,
-        written_sha256: str | None = None,
         stopped: str = "stopped; items may have been removed",
         restores: str = "",
+        path: Path | None = None,
+        **origin: Any,
     ) -> None:
         context = settings.server.context
-        name = None if context is None else context.name
-        origin = UndoOrigin(verb, queue.connection.address, to, written_sha256, name)
+        written = UndoOrigin(
+            verb,
+            queue.connection.address,
+            None if context is None else context.name,
+            settings.user_at_host,
+            **origin,
+        )
         directory = undo_directory(settings.environment.variables)
-        super().__init__(directory, lambda: Header(queue.name, queue.now_ms(), origin))
+        super().__init__(directory, lambda: Header(queue.name, queue.now_ms(), written), path)
         self._settings, self._queue = settings, queue
         self._stopped, self._restores = stopped, restores
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        super().__exit__(kind, *rest)
-        if kind is not None and issubclass(kind, Exception) and self.path is not None:
-            self._settings.environment.error(f"{self._stopped}{self.summary_end()}")
+    @contextmanager
+    def outcomes(
+        self, kind: Kind[Outcome], *, suffix: Callable[[], str] = str, **options: Any
+    ) -> Iterator[Outcomes[Outcome]]:
+        """What shows the outcomes; see `outcomes_of`. The file is closed at the end."""
+
+        def end() -> str:
+            return suffix() + self.summary_end()
+
+        out = outcomes_of(self._settings, self._queue, kind, suffix=end, **options)
+        with out:
+            try:
+                with self:
+                    yield out
+            except UndoFileError as error:
+                if not out.has_work:
+                    raise
+                out.note_unfinished()
+                raise StoppedInPart(error) from error
+            except Exception:
+                if self.path is not None:
+                    self._settings.environment.error(f"{self._stopped}{self.summary_end()}")
+                raise
 
     @property
     def name(self) -> str | None:
@@ -54,7 +82,7 @@ class Undo(UndoFile):
 
     def summary_end(self) -> str:
         """The end of the summary: the file, and the command that puts back what is in it."""
-        if self.path is None:
+        if self.path is None or self.path == self._chosen:
             return ""
         what = "puts it back" if self.items == 1 and not self.results else "puts them back"
         if self._restores:
@@ -63,4 +91,52 @@ class Undo(UndoFile):
         if not self._settings.target_from_env:
             lines = command_lines(self._settings, self._queue.connection)
             command = lines.of_queue("undo", self._queue.name)
-        return f"; undo file {escaped(os.fsencode(self.path))}; {command} {what}"
+        return f"; undo file {short_path(self._settings, self.path)}; {command} {what}"
+
+
+def short_path(settings: Settings, path: Path) -> str:
+    """A path, with `~` for the home directory."""
+    shown, home = os.fsencode(path), os.fsencode(settings.environment.variables.get("HOME") or "/")
+    if home != b"/" and shown.startswith(home + b"/"):
+        shown = b"~" + shown.removeprefix(home)
+    return escaped(shown)
+
+
+def restoring_kind(*counted: str, **names: str) -> Kind[Outcome]:
+    """How the outcomes of restoring are counted; the first word is what the command is for.
+
+    `names` are the words that statuses are counted as, by their names.
+    """
+    known = {"CONFLICT": "conflicts", "WRONG_TYPE": "rejected", **names}
+    return kind_of(Status.IMPORTED, ())._replace(
+        counted=counted,
+        names={str(Status[status]): name for status, name in known.items()},
+        failed=frozenset(
+            {"conflicts", "rejected", "missing", "changed", "not-owner", "results-rejected"}
+        ),
+        shown=frozenset(
+            map(str, (Status.IMPORTED, Status.REPLACED, Status.MOVED, Status.SET, Status.REMOVED))
+        ),
+        successes=frozenset({"results", "results-already-there"}),
+    )
+
+
+def results_restored(results: ResultTally) -> dict[str, int]:
+    """The numbers of restored results, for the summary."""
+    return {
+        "results": results.restored,
+        "results-already-there": results.already_there,
+        "results-rejected": results.wrong_type,
+    }
+
+
+def bad_line(number: int, reason: str) -> str:
+    """An unusable line and the reason, for the failures in JSON."""
+    return f"line {number}: {reason}"
+
+
+def bad_line_reporter(settings: Settings, name: str) -> Callable[[int, str], None]:
+    """A function that reports an unusable line of a file."""
+    place = "line" if name == "-" else f"{name}, line"
+    report = bad_record_reporter(settings, "not imported")
+    return lambda number, reason: report(place, number, reason)

@@ -28,7 +28,7 @@ OTHER_KINDS = (
             "queue": "the queue's name, in version 1",
             "exported_ms": "when it was written",
             "undo": "null; in an undo file, where its items are from: `verb`, `server`, `context`, "
-            "`to`, and `written_sha256` of an edit",
+            "`by`, and of a move `to`, `to_server` and `to_context`",
         },
     ),
     OtherKind(

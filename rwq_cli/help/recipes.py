@@ -91,7 +91,7 @@ RECIPES = (
         (
             "rwq rm -q jobs --where user.id=42 --dry-run",
             "rwq rm -q jobs --where user.id=42 --yes",
-            "rwq undo -q jobs",
+            "rwq undo -q jobs --yes",
         ),
     ),
     Recipe(

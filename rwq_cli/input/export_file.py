@@ -43,10 +43,12 @@ class _Lease(Struct):
 class _Origin(Struct):
     verb: str
     server: str | None = None
+    context: str | None = None
+    by: str | None = None
     to: str | None = None
     to_b64: bytes | None = None
-    written_sha256: str | None = None
-    context: str | None = None
+    to_server: str | None = None
+    to_context: str | None = None
 
 
 class _Header(Struct):
@@ -86,11 +88,12 @@ class _Record(Struct):
     ttl_ms: _Whole | None = None
     # Fields of a control line.
     kept: bool = False
-    taken: Any = UNSET
+    taken: int | UnsetType = UNSET
     written: str | None = None
     begun: Any = UNSET
     restored: Any = UNSET
-    tried: Any = UNSET
+    tried: int | UnsetType = UNSET
+    redone: int | UnsetType = UNSET
     lines_b64: bytes = b""
 
 
@@ -138,8 +141,15 @@ def parse_header(line: bytes, name: str) -> Header:
 
 
 def _undo_origin(origin: _Origin) -> UndoOrigin:
-    to = _bytes(origin.to, origin.to_b64)
-    return UndoOrigin(origin.verb, str(origin.server), to, origin.written_sha256, origin.context)
+    return UndoOrigin(
+        verb=origin.verb,
+        server=str(origin.server),
+        context=origin.context,
+        by=origin.by,
+        to=_bytes(origin.to, origin.to_b64),
+        to_server=origin.to_server,
+        to_context=origin.to_context,
+    )
 
 
 def parse_line(line: bytes) -> ItemSnapshot | Result | ControlLine:
@@ -189,9 +199,10 @@ def _entry(record: _Record) -> ItemSnapshot | Result | ControlLine:
             ControlWord.BEGUN,
             ControlWord.RESTORED,
             ControlWord.TRIED,
+            ControlWord.REDONE,
         ):
-            if getattr(record, word) is not UNSET:
-                return ControlLine(word, lines=record.lines_b64)
+            if (number := getattr(record, word)) is not UNSET:
+                return ControlLine(word, lines=record.lines_b64, number=int(number))
         # An empty ID is valid.
         raise BadRecord("it has no id")
     if record.kept:

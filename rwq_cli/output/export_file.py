@@ -21,17 +21,20 @@ class UndoOrigin(NamedTuple):
         verb: The command that removed or changed the items: `rm`, `mv`, `purge`, `complete`,
             `edit` or `import`.
         server: The server's URL, without user and password.
-        to: For `mv`, the queue that they were moved to; else None.
-        written_sha256: For `edit`, the SHA-256 of the new data, in hexadecimal; else
-            None.
         context: The name of the server's context then; None if there is none.
+        by: Who ran it, such as `ann@ops1`.
+        to: For `mv`, the queue that they were moved to; else None.
+        to_server: The server of that queue, if it is another one; else None.
+        to_context: The name of that server's context; None if there is none.
     """
 
     verb: str
     server: str
-    to: bytes | None = None
-    written_sha256: str | None = None
     context: str | None = None
+    by: str | None = None
+    to: bytes | None = None
+    to_server: str | None = None
+    to_context: str | None = None
 
     @property
     def label(self) -> str:
@@ -62,6 +65,7 @@ class ControlWord(StrEnum):
     BEGUN = "begun"
     RESTORED = "restored"
     TRIED = "tried"
+    REDONE = "redone"
 
 
 class ControlLine(NamedTuple):
@@ -72,12 +76,14 @@ class ControlLine(NamedTuple):
         item_id: For `NOT_REMOVED`, the item; else None.
         lines: For `RESTORED`, a bitmap of the restored lines, beginning with line 0; else empty.
         written: For `REPLACED_BY`, what replaced the line above it: see `Journal`; else empty.
+        number: For `REMOVED`, how many items; for `TRIED` and `REDONE`, when, unix ms; else 0.
     """
 
     word: ControlWord
     item_id: bytes | None = None
     lines: bytes = b""
     written: str = ""
+    number: int = 0
 
 
 def header_line(header: Header) -> bytes:
@@ -89,13 +95,7 @@ def header_line(header: Header) -> bytes:
         "undo": None,
     }
     if header.origin is not None:
-        fields["undo"] = {
-            "verb": header.origin.verb,
-            "server": header.origin.server,
-            **bytes_fields("to", header.origin.to),
-            "written_sha256": header.origin.written_sha256,
-            "context": header.origin.context,
-        }
+        fields["undo"] = {**header.origin._asdict(), **bytes_fields("to", header.origin.to)}
     return _line(fields)
 
 
@@ -121,14 +121,15 @@ def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> byte
     )
 
 
-def control_line(line: ControlLine, items: int = 0) -> bytes:
-    """The text of a control line, with its end; `items` is the number that `REMOVED` gives."""
-    fields: dict[str, Any] = {line.word.value: items if line.word is ControlWord.REMOVED else True}
-    if line.word is ControlWord.NOT_REMOVED:
+def control_line(line: ControlLine) -> bytes:
+    """The text of a control line, with its end."""
+    word = line.word
+    fields: dict[str, Any] = {word.value: line.written or line.number or True}
+    if word is ControlWord.REMOVED:
+        fields[word.value] = line.number
+    if word is ControlWord.NOT_REMOVED:
         fields.update(bytes_fields("id", line.item_id))
-    if line.word is ControlWord.REPLACED_BY:
-        fields[line.word.value] = line.written
-    if line.word is ControlWord.RESTORED:
+    if word is ControlWord.RESTORED:
         fields["lines_b64"] = b64encode(line.lines).decode()
     return _line(fields)
 
@@ -192,5 +193,3 @@ _ASCII_ENCODER = json.JSONEncoder(check_circular=False)
 
 # Written to an undo file before anything in it is restored.
 BEGUN_LINE = control_line(ControlLine(ControlWord.BEGUN))
-# The last line of an undo file that could not be restored completely.
-TRIED_LINE = control_line(ControlLine(ControlWord.TRIED))

@@ -1,8 +1,8 @@
-"""The undo files of a directory: listing them, opening the latest, deleting old ones."""
+"""The undo files of a directory: listing them, choosing one to undo or redo, deleting old ones."""
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -15,9 +15,12 @@ from rwq_cli.environment import os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.files import BadRecord
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.export_file import TRIED_LINE, ControlWord
-from rwq_cli.undo.file import SUFFIX, UNDONE
-from rwq_cli.undo.reader import UndoFileBusy, UndoReader, reading
+from rwq_cli.output.export_file import ControlWord, UndoOrigin
+from rwq_cli.undo.file import REDO, UNDONE, lock, numbered
+from rwq_cli.undo.reader import UndoFileBusy, UndoReader
+
+# The last line of a file that was undone, or redone, is shorter.
+_LAST_LINE_BYTES = 64
 
 
 class NothingToUndo(RwqError):
@@ -35,69 +38,56 @@ class UndoState(StrEnum):
     # An undo has ended without restoring everything.
     INCOMPLETE = "incomplete"
     RESTORED = "restored"
+    # What was restored has been removed or changed again.
+    REDONE = "redone"
 
 
 _STATE_AFTER = {
     ControlWord.BEGUN: UndoState.BEGUN,
-    ControlWord.RESTORED: UndoState.INCOMPLETE,
     ControlWord.TRIED: UndoState.INCOMPLETE,
+    ControlWord.REDONE: UndoState.REDONE,
 }
 
 
 class UndoEntry(NamedTuple):
-    """An undo file.
+    """An undo file; its times are those of the server, `undone_ms` is 0 if it was not undone."""
 
-    Attributes:
-        server: The server's URL, without user and password.
-        verb: The command that wrote it.
-        to: For `mv`, the queue that the items were moved to; else None.
-        time_ms: When, by the server's clock, unix ms.
-        items: How many items in it were removed or changed, or may have been.
-    """
-
+    number: int
     path: Path
     queue: bytes
-    server: str
-    verb: str
-    to: bytes | None
+    origin: UndoOrigin
     time_ms: int
     items: int
     results: int
     state: UndoState
+    undone_ms: int
     file_bytes: int
 
 
 def undo_files(
-    directory: Path, queue: bytes | None, unreadable: Callable[[Path, str], object]
+    directory: Path, unreadable: Callable[[Path, str], object], *, counted: bool = True
 ) -> Iterator[UndoEntry]:
-    """List the undo files, latest first; other files in the directory are ignored.
+    """List the undo files, latest first; unless they are counted, only their ends are read.
 
     No lock is taken: an undo that runs at the same time must not find its file locked. A file that
     cannot be read is passed to `unreadable`, with the reason.
     """
-    for path in _latest_first(directory, SUFFIX, SUFFIX + UNDONE):
+    for number, path in numbered(directory).items():
         try:
-            entry = _read(path, is_counted=True)
-            if entry is not None and queue in (None, entry.queue):
-                yield entry
+            entry = _read(number, path, counted=counted)
         except FileNotFoundError:
             # It was renamed or deleted meanwhile.
             continue
         except OSError as error:
             unreadable(path, os_reason(error))
+            continue
+        if entry is not None:
+            yield entry
 
 
-def _latest_first(directory: Path, *suffixes: str) -> list[Path]:
-    return sorted((path for each in suffixes for path in directory.glob(f"*{each}")), reverse=True)
-
-
-def _read(path: Path, *, is_counted: bool) -> UndoEntry | None:
-    """Read an undo file; None if it is none, or its writer has not yet removed anything.
-
-    Unless it is counted, only its two ends are read: then it has no items, and is incomplete or
-    unused.
-    """
-    state, items, results = UndoState.UNUSED, 0, 0
+def _read(number: int, path: Path, *, counted: bool) -> UndoEntry | None:
+    """Read an undo file; None if it is none, or its writer has not yet removed anything."""
+    state, undone_ms, items, results = UndoState.UNUSED, 0, 0, 0
     with path.open("rb") as file:
         first = file.readline()
         try:
@@ -106,8 +96,8 @@ def _read(path: Path, *, is_counted: bool) -> UndoEntry | None:
             return None
         if (origin := header.origin) is None or not first.endswith(b"\n"):
             return None
-        if not is_counted:
-            file.seek(max(len(first), os.fstat(file.fileno()).st_size - len(TRIED_LINE)))
+        if not counted:
+            file.seek(max(len(first), os.fstat(file.fileno()).st_size - _LAST_LINE_BYTES))
         for line in file:
             # Most lines; parsing them would take many times as long.
             if line.startswith(b'{"id'):
@@ -121,29 +111,29 @@ def _read(path: Path, *, is_counted: bool) -> UndoEntry | None:
                 items += 1
             elif isinstance(entry, Result):
                 results += 1
-            elif entry.word is ControlWord.NOT_REMOVED:
-                items -= 1
             else:
+                items -= entry.word is ControlWord.NOT_REMOVED
                 state = _STATE_AFTER.get(entry.word, state)
+                undone_ms = entry.number if entry.word is ControlWord.TRIED else undone_ms
         size = file.tell()
-    if path.name.endswith(UNDONE):
+    if path.name.endswith(UNDONE) and state is not UndoState.REDONE:
         state = UndoState.RESTORED
     return UndoEntry(
+        number=number,
         path=path,
         queue=header.queue,
-        server=origin.server,
-        verb=origin.verb,
-        to=origin.to,
+        origin=origin,
         time_ms=header.exported_ms,
         items=items,
         results=results,
         state=state,
+        undone_ms=undone_ms,
         file_bytes=size,
     )
 
 
 def open_latest(
-    directory: Path,
+    entries: Iterable[UndoEntry],
     queue: bytes | None,
     is_here: Callable[[str], bool],
     skipped: Callable[[Path], object],
@@ -151,67 +141,75 @@ def open_latest(
     """Open the latest undo file of a queue, or of any, that is not restored yet.
 
     Those of servers that are not here are passed over, and so are those in use, which are passed to
-    `skipped`.
-
-    Raises:
-        InvalidArgument: The latest cannot be read.
-        NothingToUndo: There is none; the hint names another one, if there is.
+    `skipped`. If there is none, the hint of the error names another one.
     """
     # The latest of each kind that is passed over.
-    tried: Path | None = None
+    tried: UndoEntry | None = None
     elsewhere: UndoEntry | None = None
-    other_queue: bytes | None = None
-    for path in _latest_first(directory, SUFFIX):
-        with reading(path):
-            entry = _read(path, is_counted=False)
-        if entry is None:
+    other: UndoEntry | None = None
+    for entry in entries:
+        is_wanted, is_local = queue in (None, entry.queue), is_here(entry.origin.server)
+        if entry.state in (UndoState.RESTORED, UndoState.REDONE):
             continue
-        is_wanted, is_local = queue in (None, entry.queue), is_here(entry.server)
         if entry.state is UndoState.INCOMPLETE:
-            tried = tried or (path if is_wanted and is_local else None)
+            tried = tried or (entry if is_wanted and is_local else None)
         elif not is_wanted:
-            other_queue = other_queue or (entry.queue if is_local else None)
+            other = other or (entry if is_local else None)
         elif not is_local:
             elsewhere = elsewhere or entry
         else:
             try:
-                reader = UndoReader(path)
+                reader = UndoReader(entry.path)
             except UndoFileBusy:
-                skipped(path)
+                skipped(entry.path)
                 continue
             if not reader.is_done():
                 return reader
             reader.close()
     message = "there is nothing to undo" + ("" if queue is None else f" in {escaped(queue)}")
-    hint = f"undo files are in {directory}"
-    if other_queue is not None:
-        hint = f"-q {escaped(other_queue)} restores the latest of this server"
+    hint = "rwq undo --list lists the undo files"
+    if other is not None:
+        hint = f"-q {escaped(other.queue)} restores the latest of this server"
     if elsewhere is not None:
         message = (
-            f"there is nothing to undo on this server; {elsewhere.path} was written for "
-            f"{elsewhere.server}"
+            f"there is nothing to undo on this server; number {elsewhere.number} was written for "
+            f"{elsewhere.origin.server}"
         )
         hint = "name that server with -u, or use --anywhere"
     if tried is not None:
-        hint = f"{tried} has items that could not be restored; name it to try again"
+        hint = f"number {tried.number} has items that could not be restored: rwq undo "
+        hint += f"{tried.number} tries again"
     raise NothingToUndo(message, hint)
 
 
-def delete(path: Path, *, dry_run: bool) -> bool:
-    """Delete an undo file; False if another rwq is writing or restoring it.
+def open_undone(
+    entries: Iterable[UndoEntry], queue: bytes | None, is_here: Callable[[str], bool]
+) -> UndoReader:
+    """Open the file that was undone last, of a queue or of any; see `open_latest`."""
+    done = (UndoState.RESTORED, UndoState.INCOMPLETE)
+    undone = [
+        entry
+        for entry in entries
+        if entry.state in done and queue in (None, entry.queue) and is_here(entry.origin.server)
+    ]
+    if not undone:
+        raise NothingToUndo("there is no undo to undo", "rwq undo --list lists the undo files")
+    return UndoReader(max(undone, key=lambda entry: entry.undone_ms).path)
 
-    Raises:
-        OSError: It cannot be deleted.
-    """
+
+def redo_file(path: Path) -> Path:
+    """Where an undo of this file writes what it replaces."""
+    return path.with_name(f"{path.name.removesuffix(UNDONE)}{REDO}")
+
+
+def delete(path: Path, *, dry_run: bool) -> bool:
+    """Delete an undo file; False if another rwq is writing or restoring it."""
     # Another process may have deleted it.
     with suppress(FileNotFoundError), path.open("rb") as file:
-        try:
-            fcntl.flock(file, (fcntl.LOCK_SH if dry_run else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock(file, fcntl.LOCK_SH if dry_run else fcntl.LOCK_EX):
             return False
-        except OSError:
-            # The file system has no locks.
-            pass
         if not dry_run:
             path.unlink()
+            for each in path.parent.glob(f"{redo_file(path).name}*"):
+                each.unlink()
     return True

@@ -2,31 +2,29 @@
 
 An undo file is an export, under the user's state directory: items, then results. `rwq undo` is an
 import of it, which marks restored lines on the server; the file itself records only that an undo
-has begun, and how it ended. The file of `edit` has one item, with its old data; the
-header has the SHA-256 of the new data, and an undo replaces only that. It needs no marks on the
-server. In the file of `complete`, items that a session held are recorded as waiting at the front,
+has begun, and how it ended. What `edit` and `import` have written is all that an undo of these
+replaces. In the file of `complete`, items that a session held are recorded as waiting at the front,
 because that is how they are restored. Control lines between the items:
 
 - `"kept": true` cancels the lines of that item above it: it was not removed.
-- `"written": text` follows a line of an import: what replaced it, as in `Journal`. An undo replaces
-  only that, as for `edit`.
+- `"written": text` follows a line of `edit` or `import`: what replaced it, as in `Journal`.
 - `"taken": n`: the n items above it that are not cancelled were removed. The items after the last
   such line are in doubt: the writer may have died before removing them.
 - `"begun": true`: an undo may have restored any of the lines. It is not part of the file's ID,
   under which the marks on the server are stored.
 - `"restored": true` lists the lines that an incomplete undo has restored.
-- `"tried": true` ends a file that an undo could not restore completely.
+- `"tried": ms` ends a file when an undo has ended, by the server's clock; `"redone": ms`, when the
+  undo was undone by `rwq undo --redo`.
 
-The process that writes or restores a file holds a lock on it. A file that was restored completely
-is renamed.
+Files are numbered, so that no clock decides which is the latest: `7.jsonl`. One that was restored
+completely is `7.jsonl.undone`. What an undo replaces is in `7.jsonl.redo`: the undo file of that
+undo. The process that writes or restores a file holds a lock on it.
 """
 
 import fcntl
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from itertools import repeat
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -46,8 +44,7 @@ from rwq_cli.output.export_file import (
 
 SUFFIX = ".jsonl"
 UNDONE = ".undone"
-
-_NAME_MAX = 60
+REDO = ".redo"
 
 
 class UndoFileError(RwqError):
@@ -69,31 +66,47 @@ def unwritable_because(directory: Path) -> str | None:
     return None if os.access(existing, os.W_OK | os.X_OK) else f"{existing} cannot be written"
 
 
+def lock(file: BinaryIO, how: int = fcntl.LOCK_EX) -> bool:
+    """Lock a file until it is closed; False if another process has locked it."""
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # A file system without locks.
+        pass
+    return True
+
+
+def numbered(directory: Path) -> dict[int, Path]:
+    """The undo files by their numbers, latest first."""
+    found = {}
+    for path in directory.iterdir() if directory.is_dir() else ():
+        number, suffix, rest = path.name.partition(SUFFIX)
+        if suffix and rest in ("", UNDONE) and number.isascii() and number.isdecimal():
+            found[int(number)] = path
+    return dict(sorted(found.items(), reverse=True))
+
+
 class UndoFile:
     """Writes an undo file, as the journal of a removal; it is created with the first item.
 
     Lines are written so that they survive a crash of this machine. If that fails, an UndoFileError
     is raised, and what was written before is intact. At the end of the block the file is closed; an
     empty one is deleted.
-
-    Args:
-        directory: The directory to create it in.
-        header: Returns the first line; called when the file is created.
-
-    Attributes:
-        path: The file; None if there is none.
-        items: How many items in it were removed, or may have been.
-        results: How many results are in it.
     """
 
-    def __init__(self, directory: Path, header: Callable[[], Header]) -> None:
-        self._directory = directory
-        self._header = header
+    def __init__(
+        self, directory: Path, header: Callable[[], Header], path: Path | None = None
+    ) -> None:
+        # A path that was chosen has no number, and may exist: lines are added to it then.
+        self._directory, self._header, self._chosen = directory, header, path
         self._file: BinaryIO | None = None
         self._end = 0
         # Written together with the next lines: a separate write would double the cost.
         self._pending = b""
         self.path: Path | None = None
+        # How many items and results in it were removed, or may have been.
         self.items = 0
         self.results = 0
 
@@ -110,10 +123,9 @@ class UndoFile:
     def record_removed_except(self, kept: Sequence[bytes]) -> None:
         """Record that all written items are removed, except these."""
         self.items -= len(kept)
-        lines = b"".join(
-            control_line(ControlLine(ControlWord.NOT_REMOVED, item_id)) for item_id in kept
-        )
-        self._pending = lines + control_line(ControlLine(ControlWord.REMOVED), self.items)
+        lines = [control_line(ControlLine(ControlWord.NOT_REMOVED, item_id)) for item_id in kept]
+        lines.append(control_line(ControlLine(ControlWord.REMOVED, number=self.items)))
+        self._pending = b"".join(lines)
         if kept:
             self._write_pending()
 
@@ -125,7 +137,7 @@ class UndoFile:
             return
         if self.items or self.results:
             self._write_pending()
-        else:
+        elif self._chosen is None:
             with suppress(OSError):
                 self.path.unlink()
             self.path = None
@@ -139,12 +151,10 @@ class UndoFile:
             + (control_line(ControlLine(ControlWord.REPLACED_BY, written=text)) if text else b"")
             for entry, text in zip(entries, by, strict=False)
         )
-        if self._file is None:
-            header = self._header()
+        header = header_line(self._header()) if self._file is None else b""
         try:
             if self._file is None:
-                self._create(header)
-                self._pending = header_line(header)
+                self._file = self._open(header)
             self._append(self._pending + lines)
             self._pending = b""
         except OSError as error:
@@ -162,24 +172,32 @@ class UndoFile:
                 self._append(self._pending)
                 self._pending = b""
 
-    def _create(self, header: Header) -> None:
-        assert header.origin is not None
+    def _open(self, header: bytes) -> BinaryIO:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        queue = re.sub(r"[^A-Za-z0-9._{}-]", "_", header.queue.decode("utf-8", "replace"))
-        now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        name = f"{now}-{header.origin.verb}-{queue[:_NAME_MAX]}-{os.getpid()}{SUFFIX}"
-        path = self._directory / name
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        self._file, self.path = os.fdopen(descriptor, "wb", buffering=0), path
-        # Some file systems have no locks. A reader that locks an empty file releases it.
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        while self.path is None:
+            number = max(numbered(self._directory), default=0) + 1
+            path = self._chosen or self._directory / f"{number}{SUFFIX}"
+            # Of two processes one gets the number.
+            with suppress(FileExistsError):
+                is_new = os.O_EXCL if self._chosen is None else 0
+                descriptor = os.open(path, flags | is_new, 0o600)
+                self.path = path
+        file: BinaryIO = os.fdopen(descriptor, "r+b", buffering=0)
+        # A reader that has it locks an empty file, and closes it.
         with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        known = b"".join(iter(lambda: file.read(1 << 20), b"")) if self._chosen else b""
+        self._end = known.rfind(b"\n") + 1
+        file.seek(self._end)
+        self._pending = b"" if self._end else header
         # The name, too, has to survive a crash.
         folder = os.open(self._directory, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+        return file
 
     def _append(self, lines: bytes) -> None:
         assert self._file is not None

@@ -1,11 +1,11 @@
 """Reading an undo file in the order in which its items have to be restored."""
 
-import fcntl
 import os
 from array import array
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,14 +16,8 @@ from rwq_cli.core.state.snapshot import End, ItemSnapshot
 from rwq_cli.environment import os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.files import BadRecord
-from rwq_cli.output.export_file import (
-    BEGUN_LINE,
-    TRIED_LINE,
-    ControlLine,
-    ControlWord,
-    control_line,
-)
-from rwq_cli.undo.file import UNDONE
+from rwq_cli.output.export_file import BEGUN_LINE, ControlLine, ControlWord, control_line
+from rwq_cli.undo.file import UNDONE, lock
 
 
 class UndoFileBusy(RwqError):
@@ -32,37 +26,16 @@ class UndoFileBusy(RwqError):
     code = "undo-file-busy"
 
 
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn the errors of the file system into one that names the file."""
-    try:
-        yield
-    except OSError as error:
-        reason = os_reason(error)
-        raise InvalidArgument(f"cannot read {path}: {reason}", "check the file's name") from error
-
-
 class UndoReader:
-    """Reads an undo file, forwards and backwards, without holding its items, under its lock.
-
-    Attributes:
-        header: The first line.
-        origin: What removed the items, from the header.
-        file_id: The SHA-256 of its complete lines except `BEGUN_LINE`, in hexadecimal.
-        was_begun: True if an undo has begun that did not end.
-        rejected: Bad lines, each with its number and the reason.
-        in_doubt: Items that may not have been removed.
-        unrecorded: Why the file cannot be changed; None if it can.
-
-    Raises:
-        InvalidArgument: It cannot be read, or is not an undo file.
-        UndoFileBusy: Another process holds its lock.
-    """
+    """Reads an undo file, forwards and backwards, without holding its items, under its lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        # Bad lines, each with its number and the reason.
         self.rejected: list[tuple[int, str]] = []
+        # Why the file cannot be changed; None if it can.
         self.unrecorded: str | None = None
+        # Whether an undo has begun that did not end.
         self.was_begun = False
         self._begun_at: int | None = None
         self._is_undone = path.name.endswith(UNDONE)
@@ -75,10 +48,15 @@ class UndoReader:
         # By the number of a line, what replaced it.
         self._written: dict[int, str] = {}
         self._restored = b""
-        with reading(path), ExitStack() as opened:
-            self._file = opened.enter_context(self._open())
-            self._read()
-            opened.pop_all()
+        try:
+            with ExitStack() as opened:
+                self._file = opened.enter_context(self._open())
+                self._read()
+                opened.pop_all()
+        except OSError as error:
+            raise InvalidArgument(
+                f"cannot read {path}: {os_reason(error)}", "check the file's name"
+            )
 
     def _open(self) -> BinaryIO:
         try:
@@ -86,16 +64,11 @@ class UndoReader:
         except OSError as error:
             file = self.path.open("rb")
             self.unrecorded = os_reason(error)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock(file):
             file.close()
             raise UndoFileBusy(
                 f"another rwq is writing or restoring {self.path}", "wait until it ends"
             )
-        except OSError:
-            # A file system without locks.
-            pass
         return file
 
     def _read(self) -> None:
@@ -119,9 +92,12 @@ class UndoReader:
             self._read_line(number, line, in_doubt)
             if line != BEGUN_LINE:
                 digest.update(line)
+        # Under which lines are marked on the server.
         self.file_id = digest.hexdigest().encode()
-        # A moved item is in one of the two queues, so it cannot be restored twice.
-        self.in_doubt = frozenset(in_doubt) if self.origin.to is None else frozenset()
+        # A moved item is in one of the two queues, and data is compared, so nothing is restored
+        # twice.
+        is_certain = self.origin.to is not None or self.changed_data
+        self.in_doubt = frozenset(() if is_certain else in_doubt)
 
     def _read_line(self, number: int, line: bytes, in_doubt: set[bytes]) -> None:
         try:
@@ -152,9 +128,9 @@ class UndoReader:
             in_doubt.discard(entry.item_id)
 
     @property
-    def is_of_import(self) -> bool:
-        """True if the items were replaced by an import, and not removed."""
-        return self.origin.verb == "import"
+    def changed_data(self) -> bool:
+        """True if data was replaced, and no item removed."""
+        return self.origin.verb in ("edit", "import")
 
     def front(self) -> Iterator[Line]:
         """The items to put at the front of main, the last one first."""
@@ -165,9 +141,9 @@ class UndoReader:
         yield from self._lines(self._back)
         yield from self._lines(self._results)
 
-    def items(self) -> Iterator[Line]:
-        """All items, in the order in which they were removed."""
-        return self._lines(sorted((*self._front, *self._back)))
+    def items(self, *, restored: bool = False) -> Iterator[Line]:
+        """All items, or those restored before, in the order in which they were removed."""
+        return self._lines(sorted((*self._front, *self._back)), restored=restored)
 
     def _lines(self, numbers: Iterable[int], *, restored: bool = False) -> Iterator[Line]:
         """The lines with these numbers that were not restored; with `restored`, those that were."""
@@ -179,7 +155,7 @@ class UndoReader:
                 is_item = isinstance(entry, ItemSnapshot)
                 if not is_item or self._kept.get(entry.item_id, 0) < number:
                     # Without that line, nothing has replaced it.
-                    written = self._written.get(number, "") if self.is_of_import else None
+                    written = self._written.get(number, "") if self.changed_data else None
                     yield Line(number, entry, written)
 
     def _is_restored(self, number: int) -> bool:
@@ -187,9 +163,12 @@ class UndoReader:
         is_listed = at < len(self._restored) and bool(self._restored[at] & 0x80 >> bit)
         return self._is_undone or is_listed
 
-    def restored_before(self) -> int:
-        """Count the items that are restored according to the file."""
-        return sum(1 for _ in self._lines((*self._front, *self._back), restored=True))
+    def count(self, *, restored: bool = False) -> int:
+        """Count the items that are left to restore, or those restored according to the file."""
+        if self._kept:
+            return sum(1 for _ in self.items(restored=restored))
+        numbers = chain(self._front, self._back)
+        return sum(self._is_restored(number) is restored for number in numbers)
 
     def is_done(self) -> bool:
         """Return True if no line is left to restore, and every line could be read."""
@@ -207,23 +186,24 @@ class UndoReader:
         if self._begun_at is not None:
             self._cut(self._begun_at)
 
-    def finish(self, restored: bytes, *, complete: bool) -> None:
-        """Record the end of an undo: `rwq undo` without a name skips this file from now on.
+    def finish(self, restored: bytes, now_ms: int, *, complete: bool) -> None:
+        """Record the end of an undo and a bitmap of the lines that it has restored.
 
-        Args:
-            restored: A bitmap of the lines that are restored.
-            complete: True if all are.
+        `rwq undo` without a name skips this file from now on.
         """
-        if complete:
-            if self._is_undone:
-                return
-            with suppress(OSError):
-                self.path.rename(f"{self.path}{UNDONE}")
-                return
+        if complete and self._is_undone:
+            return
         lines = control_line(
             ControlLine(ControlWord.RESTORED, lines=_either(self._restored, restored))
         )
-        self._append(lines + TRIED_LINE)
+        self._append(lines + control_line(ControlLine(ControlWord.TRIED, number=now_ms)))
+        if complete:
+            with suppress(OSError):
+                self.path.rename(f"{self.path}{UNDONE}")
+
+    def record_redone(self, now_ms: int) -> None:
+        """Record that what was restored is removed or replaced again."""
+        self._append(control_line(ControlLine(ControlWord.REDONE, number=now_ms)))
 
     def _append(self, lines: bytes) -> None:
         if self.unrecorded is not None:

@@ -4,7 +4,6 @@ import os
 from time import time
 
 from rwq_cli.output import human
-from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Cut, Field, Fields
 from rwq_cli.output.outcomes import Kind, Row
 from rwq_cli.undo.catalog import UndoEntry
@@ -12,11 +11,18 @@ from rwq_cli.undo.catalog import UndoEntry
 UNDO_FIELDS: Fields[UndoEntry] = Fields(
     "An undo file",
     Field(
+        "number",
+        lambda entry: entry.number,
+        "its number, by which `rwq undo N` takes it",
+        title="N",
+        right=True,
+    ),
+    Field(
         "file",
         lambda entry: os.fsencode(entry.path),
         "its path",
-        format=lambda entry: escaped(os.fsencode(entry.path.name)),
-        cut=Cut.MIDDLE,
+        format=lambda entry: entry.path.name,
+        rank=4,
         is_bytes=True,
         is_id=True,
     ),
@@ -25,12 +31,28 @@ UNDO_FIELDS: Fields[UndoEntry] = Fields(
         lambda entry: entry.queue,
         "the queue's name",
         cut=Cut.MIDDLE,
+        rank=8,
+        is_bytes=True,
+    ),
+    Field(
+        "server", lambda entry: entry.origin.server, "the server's address", cut=Cut.MIDDLE, rank=2
+    ),
+    Field("verb", lambda entry: entry.origin.verb, "the command that wrote it", rank=10),
+    Field("by", lambda entry: entry.origin.by, "who ran it, as user@host", cut=Cut.MIDDLE, rank=3),
+    Field(
+        "to",
+        lambda entry: entry.origin.to,
+        "the queue that `mv` moved items to",
+        cut=Cut.MIDDLE,
         rank=5,
         is_bytes=True,
     ),
-    Field("server", lambda entry: entry.server, "the server's address", cut=Cut.MIDDLE, rank=3),
-    Field("verb", lambda entry: entry.verb, "the command that wrote it", rank=9),
-    Field("to", lambda entry: entry.to, "the queue that `mv` moved items to", is_bytes=True),
+    Field(
+        "to_server",
+        lambda entry: entry.origin.to_server,
+        "the server of that queue, if it is another one",
+        cut=Cut.MIDDLE,
+    ),
     Field(
         "time_ms",
         lambda entry: entry.time_ms,
@@ -38,7 +60,7 @@ UNDO_FIELDS: Fields[UndoEntry] = Fields(
         title="WHEN",
         format=lambda entry: human.ago(max(0.0, time() - entry.time_ms / 1000)),
         right=True,
-        rank=7,
+        rank=9,
     ),
     Field(
         "items",
@@ -46,14 +68,14 @@ UNDO_FIELDS: Fields[UndoEntry] = Fields(
         "how many items it has",
         format=lambda entry: f"{entry.items:,}",
         right=True,
-        rank=6,
+        rank=7,
     ),
     Field("results", lambda entry: entry.results, "how many results it has", right=True),
     Field(
         "state",
         lambda entry: entry.state.value,
-        "`unused`, `restored`, `begun` or `incomplete`",
-        rank=8,
+        "`unused`, `restored`, `begun`, `incomplete` or `redone`",
+        rank=6,
     ),
     Field(
         "bytes",
@@ -65,7 +87,10 @@ UNDO_FIELDS: Fields[UndoEntry] = Fields(
         rank=1,
     ),
 )
-UNDO_COLUMNS = ("file", "time_ms", "verb", "queue", "items", "state", "server", "bytes")
+UNDO_COLUMNS = (
+    *("number", "time_ms", "verb", "queue", "to", "items", "state", "by", "file", "server"),
+    "bytes",
+)
 
 
 # What became of a file: `deleted`, or `in-use` by another rwq.

@@ -29,9 +29,9 @@ LINES = [
     *("mv - --to other --yes", "mv --all --to other --force --yes"),
     "rm --id-glob *[0-4] --yes; import {home}/export",
     "rm --id-glob *[0-4] --yes; import {home}/export --on-conflict replace --yes",
-    *("rm --all --yes; undo", "rm --id-glob *[0-4] --yes; add - --id-from line; undo"),
-    *("mv --all --to other --force --yes; undo", "edit id-2 -f {home}/new --yes; undo"),
-    "edit id-2 -f {home}/new --yes; import {home}/export --on-conflict replace --yes; undo",
+    *("rm --all --yes; undo --yes", "rm --id-glob *[0-4] --yes; add - --id-from line; undo --yes"),
+    *("mv --all --to other --force --yes; undo --yes", "edit id-2 -f {home}/new --yes; undo --yes"),
+    "edit id-2 -f {home}/new --yes; import {home}/export --on-conflict replace --yes; undo --yes",
     "rm --all --yes; purge --yes; undo --prune --older-than 0 --yes",
     *("clean light --grace 0", "clean deep --grace 0 --bury-after 2"),
     "doctor --fix --grace 0",
@@ -81,7 +81,7 @@ def _records(words: list[str], result: Result) -> list[Any]:
 
 def _notes(result: Result) -> str:
     """What was said of it, as a dry run says it, without the time left and what concerns files."""
-    notes = re.sub(r"; (undo file|to try the rest|other is a new or) .*", "", result.notes)
+    notes = re.sub(r"(; (undo file|to try the rest)|, a new or) .*", "", result.notes)
     notes = re.sub(r"^rwq: your text is in .*\n", "", notes)
     notes = re.sub(r"^dry run: (these would be leased now\n)?", "", notes, flags=re.MULTILINE)
     notes = re.sub(r"\bfor (\d+[smh])+|\bwould |(?<=nothing )to ", "", notes)

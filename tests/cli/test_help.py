@@ -81,8 +81,10 @@ PREPARED = {
     "rwq import -q jobs jobs.jsonl": "rwq export -q jobs > jobs.jsonl",
     "rwq import -q jobs --on-conflict skip jobs.jsonl": "rwq export -q jobs > jobs.jsonl",
     "rwq undo --dry-run": "rwq rm -q jobs --yes 1",
-    "rwq undo": "rwq rm -q jobs --yes 1",
-    "rwq undo -q jobs -o json": "rwq rm -q jobs --yes 1",
+    "rwq undo --yes": "rwq rm -q jobs --yes 1",
+    "rwq undo --yes 12": "rwq rm -q jobs --yes 1; mv .local/state/rwq/undo/1.jsonl "
+    ".local/state/rwq/undo/12.jsonl",
+    "rwq undo --redo --dry-run": "rwq rm -q jobs --yes 1; rwq undo --yes",
     "rwq complete -q jobs 4f2a9c --mine": (
         "rwq release -q jobs 4f2a9c; rwq lease -q jobs --id 4f2a9c"
     ),

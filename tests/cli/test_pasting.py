@@ -131,6 +131,8 @@ class TestSummaries:
         assert rwq("rm", "a", "-c", "prod", "--yes").code == 0
         (file,) = (rwq.home / ".local" / "state" / "rwq" / "undo").iterdir()
         assert '"context": "prod"' in file.read_text().splitlines()[0]
-        refused = rwq("undo", str(file), "-u", f"{server.url}?db=1")
+        refused = rwq("undo", "--yes", str(file), "-u", f"{server.url}?db=1")
         assert f"the undo file is from prod ({server.url}), but this server is" in refused.notes
-        assert rwq("undo", "-c", "prod").notes.startswith("restored 1 (jobs on prod); rm of jobs")
+        assert rwq("undo", "--yes", "-c", "prod").notes.startswith(
+            "restored 1 (jobs on prod); rm of jobs"
+        )

@@ -50,7 +50,7 @@ LIFE = (
     ("edit a -f -", 0, ""),
     ("mv --to {jobs}:2 --all --yes", 0, ""),
     ("ls -q {jobs}:2 -o ids", 0, "a"),
-    ("undo", 0, ""),
+    ("undo --yes", 0, ""),
     ("rm d --yes", 0, ""),
     ("undo --list -o json", 0, '"verb": "rm"'),
     ("export", 0, '"id": "a"'),

@@ -52,7 +52,7 @@ def test_undo_brings_them_back(crwq: Rwq, queue: WorkQueue, other: WorkQueue) ->
     for item_id in ("a", "b"):
         queue.add("x", item_id)
     assert crwq("mv", "--to", TO, "--all", "--yes", "-Q").code == 0
-    assert crwq("undo", "-Q").code == 0
+    assert crwq("undo", "--yes", "-Q").code == 0
     assert (ids(queue), ids(other)) == ([b"a", b"b"], [])
 
 

@@ -11,7 +11,7 @@ import redis
 
 from rwq_cli.input import payload
 from tests.conftest import Foreign, contents, lasts
-from tests.driver import COMMAND, Rwq, undo_files
+from tests.driver import COMMAND, UNDO, Rwq, undo_files
 
 OWN = f"rwq:tester@{os.uname().nodename}:s1"
 
@@ -365,10 +365,10 @@ class TestUndo:
         assert result.as_tuple() == (
             0,
             "",
-            f"completed 12; undo file {file}; rwq undo puts them back\n",
+            f"completed 12; undo file {UNDO}/{file.name}; rwq undo puts them back\n",
         )
         assert foreign.raw.keys() == []
-        assert rwq("undo").code == 0
+        assert rwq("undo", "--yes").code == 0
         after = contents(foreign.raw)
         # Those in hand wait, next to be leased; their leases are gone.
         ids = foreign.raw.lrange("jobs:queue", 0, -1)[::-1]
@@ -381,7 +381,7 @@ class TestUndo:
         assert rwq("ls", "buried", "-o", "json").json[0]["reason"] == "broken"
         assert rwq("ls", "delayed", "-o", "ids").text == "d\n"
         assert rwq("doctor", "--grace", "0", "--skip", "no-persistence").code == 0
-        assert rwq("undo").code == 1
+        assert rwq("undo", "--yes").code == 1
 
     def test_waiting_items_return_to_the_end_that_was_nearer(
         self, rwq: Rwq, foreign: Foreign
@@ -389,7 +389,7 @@ class TestUndo:
         foreign.waiting(*(b"%d" % number for number in range(10)))
         result = rwq("complete", "--id-glob", "[1368]", "--yes", "-o", "json").json
         assert result["undo_file"] == str(undo_files(rwq)[0])
-        assert rwq("undo").code == 0
+        assert rwq("undo", "--yes").code == 0
         ids = foreign.raw.lrange("jobs:queue", 0, -1)[::-1]
         assert b"".join(ids) == b"1302457968"
 
@@ -406,7 +406,7 @@ class TestUndo:
         foreign.leased(b"theirs")
         words = ("complete", "--state", "leased", "--owner", OWN, "--yes", "-o", "ids")
         assert rwq(*words).as_tuple()[:2] == (3, "mine\n")
-        rwq("undo", "-o", "ids")
+        rwq("undo", "--yes", "-o", "ids")
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"mine"]
         assert rwq("complete", "--all", "--owner", "nobody", "--yes").code == 1
         # Nothing was completed: there is no file.
@@ -417,7 +417,7 @@ class TestUndo:
         result = rwq("complete", "--state", "leased", "--yes", "--result", "-", stdin=b"done")
         assert result.code == 0
         assert foreign.raw.hget("jobs:result:a", "result") == b"done"
-        assert rwq("undo").code == 0
+        assert rwq("undo", "--yes").code == 0
         assert foreign.raw.hget("jobs:result:a", "result") == b"done"
 
     def test_a_file_that_cannot_be_written_stops_it(self, rwq: Rwq, foreign: Foreign) -> None:

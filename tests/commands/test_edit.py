@@ -14,7 +14,7 @@ import redis
 
 from rwq_cli.core.server.connection import Connection
 from tests.conftest import Foreign, contents
-from tests.driver import TIMEOUT_S, Result, Rwq, undo_files, until
+from tests.driver import TIMEOUT_S, UNDO, Result, Rwq, undo_files, until
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_the_edited_data_is_written(
     assert result.as_tuple() == (
         0,
         "",
-        f"set 1; undo file {file}; rwq undo puts it back\n",
+        f"set 1; undo file {UNDO}/{file.name}; rwq undo puts it back\n",
     )
     assert foreign.raw.get("jobs:item:a") == b"DATA of a"
     after = contents(foreign.raw)
@@ -357,6 +357,6 @@ def test_megabytes_are_edited(
     raw.set("jobs:item:a", b"a" * 12_000_000)
     assert edit('printf b >> "$1"', "a").code == 0
     assert raw.strlen("jobs:item:a") == 12_000_001
-    assert rwq("undo").code == 0
+    assert rwq("undo", "--yes").code == 0
     assert raw.strlen("jobs:item:a") == 12_000_000
     assert list(drafts.iterdir()) == []

@@ -5,7 +5,7 @@ import redis
 
 from rwq_cli.input import payload
 from tests.conftest import Foreign, contents
-from tests.driver import TIMEOUT_S, Rwq, undo_files, until
+from tests.driver import TIMEOUT_S, UNDO, Rwq, undo_files, until
 
 BINARY = bytes(range(256)) + b"\r\n\n"
 
@@ -17,7 +17,7 @@ def test_the_data_is_that_of_stdin_byte_for_byte(rwq: Rwq, foreign: Foreign) -> 
     assert result.as_tuple() == (
         0,
         "",
-        f"set 1; undo file {file}; rwq undo puts it back\n",
+        f"set 1; undo file {UNDO}/{file.name}; rwq undo puts it back\n",
     )
     assert foreign.raw.get("jobs:item:a") == BINARY
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]
@@ -205,7 +205,7 @@ def test_megabytes_are_written_and_undone(rwq: Rwq, raw: redis.Redis) -> None:
     raw.lpush("jobs:queue", "a")
     assert rwq("edit", "a", "-f", "-", stdin=new).code == 0
     assert raw.get("jobs:item:a") == new
-    assert rwq("undo").code == 0
+    assert rwq("undo", "--yes").code == 0
     assert raw.get("jobs:item:a") == old
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.conftest import Foreign, contents
-from tests.driver import TIMEOUT_S, Rwq, configure, undo_files, until
+from tests.driver import TIMEOUT_S, UNDO, Rwq, configure, undo_files, until
 from tests.servers import PrivateServer
 
 HEADER = '{"rwq_export": 1, "queue": "jobs"}\n'
@@ -357,12 +357,16 @@ class TestReplace:
         result = rwq(*replace, stdin=self.GIVEN)
         (file,) = undo_files(rwq)
         assert result.notes == (
-            f"imported 1, already there 1, replaced 2; undo file {file}; "
+            f"imported 1, already there 1, replaced 2; undo file {UNDO}/{file.name}; "
             "rwq undo puts back what was replaced\n"
         )
         assert rwq(*replace, "-o", "json", stdin=self.GIVEN).json["undo_file"] is None
-        undone = rwq("undo")
-        assert undone.as_tuple() == (0, "", f"restored 2; import of jobs, from {file}\n")
+        undone = rwq("undo", "--yes")
+        assert undone.as_tuple() == (
+            0,
+            "",
+            f"restored 2; import of jobs, from {UNDO}/{file.name}\n",
+        )
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"fresh", b"z", b"same", b"a"]
         assert rwq("complete", "fresh").code == 0
         assert contents(foreign.raw) == before
@@ -372,7 +376,7 @@ class TestReplace:
         rwq("import", "-", "--on-conflict", "replace", "--yes", stdin=self.GIVEN)
         foreign.raw.set("jobs:item:a", "newer")
         rwq("complete", "l")
-        undone = rwq("undo")
+        undone = rwq("undo", "--yes")
         assert undone.code == 1
         assert "changed 1, missing 1" in undone.notes
         assert foreign.raw.get("jobs:item:a") == b"newer"
@@ -385,7 +389,7 @@ class TestReplace:
         header, first, *_ = file.read_bytes().splitlines(keepends=True)
         file.write_bytes(header + first)
         foreign.raw.set("jobs:item:a", "newer")
-        undone = rwq("undo", str(file))
+        undone = rwq("undo", "--yes", str(file))
         assert (undone.code, foreign.raw.get("jobs:item:a")) == (1, b"newer")
 
     def test_results_are_undone_too(self, rwq: Rwq, foreign: Foreign) -> None:
@@ -397,11 +401,11 @@ class TestReplace:
         result = rwq("import", "-", "--on-conflict", "replace", "--yes", stdin=given)
         assert rwq("result", "a", "-o", "data").text == "old"
         assert "; rwq undo puts back what was replaced" in result.notes
-        rwq("undo")
+        rwq("undo", "--yes")
         assert contents(foreign.raw) == before
         rwq("import", "-", "--on-conflict", "replace", "--yes", stdin=given)
         foreign.raw.hset("jobs:result:a", mapping={"completed_ms": 7, "result": "newest"})
-        rwq("undo")
+        rwq("undo", "--yes")
         assert rwq("result", "a", "-o", "data").text == "newest"
 
     def test_each_queue_of_several_is_asked_about_and_undone(
@@ -419,7 +423,9 @@ class TestReplace:
         asks = [(b"1 item of jobs", b"y\n"), (b"1 item of other", b"y\n")]
         code, _ = rwq.on_terminal(*words, type_in=asks, variables=no_queue)
         assert (code, foreign.raw.get("other:item:o")) == (0, b"data of o")
-        assert rwq("undo", "-q", "other").code == rwq("undo", "-q", "jobs").code == 0
+        assert (
+            rwq("undo", "--yes", "-q", "other").code == rwq("undo", "--yes", "-q", "jobs").code == 0
+        )
         assert contents(foreign.raw) == before
 
     def test_a_protected_context_is_typed(

@@ -3,7 +3,7 @@
 import os
 
 from tests.conftest import Foreign, contents
-from tests.driver import Rwq, undo_files
+from tests.driver import UNDO, Rwq, undo_files
 
 
 def test_all_items_that_nobody_holds_are_moved(rwq: Rwq, foreign: Foreign) -> None:
@@ -14,7 +14,7 @@ def test_all_items_that_nobody_holds_are_moved(rwq: Rwq, foreign: Foreign) -> No
     assert result.as_tuple() == (
         0,
         "",
-        f"moved 3; undo file {file}; rwq undo puts them back\n",
+        f"moved 3 to other; undo file {UNDO}/{file.name}; rwq undo puts them back\n",
     )
     assert foreign.raw.lrange("other:queue", 0, -1) == [b"c", b"b", b"a"]
     assert foreign.raw.exists("jobs:queue") == 0
@@ -35,7 +35,7 @@ def test_force_chooses_also_what_is_leased_delayed_or_buried(rwq: Rwq, foreign: 
     result = rwq("mv", "--to", "other", "--all", "--force", "--yes")
     assert (result.code, result.notes.partition(";")[0]) == (
         0,
-        "moved 5",
+        "moved 5 to other",
     )
     assert sorted(foreign.raw.lrange("other:queue", 0, -1)) == [b"b", b"d", b"h", b"l", b"w"]
     assert foreign.raw.keys("jobs:*") == []
@@ -66,25 +66,25 @@ def test_undo_returns_the_items_that_still_wait(rwq: Rwq, foreign: Foreign) -> N
     foreign.waiting(b"a", b"b", b"c")
     before = contents(foreign.raw)
     rwq("mv", "--to", "other", "--all", "--yes")
-    assert rwq("undo").code == 0
+    assert rwq("undo", "--yes").code == 0
     assert contents(foreign.raw) == before
     rwq("mv", "--to", "other", "--all", "--yes")
     rwq("lease", "-q", "other", "-o", "ids")
     (file,) = (file for file in undo_files(rwq) if file.suffix == ".jsonl")
-    result = rwq("undo")
+    result = rwq("undo", "--yes")
     own = f"rwq:tester@{os.uname().nodename}:s1"
     assert result.as_tuple() == (
         3,
         "",
         f"rwq: a: leased by {own} for 4m59s; try again when it is free\n"
         "restored 2, not owner 1; "
-        f"mv of jobs, from {file}; to try the rest again, name this file\n",
+        f"mv of jobs, from {UNDO}/{file.name}; to try the rest again, name this file\n",
     )
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"c", b"b"]
     # It is kept, to be tried again.
     assert file in undo_files(rwq)
     assert rwq("release", "-q", "other", "a").code == 0
-    again = rwq("undo", str(file), "-o", "json").json
+    again = rwq("undo", "--yes", str(file), "-o", "json").json
     assert (again["restored"], again["restored_before"]) == (1, 2)
 
 
@@ -106,5 +106,5 @@ def test_what_cannot_be_moved_needs_no_question(rwq: Rwq, foreign: Foreign) -> N
     assert result.as_tuple() == (
         1,
         "",
-        "rwq: l: leased by them without expiry; --force moves it anyway\nnot owner 1\n",
+        "rwq: l: leased by them without expiry; --force moves it anyway\nnot owner 1 to other\n",
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.conftest import Foreign, contents
-from tests.driver import Rwq, undo_files
+from tests.driver import UNDO, Rwq, undo_files
 
 
 def test_no_key_is_left(rwq: Rwq, foreign: Foreign) -> None:
@@ -14,7 +14,11 @@ def test_no_key_is_left(rwq: Rwq, foreign: Foreign) -> None:
     foreign.lease(b"stray")
     result = rwq("purge", "--yes")
     (file,) = undo_files(rwq)
-    assert result.as_tuple() == (0, "", f"removed 4; undo file {file}; rwq undo puts them back\n")
+    assert result.as_tuple() == (
+        0,
+        "",
+        f"removed 4; undo file {UNDO}/{file.name}; rwq undo puts them back\n",
+    )
     assert foreign.raw.keys() == []
 
 
@@ -71,7 +75,7 @@ class TestResults:
         assert result.as_tuple() == (
             0,
             "",
-            f"removed 1, results 2; undo file {file}; rwq undo puts them back\n",
+            f"removed 1, results 2; undo file {UNDO}/{file.name}; rwq undo puts them back\n",
         )
         assert foreign.raw.keys() == []
         assert file.read_bytes().count(b'"result_b64": "AP4="') == 2
@@ -80,7 +84,7 @@ class TestResults:
         self.keep(foreign)
         foreign.raw.hset("jobs:result:odd", "x", "y")
         foreign.raw.set("jobs:result:s", "t")
-        said = "rwq: 2 keys have names of results but are not results; kept\n"
+        said = "rwq: kept 2 of other programs, with names like those of results\n"
         dry = rwq("purge", "--dry-run")
         assert dry.notes == f"{said}dry run: results 2\n"
         result = rwq("purge", "--yes")
@@ -88,13 +92,11 @@ class TestResults:
         assert result.as_tuple() == (
             0,
             "",
-            f"{said}results 2; undo file {file}; rwq undo puts them back\n",
+            f"{said}results 2; undo file {UNDO}/{file.name}; rwq undo puts them back\n",
         )
         assert sorted(foreign.raw.keys()) == [b"jobs:result:odd", b"jobs:result:s"]
         foreign.raw.delete("jobs:result:s")
-        assert rwq("purge", "-o", "json").notes == (
-            "rwq: 1 key has the name of a result but is not one; kept\n"
-        )
+        assert rwq("purge", "-o", "json").notes == said.replace("2", "1")
 
     def test_results_alone_are_purged(self, rwq: Rwq, foreign: Foreign) -> None:
         self.keep(foreign)
@@ -102,8 +104,8 @@ class TestResults:
         result = rwq("purge", "--yes", "-o", "json")
         assert (result.json["removed"], result.json["results"]) == (0, 2)
         assert foreign.raw.keys() == []
-        back = rwq("undo")
+        back = rwq("undo", "--yes")
         assert back.code == 0
         assert back.notes.startswith("results 2; purge of jobs, from ")
         assert contents(foreign.raw) == before
-        assert rwq("undo").code == 1
+        assert rwq("undo", "--yes").code == 1

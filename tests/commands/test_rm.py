@@ -1,12 +1,13 @@
 """`rwq rm`: items and every trace of them go, after a question, and into an undo file."""
 
 import json
+import os
 import stat
 
 import pytest
 
 from tests.conftest import Foreign, contents
-from tests.driver import Rwq, undo_files
+from tests.driver import UNDO, Rwq, undo_files
 
 
 def test_the_undo_command_reaches_the_same_queue_and_server(rwq: Rwq, foreign: Foreign) -> None:
@@ -15,7 +16,7 @@ def test_the_undo_command_reaches_the_same_queue_and_server(rwq: Rwq, foreign: F
     removed = rwq("rm", "a", "--yes", "-u", url, "-q", "jobs")
     command = removed.notes.rpartition("; ")[2].removesuffix(" puts it back\n")
     assert command == f"rwq undo -u {url} -q jobs"
-    assert rwq(*command.split()[1:], variables={"RWQ_URL": "", "RWQ_QUEUE": ""}).code == 0
+    assert rwq(*command.split()[1:], "--yes", variables={"RWQ_URL": "", "RWQ_QUEUE": ""}).code == 0
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
 
 
@@ -23,7 +24,7 @@ def test_the_summary_has_the_undo_file(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     result = rwq("rm", "a", "gone", "--yes")
     (file,) = undo_files(rwq)
-    summary = f"removed 1, missing 1; undo file {file}; rwq undo puts it back\n"
+    summary = f"removed 1, missing 1; undo file {UNDO}/{file.name}; rwq undo puts it back\n"
     assert result.as_tuple() == (3, "", f"rwq: gone: no such item\n{summary}")
     assert contents(foreign.raw) == {b"jobs:item:b": b"data of b", b"jobs:queue": [b"b"]}
     header, record, end = map(json.loads, file.read_text().splitlines())
@@ -35,7 +36,9 @@ def test_the_summary_has_the_undo_file(rwq: Rwq, foreign: Foreign) -> None:
         "context": None,
         "to": None,
         "to_b64": None,
-        "written_sha256": None,
+        "to_server": None,
+        "to_context": None,
+        "by": f"tester@{os.uname().nodename}",
     }
     assert record == {
         "id": "a",
@@ -77,7 +80,7 @@ def test_ids_from_stdin_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"\xff\n", b"b")
     assert rwq("rm", "-", "-0", "--yes", stdin=b"\xff\n\0b\0").code == 0
     assert foreign.raw.keys() == []
-    assert rwq("undo").code == 0
+    assert rwq("undo", "--yes").code == 0
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"\xff\n"]
 
 
@@ -121,22 +124,24 @@ class TestConfirmation:
         assert (contents(foreign.raw), undo_files(rwq)) == (before, files)
 
 
-def test_nothing_is_removed_if_the_disk_is_full(rwq: Rwq, foreign: Foreign) -> None:
-    """Nothing is taken away that cannot be written down."""
-    foreign.waiting(*(b"%d" % number for number in range(2000)))
+@pytest.mark.parametrize(("kib", "code"), [(20, 1), (1200, 3)])
+def test_nothing_is_removed_that_does_not_fit_on_the_disk(
+    rwq: Rwq, foreign: Foreign, kib: int, code: int
+) -> None:
+    foreign.waiting(*(b"%d" % number for number in range(9000)))
     before = contents(foreign.raw)
-    result = rwq.shell("ulimit -f 20; PYTHONDONTWRITEBYTECODE=1 rwq purge --yes")
-    assert result.code == 1
-    lines = result.notes.splitlines()
-    assert "cannot write the undo file" in lines[-1]
-    assert "file too large" in lines[-1]
+    result = rwq.shell(f"ulimit -f {kib}; PYTHONDONTWRITEBYTECODE=1 rwq rm --all --yes")
+    *done, error = result.notes.splitlines()
+    assert (result.code, error.startswith("rwq: error: cannot write the undo file")) == (code, True)
+    assert "file too large" in error
     # What was written down before is removed, the rest is as it was.
     listed = foreign.raw.lrange("jobs:queue", 0, -1)
     assert before[b"jobs:queue"][: len(listed)] == listed
     assert foreign.raw.dbsize() == len(listed) + 1
-    assert len(listed) > 1000
-    if undo_files(rwq):
-        assert rwq("undo").code == 0
+    removed = 9000 - len(listed)
+    assert [line.partition("; ")[0] for line in done] == [f"removed {removed:,}"] * bool(removed)
+    assert bool(removed) == (code == 3)
+    assert rwq("undo", "--yes").code == code // 3 ^ 1
     assert contents(foreign.raw) == before
 
 

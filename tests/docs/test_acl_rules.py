@@ -45,7 +45,7 @@ LINES = {
     "edit": "edit waiting --yes -f -",
     "mv": "mv waiting --to jobs:slow --yes",
     "purge": "purge --yes",
-    "undo": "undo",
+    "undo": "undo --yes",
     "import": "import -",
 }
 

@@ -44,7 +44,7 @@ def test_a_killed_edit_can_be_undone(rwq: Rwq, foreign: Foreign, number: int) ->
     found = foreign.raw.get("jobs:item:a")
     assert found in (OLD, NEW)
     assert found == OLD or len(undo_files(rwq)) == 1
-    result = rwq("undo")
+    result = rwq("undo", "--yes")
     assert result.code == (0 if found == NEW else result.code)
     assert foreign.raw.get("jobs:item:a") == OLD
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
@@ -59,7 +59,7 @@ def test_a_killed_undo_of_an_edit_can_be_run_again(rwq: Rwq, foreign: Foreign, n
     (file,) = undo_files(rwq)
     size = file.stat().st_size
     kill_after(rwq, foreign.raw, lambda: not file.exists() or file.stat().st_size != size, "undo")
-    again = rwq("undo")
+    again = rwq("undo", "--yes")
     assert again.code == 0 or foreign.raw.get("jobs:item:a") == OLD
     assert foreign.raw.get("jobs:item:a") == OLD
     assert "in doubt" not in again.notes
@@ -89,5 +89,5 @@ def test_of_several_at_once_one_wins(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.get("jobs:item:a") == b"by %d" % winner
     assert outputs[winner].startswith(b"set 1; ")
     assert len(undo_files(rwq)) == 1
-    assert rwq("undo").code == 0
+    assert rwq("undo", "--yes").code == 0
     assert foreign.raw.get("jobs:item:a") == b"data of a"

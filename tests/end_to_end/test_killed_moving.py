@@ -120,7 +120,7 @@ def test_a_killed_removal_can_be_undone(
         known = set(left)
         assert left == [item_id for item_id in IDS if item_id in known]
         assert known | written_down(tmp_path) == set(IDS)
-        assert command(server, tmp_path, "undo").wait() == 0
+        assert command(server, tmp_path, "undo", "--yes").wait() == 0
         assert sorted(held(raw, "jobs")) == sorted(IDS)
 
 
@@ -132,7 +132,7 @@ def test_a_killed_mv_can_be_undone(number: int, server: PrivateServer, tmp_path:
         process = command(server, tmp_path, "mv", "--to", "other", "--all", "--yes")
         kill_in_the_middle(process, raw, "jobs:queue", ITEMS)
         assert held(raw, "other") + held(raw, "jobs") == IDS
-        assert command(server, tmp_path, "undo").wait() == 3 or not held(raw, "other")
+        assert command(server, tmp_path, "undo", "--yes").wait() == 3 or not held(raw, "other")
         assert sorted(held(raw, "other") + held(raw, "jobs")) == sorted(IDS)
 
 
@@ -155,10 +155,10 @@ def test_a_killed_undo_can_be_run_again(
     with server.client() as raw:
         fill(raw)
         assert command(server, tmp_path, *verb.split()).wait() == 0
-        kill_in_the_middle(command(server, tmp_path, "undo"), raw, "jobs:queue", 0)
+        kill_in_the_middle(command(server, tmp_path, "undo", "--yes"), raw, "jobs:queue", 0)
         there = complete_all(raw)
         # If it was faster than the kill, nothing is left to undo.
-        assert command(server, tmp_path, "undo").wait() == 0 or len(there) == ITEMS
+        assert command(server, tmp_path, "undo", "--yes").wait() == 0 or len(there) == ITEMS
         back = set(held(raw, "jobs"))
         assert (there | back, there & back) == (set(IDS), set())
         assert raw.keys("jobs:undo:*") == []
@@ -191,5 +191,5 @@ def test_two_purges_save_every_item(server: PrivateServer, tmp_path: Path) -> No
         assert raw.dbsize() == 0
         assert written_down(tmp_path) == set(IDS)
         for _ in both:
-            command(server, tmp_path, "undo").wait()
+            command(server, tmp_path, "undo", "--yes").wait()
         assert sorted(held(raw, "jobs")) == sorted(IDS)

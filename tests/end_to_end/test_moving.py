@@ -78,7 +78,7 @@ def test_undo_of_a_purge_restores_everything(server: PrivateServer, rwq: Shell) 
         assert before.count(b"\n") == ITEMS + 103
         summary = json.loads(rwq(server, "purge", "--yes", "-o", "json"))
         assert (summary["removed"], raw.dbsize()) == (ITEMS + 102, 0)
-        rwq(server, "undo")
+        rwq(server, "undo", "--yes")
         assert without_times(rwq(server, "export")) == without_times(before)
 
 
@@ -107,9 +107,9 @@ def test_large_items_are_exported_moved_and_restored(
     exported = rwq(server, "export")
     rwq(other, "import", "-", stdin=exported)
     rwq(server, "rm", "--all", "--yes")
-    rwq(server, "undo")
+    rwq(server, "undo", "--yes")
     rwq(other, "mv", "--to", "next", "--all", "--yes")
-    rwq(other, "undo")
+    rwq(other, "undo", "--yes")
     for each in (server, other):
         assert without_times(rwq(each, "export")) == without_times(exported)
 
@@ -126,7 +126,7 @@ def test_rm_and_undo_of_some_keep_the_order(server: PrivateServer, rwq: Shell, i
         gone = set(removed)
         left = [item_id for item_id in ids if item_id not in gone]
         assert raw.lrange("jobs:queue", 0, -1) == left
-        rwq(server, "undo")
+        rwq(server, "undo", "--yes")
         now = raw.lrange("jobs:queue", 0, -1)
         assert [item_id for item_id in now if item_id not in gone] == left
         assert [item_id for item_id in now if item_id in gone] == removed

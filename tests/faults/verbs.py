@@ -153,8 +153,10 @@ VERBS = (
     Verb("rm - -o ids --yes", "waiting", _gone, names=True, takes="with an undo file"),
     Verb("mv - -o ids --to {other} --yes", "waiting", _gone, names=True, takes="by a move"),
     Verb("purge -o ids --yes", "waiting", _gone, takes="with an undo file"),
-    Verb("undo --anywhere -o ids", "waiting", _waits, first=("rm --all --yes -Q",)),
-    Verb("undo --anywhere -o ids", "waiting", _waits, first=("mv --all --to {other} --yes -Q",)),
+    Verb("undo --anywhere --yes -o ids", "waiting", _waits, first=("rm --all --yes -Q",)),
+    Verb(
+        "undo --anywhere --yes -o ids", "waiting", _waits, first=("mv --all --to {other} --yes -Q",)
+    ),
     Verb("import {home}/export -o ids", "nothing", _waits),
     Verb("edit id-07 --yes -f {home}/new -o ids", "waiting"),
     Verb("ls -o ids -n 0", "waiting"),
@@ -305,7 +307,7 @@ class Stage:
             self._check_far_move(verb, self._far)
         if verb.takes == "with an undo file" and done:
             # A file names the address by which the server was reached.
-            assert self.rwq("undo", "--anywhere").code in (0, 3)
+            assert self.rwq("undo", "--yes", "--anywhere").code in (0, 3)
         if seen != self._before:
             self._check_after_a_clean(verb)
 

@@ -242,7 +242,7 @@ class Acts:
         if self._rwq("rm", *chosen, "--yes") in (0, 3):
             removal = self._began, time.time()
             self._began = removal[1]
-            assert self._rwq("undo", "-o", "ids") == 0, self._output
+            assert self._rwq("undo", "--yes", "-o", "ids") == 0, self._output
             for item_id in self._output.split():
                 self._pushed(item_id, "restored")
                 self.removals.setdefault(item_id, []).append(removal)

@@ -13,10 +13,11 @@ from tests.conftest import Foreign
 from tests.driver import Result, Rwq, undo_files
 
 DAY_MS = 86_400_000
+BACK = ("undo", "--yes")
 
 
 def listed(rwq: Rwq, *words: str) -> list[dict[str, object]]:
-    """The undo files as `rwq` lists them, without what differs from run to run."""
+    """The undo files as `rwq` lists them."""
     records: list[dict[str, object]] = rwq("undo", "--list", *words, "-o", "json").json
     return records
 
@@ -35,14 +36,6 @@ def aged(file: Path, days: int) -> None:
 
 
 class TestList:
-    def test_a_narrow_table_keeps_the_file(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        rwq("rm", "a", "--yes")
-        table = rwq("undo", "--list", "-o", "table", variables={"COLUMNS": "40"}).lines
-        assert table[0].split()[0] == "FILE"
-        assert "…" in table[2].split()[0]
-        assert max(map(len, table)) <= 40
-
     def test_every_file_is_listed_latest_first(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b", b"c", b"d", b"e")
         foreign.raw.hset("jobs:result:r", mapping={"status": "completed", "completed_ms": 1})
@@ -51,13 +44,13 @@ class TestList:
         rwq("mv", "b", "--to", "other", "--yes")
         rwq("complete", "--id-glob", "[cd]", "--yes")
         rwq("purge", "--yes")
-        files = [str(file) for file in reversed(undo_files(rwq))]
+        files = undo_files(rwq)[::-1]
         records = listed(rwq)
-        assert [record["file"] for record in records] == files
-        assert (
-            records[0]["time_ms"]
-            == json.loads(Path(files[0]).read_text().splitlines()[0])["exported_ms"]
-        )
+        assert [(each["number"], each["file"]) for each in records] == [
+            (5 - at, str(file)) for at, file in enumerate(files)
+        ]
+        header = json.loads(files[0].read_text().splitlines()[0])
+        assert records[0]["time_ms"] == header["exported_ms"]
         assert [
             (each["verb"], each["to"], each["items"], each["results"], each["state"])
             for each in records
@@ -68,26 +61,23 @@ class TestList:
             ("rm", None, 1, 0, "unused"),
             ("edit", None, 1, 0, "unused"),
         ]
-        assert {(each["queue"], each["server"]) for each in records} == {
-            ("jobs", rwq.variables["RWQ_URL"])
+        assert {(each["queue"], each["server"], each["by"]) for each in records} == {
+            ("jobs", rwq.variables["RWQ_URL"], f"tester@{os.uname().nodename}")
         }
-        assert records[0]["bytes"] == Path(files[0]).stat().st_size
+        assert records[0]["bytes"] == files[0].stat().st_size
 
     def test_it_needs_no_server_and_no_queue(self, bare_rwq: Rwq) -> None:
         result = bare_rwq("undo", "--list", "-o", "table", "-u", "redis://127.0.0.1:1")
-        assert result.as_tuple() == (
-            0,
-            f"No such undo files in {bare_rwq.home}/.local/state/rwq/undo.\n",
-            "",
-        )
+        assert result.as_tuple() == (0, "No such undo files in ~/.local/state/rwq/undo.\n", "")
 
-    def test_the_files_of_one_queue(self, rwq: Rwq, foreign: Foreign) -> None:
+    def test_those_of_one_queue_keep_their_numbers(self, rwq: Rwq, foreign: Foreign) -> None:
         Foreign(foreign.raw, b"other").waiting(b"o")
-        foreign.waiting(b"a")
+        foreign.waiting(b"a", b"b")
         rwq("rm", "a", "--yes")
         rwq("rm", "o", "--yes", "-q", "other")
-        assert [each["queue"] for each in listed(rwq)] == ["other", "jobs"]
-        assert [each["queue"] for each in listed(rwq, "-q", "jobs")] == ["jobs"]
+        rwq("rm", "b", "--yes")
+        assert [each["queue"] for each in listed(rwq)] == ["jobs", "other", "jobs"]
+        assert [each["number"] for each in listed(rwq, "-q", "jobs")] == [3, 1]
 
     def test_how_far_a_file_is_restored(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b", b"c")
@@ -98,10 +88,10 @@ class TestList:
             appended.write(b'{"begun": true}\n')
         assert states(rwq) == [("rm", 2, "begun")]
         rwq("add", "--id", "a", "other")
-        assert rwq("undo").code == 3
+        assert rwq(*BACK).code == 3
         assert states(rwq) == [("rm", 2, "incomplete")]
         rwq("complete", "a")
-        assert rwq("undo", str(file)).code == 0
+        assert rwq(*BACK, "1").code == 0
         assert states(rwq) == [("rm", 2, "restored")]
 
     def test_items_that_were_not_removed_do_not_count(self, rwq: Rwq, foreign: Foreign) -> None:
@@ -110,51 +100,54 @@ class TestList:
         rwq("complete", "--state", "leased", "--owner", "me", "--yes")
         assert states(rwq) == [("complete", 1, "unused")]
 
-    def test_a_file_that_is_being_written_or_restored_is_listed(
+    def test_one_that_is_being_written_is_listed_and_no_other_file(
         self, rwq: Rwq, foreign: Foreign
     ) -> None:
         foreign.waiting(b"a")
         rwq("rm", "a", "--yes")
         (file,) = undo_files(rwq)
+        (file.parent / "7.jsonl").write_bytes(rwq("export").out)
+        (file.parent / "other.jsonl").write_text("{}\n")
+        (file.parent / "8.jsonl").mkdir()
         with file.open("ab") as locked:
             fcntl.flock(locked, fcntl.LOCK_EX)
             locked.write(b'{"id": "x", "da')
             locked.flush()
-            assert states(rwq) == [("rm", 1, "unused")]
-
-    def test_other_files_are_passed_over(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        rwq("rm", "a", "--yes")
-        (file,) = undo_files(rwq)
-        (file.parent / "export.jsonl").write_bytes(rwq("export").out)
-        (file.parent / "empty.jsonl").touch()
-        (file.parent / "other.jsonl").write_text("{}\n")
-        (file.parent / "directory.jsonl").mkdir()
-        result = rwq("undo", "--list", "-o", "ids")
-        assert (result.code, result.text) == (0, f"{file}\n")
-        assert result.notes == (f"rwq: cannot read {file.parent}/directory.jsonl: is a directory\n")
+            result = rwq("undo", "--list", "--fields", "number,items")
+            assert (result.code, result.text) == (0, "1\t1\n")
+        unread = "rwq: cannot read ~/.local/state/rwq/undo/8.jsonl: is a directory\n"
+        assert result.notes == unread
 
     def test_every_format_has_the_same_fields(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         rwq("rm", "a", "--yes")
         (record,) = listed(rwq)
         names = [
-            *("file", "file_b64", "queue", "queue_b64", "server", "verb", "to", "to_b64"),
-            *("time_ms", "items", "results", "state", "bytes"),
+            *("number", "file", "file_b64", "queue", "queue_b64", "server", "verb", "by"),
+            *("to", "to_b64", "to_server", "time_ms", "items", "results", "state", "bytes"),
         ]
         assert list(record) == names
-        assert rwq("undo", "--list", "-o", "jsonl").jsonl == [record]
         (row,) = csv.DictReader(StringIO(rwq("undo", "--list", "-o", "csv").text))
-        columns = ["file", "time_ms", "verb", "queue", "items", "state", "server", "bytes"]
+        columns = [
+            *("number", "time_ms", "verb", "queue", "to", "items", "state", "by", "file"),
+            *("server", "bytes"),
+        ]
         assert list(row) == columns
         assert rwq("undo", "--list").text.rstrip("\n").split("\t") == [
-            str(record[name]) for name in columns
+            "" if record[name] is None else str(record[name]) for name in columns
         ]
-        table = rwq("undo", "--list", "-o", "table", variables={"COLUMNS": "200"})
-        assert table.lines[0].split() == [
-            *("FILE", "WHEN", "VERB", "QUEUE", "ITEMS", "STATE", "SERVER", "SIZE")
-        ]
-        assert undo_files(rwq)[0].name in table.lines[2]
+
+    @pytest.mark.parametrize("columns", [40, 80, 200])
+    def test_a_table_has_whole_names_or_none(
+        self, rwq: Rwq, foreign: Foreign, columns: int
+    ) -> None:
+        foreign.waiting(b"a")
+        rwq("rm", "a", "--yes")
+        result = rwq("undo", "--list", "-o", "table", variables={"COLUMNS": str(columns)})
+        head, _, line = result.lines
+        assert (head.split()[0], line.split()[0], len(line) <= columns) == ("N", "1", True)
+        assert ("FILE" in head) == ("1.jsonl" in line)
+        assert "FILE" in head or columns == 40
 
 
 class TestPrune:
@@ -163,7 +156,7 @@ class TestPrune:
         """Files of 40, 20 and 0 days; the first is restored."""
         foreign.waiting(b"a", b"b", b"c")
         rwq("rm", "a", "--yes")
-        rwq("undo")
+        rwq(*BACK)
         rwq("rm", "b", "--yes")
         rwq("rm", "c", "--yes")
         files = undo_files(rwq)
@@ -176,15 +169,19 @@ class TestPrune:
 
     def test_old_files_are_deleted(self, rwq: Rwq, files: list[Path]) -> None:
         size = files[0].stat().st_size
+        redo = files[0].with_name("1.jsonl.redo")
+        redo.write_bytes(b"what an undo has replaced\n")
+        other = files[0].with_name("other.jsonl")
+        other.touch()
         dry = self.prune(rwq, "30d", "--dry-run")
         assert dry.as_tuple() == (0, "", f"dry run: would delete 1; {size} B\n")
-        assert undo_files(rwq) == files
+        assert (undo_files(rwq), redo.exists()) == (files, True)
         assert self.prune(rwq, "30d", "--yes", "-o", "ids").as_tuple() == (
             0,
             f"{files[0]}\n",
             f"deleted 1; {size} B\n",
         )
-        assert undo_files(rwq) == files[1:]
+        assert (undo_files(rwq), redo.exists()) == (files[1:], False)
         assert self.prune(rwq, "30d").as_tuple() == (0, "", "nothing deleted\n")
         assert self.prune(rwq, "0", "--yes", "-o", "json").json == {
             "dry_run": False,
@@ -192,7 +189,7 @@ class TestPrune:
             "in_use": 0,
             "failures": [],
         }
-        assert undo_files(rwq) == []
+        assert [*files[0].parent.iterdir()] == [other]
 
     def test_the_question_says_how_many_are_not_restored(self, rwq: Rwq, files: list[Path]) -> None:
         words = ("undo", "--prune", "--older-than", "10d")
@@ -202,8 +199,6 @@ class TestPrune:
         said = b" ".join(screen.split())
         assert b"rwq will delete 2 undo files, 1 of them not restored (" in said
         assert undo_files(rwq) == files
-        code, _ = rwq.on_terminal(*words, type_in=[(b"[y/N]", b"y\n")])
-        assert (code, undo_files(rwq)) == (0, files[2:])
 
     def test_a_file_in_use_stays(self, rwq: Rwq, files: list[Path]) -> None:
         with files[1].open("rb") as locked:
@@ -216,21 +211,10 @@ class TestPrune:
                 )
         assert undo_files(rwq) == files[1:]
 
-    def test_only_those_of_a_queue(self, rwq: Rwq, files: list[Path]) -> None:
-        assert self.prune(rwq, "0", "--yes", "-q", "other").code == 0
+    def test_only_those_of_a_queue_or_a_server(self, rwq: Rwq, files: list[Path]) -> None:
+        for where in (("-q", "other"), ("-u", "unix:///other")):
+            assert self.prune(rwq, "0", "--yes", *where).code == 0
+            assert rwq("undo", "--list", *where, "-o", "ids").text == ""
         assert undo_files(rwq) == files
-
-    def test_only_those_of_a_server(self, rwq: Rwq, files: list[Path]) -> None:
-        assert self.prune(rwq, "0", "--yes", "-u", "unix:///other").code == 0
-        assert undo_files(rwq) == files
-        assert rwq("undo", "--list", "-u", "unix:///other", "-o", "ids").text == ""
-        url = rwq.variables["RWQ_URL"]
-        assert self.prune(rwq, "0", "--yes", "-u", url).code == 0
+        assert self.prune(rwq, "0", "--yes", "-u", rwq.variables["RWQ_URL"]).code == 0
         assert undo_files(rwq) == []
-
-    def test_nothing_else_is_deleted(self, rwq: Rwq, files: list[Path]) -> None:
-        export = files[0].parent / "export.jsonl"
-        export.write_bytes(rwq("export").out)
-        os.utime(export, (0, 0))
-        assert self.prune(rwq, "0", "--yes").code == 0
-        assert undo_files(rwq) == [export]

@@ -102,24 +102,33 @@ def _set(queue: Queue, edits: Sequence[Edit], *, dry_run: bool) -> Iterator[Outc
 
 
 def put_back(
-    queue: Queue, edited: Iterable[tuple[ItemSnapshot, str]], *, dry_run: bool = False
+    queue: Queue,
+    edited: Iterable[tuple[ItemSnapshot, str]],
+    journal: Journal | None = None,
+    *,
+    dry_run: bool = False,
 ) -> Outcomes:
     """Restore the data of items that is still what `edit_items` wrote.
 
     Args:
         queue: The queue.
         edited: The items as they were before, each with the SHA-256 of its new data, hexadecimal.
+        journal: The journal to write the items with their new data to first; see `edit_items`.
         dry_run: Change nothing, and report what would be done.
 
     Returns:
         For each item `SET`, `ALREADY_THERE` if it has its earlier data, `CHANGED` if it has any
         other, `MISSING` or `WRONG_TYPE`.
     """
-    return Outcomes(_put_back(queue, edited, dry_run=dry_run))
+    return Outcomes(_put_back(queue, edited, journal, dry_run=dry_run))
 
 
 def _put_back(
-    queue: Queue, edited: Iterable[tuple[ItemSnapshot, str]], *, dry_run: bool
+    queue: Queue,
+    edited: Iterable[tuple[ItemSnapshot, str]],
+    journal: Journal | None,
+    *,
+    dry_run: bool,
 ) -> Iterator[OutcomeBatch]:
     queue.connection.set_no_touch()
     for batch in in_batches(
@@ -147,4 +156,4 @@ def _put_back(
             known.append(Outcome(item.item_id, status))
         if known:
             yield OutcomeBatch.of(known)
-        yield from _set(queue, edits, dry_run=dry_run)
+        yield from edit_items(queue, edits, journal, dry_run=dry_run).batches

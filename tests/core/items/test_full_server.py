@@ -218,7 +218,7 @@ def test_ghosts_can_be_removed(
     assert contents(raw) == {**before, b"jobs:queue": waiting}
 
 
-@pytest.mark.parametrize("words", [("import", "{file}"), ("undo",)])
+@pytest.mark.parametrize("words", [("import", "{file}"), ("undo", "--yes")])
 def test_import_and_undo_end_with_69_and_can_be_repeated(
     rwq: Rwq, foreign: Foreign, words: tuple[str, ...]
 ) -> None:
