@@ -83,14 +83,6 @@ class OutputError(RwqError):
     code = "output"
 
 
-class StoppedInPart(RwqError):
-    """Part of a batch was done when an error stopped the rest."""
-
-    def __init__(self, error: RwqError) -> None:
-        super().__init__(error.message, error.hint)
-        self.code = error.code
-
-
 class Fault(RwqError):
     """A bug, or a machine without memory, threads or file descriptors."""
 
@@ -105,7 +97,6 @@ EXIT_STATUS_OF: Mapping[type[BaseException], ExitStatus] = {
     RwqError: ExitStatus.NO,
     # Not `NO`: a loop around `rwq lease` would take that for an empty queue.
     OutputError: ExitStatus.PARTIAL,
-    StoppedInPart: ExitStatus.PARTIAL,
     Fault: ExitStatus.FAULT,
     KeyboardInterrupt: ExitStatus.INTERRUPTED,
     # The reader of stdout has closed it, as in `rwq ls | head`.

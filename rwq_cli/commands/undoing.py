@@ -9,14 +9,14 @@ from typing import Any
 from rwq_cli.cli.connect import command_lines
 from rwq_cli.cli.outcomes import bad_record_reporter, outcomes_of
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.errors import ServerError
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Outcome, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.exit_codes import StoppedInPart
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.export_file import Header, UndoOrigin
 from rwq_cli.output.outcomes import Kind, Outcomes
-from rwq_cli.undo.file import UndoFile, UndoFileError, undo_directory
+from rwq_cli.undo.file import UndoFile, undo_directory
 from rwq_cli.views.outcomes import kind_of
 
 
@@ -65,12 +65,8 @@ class Undo(UndoFile):
             try:
                 with self:
                     yield out
-            except UndoFileError as error:
-                if not out.has_work:
-                    raise
-                out.note_unfinished()
-                raise StoppedInPart(error) from error
-            except Exception:
+            except ServerError:
+                # Of other errors, the outcomes say what was done.
                 if self.path is not None:
                     self._settings.environment.error(f"{self._stopped}{self.summary_end()}")
                 raise
