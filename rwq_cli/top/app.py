@@ -22,15 +22,8 @@ class TopApp(App[None]):
     * { scrollbar-background: ansi_default; scrollbar-color: ansi_bright_black; }
     Screen { background: ansi_default; color: ansi_default; overflow: hidden; }
     Static { text-wrap: nowrap; text-overflow: ellipsis; }
-    #contents, #question, HelpScreen Static { text-wrap: wrap; text-overflow: fold; }
-    OptionList {
-        height: 1fr; max-height: 1fr; scrollbar-size-vertical: 1;
-        &, &:focus { color: ansi_default; background: ansi_default; background-tint: transparent; }
-        & > .option-list--option { text-wrap: nowrap; }
-        & > .option-list--option-highlighted, &:focus > .option-list--option-highlighted {
-            color: ansi_default; background: ansi_default; text-style: reverse;
-        }
-    }
+    .wrapped, #question, HelpScreen Static { text-wrap: wrap; text-overflow: fold; }
+    Listing { height: 1fr; }
     VerticalScroll { scrollbar-size-vertical: 1; background: ansi_default; }
     Input, Input:focus {
         border: none; height: 1; padding: 0; background: ansi_default; color: ansi_default;

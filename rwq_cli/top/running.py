@@ -20,6 +20,7 @@ from rwq_cli.top.terminal import TerminalGuard
 from rwq_cli.views.command_lines import CommandLines, can_be_argument
 from rwq_cli.views.items import session_lease
 
+# The options of this run that its commands need, too.
 _VALUES = ("connect_timeout", "reply_timeout", "patience", "color")
 _FLAGS = ("write", "debug")
 
@@ -94,35 +95,40 @@ class Runner:
 
     def __call__(self, action: Action, options: Sequence[str]) -> None:
         """Run a command on the terminal, show its output, and wait for Enter."""
-        words, stdin = action.words(options)
         line = f"$ {action.line(self.lines, shlex.join(options))}"
         self._write(f"\n{styled(line, 'bold') if self._settings.colour else line}\n")
+        words, stdin = action.words(options)
         with interrupts_left_to_child():
             try:
-                self._run([*_program(), *_given(self._settings), *words], stdin)
+                self._run(words, stdin)
             except OSError as error:
                 self._write(f"rwq: error: cannot run it: {os_reason(error)}\n")
         if self._guard.signal is None:
             self._write("\nEnter returns to rwq top. ")
             _await_enter()
 
-    def _run(self, command: Sequence[str | bytes], stdin: bytes) -> None:
-        settings, given = self._settings, subprocess.PIPE if stdin else None
-        # Not arguments: they may hold a password.
-        reaching = server_variables(settings)
-        own = {
+    def _run(self, words: Sequence[str | bytes], stdin: bytes) -> None:
+        given = self._settings.given
+        # A table, whatever RWQ_OUTPUT says.
+        options = ["-o", "table"]
+        for name in _VALUES:
+            options += [f"--{name.replace('_', '-')}", str(given[name])] if name in given else []
+        options += [f"--{name}" for name in _FLAGS if given.get(name)]
+        program = [sys.argv[0]]
+        if os.path.basename(sys.argv[0]) == "__main__.py" or not os.access(sys.argv[0], os.X_OK):
+            program = [sys.executable, "-m", "rwq_cli"]
+        # The server's variables are not arguments: they may hold a password.
+        variables: dict[bytes, bytes | None] = {
             os.fsencode(name): os.fsencode(value)
-            for name, value in settings.environment.variables.items()
+            for name, value in self._settings.environment.variables.items()
         }
-        variables = {name: value for name, value in (own | reaching).items() if value is not None}
-        with subprocess.Popen(command, env=variables, stdin=given) as process:
+        variables |= server_variables(self._settings)
+        known = {name: value for name, value in variables.items() if value is not None}
+        source = subprocess.PIPE if stdin else None
+        with subprocess.Popen([*program, *options, *words], env=known, stdin=source) as process:
             self._guard.child = process
             try:
-                if process.stdin is not None:
-                    with suppress(BrokenPipeError):
-                        process.stdin.write(stdin)
-                        process.stdin.close()
-                process.wait()
+                process.communicate(stdin or None)
             finally:
                 self._guard.child = None
 
@@ -132,29 +138,11 @@ class Runner:
             self._settings.environment.stdout.flush()
 
 
-def _program() -> list[str]:
-    """The words that start this program again."""
-    if os.path.basename(sys.argv[0]) == "__main__.py" or not os.access(sys.argv[0], os.X_OK):
-        return [sys.executable, "-m", "rwq_cli"]
-    return [sys.argv[0]]
-
-
-def _given(settings: Settings) -> list[str]:
-    """The options of this run that its commands need, too."""
-    # A table, whatever RWQ_OUTPUT says.
-    words = ["-o", "table"]
-    for name in _VALUES:
-        if (value := settings.given.get(name)) is not None:
-            words += [f"--{name}".replace("_", "-"), str(value)]
-    return words + [f"--{name}" for name in _FLAGS if settings.given.get(name)]
-
-
 def _await_enter() -> None:
-    """Wait for Enter, Ctrl-D or Ctrl-C."""
+    """Wait for Enter, Ctrl-D or Ctrl-C; what was typed before the question is discarded."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with suppress(KeyboardInterrupt, OSError, termios.error):
-            # Discard what was typed before the question.
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
             os.read(sys.stdin.fileno(), 1024)
     finally:

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import Screen
-from textual.widgets import Footer, Input, OptionList, Static
+from textual.widgets import Footer, Input, Static
 
 from rwq_cli.core.keys import glob_pattern, is_glob
 from rwq_cli.core.model import Item
@@ -20,51 +20,18 @@ from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.sections import Piece, section_lines
 from rwq_cli.output.tables import table_lines
 from rwq_cli.top.dialogs import CommandScreen
+from rwq_cli.top.listing import Listing
 from rwq_cli.top.running import Action, item_action, queue_action
 from rwq_cli.top.session import ITEMS_SHOWN, LISTS, QueueDetail, Session, read_queue
 from rwq_cli.views.item_report import Shown, show_sections
 from rwq_cli.views.top import (
     SORT_COLUMNS,
-    fitted,
     header,
     reason_parts,
     sort_columns,
     sorted_rows,
     state_parts,
-    wrapped_parts,
 )
-
-
-class Listing(OptionList):
-    """Lines to choose from; the cursor stays on the line with its key."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("k", "cursor_up", show=False),
-        Binding("j", "cursor_down", show=False),
-        Binding("g", "first", show=False),
-        Binding("G", "last", show=False),
-    ]
-    keys: Sequence[bytes] = ()
-
-    def show(self, lines: Sequence[Text], keys: Sequence[bytes]) -> None:
-        """Show these lines, each with what it stands for."""
-        chosen, before = self.chosen, self.highlighted or 0
-        self.keys = keys
-        if len(lines) == self.option_count:
-            for index, line in enumerate(lines):
-                self.replace_option_prompt_at_index(index, line)
-        else:
-            top = self.scroll_offset.y
-            self.set_options(lines)
-            self.scroll_to(y=top, animate=False, immediate=True)
-        at = keys.index(chosen) if chosen in keys else min(before, len(keys) - 1)
-        self.highlighted = at if keys else None
-
-    @property
-    def chosen(self) -> bytes | None:
-        """What the line with the cursor stands for."""
-        at = self.highlighted
-        return None if at is None or at >= len(self.keys) else self.keys[at]
 
 
 class LiveScreen(Screen[None]):
@@ -92,9 +59,10 @@ class LiveScreen(Screen[None]):
         self.session = session
         self.filter = ""
         # Drawn to between compose and removal, when a query would not find them.
-        self.header, self.notice, self.summary, self.titles = (Static() for _ in range(4))
-        self.listing = Listing(compact=True)
+        self.header, self.notice, self.titles = (Static() for _ in range(3))
+        self.summary, self.listing = Static(classes="wrapped"), Listing(self.redraw)
         self.box = Input(placeholder="a part of a name, or a pattern: Enter, Esc")
+        self.widest: list[int] = []
 
     def compose(self) -> ComposeResult:
         yield from (self.header, self.notice, self.summary, self.titles, self.listing, self.box)
@@ -117,30 +85,51 @@ class LiveScreen(Screen[None]):
             self.session.page = None
 
     def on_resize(self) -> None:
-        """Lay everything out anew."""
+        """Lay everything out anew, once the widgets have their new sizes."""
         self.redraw()
+        self.call_after_refresh(self.redraw)
 
     def read(self) -> Any:
         """Read the contents; called in the thread that alone uses the connection."""
 
     def redraw(self) -> None:
         """Lay out what is known for the width of the terminal."""
-        if not (room := self.size.width) or not self.is_mounted:
+        if not self.size.width or not self.is_mounted:
             return
         session = self.session
-        self.header.update(self.text(header(session.server, session.overview.status, room)))
-        self.notice.update(self.text(fitted([*session.notices(), *self.notices()], room)))
-        self.draw(room)
+        self.header.update(self.parts(header(session.server, session.overview.status)))
+        self.notice.update(self.parts([*session.notices(), *self.notices()]))
+        # One column stays free.
+        self.draw(max(1, self.size.width - 1))
 
     def draw(self, room: int) -> None:
         """Draw what is special about this screen."""
         raise NotImplementedError
 
-    def text(self, *lines: Iterable[Piece]) -> Text:
-        """These lines as Textual draws them."""
-        return Text("\n").join(
-            Text.assemble(*((text, self._style(style)) for text, style in line)) for line in lines
-        )
+    def draw_rows(
+        self,
+        columns: Sequence[Any],
+        rows: Sequence[Any],
+        keys: Sequence[bytes],
+        room: int,
+        above: Sequence[Text] = (),
+    ) -> None:
+        """Draw the rows that fit, and their titles below the lines above."""
+        if len(self.widest) != len(columns):
+            self.widest = [0] * len(columns)
+        fitting = self.listing.fitting(keys)
+        titles, lines = table_lines(columns, rows[fitting], room, self.widest)
+        shown = [*above, self.line(titles)] if rows else above
+        self.titles.update(Text("\n").join(shown))
+        self.listing.show([self.line(line) for line in lines])
+
+    def line(self, pieces: Iterable[Piece]) -> Text:
+        """One line as Textual draws it."""
+        return Text.assemble(*((text, self._style(style)) for text, style in pieces))
+
+    def parts(self, parts: Iterable[Piece]) -> Text:
+        """Parts of a line, with space between them."""
+        return Text("  ").join(self.line([part]) for part in parts)
 
     def _style(self, name: str | None) -> Style:
         style = Style.parse(name or "")
@@ -152,6 +141,8 @@ class LiveScreen(Screen[None]):
 
     def matches(self, *texts: bytes) -> bool:
         """Return True if one of these texts matches the filter."""
+        if not self.filter:
+            return True
         wanted = self.filter.encode("utf-8", "surrogateescape")
         if is_glob(wanted):
             return any(glob_pattern(wanted).match(text) for text in texts)
@@ -220,19 +211,15 @@ class QueuesScreen(LiveScreen):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._sort, self._reverse = session.sort, session.reverse
-        self._widest = [0] * len(sort_columns(self._sort, reverse=False))
 
     def draw(self, room: int) -> None:
         self.summary.display = False
-        rows = [row for row in self.session.overview.rows if self.matches(row.queue)]
-        rows = sorted_rows(rows, self._sort, reverse=self._reverse)
+        found = [row for row in self.session.overview.rows if self.matches(row.queue)]
+        rows = sorted_rows(found, self._sort, reverse=self._reverse)
         columns = sort_columns(self._sort, reverse=self._reverse)
-        titles, lines = table_lines(columns, rows, room - 1, self._widest)
-        if not rows:
-            nothing = "No such queues." if self.session.overview.rows else "No queues here."
-            titles, lines = [(nothing, None)], []
-        self.titles.update(self.text(titles))
-        self.listing.show([self.text(line) for line in lines], [row.queue for row in rows])
+        nothing = "No such queues." if self.session.overview.rows else "No queues here."
+        above = () if rows else [Text(nothing)]
+        self.draw_rows(columns, rows, [row.queue for row in rows], room, above)
 
     def notices(self) -> list[Piece]:
         number = len(self.session.overview.rows)
@@ -249,7 +236,7 @@ class QueuesScreen(LiveScreen):
         names = [column.name for column in SORT_COLUMNS]
         self._sort = SORT_COLUMNS[(names.index(self._sort.name) + 1) % len(names)]
         self._reverse = False
-        self._widest = [0] * len(self._widest)
+        self.widest = []
         self.redraw()
 
     def action_reverse(self) -> None:
@@ -280,7 +267,6 @@ class QueueScreen(LiveScreen):
         super().__init__(session)
         self._queue = session.handle(name)
         self._which = next(iter(LISTS))
-        self._widest: list[int] = []
 
     def read(self) -> QueueDetail:
         return read_queue(self._queue, self._which)
@@ -288,22 +274,16 @@ class QueueScreen(LiveScreen):
     def draw(self, room: int) -> None:
         name: Piece = escaped(self._queue.name), "bold"
         if (detail := self.data) is None:
-            self.summary.update(self.text([name, ("  reading…", "dim")]))
-            self.titles.update(self.text(self._lists(room)))
+            self.summary.update(self.parts([name, ("reading…", "dim")]))
+            self.titles.update(self.parts(self._lists()))
             return
-        self.summary.update(
-            self.text(
-                *wrapped_parts([name, *state_parts(detail.counts)], room),
-                *wrapped_parts(reason_parts(detail.buried, detail.counts.buried), room),
-            )
-        )
+        summary = [self.parts([name, *state_parts(detail.counts)])]
+        if reasons := reason_parts(detail.buried, detail.counts.buried):
+            summary.append(self.parts(reasons))
+        self.summary.update(Text("\n").join(summary))
         items = self._items()
-        columns = list(detail.columns)
-        if len(self._widest) != len(columns):
-            self._widest = [0] * len(columns)
-        titles, lines = table_lines(columns, items, room - 1, self._widest)
-        self.titles.update(self.text(self._lists(room), *([titles] if items else [])))
-        self.listing.show([self.text(line) for line in lines], [item.item_id for item in items])
+        above = [self.parts(self._lists())]
+        self.draw_rows(list(detail.columns), items, [item.item_id for item in items], room, above)
 
     def _items(self) -> list[Item]:
         """The items of the list that is shown, as far as it was read."""
@@ -315,7 +295,7 @@ class QueueScreen(LiveScreen):
             if self.matches(item.item_id, item.preview or b"", item.reason or b"")
         ]
 
-    def _lists(self, room: int) -> list[Piece]:
+    def _lists(self) -> list[Piece]:
         """The names of the lists, the current one marked, and how many items it has."""
         names: list[Piece] = [
             (name.upper(), "bold reverse" if name == self._which else "dim") for name in LISTS
@@ -328,16 +308,15 @@ class QueueScreen(LiveScreen):
                 names.append((f"only the first {ITEMS_SHOWN} are read", "dim"))
             if self.data.is_long and self._which == "leases":
                 names.append(("too many to sort: the oldest first", "yellow"))
-        return fitted(names, room)
+        return names
 
     def action_list(self, step: int) -> None:
         """Show another list."""
         if not self.box.display:
             names = list(LISTS)
             self._which = names[(names.index(self._which) + step) % len(names)]
-            self._widest = []
-            self.listing.highlighted = None
-            self.redraw()
+            self.widest = []
+            self.listing.action_page(-1_000_000)
             self.session.read_soon()
 
     def action_open(self) -> None:
@@ -364,7 +343,7 @@ class ItemScreen(LiveScreen):
     def __init__(self, session: Session, queue: WorkQueue, item_id: bytes) -> None:
         super().__init__(session)
         self._queue, self._item_id = queue, item_id
-        self._contents = Static(id="contents")
+        self._contents = Static(classes="wrapped")
 
     def compose(self) -> ComposeResult:
         yield from (self.header, self.notice, VerticalScroll(self._contents))
@@ -380,14 +359,14 @@ class ItemScreen(LiveScreen):
     def draw(self, room: int) -> None:
         if self.data is None:
             name: Piece = escaped(self._item_id), "bold"
-            self._contents.update(self.text([name], [("reading…", "dim")]))
+            self._contents.update(self.parts([name, ("reading…", "dim")]))
             return
-        lines: list[Iterable[Piece]] = []
+        lines: list[Text] = []
         for section in show_sections(self.data):
-            lines += [[]] if lines else []
-            # The column beside the scroll bar stays free.
-            lines += section_lines(section, max(1, room - 2))
-        self._contents.update(Group(*(self.text(line) for line in lines)))
+            lines += [Text()] if lines else []
+            # The scroll bar has a column.
+            lines += map(self.line, section_lines(section, max(1, room - 1)))
+        self._contents.update(Group(*lines))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """There is nothing to filter or to open."""

@@ -5,9 +5,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
 from time import monotonic
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from rwq_cli.core.errors import ConnectionLost, RwqError, ServerError, Unreachable
+from rwq_cli.core.errors import RwqError, ServerError
 from rwq_cli.core.inspect.queue_watch import Overview, QueueRow, QueueWatch, interval_s
 from rwq_cli.core.inspect.selection import Source
 from rwq_cli.core.model import Counts, Item
@@ -24,8 +24,8 @@ from rwq_cli.views.top import ShownServer
 # How often keys are scanned for new queues, seconds; less often if that takes long.
 SCAN_EVERY_S = 30.0
 _SCAN_SHARE = 10
-# A read that takes longer is mentioned.
-_SLOW_READ_S = 2.0
+# After this long without an answer, what is shown is marked as old.
+_SILENT_S = 1.0
 # Counts of abandoned items that are older are mentioned; in ticks.
 _OLD_TICKS = 3
 _MESSAGE_S = 5.0
@@ -44,16 +44,6 @@ LISTS = {
 }
 
 
-class Page(Protocol):
-    """A screen whose contents are read again and again, next at a time of `monotonic`."""
-
-    data: Any
-    next_read_s: float
-
-    def read(self) -> Any:
-        """Read the contents; called in the thread that alone uses the connection."""
-
-
 @dataclass(eq=False)
 class Session:
     """One run of `rwq top`.
@@ -63,7 +53,8 @@ class Session:
         show: Reads everything about an item.
         every_s: How often to look, seconds.
         sort: The column that rows are sorted by at first.
-        page: The screen that is shown and read; None if it is covered.
+        page: The screen that is shown, a `LiveScreen`: it is read again and again. None if it is
+            covered.
         is_frozen: True if the user has stopped reading.
     """
 
@@ -78,24 +69,28 @@ class Session:
     colour: bool
     sort: Field[QueueRow]
     reverse: bool = False
-    page: Page | None = None
+    page: Any = None
     is_frozen: bool = False
     _now_every_s: float = 0.0
     _trouble: RwqError | None = None
-    _trouble_since_s: float = 0.0
-    _reading_since_s: float | None = None
+    # When the server answered last, and since when it is asked; None while it is not.
+    _answered_s: float = field(default_factory=monotonic)
+    _asked_s: float | None = None
     _message: tuple[str, float] = ("", 0.0)
     _found: list[bytes] | None = None
     _soon: Event = field(default_factory=Event)
     _over: Event = field(default_factory=Event)
 
-    def start(self, changed: Callable[[], object], failed: Callable[[Exception], object]) -> None:
+    def start(
+        self, changed: Callable[[], object], failed: Callable[[BaseException], object]
+    ) -> None:
         """Begin to read. Both functions are called in other threads."""
+        self._now_every_s = self.every_s
 
         def guarded(work: Callable[[Callable[[], object]], None]) -> None:
             try:
                 work(changed)
-            except Exception as error:
+            except BaseException as error:
                 failed(error)
 
         # Daemons: a reply that is outstanding when the user leaves is not waited for.
@@ -118,24 +113,21 @@ class Session:
         self._message = text, monotonic()
 
     def _read_forever(self, changed: Callable[[], object]) -> None:
-        self._now_every_s = self.every_s
         while not self._over.is_set():
             page = self.page
             if not self.is_frozen or (page is not None and page.data is None):
-                self._reading_since_s = monotonic()
+                self._asked_s = monotonic()
                 try:
                     self._tick(page, was_frozen=self.is_frozen)
-                    self._trouble = None
+                    self._trouble, self._answered_s = None, monotonic()
                 except RwqError as error:
-                    if self._trouble is None:
-                        self._trouble_since_s = monotonic()
                     self._trouble = error
-                self._reading_since_s = None
+                self._asked_s = None
                 changed()
             self._soon.wait(self._now_every_s)
             self._soon.clear()
 
-    def _tick(self, page: Page | None, *, was_frozen: bool) -> None:
+    def _tick(self, page: Any, *, was_frozen: bool) -> None:
         is_due = page is not None and monotonic() >= page.next_read_s
         if not was_frozen:
             if self._found is not None:
@@ -175,15 +167,7 @@ class Session:
         message, said_s = self._message
         if now_s - said_s < _MESSAGE_S:
             parts.append((escaped_text(message), "bold"))
-        if self._trouble is not None:
-            message = escaped_text(self._trouble.message)
-            if isinstance(self._trouble, Unreachable | ConnectionLost):
-                lost = human.duration(int(now_s - self._trouble_since_s))
-                message = f"no answer for {lost}, trying again: {message}"
-            parts.append((message, "bold red"))
-        elif (since_s := self._reading_since_s) is not None and now_s - since_s > _SLOW_READ_S:
-            waited = human.duration(int(now_s - since_s))
-            parts.append((f"the server has not answered for {waited}", "bold red"))
+        parts += self._silence(now_s)
         if self._now_every_s > self.every_s:
             took = human.duration(round(self.overview.call_s, 1))
             every = human.duration(round(self._now_every_s, 1))
@@ -195,8 +179,20 @@ class Session:
         age_s = self.overview.abandoned_age_s
         if age_s > _OLD_TICKS * self._now_every_s:
             parts.append((f"ABANDONED is up to {human.duration(int(age_s))} old", "yellow"))
-        parts.append((f"every {human.duration(self.every_s)}", None))
-        return parts
+        return [*parts, (f"every {human.duration(self.every_s)}", None)]
+
+    def _silence(self, now_s: float) -> list[Piece]:
+        """That the server does not answer, or refuses: what is shown is old."""
+        trouble, asked_s = self._trouble, self._asked_s
+        is_silent = asked_s is not None and now_s - asked_s > _SILENT_S
+        if trouble and not (isinstance(trouble, ServerError) and trouble.is_transient):
+            return [(escaped_text(trouble.message), "bold red")]
+        if trouble is None and not is_silent:
+            return []
+        old = f"OLD COUNTS: no answer for {human.duration(int(now_s - self._answered_s))}"
+        if trouble is not None:
+            old += f", trying again: {escaped_text(trouble.message)}"
+        return [(old, "bold red reverse")]
 
 
 class QueueDetail(NamedTuple):
@@ -224,13 +220,11 @@ def read_queue(queue: WorkQueue, which: str) -> QueueDetail:
     is_long = counts.processing > _PROCESSING_MAX
     if not is_long:
         counts = queue.counts()
-    columns: Iterable[Field[Item]] = columns_for("leases")
     if which == "leases" and not is_long:
         items = list(queue.leases(limit=ITEMS_SHOWN))
     else:
         items = list(queue.items(LISTS[which], limit=ITEMS_SHOWN))
-    if which != "leases":
-        now_ms = queue.now_ms()
-        columns = columns_for(which, lambda: now_ms)
+    now_ms = queue.now_ms()
     buried = queue.items(LISTS["buried"], limit=_REASONS_READ, bare=True) if counts.buried else ()
+    columns = columns_for(which, lambda: now_ms)
     return QueueDetail(counts, which, items, columns, list(buried), is_long)

@@ -9,7 +9,6 @@ from rwq_cli.core.inspect.queue_watch import QueueRow
 from rwq_cli.core.inspect.server_status import ServerStatus
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.output import human
-from rwq_cli.output.console import cut, width
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import Cut, Field
 from rwq_cli.output.sections import Piece
@@ -18,7 +17,6 @@ from rwq_cli.views.watching import rate_columns
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _HISTORY_CELLS = 20
-_SEPARATOR = "  "
 # The reasons that a summary names.
 _REASONS = 5
 
@@ -90,22 +88,19 @@ def sorted_rows(
     rows: Iterable[QueueRow], column: Field[QueueRow], *, reverse: bool
 ) -> list[QueueRow]:
     """The rows by a column: names from A, numbers from the highest; unknown ones last."""
-    is_number = column.right
+    if not column.right:
+        return sorted(rows, key=lambda row: row.queue, reverse=reverse)
 
-    def value(row: QueueRow) -> tuple[bool, float, bytes]:
-        raw = column.get(row)
-        number = raw if isinstance(raw, int | float) else 0
-        return raw is None, number if reverse else -number, row.queue
+    def place(row: QueueRow) -> tuple[bool, float, bytes]:
+        number = column.get(row)
+        return number is None, (number or 0) * (1 if reverse else -1), row.queue
 
-    if is_number:
-        return sorted(rows, key=value)
-    return sorted(rows, key=lambda row: row.queue, reverse=reverse)
+    return sorted(rows, key=place)
 
 
 def sort_columns(chosen: Field[QueueRow], *, reverse: bool) -> list[Field[QueueRow]]:
     """All columns; a mark in the title shows which one the rows are sorted by."""
-    rises = reverse if chosen.right else not reverse
-    mark = "▲" if rises else "▼"
+    mark = "▲" if reverse is chosen.right else "▼"
     return [
         column._replace(title=column.heading + mark) if column.name == chosen.name else column
         for column in QUEUE_COLUMNS
@@ -128,32 +123,29 @@ class ShownServer(NamedTuple):
     is_read_only: bool = False
 
 
-def header(server: ShownServer, status: ServerStatus | None, room: int) -> list[Piece]:
-    """The server, its version, memory and persistence, as far as they fit."""
-    parts: list[Piece] = []
+def header(server: ShownServer, status: ServerStatus | None) -> list[Piece]:
+    """The server, its version, memory and persistence, the most important first."""
+    parts: list[Piece] = [(server.label, server.style)]
+    if server.url:
+        parts.append((server.url, None))
     if server.is_read_only:
         parts.append(("read-only", None))
     if status is not None:
         if status.version is not None:
             parts.append((escaped_text(status.version), None))
         if status.used_bytes is not None:
-            parts.append((_memory(status), _memory_style(status)))
+            parts.append(_memory(status))
         parts.append(_persistence(status))
-    if server.url:
-        parts.insert(0, (server.url, None))
-    return fitted([(server.label, server.style), *parts], room)
+    return parts
 
 
-def _memory(status: ServerStatus) -> str:
-    used = human.size(status.used_bytes)
-    limit = status.durability.maxmemory_bytes
-    return f"{used} of {human.size(limit)}" if limit else used
-
-
-def _memory_style(status: ServerStatus) -> str | None:
-    limit, used = status.durability.maxmemory_bytes, status.used_bytes or 0
-    # Writes are refused soon, or keys are evicted.
-    return "red" if limit and used > 0.9 * limit else None
+def _memory(status: ServerStatus) -> Piece:
+    used, limit = status.used_bytes or 0, status.durability.maxmemory_bytes
+    if not limit:
+        return human.size(used), None
+    # Above that, writes are refused soon, or keys are evicted.
+    style = "red" if used > 0.9 * limit else None
+    return f"{human.size(used)} of {human.size(limit)}", style
 
 
 def _persistence(status: ServerStatus) -> Piece:
@@ -167,61 +159,10 @@ def _persistence(status: ServerStatus) -> Piece:
     return ("append-only file" if durability.appends else "snapshots"), None
 
 
-def fitted(parts: Sequence[Piece], room: int) -> list[Piece]:
-    """The parts in one line; those at the end are left out if they do not fit, the first is cut."""
-    line: list[Piece] = []
-    used = 0
-    for text, style in parts:
-        gap = len(_SEPARATOR) if line else 0
-        if line and used + gap + width(text) > room:
-            break
-        if gap:
-            line.append((_SEPARATOR, None))
-        shown = cut(text, max(1, room - used - gap))
-        line.append((shown, style))
-        used += gap + width(shown)
-    return line
-
-
-def wrapped_parts(parts: Sequence[Piece], room: int) -> list[list[Piece]]:
-    """The parts in as many lines as they need."""
-    lines: list[list[Piece]] = []
-    left = list(parts)
-    while left:
-        line = fitted(left, room)
-        lines.append(line)
-        # Between two parts there is a separator.
-        left = left[(len(line) + 1) // 2 :]
-    return lines
-
-
-# Each with the style of a number above 0.
-_STATES = (
-    ("waiting", None),
-    ("leased", "green"),
-    ("abandoned", "red"),
-    ("held", "red"),
-    ("delayed", None),
-    ("due", "yellow"),
-    ("buried", "yellow"),
-)
-
-
 def state_parts(counts: Counts) -> list[Piece]:
-    """The counts of a queue by state, with ages."""
-    parts: list[Piece] = []
-    for name, style in _STATES:
-        number: int | None = getattr(counts, name)
-        if name == "leased" and number is None:
-            # Only lengths were read.
-            name, number, style = "processing", counts.processing, None
-        if number or (number is not None and name not in ("held", "due")):
-            parts.append((f"{name} {human.count(number)}", style if number else None))
-    if counts.oldest_waiting_s is not None:
-        parts.append((f"next item last used {human.ago(counts.oldest_waiting_s)}", None))
-    if (when := leases_end(counts)) is not None:
-        parts.append((f"leases end {when}", None))
-    return parts
+    """The counts of a queue as `rwq stats` shows them."""
+    rows = [row for section in count_sections(counts) for row in section.rows]
+    return [(f"{label} {value}", style) for label, value, style in rows if label != _NOT_COUNTED]
 
 
 def reason_parts(buried: Sequence[Item], total: int) -> list[Piece]:
@@ -229,13 +170,11 @@ def reason_parts(buried: Sequence[Item], total: int) -> list[Piece]:
     if not buried:
         return []
     reasons = Counter(item.reason or b"" for item in buried)
-    head = "buried by reason:"
-    if len(buried) < total:
-        head = f"the first {human.count(len(buried))} buried by reason:"
-    parts: list[Piece] = [(head, None)]
-    for reason, count in reasons.most_common(_REASONS):
+    first = "" if len(buried) == total else f"the first {human.count(len(buried))} "
+    parts: list[Piece] = [(f"{first}buried by reason:", None)]
+    named = reasons.most_common(_REASONS)
+    for reason, count in named:
         parts.append((f"{human.count(count)} {escaped(reason) or '(none)'}", "yellow"))
-    if len(reasons) > _REASONS:
-        others = sum(reasons.values()) - sum(n for _, n in reasons.most_common(_REASONS))
+    if others := reasons.total() - sum(count for _, count in named):
         parts.append((f"{human.count(others)} others", None))
     return parts

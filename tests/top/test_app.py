@@ -26,7 +26,7 @@ from textual.pilot import Pilot
 
 from rwq_cli.top import screens, session as session_module
 from rwq_cli.top.app import TopApp
-from rwq_cli.top.screens import Listing
+from rwq_cli.top.listing import Listing
 
 EVERY_S = 0.05
 QUEUES_200 = 200
@@ -66,13 +66,13 @@ class Live:
     @property
     def rows(self) -> list[list[str]]:
         """The words of the rows of the list."""
-        return [str(option.prompt).split() for option in self.listing.options]
+        return [str(line).split() for line in self.listing.shown]
 
     @property
     def listing(self) -> Listing:
         """The list; an empty one while a screen is put together."""
         found = list(self.app.screen.query(Listing))
-        return found[0] if found else Listing()
+        return found[0] if found else Listing(lambda: None)
 
     @property
     def names(self) -> list[str]:
@@ -222,7 +222,7 @@ def test_a_long_processing_list_is_not_read_as_a_whole(
         await live.press("enter")
         await live.until_shown("processing 10,001")
         await live.until_shown("too many to sort: the oldest first")
-        assert live.names == [f"{number:05}" for number in range(100)]
+        assert live.listing.keys == [b"%05d" % number for number in range(100)]
 
     play(story)
 
@@ -415,7 +415,9 @@ def test_a_leased_item_needs_force(play: Callable[..., None]) -> None:
 
 def test_an_open_quotation_mark_is_pointed_out(play: Callable[..., None]) -> None:
     async def story(live: Live) -> None:
-        await live.press("b", "'", "enter")
+        await live.press("b")
+        await live.until_shown("Enter runs it")
+        await live.press("'", "enter")
         await live.until_shown("no closing quotation")
         assert live.ran == []
 
@@ -482,7 +484,7 @@ def test_two_hundred_queues_fit_any_width(
         raw.lpush(f"queue-{number:03}:queue", *range(number + 1))
 
     async def story(live: Live) -> None:
-        assert len(live.rows) == QUEUES_200 + 3
+        assert len(live.listing.keys) == QUEUES_200 + 3
         for width in (columns, 61, columns):
             await live.pilot.resize_terminal(width, 24)
             await live.until(lambda width=width: live.strips[0].cell_length == width)
