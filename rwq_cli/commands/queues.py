@@ -21,7 +21,7 @@ from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.views.counts import COUNT_FIELDS, QUEUES_PLAIN, write_queues
+from rwq_cli.views.counts import COUNT_FIELDS, QUEUES, QUEUES_PLAIN, write_counts
 
 if TYPE_CHECKING:
     from rwq_cli.views.watching import Tick
@@ -75,6 +75,7 @@ def queues(
 
     def show(tick: "Tick | None") -> None:
         empty = "No queues on this server." if pattern is None else "No such queues."
-        write_queues(settings.out, counted(), tick, empty=empty)
+        # It reads no other counts.
+        write_counts(settings.out, counted(), QUEUES, QUEUES_PLAIN, tick, wide=QUEUES, empty=empty)
 
     return watched(settings, watch, connection, show, found)

@@ -1,5 +1,6 @@
 """Detailed records for people: titled parts with labels and values."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,11 +16,12 @@ Row = tuple[str, str, str | None]
 Piece = tuple[str, str | None]
 
 _GAP = "  "
+_NUMBER = re.compile(r">?\d[\d,]*")
 _PROSE_WIDTH_MIN = 20
 
 
 class Section(NamedTuple):
-    """A titled part of a detailed record; with `numbers`, values that begin with digits align."""
+    """A titled part of a detailed record; with `numbers`, those that begin values align."""
 
     title: str
     rows: Sequence[Row]
@@ -37,10 +39,11 @@ def section_lines(section: Section, width: int) -> Iterator[list[Piece]]:
         yield [(section.title, "bold")]
     margin = max((cell_len(label) for label, _, _ in section.rows), default=0)
     room = max(_PROSE_WIDTH_MIN, width - margin - len(_GAP))
-    digits = max((len(value) for _, value, _ in section.rows if value[:1].isdigit()), default=0)
-    for label, value, style in section.rows:
-        if section.numbers and value[:1].isdigit():
-            value = value.rjust(digits)
+    numbers = [_NUMBER.match(value) if section.numbers else None for _, value, _ in section.rows]
+    digits = max((number.end() for number in numbers if number), default=0)
+    for (label, value, style), number in zip(section.rows, numbers, strict=True):
+        if number:
+            value = " " * (digits - number.end()) + value
         head = " " * (margin - cell_len(label)) + label
         for line in value.split("\n"):
             for part in [line] if style == COMMAND_STYLE else wrapped(line, room):

@@ -21,41 +21,76 @@ _BROKEN = frozenset(
     if state.is_broken
     for plural in ("", "s")
 )
-# Columns are left out in the reverse of this order.
+# Columns are left out in the reverse of the order of the fields.
 _FIRST_RANK = 40
+NOT_COUNTED = "not counted"
 
 
-def _count(number: int, name: str, help: str, title: str = "") -> Field[Counts]:
-    """A field that is an attribute of `Counts`, with `_seconds` for `_s`."""
-
-    def value(counts: Counts) -> int | None:
-        known: int | None = getattr(counts, name.replace("_seconds", "_s"))
-        return known
-
-    return Field(
-        name,
-        value,
-        help,
-        title=title,
-        format=lambda counts: _cell(name, value(counts)),
-        right=True,
-        style=lambda counts: "red" if name in _BROKEN and value(counts) else None,
-        rank=_FIRST_RANK - number,
-        may_be_unknown=True,
-    )
+def shown(counts: Counts, name: str) -> str:
+    """A count for people; `-` for unknown."""
+    number: int | None = getattr(counts, name)
+    return human.count(number)
 
 
-def _cell(name: str, number: int | None) -> str:
-    if name.endswith("_seconds"):
+def style_of(counts: Counts, name: str) -> str | None:
+    """Red for a count of broken items above 0."""
+    return "red" if name in _BROKEN and getattr(counts, name) else None
+
+
+def _cell(counts: Counts, name: str) -> str:
+    number = getattr(counts, name)
+    if name.endswith("_s"):
         return human.ago(number)
     if name.endswith("_ms"):
         return human.duration(None if number is None else number / 1000)
     if name == "payload_sampled" and not number:
         # None was examined.
         return "-"
-    return human.size(number) if name.endswith("_bytes") else human.count(number)
+    return human.size(number) if name.endswith("_bytes") else shown(counts, name)
 
 
+def _count(place: int, name: str, help: str, title: str = "") -> Field[Counts]:
+    """A field that is an attribute of `Counts`, with `_seconds` for `_s`."""
+    attribute = name.replace("_seconds", "_s")
+    return Field(
+        name,
+        lambda counts: getattr(counts, attribute),
+        help,
+        title=title,
+        format=lambda counts: _cell(counts, attribute),
+        right=True,
+        style=lambda counts: style_of(counts, attribute),
+        rank=_FIRST_RANK - place,
+        may_be_unknown=True,
+    )
+
+
+_COUNTS = (
+    ("waiting", "the length of the main list"),
+    ("processing", "the length of the list of items that workers took"),
+    ("leased", "of these: with a lease that expires"),
+    ("held", "of these: with a lease without expiry; with `--deep`, also those in no list"),
+    ("abandoned", "of these: without a lease; `queues` looks at up to 1,000"),
+    ("delayed", "set aside until their time, including those that are due now"),
+    ("due", "of these: due now"),
+    ("buried", "set aside"),
+    ("returned", "items that were returned at least once"),
+    ("orphaned", "in no list, without a lease; `--deep` only"),
+    ("unlisted", "in no list, with a lease; `--deep` only"),
+    ("duplicated", "listed more than once; `--deep` only"),
+    ("ghosts", "entries without data; `--deep` only"),
+    ("stray_leases", "leases without an item; `--deep` only"),
+    ("wrong_types", "keys of the wrong type; `--deep` only"),
+    ("returns", "the returns of all items together; `--deep` only"),
+    ("results", "results that are kept; `--deep` only"),
+    ("oldest_waiting_seconds", "since the next item was last used", "NEXT ITEM"),
+    ("lease_soonest_ms", "until the first lease expires", "FIRST LEASE ENDS"),
+    ("lease_latest_ms", "until the last lease expires", "LAST LEASE ENDS"),
+    ("payload_sampled", "how many waiting items were measured for the next three", "SAMPLED"),
+    ("payload_min_bytes", "the smallest data", "SMALLEST"),
+    ("payload_median_bytes", "the median", "MEDIAN"),
+    ("payload_max_bytes", "the largest data", "LARGEST"),
+)
 COUNT_FIELDS: Fields[Counts] = Fields(
     "The counts of a queue",
     Field(
@@ -66,59 +101,14 @@ COUNT_FIELDS: Fields[Counts] = Fields(
         is_id=True,
         cut=Cut.MIDDLE,
     ),
-    *(
-        _count(number, *declared)
-        for number, declared in enumerate(
-            (
-                ("waiting", "the length of the main list"),
-                ("processing", "the length of the list of items that workers took"),
-                ("leased", "of these: with a lease that expires"),
-                (
-                    "held",
-                    "of these: with a lease without expiry; with `--deep`, also those in no list",
-                ),
-                (
-                    "abandoned",
-                    "of these: without a lease; `queues` looks at up to 1,000",
-                ),
-                ("delayed", "set aside until their time, including those that are due now"),
-                ("due", "of these: due now"),
-                ("buried", "set aside"),
-                ("returned", "items that were returned at least once"),
-                ("orphaned", "in no list, without a lease; `--deep` only"),
-                ("unlisted", "in no list, with a lease; `--deep` only"),
-                ("duplicated", "listed more than once; `--deep` only"),
-                ("ghosts", "entries without data; `--deep` only"),
-                ("stray_leases", "leases without an item; `--deep` only"),
-                ("wrong_types", "keys of the wrong type; `--deep` only"),
-                ("returns", "the returns of all items together; `--deep` only"),
-                ("results", "results that are kept; `--deep` only"),
-                ("oldest_waiting_seconds", "since the next item was last used", "NEXT ITEM"),
-                ("lease_soonest_ms", "until the first lease expires", "FIRST LEASE ENDS"),
-                ("lease_latest_ms", "until the last lease expires", "LAST LEASE ENDS"),
-                (
-                    "payload_sampled",
-                    "how many waiting items were measured for the next three",
-                    "SAMPLED",
-                ),
-                ("payload_min_bytes", "the smallest data", "SMALLEST"),
-                ("payload_median_bytes", "the median", "MEDIAN"),
-                ("payload_max_bytes", "the largest data", "LARGEST"),
-            )
-        )
-    ),
+    *(_count(place, *declared) for place, declared in enumerate(_COUNTS)),
 )
 
 LENGTHS = ("queue", "waiting", "processing", "delayed", "buried")
 QUEUES_PLAIN = (*LENGTHS, "abandoned")
-_QUEUES = ("queue", "waiting", "processing", "abandoned", "delayed", "buried")
+QUEUES = ("queue", "waiting", "processing", "abandoned", "delayed", "buried")
 _STATES = ("queue", "waiting", "leased", "abandoned", "held", "delayed", "buried")
 _DEEP = (*_STATES, "orphaned", "duplicated", "ghosts")
-
-
-def write_queues(out: Output, counts: Iterable[Counts], tick: "Tick | None", *, empty: str) -> None:
-    """Write the lengths of queues, and their abandoned items: `queues` reads no other counts."""
-    _write_table(out, counts, _QUEUES, QUEUES_PLAIN, tick, wide=_QUEUES, empty=empty)
 
 
 def write_stats(
@@ -134,19 +124,19 @@ def write_stats(
     output, plain = out.options.format, _DEEP if deep else _STATES
     columns = LENGTHS if fast else plain
     is_detailed = output is not OutputFormat.WIDE and (tick is None or output.is_table)
-    if one and is_detailed:
-        fields = COUNT_FIELDS if tick is None else COUNT_FIELDS.plus(tick.time, *tick.rate_fields())
-        out.describe(
-            counts,
-            fields,
-            lambda each: [*count_sections(each), *([tick.section(each)] if tick else [])],
-            csv_columns=columns,
-        )
+    if not (one and is_detailed):
+        write_counts(out, counts, columns, plain, tick)
         return
-    _write_table(out, counts, columns, plain, tick)
+    fields = COUNT_FIELDS if tick is None else COUNT_FIELDS.plus(tick.time, *tick.rate_fields())
+    out.describe(
+        counts,
+        fields,
+        lambda each: [*count_sections(each), *([tick.section(each)] if tick else [])],
+        csv_columns=columns,
+    )
 
 
-def _write_table(
+def write_counts(
     out: Output,
     counts: Iterable[Counts],
     columns: Sequence[str],
@@ -156,24 +146,26 @@ def _write_table(
     wide: Sequence[str] = (),
     empty: str = "",
 ) -> None:
-    if tick is None:
-        out.table(counts, COUNT_FIELDS, columns, plain_columns=plain, wide=wide, empty=empty)
-        return
-    *rates, least = tick.rate_fields()
+    """Write the counts of queues as a table; at a tick, with the rates."""
+    fields, more, at = COUNT_FIELDS, [], []
+    if tick is not None:
+        *more, least = tick.rate_fields()
+        at = [tick.time]
+        fields = fields.plus(*at, *more, least)
     out.table(
         counts,
-        COUNT_FIELDS.plus(tick.time, *rates, least),
-        (*columns, *rates),
-        plain_columns=(*plain, tick.time, *rates),
-        wide=wide and (*wide, tick.time, *rates),
+        fields,
+        (*columns, *more),
+        plain_columns=(*plain, *at, *more),
+        wide=wide and (*wide, *at, *more),
         empty=empty,
-        csv_also=[tick.time],
+        csv_also=at,
     )
 
 
-# In the order of `stats`; the last are shown only if there are any.
+# In the order of `stats`; the others are shown only if there are any.
 _ROWS = (
-    *("waiting", "leased", "abandoned", "held", "delayed", "due", "buried", "orphaned"),
+    *("waiting", "leased", "abandoned", "held", "delayed", "buried", "orphaned"),
     *("unlisted", "duplicated", "ghosts", "stray_leases", "wrong_types"),
 )
 _RARE = ("returned", "returns", "results")
@@ -181,23 +173,28 @@ _RARE = ("returned", "returns", "results")
 
 def count_sections(counts: Counts) -> list[Section]:
     """The counts of one queue at length."""
-    numbers = {name: getattr(counts, name) for name in (*_ROWS, *_RARE)}
-    rows: list[Row] = [
-        (name.replace("_", " "), human.count(number), "red" if name in _BROKEN and number else None)
-        for name, number in numbers.items()
-        if number is not None and (number or name in _ROWS)
-    ]
-    if counts.leased is None:
-        rows.insert(1, ("processing", human.count(counts.processing), None))
-    unknown = [name.replace("_", " ") for name, number in numbers.items() if number is None]
+    rows: list[Row] = []
+    unknown: list[str] = []
+    for name in (*_ROWS, *_RARE):
+        label = name.replace("_", " ")
+        if getattr(counts, name) is None:
+            unknown.append(label)
+        elif getattr(counts, name) or name in _ROWS:
+            # What is due is a part of what is delayed.
+            due = f" ({human.count(counts.due)} due)" if name == "delayed" and counts.due else ""
+            rows.append((label, shown(counts, name) + due, style_of(counts, name)))
+        if name == "waiting" and counts.leased is None:
+            rows.append(("processing", shown(counts, "processing"), None))
     if unknown:
         how = "" if counts.leased is None else " (--deep counts them)"
-        rows.append(("not counted", ", ".join(unknown) + how, "dim"))
+        rows.append((NOT_COUNTED, ", ".join(unknown) + how, "dim"))
     more: list[Row] = []
     if counts.oldest_waiting_s is not None:
         more.append(("next item", f"last used {human.ago(counts.oldest_waiting_s)}", None))
-    if (when := leases_end(counts)) is not None:
-        more.append(("leases end", when, None))
+    if counts.lease_soonest_ms is not None and counts.lease_latest_ms is not None:
+        ends = (counts.lease_soonest_ms / 1000, counts.lease_latest_ms / 1000)
+        when = " to ".join(dict.fromkeys(map(human.duration, ends)))
+        more.append(("leases end", f"in {when}", None))
     if counts.payload_sampled:
         smallest, median, largest = map(
             human.size,
@@ -207,11 +204,3 @@ def count_sections(counts: Counts) -> list[Section]:
         more.append(("payloads", f"{smallest} to {largest}, median {median} {sample}", None))
     sections = [Section(escaped(counts.queue), rows, numbers=True)]
     return [*sections, Section("", more)] if more else sections
-
-
-def leases_end(counts: Counts) -> str | None:
-    """When the leases of a queue end, such as `in 5s to 4m59s`; None if that is unknown."""
-    if counts.lease_soonest_ms is None or counts.lease_latest_ms is None:
-        return None
-    ends = (counts.lease_soonest_ms / 1000, counts.lease_latest_ms / 1000)
-    return f"in {' to '.join(dict.fromkeys(map(human.duration, ends)))}"

@@ -12,7 +12,7 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import Cut, Field
 from rwq_cli.output.sections import Piece
-from rwq_cli.views.counts import leases_end
+from rwq_cli.views.counts import NOT_COUNTED, count_sections
 from rwq_cli.views.watching import rate_columns
 
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -162,7 +162,7 @@ def _persistence(status: ServerStatus) -> Piece:
 def state_parts(counts: Counts) -> list[Piece]:
     """The counts of a queue as `rwq stats` shows them."""
     rows = [row for section in count_sections(counts) for row in section.rows]
-    return [(f"{label} {value}", style) for label, value, style in rows if label != _NOT_COUNTED]
+    return [(f"{label} {value}", style) for label, value, style in rows if label != NOT_COUNTED]
 
 
 def reason_parts(buried: Sequence[Item], total: int) -> list[Piece]:

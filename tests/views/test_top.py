@@ -10,13 +10,11 @@ from rwq_cli.core.server.durability import Durability
 from rwq_cli.views.top import (
     QUEUE_COLUMNS,
     ShownServer,
-    fitted,
     header,
     reason_parts,
     sorted_rows,
     sparkline,
     state_parts,
-    wrapped_parts,
 )
 
 
@@ -34,37 +32,15 @@ def test_bars_are_relative_to_the_highest_of_those_shown(values: list[int], bars
     assert sparkline(values) == bars.rjust(20)
 
 
-def text_of(parts: list[tuple[str, str | None]]) -> str:
-    return "".join(text for text, _ in parts)
-
-
-@pytest.mark.parametrize(
-    ("room", "line"),
-    [(20, "one  two  three"), (14, "one  two"), (7, "one"), (2, "o…")],
-)
-def test_what_does_not_fit_is_left_out_and_the_first_is_cut(room: int, line: str) -> None:
-    assert text_of(fitted([("one", None), ("two", "red"), ("three", None)], room)) == line
-
-
-def test_parts_are_wrapped_to_lines() -> None:
-    parts = [(word, None) for word in ("one", "two", "three", "a-very-long-word", "five")]
-    assert [text_of(line) for line in wrapped_parts(parts, 9)] == [
-        *("one  two", "three", "a-very-l…", "five")
-    ]
-
-
 STATUS = ServerStatus("Valkey 8.1.1", 3 << 20, Durability(0, "noeviction", True, True))
 
 
 def test_a_header_has_the_context_before_the_server() -> None:
     server = ShownServer("prod", "redis://db1", "bold red", is_read_only=True)
-    assert header(server, STATUS, 200) == [
+    assert header(server, STATUS) == [
         ("prod", "bold red"),
-        *((("  ", None)), ("redis://db1", None)),
-        *((("  ", None)), ("read-only", None)),
-        *((("  ", None)), ("Valkey 8.1.1", None)),
-        *((("  ", None)), ("3.0 MiB", None)),
-        *((("  ", None)), ("append-only file", None)),
+        *((word, None) for word in ("redis://db1", "read-only", "Valkey 8.1.1", "3.0 MiB")),
+        ("append-only file", None),
     ]
 
 
@@ -81,13 +57,13 @@ def test_persistence_is_one_word_or_two(
     durability: Durability, shown: tuple[str, str | None]
 ) -> None:
     status = ServerStatus(None, None, durability)
-    assert header(ShownServer("x"), status, 200)[2:] == [shown]
+    assert header(ShownServer("x"), status)[1:] == [shown]
 
 
 def test_memory_near_its_limit_is_red() -> None:
     for used, style in ((800, None), (950, "red")):
         status = ServerStatus(None, used, Durability(1000, "noeviction", True, True))
-        assert header(ShownServer("x"), status, 200)[2] == (f"{used} B of 1000 B", style)
+        assert header(ShownServer("x"), status)[1] == (f"{used} B of 1000 B", style)
 
 
 def row(name: bytes, waiting: int, age_s: int | None = None) -> QueueRow:
@@ -123,17 +99,12 @@ def test_running_is_what_is_not_abandoned() -> None:
     assert COLUMNS["running"].get(ROWS[0]) == 2
 
 
-def test_of_lengths_alone_processing_is_one_number() -> None:
-    counts = Counts(b"jobs", 1, 20_000, 0, 3)
+def test_a_queue_has_the_counts_of_stats() -> None:
+    counts = Counts(b"jobs", 1, 20_000, 2, 3, due=1, abandoned=1)
     assert state_parts(counts) == [
-        *(("waiting 1", None), ("processing 20,000", None), ("delayed 0", None)),
-        ("buried 3", "yellow"),
+        *(("waiting 1", None), ("processing 20,000", None), ("abandoned 1", "red")),
+        *(("delayed 2 (1 due)", None), ("buried 3", None)),
     ]
-
-
-def test_states_that_are_rare_are_named_only_if_there_are_any() -> None:
-    counts = Counts(b"jobs", 0, 2, 1, 0, leased=1, held=1, abandoned=0, due=0, lease_soonest_ms=90)
-    assert text_of(state_parts(counts)) == "waiting 0leased 1abandoned 0held 1delayed 1buried 0"
 
 
 def test_reasons_are_counted() -> None:
