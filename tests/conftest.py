@@ -42,6 +42,7 @@ settings.register_profile("mutants", database=None, phases=(Phase.explicit, Phas
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="more of everything: it takes hours")
     parser.addoption(
         "--backend",
         choices=("server", "fake"),
@@ -51,6 +52,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.option.long:
+        os.environ["RWQ_LONG"] = "1"
     config.addinivalue_line(
         "markers", "server_only(reason): skipped with --backend=fake, which cannot do it"
     )

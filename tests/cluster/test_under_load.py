@@ -1,10 +1,9 @@
 """Four programs lease and complete while slots move, nodes restart and primaries die.
 
-With `RWQ_MOVES`, a slot moves so often, and all nodes restart so often; else it moves once, and
+With `--long`, a slot moves thirty times, and all nodes restart so often; else it moves once, and
 only the primary of the queue and its replica restart.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -19,9 +18,10 @@ import pytest
 from rwq_cli.core import NewItem, Server, ServerError, Status, WorkQueue, connect
 from tests.cluster.conftest import QUEUE
 from tests.clusters import Moving, PrivateCluster, PrivateSentinels, until
+from tests.long import usual
 
 PROGRAMS = 4
-MOVES = int(os.environ.get("RWQ_MOVES", "0"))
+MOVES = usual(0, long=30)
 
 
 class Load:
@@ -178,7 +178,7 @@ def test_a_primary_of_a_cluster_dies(cluster: PrivateCluster, start: Start) -> N
     assert_nothing_lost(load, replicated)
 
 
-@pytest.mark.skipif(not MOVES, reason="takes nine seconds; RWQ_MOVES=1 runs it")
+@pytest.mark.skipif(not MOVES, reason="takes nine seconds: --long")
 def test_a_primary_behind_sentinel_dies(fresh_sentinels: PrivateSentinels, start: Start) -> None:
     load = start(fresh_sentinels.url, "jobs")
     load.add(100)

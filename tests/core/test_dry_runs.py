@@ -1,6 +1,5 @@
 """A dry run is the run without its writes: it says the same, and changes nothing."""
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -44,12 +43,11 @@ from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.broken_queues import contents, make_broken, make_idle, pad
 from tests.conftest import HOLDER, QUEUE, FakeClock, Foreign
 from tests.item_cases import ITEM_CASES
+from tests.long import usual
 
 Verb = Callable[[WorkQueue, list[bytes], bool], list[Any]]
-# RWQ_ITEMS=20000 for the long run.
-_THOUSANDS = int(os.environ.get("RWQ_ITEMS", "3000"))
-# RWQ_SEEDS=100 for the long run.
-_SEEDS = int(os.environ.get("RWQ_SEEDS", "2"))
+_THOUSANDS = usual(3_000, long=20_000)
+_SEEDS = usual(2, long=100)
 
 
 def _outcomes(operation: Callable[..., Any], *, ordered: bool = False, **options: Any) -> Verb:

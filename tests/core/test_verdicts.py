@@ -1,6 +1,5 @@
 """A verdict depends on the facts about an ID, not on how many others there are or are named."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -45,6 +44,7 @@ from tests.core.test_dry_runs import (
     Verb as DryVerb,
     operations_called,
 )
+from tests.long import usual
 
 IDS = [b"id-%d" % number for number in range(25)]
 _EVERYWHERE = Source(main=True, processing=True, delayed=True, buried=True, deep=True)
@@ -270,10 +270,8 @@ OF_ALL = {
     *("diagnosis", "doctor's repairs"),
 }
 OF_IDS = [name for name in VERBS if name not in OF_ALL]
-# RWQ_ITEMS=50000 for the long run.
-_THOUSANDS = int(os.environ.get("RWQ_ITEMS", "5000"))
-# RWQ_SEEDS=100 for the long run.
-_SEEDS = int(os.environ.get("RWQ_SEEDS", "2"))
+_THOUSANDS = usual(5_000, long=50_000)
+_SEEDS = usual(2, long=100)
 
 
 def test_every_operation_with_a_dry_run_has_a_verb(

@@ -1,6 +1,5 @@
 """`kill -9` in the middle of an edit and of its undo, and several at once: no data are lost."""
 
-import os
 import random
 import signal
 import time
@@ -11,9 +10,9 @@ import redis
 
 from tests.conftest import Foreign, until_alone
 from tests.driver import TIMEOUT_S, Rwq, undo_files, until
+from tests.long import usual
 
-# RWQ_KILLS=200 for the long run.
-KILLS = int(os.environ.get("RWQ_KILLS", "4"))
+KILLS = usual(4, long=100)
 OLD, NEW = b"old" * 500_000, b"new" * 400_000
 
 

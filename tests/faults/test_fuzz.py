@@ -1,7 +1,7 @@
 """Random command lines on a queue with an item in every state: only exit codes of the contract.
 
 No traceback, nothing that rwq calls a bug, and no escape sequence from data. What goes on for ever
-is interrupted. `RWQ_FUZZ` sets how many lines there are, and `RWQ_FUZZ_SEED` where they begin: each
+is interrupted. `RWQ_FUZZ_SEED` sets where the lines begin: each
 is a seed of its own, so that a failure names the line. The last 26,000 found nothing, after they
 had found that Ctrl-C could end hiredis with a crash.
 """
@@ -30,8 +30,9 @@ from rwq_cli.output.options import OutputFormat
 from tests.conftest import Foreign
 from tests.driver import Result, Rwq
 from tests.item_cases import ITEM_CASES, STRANGE_IDS
+from tests.long import usual
 
-_LINES = int(os.environ.get("RWQ_FUZZ", "200"))
+_LINES = usual(200, long=5_000)
 _SEED = int(os.environ.get("RWQ_FUZZ_SEED", "0"))
 # After so many lines, the queue is as it was.
 _LINES_OF_ONE_QUEUE = 8

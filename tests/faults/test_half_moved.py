@@ -1,9 +1,8 @@
 """While a slot moves, no verb takes a key that has moved for one that is missing.
 
-By default with some of the verbs; with `RWQ_CUTS` each, and each share of the keys on either node.
+Usually with some of the verbs; with `--long` each, and each share of the keys on either node.
 """
 
-import os
 import re
 from collections.abc import Callable
 from threading import Thread
@@ -15,6 +14,7 @@ from tests.clusters import Moving, PrivateCluster
 from tests.conftest import Foreign
 from tests.driver import Result
 from tests.faults.verbs import VERBS, Stage, Verb, name_of
+from tests.long import usual
 
 # Of the keys of the slot, in order, those that have moved.
 _SHARES = {
@@ -24,7 +24,7 @@ _SHARES = {
     "all": slice(None),
 }
 _ALL = [(verb, share) for verb in VERBS for share in _SHARES]
-_CASES = _ALL if os.environ.get("RWQ_CUTS") else _ALL[::9]
+_CASES = _ALL[:: usual(9, long=1)]
 _READS = (
     *("ls -n 0 -o jsonl", "ls all --deep -n 0 -o ids", "show {ids} -o ids", "leases -o jsonl"),
     *("stats --deep -o json", "queues -o json", "export", "doctor --grace 0 -o json"),

@@ -1,8 +1,8 @@
 """`kill -9` of every verb on fifty items: at a byte of its line, or at any moment.
 
 The verb runs in a fork of this process, which has loaded everything: starting a program takes
-longer than the verb. `RWQ_KILLS` sets how many kills there are of each verb; 1,080 in all (45)
-found nothing.
+longer than the verb. 1,080 kills in all (45 of each verb) found
+nothing.
 """
 
 import io
@@ -19,9 +19,10 @@ from rwq_cli.cli.program import run
 from rwq_cli.environment import Environment
 from tests.driver import until
 from tests.faults.verbs import VERBS, Stage, Verb, name_of
+from tests.long import usual
 from tests.proxies import Line
 
-_KILLS = int(os.environ.get("RWQ_KILLS", "2"))
+_KILLS = usual(2, long=30)
 _ACTING = [verb for verb in VERBS if verb.done is not None]
 
 

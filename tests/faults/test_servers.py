@@ -1,6 +1,5 @@
 """Servers that forget scripts, kill clients, sleep, are full, or refuse commands."""
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from random import Random
@@ -12,6 +11,7 @@ from tests.conftest import StartServer
 from tests.driver import Result, Rwq
 from tests.faults.verbs import COUNT, IDS, SOME_VERBS, VERBS, Stage, Verb, name_of
 from tests.live.raw_keys import read_raw_keys
+from tests.long import usual
 from tests.proxies import Line
 from tests.servers import NoServerBinary, PrivateServer, running_server
 
@@ -225,8 +225,8 @@ def test_commands_may_have_other_names(
 
 # Without these a client cannot connect, or no script runs.
 _NEEDED = frozenset(("evalsha", "eval", "client", "config", "info", "auth", "hello", "flushall"))
-# By default every fifth command of every third verb; with RWQ_CUTS all.
-_EVERY = 1 if os.environ.get("RWQ_CUTS") else 5
+# Usually every fifth command of every third verb.
+_EVERY = usual(5, long=1)
 
 
 @pytest.mark.parametrize("verb", _ACTING if _EVERY == 1 else _ACTING[::3], ids=name_of)

@@ -3,7 +3,6 @@
 `Stage` puts the items there, and checks them afterwards.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from rwq_cli.core.keys import QueueKeys
 from tests.conftest import Foreign
 from tests.driver import Result, Rwq, undo_files
 from tests.live.raw_keys import RawKeys, read_raw_keys
+from tests.long import usual
 
 COUNT = 50
 IDS = tuple(b"id-%02d" % number for number in range(COUNT))
@@ -168,8 +168,8 @@ VERBS = (
     Verb("export", "waiting"),
     Verb("doctor --grace 0 -o json", "abandoned"),
 )
-# Few of them, for what takes long; with RWQ_CUTS all.
-SOME_VERBS = VERBS if os.environ.get("RWQ_CUTS") else VERBS[::4]
+# For what takes long.
+SOME_VERBS = VERBS[:: usual(4, long=1)]
 # Only on a cluster.
 MOVE_TO_ANOTHER_SLOT = Verb(
     "mv - -o ids --to {far} --yes",

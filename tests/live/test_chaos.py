@@ -10,12 +10,9 @@ In a second chaos upstream's cleaners, workers and producers are of both generat
 walk snapshots that are up to a second old, and enough items wait that what we push is still there
 when they come to it. We lease, release, bury, kick, delay, promote, remove and undo. What upstream
 does wrong alone is counted apart: `test_settling_leases.py` shows that it needs none of ours.
-
-`RWQ_CHAOS_SECONDS` sets how long it goes on, for a longer run.
 """
 
 import math
-import os
 import random
 import signal
 import threading
@@ -58,10 +55,11 @@ from tests.live.peers import (
     snapshot_cleaner,
 )
 from tests.live.raw_keys import end_settling_leases, read_raw_keys
+from tests.long import usual
 from tests.servers import PrivateServer
 
 QUEUE = "chaos"
-SECONDS = float(os.environ.get("RWQ_CHAOS_SECONDS", "2"))
+SECONDS = usual(2, long=60)
 PYTHON_WORKERS = 4
 _LATER_WORKERS = 2
 _ITEMS_PER_S = 45

@@ -1,10 +1,8 @@
 """Doctors at work beside live workers, beside each other, and when they are killed.
 
 The workers are those of the chaos test: redis-work-queue 0.1.5, dying and stalling at any step.
-`RWQ_CHAOS_SECONDS` sets how long that goes on, `RWQ_KILLS` how often a doctor is killed.
 """
 
-import os
 import sys
 import threading
 import time
@@ -24,9 +22,10 @@ from tests.item_cases import BROKEN, real_items
 from tests.live.conftest import StartProcess
 from tests.live.peers import python_peer
 from tests.live.test_chaos import PYTHON_WORKERS, QUEUE, SECONDS, Chaos, Cleans
+from tests.long import usual
 from tests.servers import PrivateServer
 
-KILLS = int(os.environ.get("RWQ_KILLS", "2"))
+KILLS = usual(2, long=30)
 COPIES = 50
 _AROUND = frozenset({Code.NO_PERSISTENCE, Code.NO_HASH_TAG})
 

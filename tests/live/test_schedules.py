@@ -4,12 +4,9 @@ Real workers of 0.1.5, in Python and where npm is in Node.js, and workers as the
 their light cleans; and a deep clean as the seed documents describe it, run again and again. None of
 them knows a word of delayed and buried items: what keeps them off is the guard alone, a lease of
 both generations' names.
-
-`RWQ_CHAOS_SECONDS` sets how long it goes on, for a longer run.
 """
 
 import json
-import os
 import time
 import warnings
 from collections import Counter
@@ -33,10 +30,11 @@ from tests.live.peers import (
     seed_cleaner,
 )
 from tests.live.raw_keys import end_settling_leases
+from tests.long import usual
 from tests.servers import PrivateServer
 
 QUEUE = "jobs"
-SECONDS = float(os.environ.get("RWQ_CHAOS_SECONDS", "2"))
+SECONDS = usual(2, long=60)
 _TICK_S = 0.2
 _LEASE_S = 2
 _END_TIMEOUT_S = 30.0

@@ -16,11 +16,8 @@ killed between any two of ours. What must hold, whatever they do:
 - nothing delayed waits before its time by our doing, and nothing buried until it is asked for;
 - in the end, when all leases have ended and all foreign programs are dead, deep cleans leave every
   item waiting exactly once, or buried behind its guards, and nothing else.
-
-`RWQ_STATE_MACHINE_EXAMPLES` sets how many runs there are, for a longer search.
 """
 
-import os
 import re
 import sys
 import time
@@ -99,6 +96,7 @@ from tests.live.raw_keys import (
     end_settling_leases,
 )
 from tests.live.watching import ChosenItems, InterferingClock, Killed, WatchedConnection, nobody
+from tests.long import usual
 from tests.servers import PrivateServer
 
 QUEUE = b"jobs[1]:*\xff"
@@ -1170,7 +1168,7 @@ def _check_returned(
 
 # Not derandomized where a CI is recognized: every run shall look elsewhere.
 SETTINGS = settings(
-    max_examples=int(os.environ.get("RWQ_STATE_MACHINE_EXAMPLES", "30")),
+    max_examples=usual(30, long=3_000),
     stateful_step_count=40,
     derandomize=False,
     print_blob=True,

@@ -7,8 +7,6 @@ whoever runs them. Light and deep cleans run all the time.
 In the end each item must stand in the books as completed exactly once, or be in doubt: then its
 worker was killed before the reply could be booked. Items that kill their workers are buried, and no
 worker of ours runs one more often than its tries. No key is left.
-
-`RWQ_CHAOS_SECONDS` sets how long it goes on.
 """
 
 import os
@@ -27,6 +25,7 @@ from tests.live.conftest import StartProcess
 from tests.live.peer_worker import POISON
 from tests.live.peers import Entry, core_peer, python_peer
 from tests.live.test_chaos import QUEUE, SECONDS, Chaos
+from tests.long import IS_LONG
 from tests.servers import PrivateServer
 
 RETRIES = 1
@@ -137,10 +136,7 @@ def chaos(
         yield made
 
 
-@pytest.mark.skipif(
-    "RWQ_CHAOS_SECONDS" not in os.environ,
-    reason="it may take two minutes: set RWQ_CHAOS_SECONDS to run it",
-)
+@pytest.mark.skipif(not IS_LONG, reason="it may take two minutes: --long")
 def test_every_item_is_completed_once_and_poison_is_buried(chaos: WorkChaos) -> None:
     chaos.add_poisons()
 

@@ -1,14 +1,13 @@
 """The guarantees of the protocol, over every interleaving of a few programs on two items.
 
 Of three programs to a depth of a few commands; of two, and of two cleans and a worker, to the end
-of all. By default some casts, so that every two programs meet; `RWQ_MODEL_DEPTH` sets the depth,
-and takes every cast. What that came to, without a violation:
+of all. Usually some casts, so that every two programs meet; with `--long` every cast.
+What that came to, without a violation:
 
 | depth | explorations | states | steps | states compared with the real scripts |
 | 7, some casts | 2,532 | 310,831 | 626,475 | 9,452 |
 """
 
-import os
 from collections import Counter
 from collections.abc import Iterable
 from itertools import product
@@ -16,6 +15,7 @@ from itertools import product
 import pytest
 import redis
 
+from tests.long import usual
 from tests.model.casts import (
     ABANDONED,
     BEGINNINGS,
@@ -32,7 +32,7 @@ from tests.model.programs import Cast
 from tests.model.real import differences
 from tests.model.scripts import MUTATIONS
 
-_DEPTH = int(os.environ.get("RWQ_MODEL_DEPTH", "0"))
+_DEPTH = usual(0, long=6)
 _SOME_STEPS, _FEW_STEPS = 6, 5
 # More than these programs send.
 _TO_THE_END = 100

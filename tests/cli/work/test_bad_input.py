@@ -14,6 +14,7 @@ from tests.cli.work.test_commands import DRAIN, put
 from tests.cli.work.test_exits import script
 from tests.conftest import Foreign, StartServer, contents, work_of
 from tests.driver import COMMAND, TIMEOUT_S, Rwq, next_line, state_of, until
+from tests.long import usual
 
 
 class TestMaxTime:
@@ -177,7 +178,7 @@ class TestAServerThatGoes:
 
 def test_a_flood_of_output_takes_no_memory(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"1")
-    megabytes = int(os.environ.get("RWQ_FLOOD_MB", "30"))
+    megabytes = usual(30, long=1_000)
     flood = f"head -c {megabytes}000000 /dev/zero | tr '\\0' x"
     # A small process starts it: the peak of a process begins with that of the one that started it.
     peak = (
@@ -300,7 +301,7 @@ def test_a_full_disk_puts_the_item_back(rwq: Rwq, raw: redis.Redis) -> None:
 
 
 def test_many_commands_at_once(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
-    number = int(os.environ.get("RWQ_ITEMS", "100"))
+    number = usual(100, long=10_000)
     foreign.waiting(*(b"%d" % each for each in range(number)))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))

@@ -3,7 +3,6 @@
 A script asks the server before it writes; before Redis 7 no server answers.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,6 +29,7 @@ from tests.broken_queues import make_broken
 from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, Interleaved
 from tests.core.test_dry_runs import VERBS, Verb
 from tests.digest import digest
+from tests.long import IS_LONG
 
 pytestmark = pytest.mark.needs("acl-check")
 
@@ -116,7 +116,7 @@ def _cases() -> Iterator[tuple[str, int]]:
     assert WRITES.keys() >= OF_MANY
     for name in WRITES:
         yield name, 25
-        if name in OF_MANY or os.environ.get("RWQ_CUTS"):
+        if name in OF_MANY or IS_LONG:
             yield name, 2 * FEW_IDS
 
 

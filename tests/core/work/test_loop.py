@@ -35,6 +35,7 @@ from rwq_cli.core.work.job import Ended, Job, Loss
 from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, OnFail, PutBack, RetryPolicy
 from tests.conftest import QUEUE, Backend, Foreign, StartServer, contents
 from tests.driver import until
+from tests.long import usual
 
 AT_ONCE = RetryPolicy(backoff_s=0)
 
@@ -529,10 +530,9 @@ def test_a_server_that_was_never_there_ends_the_worker(tmp_path: Any) -> None:
 
 
 def test_memory_does_not_grow_with_the_number_of_items(queue: WorkQueue, raw: redis.Redis) -> None:
-    """RWQ_ITEMS=100000 for the long run."""
     import tracemalloc
 
-    items = int(os.environ.get("RWQ_ITEMS", "2000"))
+    items = usual(2_000, long=100_000)
     foreign = Foreign(raw)
     sizes: list[int] = []
 

@@ -1,0 +1,37 @@
+"""`python -m tests.fast [PATH…]`: what finds most faults soonest, and the tests of files at hand.
+
+At hand is what is named, or else what git says is changed: tests, and for a module of rwq the test
+file or folder with its name. More words go to pytest.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.running import FAST
+from tests.mutants.tree import ROOT
+
+_PROTOCOL = (*FAST["model"], *FAST["states"], "tests/live/test_settling_leases.py")
+
+
+def _changed() -> list[Path]:
+    words = ["git", "status", "--porcelain", "--untracked-files=all", "--no-renames"]
+    lines = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [Path(line[3:]) for line in lines.splitlines()]
+
+
+def _tests_of(path: Path) -> list[str]:
+    if path.parts[:1] == ("tests",):
+        return [str(path)] if path.name.startswith("test_") or (ROOT / path).is_dir() else []
+    places = Path("tests", *path.with_suffix("").parts[1:])
+    wanted = places.with_name(f"test_{places.name.removeprefix('_')}.py"), places
+    return [str(place) for place in wanted if (ROOT / place).exists()]
+
+
+if __name__ == "__main__":
+    options = [word for word in sys.argv[1:] if word.startswith("-")]
+    named = [Path(word) for word in sys.argv[1:] if not word.startswith("-")] or _changed()
+    at_hand = dict.fromkeys(test for path in named for test in _tests_of(path))
+    sys.exit(pytest.main(["-n", "4", *options, *_PROTOCOL, *at_hand]))
