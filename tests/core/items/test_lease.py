@@ -379,7 +379,7 @@ class TestWaiting:
             target=lambda: old.put(raw.brpoplpush(b"jobs:queue", b"jobs:processing", 10)),
             daemon=True,
         ).start()
-        other = backend.connect()._node.client()
+        other = backend.connect().client()
         until_blocked(other, 2)
         Foreign(other).waiting(b"1", b"2")
         taken = {waiter.outcome().item_id, old.get(timeout=10)}
