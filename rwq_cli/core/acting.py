@@ -121,7 +121,7 @@ class ActingQueue(Queue):
             For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER`, `MISSING`,
             `CHANGED` or `WRONG_TYPE`.
         """
-        from rwq_cli.core.items.release import release
+        from rwq_cli.core.items.schedule import release
 
         return release(
             self,

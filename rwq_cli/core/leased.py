@@ -71,7 +71,7 @@ class LeasedItem(Item):
         Returns:
             `RELEASED` or `DELAYED`, `NOT_OWNER`, `MISSING` or `WRONG_TYPE`.
         """
-        from rwq_cli.core.items.release import release
+        from rwq_cli.core.items.schedule import release
 
         released = release(
             self._queue, [self.item_id], own_only=True, front=front, delay_s=delay_s, grace_s=0.0

@@ -124,11 +124,11 @@ class TestConfirmation:
         assert (contents(foreign.raw), undo_files(rwq)) == (before, files)
 
 
-@pytest.mark.parametrize(("kib", "code"), [(20, 1), (1200, 3)])
+@pytest.mark.parametrize(("kib", "code"), [(20, 1), (1900, 3)])
 def test_nothing_is_removed_that_does_not_fit_on_the_disk(
     rwq: Rwq, foreign: Foreign, kib: int, code: int
 ) -> None:
-    foreign.waiting(*(b"%d" % number for number in range(9000)))
+    foreign.waiting(*(b"%d" % number for number in range(15_000)))
     before = contents(foreign.raw)
     result = rwq.shell(f"ulimit -f {kib}; PYTHONDONTWRITEBYTECODE=1 rwq rm --all --yes")
     *done, error = result.notes.splitlines()
@@ -138,7 +138,7 @@ def test_nothing_is_removed_that_does_not_fit_on_the_disk(
     listed = foreign.raw.lrange("jobs:queue", 0, -1)
     assert before[b"jobs:queue"][: len(listed)] == listed
     assert foreign.raw.dbsize() == len(listed) + 1
-    removed = 9000 - len(listed)
+    removed = 15_000 - len(listed)
     assert [line.partition("; ")[0] for line in done] == [f"removed {removed:,}"] * bool(removed)
     assert bool(removed) == (code == 3)
     assert rwq("undo", "--yes").code == code // 3 ^ 1

@@ -23,7 +23,6 @@ from rwq_cli.core.items.lease_by_id import lease_ids
 from rwq_cli.core.items.move import move as move_items, move_back
 from rwq_cli.core.items.new_items import Due, NewItem
 from rwq_cli.core.items.purge import PurgedResults, purge as purge_queue
-from rwq_cli.core.items.release import release as release_items
 from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.items.restore import Line, OnConflict, restore as restore_items
 from rwq_cli.core.items.results import ResultOptions, ResultTally
@@ -31,6 +30,7 @@ from rwq_cli.core.items.schedule import (
     bury as bury_items,
     kick as kick_items,
     promote as promote_items,
+    release as release_items,
 )
 from rwq_cli.core.items.set_data import edit_items, put_back, read_item
 from rwq_cli.core.items.touch import touch as touch_items

@@ -60,11 +60,10 @@ from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.lease_by_id import lease_ids
 from rwq_cli.core.items.new_items import NewItems
-from rwq_cli.core.items.release import release as release_items
 from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.items.restore import Line, restore as restore_items
 from rwq_cli.core.items.results import ResultOptions, ResultStatus
-from rwq_cli.core.items.schedule import bury as bury_items
+from rwq_cli.core.items.schedule import bury as bury_items, release as release_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.repair import repairs
 from rwq_cli.core.repair.doctor import diagnose

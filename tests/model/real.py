@@ -204,7 +204,10 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             item_id, life, force, first_look = (*args, False, False)[:4]
             to = OTHER if name == "move" else KEYS
             print_ = fingerprint(data_of(item_id, life)) if life else ""
-            named = moving_args(to, first_look, None, force=force)([item_id.encode()])
+            named = {
+                **moving_args(to, force=force)([item_id.encode()]),
+                "is_first_look": first_look,
+            }
             return call("move", item_id, print_, **by_name, **saved, **named)
         case "remove":
             item_id, life = args

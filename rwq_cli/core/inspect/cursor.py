@@ -9,7 +9,7 @@ from rwq_cli.core.server.commands import Command
 
 PAGE_SIZE = 1000
 # Entries of one read if a whole list is read for its IDs only, which is twice as fast.
-WALK_ENTRIES = 5000
+WALK_ENTRIES = 10_000
 # The cursor loses its place only if this many entries leave the list between two reads.
 _ANCHORS = 1024
 _OVERLAP = 8

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from rwq_cli.core.batches import BATCH_ITEMS, Flush
+from rwq_cli.core.batches import BATCH_PLACES, Flush
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import Operation, apply
+from rwq_cli.core.items.bulk import by_script, run
 from rwq_cli.core.items.results import ResultOptions, completing_args
 from rwq_cli.core.model import Outcomes, State
 from rwq_cli.core.state.expected import ANY, Expected
@@ -28,29 +28,20 @@ def complete(
 ) -> Outcomes:
     """Complete items; see `WorkQueue.complete_many`.
 
-    Each of a few IDs costs a scan of both lists; for many, the lists are read once in pages.
-
-    Args:
-        queue: The queue.
-        ids: The IDs; read in batches.
-        owner: Complete only items whose lease this holder, or one of these, still has.
-        result_options: The result to keep for each; None if there is none.
-        expected: The conditions that the items must still meet; otherwise they are `CHANGED`.
-        journal: The journal to write the items to first, if any; see `complete_saved`.
-        dry_run: Change nothing, and report what would be done.
+    The lease of each must be that of the `owner`, or of one of several; items that do not meet the
+    conditions of `expected` any more are `CHANGED`. With a journal, they are written to it first.
     """
     owners = () if owner is None else (owner,) if isinstance(owner, bytes) else tuple(owner)
     args = completing_args(result_options, owners)
-    items_max = BATCH_ITEMS if result_options is None else result_options.items_max
+    act = by_script(queue, "complete", args, expected, dry_run=dry_run)
     if journal is not None and not dry_run:
         # Completing items by name needs none of this.
-        from rwq_cli.core.items.remove import REMOVE_ITEMS, SavedRun, by_script
+        from rwq_cli.core.items.journal import Saving, once_read
 
-        act = by_script(queue, "complete", lambda _: args, expected)
-        run = SavedRun(queue, journal, act, expected, as_saved=as_waiting)
-        return Outcomes(run.apply(ids, "completing", items_max=min(items_max, REMOVE_ITEMS)))
-    operation = Operation("complete", args, "completing", items_max=items_max, expected=expected)
-    return Outcomes(apply(queue, operation, ids, dry_run=dry_run))
+        act = by_script(queue, "complete", args, once_read(queue, expected))
+        act = Saving(queue, journal, act, expected, as_saved=as_waiting)
+    items_max = BATCH_PLACES if result_options is None else result_options.items_max
+    return Outcomes(run(queue, act, ids, "completing", items_max=items_max))
 
 
 # States in which a completed item is restored as it was.

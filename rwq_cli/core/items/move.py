@@ -1,13 +1,12 @@
-"""Moving items to another queue."""
+"""Moving items to another queue: `lua/ops/move.lua`, or a `Transfer` to one that is elsewhere."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import act_after_second_look
-from rwq_cli.core.items.journal import Journal, NoJournal
-from rwq_cli.core.items.remove import Act, SavedRun, by_script
+from rwq_cli.core.items.bulk import Act, by_script, run
+from rwq_cli.core.items.journal import Journal, NoJournal, Saving, once_read
 from rwq_cli.core.items.restore import Line
 from rwq_cli.core.items.transfer import Transfer
 from rwq_cli.core.keys import QueueKeys, hash_tag
@@ -15,8 +14,7 @@ from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint
 from rwq_cli.core.state.snapshot import ItemSnapshot
 
-# The key of a bitmap of restored lines, and the line of each item.
-_Marks = tuple[bytes, Mapping[bytes, int]]
+_NO_LINES: Mapping[bytes, int] = {}
 
 
 def move(
@@ -60,9 +58,6 @@ def move_back(
         grace_s: See `release`.
         dry_run: Change nothing, and report what would be done.
 
-    Raises:
-        ServerError: `acknowledged` is the number of processed IDs.
-
     Returns:
         For each item the same as `move`, or `ALREADY_THERE` if it is back; `IMPORTED_BEFORE` if an
         interrupted run has moved it back.
@@ -73,11 +68,10 @@ def move_back(
         assert isinstance(item, ItemSnapshot)
         saved[item.item_id], numbers[item.item_id] = fingerprint(item.data), number
     source = moved_to if isinstance(moved_to, Queue) else queue.sibling(moved_to)
-    marks = None if file_id is None else (queue.keys.undo(file_id), numbers)
+    marks = b"" if file_id is None else queue.keys.undo(file_id)
+    known = (saved, marks, numbers if marks else {})
     ids = (line.entry.item_id for line in lines())
-    batches = _moved(
-        source, queue, ids, NoJournal(), ANY, grace_s, saved=saved, marks=marks, dry_run=dry_run
-    )
+    batches = _moved(source, queue, ids, NoJournal(), ANY, grace_s, known=known, dry_run=dry_run)
     return Outcomes(_already_there(queue, batches))
 
 
@@ -90,59 +84,51 @@ def _moved(
     grace_s: float,
     force: bool = False,
     *,
-    saved: Mapping[bytes, str] | None = None,
-    marks: _Marks | None = None,
+    known: tuple[Mapping[bytes, str] | None, bytes, Mapping[bytes, int]] = (None, b"", _NO_LINES),
     dry_run: bool,
 ) -> Iterator[OutcomeBatch]:
-    """Move items; `saved` and `marks` are those of an undo."""
+    """Move items; `known` are the fingerprints, the key of the marks, and the lines of an undo."""
     # Before anything is held here.
     to.keys.check_new()
     to.connection.check_one_slot()
+    saved, marks, lines = known
     is_near = queue.connection.root is to.connection.root and (
         not queue.connection.is_cluster or hash_tag(queue.name) == hash_tag(to.name)
     )
-
-    def act(ids: Iterable[bytes | Flush], is_first_look: bool) -> Iterator[OutcomeBatch]:
-        mover: Act = Transfer(queue, to, force, is_first_look, expected, dry_run)
-        if is_near:
-            args = moving_args(to.keys, is_first_look, marks, force=force)
-            mover = by_script(queue, "move", args, expected, dry_run=dry_run)
-        run = SavedRun(
-            queue, journal, mover, expected, keeps_leased=not force, saved=saved, dry_run=dry_run
-        )
-        return run.apply(ids, "moving")
-
-    if not (is_near or dry_run):
-        Transfer(queue, to).finish()
-    if force:
-        yield from act(ids, False)
+    expected, looked_twice = once_read(queue, expected), expected.looked_twice
+    act: Act
+    if is_near:
+        args = moving_args(to.keys, force=force, marks=marks, lines=lines)
+        act = by_script(queue, "move", args, expected, dry_run=dry_run)
     else:
-        yield from act_after_second_look(queue, act, ids, expected=expected, grace_s=grace_s)
+        act = transfer = Transfer(queue, to, force, expected, dry_run)
+        if not dry_run:
+            transfer.finish()
+    act = Saving(
+        queue, journal, act, expected, keeps_leased=not force, saved=saved, dry_run=dry_run
+    )
+    grace = None if force else grace_s
+    yield from run(queue, act, ids, "moving", grace_s=grace, looked_twice=looked_twice)
 
 
 def moving_args(
-    keys: QueueKeys, is_first_look: bool, marks: _Marks | None, *, force: bool
+    keys: QueueKeys, *, force: bool, marks: bytes = b"", lines: Mapping[bytes, int] = _NO_LINES
 ) -> Callable[[Sequence[bytes]], Mapping[str, object]]:
     """The arguments of `lua/ops/move.lua` to a queue, for some IDs."""
-    key, numbers = marks or (b"", {})
-
-    def args(ids: Sequence[bytes]) -> Mapping[str, object]:
-        return {
-            "to_main": keys.main,
-            "to_processing": keys.processing,
-            "to_delayed": keys.delayed,
-            "to_buried": keys.buried,
-            "to_returns": keys.returns,
-            "to_item": keys.item_prefix,
-            "to_lease": keys.lease_prefix,
-            "to_old_lease": keys.old_lease_prefix,
-            "keeps_leased": not force,
-            "is_first_look": is_first_look,
-            "marks": key,
-            "lines": ";".join(str(numbers[item_id]) for item_id in ids if numbers),
-        }
-
-    return args
+    known = {
+        "to_main": keys.main,
+        "to_processing": keys.processing,
+        "to_delayed": keys.delayed,
+        "to_buried": keys.buried,
+        "to_returns": keys.returns,
+        "to_item": keys.item_prefix,
+        "to_lease": keys.lease_prefix,
+        "to_old_lease": keys.old_lease_prefix,
+        "keeps_leased": not force,
+        "is_first_look": False,
+        "marks": marks,
+    }
+    return lambda ids: {**known, "lines": ";".join(str(lines[i]) for i in ids if lines)}
 
 
 def _already_there(queue: Queue, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:

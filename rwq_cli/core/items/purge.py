@@ -1,11 +1,10 @@
 """Removing a whole queue: its items by `lua/ops/remove.lua`, then every other key."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple
 
-from rwq_cli.core.batches import BLOCK_IDS, in_batches
+from rwq_cli.core.batches import BATCH_PLACES, BATCH_WRITES, BLOCK_IDS, in_batches
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied
 from rwq_cli.core.handle import Queue
@@ -13,18 +12,19 @@ from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, wa
 from rwq_cli.core.inspect.keyspace import ids_of, nested_names
 from rwq_cli.core.inspect.places import places_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
-from rwq_cli.core.items.bulk import in_rounds
-from rwq_cli.core.items.journal import Journal
+from rwq_cli.core.items.bulk import by_script, in_rounds
+from rwq_cli.core.items.journal import Journal, Saving
 from rwq_cli.core.items.prune import prune
-from rwq_cli.core.items.remove import REMOVE_ARGS, REMOVE_ITEMS, SavedRun, by_script
+from rwq_cli.core.items.remove import REMOVE_ARGS
 from rwq_cli.core.items.results import delete_results
 from rwq_cli.core.keys import PER_QUEUE_SUFFIXES
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.server.scan import scan_keys, scan_members
-from rwq_cli.core.state.expected import ANY
 from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.probe import probe
+
+_Ids = dict[bytes, None]
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class PurgedResults:
     Attributes:
         results: How many results were removed.
         others: How many keys are not results, and stay.
-        is_denied: Whether this user may not access results, so that all of them stay.
+        is_denied: True if this user may not access results, so that all of them stay.
     """
 
     results: int = 0
@@ -55,15 +55,14 @@ def purge(
     Items that a live producer adds during the purge stay healthy: main is read only up to the
     entry that is the newest now, and an item in no list is removed only if it is still in none a
     grace period later, because it may be between two commands of its producer. Leased items are
-    removed with their leases. Keys of other queues whose names begin with this queue's name stay.
+    removed with their leases. A dry run keeps the ID of each item in memory.
 
     Args:
         queue: The queue.
         journal: The journal to write items and results to first.
         grace_s: Seconds between the two looks at items in no list.
         results: Counts the results.
-        dry_run: Change nothing, and report what would be done. Memory grows with the number of
-            items.
+        dry_run: Change nothing, and report what would be done.
 
     Raises:
         InvalidArgument: Another queue's keys look like items of this one; nothing was removed.
@@ -72,8 +71,7 @@ def purge(
     Returns:
         For each item `REMOVED`, `WRONG_TYPE`, or `CHANGED` if its data was replaced.
     """
-    run = _Purge(queue, journal, grace_s, results or PurgedResults(), dry_run)
-    return Outcomes(run.batches())
+    return Outcomes(_Purge(queue, journal, grace_s, results or PurgedResults(), dry_run).batches())
 
 
 def count_items(queue: Queue) -> int:
@@ -82,29 +80,19 @@ def count_items(queue: Queue) -> int:
     return len(_own_keys(queue).items)
 
 
-class _Keys(NamedTuple):
-    """The keys of a queue beside its lists, sorted sets and counts.
+@dataclass
+class _Keys:
+    """The IDs of a queue's items, leases and results, and the keys of its marks."""
 
-    Attributes:
-        items: The IDs of its items.
-        leases: The IDs of its leases.
-        results: The IDs of its results.
-        marks: The keys of its marks.
-    """
-
-    items: dict[bytes, None]
-    leases: dict[bytes, None]
-    results: dict[bytes, None]
-    marks: dict[bytes, None]
+    items: _Ids = field(default_factory=_Ids)
+    leases: _Ids = field(default_factory=_Ids)
+    results: _Ids = field(default_factory=_Ids)
+    marks: _Ids = field(default_factory=_Ids)
 
 
 def _own_keys(queue: Queue) -> _Keys:
-    """Scan all keys once.
-
-    Raises:
-        InvalidArgument: Another queue's keys are among them.
-    """
-    keys, found = queue.keys, _Keys({}, {}, {}, {})
+    """Scan all keys once; `InvalidArgument` if another queue's keys are among them."""
+    keys, found = queue.keys, _Keys()
     suspects: list[bytes] = []
     prefixes = *keys.id_prefixes, keys.result_prefix, keys.undo_prefix
     for page in scan_keys(queue.connection, keys.pattern):
@@ -135,38 +123,41 @@ class _Purge:
         self._grace_s = grace_s
         self._purged = results
         self._dry_run = dry_run
-        act = by_script(queue, "remove", lambda _: REMOVE_ARGS, ANY, dry_run=dry_run)
-        self._run = SavedRun(queue, journal, act, dry_run=dry_run)
+        remove = by_script(queue, "remove", REMOVE_ARGS, dry_run=dry_run)
+        self._act = Saving(queue, journal, remove, dry_run=dry_run)
         # IDs that were not where they were seen.
-        self._moved: dict[bytes, None] = {}
-        # IDs with a key of the wrong type that were reported.
+        self._moved: _Ids = {}
+        # IDs with a key of the wrong type that were reported: they stay, perhaps in several
+        # structures.
         self._wrong: set[bytes] = set()
         # In a dry run, the IDs that were reported, and those that would have been removed.
         self._reported: set[bytes] = set()
         self._gone: set[bytes] = set()
-        # The keys at the beginning; without the items that were removed.
-        self._keys = _Keys({}, {}, {}, {})
+        # The keys at the beginning; without those of the items that were removed.
+        self._keys = _Keys()
 
     def batches(self) -> Iterator[OutcomeBatch]:
         queue, keys = self._queue, self._queue.keys
+        queue.connection.set_no_touch()
         queue.progress.begin("reading the keys")
         self._keys = _own_keys(queue)
         queue.progress.begin("removing", lengths_of(queue, keys.main, keys.processing))
         with Acknowledged() as acknowledged:
             for batch in self._items():
                 known = batch.only(set(batch.ids) - self._reported)
-                # An ID with a key of the wrong type stays, and may be in several structures.
                 wrong = set(known.ids_with(Status.WRONG_TYPE)) - self._wrong
                 self._wrong |= wrong
                 # A ghost is not an item.
                 shown = known.only(wrong.union(known.ids_with(Status.REMOVED, Status.CHANGED)))
+                removed = shown.ids_with(Status.REMOVED)
                 if self._dry_run:
                     self._reported.update(shown.ids)
-                    self._gone.update(shown.ids_with(Status.REMOVED))
-                for item_id in shown.ids_with(Status.REMOVED):
+                    self._gone.update(removed)
+                for item_id in removed:
                     self._keys.items.pop(item_id, None)
+                    self._keys.leases.pop(item_id, None)
                 if len(shown):
-                    acknowledged.add(shown.count(Status.REMOVED))
+                    acknowledged.add(len(removed))
                     queue.progress.advance(len(shown))
                     yield shown
             self._remove_results()
@@ -178,9 +169,9 @@ class _Purge:
         yield from self._in_list("m", keys.main)
         yield from self._in_list("p", keys.processing)
         for name in ("delayed", "buried"):
-            for page in walk_scheduled(queue, name):
-                yield from self._perform(_unlisted(item_id for item_id, _ in page))
-        yield from in_rounds(queue, self._run.perform, self._moved, "removing", REMOVE_ITEMS)
+            pages = walk_scheduled(queue, name, page_size=WALK_ENTRIES)
+            yield from self._perform(_unlisted(item_id for page in pages for item_id, _ in page))
+        yield from in_rounds(queue, self._act, self._moved, "removing")
         queue.progress.begin("looking for items in no list")
         if left := self._in_no_list(self._keys.items):
             queue.clock.sleep(self._grace_s)
@@ -211,16 +202,23 @@ class _Purge:
                 return
             block = block[:left]
             left -= len(block)
-            places = [f"{letter}{max(0, length - 1 - stay - at)}" for at in range(len(block))]
+            # One that is there twice comes in a call with both of its places.
+            places: dict[bytes, list[str]] = {}
+            for at, item_id in enumerate(block, stay + 1):
+                places.setdefault(item_id, []).append(f"{letter}{max(0, length - at)}")
+            calls = (
+                Located.at_places([i for i, _ in batch], [",".join(p) for _, p in batch], since_ms)
+                for batch in in_batches(list(places.items()), items_max=BATCH_PLACES)
+            )
             removed = 0
-            for batch in self._perform(_at_places(block, places, since_ms)):
+            for batch in self._perform(calls):
                 removed += batch.count(Status.REMOVED, Status.MISSING)
                 yield batch
             stay += len(block) - (0 if self._dry_run else removed)
 
     def _perform(self, calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
         """Remove items; those that are not where they were seen are looked for later."""
-        for batch in self._run.perform(calls):
+        for batch in self._act(calls, False):
             self._moved.update(dict.fromkeys(batch.ids_with(Status.ELSEWHERE)))
             yield batch
 
@@ -255,9 +253,10 @@ class _Purge:
     def _remove_leftovers(self) -> None:
         """Delete the remaining keys that belong to no item."""
         queue, keys = self._queue, self._queue.keys
-        for ids in in_batches(self._keys.leases):
-            queue.run("delete_stray_leases", "any", *ids)
-        for marks in in_batches(self._keys.marks):
+        leases = in_batches(list(self._keys.leases), items_max=BATCH_WRITES)
+        for _ in queue.run_each("delete_stray_leases", (("any", *ids) for ids in leases)):
+            pass
+        for marks in in_batches(list(self._keys.marks)):
             types = queue.call_all([("TYPE", key) for key in marks])
             ours = [key for key, kind in zip(marks, types, strict=True) if kind == b"string"]
             queue.call_all([("DEL", key) for key in ours])
@@ -278,16 +277,6 @@ class _Purge:
             queue.call("LTRIM", keys.cleaning, 0, -len(entries) - 1)
 
 
-def _at_places(ids: list[bytes], places: list[str], since_ms: int) -> Iterator[Located]:
-    """Calls for IDs at these places; one that is there twice comes in a call with both."""
-    several: dict[bytes, list[str]] = {}
-    for item_id, place in zip(ids, places, strict=True):
-        several.setdefault(item_id, []).append(place)
-    distinct = [(item_id, ",".join(words)) for item_id, words in several.items()]
-    for batch in in_batches(distinct, items_max=REMOVE_ITEMS):
-        yield Located.at_places([i for i, _ in batch], [words for _, words in batch], since_ms)
-
-
 def _unlisted(ids: Iterable[bytes]) -> Iterator[Located]:
-    for batch in in_batches(ids, items_max=REMOVE_ITEMS):
+    for batch in in_batches(ids, items_max=BATCH_PLACES):
         yield Located.at_places(batch, [""] * len(batch), 0)

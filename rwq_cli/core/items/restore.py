@@ -1,5 +1,6 @@
 """Restoring the items and results of an export: `lua/ops/restore.lua`, `restore_results.lua`."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from hashlib import sha1, sha256
@@ -7,29 +8,26 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_WRITES, Flush
-from rwq_cli.core.errors import ConnectionLost, ServerError
+from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, Flush, in_batches
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.results import Result, read_result_keys
+from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.bulk import read_items, ways_to_find
-from rwq_cli.core.items.journal import Journal
-from rwq_cli.core.items.results import ResultTally
+from rwq_cli.core.items.journal import Journal, NoJournal, recorded
+from rwq_cli.core.items.results import ResultTally, result_args, save_replaced
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.located import Located
-from rwq_cli.core.state.snapshot import (
-    SNAPSHOT_BYTES,
-    ItemSnapshot,
-    Place,
-    Skipped,
-)
+from rwq_cli.core.state.rules import is_guard
+from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Place, Skipped
 
 RESTORE_ITEMS = BATCH_WRITES
-# What may be replaced, besides a SHA-1: nothing; or nothing, and the item must exist.
-_NEVER, _OTHER = "-", "other"
-_SHA1_DIGITS = 40
+# Items that may have to be replaced: they are looked for together.
+_REPLACE_ITEMS = 16 * RESTORE_ITEMS
+# What may be replaced, besides a SHA-1: nothing; or nothing, and the item must exist. A SHA-1 after
+# the last of these is of an item that keeps its place.
+_NEVER, _OTHER, _IN_PLACE = "-", "other", "="
 
 
 class OnConflict(StrEnum):
@@ -85,8 +83,9 @@ def restore(
         queue: The queue.
         lines: The lines, read in batches; a `FLUSH` ends a batch. Items of main in the order in
             which they are to be leased, those of processing longest leased first.
-        on_conflict: How to handle an ID that exists with other data. A replaced item gets the
-            restored place, lease and times.
+        on_conflict: How to handle an ID that exists with other data. If only the data differ, or a
+            session holds the item, it keeps its place, lease and state; else it gets those of the
+            line.
         front: Put each item of main before all waiting items instead of after them. The lines
             must then come in reverse order.
         file_id: The SHA-256 of the file; None to mark nothing.
@@ -110,7 +109,14 @@ def restore(
     marks = b"" if file_id is None else queue.keys.undo(file_id)
     if dry_run:
         queue.connection.set_no_touch()
-    run = _Restore(queue, marks, on_conflict, front, None if dry_run else journal, dry_run)
+    run = _Restore(
+        queue,
+        marks,
+        on_conflict,
+        front,
+        NoJournal() if journal is None or dry_run else journal,
+        dry_run,
+    )
     return Outcomes(run.batches(lines, results or ResultTally()))
 
 
@@ -177,12 +183,13 @@ class _Restore:
         marks: bytes,
         on_conflict: OnConflict,
         front: bool,
-        journal: Journal | None,
+        journal: Journal,
         dry_run: bool,
     ) -> None:
         self._queue = queue
         self._marks = marks
         self._on_conflict = on_conflict
+        self._replaces = on_conflict is OnConflict.REPLACE
         self._front = front
         self._journal = journal
         self._dry_run = dry_run
@@ -194,157 +201,133 @@ class _Restore:
     def batches(
         self, lines: Iterable[Line | Flush], results: ResultTally
     ) -> Iterator[OutcomeBatch]:
+        limits = (
+            (_REPLACE_ITEMS, BATCH_BYTES) if self._replaces else (RESTORE_ITEMS, SNAPSHOT_BYTES)
+        )
         with self._acknowledged as acknowledged:
-            for kind, batches in groupby(_batches(lines), _last_kind()):
+            for kind, batches in groupby(_batches(lines, *limits), _last_kind()):
                 if kind is Result:
-                    self._restore_results(batches, results)
+                    for batch in filter(None, batches):
+                        self._restore_results(batch, results)
                     continue
-                for outcomes in self._restore_items(batches):
+                self._queue.progress.begin("restoring")
+                for outcomes in (
+                    self._replace_all(batches) if self._replaces else self._run(batches)
+                ):
                     acknowledged.add(len(outcomes))
                     self._queue.progress.advance(len(outcomes))
                     yield outcomes
 
-    def _restore_items(self, batches: Iterator[list[Line]]) -> Iterator[OutcomeBatch]:
-        self._queue.progress.begin("restoring")
-        if self._on_conflict is OnConflict.REPLACE:
-            for batch in filter(None, batches):
-                yield self._replace(batch)
-            return
-        sent: list[list[Line]] = []
+    def _run(
+        self,
+        batches: Iterable[Sequence[Line]],
+        replaceable: Mapping[bytes, str] = MappingProxyType({}),
+        *,
+        looks: bool = False,
+    ) -> Iterator[OutcomeBatch]:
+        """Restore batches of lines; an empty one is a pause of the source. Or only look."""
+        sent: deque[Sequence[Line]] = deque()
+        dry_run = looks or self._dry_run
 
         def calls() -> Iterator[Sequence[object] | None]:
             for batch in batches:
                 if batch:
                     sent.append(batch)
-                rest, args = self._words(batch)
-                yield script_words("restore", rest, **args) if batch else None
+                yield self._words(batch, replaceable) if batch else None
 
-        for reply in self._queue.run_each("restore", calls(), dry_run=self._dry_run):
-            batch = sent.pop(0)
+        for reply in self._queue.run_each("restore", calls(), dry_run=dry_run):
+            batch = sent.popleft()
             if reply is REFUSED:
                 self._acknowledged.skip(len(batch))
             else:
-                yield self._outcomes(batch, reply)
-
-    def _replace(self, lines: Sequence[Line]) -> OutcomeBatch:
-        """Restore lines, and replace only items that were read, and are in any journal."""
-        by_id = {line.entry.item_id: line for line in lines}
-        rest, args = self._words(lines)
-        reply = self._queue.run("restore", *rest, dry_run=True, **args)
-        replaced = OutcomeBatch.from_reply(list(by_id), reply).ids_with(Status.REPLACED)
-        if self._dry_run and lines[0].replaced_by is None:
-            return self._outcomes(lines, reply)
-        may_replace = {i: _NEVER if by_id[i].replaced_by is None else _OTHER for i in by_id}
-        saved: list[bytes] = []
-        for items in read_items(self._queue, replaced, Skipped()):
-            if self._journal is not None:
-                entries = [_item(by_id[item.item_id].entry) for item in items]
-                self._journal.write(items, [sha256(e.data).hexdigest() for e in entries])
-            saved += [item.item_id for item in items]
-            for item in items:
-                replaced_by = by_id[item.item_id].replaced_by
-                if replaced_by in (None, sha256(item.data).hexdigest()):
-                    may_replace[item.item_id] = sha1(item.data, usedforsecurity=False).hexdigest()
-        try:
-            outcomes = self._replace_read(by_id, may_replace)
-        except ConnectionLost:
-            # The call may have run.
-            raise
-        except ServerError:
-            if self._journal is not None:
-                self._journal.record_removed_except(saved)
-            raise
-        if self._journal is not None:
-            done = set(outcomes.ids_with(Status.REPLACED))
-            self._journal.record_removed_except([i for i in saved if i not in done])
-        return outcomes
-
-    def _replace_read(
-        self, by_id: Mapping[bytes, Line], may_replace: Mapping[bytes, str]
-    ) -> OutcomeBatch:
-        """Restore lines, looking for the items to replace until each is found."""
-        known: dict[bytes, Outcome] = {}
-        wanted = [i for i, digest in may_replace.items() if len(digest) == _SHA1_DIGITS]
-        for call in ways_to_find(self._queue, wanted) if wanted else (Located.by_name(()),):
-            now = call.only([item_id for item_id in call.ids if item_id not in known])
-            later = set(wanted).difference(now.ids)
-            lines = [line for i, line in by_id.items() if i not in known and i not in later]
-            rest, args = self._words(lines, now, may_replace)
-            reply = self._queue.run("restore", *rest, dry_run=self._dry_run, **args)
-            known.update((each.item_id, each) for each in self._outcomes(lines, reply).located())
-            if len(known) == len(by_id):
-                break
-        return OutcomeBatch.of(known[item_id] for item_id in by_id)
+                outcomes = OutcomeBatch.from_reply([line.entry.item_id for line in batch], reply)
+                yield outcomes if looks else self._outcomes(batch, outcomes)
 
     def _words(
         self,
         lines: Sequence[Line],
+        replaceable: Mapping[bytes, str],
         located: Located | None = None,
-        may_replace: Mapping[bytes, str] = MappingProxyType({}),
-    ) -> tuple[list[object], dict[str, Any]]:
-        """The arguments of the script for some lines: those of each, and the named ones."""
+    ) -> list[object]:
         rest: list[object] = []
         for number, entry, _ in lines:
-            rest += item_args(number, _item(entry), replaceable=may_replace.get(entry.item_id, ""))
-        args = restore_args(
-            self._on_conflict, marks=self._marks, front=self._front, located=located
-        )
-        return rest, args
+            rest += item_args(number, _item(entry), replaceable=replaceable.get(entry.item_id, ""))
+        conflict, marks, front = self._on_conflict, self._marks, self._front
+        named = restore_args(conflict, marks=marks, front=front, located=located)
+        return script_words("restore", rest, **named)
 
-    def _restore_results(self, batches: Iterator[list[Line]], tally: ResultTally) -> None:
-        self._queue.progress.begin("restoring results")
+    def _replace_all(self, batches: Iterable[list[Line]]) -> Iterator[OutcomeBatch]:
         for batch in filter(None, batches):
-            args: list[object] = []
-            replaceable = self._save_replaced_results(batch)
-            for number, found, _ in batch:
-                assert isinstance(found, Result)
-                args += (
-                    number,
-                    found.item_id,
-                    -1 if found.ttl_ms is None else max(1, found.ttl_ms),
-                    found.status.value,
-                    found.completed_ms,
-                    int(found.holder is not None),
-                    found.holder or b"",
-                    int(found.result is not None),
-                    found.result or b"",
-                    replaceable.get(found.item_id, ""),
-                )
-            reply = self._queue.run(
-                "restore_results",
-                *args,
-                dry_run=self._dry_run,
-                marks=self._marks,
-                replaces=self._on_conflict is OnConflict.REPLACE,
-            )
-            outcomes = self._outcomes(batch, reply)
-            tally.restored += outcomes.count(Status.IMPORTED, Status.REPLACED)
-            tally.already_there += outcomes.count(Status.ALREADY_THERE)
-            tally.wrong_type += outcomes.count(Status.WRONG_TYPE)
-            self._queue.progress.advance(len(outcomes))
+            yield from self._replace(batch)
 
-    def _save_replaced_results(self, batch: Sequence[Line]) -> dict[bytes, str]:
-        """Save the results to be replaced, if there is a journal; return their completion times."""
-        replaced_by = {
-            line.entry.item_id: line.replaced_by or _NEVER
-            for line in batch
-            if line.replaced_by is not None
-        }
-        if self._journal is None or self._on_conflict is not OnConflict.REPLACE:
-            return replaced_by
-        replaceable = {line.entry.item_id: _NEVER for line in batch}
-        new = {line.entry.item_id: line.entry for line in batch}
-        for keys in read_result_keys(self._queue, list(new), data=True):
-            results = [key.result for key in keys if key.result is not None]
-            times = [str(_result(new[result.item_id]).completed_ms) for result in results]
-            if results:
-                self._journal.write_results(results, times)
-            for result in results:
-                replaceable[result.item_id] = str(result.completed_ms)
-        return replaceable
+    def _replace(self, lines: Sequence[Line]) -> Iterator[OutcomeBatch]:
+        """Restore lines, and replace only items that were read, and are in any journal."""
+        by_id = {line.entry.item_id: line for line in lines}
+        parts = list(_parts(lines))
+        seen = list(self._run(parts, looks=True))
+        replaced = [item_id for batch in seen for item_id in batch.ids_with(Status.REPLACED)]
+        if self._dry_run and lines[0].replaced_by is None:
+            yield from map(self._outcomes, parts, seen)
+            return
+        replaceable = {i: _NEVER if by_id[i].replaced_by is None else _OTHER for i in by_id}
+        saved: list[bytes] = []
+        moved: set[bytes] = set()
+        for items in read_items(self._queue, replaced, Skipped()):
+            entries = [_item(by_id[item.item_id].entry) for item in items]
+            self._journal.write(items, [sha256(entry.data).hexdigest() for entry in entries])
+            saved += [item.item_id for item in items]
+            for item, entry in zip(items, entries, strict=True):
+                by = by_id[item.item_id].replaced_by
+                if by in (None, sha256(item.data).hexdigest()):
+                    digest = sha1(item.data, usedforsecurity=False).hexdigest()
+                    replaceable[item.item_id] = digest
+                    if _stays(item, entry):
+                        replaceable[item.item_id] = _IN_PLACE + digest
+                    else:
+                        moved.add(item.item_id)
+        act = self._run(parts, replaceable) if not moved else self._move(parts, replaceable, moved)
+        yield from recorded(self._queue, self._journal, saved, act, Status.REPLACED)
 
-    def _outcomes(self, batch: Sequence[Line], reply: Sequence[bytes]) -> OutcomeBatch:
-        outcomes = OutcomeBatch.from_reply([line.entry.item_id for line in batch], reply)
+    def _move(
+        self, parts: Iterable[list[Line]], replaceable: Mapping[bytes, str], moved: set[bytes]
+    ) -> Iterator[OutcomeBatch]:
+        """Restore lines, looking for the items that leave their places until each is found."""
+        for part in parts:
+            left = {line.entry.item_id: line for line in part}
+            wanted = [item_id for item_id in left if item_id in moved]
+            for call in ways_to_find(self._queue, wanted) if wanted else (Located.by_name(()),):
+                now = call.only(left.keys())
+                later = moved.difference(now.ids)
+                lines = [line for item_id, line in left.items() if item_id not in later]
+                words = self._words(lines, replaceable, now)
+                (reply,) = self._queue.run_each("restore", [words], dry_run=self._dry_run)
+                outcomes = OutcomeBatch.from_reply([line.entry.item_id for line in lines], reply)
+                known = self._outcomes(lines, outcomes).located()
+                for item_id in known.ids:
+                    del left[item_id]
+                if len(known):
+                    yield known
+                if not left:
+                    break
+
+    def _restore_results(self, lines: Sequence[Line], tally: ResultTally) -> None:
+        self._queue.progress.begin("restoring results")
+        found = {line.number: line.entry for line in lines if isinstance(line.entry, Result)}
+        replaceable = {i.entry.item_id: i.replaced_by for i in lines if i.replaced_by is not None}
+        if self._replaces and not isinstance(self._journal, NoJournal):
+            replaceable = save_replaced(self._queue, self._journal, list(found.values()))
+        args = [word for each in found.items() for word in result_args(*each, replaceable)]
+        named = {"marks": self._marks, "replaces": self._replaces}
+        reply = self._queue.run("restore_results", *args, dry_run=self._dry_run, **named)
+        ids = [line.entry.item_id for line in lines]
+        outcomes = self._outcomes(lines, OutcomeBatch.from_reply(ids, reply))
+        tally.restored += outcomes.count(Status.IMPORTED, Status.REPLACED)
+        tally.already_there += outcomes.count(Status.ALREADY_THERE)
+        tally.wrong_type += outcomes.count(Status.WRONG_TYPE)
+        self._queue.progress.advance(len(outcomes))
+
+    def _outcomes(self, batch: Sequence[Line], outcomes: OutcomeBatch) -> OutcomeBatch:
+        """The outcomes; in a dry run, as if the entries before each had been restored."""
         if not self._dry_run:
             return outcomes
         return OutcomeBatch.of(
@@ -353,14 +336,12 @@ class _Restore:
         )
 
     def _status(self, entry: ItemSnapshot | Result, status: Status) -> Status:
-        """The status in a dry run, as if the entries before this one had been restored."""
         restored = (Status.IMPORTED, Status.REPLACED)
         if status is Status.IMPORTED_BEFORE:
             return status
         if isinstance(entry, Result):
             if status is Status.IMPORTED and entry.item_id in self._results:
-                replaces = self._on_conflict is OnConflict.REPLACE
-                return Status.REPLACED if replaces else Status.ALREADY_THERE
+                return Status.REPLACED if self._replaces else Status.ALREADY_THERE
             if status in restored:
                 self._results.add(entry.item_id)
             return status
@@ -373,30 +354,44 @@ class _Restore:
         return status
 
 
-def _batches(lines: Iterable[Line | Flush]) -> Iterator[list[Line]]:
+def _stays(item: ItemSnapshot, entry: ItemSnapshot) -> bool:
+    """True if only the data of an item are replaced: it is where the entry was, or a session
+    holds it."""
+    if item.lease is not None and not is_guard(item.lease):
+        return True
+    return item.place == entry.place and item.due_ms == entry.due_ms
+
+
+def _size(line: Line) -> int:
+    entry = line.entry
+    return (entry.result_bytes or 0) if isinstance(entry, Result) else len(entry.data)
+
+
+def _parts(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    return in_batches(lines, items_max=RESTORE_ITEMS, size_max=SNAPSHOT_BYTES, size_of=_size)
+
+
+def _batches(lines: Iterable[Line | Flush], items_max: int, size_max: int) -> Iterator[list[Line]]:
     """Batches of lines of one kind, with each ID at most once. An empty batch is a `FLUSH`."""
     batch: list[Line] = []
     ids: set[bytes] = set()
     size = 0
     for line in lines:
-        if isinstance(line, Flush):
-            if batch:
-                yield batch
-                yield []
-            batch, ids, size = [], set(), 0
-            continue
         if batch and (
-            len(batch) >= RESTORE_ITEMS
-            or size >= SNAPSHOT_BYTES
+            isinstance(line, Flush)
+            or len(batch) >= items_max
+            or size >= size_max
             or line.entry.item_id in ids
             or type(line.entry) is not type(batch[0].entry)
         ):
             yield batch
+            if isinstance(line, Flush):
+                yield []
             batch, ids, size = [], set(), 0
-        batch.append(line)
-        ids.add(line.entry.item_id)
-        entry = line.entry
-        size += (entry.result_bytes or 0) if isinstance(entry, Result) else len(entry.data)
+        if not isinstance(line, Flush):
+            batch.append(line)
+            ids.add(line.entry.item_id)
+            size += _size(line)
     if batch:
         yield batch
 
@@ -415,11 +410,6 @@ def _last_kind() -> Callable[[Sequence[Line]], type]:
 
 def _item(entry: ItemSnapshot | Result) -> ItemSnapshot:
     assert isinstance(entry, ItemSnapshot)
-    return entry
-
-
-def _result(entry: ItemSnapshot | Result) -> Result:
-    assert isinstance(entry, Result)
     return entry
 
 

@@ -1,8 +1,8 @@
 """Results of completed items: options, waiting, and deleting by `lua/ops/delete_results.lua`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_batches
 from rwq_cli.core.clock import RESULT_TTL_S, result_time_ms
@@ -16,6 +16,9 @@ from rwq_cli.core.inspect.results import (
     read_result_keys,
 )
 from rwq_cli.core.model import State
+
+if TYPE_CHECKING:
+    from rwq_cli.core.items.journal import Journal
 
 
 class ResultOptions:
@@ -138,6 +141,36 @@ class ResultTally:
     restored: int = 0
     already_there: int = 0
     wrong_type: int = 0
+
+
+def result_args(
+    number: int, result: Result, replaceable: Mapping[bytes, str]
+) -> tuple[object, ...]:
+    """The arguments of `lua/ops/restore_results.lua` for a line of an export."""
+    return (
+        number,
+        result.item_id,
+        -1 if result.ttl_ms is None else max(1, result.ttl_ms),
+        result.status.value,
+        result.completed_ms,
+        int(result.holder is not None),
+        result.holder or b"",
+        int(result.result is not None),
+        result.result or b"",
+        replaceable.get(result.item_id, ""),
+    )
+
+
+def save_replaced(queue: Queue, journal: "Journal", results: Sequence[Result]) -> dict[bytes, str]:
+    """Save the results that others are to replace; return which may be: their times, else "-"."""
+    new = {result.item_id: str(result.completed_ms) for result in results}
+    replaceable = dict.fromkeys(new, "-")
+    for keys in read_result_keys(queue, list(new), data=True):
+        found = [key.result for key in keys if key.result is not None]
+        if found:
+            journal.write_results(found, [new[result.item_id] for result in found])
+        replaceable.update((each.item_id, str(each.completed_ms)) for each in found)
+    return replaceable
 
 
 def delete_results(queue: Queue, found: Sequence[Result]) -> None:

@@ -62,7 +62,7 @@ def _edited(
         queue.connection.set_no_touch()
     queue.connection.check_one_slot()
     queue.progress.begin("editing")
-    groups = in_batches(edits, items_max=_GROUP_ITEMS, bytes_max=BATCH_BYTES, size_of=_size)
+    groups = in_batches(edits, items_max=_GROUP_ITEMS, size_max=BATCH_BYTES, size_of=_size)
     with Acknowledged() as acknowledged:
         for group in groups:
             changes = [(item, data) for item, data in group if data != item.data]
@@ -134,7 +134,7 @@ def _put_back(
     for batch in in_batches(
         edited,
         items_max=EDIT_ITEMS,
-        bytes_max=SNAPSHOT_BYTES,
+        size_max=SNAPSHOT_BYTES,
         size_of=lambda each: len(each[0].data),
     ):
         keys = [queue.keys.item(item.item_id) for item, _ in batch]

@@ -18,46 +18,39 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rwq_cli.core.batches import in_batches
+from rwq_cli.core.batches import BATCH_PLACES, BATCH_WRITES, in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import walk_scheduled
-from rwq_cli.core.items.bulk import apply_to, read_items
+from rwq_cli.core.inspect.cursor import WALK_ENTRIES, walk_scheduled
+from rwq_cli.core.items.bulk import by_script
 from rwq_cli.core.items.lease_policy import LeasePolicy
-from rwq_cli.core.items.remove import REMOVE_ARGS, REMOVE_ITEMS, Written
+from rwq_cli.core.items.remove import REMOVE_ARGS
 from rwq_cli.core.items.restore import OnConflict, item_args, restore_args
 from rwq_cli.core.items.schedule import Burial, schedule_args
 from rwq_cli.core.keys import BURIED_GUARD
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.server.commands import REFUSED
-from rwq_cli.core.state.expected import ANY, Expected, fingerprint
+from rwq_cli.core.state.expected import Expected, fingerprint
 from rwq_cli.core.state.located import Located
-from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped
+from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Skipped, read_snapshots
 
-_BURIED = (Status.BURIED, Status.ALREADY_BURIED)
-_COPIED = (Status.IMPORTED, Status.ALREADY_THERE)
+# What a killed move has left is finished in parts of this many items.
+_PART_ITEMS = 8 * BATCH_PLACES
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """Moves items that were saved to a queue elsewhere.
+    """An `Act` that moves items, whose data the caller has read, to a queue elsewhere.
 
-    Attributes:
-        queue: The queue that they are in.
-        to: The other queue.
-        force: Move leased items, too, and end their leases.
-        is_first_look: Leave abandoned and orphaned items alone, which may be in transit.
-        expected: The conditions that the items must still meet.
-        dry_run: Change nothing.
+    With `force`, leased items are moved, too, and their leases end.
     """
 
     queue: Queue
     to: Queue
-    force: bool = False
-    is_first_look: bool = False
-    expected: Expected = ANY
-    dry_run: bool = False
+    force: bool
+    expected: Expected
+    dry_run: bool
 
     @property
     def _leaving(self) -> bytes:
@@ -67,80 +60,71 @@ class Transfer:
     def _coming(self) -> bytes:
         return b"being moved here from %b; the same rwq mv finishes it" % self.queue.name
 
-    def __call__(self, group: Sequence[Written]) -> Iterator[OutcomeBatch]:
-        prints = {i: data for call, known in group for i, data in known.items()}
-        calls = [call for call, _ in group]
-        statuses = {each.item_id: each for each in self._looked_at(calls, prints)}
+    def __call__(self, calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
+        known = [call for call in calls if call.ids]
+        statuses = {each.item_id: each for each in self._looked_at(known, is_first_look)}
         movable = [i for i, each in statuses.items() if each.status is Status.MOVED]
         taken = _existing(self.to, movable)
         statuses.update((i, Outcome(i, Status.CONFLICT)) for i in taken)
         if not self.dry_run:
             leaves = set(movable) - taken
-            some = [call.only(leaves) for call in calls]
-            policy = LeasePolicy(b"", self.force)
-            args = schedule_args(policy, Burial(self._leaving), is_first_look=self.is_first_look)
-            for batch in self._run("schedule", some, args, prints):
+            args = schedule_args(LeasePolicy(b"", self.force), Burial(self._leaving))
+            bury = by_script(self.queue, "schedule", args, self.expected)
+            for batch in bury((call.only(leaves) for call in known), is_first_look):
                 statuses.update((each.item_id, each) for each in batch)
-            leaving = [i for i in movable if statuses[i].status in _BURIED]
+            buried = (Status.BURIED, Status.ALREADY_BURIED)
+            leaving = [i for i in movable if statuses[i].status in buried]
             try:
                 statuses.update((each.item_id, each) for each in self._carry(leaving))
             except ServerError as error:
                 error.in_doubt, error.doubtful = True, len(leaving)
                 error.hint = f"still buried in transit: {len(leaving)}; run the same rwq mv again"
                 raise
-        for call in calls:
+        for call in known:
             yield OutcomeBatch.of(statuses[item_id] for item_id in call.ids)
 
-    def _looked_at(
-        self, calls: Sequence[Located], prints: Mapping[bytes, str]
-    ) -> Iterator[Outcome]:
+    def _looked_at(self, calls: Sequence[Located], is_first_look: bool) -> Iterator[Outcome]:
         """The outcomes if this were a removal; `MOVED` for the items that can be moved."""
-        args = {"keeps_leased": not self.force, "is_first_look": self.is_first_look}
-        for batch in self._run("remove", calls, args, prints, dry_run=True):
+        args = {**REMOVE_ARGS, "keeps_leased": not self.force}
+        look = by_script(self.queue, "remove", args, self.expected, dry_run=True)
+        read = {item_id for call in calls for item_id in call.saved or ()}
+        for batch in look(calls, is_first_look):
             for each in batch:
                 # What was not saved was added, or its lease has ended, since it was read.
-                is_known = self.dry_run or each.item_id in prints
+                is_known = self.dry_run or each.item_id in read
                 status = Status.MOVED if is_known else Status.ELSEWHERE
                 yield Outcome(each.item_id, status) if each.status is Status.REMOVED else each
 
-    def _run(
-        self,
-        script: str,
-        calls: Iterable[Located],
-        args: Mapping[str, object],
-        prints: Mapping[bytes, str],
-        *,
-        dry_run: bool = False,
-    ) -> Iterator[OutcomeBatch]:
-        expected = self.expected._replace(fingerprints=prints)
-        return apply_to(self.queue, script, calls, args, expected, dry_run=dry_run)
-
     def _carry(self, ids: Sequence[bytes]) -> Iterator[Outcome]:
         """Copy items that are buried here to the other queue, remove them here, kick them there."""
-        if not ids:
-            return
-        read = read_items(self.queue, ids, Skipped())
-        items = [item for batch in read for item in batch if item.reason == self._leaving]
+        read = read_snapshots(self.queue, _unlisted(ids), Skipped())
+        items = [item for _, batch in read for item in batch if item.reason == self._leaving]
         copied = self._copy(items)
         self._push(self.queue, [item.item_id for item in items if item.item_id not in copied])
         prints = {i.item_id: fingerprint(i.data) for i in items if i.item_id in copied}
         # An item that was changed here in between has an old copy there.
-        stale = self._remove(self.queue, prints)
-        self._remove(self.to, {item_id: prints[item_id] for item_id in stale})
+        stale = _remove(self.queue, prints)
+        _remove(self.to, {item_id: prints[item_id] for item_id in stale})
         self._push(self.queue, stale)
-        moved = [item_id for item_id in prints if item_id not in stale]
+        moved = dict.fromkeys(item_id for item_id in prints if item_id not in stale)
         self._push(self.to, moved)
-        known = {item.item_id for item in items}
-        done = set(moved)
+        conflicts = {item.item_id for item in items} - copied
         for item_id in ids:
-            kept = Status.CONFLICT if item_id in known - copied else Status.CHANGED
-            yield Outcome(item_id, Status.MOVED if item_id in done else kept)
+            kept = Status.CONFLICT if item_id in conflicts else Status.CHANGED
+            yield Outcome(item_id, Status.MOVED if item_id in moved else kept)
 
     def _copy(self, items: Sequence[ItemSnapshot]) -> set[bytes]:
         """Copy items to the other queue, as buried ones in their order; returns the copied ones."""
         now_ms = self.to.now_ms()
         guard = Lease(BURIED_GUARD + self._coming, None)
-        batches = list(in_batches(items, items_max=REMOVE_ITEMS))
+        batches = list(
+            in_batches(
+                items,
+                items_max=BATCH_WRITES,
+                size_max=SNAPSHOT_BYTES,
+                size_of=lambda item: len(item.data),
+            )
+        )
 
         def words() -> Iterator[Sequence[object]]:
             at = 0
@@ -157,19 +141,13 @@ class Transfer:
         for batch, reply in zip(batches, self.to.run_each("restore", words()), strict=False):
             if reply is not REFUSED:
                 outcomes = OutcomeBatch.from_reply([item.item_id for item in batch], reply)
-                copied.update(outcomes.ids_with(*_COPIED))
+                copied.update(outcomes.ids_with(Status.IMPORTED, Status.ALREADY_THERE))
         return copied
-
-    def _remove(self, queue: Queue, prints: Mapping[bytes, str]) -> set[bytes]:
-        """Remove buried items that still have this data; returns the others that exist."""
-        expected = Expected(frozenset({State.BURIED}), fingerprints=prints)
-        batches = apply_to(queue, "remove", _unlisted(prints), REMOVE_ARGS, expected)
-        return {i for batch in batches for i in batch.ids_with(Status.CHANGED, Status.ELSEWHERE)}
 
     def _push(self, queue: Queue, ids: Iterable[bytes]) -> None:
         """Put buried items at the end of the main list, with their counts of returns."""
         args = {"which": "buried", "keeps_counts": True}
-        deque(apply_to(queue, "push_scheduled", _unlisted(ids), args, ANY), maxlen=0)
+        deque(by_script(queue, "push_scheduled", args)(_unlisted(ids), False), maxlen=0)
 
     def finish(self) -> None:
         """Finish what a killed move between these queues has left."""
@@ -180,23 +158,30 @@ class Transfer:
             self._push(self.to, [item_id for item_id in ids if item_id not in there])
             # It was kicked here since: the copy is not needed.
             moving = {i for batch in self._marked(self.queue, self._leaving) for i in batch}
-            copies = read_items(self.to, there - moving, Skipped())
-            self._remove(self.to, {i.item_id: fingerprint(i.data) for b in copies for i in b})
+            copies = read_snapshots(self.to, _unlisted(there - moving), Skipped())
+            _remove(self.to, {i.item_id: fingerprint(i.data) for _, b in copies for i in b})
 
     def _marked(self, queue: Queue, reason: bytes) -> Iterator[list[bytes]]:
         """The buried items that have this reason."""
         found: list[bytes] = []
-        for page in walk_scheduled(queue, "buried"):
+        for page in walk_scheduled(queue, "buried", page_size=WALK_ENTRIES):
             ids = [item_id for item_id, _ in page]
             guards = queue.call("MGET", *map(queue.keys.lease, ids))
             pairs = zip(ids, guards, strict=True)
             found += [item_id for item_id, guard in pairs if guard == BURIED_GUARD + reason]
-        yield from in_batches(found, items_max=8 * REMOVE_ITEMS)
+        yield from in_batches(found, items_max=_PART_ITEMS)
+
+
+def _remove(queue: Queue, prints: Mapping[bytes, str]) -> set[bytes]:
+    """Remove buried items that still have this data; returns the others that exist."""
+    expected = Expected(frozenset({State.BURIED}), fingerprints=prints)
+    batches = by_script(queue, "remove", REMOVE_ARGS, expected)(_unlisted(prints), False)
+    return {i for batch in batches for i in batch.ids_with(Status.CHANGED, Status.ELSEWHERE)}
 
 
 def _unlisted(ids: Iterable[bytes]) -> Iterator[Located]:
     """IDs of buried items, which are in no list."""
-    for batch in in_batches(list(ids), items_max=REMOVE_ITEMS):
+    for batch in in_batches(list(ids), items_max=BATCH_PLACES):
         yield Located.at_places(batch, [""] * len(batch), 0)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from rwq_cli.core.batches import BATCH_WRITES, in_batches
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import Operation, apply
+from rwq_cli.core.items.bulk import by_script, run
 from rwq_cli.core.model import OutcomeBatch, State, Status
 from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.first_look import FirstLook
@@ -75,17 +75,13 @@ def _repair(
 ) -> Iterator[OutcomeBatch]:
     if not ids:
         return
-    operation = Operation(
-        "repair",
-        {
-            "bury_after": _NEVER if bury_after is None else bury_after,
-            "looked_ms": look.at_ms if look else 0,
-        },
-        "repairing",
-        items_max=_REPAIR_ITEMS,
-        expected=Expected(states, fingerprints=None if look is None else look.digests),
-    )
-    for batch in apply(queue, operation, ids, dry_run=dry_run):
+    args = {
+        "bury_after": _NEVER if bury_after is None else bury_after,
+        "looked_ms": look.at_ms if look else 0,
+    }
+    expected = Expected(states, fingerprints=None if look is None else look.digests)
+    act = by_script(queue, "repair", args, expected, dry_run=dry_run)
+    for batch in run(queue, act, ids, "repairing", items_max=_REPAIR_ITEMS):
         if skipped := batch.ids_with(Status.SKIPPED):
             batch = batch.only(set(batch.ids).difference(skipped))
         if len(batch):

@@ -1,6 +1,6 @@
 """How the caller of a script knows where IDs are in the lists."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES
@@ -15,6 +15,7 @@ class Located(NamedTuple):
         places: For `places`, where the entries of each ID were seen.
         since_ms: For `places`, the server's clock before the caller looked, unix ms.
         scan_max: For `name`, how many entries to scan at most.
+        saved: The fingerprints of the data that was saved of each; None if none was read.
     """
 
     ids: Sequence[bytes]
@@ -22,6 +23,7 @@ class Located(NamedTuple):
     places: Sequence[str] = ()
     since_ms: int = 0
     scan_max: int = 0
+    saved: Mapping[bytes, str] | None = None
 
     @classmethod
     def by_name(cls, ids: Sequence[bytes], *, scan_max: int = SCAN_BUDGET_ENTRIES) -> "Located":

@@ -18,7 +18,7 @@ from rwq_cli.core.items.lease import (
     first_lease,
     lease_from_first,
 )
-from rwq_cli.core.items.release import release
+from rwq_cli.core.items.schedule import release
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.probe import parse_returns
 from rwq_cli.core.work.endings import JOBS_PER_CALL, Ending, calls_for

@@ -11,9 +11,12 @@ from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.move import move as move_items
-from rwq_cli.core.items.release import release as release_items
 from rwq_cli.core.items.remove import remove as remove_items
-from rwq_cli.core.items.schedule import bury as bury_items, kick as kick_items
+from rwq_cli.core.items.schedule import (
+    bury as bury_items,
+    kick as kick_items,
+    release as release_items,
+)
 from rwq_cli.core.state.expected import Expected, fingerprint
 from tests.conftest import FakeClock, Foreign, settling
 

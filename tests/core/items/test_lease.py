@@ -33,8 +33,7 @@ from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.lease import lease_from
 from rwq_cli.core.items.lease_by_id import lease_ids
 from rwq_cli.core.items.move import move as move_items
-from rwq_cli.core.items.release import release as release_items
-from rwq_cli.core.items.schedule import bury as bury_items
+from rwq_cli.core.items.schedule import bury as bury_items, release as release_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.server.push_waiter import PushWaiter
 from rwq_cli.core.server.window import WINDOW_CALLS

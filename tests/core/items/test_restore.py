@@ -21,6 +21,7 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.conftest import Foreign, contents, lasts
+from tests.core.items.test_remove import Journal
 from tests.export_lines import lines_of
 
 FAIL, SKIP, REPLACE = OnConflict.FAIL, OnConflict.SKIP, OnConflict.REPLACE
@@ -105,20 +106,49 @@ def test_replace_overwrites_an_item(
         b"jobs:item:l": b"new",
         b"jobs:item:w1": b"new",
         b"jobs:item:w2": b"data of w2",
-        b"jobs:lease:l": b"me",
-        b"jobs:leased_by_session:l": b"me",
+        b"jobs:lease:l": b"them",
+        b"jobs:leased_by_session:l": b"them",
         b"jobs:processing": [b"l"],
-        b"jobs:queue": [b"w1", b"b", b"w2"],
+        b"jobs:queue": [b"b", b"w2", b"w1"],
     }
 
 
-def test_replacing_many_in_long_lists(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+@pytest.mark.parametrize("count", [3, 3000])
+def test_only_the_data_of_an_item_in_its_place_are_replaced(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
+) -> None:
+    """As by `export | jq | import`; one that was leased since keeps its lease."""
+    ids = [b"%04d" % number for number in range(count)]
+    foreign.waiting(*ids)
+    foreign.buried(b"b")
+    exported = [item for batch in export_items(queue).batches() for item in batch]
+    leased = queue.lease()
+    assert leased is not None
+    before = contents(raw)
+    journal = Journal()
+    new = [item._replace(data=b"new " + item.item_id) for item in exported]
+    outcomes = restore(queue, new, on_conflict=REPLACE, journal=journal)
+    assert statuses(outcomes) == [Status.REPLACED] * (count + 1)
+    after = contents(raw)
+    assert after == before | {b"jobs:item:" + item.item_id: item.data for item in new}
+    undone = [
+        Line(number, item, sha256(b"new " + item.item_id).hexdigest())
+        for number, item in enumerate(reversed(journal.written), 2)
+    ]
+    outcomes = restore_items(queue, undone, on_conflict=REPLACE, front=True)
+    assert statuses(outcomes) == [Status.REPLACED] * (count + 1)
+    assert contents(raw) == before
+
+
+def test_what_leaves_its_place_is_found_in_long_lists(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
     raw.rpush("jobs:queue", *range(200_000))
-    foreign.waiting(*(b"a%d" % number for number in range(10)))
-    raw.rpush("jobs:processing", *range(200_000, 300_000), b"a3", *range(300_000, 400_000))
-    given = waits(*(b"a%d" % number for number in range(10)))
-    assert statuses(restore(queue, given, on_conflict=REPLACE)) == [Status.REPLACED] * 10
-    assert raw.lrange("jobs:queue", 0, 9) == [b"a%d" % number for number in reversed(range(10))]
+    foreign.data(b"a", b"b")
+    raw.rpush("jobs:processing", *range(200_000, 300_000), b"a", b"b", *range(300_000, 400_000))
+    outcomes = restore(queue, waits(b"a", b"b"), on_conflict=REPLACE)
+    assert statuses(outcomes) == [Status.REPLACED] * 2
+    assert raw.lrange("jobs:queue", 0, 1) == [b"b", b"a"]
     assert raw.llen("jobs:processing") == 200_000
 
 

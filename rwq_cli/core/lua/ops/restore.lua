@@ -8,7 +8,8 @@
 -- rest args  for each item: the number of its line in the file; ID; data; place ('main', 'processing' or 'none');
 --   holder; ms left of its lease (-1 no expiry, -2 none); due time and time of burial, unix ms, or ''; its returns,
 --   or ''; which data 'replace' may replace: '' any, in a dry run; '-' none; 'other' none, and the item must exist;
---   else the SHA-1 of the data. Each ID once. IDs with a SHA-1 are those that `lib/locate.lua` looks for
+--   else the SHA-1 of the data, after '=' if only they are replaced. Each ID once. IDs with a SHA-1 and no '=' are
+--   those that `lib/locate.lua` looks for
 -- Returns the outcomes of `outcome_reply`: imported, imported-before if its line is marked, already-there with
 -- this data, skipped, replaced, conflict for other data, changed for data that may not be replaced, missing if
 -- the item must exist, wrong-type, elsewhere.
@@ -45,7 +46,7 @@ local function status_of(line, id, data, may_replace)
   local now = redis.call('GET', item_prefix .. id)
   if now == data then
     return 'already-there'
-  elseif may_replace ~= '' and redis.sha1hex(now) ~= may_replace then
+  elseif may_replace ~= '' and redis.sha1hex(now) ~= (string.gsub(may_replace, '^=', '')) then
     return 'changed'
   end
   return facts[id] and not facts[id].main and 'elsewhere' or OTHER_DATA[on_conflict]
@@ -57,14 +58,16 @@ for i, id in ipairs(ids) do
   local status = status_of(args[at], id, args[at + 2], args[at + 9])
   statuses[id] = status
   if status == 'imported' or status == 'replaced' then
-    restored[#restored + 1], restored_ids[#restored_ids + 1] = at, id
     keys_and_data[#keys_and_data + 1] = keys[i]
     keys_and_data[#keys_and_data + 1] = args[at + 2]
-    done[#done + 1] = args[at]
-  elseif status == 'already-there' then
+    if string.sub(args[at + 9], 1, 1) ~= '=' then
+      restored[#restored + 1], restored_ids[#restored_ids + 1] = at, id
+      replaced[#replaced + 1] = status == 'replaced' and id or nil
+    end
+  end
+  if status == 'imported' or status == 'replaced' or status == 'already-there' then
     done[#done + 1] = args[at]
   end
-  replaced[#replaced + 1] = status == 'replaced' and id or nil
 end
 if dry_run then
   return outcome_reply(ids, statuses)
