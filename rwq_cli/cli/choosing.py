@@ -165,23 +165,6 @@ class Choice(NamedTuple):
             affected: Returns the items on which the action would succeed, which the question
                 counts; None if it acts on all that exist.
         """
-        try:
-            return self._choose(queue, settings, confirm, affected, yes=yes, only_many=only_many)
-        except KeyboardInterrupt:
-            settings.end_progress()
-            settings.environment.error("interrupted: nothing done")
-            raise
-
-    def _choose(
-        self,
-        queue: WorkQueue,
-        settings: Settings,
-        question: str | None,
-        affected: "Callable[[Chosen], Sequence[bytes]] | None",
-        *,
-        yes: bool,
-        only_many: bool,
-    ) -> "Chosen":
         from rwq_cli.cli.confirm import confirm_ids, is_confirmed
         from rwq_cli.core.inspect.choosing import Chosen, choose
 
@@ -192,13 +175,13 @@ class Choice(NamedTuple):
             selection = self.selection._replace(holder=queue.holder if self.mine else None)
             chosen = choose(queue, selection, limit=self.limit)
             chosen = chosen._replace(ids=warn_if_missing(settings, queue, chosen.ids))
-        if question is None or (only_many and self.by_name) or is_confirmed(settings, yes=yes):
+        if confirm is None or (only_many and self.by_name) or is_confirmed(settings, yes=yes):
             return chosen
 
         def counted(ids: Sequence[bytes]) -> Sequence[bytes]:
             return ids if affected is None else affected(chosen._replace(ids=ids))
 
-        ids = confirm_ids(settings, question, chosen.ids, queue, counted, only_many=only_many)
+        ids = confirm_ids(settings, confirm, chosen.ids, queue, counted, only_many=only_many)
         return chosen._replace(ids=ids)
 
 

@@ -62,7 +62,7 @@ def bury(
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
     queue = open_queue(settings)
-    question = "bury {} and end the leases of other sessions" if force and not dry_run else None
+    question = "bury {} and end the leases of other sessions" if force else "bury {}"
     choice = choice.including(_LEASED) if force else choice
     with outcomes_of(
         settings,
@@ -71,7 +71,13 @@ def bury(
         dry_run=dry_run,
         reasons={Status.NOT_OWNER: "--force ends its lease"},
     ) as out:
-        chosen = choice.choose(queue, settings, confirm=question, yes=yes)
+        chosen = choice.choose(
+            queue,
+            settings,
+            confirm=None if dry_run else question,
+            yes=yes,
+            only_many=not force,
+        )
         for batch in bury_items(
             queue, chosen.ids, reason=reason, force=force, expected=chosen.expected, dry_run=dry_run
         ).batches:

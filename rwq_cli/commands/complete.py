@@ -114,7 +114,7 @@ def complete(
 
         undo = Undo(settings, queue, "complete", stopped="stopped; items may have been completed")
         outcomes = undo.outcomes
-    question = None if choice.by_name or dry_run else "complete {} and delete their data"
+    question = None if dry_run else "complete {} and delete their data"
     without = "--mine" if choice.mine else "--owner"
     with outcomes(
         _KIND,
@@ -125,7 +125,7 @@ def complete(
             )
         },
     ) as out:
-        chosen = choice.choose(queue, settings, confirm=question, yes=yes)
+        chosen = choice.choose(queue, settings, confirm=question, yes=yes, only_many=True)
         for batch in complete_items(
             queue,
             chosen.ids,

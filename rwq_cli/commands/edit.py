@@ -1,77 +1,119 @@
-"""`rwq edit`: change the data of an item, in an editor or from a file."""
+"""`rwq edit`: change the data of items, in an editor, from a file or by a command."""
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
 
+from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import command_lines, open_queue
-from rwq_cli.cli.options import DryRunOption, YesToReplaceOption, offer_ids, option, parse_id
+from rwq_cli.cli.options import DryRunOption, YesToReplaceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
+from rwq_cli.core.batches import Flush, in_batches
 from rwq_cli.core.errors import InvalidArgument, RwqError
-from rwq_cli.core.items.set_data import edit_items, read_item
-from rwq_cli.core.model import Outcome, Status
+from rwq_cli.core.inspect.selection import ITEMS
+from rwq_cli.core.items.bulk import read_items
+from rwq_cli.core.items.set_data import Edit, edit_items, read_item
+from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.state.expected import fingerprint
 from rwq_cli.core.state.rules import is_guard
-from rwq_cli.core.state.snapshot import ItemSnapshot
+from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped
 from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.input.edit_command import LINES_MAX, EditCommand, Refused
 from rwq_cli.input.editor import Draft, run_editor
 from rwq_cli.input.payload import read_payload
 from rwq_cli.output import human
-from rwq_cli.output.escape import escaped
+from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.json_text import json_error
+from rwq_cli.output.outcomes import NAMED_FAILURES
 from rwq_cli.views.command_lines import shell_word
 from rwq_cli.views.failures import changed_meanwhile
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 app = CommandModule()
 
+_SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS)
 _KIND = kind_of(Status.SET, (Status.MISSING,))
+_KIND = _KIND._replace(failed=_KIND.failed | {"rejected"})
+# So many IDs are looked up together, if they are named.
+_NAMED_MAX = 100_000
 
 
 @app.command(
     record=OUTCOME_FIELDS,
     help="Edit the data of an item in $VISUAL, else $EDITOR, else vi; or take it from a file or "
-    "stdin, byte for byte. The item keeps its place, lease and state. If its data has changed "
-    "meanwhile, nothing is written, and edited text is kept in a file. A final newline that the "
-    "editor has added is not written. Replacing data with nothing, or JSON with something else, "
-    "must be confirmed. The old data is written to an undo file first.",
+    "stdin, byte for byte; or run a command on the data of each chosen item. Items keep their "
+    "place, lease and state. Data that has changed meanwhile is left as it is, and edited text is "
+    "kept in a file. A final newline that the editor or command has added is not written. "
+    "Replacing data with nothing, or JSON with something else, must be confirmed. The old data is "
+    "written to an undo file first.",
     examples=(
         "rwq edit -q jobs 4f2a9c",
-        "EDITOR='code --wait' rwq edit -q jobs 4f2a9c",
         "rwq edit -q jobs 4f2a9c -f fixed.json",
         "rwq show -q jobs 4f2a9c -o data | sed s/htp:/http:/ | rwq edit -q jobs 4f2a9c -f -",
+        "rwq edit -q jobs --where tenant.id=3 --lines --run 'jq -c .tenant.id=4'",
+        "EDITOR='code --wait' rwq edit -q jobs 4f2a9c",
     ),
     exits={
         ExitStatus.OK: "done, even if nothing was changed",
         ExitStatus.NO: "nothing was written: no such item, it has changed meanwhile, the editor "
-        "failed, or declined",
+        "or command failed, or declined",
+        ExitStatus.PARTIAL: "some items were not changed",
     },
 )
+@selects(_SCOPE)
 def edit(
     settings: Settings,
-    item_id: Annotated[
-        bytes,
-        typer.Argument(
-            metavar="ID", parser=parse_id, help="The item's ID.", autocompletion=offer_ids()
-        ),
-    ],
+    choice: Choice,
     file: Annotated[
         str | None,
         option("-f, --file FILE", "The new data, in place of an editor; - is stdin."),
     ] = None,
+    run: Annotated[
+        str | None,
+        option(
+            "--run COMMAND",
+            "A shell command: its stdin is the data of an item, its stdout the new data.",
+        ),
+    ] = None,
+    lines: Annotated[
+        bool,
+        option("--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each."),
+    ] = False,
     yes: YesToReplaceOption = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
-    if item_id == b"-":
+    if run is not None and file is not None:
+        raise InvalidArgument.both("--run", "--file")
+    if lines and run is None:
+        raise InvalidArgument("--lines needs --run", "give a command that writes a line for each")
+    if run is not None:
+        command = EditCommand(run, lines, settings.environment.variables)
+        return _edit_many(settings, choice, command, yes=yes, dry_run=dry_run)
+    if choice.from_stdin:
         raise InvalidArgument(
-            "one ID is needed, and - means IDs on stdin", "change the items one by one"
+            "one ID is needed, and - means IDs on stdin", "use --run, or change them one by one"
         )
+    named = [item_id for item_id in choice.named or () if not isinstance(item_id, Flush)]
+    if len(named) != 1:
+        raise InvalidArgument("one ID is needed", "--run changes the data of several items")
+    return _edit_one(settings, named[0], file, yes=yes, dry_run=dry_run)
+
+
+def _undo(settings: Settings, queue: WorkQueue) -> Undo:
+    return Undo(settings, queue, "edit", stopped="stopped; the data may have been written")
+
+
+def _edit_one(
+    settings: Settings, item_id: bytes, file: str | None, *, yes: bool, dry_run: bool
+) -> ExitStatus:
     queue = open_queue(settings)
     # Before stdin is read or an editor runs: what changes meanwhile is not overwritten.
     item = read_item(queue, item_id)
@@ -79,6 +121,7 @@ def edit(
     if item is not None:
         _note_lease(settings, item)
         draft = _draft(settings, queue, item) if file is None else None
+    undo = _undo(settings, queue)
     with _kept(settings, draft):
         if item is not None:
             if draft is not None:
@@ -87,13 +130,7 @@ def edit(
             elif file is not None:
                 data = read_payload(settings.environment, file)
             if not dry_run:
-                _confirm(settings, queue, item, data, yes=yes)
-        undo = Undo(
-            settings,
-            queue,
-            "edit",
-            stopped="stopped; the data may have been written",
-        )
+                _confirm(settings, queue, [(item, data)], set(), yes=yes)
         reasons = {Status.CHANGED: changed_meanwhile}
         with undo.outcomes(_KIND, dry_run=dry_run, reasons=reasons) as out:
             outcome = Outcome(item_id, Status.MISSING)
@@ -106,6 +143,70 @@ def edit(
                 draft.delete()
             else:
                 _name_draft(settings, queue, item_id, draft, is_missing=status is Status.MISSING)
+    return out.finish(undo_file=undo.name)
+
+
+def _edit_many(
+    settings: Settings, choice: Choice, command: EditCommand, *, yes: bool, dry_run: bool
+) -> ExitStatus:
+    """Run a command on the data of the chosen items, and put back what it writes."""
+    queue = open_queue(settings)
+    undo = _undo(settings, queue)
+    skipped = Skipped()
+    # What became no edit: items that are not as they were chosen, and those the command refuses.
+    left: list[Outcome] = []
+    refused: list[str] = []
+    rejected = 0
+    agreed: set[str] = set()
+
+    def edits(chosen: Any) -> Iterator[Edit]:
+        nonlocal rejected
+        prints, states = chosen.expected.fingerprints, chosen.expected.states
+        for ids in in_batches(chosen.ids, items_max=_NAMED_MAX):
+            read = (item for part in read_items(queue, ids, skipped) for item in part)
+            for items in in_batches(read, items_max=LINES_MAX if command.by_lines else 500):
+                same: list[ItemSnapshot] = []
+                for item in items:
+                    is_same = states is None or item.state in states
+                    is_same &= prints is None or prints.get(item.item_id) == fingerprint(item.data)
+                    if is_same:
+                        same.append(item)
+                    else:
+                        left.append(Outcome(item.item_id, Status.CHANGED))
+                changed: list[Edit] = []
+                for item, data in zip(same, command.run([i.data for i in same]), strict=True):
+                    if not isinstance(data, Refused):
+                        changed.append((item, data))
+                        continue
+                    rejected += 1
+                    if len(refused) < NAMED_FAILURES:
+                        refused.append(f"{escaped(item.item_id)}: {escaped_text(data.reason)}")
+                        if not settings.output.is_machine_readable:
+                            settings.environment.error(f"rwq: {refused[-1]}; left as it is")
+                if not dry_run:
+                    _confirm(settings, queue, changed, agreed, yes=yes)
+                yield from changed
+
+    def others() -> OutcomeBatch:
+        """The outcomes of what became no edit since this was called last."""
+        found = [
+            *left,
+            *(Outcome(item_id, Status.MISSING) for item_id in skipped.missing),
+            *(Outcome(item_id, Status.WRONG_TYPE) for item_id in skipped.wrong_types),
+        ]
+        for each in (left, skipped.missing, skipped.wrong_types):
+            each.clear()
+        return OutcomeBatch.of(found)
+
+    with undo.outcomes(_KIND, dry_run=dry_run) as out:
+        out.rejected = refused
+        out.extra = lambda: {"rejected": rejected}
+        question = None if dry_run else "run a command on the data of {}"
+        chosen = choice.choose(queue, settings, confirm=question, yes=yes, only_many=True)
+        for batch in edit_items(queue, edits(chosen), undo, dry_run=dry_run).batches:
+            out.rows(batch)
+            out.rows(others())
+        out.rows(others())
     return out.finish(undo_file=undo.name)
 
 
@@ -123,11 +224,7 @@ def _note_lease(settings: Settings, item: ItemSnapshot) -> None:
 
 
 def _draft(settings: Settings, queue: WorkQueue, item: ItemSnapshot) -> Draft:
-    """A file with the data, for an editor.
-
-    Raises:
-        InvalidArgument: The data is binary.
-    """
+    """A file with the data, for an editor; binary data is refused."""
     try:
         is_text = "\0" not in item.data.decode()
     except UnicodeDecodeError:
@@ -142,18 +239,25 @@ def _draft(settings: Settings, queue: WorkQueue, item: ItemSnapshot) -> Draft:
 
 
 def _confirm(
-    settings: Settings, queue: WorkQueue, item: ItemSnapshot, data: bytes, *, yes: bool
+    settings: Settings, queue: WorkQueue, edits: list[Edit], agreed: set[str], *, yes: bool
 ) -> None:
-    """Ask whether to replace JSON with data that is not JSON, or data with none."""
-    if item.data and not data:
-        # As from an input that failed.
-        what, note = "replace the data with nothing in {}", ""
-    elif (reason := json_error(data)) is not None and json_error(item.data) is None:
-        what, note = "replace JSON with data that is not JSON in {}", f" ({reason})"
-    else:
-        return
-    if not is_confirmed(settings, yes=yes):
-        confirm(settings, what, 1, escaped(queue.name), note=note)
+    """Ask whether to replace JSON with data that is not JSON, or data with none; each once."""
+    emptied = broken = 0
+    reason = ""
+    for item, data in edits:
+        if item.data and not data:
+            # As from an input that failed.
+            emptied += 1
+        elif (error := json_error(data)) is not None and json_error(item.data) is None:
+            broken += 1
+            reason = reason or f" ({error})"
+    for what, items, note in (
+        ("replace the data with nothing in {}", emptied, ""),
+        ("replace JSON with data that is not JSON in {}", broken, reason),
+    ):
+        if items and what not in agreed and not is_confirmed(settings, yes=yes):
+            confirm(settings, what, items, escaped(queue.name), note=note)
+            agreed.add(what)
 
 
 def _name_draft(
@@ -172,11 +276,13 @@ def _name_draft(
 @contextmanager
 def _kept(settings: Settings, draft: Draft | None) -> Iterator[None]:
     """If anything goes wrong, name the file with the edited text, or delete it if there is none."""
+    if draft is None:
+        yield
+        return
+    before = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     except BaseException as error:
-        if draft is None:
-            raise
         if not draft.is_changed:
             draft.delete()
             raise
@@ -186,3 +292,10 @@ def _kept(settings: Settings, draft: Draft | None) -> Iterator[None]:
         else:
             settings.environment.error(f"rwq: {where}")
         raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(_number: int, _frame: object) -> NoReturn:
+    raise typer.Exit(int(ExitStatus.TERMINATED))

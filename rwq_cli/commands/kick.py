@@ -3,7 +3,7 @@
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption
+from rwq_cli.cli.options import DryRunOption, YesOption
 from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.items.schedule import kick as kick_items
@@ -33,7 +33,9 @@ _KIND = kind_of(Status.KICKED, (Status.NOT_BURIED, Status.NOT_OWNER, Status.MISS
     },
 )
 @selects(_SCOPE)
-def kick(settings: Settings, choice: Choice, dry_run: DryRunOption = False) -> ExitStatus:
+def kick(
+    settings: Settings, choice: Choice, yes: YesOption = False, dry_run: DryRunOption = False
+) -> ExitStatus:
     queue = open_queue(settings)
     with outcomes_of(
         settings,
@@ -42,7 +44,9 @@ def kick(settings: Settings, choice: Choice, dry_run: DryRunOption = False) -> E
         dry_run=dry_run,
         reasons={Status.NOT_OWNER: "rwq release --force ends its lease"},
     ) as out:
-        chosen = choice.choose(queue, settings)
+        chosen = choice.choose(
+            queue, settings, confirm=None if dry_run else "kick {}", yes=yes, only_many=True
+        )
         for batch in kick_items(
             queue, chosen.ids, expected=chosen.expected, dry_run=dry_run
         ).batches:

@@ -69,7 +69,7 @@ def release(
     if delay_s and delay_s < 0.001:
         raise InvalidArgument("a delay is at least 1ms", "leave --delay out to return them now")
     queue = open_queue(settings)
-    question = "release {} and end the leases of other sessions" if force and not dry_run else None
+    question = "release {} and end the leases of other sessions" if force else "release {}"
     with outcomes_of(
         settings,
         queue,
@@ -77,7 +77,13 @@ def release(
         dry_run=dry_run,
         reasons={Status.NOT_OWNER: "--mine leaves it" if choice.mine else "--force ends its lease"},
     ) as out:
-        chosen = choice.choose(queue, settings, confirm=question, yes=yes)
+        chosen = choice.choose(
+            queue,
+            settings,
+            confirm=None if dry_run else question,
+            yes=yes,
+            only_many=not force,
+        )
         for batch in release_items(
             queue,
             chosen.ids,

@@ -63,10 +63,7 @@ class Draft:
             raise EditorError(
                 "the edited file is empty, so nothing was written", "rwq edit -f writes empty data"
             )
-        if not self._data.endswith(b"\n") and text.endswith(b"\n"):
-            is_dos = b"\r\n" in self._data and text.endswith(b"\r\n")
-            return text[: -2 if is_dos else -1]
-        return text
+        return without_added_newline(self._data, text)
 
     @property
     def is_changed(self) -> bool:
@@ -79,6 +76,14 @@ class Draft:
     def delete(self) -> None:
         """Delete the file and whatever an editor left next to it."""
         shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def without_added_newline(before: bytes, after: bytes) -> bytes:
+    """Text without a final newline that the text before did not have."""
+    if before.endswith(b"\n") or not after.endswith(b"\n"):
+        return after
+    is_dos = b"\r\n" in before and after.endswith(b"\r\n")
+    return after[: -2 if is_dos else -1]
 
 
 def run_editor(environment: Environment, path: Path) -> None:

@@ -279,49 +279,6 @@ class TestEffect:
         assert dry.notes == f"dry run: would {real.notes.replace('released', 'release')}"
 
 
-class TestConfirmation:
-    """A complete of what was not named takes data away, so it asks; one of IDs never did."""
-
-    @pytest.mark.parametrize("words", ["--all", "-n 1", "--match w1", "--state abandoned"])
-    @pytest.mark.needs("no-touch")
-    def test_completing_a_selection_needs_a_confirmation(
-        self, rwq: Rwq, filled: Foreign, words: str
-    ) -> None:
-        before = sorted(filled.raw.keys())
-        result = rwq("complete", *words.split())
-        assert result.as_tuple() == (2, "", NO_TERMINAL)
-        assert sorted(filled.raw.keys()) == before
-
-    def test_completing_ids_needs_none(self, rwq: Rwq, filled: Foreign) -> None:
-        assert rwq("complete", "w1", "w2").code == 0
-        assert filled.raw.exists("jobs:item:w1", "jobs:item:w2") == 0
-
-    def test_a_dry_run_needs_none(self, rwq: Rwq, filled: Foreign) -> None:
-        result = rwq("complete", "-n", "1", "--dry-run", "-o", "ids")
-        assert (result.code, result.text) == (0, "w1\n")
-        assert filled.raw.exists("jobs:item:w1") == 1
-
-    def test_an_empty_selection_needs_none(self, rwq: Rwq) -> None:
-        assert rwq("complete", "--all").code == 0
-
-    def test_the_question_has_the_number_of_items(self, rwq: Rwq, filled: Foreign) -> None:
-        code, seen = rwq.on_terminal(
-            "complete", "--match", "of w", type_in=[(b"Continue? [y/N] ", b"n\n")]
-        )
-        assert code == 1
-        assert b"rwq will complete 2 items of jobs and delete their data on" in seen
-        assert b"declined, nothing was changed" in seen
-        assert filled.raw.exists("jobs:item:w1") == 1
-
-    def test_yes_completes_the_selection(self, rwq: Rwq, filled: Foreign) -> None:
-        code, _ = rwq.on_terminal(
-            "complete", "--state", "abandoned", type_in=[(b"Continue? [y/N] ", b"y\n")]
-        )
-        assert code == 0
-        assert filled.raw.exists("jobs:item:a1", "jobs:item:a2") == 0
-        assert filled.raw.exists("jobs:item:w1", "jobs:item:l1") == 2
-
-
 class TestMany:
     COUNT = 8_000
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.conftest import Foreign, contents
-from tests.driver import Rwq
+from tests.driver import Rwq, configure
 
 pytestmark = pytest.mark.usefixtures("slept_s")
 
@@ -55,6 +55,54 @@ class TestLeasesOfOtherSessions:
         summary = f"dry run: would {ENDING[line][1]} 1\n"
         assert result.as_tuple() == (0, "a\n", summary)
         assert contents(foreign.raw) == before
+
+
+class TestMany:
+    """Items that options choose are asked about from 1,000 on, and on a protected context."""
+
+    @pytest.mark.parametrize(
+        "line", ["bury --all", "complete --all", "release --all", "kick --all"]
+    )
+    def test_on_a_terminal_the_queue_has_to_be_named(
+        self, rwq: Rwq, foreign: Foreign, line: str
+    ) -> None:
+        ids = [b"%d" % number for number in range(1000)]
+        foreign.data(*ids)
+        if line.startswith("kick"):
+            foreign.raw.zadd("jobs:buried", dict.fromkeys(ids, 1))
+            for item_id in ids:
+                foreign.lease(item_id, holder=b"rwq-buried:x", ttl_ms=None)
+        else:
+            place = "jobs:processing" if line.startswith("release") else "jobs:queue"
+            foreign.raw.lpush(place, *ids)
+        before = contents(foreign.raw)
+        asked = b"Type the queue's name to continue: "
+        code, seen = rwq.on_terminal(*line.split(), type_in=[(asked, b"other\n")])
+        said = f"rwq will {line.split()[0]} 1,000 items of jobs "
+        assert (code, said in " ".join(seen.decode().split())) == (1, True)
+        assert contents(foreign.raw) == before
+        # Fewer, or by name, or where nobody can be asked, they are not.
+        assert rwq.on_terminal(*line.split()[:1], "-n", "999", type_in=[])[0] == 0
+        assert rwq(*line.split()).code == 0
+
+    @pytest.mark.parametrize("verb", ["bury", "complete", "release", "kick"])
+    def test_on_a_protected_context_always(self, rwq: Rwq, foreign: Foreign, verb: str) -> None:
+        url = rwq.variables["RWQ_URL"]
+        configure(rwq.home, f'[contexts.prod]\nurl = "{url}"\nprotect = "type"\n')
+        {"kick": foreign.buried, "release": foreign.abandoned}.get(verb, foreign.waiting)(b"a")
+        before = contents(foreign.raw)
+        result = rwq(verb, "--all")
+        assert (result.code, result.notes.endswith("; use --yes=prod\n")) == (2, True)
+        assert contents(foreign.raw) == before
+        assert rwq(verb, "--all", "--dry-run").code == 0
+        assert rwq(verb, "--all", "--yes=prod").code == 0
+
+    def test_what_does_not_exist_is_not_asked_about(self, rwq: Rwq) -> None:
+        assert rwq("release", "gone", "--force").as_tuple() == (
+            1,
+            "",
+            "rwq: gone: no such item\nmissing 1\n",
+        )
 
 
 # With the statuses of: a waiting item, one leased by another session, one that is abandoned, one

@@ -1,0 +1,146 @@
+"""`rwq edit --run`: a command on the data of each chosen item, or of many, a line each."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Foreign, contents
+from tests.driver import UNDO, Rwq, configure, undo_files
+
+
+@pytest.fixture
+def numbers(foreign: Foreign) -> dict[bytes, object]:
+    """Items with a number each, in several states; what there is then."""
+    foreign.waiting(*(b"%d" % number for number in range(5)))
+    foreign.leased(b"5")
+    foreign.buried(b"6")
+    for number in range(7):
+        foreign.raw.set(f"jobs:item:{number}", json.dumps({"n": number}))
+    return contents(foreign.raw)
+
+
+def data(foreign: Foreign) -> dict[str, int]:
+    """The number in the data of each item."""
+    return {
+        key.decode().rpartition(":")[2]: json.loads(foreign.raw.get(key))["n"]
+        for key in foreign.raw.keys("jobs:item:*")
+    }
+
+
+@pytest.mark.parametrize("how", [(), ("--lines",)])
+def test_place_lease_and_state_stay_and_one_undo_is_for_all(
+    rwq: Rwq, foreign: Foreign, numbers: dict[bytes, object], how: tuple[str, ...]
+) -> None:
+    words = ("edit", "--where", "n>1", "--run", "sed 's/}/0}/'", *how)
+    dry = rwq(*words, "--dry-run", "-o", "jsonl").jsonl
+    assert contents(foreign.raw) == numbers
+    result = rwq(*words, "-o", "jsonl")
+    assert result.jsonl == dry
+    assert result.notes.startswith(f"set 5; undo file {UNDO}/1.jsonl; ")
+    assert data(foreign) == {"0": 0, "1": 1, **{f"{n}": 10 * n for n in range(2, 7)}}
+    same = {key: value for key, value in contents(foreign.raw).items() if b":item:" not in key}
+    assert same.items() <= numbers.items()
+    assert rwq("undo", "--yes").code == 0
+    assert contents(foreign.raw) == numbers
+
+
+@pytest.mark.usefixtures("numbers")
+def test_data_that_changes_meanwhile_is_left(rwq: Rwq, foreign: Foreign, tmp_path: Path) -> None:
+    path = foreign.raw.connection_pool.connection_kwargs["path"]
+    script = tmp_path / "script"
+    script.write_text(
+        f"import redis, sys\nraw = redis.Redis(unix_socket_path={path!r})\n"
+        "raw.set('jobs:item:1', 'newer')\nraw.delete('jobs:item:2')\n"
+        "print(sys.stdin.read(), end='')\n"
+    )
+    run = f"{sys.executable} {script} | sed 's/}}/0}}/'"
+    result = rwq("edit", "1", "2", "3", "gone", "--lines", "--run", run, "-o", "jsonl")
+    assert {each["id"]: each["status"] for each in result.jsonl} == {
+        "1": "changed",
+        "2": "missing",
+        "3": "set",
+        "gone": "missing",
+    }
+    assert (result.code, foreign.raw.get("jobs:item:1")) == (3, b"newer")
+    assert rwq("undo", "--list", "--fields", "items").text == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--run", "grep nothing"), "the command ended with code 1: it said nothing"),
+        (("--run", "echo why >&2; exit 3"), "the command ended with code 3: why"),
+        (("--lines", "--run", "head -1"), "the command wrote 1 lines for 3 items"),
+        (("--lines", "--run", "kill -9 $$"), "the command ended with signal 9: it said nothing"),
+    ],
+)
+def test_a_command_that_fails_leaves_the_data(
+    rwq: Rwq, foreign: Foreign, numbers: dict[bytes, object], words: tuple[str, ...], reason: str
+) -> None:
+    result = rwq("edit", "-n", "3", *words)
+    failures = "".join(f"rwq: {number}: {reason}; left as it is\n" for number in range(3))
+    assert result.as_tuple() == (1, "", f"{failures}rejected 3\n")
+    assert (contents(foreign.raw), undo_files(rwq)) == (numbers, [])
+    if words[-1] == "grep nothing":
+        known = rwq("edit", "-n", "3", *words, "-o", "json").json
+        assert (known["rejected"], known["failures"][0]["reason"]) == (3, f"0: {reason}")
+
+
+@pytest.mark.usefixtures("numbers")
+def test_data_of_several_lines_is_edited_without_lines(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.raw.set("jobs:item:1", "one\ntwo")
+    foreign.raw.set("jobs:item:2", b"\xff\0")
+    result = rwq("edit", "1", "2", "--lines", "--run", "sed s/$/!/")
+    said = "rwq: 1: it has several lines, which --lines cannot tell from items; left as it is\n"
+    assert (result.code, result.notes.startswith(said)) == (3, True)
+    assert rwq("edit", "1", "--run", "sed s/$/!/").code == 0
+    assert foreign.raw.get("jobs:item:1") == b"one!\ntwo!"
+    assert foreign.raw.get("jobs:item:2") == b"\xff\0!"
+
+
+def test_json_that_is_not_any_more_is_asked_about(
+    rwq: Rwq, foreign: Foreign, numbers: dict[bytes, object]
+) -> None:
+    words = ("edit", "-n", "3", "--lines", "--run", "cut -c2-")
+    assert rwq(*words).code == 2
+    code, seen = rwq.on_terminal(*words, type_in=[(b"[y/N] ", b"n\n")])
+    assert code == 1
+    said = b" ".join(seen.split())
+    assert b"rwq will replace JSON with data that is not JSON in 3 items of jobs" in said
+    assert (contents(foreign.raw), undo_files(rwq)) == (numbers, [])
+    assert rwq(*words, "--yes").code == 0
+    assert foreign.raw.get("jobs:item:0") == b'"n": 0}'
+
+
+def test_of_a_protected_context_it_asks_about_what_options_choose(
+    rwq: Rwq, foreign: Foreign, numbers: dict[bytes, object]
+) -> None:
+    url = rwq.variables["RWQ_URL"]
+    configure(rwq.home, f'[contexts.prod]\nurl = "{url}"\nprotect = "ask"\n')
+    assert rwq("edit", "--all", "--run", "cat").code == 2
+    assert rwq("edit", "--all", "--run", "cat", "--yes").code == 0
+    assert rwq("edit", "1", "--run", "cat").code == 0
+    assert contents(foreign.raw) == numbers
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--where", "n=1"),
+        ("1", "--lines"),
+        ("1", "--run", "cat", "-f", "-"),
+        ("1", "2"),
+        ("-",),
+        ("--run", "cat"),
+    ],
+)
+def test_what_cannot_be_is_wrong_usage(rwq: Rwq, words: tuple[str, ...]) -> None:
+    assert rwq("edit", *words).code == 2
+
+
+@pytest.mark.usefixtures("numbers")
+def test_a_command_that_cannot_be_run_ends_it(rwq: Rwq) -> None:
+    result = rwq("edit", "--all", "--run", "no-such-command")
+    assert (result.code, "rwq: error: cannot run the command: " in result.notes) == (1, True)
