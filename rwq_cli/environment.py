@@ -1,5 +1,7 @@
 """The streams and environment variables of a run, as one object that tests can replace."""
 
+import errno
+import io
 import os
 import signal
 import stat
@@ -9,7 +11,9 @@ from contextlib import contextmanager, suppress
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
+
+from rwq_cli.streams import Reader, Writer
 
 # Variables that enable colour without a terminal.
 _FORCING = ("CLICOLOR_FORCE", "FORCE_COLOR")
@@ -35,12 +39,14 @@ class Environment:
         stdout: Standard output, bytes: results only.
         stderr: Standard error, bytes: everything else.
         stdin_is_closed: True if stdin is closed; `stdin` is empty then.
+        stdout_is_closed: True if stdout is closed; a write to `stdout` fails then.
         quiet: True if notes are left out; errors are written.
         note_above: Writes a line above the progress line; None while there is none.
         written_once: The lines that are not written again.
     """
 
     quiet: bool = False
+    stdout_is_closed: bool = False
     note_above: Callable[[str], None] | None = None
 
     def __init__(
@@ -61,15 +67,23 @@ class Environment:
 
     @classmethod
     def of_process(cls) -> "Environment":
-        """The streams and variables of this process."""
-        return cls(
-            os.environ,
-            # A supervisor may have closed any of these.
-            sys.stdin.buffer if sys.stdin else open(os.devnull, "rb"),
-            sys.stdout.buffer if sys.stdout else open(os.devnull, "wb"),
-            sys.stderr.buffer if sys.stderr else open(os.devnull, "wb"),
-            stdin_is_closed=sys.stdin is None,
-        )
+        """The streams and variables of this process; what prints text prints to them, too."""
+        is_closed = [stream is None for stream in (sys.stdin, sys.stdout, sys.stderr)]
+        for descriptor in (0, 1, 2):
+            if is_closed[descriptor]:
+                # Else a connection would get its number. Writing to it fails: it is open to read.
+                null = os.open(os.devnull, os.O_RDONLY)
+                os.dup2(null, descriptor)
+                if null != descriptor:
+                    os.close(null)
+        out, err = (cast(BinaryIO, Writer(descriptor)) for descriptor in (1, 2))
+        for name, stream in (("stdout", out), ("stderr", err)):
+            text = io.TextIOWrapper(stream, "utf-8", "surrogateescape", write_through=True)
+            setattr(sys, name, text)
+        stdin = cast(BinaryIO, Reader(0))
+        environment = cls(os.environ, stdin, out, err, stdin_is_closed=is_closed[0])
+        environment.stdout_is_closed = is_closed[1]
+        return environment
 
     @cached_property
     def stdin_is_terminal(self) -> bool:
@@ -161,10 +175,7 @@ class Environment:
 def user_directory(variables: Mapping[str, str], name: str, default: str) -> Path:
     """A base directory of the XDG specification, which says to ignore a relative path.
 
-    Args:
-        variables: The environment variables.
-        name: The variable that names it, such as `XDG_DATA_HOME`.
-        default: The fallback, relative to the home directory; without one, nothing is there.
+    `name` is the variable that names it, and `default` the fallback in the home directory.
     """
     chosen = variables.get(name, "")
     if os.path.isabs(chosen):
@@ -208,6 +219,11 @@ def interrupts_left_to_child() -> Iterator[None]:
     finally:
         for number, handler in before:
             signal.signal(number, handler)
+
+
+def is_full(error: OSError) -> bool:
+    """True if there is no room left: on the device, in the quota, or below the limit of files."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def os_reason(error: Exception) -> str:

@@ -35,6 +35,7 @@ ROOMS = (
     "core.queue",
     "core",
     "exit_codes",
+    "streams",
     "environment",
     "output",
     "service",

@@ -17,8 +17,8 @@ from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.model import State
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.input.durations import parse_duration
-from rwq_cli.input.ids import read_ids
 from rwq_cli.input.regex import Regex
+from rwq_cli.input.streams import read_ids
 
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.choosing import Chosen

@@ -149,7 +149,8 @@ def _whole_number(name: str, least: int) -> Callable[[str], int]:
     def parse(text: str | int) -> int:
         # Python also reads `1_0`, and the digits of other scripts.
         digits = str(text).removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and int(text) >= least):
+        is_number = digits.isascii() and digits.isdigit() and len(digits) < 1000
+        if not is_number or int(text) < least:
             raise UsageError(
                 f"{name} cannot be {str(text)!r}", f"it must be a whole number of at least {least}"
             )

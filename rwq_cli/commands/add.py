@@ -127,9 +127,9 @@ def add(
         settings.environment,
         input_format,
         id_from or RANDOM_IDS,
-        strict,
-        bad_record_reporter(settings, "not added"),
-        _due(queue, delay_s, at),
+        strict=strict,
+        report=bad_record_reporter(settings, "not added"),
+        due=_due(queue, delay_s, at),
     )
     if settings.progress is not None:
         settings.progress.fraction = reader.fraction

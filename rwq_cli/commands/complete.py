@@ -27,7 +27,7 @@ from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.results import ResultOptions
 from rwq_cli.core.model import Outcome, State, Status
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.input.payload import read_result
+from rwq_cli.input.streams import read_payload
 from rwq_cli.output import human
 from rwq_cli.output.outcomes import Outcomes
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
@@ -40,6 +40,7 @@ _SCOPE = SelectionScope(
     offered=ITEMS,
     mine="Only items leased by this session; without IDs, all.",
 )
+_NO_RESULT = "name a file, or omit --result to store an outcome without a result"
 _KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
 
 
@@ -152,8 +153,9 @@ def _result_options(
     """What the options say of the result; None if there is to be none."""
     if file is None and ttl_s is None and not rejected:
         return None
+    environment = settings.environment
     return ResultOptions(
-        result=None if file is None else read_result(settings.environment, file),
+        result=None if file is None else read_payload(environment, file, "result", _NO_RESULT),
         status=ResultStatus.REJECTED if rejected else ResultStatus.COMPLETED,
         ttl_s=RESULT_TTL_S if ttl_s is None else ttl_s,
     )

@@ -28,7 +28,7 @@ from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.edit_command import LINES_MAX, EditCommand, Refused
 from rwq_cli.input.editor import Draft, run_editor
-from rwq_cli.input.payload import read_payload
+from rwq_cli.input.streams import read_payload
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.json_text import json_error

@@ -16,7 +16,7 @@ from rwq_cli.core.inspect.results import ResultKey
 from rwq_cli.core.model import State
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus, batch_status
-from rwq_cli.input.ids import read_ids
+from rwq_cli.input.streams import read_ids
 from rwq_cli.output.escape import escaped
 from rwq_cli.views.item_report import SHOWN_FIELDS, Shown, show_sections
 

@@ -401,6 +401,9 @@ def _terminal(
 ) -> tuple[Notes, Outputs]:
     """Where notes and the output of commands go."""
     environment = settings.environment
+    if environment.stdout_is_closed:
+        # What commands print goes nowhere then.
+        environment.stdout = open(os.devnull, "wb")  # noqa: SIM115
     has_own_stdout = settings.output in _OWN_STDOUT
     is_live = (
         environment.stderr_is_terminal

@@ -113,7 +113,7 @@ def _printed(command: str) -> str:
     if not lines[0]:
         raise ValueError("printed nothing")
     try:
-        return lines[0].decode()
+        return lines[0].decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError("printed something that is not UTF-8")
 

@@ -1,8 +1,8 @@
 """Editing data in the user's editor."""
 
-import os
 import re
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from tempfile import mkdtemp
@@ -22,18 +22,8 @@ class EditorError(RwqError):
 class Draft:
     """Data in a separate file, which only this user can read.
 
-    Its directory is private, too: editors keep backups next to a file.
-
-    Args:
-        data: The data.
-        name: What the file is named after.
-        suffix: The end of its name, by which an editor knows the format.
-
-    Attributes:
-        path: The file.
-
-    Raises:
-        EditorError: It could not be written.
+    Its directory is private, too: editors keep backups next to a file. The file is named after
+    `name`, and its suffix tells an editor the format.
     """
 
     def __init__(self, data: bytes, name: bytes, suffix: str = "") -> None:
@@ -42,9 +32,8 @@ class Draft:
         try:
             self._directory = Path(mkdtemp(prefix="rwq-edit-"))
             self.path = self._directory / f"{readable[:_NAME_MAX]}{suffix}"
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(descriptor, "wb") as file:
-                file.write(data)
+            self.path.touch(0o600, exist_ok=False)
+            self.path.write_bytes(data)
         except OSError as error:
             raise EditorError(f"cannot write a file to edit: {os_reason(error)}", "set TMPDIR")
 
@@ -92,6 +81,7 @@ def run_editor(environment: Environment, path: Path) -> None:
     Raises:
         InvalidArgument: None is named, and there is no terminal for vi.
         EditorError: The editor failed.
+        SystemExit: The terminal is gone, or SIGTERM: the caller takes care of the file.
     """
     variables = environment.variables
     named = (variables.get(name, "").strip() for name in ("VISUAL", "EDITOR"))
@@ -109,13 +99,28 @@ def run_editor(environment: Environment, path: Path) -> None:
     # stdout is for results; the editor must not write to it.
     stdout = None if environment.stdout_is_terminal else 2
     environment.flush()
+    # One that is ignored stays so: `nohup rwq edit`.
+    ends = [
+        number
+        for number in (signal.SIGHUP, signal.SIGTERM)
+        if signal.getsignal(number) is signal.SIG_DFL
+    ]
+    for number in ends:
+        signal.signal(number, _end)
     try:
         with interrupts_left_to_child():
             code = subprocess.run(command, env=variables, stdout=stdout, check=False).returncode
     except OSError as error:
         raise EditorError(f"cannot start the editor: {os_reason(error)}")
+    finally:
+        for number in ends:
+            signal.signal(number, signal.SIG_DFL)
     if code != 0:
         ended = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
         raise EditorError(
             f"the editor {ended}, so nothing was written", f"VISUAL or EDITOR names it: {editor}"
         )
+
+
+def _end(number: int, *_: object) -> None:
+    raise SystemExit(128 + number)

@@ -1,30 +1,18 @@
-"""Reading exports and undo files: the header, and items and results line by line."""
+"""The lines of exports and undo files, as they are read: a header, then items and results."""
 
-import os
-import stat
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from hashlib import sha256
-from itertools import groupby
-from typing import Annotated, Any, BinaryIO, NamedTuple, cast
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder, decode
 
-from rwq_cli.core.batches import Flush
-from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Result, ResultStatus
-from rwq_cli.core.items.restore import Line
 from rwq_cli.core.model import DIGITS_MAX, TIME_MS_MAX, Lease, State
 from rwq_cli.core.state.snapshot import End, ItemSnapshot, Place
-from rwq_cli.environment import Environment, os_reason
-from rwq_cli.input.files import ITEM_BYTES_MAX, TOO_LARGE, BadRecord, open_input
-from rwq_cli.input.streams import chunks, split
-from rwq_cli.output.escape import escaped_text
+from rwq_cli.input.streams import ITEM_BYTES_MAX, TOO_LARGE, BadRecord
 from rwq_cli.output.export_file import VERSION, ControlLine, ControlWord, Header, UndoOrigin
-
-_CHUNK_BYTES = 1 << 20
+from rwq_cli.output.json_text import reason_of
+from rwq_cli.streams import unmarked
 
 _Whole = Annotated[int, Meta(ge=0, le=TIME_MS_MAX)]
 # A number in a hash.
@@ -102,15 +90,8 @@ _decode_header = Decoder(_Header).decode
 
 
 def parse_header(line: bytes, name: str) -> Header:
-    """Parse the first line of an export.
-
-    Args:
-        line: The line.
-        name: What the file is called, for messages.
-
-    Raises:
-        InvalidArgument: It is not a header, or has a later version.
-    """
+    """Parse the first line of a file; `InvalidArgument` if it is none, or of a later version."""
+    line = unmarked(line, name)
     try:
         record = decode(line)
     except (ValueError, RecursionError):
@@ -130,46 +111,30 @@ def parse_header(line: bytes, name: str) -> Header:
         header = _decode_header(line)
     except ValidationError as error:
         raise InvalidArgument(f"the header of {name} cannot be used: {_reason(error)}")
-    queue, origin = _bytes(header.queue, header.queue_b64), header.undo
+    queue, undo = _bytes(header.queue, header.queue_b64), header.undo
     if not queue and version == 1:
         raise InvalidArgument(f"the header of {name} cannot be used: it does not name a queue")
-    return Header(
-        queue if queue and version == 1 else b"",
-        header.exported_ms or 0,
-        None if origin is None else _undo_origin(origin),
-    )
-
-
-def _undo_origin(origin: _Origin) -> UndoOrigin:
-    return UndoOrigin(
-        verb=origin.verb,
-        server=str(origin.server),
-        context=origin.context,
-        by=origin.by,
-        to=_bytes(origin.to, origin.to_b64),
-        to_server=origin.to_server,
-        to_context=origin.to_context,
-    )
+    origin = None
+    if undo is not None:
+        origin = UndoOrigin(
+            verb=undo.verb,
+            server=str(undo.server),
+            context=undo.context,
+            by=undo.by,
+            to=_bytes(undo.to, undo.to_b64),
+            to_server=undo.to_server,
+            to_context=undo.to_context,
+        )
+    return Header(queue if queue and version == 1 else b"", header.exported_ms or 0, origin)
 
 
 def parse_line(line: bytes) -> ItemSnapshot | Result | ControlLine:
-    """Parse one line after the header.
-
-    Raises:
-        BadRecord: It is neither an item nor a result; the text says why.
-
-    Returns:
-        The item or the result; or a control line of an undo file.
-    """
+    """Parse a line after the header; a `BadRecord` says why it is none."""
     return _entry(_parsed(line))
 
 
 def parse_line_of_queue(line: bytes) -> tuple[bytes, ItemSnapshot | Result | ControlLine]:
-    """Parse one line of a file with several queues; see `parse_line`.
-
-    Returns:
-        The queue's name, and the item, the result or the control line.
-    """
+    """Parse a line of a file with several queues, and the queue that it names."""
     record = _parsed(line)
     queue = _bytes(record.queue, record.queue_b64)
     if not queue:
@@ -183,28 +148,13 @@ def _parsed(line: bytes) -> _Record:
     except ValidationError as error:
         raise BadRecord(_reason(error))
     except (ValueError, RecursionError) as error:
-        raise BadRecord(f"not JSON: {error}")
+        raise BadRecord(f"not JSON: {reason_of(line, error)}")
 
 
 def _entry(record: _Record) -> ItemSnapshot | Result | ControlLine:
     item_id = _bytes(record.id, record.id_b64)
     if item_id is None:
-        result_of = _bytes(record.result_of, record.result_of_b64)
-        if result_of is not None:
-            return _result(record, result_of)
-        if record.written is not None:
-            return ControlLine(ControlWord.REPLACED_BY, written=record.written)
-        for word in (
-            ControlWord.REMOVED,
-            ControlWord.BEGUN,
-            ControlWord.RESTORED,
-            ControlWord.TRIED,
-            ControlWord.REDONE,
-        ):
-            if (number := getattr(record, word)) is not UNSET:
-                return ControlLine(word, lines=record.lines_b64, number=int(number))
-        # An empty ID is valid.
-        raise BadRecord("it has no id")
+        return _without_id(record)
     if record.kept:
         return ControlLine(ControlWord.NOT_REMOVED, item_id)
     data = _bytes(record.data, record.data_b64)
@@ -231,6 +181,20 @@ def _entry(record: _Record) -> ItemSnapshot | Result | ControlLine:
         returns=record.returns,
         nearer=record.nearer,
     )
+
+
+def _without_id(record: _Record) -> Result | ControlLine:
+    result_of = _bytes(record.result_of, record.result_of_b64)
+    if result_of is not None:
+        return _result(record, result_of)
+    if record.written is not None:
+        return ControlLine(ControlWord.REPLACED_BY, written=record.written)
+    for word in ControlWord:
+        number = getattr(record, word, UNSET)
+        if word not in (ControlWord.NOT_REMOVED, ControlWord.REPLACED_BY) and number is not UNSET:
+            return ControlLine(word, lines=record.lines_b64, number=int(number))
+    # An empty ID is valid.
+    raise BadRecord("it has no id")
 
 
 def _result(record: _Record, item_id: bytes) -> Result:
@@ -270,166 +234,3 @@ def _reason(error: ValidationError) -> str:
     what, _, place = str(error).partition(" - at `$")
     field = place.strip(".`")
     return f"{field}: {what[0].lower()}{what[1:]}" if field else what[0].lower() + what[1:]
-
-
-def file_id_of(file: BinaryIO) -> bytes | None:
-    """The SHA-256 of the rest of a file, in hexadecimal; None if it is not a file."""
-    descriptor = file.fileno()
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return None
-    digest, at = sha256(), os.lseek(descriptor, 0, os.SEEK_CUR)
-    while chunk := os.pread(descriptor, _CHUNK_BYTES, at):
-        digest.update(chunk)
-        at += len(chunk)
-    return digest.hexdigest().encode()
-
-
-class ExportSource(NamedTuple):
-    """The file of an export, or stdin.
-
-    Attributes:
-        environment: The streams.
-        file: The file; `-` is stdin.
-        copy: What was read from it; None to read it.
-    """
-
-    environment: Environment
-    file: str
-    copy: BinaryIO | None = None
-
-    @property
-    def name(self) -> str:
-        """What the file is called in messages."""
-        return "stdin" if self.file == "-" else escaped_text(self.file)
-
-    def open(self) -> AbstractContextManager[BinaryIO]:
-        """The stream, at its beginning if there is a copy."""
-        if self.copy is not None:
-            self.copy.seek(0)
-            return nullcontext(self.copy)
-        return nullcontext(self.environment.stdin) if self.file == "-" else open_input(self.file)
-
-    def repeatable(self) -> "ExportSource":
-        """The same, for reading it twice: a copy on the disk unless it is a file with a name.
-
-        Raises:
-            InvalidArgument: It cannot be read or copied.
-        """
-        if self.file != "-" and os.path.isfile(self.file):
-            return self
-        from tempfile import TemporaryFile
-
-        with self.open() as stream:
-            try:
-                copy = cast(BinaryIO, TemporaryFile())  # noqa: SIM115
-                for chunk in chunks(stream, self.environment.flush):
-                    if not isinstance(chunk, Flush):
-                        copy.write(chunk)
-                copy.flush()
-            except OSError as error:
-                raise InvalidArgument(
-                    f"cannot copy {self.name} to a temporary file: {os_reason(error)}",
-                    "import a file with a name, or set TMPDIR",
-                )
-        return self._replace(copy=copy)
-
-
-class ExportReader:
-    """Reads an export, and counts its bad lines.
-
-    Args:
-        source: Where it is read from.
-        strict: Stop at the first bad line.
-        report: Takes each bad line: its number, from 1 for the header, and the reason.
-
-    Attributes:
-        name: What the file is called in messages.
-        header: The first line.
-        file_id: See `file_id_of`.
-        rejected: Bad lines so far.
-        is_stopped: True if a bad line ended the reading.
-
-    Raises:
-        InvalidArgument: The file cannot be read, or does not begin with a header.
-    """
-
-    def __init__(
-        self, source: ExportSource, *, strict: bool, report: Callable[[int, str], None]
-    ) -> None:
-        self.name = source.name
-        self._strict = strict
-        self._report = report
-        self.rejected = 0
-        self.is_stopped = False
-        self._open = ExitStack()
-        stream = self._open.enter_context(source.open())
-        try:
-            self.file_id = file_id_of(stream)
-        except (OSError, AttributeError):
-            # Not a file, or reading it will fail again, with a better error.
-            self.file_id = None
-        self._lines = _numbered(split(stream, b"\n", source.environment.flush))
-        first = next((entry for entry in self._lines if not isinstance(entry, Flush)), (1, b""))
-        self.header = parse_header(first[1], self.name)
-
-    def lines(self) -> Iterator[Line | Flush]:
-        """The items and results of the one queue, in order; see `_entries`."""
-        return (each if isinstance(each, Flush) else each[1] for each in self._entries())
-
-    def queues(self) -> Iterator[tuple[bytes, Iterator[Line | Flush]]]:
-        """Each queue whose lines follow, with these lines, which must be read before the next."""
-        queue = b""
-
-        def queue_of(each: tuple[bytes, Line] | Flush) -> bytes:
-            nonlocal queue
-            if not isinstance(each, Flush):
-                queue = each[0]
-            return queue
-
-        for name, entries in groupby(self._entries(), queue_of):
-            if name:
-                yield name, (each if isinstance(each, Flush) else each[1] for each in entries)
-
-    def _entries(self) -> Iterator[tuple[bytes, Line] | Flush]:
-        """The items and results with their queues; a `FLUSH` if there is nothing more for now.
-
-        A result that has no expiry gets the usual one.
-        """
-        queue = self.header.queue
-        with self._open:
-            for line in self._lines:
-                if isinstance(line, Flush):
-                    yield line
-                    continue
-                number, text = line
-                try:
-                    if self.header.queue:
-                        entry = parse_line(text)
-                    else:
-                        queue, entry = parse_line_of_queue(text)
-                except BadRecord as error:
-                    self.rejected += 1
-                    self._report(number, str(error))
-                    if self._strict:
-                        self.is_stopped = True
-                        return
-                    continue
-                if isinstance(entry, ControlLine):
-                    continue
-                if isinstance(entry, Result) and entry.ttl_ms is None:
-                    # Something else removed its expiry; rwq stores no result without one.
-                    entry = entry._replace(ttl_ms=round(1000 * RESULT_TTL_S))
-                yield queue, Line(number, entry)
-
-
-def _numbered(groups: Iterable[list[bytes] | Flush]) -> Iterator[tuple[int, bytes] | Flush]:
-    """Lines with their numbers from 1, without empty ones."""
-    number = 0
-    for group in groups:
-        if isinstance(group, Flush):
-            yield group
-            continue
-        for line in group:
-            number += 1
-            if line:
-                yield number, line

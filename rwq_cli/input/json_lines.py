@@ -14,8 +14,8 @@ from msgspec.json import Decoder
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.new_items import Due
 from rwq_cli.input.durations import in_limits, parse_duration
-from rwq_cli.input.files import BadRecord
-from rwq_cli.output.json_text import check_utf8, text_of
+from rwq_cli.input.streams import BadRecord
+from rwq_cli.output.json_text import check_utf8, reason_of, text_of
 
 
 class _Record(Struct, gc=False):
@@ -107,10 +107,8 @@ def _decode(decode: Any, text: bytes, otherwise: str) -> Any:
         return decode(text)
     except ValidationError:
         raise BadRecord(otherwise)
-    except ValueError as error:
-        raise BadRecord(f"not JSON: {error}")
-    except RecursionError:
-        raise BadRecord("not JSON: nested too deeply")
+    except (ValueError, RecursionError) as error:
+        raise BadRecord(f"not JSON: {reason_of(text, error)}")
 
 
 def _due_after(delay: bytes) -> Due | None:

@@ -2,10 +2,9 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
-from stat import S_ISREG
+from stat import S_ISFIFO, S_ISREG
 from typing import BinaryIO, NamedTuple
 
 from rwq_cli.core.batches import Flush
@@ -13,8 +12,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.add import ADD_ITEMS, BatchBuilder
 from rwq_cli.core.items.new_items import Due, NewItems
 from rwq_cli.environment import Environment
-from rwq_cli.input.files import ITEM_BYTES_MAX, TOO_LARGE, BadRecord, open_input
-from rwq_cli.input.streams import split, whole
+from rwq_cli.input.streams import ITEM_BYTES_MAX, TOO_LARGE, BadRecord, open_input, split, whole
 
 
 class InputFormat(StrEnum):
@@ -25,9 +23,6 @@ class InputFormat(StrEnum):
     NUL = "nul"
     RAW = "raw"
 
-
-# Returns the ID of a record, or None if it has none; its data; and when it is due, or None.
-Parser = Callable[[bytes], tuple[bytes | None, bytes, Due | None]]
 
 _IDS_AT_ONCE = 1024
 # Records are parsed together up to this size, which exceeds that of a chunk of the stream.
@@ -49,18 +44,8 @@ def random_ids(count: int) -> list[bytes]:
     return [digits[start : start + 32] for start in range(0, len(digits), 32)]
 
 
-def _one_by_one() -> Iterator[bytes]:
-    while True:
-        yield from random_ids(_IDS_AT_ONCE)
-
-
 class IdRule(NamedTuple):
-    """How to make an ID for an item that has none.
-
-    Attributes:
-        kind: `uuid`, `sha256`, `line` or `field`.
-        name: The field's name, for `field`.
-    """
+    """How to make an ID for an item that has none: `uuid`, `sha256`, `line`, or `field` NAME."""
 
     kind: str
     name: str = ""
@@ -75,8 +60,28 @@ class IdRule(NamedTuple):
             f"--id-from cannot be {text!r}", "it must be uuid, sha256, line or field:NAME"
         )
 
+    def maker(self) -> Callable[[bytes], bytes]:
+        """A function that makes an ID from data."""
+        if self.kind == "uuid":
+            made = iter(lambda: random_ids(_IDS_AT_ONCE), None)
+            ids = (item_id for each in made for item_id in each)
+            return lambda _data: next(ids)
+        if self.kind == "sha256":
+            return lambda data: sha256(data).hexdigest().encode("ascii")
+        if self.kind == "line":
+            return _line_id
+        from rwq_cli.input.json_lines import field_of
+
+        return lambda data: field_of(data, self.name)
+
 
 RANDOM_IDS = IdRule("uuid")
+
+
+def _line_id(data: bytes) -> bytes:
+    if not data:
+        raise BadRecord("empty data cannot be its own ID")
+    return data
 
 
 def with_id(batches: Iterable[NewItems | Flush], item_id: bytes) -> Iterator[NewItems | Flush]:
@@ -91,33 +96,40 @@ def with_id(batches: Iterable[NewItems | Flush], item_id: bytes) -> Iterator[New
     return iter([only._replace(ids=[item_id], random_ids=False)] if only is not None else [])
 
 
-@dataclass
 class RecordReader:
     """Reads items, and counts the records that it skips.
 
-    Attributes:
+    Args:
         environment: The streams.
         input_format: How files and stdin are split.
         id_rule: How to make IDs.
         strict: Stop at the first bad record.
         report: Called for each bad record, with its source, its number from 1, and the reason.
         due: When items without a delay of their own are due; None for now.
+
+    Attributes:
         rejected: The number of bad records so far.
         empty: The number of empty lines so far.
     """
 
-    environment: Environment
-    input_format: InputFormat
-    id_rule: IdRule
-    strict: bool
-    report: Callable[[str, int, str], None]
-    due: Due | None = None
-    rejected: int = 0
-    empty: int = 0
-    _total_bytes: int | None = None
-    _read_bytes: int = 0
-    _current: BinaryIO | None = None
-    _random: Iterator[bytes] = field(default_factory=_one_by_one)
+    def __init__(
+        self,
+        environment: Environment,
+        input_format: InputFormat,
+        id_rule: IdRule,
+        *,
+        strict: bool,
+        report: Callable[[str, int, str], None],
+        due: Due | None = None,
+    ) -> None:
+        self._environment = environment
+        self._format, self._id_rule = input_format, id_rule
+        self._strict, self._report, self._due = strict, report, due
+        self.rejected = 0
+        self.empty = 0
+        self._total_bytes: int | None = None
+        self._read_bytes = 0
+        self._current: BinaryIO | None = None
 
     def from_arguments(self, arguments: Iterable[str]) -> Iterator[NewItems | Flush]:
         """One item for each argument; with the jsonl format each argument is a line."""
@@ -133,21 +145,19 @@ class RecordReader:
         names = list(names)
         # A mistyped name must not leave half of the files added.
         for name in names:
-            if name != "-":
-                open_input(name).close()
+            # The writer of a named pipe would lose its reader.
+            if not os.path.exists(name) or not S_ISFIFO(os.stat(name).st_mode):
+                with open_input(self._environment, name):
+                    pass
         self._total_bytes = self._size_of_all(names)
         for name in names:
-            if self.strict and self.rejected:
+            if self._strict and self.rejected:
                 return
-            if name == "-":
-                self._current = self.environment.stdin
-                yield from self._from_stream("line", self.environment.stdin)
-            else:
-                with open_input(name) as stream:
-                    self._current = stream
-                    yield from self._from_stream(f"{name}, line", stream)
-                    self._read_bytes += _position(stream)
-                    self._current = None
+            with open_input(self._environment, name) as self._current:
+                where = "line" if name == "-" else f"{name}, line"
+                yield from self._from_stream(where, self._current)
+                self._read_bytes += _position(self._current)
+            self._current = None
 
     def fraction(self) -> float | None:
         """The fraction of the input that was read, 0 to 1; None if its size is unknown."""
@@ -161,7 +171,7 @@ class RecordReader:
         total = 0
         for name in names:
             try:
-                found = os.stat(self.environment.stdin.fileno() if name == "-" else name)
+                found = os.stat(self._environment.stdin.fileno() if name == "-" else name)
             except (OSError, ValueError):
                 return None
             if not S_ISREG(found.st_mode):
@@ -170,17 +180,18 @@ class RecordReader:
         return total
 
     def _from_stream(self, where: str, stream: BinaryIO) -> Iterator[NewItems | Flush]:
-        flush = self.environment.flush
-        if self.input_format is InputFormat.RAW:
-            record = whole(stream, flush, bytes_max=ITEM_BYTES_MAX)
+        if self._format is InputFormat.RAW:
+            record = whole(self._environment, stream)
             return self._batches("input", [[record]], keep_empty=True)
-        separator = b"\0" if self.input_format is InputFormat.NUL else b"\n"
-        return self._batches(where, split(stream, separator, flush), keep_empty=False)
+        separator = b"\0" if self._format is InputFormat.NUL else b"\n"
+        is_json = self._format is InputFormat.JSONL
+        groups = split(self._environment, stream, separator, is_json=is_json)
+        return self._batches(where, groups, keep_empty=False)
 
     def _batches(
         self, where: str, groups: Iterable[list[bytes] | Flush], *, keep_empty: bool
     ) -> Iterator[NewItems | Flush]:
-        parse, make_id = self._parser(), self._id_maker()
+        parse, make_id = self._parser(), self._id_rule.maker()
         batch = BatchBuilder()
         number = 0
         for group in groups:
@@ -192,8 +203,13 @@ class RecordReader:
                 records = group[start : start + ADD_ITEMS]
                 if (all_data := self._payloads(records)) is not None:
                     yield from batch.take()
-                    dues: list[Due | None] | None = [self.due] * len(records) if self.due else None
-                    yield NewItems(random_ids(len(records)), all_data, dues, random_ids=True)
+                    dues: list[Due | None] | None = [self._due] * len(records)
+                    yield NewItems(
+                        random_ids(len(records)),
+                        all_data,
+                        dues if self._due else None,
+                        random_ids=True,
+                    )
                     number += len(records)
                     continue
                 for record in records:
@@ -209,51 +225,35 @@ class RecordReader:
                             yield from batch.take()
                     except BadRecord as error:
                         self.rejected += 1
-                        self.report(where, number, str(error))
-                        if self.strict:
+                        self._report(where, number, str(error))
+                        if self._strict:
                             yield from batch.take()
                             return
         yield from batch.take()
 
     def _payloads(self, records: list[bytes]) -> list[bytes] | None:
         """The data of records that consist of data only; None if each has to be parsed."""
-        if self.id_rule != RANDOM_IDS or sum(map(len, records)) > _AT_ONCE_BYTES:
+        if self._id_rule != RANDOM_IDS or sum(map(len, records)) > _AT_ONCE_BYTES:
             return None
-        if self.input_format is InputFormat.JSONL:
+        if self._format is InputFormat.JSONL:
             from rwq_cli.input import json_lines
 
             return json_lines.payloads(records)
         return None if b"" in records else records
 
-    def _parser(self) -> Parser:
-        if self.input_format is InputFormat.JSONL:
+    def _parser(self) -> Callable[[bytes], tuple[bytes | None, bytes, Due | None]]:
+        """A function that returns the ID of a record or None, its data, and when it is due."""
+        if self._format is InputFormat.JSONL:
             from rwq_cli.input.json_lines import parse_record
 
-            return lambda line: parse_record(line, self.due)
-        return self._whole_record
+            return lambda line: parse_record(line, self._due)
 
-    def _whole_record(self, record: bytes) -> tuple[None, bytes, Due | None]:
-        if len(record) > ITEM_BYTES_MAX:
-            raise BadRecord(TOO_LARGE)
-        return None, record, self.due
+        def parse(record: bytes) -> tuple[None, bytes, Due | None]:
+            if len(record) > ITEM_BYTES_MAX:
+                raise BadRecord(TOO_LARGE)
+            return None, record, self._due
 
-    def _id_maker(self) -> Callable[[bytes], bytes]:
-        """A function that makes an ID from data."""
-        if self.id_rule.kind == "uuid":
-            return lambda _data: next(self._random)
-        if self.id_rule.kind == "sha256":
-            return lambda data: sha256(data).hexdigest().encode("ascii")
-        if self.id_rule.kind == "line":
-            return _line_id
-        from rwq_cli.input.json_lines import field_of
-
-        return lambda data: field_of(data, self.id_rule.name)
-
-
-def _line_id(data: bytes) -> bytes:
-    if not data:
-        raise BadRecord("empty data cannot be its own ID")
-    return data
+        return parse
 
 
 def _position(stream: BinaryIO) -> int:

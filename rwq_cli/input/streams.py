@@ -1,103 +1,206 @@
-"""Splits a stream of bytes into records.
+"""Reads what the user pipes in or names: records, IDs, whole files.
 
 `FLUSH` is yielded before each wait for more input, so that records from a slow pipe are sent to the
 server at once and not only when a batch is full.
 """
 
-import select
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from io import UnsupportedOperation
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.environment import os_reason
+from rwq_cli.environment import Environment, os_reason
+from rwq_cli.output.escape import escaped_text
+from rwq_cli.streams import MARK, UTF16_MARKS, Reader, is_ready, unmarked
+
+# The server takes no single value above its proto-max-bulk-len, 512 MB unless it is set.
+ITEM_BYTES_MAX = 512 * 1024 * 1024
+TOO_LARGE = f"larger than the {ITEM_BYTES_MAX >> 20} MB that a server accepts"
 
 _CHUNK_BYTES = 1 << 18
 
 
-def chunks(stream: BinaryIO, before_waiting: Callable[[], None]) -> Iterator[bytes | Flush]:
-    """The bytes of a stream, as they arrive.
+class BadRecord(Exception):
+    """A record of the input cannot be used; the text is the reason."""
 
-    Args:
-        stream: The stream.
-        before_waiting: Called before each wait for more input, to flush the output.
+
+def open_input(environment: Environment, name: str) -> AbstractContextManager[BinaryIO]:
+    """Open a file for reading; `-` is stdin, which stays open.
 
     Raises:
-        InvalidArgument: It cannot be read; `open_input` names another file than stdin.
+        InvalidArgument: It cannot be opened.
+    """
+    if name == "-":
+        return nullcontext(environment.stdin)
+    try:
+        return cast(BinaryIO, Reader(name))
+    except OSError as error:
+        raise _unreadable(name, error)
+
+
+def _unreadable(name: object, error: OSError) -> InvalidArgument:
+    reason = os_reason(error)
+    if isinstance(name, str):
+        return InvalidArgument(f"cannot read {name}: {reason}", "check the file's name")
+    return InvalidArgument(f"cannot read stdin: {reason}", "check what it is")
+
+
+def chunks(environment: Environment, stream: BinaryIO) -> Iterator[bytes | Flush]:
+    """The bytes of a stream, as they arrive; before each wait, stdout is flushed.
+
+    Raises:
+        InvalidArgument: It cannot be read.
     """
     try:
         descriptor = stream.fileno()
     except (UnsupportedOperation, AttributeError):
         descriptor = None
-    read = getattr(stream, "read1", stream.read)
     while True:
-        if descriptor is not None and not _is_ready(descriptor):
+        if descriptor is not None and not is_ready(descriptor):
             yield FLUSH
-            before_waiting()
+            environment.flush()
         try:
-            chunk = read(_CHUNK_BYTES)
+            chunk = stream.read(_CHUNK_BYTES)
         except OSError as error:
-            raise InvalidArgument(f"cannot read stdin: {os_reason(error)}", "check what it is")
+            raise _unreadable(getattr(stream, "name", None), error)
         if not chunk:
             return
         yield chunk
 
 
-def _is_ready(descriptor: int) -> bool:
-    try:
-        return bool(select.select([descriptor], [], [], 0)[0])
-    except (OSError, ValueError):
-        return True
-
-
 def split(
-    stream: BinaryIO, separator: bytes, before_waiting: Callable[[], None]
+    environment: Environment, stream: BinaryIO, separator: bytes, *, is_json: bool = False
 ) -> Iterator[list[bytes] | Flush]:
     """The records of a stream, each of which ends with a separator; the last one need not.
 
-    Args:
-        stream: The stream.
-        separator: One byte.
-        before_waiting: Called before each wait for more input.
+    A byte order mark before lines is skipped. Lines that end in CR LF keep the CR, which is noted
+    once; JSON does not care.
 
     Yields:
         The records that arrived together, including empty ones, without separators; and `FLUSH`
         before each wait.
+
+    Raises:
+        InvalidArgument: It cannot be read, or its lines are UTF-16.
     """
+    is_text = separator == b"\n"
+    is_noted = is_json or not is_text
     # The pieces of a record are joined once, at its end: a record may have 100 MB.
     pieces: list[bytes] = []
-    for chunk in chunks(stream, before_waiting):
+    arriving = chunks(environment, stream)
+    for chunk in _without_mark(arriving, stream) if is_text else arriving:
         if isinstance(chunk, Flush):
             yield chunk
             continue
         records = chunk.split(separator)
         last = records.pop()
         if not records:
-            pieces.append(last)
+            pieces += [last] if last else []
             continue
         if pieces:
             records[0] = b"".join((*pieces, records[0]))
         pieces = [last] if last else []
+        if not is_noted and records[0].endswith(b"\r"):
+            is_noted = True
+            environment.note(
+                f"lines of {_name(stream)} end in CR LF, and the CR is a part of them; "
+                "tr -d '\\r' removes it",
+                once=True,
+            )
         yield records
     if pieces:
         yield [b"".join(pieces)]
 
 
-def whole(stream: BinaryIO, before_waiting: Callable[[], None], *, bytes_max: int) -> bytes:
-    """The bytes of a whole stream.
+def _without_mark(arriving: Iterator[bytes | Flush], stream: BinaryIO) -> Iterator[bytes | Flush]:
+    """What arrives, without a byte order mark at its beginning."""
+    first = b""
+    for chunk in arriving:
+        if isinstance(chunk, Flush):
+            yield chunk
+            continue
+        first += chunk
+        # A slow pipe may bring it byte by byte.
+        if len(first) > len(MARK) or not any(
+            mark.startswith(first[: len(mark)]) for mark in (MARK, *UTF16_MARKS)
+        ):
+            break
+    yield unmarked(first, _name(stream))
+    yield from arriving
 
-    Args:
-        stream: The stream; it may have no end.
-        before_waiting: Called before each wait for more input.
-        bytes_max: The limit; one byte more is read, so that the caller can detect an excess.
-    """
+
+def _name(stream: BinaryIO) -> str:
+    name = getattr(stream, "name", None)
+    return escaped_text(name) if isinstance(name, str) else "stdin"
+
+
+def whole(environment: Environment, stream: BinaryIO) -> bytes:
+    """The bytes of a stream, which may have no end: at most one more than a server accepts."""
     pieces: list[bytes] = []
-    left = bytes_max + 1
-    for chunk in chunks(stream, before_waiting):
+    left = ITEM_BYTES_MAX + 1
+    for chunk in chunks(environment, stream):
         if not isinstance(chunk, Flush):
             pieces.append(chunk[:left])
             left -= len(pieces[-1])
             if not left:
                 break
     return b"".join(pieces)
+
+
+def read_payload(
+    environment: Environment, name: str, what: str = "payload", hint: str = "name a file"
+) -> bytes:
+    """The bytes of a file, or of stdin for `-`; `hint` is for a closed stdin.
+
+    Raises:
+        InvalidArgument: It cannot be read, or is larger than a server accepts.
+    """
+    if not name:
+        raise InvalidArgument(
+            f"the name of the {what}'s file is empty", "is a variable in the script unset?"
+        )
+    if name == "-":
+        if environment.stdin_is_closed:
+            raise InvalidArgument(f"stdin is closed, so the {what} cannot be read from it", hint)
+        if environment.stdin_is_terminal:
+            environment.note(f"reading the {what} from the terminal; Ctrl-D ends")
+    with open_input(environment, name) as file:
+        result = whole(environment, file)
+    if len(result) > ITEM_BYTES_MAX:
+        raise InvalidArgument(f"the {what} is {TOO_LARGE}", "keep it elsewhere")
+    return result
+
+
+def read_ids(
+    environment: Environment, arguments: Sequence[str], *, null_separated: bool
+) -> Iterator[bytes | Flush]:
+    """The IDs of a command: its arguments, or for `-` alone the lines of stdin.
+
+    Raises:
+        InvalidArgument: There are no arguments, one is empty, or `-` is not the only one.
+    """
+    if not arguments:
+        raise InvalidArgument("no IDs given", "name them, or give - to read them from stdin")
+    if "-" not in arguments:
+        if "" in arguments:
+            raise InvalidArgument("an ID is empty", "is a variable in the script unset?")
+        return iter([os.fsencode(argument) for argument in arguments])
+    if len(arguments) > 1:
+        raise InvalidArgument(
+            "- reads the IDs from stdin, and cannot be combined with other IDs",
+            "drop the other IDs",
+        )
+    if environment.stdin_is_terminal:
+        environment.note("reading IDs from the terminal, one per line; Ctrl-D ends")
+    return _flat(split(environment, environment.stdin, b"\0" if null_separated else b"\n"))
+
+
+def _flat(groups: Iterable[list[bytes] | Flush]) -> Iterator[bytes | Flush]:
+    for group in groups:
+        if isinstance(group, Flush):
+            yield group
+        else:
+            yield from filter(None, group)

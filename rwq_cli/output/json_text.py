@@ -70,6 +70,8 @@ def reason_of(data: bytes, error: Exception) -> str:
     """Why data could not be decoded, for the end of a message."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
+    if b"\0" in data[:2]:
+        return "UTF-16, not UTF-8; iconv -f UTF-16 -t UTF-8 converts it"
     if isinstance(error, UnicodeDecodeError):
         return "not UTF-8"
     if (half := half_pair(data)) is not None:

@@ -13,7 +13,7 @@ from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.environment import os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
-from rwq_cli.input.files import BadRecord
+from rwq_cli.input.streams import BadRecord
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.export_file import ControlWord, UndoOrigin
 from rwq_cli.undo.file import REDO, UNDONE, lock, numbered

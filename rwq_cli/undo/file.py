@@ -32,7 +32,7 @@ from typing import BinaryIO, Self
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.state.snapshot import ItemSnapshot
-from rwq_cli.environment import os_reason, user_directory
+from rwq_cli.environment import is_full, os_reason, user_directory
 from rwq_cli.output.export_file import (
     ControlLine,
     ControlWord,
@@ -41,6 +41,7 @@ from rwq_cli.output.export_file import (
     entry_line,
     header_line,
 )
+from rwq_cli.streams import write_all
 
 SUFFIX = ".jsonl"
 UNDONE = ".undone"
@@ -159,10 +160,10 @@ class UndoFile:
             self._pending = b""
         except OSError as error:
             reason = os_reason(error)
+            way_out = "make room there, or set" if is_full(error) else "name a directory in"
             raise UndoFileError(
                 f"cannot write the undo file {self.path or self._directory}: {reason}",
-                "nothing is removed or changed before it is written: make room there, "
-                "or set XDG_STATE_HOME",
+                f"nothing is removed or changed before it is written: {way_out} XDG_STATE_HOME",
             ) from error
 
     def _write_pending(self) -> None:
@@ -202,9 +203,7 @@ class UndoFile:
     def _append(self, lines: bytes) -> None:
         assert self._file is not None
         try:
-            rest = memoryview(lines)
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            write_all(self._file.fileno(), lines)
             os.fsync(self._file.fileno())
         except OSError:
             # Cut off what was written in part.

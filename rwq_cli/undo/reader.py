@@ -15,7 +15,7 @@ from rwq_cli.core.items.restore import Line
 from rwq_cli.core.state.snapshot import End, ItemSnapshot
 from rwq_cli.environment import os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
-from rwq_cli.input.files import BadRecord
+from rwq_cli.input.streams import BadRecord
 from rwq_cli.output.export_file import BEGUN_LINE, ControlLine, ControlWord, control_line
 from rwq_cli.undo.file import UNDONE, lock
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import os_reason
+from rwq_cli.streams import write_all
 
 
 class JobLog:
@@ -39,13 +40,11 @@ class JobLog:
             text = ("\n" if self._is_torn else "") + line + "\n"
             raw = text.encode("utf-8", "backslashreplace")
             try:
-                written = os.write(self._fd, raw)
+                write_all(self._fd, raw)
+                self._is_torn = False
             except OSError as error:
+                self._is_torn = self._is_torn or bool(error.characters_written)  # type: ignore[attr-defined]
                 self._fail(os_reason(error))
-            else:
-                self._is_torn = written < len(raw)
-                if self._is_torn:
-                    self._fail("no space left on device")
 
     def _fail(self, reason: str) -> None:
         if not self.is_incomplete:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import os_reason
+from rwq_cli.streams import write_all
 
 # Python ignores them; a command must not.
 _DEFAULT_SIGNALS = tuple(
@@ -154,9 +155,7 @@ def _file_of(data: bytes) -> int:
     else:
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
-    left = memoryview(data)
-    while left:
-        left = left[os.write(fd, left) :]
+    write_all(fd, data)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
 

@@ -48,7 +48,11 @@ def records_of(*lines: bytes) -> list[tuple[bytes, bytes]]:
     reported: list[object] = []
     world = environment(b"".join(line + b"\n" for line in lines))
     reader = RecordReader(
-        world, InputFormat.JSONL, IdRule("uuid"), False, lambda *bad: reported.append(bad)
+        world,
+        InputFormat.JSONL,
+        IdRule("uuid"),
+        strict=False,
+        report=lambda *bad: reported.append(bad),
     )
     items = [
         (b"" if len(item_id) == 32 else item_id, data)
@@ -76,8 +80,8 @@ def test_a_broken_line_is_rejected_alone() -> None:
         environment(lines),
         InputFormat.JSONL,
         IdRule("uuid"),
-        False,
-        lambda *bad: reported.append(bad),
+        strict=False,
+        report=lambda *bad: reported.append(bad),
     )
     batches = [batch for batch in reader.from_files(["-"]) if not isinstance(batch, Flush)]
     assert [data for batch in batches for data in batch.data] == [b"c"]
@@ -91,8 +95,8 @@ def test_a_batch_is_bounded_by_bytes_of_ids_and_data() -> None:
         environment((line + b"\n") * 10),
         InputFormat.LINES,
         IdRule("line"),
-        False,
-        lambda *_bad: None,
+        strict=False,
+        report=lambda *_bad: None,
     )
     batches = [batch for batch in reader.from_files(["-"]) if not isinstance(batch, Flush)]
     assert [len(batch.ids) for batch in batches] == [4, 4, 2]

@@ -1,4 +1,4 @@
-"""Streams cut into records, and read whole."""
+"""Streams cut into records and IDs, or read whole; text from other systems."""
 
 import io
 from collections.abc import Iterable
@@ -6,7 +6,14 @@ from collections.abc import Iterable
 import pytest
 
 from rwq_cli.core.batches import Flush
-from rwq_cli.input.streams import split, whole
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.environment import Environment
+from rwq_cli.input import streams
+from rwq_cli.input.streams import read_ids, split, whole
+
+
+def environment(stdin: bytes = b"") -> Environment:
+    return Environment({}, io.BytesIO(stdin), io.BytesIO(), io.BytesIO())
 
 
 def flattened(pieces: Iterable[object]) -> list[bytes]:
@@ -22,6 +29,15 @@ def flattened(pieces: Iterable[object]) -> list[bytes]:
     return records
 
 
+class Dripping(io.BytesIO):
+    """Gives at most so many bytes a read."""
+
+    chunk = 1
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(min(self.chunk, size or 0))
+
+
 @pytest.mark.parametrize(
     ("text", "records"),
     [
@@ -30,26 +46,74 @@ def flattened(pieces: Iterable[object]) -> list[bytes]:
         (b"a\n", [b"a"]),
         (b"\n", [b""]),
         (b"a\n\nb", [b"a", b"", b"b"]),
-        (b"a\n\n", [b"a", b""]),
         (b"a\r\nb", [b"a\r", b"b"]),
         (b"\0\xff\n", [b"\0\xff"]),
+        (b"\xef\xbb\xbfa\nb", [b"a", b"b"]),
+        (b"\xef\xbb\xbf", []),
+        (b"\xef\xbb\xbe\n\xef\xbb\xbfa", [b"\xef\xbb\xbe", b"\xef\xbb\xbfa"]),
+        (b"\xff\xfe\n", [b"\xff\xfe"]),
     ],
 )
 @pytest.mark.parametrize("chunk", [1, 2, 3, 1 << 18])
 def test_records_end_with_the_separator(text: bytes, records: list[bytes], chunk: int) -> None:
-    class Dripping(io.BytesIO):
-        def read1(self, _size: int | None = -1) -> bytes:
-            return self.read(chunk)
-
-    assert flattened(split(Dripping(text), b"\n", lambda: None)) == records
+    stream = Dripping(text)
+    stream.chunk = chunk
+    assert flattened(split(environment(), stream, b"\n")) == records
 
 
-def test_a_stream_is_read_whole_up_to_the_limit() -> None:
-    for longest in (4, 5):
-        assert whole(io.BytesIO(b"a\n\0b"), lambda: None, bytes_max=longest) == b"a\n\0b"
+def test_a_mark_is_data_where_lines_are_none() -> None:
+    stream = io.BytesIO(b"\xef\xbb\xbfa\0b\0")
+    assert flattened(split(environment(), stream, b"\0")) == [b"\xef\xbb\xbfa", b"b"]
 
 
-def test_an_endless_stream_is_read_up_to_the_limit() -> None:
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_is_named(encoding: str) -> None:
+    with pytest.raises(InvalidArgument, match="stdin is UTF-16") as caught:
+        flattened(split(environment(), io.BytesIO("\ufeff日本\n".encode(encoding)), b"\n"))
+    assert caught.value.hint == "convert it: iconv -f UTF-16 -t UTF-8"
+
+
+def test_lines_that_end_in_cr_lf_are_noted_once() -> None:
+    world = environment()
+    records = flattened(split(world, Dripping(b"a\r\nb\r\n\r\n"), b"\n"))
+    assert records == [b"a\r", b"b\r", b"\r"]
+    assert isinstance(world.stderr, io.BytesIO)
+    notes = world.stderr.getvalue().decode()
+    assert notes.count("\n") == 1
+    assert "tr -d '\\r' removes it" in notes
+    quiet = environment()
+    assert flattened(split(quiet, io.BytesIO(b"{}\r\n"), b"\n", is_json=True)) == [b"{}\r"]
+    assert isinstance(quiet.stderr, io.BytesIO)
+    assert quiet.stderr.getvalue() == b""
+
+
+def test_an_endless_stream_is_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     with open("/dev/zero", "rb") as endless:
         for longest in (0, 3, 300_000):
-            assert whole(endless, lambda: None, bytes_max=longest) == bytes(longest + 1)
+            monkeypatch.setattr(streams, "ITEM_BYTES_MAX", longest)
+            assert whole(environment(), endless) == bytes(longest + 1)
+    monkeypatch.setattr(streams, "ITEM_BYTES_MAX", 4)
+    assert whole(environment(), io.BytesIO(b"a\n\0b")) == b"a\n\0b"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "null", "ids"),
+    [
+        (["a", "b"], b"c\n", False, [b"a", b"b"]),
+        (["-"], b"\xef\xbb\xbfa\n\nb c\nd", False, [b"a", b"b c", b"d"]),
+        (["-"], b"a\nb\0\0c", True, [b"a\nb", b"c"]),
+        (["-"], b"", False, []),
+        (["\udcff"], b"", False, [b"\xff"]),
+        (["--"], b"", False, [b"--"]),
+    ],
+)
+def test_ids_are_arguments_or_lines_of_stdin(
+    arguments: list[str], stdin: bytes, null: bool, ids: list[bytes]
+) -> None:
+    assert flattened(read_ids(environment(stdin), arguments, null_separated=null)) == ids
+
+
+@pytest.mark.parametrize("arguments", [[], [""], ["a", ""], ["a", "-"], ["-", "-"]])
+def test_bad_ids_are_errors(arguments: list[str]) -> None:
+    with pytest.raises(InvalidArgument):
+        list(read_ids(environment(b"a\n"), arguments, null_separated=False))
