@@ -402,12 +402,11 @@ class TestUnreadableInput:
 
     @pytest.mark.parametrize("command", ["undo", "import --on-conflict replace"])
     def test_a_name_that_is_too_long(self, rwq: Rwq, raw: redis.Redis, command: str) -> None:
-        name = "a" * 300
+        name = f"./{'a' * 300}"
         result = rwq(*command.split(), name)
         assert (result.code, result.text) == (2, "")
-        assert result.notes == (
-            f"rwq: error: cannot read {name}: file name too long; check the file's name\n"
-        )
+        assert result.notes.startswith("rwq: error: cannot read ")
+        assert result.notes.endswith("a: file name too long; check the file's name\n")
         assert raw.keys() == []
 
     def test_a_state_directory_whose_name_is_too_long(self, rwq: Rwq) -> None:
