@@ -16,9 +16,8 @@ from rwq_cli.core.repair.actions import CleanBatch
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.outcomes import Outcomes, Parts
-from rwq_cli.service.heartbeat import BeatingClock, BeatingProgress
 from rwq_cli.service.rounds import Rounds, Timer
-from rwq_cli.service.supervision import Supervision
+from rwq_cli.service.supervision import BeatingClock, BeatingProgress, Supervision
 from rwq_cli.views.cleaning import CLEAN
 from rwq_cli.views.cleaning_process import CleanTally, clean_metrics, clean_status
 

@@ -11,11 +11,8 @@ class DeathWatch:
     """A program that reads its stdin to the end, which comes when this process has ended.
 
     Its stdin is a pipe whose other end this process alone has open. It has a process group of its
-    own, and a fixed PATH as its only variable. If it cannot be started, there is no watch.
-
-    Args:
-        command: The file of the program, and its arguments.
-        stderr: The file descriptor that is its stderr; None for the null device.
+    own, and a fixed PATH as its only variable; its stderr is this file descriptor, if one is given.
+    If it cannot be started, there is no watch.
     """
 
     def __init__(self, command: tuple[str | bytes, ...], *, stderr: int | None = None) -> None:

@@ -3,10 +3,11 @@
 import os
 import socket
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import os_reason
@@ -19,59 +20,69 @@ _POLL_S = 0.1
 _TEXT = "text/plain; charset=utf-8"
 
 
-class Health(NamedTuple):
-    """The answer to a health check.
-
-    Attributes:
-        is_alive: Whether the process works.
-        text: A line that says so, or why not.
-    """
-
-    is_alive: bool
-    text: str
-
-
-class HttpServer:
+class HttpServer(ThreadingHTTPServer):
     """Answers supervisors in threads of its own.
 
     Args:
         address: Host and port; an empty host is every address, port 0 a free port.
-        health: Makes the answer of `/healthz`.
-        metrics: Makes the answer of `/metrics`; one call at a time.
+        health: Whether all is well, and a line about it, for `/healthz`.
+        metrics: Makes the answer of `/metrics`; scrapes at the same time share one.
 
     Raises:
         InvalidArgument: The address cannot be used.
     """
 
+    daemon_threads = True
+    block_on_close = False
+
     def __init__(
-        self, address: tuple[str, int], health: Callable[[], Health], metrics: Callable[[], str]
+        self,
+        address: tuple[str, int],
+        health: Callable[[], tuple[bool, str]],
+        metrics: Callable[[], str],
     ) -> None:
         self.health = health
-        self._metrics = metrics
-        self._scraping = Lock()
+        self._make_metrics = metrics
+        self._lock = Lock()
+        self._scrape: Future[str] | None = None
+        super().__init__(address, _Handler, bind_and_activate=False)
+        self.socket.close()
         try:
-            self._server = _Server(address, self)
+            self.socket = _listening(*address)
         except (OSError, UnicodeError, OverflowError) as error:
-            reason = os_reason(error)
+            place, reason = _host_port(*address), os_reason(error)
             raise InvalidArgument(
-                f"cannot listen on {_host_port(*address)}: {reason}", "give another --listen"
+                f"cannot listen on {place}: {reason}", "give another --listen"
             ) from error
-        host, port = self._server.server_address[:2]
-        self.url = f"http://{_host_port(str(host), int(port))}"
-        Thread(target=self._server.serve_forever, args=(_POLL_S,), name="http", daemon=True).start()
+        self.server_address = self.socket.getsockname()
+        self.url = f"http://{_host_port(*self.server_address[:2])}"
+        Thread(target=self.serve_forever, args=(_POLL_S,), name="http", daemon=True).start()
 
     def metrics(self) -> str:
-        """The answer of `/metrics`."""
-        with self._scraping:
-            return self._metrics()
+        """The answer of `/metrics`: that of a scrape that is being answered, if there is one."""
+        with self._lock:
+            scrape, is_first = self._scrape, self._scrape is None
+            if scrape is None:
+                scrape = self._scrape = Future()
+        if is_first:
+            try:
+                scrape.set_result(self._make_metrics())
+            except Exception as error:
+                scrape.set_exception(error)
+            finally:
+                self._scrape = None
+        return scrape.result()
 
     def close(self) -> None:
         """Stop listening."""
-        self._server.shutdown()
-        self._server.server_close()
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore a client that has disconnected."""
 
 
-def _host_port(host: str, port: int) -> str:
+def _host_port(host: Any, port: Any) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -90,24 +101,8 @@ def _listening(host: str, port: int) -> socket.socket:
         raise OSError(error.errno, os.strerror(error.errno or 0)) from None
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, address: tuple[str, int], pages: HttpServer) -> None:
-        self.pages = pages
-        listening = _listening(*address)
-        super().__init__(address, _Handler, bind_and_activate=False)
-        self.socket.close()
-        self.socket = listening
-        self.server_address = listening.getsockname()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore a client that has disconnected."""
-
-
 class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+    server: HttpServer
     server_version = "rwq"
     sys_version = ""
     timeout = _CLIENT_TIMEOUT_S
@@ -116,11 +111,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer a request."""
         path = self.path.partition("?")[0]
         if path == "/healthz":
-            health = self.server.pages.health()
-            self._answer(200 if health.is_alive else 503, f"{health.text}\n", _TEXT)
+            is_well, line = self.server.health()
+            self._answer(200 if is_well else 503, f"{line}\n", _TEXT)
         elif path == "/metrics":
             try:
-                self._answer(200, self.server.pages.metrics(), CONTENT_TYPE)
+                self._answer(200, self.server.metrics(), CONTENT_TYPE)
             except Exception as error:
                 self._answer(500, f"{type(error).__name__}: {error}\n", _TEXT)
         else:

@@ -1,33 +1,36 @@
 """Work that is repeated until the process is stopped, even if the server is lost meanwhile."""
 
+import random
 from collections.abc import Callable, Iterator
-from random import random
 
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import ServerError
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.service.backoff import Backoff, jittered
 from rwq_cli.service.supervision import Supervision
 
+# The pauses while the server is lost grow from the first to the second.
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 10.0
+_PAUSE_SPREAD = 0.2
 # After a round that took longer than the interval, the pause is this share of the interval.
 _LEAST_REST = 0.1
 
 
+def jittered(seconds: float, spread: float = 0.1) -> float:
+    """A random time near this one: processes that start together do not stay together."""
+    return seconds * random.uniform(1 - spread, 1 + spread)
+
+
 class Timer:
-    """Says when something periodic is due.
+    """Says when something periodic is due: first after a random part of the interval.
 
-    The first time comes after a random part of the interval, and later ones within 10 % of it, so
-    that processes that started together do not act together.
-
-    Args:
-        every_s: The interval, seconds.
-        clock: The clock.
+    Later times vary as those of `jittered`.
     """
 
     def __init__(self, every_s: float, clock: Clock) -> None:
         self._every_s = every_s
         self._clock = clock
-        self._due_s = clock.monotonic() + every_s * random()
+        self._due_s = clock.monotonic() + every_s * random.random()
 
     def is_due(self) -> bool:
         """Whether it is due; if so, the interval begins again."""
@@ -39,14 +42,12 @@ class Timer:
 
 
 class Rounds:
-    """Rounds of work; the first begins at once.
+    """Rounds of work that begin every so often, the first at once.
 
-    Args:
-        every_s: The time between the beginnings of two rounds, seconds.
-        clock: The clock.
-        note: Writes a line about the server.
-        supervision: What supervisors see; None if there are none.
-        is_exact: Whether the times are exact; they vary as those of a `Timer` otherwise.
+    `note` writes a line about the server. Unless they are exact, times vary as those of a `Timer`.
+
+    Attributes:
+        has_failed: Whether the server was lost in this round, which then has to end.
     """
 
     def __init__(
@@ -64,9 +65,8 @@ class Rounds:
         self._supervision = supervision
         self._is_exact = is_exact
         self._lost_s: float | None = None
-        self._backoff = Backoff()
+        self._pause_s = _FIRST_PAUSE_S
         self.has_failed = False
-        """Whether the server was lost in this round, which then has to end."""
 
     def __iter__(self) -> Iterator[int]:
         """The numbers of the rounds, each when it is due."""
@@ -80,17 +80,15 @@ class Rounds:
             yield number
             now_s = self._clock.monotonic()
             if self.has_failed:
-                pause_s = self._backoff.next_s()
+                pause_s = jittered(self._pause_s, _PAUSE_SPREAD)
+                self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
             else:
                 self._found(now_s)
-                every_s = self._interval_s(number)
+                every_s = self._every_s
+                if not self._is_exact:
+                    every_s = every_s * random.random() if number == 1 else jittered(every_s)
                 pause_s = max(began_s + every_s - now_s, _LEAST_REST * every_s)
             self._clock.sleep(pause_s)
-
-    def _interval_s(self, number: int) -> float:
-        if self._is_exact:
-            return self._every_s
-        return self._every_s * random() if number == 1 else jittered(self._every_s)
 
     def failed(self, error: ServerError) -> None:
         """Note that a round failed; the pause before the next one grows with each failure.
@@ -109,7 +107,7 @@ class Rounds:
             self._note(f"{message}; trying again until the server responds")
 
     def _found(self, now_s: float) -> None:
-        self._backoff.reset()
+        self._pause_s = _FIRST_PAUSE_S
         if self._lost_s is not None:
             self._note(f"the server is responding again after {now_s - self._lost_s:.0f} s")
             self._lost_s = None

@@ -1,15 +1,22 @@
 """What supervisors see of a running process: systemd's protocol, `/healthz` and `/metrics`."""
 
+import os
+import socket
+import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
+from rwq_cli.core.clock import Clock
+from rwq_cli.core.progress import ProgressListener
 from rwq_cli.output.exposition import Metric, exposition
-from rwq_cli.service.heartbeat import Heartbeat
-from rwq_cli.service.notify import Notifier
 
 if TYPE_CHECKING:
-    from rwq_cli.service.http import Health, HttpServer
+    from rwq_cli.service.http import HttpServer
+
+# A service manager that does not read its socket must not block the service.
+_NOTIFY_TIMEOUT_S = 0.2
 
 
 class Supervision:
@@ -20,11 +27,12 @@ class Supervision:
     back, and may kill running work.
 
     Args:
-        notifies: Whether to notify systemd.
+        notifies: Whether to notify systemd: see sd_notify(3) and sd_watchdog_enabled(3).
         address: The host and port to listen on; None for no HTTP.
         variables: The environment variables.
         metrics: Makes the metrics, in a thread of the HTTP server.
         silence_s: How long the main loop may be silent, besides announced pauses, seconds.
+        monotonic: A clock, seconds.
 
     Attributes:
         url: The address of the HTTP server; None if there is none.
@@ -40,15 +48,19 @@ class Supervision:
         variables: Mapping[str, str],
         metrics: Callable[[], Iterable[Metric]],
         silence_s: float = 60.0,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._notifier = Notifier(variables if notifies else {})
+        self._manager = _manager(variables.get("NOTIFY_SOCKET", "")) if notifies else None
+        self._watchdog_s = _watchdog_s(variables) if self._manager else None
         self._address = address
         self._metrics = metrics
-        self._heartbeat = Heartbeat(silence_s)
+        self._silence_s = silence_s
+        self._monotonic = monotonic
+        self._due_s = monotonic() + silence_s
         self._ended = Event()
         self._is_ready = False
         self._lost: str | None = None
-        self._status = ""
+        self._status = self._shown = ""
         self._http: HttpServer | None = None
 
     def __enter__(self) -> "Supervision":
@@ -61,11 +73,9 @@ class Supervision:
             # Importing it takes as long as a short command.
             from rwq_cli.service.http import HttpServer
 
-            self._http = HttpServer(
-                self._address, self._health, lambda: exposition(self._metrics())
-            )
+            self._http = HttpServer(self._address, self.health, lambda: exposition(self._metrics()))
             self.url = self._http.url
-        if self._notifier.watchdog_s is not None:
+        if self._watchdog_s is not None:
             Thread(target=self._notify_watchdog, name="watchdog", daemon=True).start()
         return self
 
@@ -77,42 +87,105 @@ class Supervision:
 
     def beat(self, pause_s: float = 0.0) -> None:
         """The main loop runs, and sleeps now for this long, seconds."""
-        self._heartbeat.beat(pause_s)
+        self._due_s = self._monotonic() + pause_s + self._silence_s
+
+    @property
+    def late_s(self) -> float:
+        """How much later than announced the main loop is, seconds; 0 if it is not late."""
+        return max(0.0, self._monotonic() - self._due_s)
 
     def ready(self, status: str) -> None:
         """The process works; the first call also tells systemd that it has started."""
         self._lost = None
         if not self._is_ready:
             self._is_ready = True
-            self._notifier.ready()
+            self._notify("READY=1")
         self.status(status)
 
     def status(self, text: str) -> None:
         """What the process does, in a line."""
         self._status = text
-        self._notifier.status(text)
+        self._show(text)
 
     def lost(self, reason: str) -> None:
         """The server is lost; `ready` says that it is back."""
         self._lost = reason
-        self._notifier.status(reason)
+        self._show(reason)
 
     def stopping(self) -> None:
         """The process ends."""
-        self._notifier.stopping()
+        self._notify("STOPPING=1")
 
-    def _health(self) -> "Health":
-        from rwq_cli.service.http import Health
-
-        if late_s := self._heartbeat.late_s:
-            return Health(False, f"stuck: nothing done for {late_s:.0f} s longer than expected")
+    def health(self) -> tuple[bool, str]:
+        """Whether the process works, and a line that says so, or why not."""
+        if late_s := self.late_s:
+            return False, f"stuck: nothing done for {late_s:.0f} s longer than expected"
         if self._lost is not None:
-            return Health(True, f"ok, but {self._lost}")
-        return Health(True, f"ok: {self._status}" if self._status else "ok")
+            return True, f"ok, but {self._lost}"
+        return True, f"ok: {self._status}" if self._status else "ok"
+
+    def _show(self, status: str) -> None:
+        """Set the line that `systemctl status` shows."""
+        if status != self._shown:
+            self._shown = status
+            self._notify(f"STATUS={status}")
+
+    def _notify(self, message: str) -> None:
+        if self._manager is None:
+            return
+        # A service manager that is not there does not stop the service.
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.settimeout(_NOTIFY_TIMEOUT_S)
+            sender.sendto(message.encode("utf-8", "backslashreplace"), self._manager)
 
     def _notify_watchdog(self) -> None:
-        assert self._notifier.watchdog_s is not None
+        assert self._watchdog_s is not None
         # systemd recommends half of the time.
-        while not self._ended.wait(self._notifier.watchdog_s / 2):
-            if not self._heartbeat.late_s:
-                self._notifier.watchdog()
+        while not self._ended.wait(self._watchdog_s / 2):
+            if not self.late_s:
+                self._notify("WATCHDOG=1")
+
+
+def _manager(name: str) -> bytes | None:
+    """The address of a unix socket: a path, or `@` and an abstract name; None for no other."""
+    if name.startswith("@"):
+        return b"\0" + os.fsencode(name[1:])
+    return os.fsencode(name) if name.startswith("/") else None
+
+
+def _watchdog_s(variables: Mapping[str, str]) -> float | None:
+    # It may be for another process, such as the shell that started this one.
+    if variables.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return None
+    text = variables.get("WATCHDOG_USEC", "")
+    return int(text) / 1e6 if text.isdecimal() and int(text) else None
+
+
+class BeatingClock:
+    """A clock whose sleeps are announced."""
+
+    def __init__(self, inner: Clock, beat: Callable[[float], None]) -> None:
+        self.monotonic = inner.monotonic
+        self._inner = inner
+        self._beat = beat
+
+    def sleep(self, seconds: float) -> None:
+        self._beat(seconds)
+        self._inner.sleep(seconds)
+
+
+class BeatingProgress(ProgressListener):
+    """Progress of an operation that takes many calls, as beats."""
+
+    def __init__(self, inner: ProgressListener, beat: Callable[[], None]) -> None:
+        self.hide = inner.hide  # type: ignore[method-assign]
+        self._inner = inner
+        self._beat = beat
+
+    def begin(self, what: str, total: int | Callable[[], int] | None = None) -> None:
+        self._beat()
+        self._inner.begin(what, total)
+
+    def advance(self, count: int) -> None:
+        self._beat()
+        self._inner.advance(count)

@@ -10,7 +10,7 @@ from time import monotonic
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.repair.actions import Repair
-from rwq_cli.service.backoff import jittered
+from rwq_cli.service.rounds import jittered
 
 
 def keep_house(

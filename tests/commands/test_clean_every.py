@@ -328,7 +328,7 @@ class TestSupervisors:
         monkeypatch.setattr("rwq_cli.core.clock.SystemClock.sleep", sleep)
         # Whatever is not announced is too long.
         monkeypatch.setattr("rwq_cli.commands.cleaning_process._MARGIN_S", -50)
-        monkeypatch.setattr("rwq_cli.service.rounds.random", lambda: 1.0)
+        monkeypatch.setattr("rwq_cli.service.rounds.random.random", lambda: 1.0)
         words = ("--every", "2h", "--grace", "1h", "--listen", f"127.0.0.1:{port}")
         assert rwq("clean", "light", *words).code == 130
         assert len(statuses) > 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rwq_cli.core.errors import AuthenticationFailed, ConnectionLost, ServerError, Unreachable
+from rwq_cli.core.errors import AuthenticationFailed, ConnectionLost
 from rwq_cli.service.rounds import Rounds, Timer
 from tests.conftest import FakeClock
 
@@ -78,11 +78,6 @@ class TestLostServer:
     def test_what_time_does_not_cure_is_the_end(self, clock: FakeClock) -> None:
         with pytest.raises(AuthenticationFailed):
             Rounds(30, clock, note=print).failed(AuthenticationFailed("no"))
-
-
-def test_errors_that_time_may_cure() -> None:
-    assert Unreachable.is_transient
-    assert not ServerError.is_transient
 
 
 def test_a_timer_is_due_at_random_first_and_then_about_every_so_often(clock: FakeClock) -> None:

@@ -1,17 +1,21 @@
 """What supervisors see: health, metrics and the watchdog, of a process that works or is stuck."""
 
 import http.client
+import os
 import socket
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.output.exposition import Metric
-from rwq_cli.service.heartbeat import BeatingClock, Heartbeat
-from rwq_cli.service.supervision import Supervision
+from rwq_cli.service.supervision import BeatingClock, Supervision
 from tests.conftest import FakeClock
 from tests.driver import TIMEOUT_S, until
 from tests.service.managers import Manager
@@ -21,21 +25,20 @@ def some_metrics() -> Iterable[Metric]:
     return [Metric("things_total", "Things.", [({"kind": 'a"b'}, 3)], "counter")]
 
 
-@contextmanager
 def supervised(
-    host: str = "127.0.0.1",
+    host: str | None = "127.0.0.1",
     *,
     metrics: Callable[[], Iterable[Metric]] = some_metrics,
-    silence_s: float = 60.0,
-) -> Iterator[Supervision]:
-    with Supervision(
-        notifies=False,
-        address=(host, 0),
-        variables={},
+    variables: dict[str, str] | None = None,
+    **settings: Any,
+) -> Supervision:
+    return Supervision(
+        notifies=variables is not None,
+        address=None if host is None else (host, 0),
+        variables=variables or {},
         metrics=metrics,
-        silence_s=silence_s,
-    ) as supervision:
-        yield supervision
+        **settings,
+    )
 
 
 def get(supervision: Supervision, path: str, method: str = "GET") -> tuple[int, str, str]:
@@ -50,15 +53,12 @@ def get(supervision: Supervision, path: str, method: str = "GET") -> tuple[int, 
     return found
 
 
-def test_a_process_that_works_is_healthy() -> None:
+def test_health() -> None:
     with supervised() as supervision:
         assert get(supervision, "/healthz") == (200, "text/plain; charset=utf-8", "ok\n")
         supervision.ready("cleaning")
         assert get(supervision, "/healthz?probe=1")[2] == "ok: cleaning\n"
-
-
-def test_a_lost_server_is_named_but_is_not_ill_health() -> None:
-    with supervised() as supervision:
+        # A lost server is no ill health.
         supervision.lost("cannot reach redis://db1")
         assert get(supervision, "/healthz")[::2] == (200, "ok, but cannot reach redis://db1\n")
         supervision.ready("cleaning")
@@ -82,19 +82,37 @@ def test_metrics_are_in_the_text_format_of_prometheus() -> None:
             "# HELP rwq_things_total Things.\n# TYPE rwq_things_total counter\n"
             'rwq_things_total{kind="a\\"b"} 3\n',
         )
+        assert get(supervision, "/")[0] == 404
+        assert get(supervision, "/metrics", "POST")[0] == 501
+        assert get(supervision, "/metrics", "HEAD")[::2] == (200, "")
 
 
 def test_metrics_that_cannot_be_read_are_an_error() -> None:
     with supervised(metrics=lambda: [][0]) as supervision:
-        assert get(supervision, "/metrics")[::2] == (500, "IndexError: list index out of range\n")
+        for _ in range(2):
+            found = get(supervision, "/metrics")
+            assert found[::2] == (500, "IndexError: list index out of range\n")
         assert get(supervision, "/healthz")[0] == 200
 
 
-def test_other_pages_and_methods_are_refused() -> None:
-    with supervised() as supervision:
-        assert get(supervision, "/")[0] == 404
-        assert get(supervision, "/metrics", "POST")[0] == 501
-        assert get(supervision, "/metrics", "HEAD")[::2] == (200, "")
+def test_scrapes_at_the_same_time_share_one_reading() -> None:
+    readings, go_on = [], Event()
+
+    def slow() -> Iterable[Metric]:
+        readings.append(1)
+        go_on.wait(TIMEOUT_S)
+        return some_metrics()
+
+    with supervised(metrics=slow) as supervision, ThreadPoolExecutor(20) as pool:
+        first = pool.submit(get, supervision, "/metrics")
+        until(lambda: readings)
+        others = [pool.submit(get, supervision, "/metrics") for _ in range(19)]
+        assert get(supervision, "/healthz")[0] == 200
+        # Those that came while the first waited; one may come later on a busy machine.
+        until(lambda: not any(each.done() for each in others))
+        go_on.set()
+        assert {each.result() for each in others} == {first.result()}
+    assert len(readings) < 5
 
 
 @pytest.mark.parametrize("host", ["", "localhost", "127.0.0.1"])
@@ -103,14 +121,7 @@ def test_it_listens_on_every_kind_of_host(host: str) -> None:
         assert supervision.url is not None
         port = int(supervision.url.rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S):
-            pass
-
-
-def test_an_idle_client_keeps_nobody_waiting() -> None:
-    with supervised() as supervision:
-        assert supervision.url is not None
-        port = int(supervision.url.rpartition(":")[2])
-        with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S):
+            # An idle client keeps nobody waiting.
             assert get(supervision, "/healthz")[0] == 200
 
 
@@ -121,80 +132,104 @@ def test_an_address_that_cannot_be_used_is_refused(host: str) -> None:
 
 
 def test_a_port_in_use_is_refused() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        taken = Supervision(
+    with supervised() as first:
+        assert first.url is not None
+        port = int(first.url.rpartition(":")[2])
+        second = Supervision(
             notifies=False, address=("127.0.0.1", port), variables={}, metrics=some_metrics
         )
         with pytest.raises(InvalidArgument, match=f"127.0.0.1:{port}: address already in use$"):
-            taken.__enter__()
+            second.__enter__()
 
 
-class TestHeartbeat:
-    def test_it_is_late_after_the_usual_time(self, clock: FakeClock) -> None:
-        beats = Heartbeat(60, clock.monotonic)
-        clock.now_s = 60.0
-        assert beats.late_s == 0
-        clock.now_s = 61.0
-        assert beats.late_s == 1
-        beats.beat()
-        assert beats.late_s == 0
-
-    def test_an_announced_pause_is_not_late(self, clock: FakeClock) -> None:
-        beats = Heartbeat(60, clock.monotonic)
-        BeatingClock(clock, beats.beat).sleep(3600)
-        assert (clock.now_s, beats.late_s) == (3600, 0)
-        clock.now_s += 61
-        assert beats.late_s == 1
+def test_an_announced_pause_is_not_late(clock: FakeClock) -> None:
+    beats = supervised(None, monotonic=clock.monotonic)
+    clock.now_s += 61.0
+    assert beats.late_s == 1
+    beats.beat()
+    BeatingClock(clock, beats.beat).sleep(3600)
+    assert beats.late_s == 0
+    clock.now_s += 61
+    assert beats.late_s == 1
 
 
-class TestWatchdog:
-    @pytest.fixture
-    def manager(self, tmp_path: Path) -> Iterator[Manager]:
-        made = Manager(str(tmp_path / "notify"), str(tmp_path / "notify"))
+@contextmanager
+def manager_at(name: str, address: str | bytes) -> Iterator[Manager]:
+    made = Manager(name, address)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[Manager]:
+    with manager_at(str(tmp_path / "notify"), str(tmp_path / "notify")) as made:
         yield made
-        made.close()
 
-    def supervised(
-        self, manager: Manager, every_s: float, *, silence_s: float = 60.0
-    ) -> Supervision:
-        variables = {"NOTIFY_SOCKET": manager.name, "WATCHDOG_USEC": str(round(every_s * 1e6))}
-        return Supervision(
-            notifies=True,
-            address=None,
-            variables=variables,
-            metrics=some_metrics,
-            silence_s=silence_s,
-        )
 
-    def test_it_is_notified_again_and_again(self, manager: Manager) -> None:
-        with self.supervised(manager, 0.02):
+def test_a_manager_hears_what_has_changed(manager: Manager) -> None:
+    with supervised(None, variables={"NOTIFY_SOCKET": manager.name}) as supervision:
+        supervision.lost("no server")
+        for text in ("a", "a", "b"):
+            supervision.ready(text)
+    assert [manager.received() for _ in range(5)] == [
+        *(b"STATUS=no server", b"READY=1", b"STATUS=a", b"STATUS=b", b"STOPPING=1")
+    ]
+
+
+def test_a_manager_may_have_an_abstract_name() -> None:
+    name = f"rwq-test-{uuid4().hex}"
+    with manager_at(f"@{name}", b"\0" + name.encode()) as abstract:
+        supervised(None, variables={"NOTIFY_SOCKET": abstract.name}).ready("")
+        assert abstract.received() == b"READY=1"
+
+
+def test_a_manager_that_does_not_read_stops_nobody(
+    manager: Manager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rwq_cli.service.supervision._NOTIFY_TIMEOUT_S", 0.001)
+    supervision = supervised(None, variables={"NOTIFY_SOCKET": manager.name})
+
+    def notify() -> None:
+        # More than a socket holds.
+        for number in range(600):
+            supervision.status(f"{number} {'x' * 1000}")
+
+    thread = Thread(target=notify, daemon=True)
+    thread.start()
+    thread.join(TIMEOUT_S)
+    assert not thread.is_alive()
+    assert manager.received().startswith(b"STATUS=0 ")
+
+
+@pytest.mark.parametrize("name", ["", "vsock:2:1234", "nothing", "/nowhere/at/all"])
+def test_without_a_manager_nothing_happens(name: str) -> None:
+    with supervised(None, variables={"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "1000"}) as made:
+        made.ready("x")
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_notified"),
+    [
+        ({}, False),
+        ({"WATCHDOG_USEC": "20000"}, True),
+        ({"WATCHDOG_USEC": "20000", "WATCHDOG_PID": str(os.getpid())}, True),
+        ({"WATCHDOG_USEC": "20000", "WATCHDOG_PID": "1"}, False),
+        ({"WATCHDOG_USEC": "0"}, False),
+        ({"WATCHDOG_USEC": "soon"}, False),
+    ],
+)
+def test_the_watchdog_is_this_process_s(
+    manager: Manager, variables: dict[str, str], is_notified: bool
+) -> None:
+    with supervised(None, variables={"NOTIFY_SOCKET": manager.name, **variables}):
+        if is_notified:
             assert [manager.received() for _ in range(3)] == [b"WATCHDOG=1"] * 3
-
-    def test_it_is_not_notified_of_a_stuck_process(
-        self, manager: Manager, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        asked: list[Heartbeat] = []
-
-        def late_s(heartbeat: Heartbeat) -> float:
-            asked.append(heartbeat)
-            return 5.0
-
-        monkeypatch.setattr(Heartbeat, "late_s", property(late_s))
-        with self.supervised(manager, 0.02):
-            until(lambda: len(asked) > 2)
+    if not is_notified:
         assert manager.received() == b"STOPPING=1"
 
-    def test_a_service_is_ready_once(self, manager: Manager) -> None:
-        with self.supervised(manager, 3600) as supervision:
-            supervision.lost("no server")
-            for text in ("a", "a", "b"):
-                supervision.ready(text)
-        messages = [manager.received() for _ in range(5)]
-        assert messages == [
-            b"STATUS=no server",
-            b"READY=1",
-            b"STATUS=a",
-            b"STATUS=b",
-            b"STOPPING=1",
-        ]
+
+def test_the_watchdog_is_not_notified_of_a_stuck_process(manager: Manager) -> None:
+    variables = {"NOTIFY_SOCKET": manager.name, "WATCHDOG_USEC": "2000"}
+    with supervised(None, variables=variables, silence_s=-5):
+        Event().wait(0.05)
+    assert manager.received() == b"STOPPING=1"
