@@ -380,7 +380,7 @@ class Interleaved(Connection):
     """
 
     def __init__(self, inner: Connection, before: Callable[[str], object] | None = None) -> None:
-        super().__init__(inner._node, inner.name)
+        super().__init__(inner.client(), inner.name)
         self.before = before
         self.calls: list[str] = []
         self.words: tuple[Any, ...] = ()

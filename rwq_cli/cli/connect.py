@@ -136,7 +136,7 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
     else:
         from urllib.parse import quote
 
-        from rwq_cli.core.server.masking import without_password
+        from rwq_cli.core.server.urls import without_password
 
         password = _password(settings)
         if url.startswith(LOCAL):
@@ -177,7 +177,7 @@ def summary_end_of(settings: Settings, queues: str | None) -> str:
 
 def command_lines(settings: Settings, connection: "Connection") -> "CommandLines":
     """Makes command lines that can be pasted: they reach this server, and hold no password."""
-    from rwq_cli.core.server.masking import without_password
+    from rwq_cli.core.server.urls import without_password
     from rwq_cli.views.command_lines import CommandLines, redis_cli, shell_word
 
     url, _, context = settings.server

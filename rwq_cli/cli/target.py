@@ -91,7 +91,7 @@ class Target:
         if context is not None or not self._has_contexts:
             return context
         from rwq_cli.contexts.file import Protection
-        from rwq_cli.core.server.same_server import is_same_server
+        from rwq_cli.core.server.urls import is_same_server
 
         place, levels = self._without_local(url), list(Protection)
         return max(
@@ -106,7 +106,7 @@ class Target:
 
     def is_server(self, url: str) -> bool:
         """True if a URL is that of the server."""
-        from rwq_cli.core.server.same_server import is_same_server
+        from rwq_cli.core.server.urls import is_same_server
 
         return is_same_server(url, self._without_local(self.server.url))
 
@@ -136,7 +136,7 @@ class Target:
         url, _, context = self.server
         if context is not None:
             return escaped_text(context.name)
-        from rwq_cli.core.server.masking import mask_url
+        from rwq_cli.core.server.urls import mask_url
 
         return escaped_text(url if url.startswith(LOCAL) else mask_url(url))
 

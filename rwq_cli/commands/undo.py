@@ -24,7 +24,7 @@ from rwq_cli.commands.undoing import (
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.server.same_server import is_same_server
+from rwq_cli.core.server.urls import is_same_server
 from rwq_cli.environment import os_reason
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human

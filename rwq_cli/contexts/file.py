@@ -142,7 +142,7 @@ class Contexts(NamedTuple):
 
 def holds_secret(url: str) -> bool:
     """True if a URL has a part that must not be shown."""
-    from rwq_cli.core.server.masking import mask_url
+    from rwq_cli.core.server.urls import mask_url
 
     return "://" in url and mask_url(url) != url
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.contexts.file import Context, Protection, holds_secret
 from rwq_cli.core.inspect.access import ServerAccess
-from rwq_cli.core.server.masking import mask_url
+from rwq_cli.core.server.urls import mask_url
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import Cut, Field, Fields
 from rwq_cli.output.sections import Row, Section

@@ -102,7 +102,7 @@ class TestPermissions:
     @pytest.mark.parametrize(
         ("line", "missing"),
         [
-            ("add x", "evalsha"),
+            ("add x", "eval"),
             ("add x", "lpush"),
             ("lease", "rpop"),
             ("complete a", "del"),
@@ -357,7 +357,7 @@ class TestConnectionLost:
     ) -> None:
         server = start_server()
         rwq = at(server)
-        process = rwq.start("lease", "--wait", "-Q")
+        process = rwq.start("lease", "--wait", "-Q", "--patience", "0.1s")
         with server.client() as client:
             until(lambda: client.info("clients")["blocked_clients"] == 1)
         server.kill()
@@ -379,7 +379,7 @@ class TestStalls:
         line: str,
     ) -> None:
         for grace in ("GRACE_S", "READ_GRACE_S"):
-            monkeypatch.setattr(f"rwq_cli.core.server.node.{grace}", 0.1)
+            monkeypatch.setattr(f"rwq_cli.core.server.endpoint.{grace}", 0.1)
         server = start_server()
         rwq = at(server)
         server.process.send_signal(signal.SIGSTOP)

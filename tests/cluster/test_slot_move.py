@@ -9,7 +9,7 @@ from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.lease_by_id import lease_ids
 from rwq_cli.core.items.move import move as move_items
-from rwq_cli.core.server.cluster import TaggedConnection
+from rwq_cli.core.server.cluster import QueueConnection
 from tests.cluster.conftest import QUEUE
 from tests.clusters import PrivateCluster
 from tests.driver import Rwq
@@ -87,7 +87,7 @@ class Killed(BaseException):
 def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
     """`made` counts the calls; the call number `kill_at` kills, `after` it was sent or before."""
     plan = {"made": 0, "kill_at": -1, "after": 0}
-    send, run_each = TaggedConnection._send, TaggedConnection.run_each
+    send, run_each = QueueConnection.send, QueueConnection.run_each
 
     def begin() -> int:
         number, plan["made"] = plan["made"], plan["made"] + 1
@@ -117,8 +117,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
             end(sent.pop(0))
             yield reply
 
-    monkeypatch.setattr(TaggedConnection, "_send", counted)
-    monkeypatch.setattr(TaggedConnection, "run_each", counted_each)
+    monkeypatch.setattr(QueueConnection, "send", counted)
+    monkeypatch.setattr(QueueConnection, "run_each", counted_each)
     yield plan
     plan["kill_at"] = -1
 

@@ -86,8 +86,8 @@ def test_what_is_wrong_with_a_cluster_is_said(
     plain_to_tls = (url.replace("rediss", "redis"), ())
     for (address, options), reason, hint in (
         ((url, ()), "certificate verify failed: self", "give its CA certificate with --tls-ca"),
-        (plain_to_tls, "connection ", "use rediss+cluster:// if the server speaks TLS"),
-        (tls_to_plain, "it does not speak TLS", "use redis+cluster:// "),
+        (plain_to_tls, "speaks TLS", "use rediss:// in place of redis://"),
+        (tls_to_plain, "it does not speak TLS", "use redis://, not rediss://"),
         ((url_of(tls_cluster, "rwq:no"), ca), "rejected the password", "RWQ_PASSWORD"),
         ((url_of(tls_cluster, "nobody:pw"), ca), "rejected the password", "RWQ_PASSWORD"),
     ):
@@ -139,7 +139,7 @@ def test_sentinel_and_its_primary(bare_rwq: Rwq, tmp_path: Path) -> None:
             assert_refused(
                 add(), "certificate verify failed", "give its CA certificate with --tls-ca"
             )
-            assert_refused(add(scheme="redis"), "connection ", "use rediss+sentinel:// if")
+            assert_refused(add(scheme="redis"), "speaks TLS", "use rediss:// in place of")
             # The variable is not for the server of a context.
             url = f"rediss+sentinel://rwq@{hosts}/main?sentinel_username=watcher"
             assert bare_rwq("context", "set", "prod", "-u", url).code == 0

@@ -31,7 +31,7 @@ FAST: dict[str, tuple[str, ...]] = {
         "tests/core/items/test_set_data.py",
         "tests/core/items/test_waiting.py",
         "tests/core/repair/test_lock.py",
-        "tests/core/server/test_masking.py",
+        "tests/core/server/test_urls.py",
         "tests/core/server/test_window.py",
         "tests/core/server/test_push_waiter.py",
         "tests/core/test_keys.py",

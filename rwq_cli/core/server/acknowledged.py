@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 
 from rwq_cli.core.errors import ServerError
 
@@ -16,47 +15,37 @@ class Acknowledged:
 
     def __init__(self) -> None:
         self._end = 0
-        # The start and length of each range; the last one is open until an item is refused.
-        self._ranges: list[list[int]] = []
-        self._is_open = False
+        # The start and length of each.
+        self._ranges: list[tuple[int, int]] = []
 
     def add(self, count: int) -> None:
         """Record that the next `count` items were acknowledged."""
-        if self._is_open:
-            self._ranges[-1][1] += count
+        first, before = self._ranges[-1] if self._ranges else (0, 0)
+        if before and first + before == self._end:
+            self._ranges[-1] = first, before + count
         elif count:
-            self._ranges.append([self._end, count])
-            self._is_open = True
+            self._ranges.append((self._end, count))
         self._end += count
 
     def skip(self, count: int) -> None:
         """Record that the next `count` items were refused."""
         self._end += count
-        self._is_open = self._is_open and not count
 
     def __enter__(self) -> "Acknowledged":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if isinstance(error, ServerError):
-            ranges = [(first, count) for first, count in self._ranges]
-            has_first = bool(ranges) and ranges[0][0] == 0
-            error.acknowledged = ranges[0][1] if has_first else 0
-            error.acknowledged_after = tuple(ranges[1:] if has_first else ranges)
+            has_first = bool(self._ranges) and self._ranges[0][0] == 0
+            error.acknowledged = self._ranges[0][1] if has_first else 0
+            error.acknowledged_after = tuple(self._ranges[has_first:])
 
 
 @contextmanager
 def in_doubt(outstanding: Callable[[], int], shown_by: str) -> Iterator[None]:
     """Add to the error of a lost reply how many items are in doubt, and what shows them.
 
-    Args:
-        outstanding: Counts the items of the calls that have no reply.
-        shown_by: The hint: which command says what became of them.
+    `outstanding` counts the items of the calls that have no reply; `shown_by` is the hint.
     """
     try:
         yield

@@ -13,15 +13,14 @@ from redis.retry import Retry
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.link import in_time
-from rwq_cli.core.server.masking import mask_url
-from rwq_cli.core.server.node import Node, Timeouts
 from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
+from rwq_cli.core.server.urls import bracketed, full_url, mask_url, split_hosts
 
 _SCHEMES = (
     *("redis", "rediss", "unix"),
     *("redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"),
 )
-_EXAMPLES = "use redis://host:6379/0, rediss://host, unix:///path/to/socket or local:"
+_EXAMPLES = "use host:6379, redis://host:6379/0, rediss://host, unix:///path/to/socket or local:"
 _EXAMPLES_OF_HOSTS = "use redis+sentinel://h1:26379,h2/SERVICE/0 or redis+cluster://h1:6379,h2"
 _OPTIONS = ("db", "username", "password")
 _TLS_OPTIONS = (
@@ -36,7 +35,8 @@ class Server(NamedTuple):
     Attributes:
         url: `redis://`, `rediss://` or `unix://`, optionally with user, password and database;
             `redis+sentinel://h1,h2/SERVICE/DB` or `redis+cluster://h1,h2`, or the same with
-            `rediss`.
+            `rediss`. `valkey` and `valkeys` are the same schemes; `host` or `host:port` is
+            `redis://`.
         password: The password if the URL has none, or what gives it for each connection; None if
             there is none.
         password_first: Prefer `password` to the password in the URL.
@@ -81,24 +81,25 @@ def connect(server: "Server | redis.Redis") -> Connection:
     if not isinstance(server, Server):
         return Connection(server)
     name = mask_url(server.url)
+    server = server._replace(url=full_url(server.url))
     scheme, separator, _ = server.url.partition("://")
     if not separator or scheme not in _SCHEMES:
         raise InvalidArgument(f"not a server URL: {name}", _EXAMPLES)
-    timeouts = Timeouts(server.connect_timeout_s, server.reply_timeout_s)
+    known_as: dict[str, Any] = {
+        "connect_timeout_s": server.connect_timeout_s,
+        "reply_timeout_s": server.reply_timeout_s,
+        "patience_s": server.patience_s,
+    }
     if "+" in scheme:
-        return _connect_hosts(server, name, timeouts)
+        return _connect_hosts(server, name, known_as)
     settings = _pool_settings(server, name)
     settings["connection_class"] = in_time(settings["connection_class"])
     client = redis.Redis(connection_pool=redis.ConnectionPool(**settings))
-    address = _address(scheme, settings)
-    node = Node(client, name, timeouts)
-    return Connection(node, name, address=address, patience_s=server.patience_s)
+    return Connection(client, name, address=_address(scheme, settings), **known_as)
 
 
-def _connect_hosts(server: Server, name: str, timeouts: Timeouts) -> Connection:
+def _connect_hosts(server: Server, name: str, known_as: dict[str, Any]) -> Connection:
     """A connection to the primary that Sentinel names, or to a cluster."""
-    from rwq_cli.core.server.hosts import split_hosts
-
     scheme = server.url.partition("://")[0]
     if "#" in server.url:
         raise _malformed(name, "it has a #", "write %23 for a # in a password")
@@ -111,21 +112,21 @@ def _connect_hosts(server: Server, name: str, timeouts: Timeouts) -> Connection:
     settings = _pool_settings(server._replace(url=url.single), name)
     for option in ("host", "port"):
         settings.pop(option, None)
-    known_as: Any = {"address": f"{scheme}://{url.place}", "patience_s": server.patience_s}
+    known_as["address"] = f"{scheme}://{url.place}"
     if scheme.endswith("+sentinel"):
-        from rwq_cli.core.server.sentinel import Primary, SentinelConnection
+        from rwq_cli.core.server.sentinel import SentinelConnection
 
         if not url.service:
             raise _malformed(name, "it names no service", _EXAMPLES_OF_HOSTS)
         own = url.own.get("sentinel_password", server.sentinel_password)
         credentials = (url.own.get("sentinel_username"), own)
-        primary = Primary(url.hosts, url.service, name, settings, credentials, timeouts)
-        return SentinelConnection(primary, name, **known_as)
+        return SentinelConnection(url.hosts, url.service, name, settings, credentials, **known_as)
     from rwq_cli.core.server.cluster import ClusterConnection, Topology
 
     if settings.pop("db", 0):
         raise _malformed(name, "a cluster has no databases", "leave the number out")
-    return ClusterConnection(Topology(url.hosts, name, settings, timeouts), name, **known_as)
+    topology = Topology(url.hosts, name, settings, server.connect_timeout_s)
+    return ClusterConnection(topology, name, **known_as)
 
 
 def _address(scheme: str, settings: dict[str, Any]) -> str:
@@ -133,8 +134,7 @@ def _address(scheme: str, settings: dict[str, Any]) -> str:
     db = settings.get("db") or 0
     if "path" in settings:
         return f"{scheme}://{quote(settings['path'])}{f'?db={db}' if db else ''}"
-    host = settings.get("host") or "localhost"
-    host = f"[{host}]" if ":" in host else quote(host)
+    host = bracketed(settings.get("host") or "localhost")
     return f"{scheme}://{host}:{settings.get('port') or 6379}/{db}"
 
 

@@ -5,16 +5,17 @@ from typing import Any
 
 from redis import exceptions as rx
 from redis.cluster import ClusterNode, NodesManager
+from redis.connection import SSLConnection
 from redis.crc import key_slot
 
 from rwq_cli.core import errors
 from rwq_cli.core.keys import QueueKeys, hash_tag
-from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction, writes as may_write
+from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction, writes
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.error_mapping import REPLIES, is_unknown, translate, unreachable
-from rwq_cli.core.server.link import Link, in_time
-from rwq_cli.core.server.node import Node, Timeouts
+from rwq_cli.core.server.link import in_time
 from rwq_cli.core.server.patience import Patience, limits
+from rwq_cli.core.server.recognizing import recognized
 
 # In a line of CLUSTER NODES, the index of the first word about slots, and the mark of one that is
 # moving to that node.
@@ -27,7 +28,8 @@ _KEYLESS = ("ACL", "CLIENT", "CLUSTER", "CONFIG", "INFO")
 class Topology:
     """The nodes of a cluster and their slots, as redis-py finds them.
 
-    `hosts` are some of them; `settings` are redis-py's for a connection, without its address.
+    `hosts` are some of them; `settings` are redis-py's for a connection, without its address. Each
+    of the nodes is asked in turn, within `connect_s`.
     """
 
     def __init__(
@@ -35,23 +37,23 @@ class Topology:
         hosts: Sequence[tuple[str, int]],
         name: str,
         settings: Mapping[str, Any],
-        timeouts: Timeouts,
+        connect_s: float,
     ) -> None:
         self._hosts = dict.fromkeys(hosts)
         self.name = name
         # redis-py gives each node its own policy: no command is sent twice.
         self._settings = {key: settings[key] for key in settings if key != "retry"}
         self._settings["connection_class"] = in_time(settings["connection_class"])
-        self.timeouts = timeouts
+        self._connect_s = connect_s
         self._manager: NodesManager | None = None
         self.was_found = False
 
-    def of_slot(self, slot: int) -> ClusterNode:
-        """The primary that has a slot."""
-        nodes = self._read().slots_cache.get(slot)
+    def client(self, slot: int | None) -> tuple[Any, str]:
+        """The client of the primary that has a slot, or of any, and its name."""
+        nodes = self.primaries()[:1] if slot is None else self._read().slots_cache.get(slot)
         if not nodes:
             raise errors.Unavailable(f"{self.name} has no node for slot {slot} now", _SOON)
-        return nodes[0]
+        return self.client_of(nodes[0]), f"{nodes[0].host}:{nodes[0].port} of {self.name}"
 
     def primaries(self) -> list[ClusterNode]:
         """All primaries that have slots."""
@@ -78,8 +80,7 @@ class Topology:
         if (manager := self._manager) is not None:
             return manager
         make_node: Any = ClusterNode
-        # Each of the nodes is asked in turn, within the time for connecting.
-        limits.connect_s = self.timeouts.connect_s / len(self._hosts)
+        before_s, limits.connect_s = limits.connect_s, self._connect_s / len(self._hosts)
         try:
             nodes = [make_node(host, port) for host, port in self._hosts]
             # As from a URL: the settings are those of a pool.
@@ -87,7 +88,7 @@ class Topology:
         except (rx.RedisClusterException, rx.RedisError, OSError, IndexError) as error:
             raise self._unreadable(error) from error
         finally:
-            limits.connect_s = self.timeouts.connect_s
+            limits.connect_s = before_s
         self._manager, self.was_found = manager, True
         return manager
 
@@ -106,63 +107,59 @@ class Topology:
         if isinstance(refusal, REPLIES):
             return translate(refusal, self.name)
         reason = refusal if isinstance(refusal, Exception) else error
-        return unreachable(reason, self.name, self.timeouts.connect_s / len(self._hosts))
+        has_tls = issubclass(self._settings["connection_class"], SSLConnection)
+        other = recognized(reason, next(iter(self._hosts)), self.name, has_tls=has_tls)
+        return other or unreachable(reason, self.name, self._connect_s / len(self._hosts))
 
 
-class SlotNode(Node):
-    """The primary of a slot, or any primary for None."""
+class _SlotConnection(Connection):
+    """A connection to the primary that has a slot; to any primary for None."""
 
-    is_found_again = True
-
-    def __init__(self, topology: Topology, slot: int | None) -> None:
-        super().__init__(None, topology.name, topology.timeouts)
-        self._topology = topology
-        self._slot = slot
+    is_cluster = is_found_again = True
+    topology: Topology
+    _slot: int | None = None
 
     def client(self) -> Any:
-        topology, slot = self._topology, self._slot
-        node = topology.primaries()[0] if slot is None else topology.of_slot(slot)
-        self.name = f"{node.host}:{node.port} of {topology.name}"
-        return topology.client_of(node)
+        client, self.name = self.topology.client(self._slot)
+        return client
+
+    def forget(self) -> None:
+        self._shared.scripts.clear()
+        self.topology.forget()
 
     @property
     def was_found(self) -> bool:
-        return self._topology.was_found
+        return self.topology.was_found
 
     @was_found.setter
     def was_found(self, found: bool) -> None:
         """Ignore it: a node is found if the slot map is."""
 
-    def forget(self) -> None:
-        self._topology.forget()
 
-
-class ClusterConnection(Connection):
+class ClusterConnection(_SlotConnection):
     """A connection to all nodes of a cluster.
 
     Each call goes to the node that has its first key; one without keys, to any primary.
     """
 
-    is_cluster = True
-
-    def __init__(self, topology: Topology, name: str, **settings: Any) -> None:
-        super().__init__(SlotNode(topology, None), name, **settings)
+    def __init__(self, topology: Topology, name: str, **known_as: Any) -> None:
         self.topology = topology
+        super().__init__(None, name, **known_as)
         self._queues: dict[bytes, Connection] = {}
 
     def for_queue(self, name: bytes) -> Connection:
         if name not in self._queues:
-            kind = TaggedConnection if hash_tag(name) is not None else UntaggedConnection
+            kind = UntaggedConnection if hash_tag(name) is None else QueueConnection
             self._queues[name] = kind(self, name)
         return self._queues[name]
 
-    def of_slot(self, slot: int | None) -> Connection:
-        """A connection to the node that has a slot; to any primary for None."""
-        made = Connection(SlotNode(self.topology, slot), self.name, patience_s=self.patience_s)
-        made.stop, made.on_wait = self.stop, self._tell
-        return made
+    def for_other_thread(self, *, reply_timeout_s: float) -> Connection:
+        other = super().for_other_thread(reply_timeout_s=reply_timeout_s)
+        assert isinstance(other, ClusterConnection)
+        other._queues = {}
+        return other
 
-    def _send(self, requests: Sequence[Command], patience: Patience | None = None) -> list[Any]:
+    def send(self, requests: Sequence[Command], patience: Patience | None = None) -> list[Any]:
         """Send requests, in one round trip for each slot.
 
         If there are several slots, the error of one is the reply to each of its requests.
@@ -173,7 +170,7 @@ class ClusterConnection(Connection):
         replies: dict[int, Any] = {}
         for slot, places in by_slot.items():
             try:
-                found = self.of_slot(slot)._send([requests[at] for at in places], patience)
+                found = _OneSlot(self, slot).send([requests[at] for at in places], patience)
             except errors.ServerError as error:
                 if len(by_slot) == 1:
                     raise
@@ -189,12 +186,8 @@ class ClusterConnection(Connection):
         """
         before = self._shares()
         yield from self._scan_nodes(before, scan, options)
-        after = self._shares()
-        again = [
-            node
-            for node, share in after.items()
-            if share != before.get(node) or _IMPORTING in share
-        ]
+        shares = self._shares()
+        again = (n for n in shares if shares[n] != before.get(n) or _IMPORTING in shares[n])
         yield from self._scan_nodes(again, scan, options)
 
     def _scan_nodes(
@@ -219,8 +212,83 @@ class ClusterConnection(Connection):
 
     def _to(self, node: ClusterNode) -> Connection:
         """A connection to one node, whatever slots it has."""
-        name = f"{node.name} of {self.topology.name}"
-        return Connection(Node(self.topology.client_of(node), name, self.topology.timeouts), name)
+        made = Connection(self.topology.client_of(node), f"{node.name} of {self.topology.name}")
+        made.timeouts = self.timeouts
+        return made
+
+
+class _OneSlot(_SlotConnection):
+    """A connection to the primary that has a slot, with the settings that the cluster's has now."""
+
+    def __init__(self, cluster: ClusterConnection, slot: int | None) -> None:
+        vars(self).update(vars(cluster))
+        self._slot, self._cluster = slot, cluster
+
+    @property
+    def root(self) -> Connection:
+        return self._cluster
+
+    def for_queue(self, name: bytes) -> Connection:
+        return self._cluster.for_queue(name)
+
+
+class QueueConnection(_OneSlot):
+    """A connection to the primary that has the slot of a queue."""
+
+    def __init__(self, cluster: ClusterConnection, queue: bytes) -> None:
+        keys = QueueKeys(queue)
+        super().__init__(cluster, key_slot(keys.main))
+        # While the slot moves, a node refuses a key that it does not have.
+        self._probes = [("EXISTS", keys.absent)]
+
+
+class UntaggedConnection(ClusterConnection):
+    """A connection to the keys of a name without a hash tag, which are in many slots.
+
+    Such a queue can be looked at with single commands, as far as that goes. All else is refused
+    with the name to use.
+    """
+
+    def __init__(self, cluster: ClusterConnection, queue: bytes) -> None:
+        vars(self).update(vars(cluster))
+        self._cluster, self._name = cluster, queue
+
+    @property
+    def root(self) -> Connection:
+        return self._cluster
+
+    def send(self, requests: Sequence[Command], patience: Patience | None = None) -> list[Any]:
+        """Send requests that only read."""
+        for request in requests:
+            if isinstance(request, ScriptCommand) or (writes(request) and _slot_of(request)):
+                raise self._refusal()
+        return [self._reply_to(request, patience) for request in requests]
+
+    def _reply_to(self, request: Command, patience: Patience | None) -> Any:
+        if request[0] != "EXISTS":
+            return super().send([request], patience)[0]
+        counts = super().send([("EXISTS", key) for key in request[1:]], patience)
+        failures = [count for count in counts if isinstance(count, Exception)]
+        return failures[0] if failures else sum(counts)
+
+    def _transact(self, commands: Sequence[Command]) -> list[Any]:
+        return self.send(commands)
+
+    def stream(self, *_: Any, **__: Any) -> Iterator[Any]:
+        raise self._refusal()
+
+    def check_one_slot(self) -> None:
+        raise self._refusal()
+
+    def _refusal(self) -> errors.InvalidArgument:
+        tagged = b"{%b}" % self._name
+        if hash_tag(tagged) is None:
+            tagged = b"{q}" + self._name
+        shown, usable = (each.decode("utf-8", "backslashreplace") for each in (self._name, tagged))
+        return errors.InvalidArgument(
+            f"{shown} has no hash tag: on a cluster its keys are on several nodes",
+            f"name the queue {usable}: its keys are then in one slot",
+        )
 
 
 def _slot_of(request: Command) -> int | None:
@@ -232,104 +300,3 @@ def _slot_of(request: Command) -> int | None:
     if len(request) == 1 or request[0] in _KEYLESS:
         return None
     return key_slot(request[2 if request[0] == "OBJECT" else 1])
-
-
-class _QueueConnection(Connection):
-    """A connection for the commands of one queue, to the node of a slot."""
-
-    is_cluster = True
-
-    def __init__(self, cluster: ClusterConnection, queue: bytes, slot: int | None) -> None:
-        super().__init__(
-            SlotNode(cluster.topology, slot),
-            cluster.name,
-            address=cluster.address,
-            patience_s=cluster.patience_s,
-        )
-        self._cluster = cluster
-        self._keys = QueueKeys(queue)
-        self._modes, self.stop = cluster._modes, cluster.stop
-        self.progress, self.on_wait = cluster.progress, cluster.on_wait
-
-    @property
-    def root(self) -> Connection:
-        return self._cluster
-
-    def for_queue(self, name: bytes) -> Connection:
-        return self._cluster.for_queue(name)
-
-
-class TaggedConnection(_QueueConnection):
-    """A connection to the primary that has the slot of a queue."""
-
-    def __init__(self, cluster: ClusterConnection, queue: bytes) -> None:
-        super().__init__(cluster, queue, key_slot(QueueKeys(queue).main))
-
-    def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[list[bytes]]:
-        # While the slot moves, a node refuses a key that it does not have.
-        probe = ("EXISTS", self._keys.absent)
-        cursor: Any = 0
-        while True:
-            found, probed = self._exchange([(*scan, cursor, *options), probe], writes=False)
-            for reply in (found, probed):
-                if isinstance(reply, rx.ResponseError):
-                    raise self.error_of(reply, probe) from reply
-            cursor, page = found
-            yield page
-            if int(cursor) == 0:
-                return
-
-
-class UntaggedConnection(_QueueConnection):
-    """A connection to the keys of a name without a hash tag, which are in many slots.
-
-    Such a queue can be looked at with single commands, as far as that goes. Everything else needs
-    its keys in one slot, and is refused with the name to use.
-    """
-
-    def __init__(self, cluster: ClusterConnection, queue: bytes) -> None:
-        super().__init__(cluster, queue, None)
-
-    def scan(self, scan: Command, *options: Any) -> Iterator[list[bytes]]:
-        return self._cluster.scan(scan, *options)
-
-    def check_one_slot(self) -> None:
-        raise self._refusal()
-
-    def stream(self, *_: Any, **__: Any) -> Iterator[Any]:
-        raise self._refusal()
-
-    def open_link(self) -> Link:
-        raise self._refusal()
-
-    def _transact(self, commands: Sequence[Command]) -> list[Any]:
-        return self._send(commands)
-
-    def _send(
-        self,
-        requests: Sequence[Command],
-        patience: Patience | None = None,  # noqa: ARG002
-    ) -> list[Any]:
-        for request in requests:
-            is_script = isinstance(request, ScriptCommand)
-            if is_script or (may_write(request) and _slot_of(request) is not None):
-                raise self._refusal()
-        return [self._reply_to(request) for request in requests]
-
-    def _reply_to(self, request: Command) -> Any:
-        if request[0] != "EXISTS":
-            return self._cluster._send([request])[0]
-        counts = self._cluster._send([("EXISTS", key) for key in request[1:]])
-        failures = [count for count in counts if isinstance(count, Exception)]
-        return failures[0] if failures else sum(counts)
-
-    def _refusal(self) -> errors.InvalidArgument:
-        name = self._keys.name
-        tagged = b"{%b}" % name
-        if hash_tag(tagged) is None:
-            tagged = b"{q}" + name
-        shown, usable = (each.decode("utf-8", "backslashreplace") for each in (name, tagged))
-        return errors.InvalidArgument(
-            f"{shown} has no hash tag: on a cluster its keys are on several nodes",
-            f"name the queue {usable}: its keys are then in one slot",
-        )

@@ -3,11 +3,9 @@
 The core sends raw commands (`("LRANGE", key, 0, 9)`), so that the code shows what is sent.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from itertools import tee
-from math import inf
 from typing import Any
 
 import redis
@@ -15,16 +13,15 @@ from redis import exceptions as rx
 
 from rwq_cli.core import errors
 from rwq_cli.core.progress import ProgressListener
-from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand, Transaction, writes
-from rwq_cli.core.server.error_mapping import code_of, translate
-from rwq_cli.core.server.link import Link, Modes
-from rwq_cli.core.server.node import Node, Timeouts, using
-from rwq_cli.core.server.patience import CASES, CancelToken, Patience, deadline
+from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand, Transaction
+from rwq_cli.core.server.endpoint import Endpoint, Timeouts
+from rwq_cli.core.server.error_mapping import translate
+from rwq_cli.core.server.patience import CancelToken, deadline
 from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
 from rwq_cli.core.server.window import Window
 
 
-class Connection:
+class Connection(Endpoint):
     """A connection to one server: a redis-py client, and what rwq adds to it.
 
     Threads and forked processes may share it: redis-py's pool makes a connection for each.
@@ -53,10 +50,13 @@ class Connection:
     """
 
     is_cluster = False
+    deadline = staticmethod(deadline)
+    # Sent with each call of a scan, which their refusal refuses.
+    _probes: Sequence[Command] = ()
 
     def __init__(
         self,
-        client: redis.Redis | Node,
+        client: redis.Redis | None,
         name: str = "the server",
         *,
         address: str | None = None,
@@ -64,23 +64,14 @@ class Connection:
         reply_timeout_s: float = REPLY_TIMEOUT_S,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        if not isinstance(client, Node):
-            settings = client.connection_pool.connection_kwargs
-            if settings.get("decode_responses"):
-                raise errors.InvalidArgument(
-                    "the redis client decodes replies, and IDs and data may be any bytes",
-                    "make it without decode_responses",
-                )
-            client = Node(client, name, Timeouts(connect_timeout_s, reply_timeout_s))
-        self.name = name
+        if client and client.connection_pool.connection_kwargs.get("decode_responses"):
+            raise errors.InvalidArgument(
+                "the redis client decodes replies, and IDs and data may be any bytes",
+                "make it without decode_responses",
+            )
+        super().__init__(client, name, Timeouts(connect_timeout_s, reply_timeout_s, patience_s))
         self.address = name if address is None else address
-        self.patience_s = patience_s
         self.progress = ProgressListener()
-        self.on_wait: Callable[[str], object] = lambda _message: None
-        self.stop = CancelToken()
-        self._node = client
-        self._modes = Modes()
-        self.has_written = self._has_told = False
 
     @property
     def root(self) -> "Connection":
@@ -103,7 +94,13 @@ class Connection:
             InvalidArgument: On a cluster, the queue's keys are in several slots.
         """
 
-    # Single calls.
+    def for_other_thread(self, *, reply_timeout_s: float) -> "Connection":
+        """A connection for another thread, which must not wait for a failover."""
+        other = copy(self)
+        connect_s = min(self.timeouts.connect_s, reply_timeout_s)
+        other.timeouts = Timeouts(connect_s, reply_timeout_s)
+        other.stop, other.patience_s = CancelToken(), 0
+        return other
 
     def call(self, *command: Any) -> Any:
         """Send one command.
@@ -111,11 +108,7 @@ class Connection:
         Raises:
             ServerError: The command failed; the subclass gives the reason.
         """
-        (reply,) = self._send([command])
-        parsed = self._parsed(command, reply)
-        if isinstance(parsed, errors.ServerError):
-            raise parsed
-        return parsed
+        return self._checked([command], self.send([command]))[0]
 
     def call_all(
         self, commands: Iterable[Command], *, atomic: bool = False, return_errors: bool = False
@@ -139,129 +132,49 @@ class Connection:
         given = list(commands)
         if not given:
             return []
-        replies = self._transact(given) if atomic else self._send(given)
-        parsed = [self._parsed(*pair) for pair in zip(given, replies, strict=True)]
+        replies = self._transact(given) if atomic else self.send(given)
+        return self._checked(given, replies, return_errors=return_errors)
+
+    def _checked(
+        self, commands: Sequence[Command], replies: Iterable[Any], *, return_errors: bool = False
+    ) -> list[Any]:
+        parsed = [self._parsed(*pair) for pair in zip(commands, replies, strict=True)]
         failure = next((each for each in parsed if isinstance(each, errors.ServerError)), None)
         if failure is not None and not return_errors:
             raise failure
         return parsed
 
     def _transact(self, commands: Sequence[Command]) -> list[Any]:
-        (replies,) = self._send([Transaction(commands)])
+        (replies,) = self.send([Transaction(commands)])
         if isinstance(replies, list):
             return replies
         refusal = translate(replies, self.name)
         if isinstance(refusal, errors.OutOfMemory):
             # Redis before 7.2 queues no commands while it is out of memory, not even reads. All
             # callers send reads, which it answers outside a transaction.
-            return self._send(commands)
+            return self.send(commands)
         raise refusal from replies
 
+    def _parsed(self, command: Command, reply: Any) -> Any:
+        """A reply as redis-py's client returns it; an error reply as a `ServerError`."""
+        if isinstance(reply, rx.ResponseError):
+            return self.error_of(reply, command)
+        if isinstance(command, Transaction) or reply is None or isinstance(reply, Exception):
+            return reply
+        callbacks = self.client().response_callbacks
+        return callbacks[command[0]](reply) if command[0] in callbacks else reply
+
     def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
-        """Run a script of `core/lua/ops`, sending its text only if the server has not loaded it.
+        """Run a script of `core/lua/ops`.
 
         Raises:
             ServerError: The server refused it, or the connection was lost.
         """
         request = ScriptCommand(script_name, keys, args)
-        (reply,) = self._send([request])
+        (reply,) = self.send([request])
         if isinstance(reply, rx.ResponseError):
             raise self.error_of(reply, request) from reply
         return reply
-
-    def _send(self, requests: Sequence[Command], patience: Patience | None = None) -> list[Any]:
-        """Send requests in one round trip; return the replies, and refusals as exceptions.
-
-        What was refused for a moment is sent again, and only that, in order.
-        """
-        patience = patience or self._patience()
-        replies: list[Any] = [None] * len(requests)
-        left = list(range(len(requests)))
-        while left:
-            asked = [requests[at] for at in left]
-            write = any(map(writes, asked))
-            try:
-                for at, reply in zip(left, self._exchange(asked, writes=write), strict=True):
-                    replies[at] = reply
-            except errors.ServerError as error:
-                if not self._may_repeat(error, patience, writes=write):
-                    raise
-                continue
-            self.has_written = self.has_written or any(
-                writes(requests[at]) and not isinstance(replies[at], Exception) for at in left
-            )
-            left = [at for at in left if self.did_not_run(replies[at])]
-            if left:
-                refusal = self.error_of(replies[left[0]], requests[left[0]])
-                if not self._may_repeat(refusal, patience, writes=write):
-                    break
-        return replies
-
-    def _exchange(self, requests: Sequence[Command], *, writes: bool) -> list[Any]:
-        with using(self._node.take(self._modes, writes=writes), writes=writes) as link:
-            link.send(requests)
-            replies = [link.read(request) for request in requests]
-            for at, (request, reply) in enumerate(zip(requests, replies, strict=True)):
-                if isinstance(reply, rx.NoScriptError) and isinstance(request, ScriptCommand):
-                    replies[at] = link.exchange(*request.by_text())
-            return replies
-
-    # What is repeated; see `patience`.
-
-    def _patience(self) -> Patience:
-        return Patience(
-            self.patience_s,
-            self.stop,
-            self._tell,
-            is_found_again=self._node.is_found_again,
-            has_written=self.has_written,
-        )
-
-    def _tell(self, message: str) -> None:
-        if not self._has_told:
-            self._has_told = True
-            limit = "" if self.patience_s == inf else f" up to {self.patience_s:g} s"
-            self.on_wait(f"rwq: waiting{limit}: {message}")
-
-    def _may_repeat(self, error: errors.ServerError, patience: Patience, *, writes: bool) -> bool:
-        """Wait after a failure; return whether to repeat the call, on a new connection."""
-        if error.refusal == "unreachable" and not self._node.was_found:
-            return False
-        if not patience.wait(error, writes=writes):
-            return False
-        self._node.forget()
-        return True
-
-    def did_not_run(self, reply: Any) -> bool:
-        """Whether a reply says that its request did nothing, and may be sent again."""
-        if not isinstance(reply, rx.ResponseError):
-            return False
-        return isinstance(reply, rx.NoScriptError) or code_of(reply) in CASES
-
-    def send_again(self, request: Command, reply: Any) -> Any:
-        """Send a request again that did not run; return the reply to the last attempt."""
-        if isinstance(reply, rx.NoScriptError) and isinstance(request, ScriptCommand):
-            return self._send([request.by_text()])[0]
-        patience = self._patience()
-        if not self._may_repeat(self.error_of(reply, request), patience, writes=True):
-            return reply
-        return self._send([request], patience)[0]
-
-    def repeat(self, requests: Sequence[Command], error: errors.ServerError) -> list[Any]:
-        """Send requests again that only read, after their replies were lost."""
-        patience = self._patience()
-        if not self._may_repeat(error, patience, writes=False):
-            raise error
-        return self._send(requests, patience)
-
-    def recover(self, error: errors.ServerError) -> bool:
-        """Prepare for another link after a blocking command failed; return whether that helps."""
-        if not self._patience().allows(error, writes=False):
-            return False
-        self._node.forget()
-        return True
-
-    # Many calls.
 
     def run_each(
         self,
@@ -327,11 +240,11 @@ class Connection:
         Raises:
             ServerError: The server refused, or was lost.
         """
-        patience = self._patience()
+        patience = self.patience()
         while True:
             try:
                 for page in self._pages(scan, options):
-                    patience = self._patience()
+                    patience = self.patience()
                     yield page
                 return
             except errors.ServerError as error:
@@ -342,44 +255,14 @@ class Connection:
         cursor: Any = 0
         while True:
             command = (*scan, cursor, *options)
-            (reply,) = self._exchange([command], writes=False)
-            if isinstance(reply, rx.ResponseError):
-                raise self.error_of(reply, command) from reply
-            cursor, page = reply
+            found, *probed = self._exchange([command, *self._probes], writes=False)
+            for reply in (found, *probed):
+                if isinstance(reply, rx.ResponseError):
+                    raise self.error_of(reply, command) from reply
+            cursor, page = found
             yield page
             if int(cursor) == 0:
                 return
-
-    # Links, times and modes.
-
-    @contextmanager
-    def lend(self, *, writes: bool) -> Iterator[Link]:
-        """Lend a link that is ready for a command; see `Node.lend`."""
-        with using(self._take(writes=writes), writes=writes) as link:
-            yield link
-
-    def open_link(self) -> Link:
-        """A link for a blocking command; the caller closes it."""
-        return self._take(writes=False)
-
-    def _take(self, *, writes: bool) -> Link:
-        patience = self._patience()
-        while True:
-            try:
-                return self._node.take(self._modes, writes=writes)
-            except errors.ServerError as error:
-                # Nothing was sent.
-                if not self._may_repeat(error, patience, writes=False):
-                    raise
-
-    def for_other_thread(self, *, reply_timeout_s: float) -> "Connection":
-        """A connection for another thread, which must not wait for a failover."""
-        other = copy(self)
-        other._node = copy(self._node)
-        connect_s = min(self._node.timeouts.connect_s, reply_timeout_s)
-        other._node.timeouts = Timeouts(connect_s, reply_timeout_s)
-        other.stop, other.patience_s = CancelToken(), 0
-        return other
 
     def set_no_touch(self) -> bool:
         """Turn on CLIENT NO-TOUCH on every link, so that reads do not reset idle times.
@@ -388,38 +271,18 @@ class Connection:
             Whether the server supports it (Redis 7.2 and Valkey do). If not, reading an item's data
             or its size resets its idle time.
         """
-        if self._modes.no_touch is False:
-            self._modes.no_touch = True
-            with self.lend(writes=False):
+        if self._shared.no_touch is False:
+            self._shared.no_touch = True
+            with self.lend(writes=False, patience=self.patience()):
                 pass
-        return self._modes.no_touch is True
-
-    deadline = staticmethod(deadline)
+        return self._shared.no_touch is True
 
     def close(self) -> None:
         """Close all idle links; the next command opens one again."""
-        self._node.forget()
+        self.forget()
 
     def __enter__(self) -> "Connection":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    # Replies.
-
-    def _parsed(self, command: Command, reply: Any) -> Any:
-        """A reply as redis-py's client returns it; an error reply as a `ServerError`."""
-        if isinstance(reply, rx.ResponseError):
-            return self.error_of(reply, command)
-        if isinstance(command, Transaction) or reply is None or isinstance(reply, Exception):
-            return reply
-        callbacks = self._node.client().response_callbacks
-        return callbacks[command[0]](reply) if command[0] in callbacks else reply
-
-    def error_of(self, reply: Exception, request: Command) -> errors.ServerError:
-        """The error for the refusal of a request."""
-        if isinstance(request, ScriptCommand):
-            return translate(reply, self.name, script=request.script)
-        is_one = not isinstance(request, Transaction) and len(request) > 1
-        return translate(reply, self.name, key=request[1] if is_one else None)

@@ -1,7 +1,7 @@
-"""Mapping redis-py's exceptions to the core's errors, by the code of the server's reply.
+"""What a server's replies mean, and failures to reach it: redis-py's exceptions as our errors.
 
-The code is the first word of the reply. The rest is ignored, because a key or a command may contain
-`readonly` or `OOM`.
+The first word of a reply is its code. The rest is ignored, because a key or a command may contain
+`readonly` or `OOM`; but for `ERR`, under which servers put what has no code.
 """
 
 import re
@@ -17,7 +17,7 @@ REPLIES = (rx.ResponseError, rx.AuthenticationError, rx.BusyLoadingError)
 
 
 class _Meaning(NamedTuple):
-    """What a code means: the error, what the server does (its own words follow), what helps."""
+    """The error, what the server does (its own words follow), and what helps."""
 
     kind: type[errors.ServerError]
     verb: str
@@ -29,10 +29,21 @@ _AUTHENTICATION = _Meaning(
     "rejected the password, or requires one",
     "give it in RWQ_PASSWORD or with --password-file",
 )
+_NO_PASSWORD = _Meaning(
+    errors.AuthenticationFailed,
+    "wants no password, and one was given",
+    "leave out the password of the URL, RWQ_PASSWORD or --password-file",
+)
 _PERMISSION = _Meaning(
     errors.PermissionDenied,
     "denied permission",
     "ask for an ACL rule that allows this command on the queue's keys",
+)
+_UNDECLARED = _Meaning(
+    errors.ServerError,
+    "lets scripts use only keys that are named to it",
+    "allow others, such as by Dragonfly's --default_lua_flags=allow-undeclared-keys; "
+    "docs/servers.md says which servers can be used",
 )
 _SOON = "try again in a moment"
 _MOVING = _Meaning(errors.Unavailable, "is moving this queue to another node of its cluster", _SOON)
@@ -67,6 +78,19 @@ _MEANINGS = {
     "NOREPLICAS": _Meaning(errors.ReadOnly, _NO_WRITES, "check its replicas: some are missing"),
     "OOM": _Meaning(errors.OutOfMemory, "is out of memory", _MEMORY),
 }
+# Of errors without a code, by how their text begins.
+_TEXTS = {
+    # An unauthenticated client may send only short commands.
+    "Protocol error: unauthenticated": _AUTHENTICATION,
+    "AUTH <password> called without any": _NO_PASSWORD,
+    "Client sent AUTH, but no password": _NO_PASSWORD,
+    # A command that is denied inside a script, by Redis up to 7.0 and by later servers.
+    "The user executing the script can't ": _PERMISSION,
+    "ACL failure in script: ": _PERMISSION,
+    **dict.fromkeys(
+        ("script tried accessing undeclared", "Script attempted to access"), _UNDECLARED
+    ),
+}
 
 # redis-py strips the code from these. Newer versions keep it in `status_code`.
 _CUT_CODES: dict[type[Exception], str] = {
@@ -81,6 +105,7 @@ _CUT_CODES: dict[type[Exception], str] = {
     rx.AskError: "ASK",
     rx.ClusterCrossSlotError: "CROSSSLOT",
     rx.ExecAbortError: "EXECABORT",
+    rx.NoScriptError: "NOSCRIPT",
 }
 _CODES = {*_MEANINGS, *_CUT_CODES.values(), "WRONGTYPE"}
 
@@ -90,15 +115,10 @@ _OLD_SCRIPT_ERROR = re.compile(
     r"Error running script \(call to \w+\): @\w+:(\d+|\?): (?:@?user_script: ?\d+: )?-?(.*)"
 )
 _SCRIPT_ERROR = re.compile(r"(?:user_script:\d+: )?(.*) script: \w+, on @\w+:(\d+)\.?")
-# A command that is denied inside a script, as reported by Redis up to 7.0 and by later servers.
-_DENIED_IN_SCRIPT = ("The user executing the script can't ", "ACL failure in script: ")
 # Python's messages for a server that answers in plain text.
 _NO_TLS = ("wrong version number", "record layer failure")
 # A server without TLS waits for the end of a command, and so may one that is busy.
 NO_HANDSHAKE = "handshake operation timed out"
-_SCHEME = re.compile(r"rediss?((?:\+[a-z]+)?)://")
-# An unauthenticated client may send only short commands.
-_NO_PASSWORD = "Protocol error: unauthenticated"
 
 
 class _Reply(NamedTuple):
@@ -141,24 +161,28 @@ def code_of(error: Exception) -> str:
 
 
 def _meaning(error: Exception, reply: _Reply) -> _Meaning | None:
-    if isinstance(error, rx.AuthenticationError) or reply.text.startswith(_NO_PASSWORD):
-        return _AUTHENTICATION
-    if reply.code == "ERR" and reply.text.startswith(_DENIED_IN_SCRIPT):
-        return _PERMISSION
-    return _MEANINGS.get(reply.code)
+    texts = _TEXTS if reply.code == "ERR" else ()
+    for start in texts:
+        if reply.text.startswith(start):
+            return _TEXTS[start]
+    return (
+        _AUTHENTICATION if isinstance(error, rx.AuthenticationError) else _MEANINGS.get(reply.code)
+    )
 
 
 def translate(
     error: Exception, server: str, *, key: object = None, script: Script | None = None
 ) -> errors.ServerError:
-    """Turn redis-py's exception for an error reply into a `ServerError`.
+    """Turn redis-py's exception for an error reply into an error about `server`.
 
-    `server` is its name in the message; `key` and `script` are the command's, for an error that
-    does not name them.
+    `key` and `script` are the command's, for an error that does not name them.
     """
     reply = _parse(error)
     if reply.code == "WRONGTYPE":
-        return _wrong_type(reply.text, key)
+        # The scripts name the key; the server does not.
+        if not reply.text.startswith("Operation against"):
+            return errors.WrongType(reply.text)
+        return errors.WrongType.of(key if isinstance(key, bytes) else b"a key of the queue")
     if meaning := _meaning(error, reply):
         made = meaning.kind(f"{server} {meaning.verb}: {reply.whole}", meaning.hint)
         made.refusal = reply.code
@@ -169,44 +193,39 @@ def translate(
             f"{server} failed in rwq's script {file}, line {line}: {reply.whole}",
             "this is a bug in rwq: please report it",
         )
-    return errors.ServerError(f"{server} refused: {reply.whole}")
-
-
-def _wrong_type(text: str, key: object) -> errors.WrongType:
-    # The scripts name the key; the server does not.
-    if not text.startswith("Operation against"):
-        return errors.WrongType(text)
-    return errors.WrongType.of(key if isinstance(key, bytes) else b"a key of the queue")
+    refused = errors.ServerError(f"{server} refused: {reply.whole}")
+    refused.refusal = reply.code
+    return refused
 
 
 def unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unreachable:
-    """The error for a connection that could not be made; `server` is its name in the message."""
+    """The error for a connection that could not be made."""
     reason, hint = _reason(error), "check -u or RWQ_URL, and that the server runs"
     if any(words in reason for words in _NO_TLS):
-        reason = "it does not speak TLS"
-        hint = f"use {_scheme(server, 'redis')} for a server without TLS"
+        reason, hint = "it does not speak TLS", "use redis://, not rediss://, for a server without"
     elif NO_HANDSHAKE in reason:
         reason = f"no TLS handshake within {timeout_s:.3g} s: it is busy, or it does not speak TLS"
-        hint = f"use {_scheme(server, 'redis')} only if the server has no TLS"
+        hint = "use redis://, not rediss://, only if the server has no TLS"
     elif "certificate verify failed" in reason:
         hint = "give its CA certificate with --tls-ca"
     elif _is_timeout(error):
         reason = f"it did not answer within {timeout_s:.3g} s"
-    elif reason.startswith("connection ") and "refused" not in reason and "rediss" not in server:
-        # Closed or reset.
-        hint = f"use {_scheme(server, 'rediss')} if the server speaks TLS"
     return errors.Unreachable(f"cannot reach {server}: {reason}", hint)
+
+
+def is_strange(error: Exception) -> bool:
+    """Whether a failure is like that of a server that is not Redis, or speaks TLS or does not."""
+    reason = _reason(error)
+    return (
+        isinstance(error, rx.InvalidResponse)
+        or any(words in reason for words in _NO_TLS)
+        or reason.startswith(("connection closed", "connection reset"))
+    )
 
 
 def is_unknown(error: object, command: str) -> bool:
     """Whether a server replied that it knows no such command."""
     return isinstance(error, rx.ResponseError) and f"unknown command '{command}'" in str(error)
-
-
-def _scheme(server: str, kind: str) -> str:
-    """The beginning of a URL like that in a server's name, with TLS (`rediss`) or without."""
-    named = _SCHEME.search(server)
-    return f"{kind}{named[1] if named else ''}://"
 
 
 def lost(error: Exception, server: str, timeout_s: float) -> errors.ServerError:

@@ -12,9 +12,10 @@ from redis import exceptions as rx
 from redis.connection import AbstractConnection, SSLConnection
 
 from rwq_cli.core import errors
-from rwq_cli.core.server.commands import Command, Transaction
+from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
 from rwq_cli.core.server.error_mapping import NO_HANDSHAKE, REPLIES, lost, translate
 from rwq_cli.core.server.patience import limited, limits
+from rwq_cli.core.server.recognizing import recognized
 
 _pack_in_c: Callable[[Any], bytes] | None
 try:
@@ -66,7 +67,7 @@ class _InTime:
         thread.start()
         thread.join(timeout_s)
         if not made.done():
-            made.add_done_callback(_close)
+            made.add_done_callback(lambda late: late.exception() or late.result().close())
             raise rx.TimeoutError(NO_HANDSHAKE if isinstance(self, SSLConnection) else "timed out")
         try:
             sock = made.result()
@@ -94,32 +95,35 @@ class _InTime:
         return True
 
 
-def _close(made: "Future[Any]") -> None:
-    if made.exception() is None:
-        made.result().close()
-
-
 def in_time(connection_class: type) -> Any:
     """A connection class of redis-py whose connecting as a whole takes `limits.connect_s`."""
     return type(f"InTime{connection_class.__name__}", (_InTime, connection_class), {})
 
 
-class Modes:
-    """The mode of all connections to a server: reads must not count as use."""
+class Shared:
+    """What the links to a server have in common.
+
+    Attributes:
+        no_touch: Whether reads must not count as use; None if the server cannot do that.
+        sockets: Those that have that mode.
+        scripts: Which scripts were sent with their text, each with the pool of its server.
+        has_answered: Whether a reply was read, so that it is a Redis server.
+        told: What the caller was told, such as that it waits.
+    """
 
     def __init__(self) -> None:
-        # None if the server cannot do that.
         self.no_touch: bool | None = False
-        # Those that have the mode.
         self.sockets: WeakSet[Any] = WeakSet()
+        self.scripts: set[tuple[Any, str]] = set()
+        self.told: set[str] = set()
+        self.has_answered = False
 
 
 class Link:
     """A redis-py connection, taken from its pool. No command is ever sent twice on it."""
 
-    def __init__(self, pool: Any, name: str, reply_timeout_s: float) -> None:
-        self._pool = pool
-        self._name = name
+    def __init__(self, pool: Any, name: str, reply_timeout_s: float, shared: Shared) -> None:
+        self._pool, self._name, self._shared = pool, name, shared
         self._reply_timeout_s = reply_timeout_s
         self._raw = raw = pool.get_connection()
         self._timeout_s: float | None = None
@@ -139,40 +143,31 @@ class Link:
             self.close()
             raise
 
-    def set_modes(self, modes: Modes) -> None:
+    def set_modes(self) -> None:
         """Turn on CLIENT NO-TOUCH if it is wanted and not on."""
-        sock = self._raw._sock
-        if not modes.no_touch or sock in modes.sockets:
+        shared, sock = self._shared, self._raw._sock
+        if not shared.no_touch or sock in shared.sockets:
             return
-        reply = self.exchange("CLIENT", "NO-TOUCH", "ON")
+        command = ("CLIENT", "NO-TOUCH", "ON")
+        self.send([command])
+        reply = self.read(command)
         if isinstance(reply, rx.ResponseError):
             error = translate(reply, self._name)
             # Unknown to the server, or denied to this user.
             if type(error) not in (errors.ServerError, errors.PermissionDenied):
                 raise error from reply
-            modes.no_touch = None
-        modes.sockets.add(sock)
-
-    def exchange(self, *command: Any) -> Any:
-        """Send a command and read its reply; see `send` and `read`."""
-        self.send([command])
-        return self.read(command)
+            shared.no_touch = None
+        shared.sockets.add(sock)
 
     def send(self, requests: Sequence[Command]) -> int:
         """Send requests; return their size in bytes."""
         packed: list[bytes] = []
         for request in requests:
-            is_many = isinstance(request, Transaction)
-            for command in (("MULTI",), *request, ("EXEC",)) if is_many else (request,):
-                # Up to version 3.5 at least, hiredis crashes if a signal handler raises while it
-                # formats a number, as Ctrl-C does.
-                if not _TEXT.issuperset(map(type, command)):
-                    command = [w if isinstance(w, bytes | str) else str(w) for w in command]
-                if _pack_in_c is not None:
-                    # redis-py does the same, after it has looked at each word again.
-                    packed.append(_pack_in_c(tuple(command)))
-                else:
-                    packed += self._raw.pack_command(*command)
+            if isinstance(request, Transaction):
+                for command in (("MULTI",), *request, ("EXEC",)):
+                    packed += self._packed(command)
+            else:
+                packed += self._packed(request)
         data = b"".join(packed)
         pieces: list[bytes | memoryview] = [data]
         if len(data) > _PIECE_BYTES:
@@ -182,8 +177,25 @@ class Link:
         try:
             self._raw.send_packed_command(pieces, check_health=False)
         except FAILURES as error:
-            raise lost(error, self._name, timeout_s) from error
+            raise self._lost(error, timeout_s) from error
         return len(data)
+
+    def _packed(self, command: Command) -> Sequence[bytes]:
+        if isinstance(command, ScriptCommand):
+            known = (self._pool, command.script.sha1)
+            if known not in self._shared.scripts:
+                # Most servers have it by then; but asking first would cost a round trip.
+                self._shared.scripts.add(known)
+                command = command.by_text()
+        # Up to version 3.5 at least, hiredis crashes if a signal handler raises while it formats a
+        # number, as Ctrl-C does.
+        if not _TEXT.issuperset(map(type, command)):
+            command = [word if isinstance(word, bytes | str) else str(word) for word in command]
+        if _pack_in_c is not None:
+            # redis-py does the same, after it has looked at each word again.
+            return (_pack_in_c(tuple(command)),)
+        packed: Sequence[bytes] = self._raw.pack_command(*command)
+        return packed
 
     def read(self, request: Command) -> Any:
         """Read the reply to a request; of a transaction, the list of its replies.
@@ -201,8 +213,8 @@ class Link:
             self._raw.disconnect()
         return next((reply for reply in queued if isinstance(reply, rx.ResponseError)), done)
 
-    def _read(self) -> Any:
-        timeout_s = self._set_timeout(self._reply_timeout_s)
+    def _read(self, *, polls: bool = False) -> Any:
+        timeout_s = self._set_timeout(_POLL_S if polls else self._reply_timeout_s)
         try:
             reply = self._raw.read_response(disconnect_on_error=False)
         except rx.ResponseError as error:
@@ -213,20 +225,24 @@ class Link:
         except REPLIES as error:
             raise translate(error, self._name) from error
         except FAILURES as error:
-            raise lost(error, self._name, timeout_s) from error
+            if polls and isinstance(error, rx.TimeoutError):
+                return NO_REPLY
+            raise self._lost(error, timeout_s) from error
+        self._shared.has_answered = True
         return reply
 
     def poll(self) -> Any:
         """Read the next reply if it has arrived; otherwise return `NO_REPLY`."""
-        self._set_timeout(_POLL_S)
-        try:
-            return self._raw.read_response(disconnect_on_error=False)
-        except rx.TimeoutError:
-            return NO_REPLY
-        except rx.ResponseError as error:
-            return error
-        except FAILURES as error:
-            raise lost(error, self._name, _POLL_S) from error
+        return self._read(polls=True)
+
+    def _lost(self, error: Exception, timeout_s: float) -> errors.ServerError:
+        if isinstance(error, rx.InvalidResponse) or not self._shared.has_answered:
+            raw: Any = self._raw
+            place = getattr(raw, "host", None), getattr(raw, "port", None)
+            has_tls = isinstance(raw, SSLConnection)
+            if other := recognized(error, place, self._name, has_tls=has_tls):
+                return other
+        return lost(error, self._name, timeout_s)
 
     def fileno(self) -> int:
         """The socket's file descriptor, readable on a reply or a lost connection."""

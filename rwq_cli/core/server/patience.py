@@ -1,8 +1,8 @@
 """What is sent again, and why nothing is ever done twice.
 
 A server may refuse for a moment, and a connection may be lost. `CASES` says after which of these a
-call is repeated. A call in no case is not repeated. Neither is one that may change something and
-whose reply was lost: its error says that it is in doubt.
+call is repeated, always on a new connection. A call in no case is not repeated. Neither is one that
+may change something and whose reply was lost: its error says that it is in doubt.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,16 +20,21 @@ _FIRST_PAUSE_S = 0.01
 _LONGEST_PAUSE_S = 0.5
 # A wait is reported when it has lasted this long.
 _REPORT_AFTER_S = 1.0
+# Extra time beyond the caller's deadline, for a call that begins just before it. Without its reply,
+# nobody knows what a write has done.
+GRACE_S = 2.0
+READ_GRACE_S = 0.3
 
 
 class Case(NamedTuple):
-    """A failure after which a call is repeated, on a new connection.
+    """A failure after which a call is repeated.
 
     Attributes:
-        writes: Whether a call that may change something is repeated, too.
-        on_one_server: Whether it is repeated on a server that is named by its own address:
-            `always`, `once`, `demoted` for only if it has taken a write before, or `never`. Behind
-            Sentinel and on a cluster it always is.
+        writes: Whether one that may change something is repeated, too.
+        on_one_server: When it is on a server that is named by its own address: `always`, `once`;
+            `waiting`: if the caller waits by design, and the server was there before; `demoted`: if
+            the server has taken a write before; `never`. Behind Sentinel and on a cluster it always
+            is.
         why: Why that is safe.
     """
 
@@ -48,6 +53,7 @@ CASES = {
     "MASTERDOWN": Case(True, "always", _CHECKED_FIRST),
     "CLUSTERDOWN": Case(True, "always", _CHECKED_FIRST),
     "NOREPLICAS": Case(True, "always", _FIRST_WRITE),
+    "NOSCRIPT": Case(True, "always", _CHECKED_FIRST),
     # By its own address it may be meant to be a replica; not if it was a primary a moment ago.
     "READONLY": Case(True, "demoted", _FIRST_WRITE),
     "UNBLOCKED": Case(True, "always", "Only a wait is ended."),
@@ -56,27 +62,24 @@ CASES = {
     "TRYAGAIN": Case(True, "always", _CHECKED_FIRST),
     "ASK": Case(True, "never", _CHECKED_FIRST),
     "MOVED": Case(True, "never", _CHECKED_FIRST),
-    "unreachable": Case(True, "never", "Nothing was sent: there was no connection."),
+    "unreachable": Case(True, "waiting", "Nothing was sent: there was no connection."),
     "lost": Case(False, "once", "A read can be repeated."),
     "timeout": Case(False, "never", "A read can be repeated."),
 }
 
 
 class _Limits(local):
-    """The limits of a block of calls; each thread has its own; see `Connection.deadline`.
+    """The limits of a block of calls in one thread; times are those of `time.monotonic`.
 
-    Attributes:
-        connect_s: The timeout for connecting as a whole, seconds.
-        deadline_s: The caller's deadline, on the clock of `time.monotonic`.
-        grace_s: How far a reply may pass the deadline.
-        patience_s: Until when a refusal that passes is waited for, on the same clock; None for as
-            long as the connection says.
+    `patience_s` is until when a refusal that passes is waited for; None for as long as the
+    connection says.
     """
 
     connect_s = CONNECT_TIMEOUT_S
     deadline_s = inf
     grace_s = 0.0
     patience_s: float | None = None
+    is_waiting = False
 
 
 limits = _Limits()
@@ -98,16 +101,18 @@ def deadline(seconds: float, *, is_patient: bool = True) -> Iterator[None]:
     Args:
         seconds: The deadline, from now; 0 for none; infinity for none, and for a caller that
             waits for as long as it takes until a refusal passes.
-        is_patient: Whether a failover, or the move of a queue, is waited for beyond it.
+        is_patient: Whether the caller waits by design, and a failover, or the move of a queue, is
+            waited for beyond the deadline.
     """
-    outer = limits.deadline_s, limits.patience_s
+    outer = limits.deadline_s, limits.patience_s, limits.is_waiting
     limits.deadline_s = min(limits.deadline_s, monotonic() + seconds if seconds else inf)
+    limits.is_waiting = is_patient
     if seconds == inf or not is_patient:
         limits.patience_s = limits.deadline_s
     try:
         yield
     finally:
-        limits.deadline_s, limits.patience_s = outer
+        limits.deadline_s, limits.patience_s, limits.is_waiting = outer
 
 
 class CancelToken:
@@ -127,8 +132,7 @@ class CancelToken:
 class Patience:
     """Waits between the attempts of one call, for `seconds` in all, until `stop`.
 
-    `is_found_again`: Sentinel or a cluster finds the server again after a failover. `tell` is
-    called with what is waited for, if it takes long.
+    `tell` is called with what is waited for, if it takes long.
     """
 
     def __init__(
@@ -141,19 +145,13 @@ class Patience:
         has_written: bool,
     ) -> None:
         self._began_s = monotonic()
-        self._until_s = self._began_s + seconds if limits.patience_s is None else limits.patience_s
+        self._seconds = seconds
         self._stop = stop
         self._tell = tell
-        self._allowed = {"always", "once"} | ({"demoted"} if has_written else set())
+        allowed = {"demoted": has_written, "waiting": limits.is_waiting}
+        self._allowed = {"always", "once", *(name for name, is_so in allowed.items() if is_so)}
         self._is_found_again = is_found_again
         self._pause_s = 0.0
-
-    def allows(self, error: ServerError, *, writes: bool) -> bool:
-        """Whether a call may be repeated after an error, if there is time."""
-        case = CASES.get(error.refusal)
-        if case is None or (writes and not case.writes):
-            return False
-        return self._is_found_again or case.on_one_server in self._allowed
 
     def wait(self, error: ServerError, *, writes: bool) -> bool:
         """Wait before the next attempt, first not at all, then ever longer.
@@ -161,16 +159,25 @@ class Patience:
         Returns:
             Whether to repeat the call, which failed with this error.
         """
-        if not self.allows(error, writes=writes):
+        case = CASES.get(error.refusal)
+        if case is None or (writes and not case.writes):
+            return False
+        if not (self._is_found_again or case.on_one_server in self._allowed):
             return False
         if error.refusal == "lost":
             self._allowed.discard("once")
         if self._stop.requested:
             raise KeyboardInterrupt
-        now_s = monotonic()
-        if (left_s := self._until_s - now_s) <= 0:
+        if error.refusal == "NOSCRIPT":
+            return True
+        waited_s = monotonic() - self._began_s
+        left_s = self._seconds - waited_s
+        # A server that is gone may be gone for good.
+        may_be_gone = case.on_one_server == "waiting" and not self._is_found_again
+        if limits.patience_s is not None and not may_be_gone:
+            left_s = limits.patience_s - monotonic()
+        if left_s <= 0:
             return False
-        waited_s = now_s - self._began_s
         # After MOVED the reply of the next node is soon right.
         pause_s = min(self._pause_s, _FIRST_PAUSE_S if error.refusal == "MOVED" else left_s)
         if waited_s < _REPORT_AFTER_S:

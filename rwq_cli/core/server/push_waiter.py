@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterable, Mapping
 from selectors import EVENT_READ, DefaultSelector
 from time import monotonic
-from types import TracebackType
 
 from redis import exceptions as rx
 
@@ -33,11 +32,11 @@ class PushWaiter:
 
     Each list has a link on which `BLMOVE list list RIGHT RIGHT` blocks until the list has an entry,
     which it puts back in its place atomically. A command without a reply is kept for the next wait.
-    Where the server or its user may not run it, a wait ends after a second at most.
+    Where the server or its user may not run it, a wait ends after a second at most. A link that is
+    lost is replaced: nothing happens to a queue by a wait.
 
-    Args:
-        lists: The keys of the lists, each with its server, whose other calls are not blocked.
-        interrupt: A file descriptor that ends a wait when it becomes readable, if any.
+    `lists` are the keys of the lists, each with its server, whose other calls are not blocked. A
+    wait ends when the file descriptor `interrupt` becomes readable.
     """
 
     def __init__(self, lists: Mapping[bytes, Connection], *, interrupt: int | None = None) -> None:
@@ -107,7 +106,8 @@ class PushWaiter:
             if from_s > monotonic():
                 continue
             if key not in self._links:
-                self._links[key] = self._lists[key].open_link()
+                connection = self._lists[key]
+                self._links[key] = connection.take(writes=False, patience=connection.patience())
                 selector.register(self._links[key], EVENT_READ, key)
             self._links[key].send([("BLMOVE", key, key, "RIGHT", "RIGHT", _BLOCK_S)])
             del self._unwatched[key]
@@ -115,21 +115,19 @@ class PushWaiter:
 
     def _receive(self, key: bytes) -> bool:
         """Read the reply to a command; return whether the list may have an entry."""
-        link, connection = self._links[key], self._lists[key]
+        connection = self._lists[key]
         try:
-            reply = link.poll()
+            reply = self._links[key].poll()
             if isinstance(reply, rx.ResponseError):
                 refusal = translate(reply, connection.name, key=key)
                 if code_of(reply) == "ERR" or isinstance(refusal, PermissionDenied):
-                    self._polls = True
-                    self._unwatched.clear()
-                    for each in list(self._links):
-                        self._close(each)
+                    self._stop_watching(connection, refusal)
                     return False
                 raise refusal from reply
         except ServerError as error:
-            if not connection.recover(error):
+            if not connection.patience().wait(error, writes=False):
                 raise
+            connection.forget()
             # The caller looks at the list on its new node first.
             self._close(key)
             reply = error
@@ -137,6 +135,13 @@ class PushWaiter:
             self._unwatched[key] = 0.0
         # None if the server ended the command after its time.
         return reply is not NO_REPLY and reply is not None
+
+    def _stop_watching(self, connection: Connection, refusal: ServerError) -> None:
+        self._polls = True
+        self._unwatched.clear()
+        for key in list(self._links):
+            self._close(key)
+        connection.note_once(f"looking for items once a second: {refusal.message}")
 
     def _close(self, key: bytes) -> None:
         link = self._links.pop(key)
@@ -155,10 +160,5 @@ class PushWaiter:
     def __enter__(self) -> "PushWaiter":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -16,7 +16,8 @@ from rwq_cli.core import errors
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.error_mapping import REPLIES, is_unknown, translate, unreachable
 from rwq_cli.core.server.link import in_time
-from rwq_cli.core.server.node import Node, Timeouts
+from rwq_cli.core.server.recognizing import recognized
+from rwq_cli.core.server.urls import bracketed
 
 # Settings that are those of the servers alone.
 _OF_THE_SERVERS = ("connection_class", "db", "username", "password", "credential_provider")
@@ -26,8 +27,8 @@ class _NoPrimary(rx.ConnectionError):
     """Sentinel names a replica."""
 
 
-class Primary(Node):
-    """The primary of a service, which redis-py's Sentinel client finds for each new connection.
+class SentinelConnection(Connection):
+    """A connection to the primary of a service, which redis-py's Sentinel client finds.
 
     `hosts` are the Sentinels, `credentials` their own user and password; `settings` are redis-py's
     for a connection to the primary, without its address.
@@ -42,28 +43,21 @@ class Primary(Node):
         name: str,
         settings: Mapping[str, Any],
         credentials: tuple[str | None, str | None],
-        timeouts: Timeouts,
+        **known_as: Any,
     ) -> None:
-        self._service, self._sentinels = service, name
+        self._service, self._sentinels, self._first = service, name, hosts[0]
         self._has_tls = issubclass(settings["connection_class"], SSLConnection)
         # Each Sentinel is asked in turn, within the time for connecting.
-        timeout_s = timeouts.connect_s / len(hosts)
+        self._each_s = known_as["connect_timeout_s"] / len(hosts)
         own = {key: value for key, value in settings.items() if key not in _OF_THE_SERVERS}
         own.update(ssl=self._has_tls, username=credentials[0], password=credentials[1])
-        own.update(socket_timeout=timeout_s, socket_connect_timeout=timeout_s)
+        own.update(socket_timeout=self._each_s, socket_connect_timeout=self._each_s)
         make_sentinel: Any = Sentinel
         self._sentinel = make_sentinel(hosts, sentinel_kwargs=own)
-        client = self._sentinel.master_for(
-            service,
-            **{
-                **settings,
-                "connection_class": in_time(
-                    SentinelManagedSSLConnection if self._has_tls else SentinelManagedConnection
-                ),
-                "redis_connect_func": _check_role,
-            },
-        )
-        super().__init__(client, name, timeouts)
+        kind = SentinelManagedSSLConnection if self._has_tls else SentinelManagedConnection
+        own_class = {"connection_class": in_time(kind), "redis_connect_func": _check_role}
+        client = self._sentinel.master_for(service, **{**settings, **own_class})
+        super().__init__(client, name, **known_as)
 
     @property
     def name(self) -> str:
@@ -76,15 +70,15 @@ class Primary(Node):
     def name(self, name: str) -> None:
         self._sentinels = name
 
+    @property
     def primary_url(self) -> str:
-        """The URL of the primary, without user and password."""
+        pool = self._client.connection_pool
         try:
-            host, port = self._client.connection_pool.get_master_address()
+            host, port = pool.get_master_address()
         except (rx.RedisError, OSError) as error:
             raise self._failure(error) from error
-        host = f"[{host}]" if ":" in host else host
-        database = self._client.connection_pool.connection_kwargs.get("db") or 0
-        return f"redis{'s' if self._has_tls else ''}://{host}:{port}/{database}"
+        database = pool.connection_kwargs.get("db") or 0
+        return f"redis{'s' if self._has_tls else ''}://{bracketed(host)}:{port}/{database}"
 
     def _failure(self, error: Exception) -> errors.RwqError:
         if isinstance(error, _NoPrimary):
@@ -134,8 +128,8 @@ class Primary(Node):
                 f"the Sentinels of {self._sentinels} do not monitor a service {self._service}",
                 f"they monitor: {names}",
             )
-        timeout_s = self.timeouts.connect_s / len(self._sentinel.sentinels)
-        return unreachable(failure, f"any Sentinel of {self._sentinels}", timeout_s)
+        other = recognized(failure, self._first, self._sentinels, has_tls=self._has_tls)
+        return other or unreachable(failure, f"any Sentinel of {self._sentinels}", self._each_s)
 
 
 def _check_role(raw: Any) -> None:
@@ -144,13 +138,3 @@ def _check_role(raw: Any) -> None:
     raw.send_command("ROLE", check_health=False)
     if raw.read_response()[0] != b"master":
         raise _NoPrimary("it is a replica")
-
-
-class SentinelConnection(Connection):
-    """A connection to the primary of a service."""
-
-    _node: Primary
-
-    @property
-    def primary_url(self) -> str:
-        return self._node.primary_url()

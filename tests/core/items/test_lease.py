@@ -162,7 +162,7 @@ class TestLease:
         raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
         raw.lpush(b"jobs:queue", *ids)
         asked_by_each_call: list[int] = []
-        interleaved.before = lambda _: asked_by_each_call.append(interleaved.words[7])
+        interleaved.before = lambda _: asked_by_each_call.append(int(interleaved.words[7]))
         items = list(WorkQueue(interleaved, QUEUE).lease_many(2200))
         assert [item.item_id for item in items] == ids[:2200]
         assert asked_by_each_call == [250] * 8 + [200]
@@ -378,7 +378,7 @@ class TestWaiting:
             target=lambda: old.put(raw.brpoplpush(b"jobs:queue", b"jobs:processing", 10)),
             daemon=True,
         ).start()
-        other = backend.connect()._node.client()
+        other = backend.connect().client()
         until_blocked(other, 2)
         Foreign(other).waiting(b"1", b"2")
         taken = {waiter.outcome().item_id, old.get(timeout=10)}

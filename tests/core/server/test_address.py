@@ -7,110 +7,77 @@ import pytest
 from redis.connection import SSLConnection
 
 from rwq_cli.core import InvalidArgument, Server, connect
-from rwq_cli.core.server.masking import mask_url
-from rwq_cli.core.server.same_server import is_same_server
 from rwq_cli.core.server.sentinel import SentinelConnection
+from rwq_cli.core.server.urls import is_same_server, mask_url
 from tests.conftest import StartServer
 from tests.servers import PrivateServer
 from tests.tls import tls_front
 
+HOSTS = "use redis+sentinel://h1:26379,h2/SERVICE/0 or redis+cluster://h1:6379,h2"
+EXAMPLES = "use host:6379, redis://host:6379/0, rediss://host, unix:///path/to/socket or local:"
+
 
 @pytest.mark.parametrize(
-    ("url", "kind", "message", "hint"),
+    ("url", "message", "hint"),
     [
-        (
-            "localhost:6379",
-            InvalidArgument,
-            "not a server URL: …",
-            "use redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
-        ),
-        (
-            "http://user:secret@host",
-            InvalidArgument,
-            "not a server URL: http://…",
-            "use redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
-        ),
-        (
-            "redis:host",
-            InvalidArgument,
-            "not a server URL: …",
-            "use redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
-        ),
+        ("local", "not a server URL: local", EXAMPLES),
+        ("http://user:secret@host", "not a server URL: http://user:***@host", EXAMPLES),
         (
             "redis+sentinel://:secret@a,b",
-            InvalidArgument,
-            "malformed server URL redis+sentinel://:***@a,b: it names no service",
-            "use redis+sentinel://h1:26379,h2/SERVICE/0 or redis+cluster://h1:6379,h2",
+            *("malformed server URL redis+sentinel://:***@a,b: it names no service", HOSTS),
         ),
         (
             "redis+sentinel:///main",
-            InvalidArgument,
-            "malformed server URL redis+sentinel:///main: it names no host",
-            "use redis+sentinel://h1:26379,h2/SERVICE/0 or redis+cluster://h1:6379,h2",
+            *("malformed server URL redis+sentinel:///main: it names no host", HOSTS),
         ),
         (
             "redis+cluster://a:b",
-            InvalidArgument,
-            "malformed server URL redis+cluster://…: a host or port cannot be read",
-            "use redis+sentinel://h1:26379,h2/SERVICE/0 or redis+cluster://h1:6379,h2",
+            *("malformed server URL redis+cluster://a:***: a host or port cannot be read", HOSTS),
         ),
         (
             "redis+cluster://a,b/1",
-            InvalidArgument,
-            "malformed server URL redis+cluster://…: a cluster has no databases",
+            "malformed server URL redis+cluster://a,b/1: a cluster has no databases",
             "leave the number out",
         ),
         (
             "redis+cluster://a#b",
-            InvalidArgument,
             "malformed server URL redis+cluster://a#***: it has a #",
             "write %23 for a # in a password",
         ),
         (
             "redis+sentinel://a/main/x",
-            InvalidArgument,
-            "malformed server URL redis+sentinel://…: its database is not a number",
+            "malformed server URL redis+sentinel://a/main/x: its database is not a number",
             "use redis://host:6379/0",
         ),
         (
             "redis+cluster://a?x=y",
-            InvalidArgument,
             "the server URL redis+cluster://a?x=*** has an option that is not supported",
             "supported options: db, username, password",
         ),
         (
             "unix://",
-            InvalidArgument,
-            "malformed server URL unix://: it names no socket",
-            "use unix:///path/to/socket",
+            *("malformed server URL unix://: it names no socket", "use unix:///path/to/socket"),
         ),
         (
-            "redis://host/zero",
-            InvalidArgument,
-            "malformed server URL redis://…: its database is not a number",
+            "valkey://host/zero",
+            "malformed server URL valkey://host/zero: its database is not a number",
             "use redis://host:6379/0",
         ),
         (
-            "redis://host/0#1",
-            InvalidArgument,
-            "malformed server URL redis://host/0#***: it has a #",
-            "write %23 for a # in a password",
+            "host/0#1",
+            *("not a server URL: host/0#***", EXAMPLES),
         ),
         (
             "rediss://host?ssl_cert_reqs=sometimes",
-            InvalidArgument,
             "malformed server URL rediss://host?ssl_cert_reqs=sometimes: "
             "an option has a value that cannot be used",
-            "use redis://host:6379/0, rediss://host, unix:///path/to/socket or local:",
+            EXAMPLES,
         ),
     ],
 )
-def test_a_url_that_is_refused(
-    url: str, kind: type[InvalidArgument], message: str, hint: str
-) -> None:
+def test_a_url_that_is_refused(url: str, message: str, hint: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         connect(Server(url))
-    assert type(caught.value) is kind
     assert (caught.value.message, caught.value.hint) == (message, hint)
 
 
@@ -142,7 +109,7 @@ def test_the_options_of_a_tls_url() -> None:
         "ssl_password, ssl_cert_reqs, ssl_check_hostname"
     )
     url = "rediss://host?ssl_cert_reqs=optional&ssl_check_hostname=no&ssl_password=x&db=2"
-    link = connect(Server(url))._node.client().connection_pool.make_connection()
+    link = connect(Server(url)).client().connection_pool.make_connection()
     assert (link.cert_reqs, link.check_hostname) == (ssl.CERT_OPTIONAL, False)
     assert (link.certificate_password, link.db) == ("x", 2)
 
@@ -172,12 +139,8 @@ def test_the_options_of_a_tls_url() -> None:
         "redis://host:1/0;password=hunter2",
         "redis://host:1,password=hunter2",
         "redis://host:1?auth=hunter2",
-        "redis://host:1/hunter2",
-        "redis://[hunter2/0",
-        "redis://host?db=hunter2",
         "redis://host?hunter2",
         "host:1,password=hunter2",
-        "hunter2",
     ],
 )
 def test_no_refusal_tells_a_password(url: str) -> None:
@@ -224,19 +187,19 @@ def test_tls_settings_reach_the_connection(tmp_path: Path) -> None:
             tls_insecure=True,
         )
     )
-    link = made._node.client().connection_pool.make_connection()
+    link = made.client().connection_pool.make_connection()
     assert (link.host, link.port, link.db, link.password) == ("host", 7000, 3, "secret")
     assert (link.ca_certs, link.certfile, link.keyfile) == tuple(map(str, files.values()))
     assert (link.cert_reqs, link.check_hostname) == (ssl.CERT_NONE, False)
 
 
 def test_tls_checks_the_servers_certificate_unless_told() -> None:
-    link = connect(Server("rediss://host"))._node.client().connection_pool.make_connection()
+    link = connect(Server("rediss://host")).client().connection_pool.make_connection()
     assert (link.cert_reqs, link.check_hostname) == (ssl.CERT_REQUIRED, True)
 
 
 def test_a_commands_reply_is_never_asked_for_twice() -> None:
-    link = connect(Server("redis://host"))._node.client().connection_pool.make_connection()
+    link = connect(Server("redis://host")).client().connection_pool.make_connection()
     assert link.retry.get_retries() == 0
 
 
@@ -281,63 +244,17 @@ def test_tickets_that_a_tls_server_sends_unasked(server: PrivateServer, tmp_path
         ("redis://:hunter2@[::1]:7000", "redis://[::1]:7000/0"),
         ("unix://:hunter2@/run/a%20b.sock?db=1", "unix:///run/a%20b.sock?db=1"),
         ("unix:///run/server.sock", "unix:///run/server.sock"),
+        ("db1", "redis://db1:6379/0"),
+        ("db1:7000/2", "redis://db1:7000/2"),
+        ("[::1]:7000", "redis://[::1]:7000/0"),
+        ("valkey://ops:hunter2@db1", "redis://db1:6379/0"),
+        ("valkeys://db1/1", "rediss://db1:6379/1"),
     ],
 )
 def test_the_address_of_a_server_has_no_credentials(url: str, address: str) -> None:
     made = connect(Server(url)).address
     assert made == address
     assert is_same_server(made, address)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "is_same"),
-    [
-        ("redis://:***@h:7391/0", "redis://h:7391/0", True),
-        ("redis://ops:***@h", "rediss://h:6379/0", True),
-        ("redis://H/2", "redis://h:6379?db=2", True),
-        ("redis://h?password=***&db=0", "redis://h:6379/0", True),
-        ("unix://:***@/run/s.sock?db=1", "unix:///run/s.sock?db=1", True),
-        ("unix:///run/a b.sock?password=***", "unix:///run/a%20b.sock", True),
-        ("redis://localhost:7391", "redis://127.0.0.1:7391", True),
-        ("redis://LOCALHOST", "redis://[::1]", True),
-        ("redis://127.1/3", "rediss://localhost/3", True),
-        ("redis://[::ffff:127.0.0.1]", "redis://localhost", True),
-        ("redis://[::]", "redis://localhost", True),
-        ("redis://[::ffff:10.0.0.1]", "redis://167772161", True),
-        ("redis://[fe80:0::1]", "redis://[fe80::1]", True),
-        ("redis://[fe80::1]", "redis://[fe80::2]", False),
-        ("unix:///run/x/../s.sock", "unix:///run/s.sock", True),
-        ("redis://128.0.0.1", "redis://localhost", False),
-        ("redis://h:6379/0", "redis://h:6379/1", False),
-        ("redis://h:6379/0", "redis://h:6380/0", False),
-        ("redis://g:6379/0", "redis://h:6379/0", False),
-        ("unix:///run/s.sock", "unix:///run/s.sock?db=1", False),
-        ("unix:///run/s.sock", "unix:///run/t.sock", False),
-        # Names in older undo files that tell no place.
-        ("redis://***", "redis://h:6379/0", False),
-        ("redis://user:***", "redis://user:6379/0", False),
-    ],
-)
-def test_whether_two_urls_name_the_same_server(one: str, other: str, is_same: bool) -> None:
-    assert is_same_server(one, other) is is_same
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "is_same"),
-    [
-        ("redis+cluster://a,b:7000", "redis+cluster://:***@b:7000,c", True),
-        ("redis+cluster://a,b", "redis+cluster://c,d", False),
-        ("redis+cluster://a,b", "redis://b:6379/0", True),
-        ("redis+sentinel://a,b/main/0", "rediss+sentinel://b:26379/main", True),
-        ("redis+sentinel://a,b/main/0", "redis+sentinel://a,b/main/1", False),
-        ("redis+sentinel://a,b/main/0", "redis+sentinel://a,b/other/0", False),
-        ("redis+sentinel://a,b/main/0", "redis://a:26379/0", False),
-    ],
-)
-def test_lists_of_hosts_of_one_server_have_a_host_in_common(
-    one: str, other: str, is_same: bool
-) -> None:
-    assert is_same_server(one, other) is is_same
 
 
 @pytest.mark.parametrize(
@@ -359,13 +276,12 @@ def test_tls_and_users_of_a_list_of_hosts(tmp_path: Path) -> None:
     url = "rediss+sentinel://ops:one@a,b/main/2?sentinel_username=watch&sentinel_password=two"
     connection = connect(Server(url, tls_ca=authorities))
     assert isinstance(connection, SentinelConnection)
-    primary = connection._node
-    for sentinel in primary._sentinel.sentinels:
+    for sentinel in connection._sentinel.sentinels:
         link = sentinel.connection_pool.make_connection()
         assert isinstance(link, SSLConnection)
         assert (link.username, link.password, link.db) == ("watch", "two", 0)
         assert link.ca_certs == str(authorities)
-    link = primary.client().connection_pool.make_connection()
+    link = connection.client().connection_pool.make_connection()
     assert isinstance(link, SSLConnection)
     assert (link.db, link.username, link.password) == (2, "ops", "one")
     assert link.ca_certs == str(authorities)

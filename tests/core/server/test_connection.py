@@ -23,7 +23,7 @@ from rwq_cli.core.errors import (
     WrongType,
 )
 from rwq_cli.core.lua import load_script
-from rwq_cli.core.server import node
+from rwq_cli.core.server import endpoint
 from rwq_cli.core.server.commands import ScriptCommand, script_writes, writes
 from rwq_cli.core.server.patience import limited
 from tests.conftest import QUEUE, AsUser, Foreign, StartServer, supports_no_touch
@@ -99,7 +99,7 @@ def test_a_script_that_the_server_has_loaded_is_not_sent_again(
         queue.add(b"", b"%d" % number)
     stats = raw.info("commandstats")
     assert stats["cmdstat_eval"]["calls"] == 2
-    assert stats["cmdstat_evalsha"]["calls"] == 6
+    assert stats["cmdstat_evalsha"]["calls"] == 4
     for name in ("lease", "add"):
         text = load_script(name).text
         assert raw.script_exists(sha1(text.encode()).hexdigest()) == [True]
@@ -297,7 +297,7 @@ def test_a_server_that_says_nothing_to_a_tls_client() -> None:
         connect(Server(url.replace("redis", "rediss"), connect_timeout_s=0.05)).call("PING")
     reason = "no TLS handshake within 0.05 s: it is busy, or it does not speak TLS"
     assert caught.value.message.endswith(f": {reason}")
-    assert caught.value.hint == "use redis:// only if the server has no TLS"
+    assert caught.value.hint == "use redis://, not rediss://, only if the server has no TLS"
 
 
 def test_a_tls_server_whose_authority_is_unknown(server: PrivateServer, tmp_path: Path) -> None:
@@ -310,8 +310,8 @@ def test_a_tls_server_whose_authority_is_unknown(server: PrivateServer, tmp_path
 class TestDeadlines:
     @pytest.fixture(autouse=True)
     def short_grace(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(node, "GRACE_S", 0.1)
-        monkeypatch.setattr(node, "READ_GRACE_S", 0.05)
+        monkeypatch.setattr(endpoint, "GRACE_S", 0.1)
+        monkeypatch.setattr(endpoint, "READ_GRACE_S", 0.05)
 
     def test_a_read_has_a_shorter_grace_period(self) -> None:
         with silent_server() as url:
@@ -439,4 +439,4 @@ class TestConnectTimeout:
 def test_any_number_of_links_may_be_opened(connection: Connection) -> None:
     """A program that waits for weeks opens one for each wait; redis-py's pools make 100."""
     for _ in range(150):
-        connection.open_link().close()
+        connection.take(writes=False).close()

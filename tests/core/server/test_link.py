@@ -26,7 +26,7 @@ class TestPolling:
         """A link, and the server's end of it."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
-            link = connect(Server(f"redis://127.0.0.1:{port}")).open_link()
+            link = connect(Server(f"redis://127.0.0.1:{port}")).take(writes=False)
             far, _ = listener.accept()
             with far:
                 yield link, far

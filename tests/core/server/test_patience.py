@@ -16,6 +16,7 @@ from tests.driver import TIMEOUT_S
 
 # Hangs up instead of a reply.
 HANG_UP = b""
+PONG = b"+PONG\r\n"
 BUSY = b"-BUSY Redis is busy running a script.\r\n"
 READONLY = b"-READONLY You can't write against a read only replica.\r\n"
 
@@ -85,11 +86,13 @@ def test_a_write_whose_reply_is_lost_is_never_sent_again(
     act: Callable[[Connection], object],
 ) -> None:
     for before in ([], [BUSY]):
-        with scripted(*before, HANG_UP, b":7\r\n") as server:
+        with scripted(PONG, *before, HANG_UP, b":7\r\n") as server:
+            connection = connect(Server(server.url))
+            connection.call("PING")
             with pytest.raises(ConnectionLost) as caught:
-                act(connect(Server(server.url)))
+                act(connection)
             assert caught.value.in_doubt
-        assert len(server.received) == len(before) + 1
+        assert len(server.received) == len(before) + 2
 
 
 def test_a_read_whose_reply_is_lost_is_sent_again_once() -> None:
@@ -99,10 +102,15 @@ def test_a_read_whose_reply_is_lost_is_sent_again_once() -> None:
         lambda connection: next(connection.call_each([("LLEN", b"k")])),
     ]
     for read in reads:
-        with scripted(HANG_UP, b":7\r\n") as server:
-            assert read(connect(Server(server.url))) == 7
-        with scripted(HANG_UP, HANG_UP, b":7\r\n") as server, pytest.raises(ServerError):
-            read(connect(Server(server.url)))
+        for hang_ups in (1, 2):
+            with scripted(PONG, *[HANG_UP] * hang_ups, b":7\r\n") as server:
+                connection = connect(Server(server.url))
+                connection.call("PING")
+                if hang_ups == 1:
+                    assert read(connection) == 7
+                else:
+                    with pytest.raises(ServerError):
+                        read(connection)
 
 
 def test_a_replica_is_waited_for_only_if_it_was_a_primary() -> None:

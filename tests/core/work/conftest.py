@@ -23,7 +23,7 @@ class Unreliable(Connection):
     """
 
     def __init__(self, inner: Connection) -> None:
-        super().__init__(inner._node, inner.name)
+        super().__init__(inner.client(), inner.name)
         self.loses = ""
         self.refused: dict[int, ServerError] = {}
         self.round_trips = 0

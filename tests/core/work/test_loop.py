@@ -50,7 +50,7 @@ class Breaking(Connection):
     """A connection on which the calls of one script fail as nobody expects."""
 
     def __init__(self, inner: Connection, script: str) -> None:
-        super().__init__(inner._node, inner.name)
+        super().__init__(inner.client(), inner.name)
         self.script = script
         self.is_broken = False
 

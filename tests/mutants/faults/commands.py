@@ -93,7 +93,7 @@ COMMANDS: tuple[Fault, ...] = (
     Fault(
         "password-in-an-error",
         "An error shows the password of a URL.",
-        "rwq_cli/core/server/masking.py",
+        "rwq_cli/core/server/urls.py",
         'user, colon, _ = credentials.partition(":")',
         'user, colon, _MASK = credentials.partition(":")',
     ),
