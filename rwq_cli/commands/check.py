@@ -1,14 +1,16 @@
 """`rwq check`: compare a queue's counts with limits, for monitoring."""
 
-from collections.abc import Mapping, Sequence
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.open_queues import open_matching_queues, warn_if_missing
+from rwq_cli.cli.open_queues import OpenQueues, open_matching_queues, warn_if_missing
 from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption, Duration, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import InvalidArgument, ServerError, Unreachable
+from rwq_cli.core.errors import InvalidArgument, ServerError, Unavailable, Unreachable
 from rwq_cli.core.inspect.thresholds import (
     Check,
     Level,
@@ -17,12 +19,14 @@ from rwq_cli.core.inspect.thresholds import (
     check as check_queue,
     worst,
 )
-from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import MonitoringStatus, UsageError
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.views.monitoring import CHECK_FIELDS, nagios_line, nagios_lines, prometheus_text
 
 app = CommandModule()
+
+# Monitors end what takes 10 s, and then know nothing.
+ANSWERS_WITHIN_S = 9.0
 
 
 class CheckFormat(StrEnum):
@@ -49,26 +53,58 @@ def _limit(text: str) -> tuple[Measure, float]:
 
 
 def _limits(
-    warn: Sequence[tuple[Measure, float]], critical: Sequence[tuple[Measure, float]]
+    warn: Sequence[tuple[Measure, float]],
+    critical: Sequence[tuple[Measure, float]],
+    *,
+    deep: bool,
 ) -> dict[Measure, Limits]:
     """The limits of every measure.
 
     Raises:
-        InvalidArgument: A warning limit is above the critical one.
+        InvalidArgument: A warning limit is above the critical one, or the measure is not counted.
     """
-    warnings, criticals = dict(warn), dict(critical)
-    for measure, limit in criticals.items():
-        if warnings.get(measure, 0) > limit:
+    limits = {each: Limits(dict(warn).get(each), dict(critical).get(each)) for each in Measure}
+    for measure, (warns, criticals) in limits.items():
+        if warns is not None and criticals is not None and warns > criticals:
             raise InvalidArgument(
                 f"--warn {measure} is above --critical {measure}",
                 "the warning limit must be the lower one",
             )
-    return {each: Limits(warnings.get(each), criticals.get(each)) for each in Measure}
+    if limits[Measure.ORPHANED] != Limits() and not deep:
+        raise InvalidArgument(
+            "only a walk over the whole queue counts orphaned items", "add --deep"
+        )
+    return limits
+
+
+class _TooSlow(BaseException):
+    """The time is over; not an error that anything but the command may handle."""
+
+
+@contextmanager
+def _in_time(seconds: float) -> Iterator[None]:
+    """Raise `_TooSlow` in the block when the time is over; 0 for never."""
+
+    def give_up(*_: object) -> None:
+        raise _TooSlow
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    # Again: what is raised in a callback of the garbage collector is lost.
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+    try:
+        yield
+    except _TooSlow:
+        hint = "is the server busy, or the network slow?"
+        raise Unavailable(f"no answer within {seconds:g}s", hint) from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @app.command(
     record=CHECK_FIELDS,
-    help="Compare a queue's counts with limits, for monitoring: one line and an exit code.",
+    help="Compare a queue's counts with limits, for monitoring: one line and an exit code, "
+    "within 10 seconds unless --deep is given.",
     examples=(
         "rwq check -q jobs --warn waiting=100 --critical waiting=1000",
         "rwq check -q jobs --critical age=15m --warn abandoned=10",
@@ -103,53 +139,55 @@ def check(
     ] = CheckFormat.NAGIOS,
     all_queues: AllQueuesOption = False,
 ) -> MonitoringStatus:
-    limits = _limits(warn or (), critical or ())
-    if limits[Measure.ORPHANED] != Limits() and not deep:
-        raise InvalidArgument(
-            "only a walk over the whole queue counts orphaned items", "add --deep"
-        )
-    opened = open_matching_queues(settings, all_queues=all_queues, any_type=True)
+    limits = _limits(warn or (), critical or (), deep=deep)
     is_nagios = output_format is CheckFormat.NAGIOS
-    if is_nagios and opened.is_one:
-        queue = opened.queues[0]
-        (found,) = warn_if_missing(
-            settings,
-            queue,
-            [check_queue(queue, limits, deep=deep)],
-            lambda check: check.counts.is_empty,
-        )
+    checks: list[Check] = []
+    unread: dict[bytes, str] = {}
+    with _in_time(ANSWERS_WITHIN_S if is_nagios and not deep else 0):
+        opened = open_matching_queues(settings, all_queues=all_queues, any_type=True)
+        for queue in opened.queues:
+            if settings.given.get("patience") is None:
+                # Whoever monitors wants to know how it is now.
+                queue.connection.patience_s = 0
+        is_line = is_nagios and opened.is_one
+        _read(settings, opened, limits, checks, unread, deep=deep, raises=is_line)
         # Monitoring does not read stderr.
-        line = nagios_line(found, is_absent=found.counts.is_empty and not queue.exists())
-        settings.out.describe([found], CHECK_FIELDS, text=line)
-        return MonitoringStatus[found.level.value]
-    checks, unread = _checks(settings, opened.queues, limits, deep=deep)
+        is_absent = is_line and checks[0].counts.is_empty and not opened.queues[0].exists()
     names = [queue.name for queue in opened.queues]
     level = worst([Level.OK, *(check.level for check in checks)])
     if unread:
         level = worst([level, Level.UNKNOWN]) if is_nagios else Level.UNKNOWN
-    text = nagios_lines(unread, checks, level) if is_nagios else prometheus_text(names, checks)
+    if not is_nagios:
+        text = prometheus_text(names, checks)
+    elif opened.is_one:
+        text = nagios_line(checks[0], is_absent=is_absent)
+    else:
+        text = nagios_lines(unread, checks, level)
     settings.out.describe(checks, CHECK_FIELDS, text=text, is_one=opened.is_one)
     return MonitoringStatus[level.value]
 
 
-def _checks(
-    settings: Settings, queues: list[WorkQueue], limits: Mapping[Measure, Limits], *, deep: bool
-) -> tuple[list[Check], dict[bytes, str]]:
-    """The checks of the queues that can be read, and by name why the others cannot."""
-    checks: list[Check] = []
-    unread: dict[bytes, str] = {}
-    rest = iter(queues)
+def _read(
+    settings: Settings,
+    opened: OpenQueues,
+    limits: Mapping[Measure, Limits],
+    checks: list[Check],
+    unread: dict[bytes, str],
+    *,
+    deep: bool,
+    raises: bool,
+) -> None:
+    """Check queues; those that cannot be read are added to `unread` with the reason, by name."""
+    rest = iter(opened.queues)
     for queue in rest:
-        if settings.given.get("patience") is None:
-            # Whoever monitors wants to know how it is now.
-            queue.connection.patience_s = 0
         try:
             found = [check_queue(queue, limits, deep=deep)]
             checks += warn_if_missing(settings, queue, found, lambda check: check.counts.is_empty)
         except ServerError as error:
-            unread[queue.name] = escaped_text(error.message)
-            settings.environment.error(f"rwq: error: {unread[queue.name]}")
+            if raises:
+                raise
+            reason = unread[queue.name] = escaped_text(error.message)
+            settings.environment.error(f"rwq: error: {reason}")
             if isinstance(error, Unreachable) and not queue.connection.is_cluster:
                 # Each of the others would wait for as long.
-                unread |= dict.fromkeys((each.name for each in rest), unread[queue.name])
-    return checks, unread
+                unread.update(dict.fromkeys((each.name for each in rest), reason))

@@ -41,7 +41,7 @@ def nagios_line(check: Check, *, is_absent: bool = False) -> str:
     Performance data is `name=value;warn;critical;least`.
     """
     words = [
-        _in_words(each)
+        _in_words(check, each)
         for each in check.evaluations
         if each.measure in _USUAL or each.limits != Limits()
     ]
@@ -60,7 +60,7 @@ def nagios_lines(unread: Mapping[bytes, str], checks: Sequence[Check], level: Le
     ]
     alerting = len(unread)
     for check in checks:
-        alerts = [_in_words(each) for each in check.evaluations if each.level is not Level.OK]
+        alerts = [_in_words(check, each) for each in _alerting(check)]
         if alerts:
             parts.append(f"{escaped(check.counts.queue)}: {', '.join(alerts)}")
             alerting += 1
@@ -91,16 +91,25 @@ def _line(level: Level, text: str) -> str:
     return f"RWQ {level.value} - {text}".replace("|", "\\x7c")
 
 
-def _in_words(each: Evaluation) -> str:
-    is_age = each.measure is Measure.AGE
-    value = "unknown"
-    if each.value is not None:
-        value = human.duration(each.value) if is_age else human.count(each.value)
-    text = f"oldest {value}" if is_age else f"{value} {each.measure}"
+def _alerting(check: Check) -> list[Evaluation]:
+    return [each for each in check.evaluations if each.level is not Level.OK]
+
+
+def _in_words(check: Check, each: Evaluation) -> str:
+    """A measure with the limit that it exceeds; an age that a restart has cut short says so."""
+    show = human.duration if each.measure is Measure.AGE else _count
+    value = "unknown" if each.value is None else show(each.value)
+    text = f"oldest {value}" if each.measure is Measure.AGE else f"{value} {each.measure}"
+    if each.measure is Measure.AGE and check.server_up_s is not None:
+        text = f"age>={each.value}s, server up {check.server_up_s}s"
     limit = each.limits.critical if each.level is Level.CRITICAL else each.limits.warn
     if limit is None or each.level not in (Level.WARNING, Level.CRITICAL):
         return text
-    return f"{text} (above {human.duration(limit) if is_age else human.count(int(limit))})"
+    return f"{text} (above {show(limit)})"
+
+
+def _count(number: float) -> str:
+    return human.count(int(number))
 
 
 def _all_data(check: Check, prefix: str) -> Iterator[str]:
@@ -132,12 +141,13 @@ CHECK_FIELDS: Fields[Check] = Fields(
     *map(_measure, Measure),
     Field(
         "alerts",
-        lambda check: [
-            f"{each.level.value}: {_in_words(each)}"
-            for each in check.evaluations
-            if each.level is not Level.OK
-        ],
+        lambda check: [f"{each.level}: {_in_words(check, each)}" for each in _alerting(check)],
         "each limit that is exceeded, or cannot be checked, as `LEVEL: text`",
+    ),
+    Field(
+        "server_up_seconds",
+        lambda check: check.server_up_s,
+        "if the age is cut short by a restart of the server: how long ago that was; else null",
     ),
 )
 

@@ -22,7 +22,7 @@ PLUGIN_LINE = re.compile(
 )
 FIELDS = [
     *("queue", "queue_b64", "status", "waiting", "oldest_waiting_seconds", "abandoned"),
-    *("processing", "delayed", "buried", "orphaned", "alerts"),
+    *("processing", "delayed", "buried", "orphaned", "alerts", "server_up_seconds"),
 ]
 NOTHING_ELSE = "processing=0;;;0 delayed=0;;;0 buried=0;;;0"
 
@@ -77,6 +77,25 @@ class TestLine:
             "RWQ UNKNOWN - jobs: 1 waiting, oldest unknown, 0 abandoned"
             f" | waiting=1;;;0 age=U abandoned=0;;;0 {NOTHING_ELSE}\n"
         )
+
+    def test_an_age_that_a_restart_has_cut_short_says_so(
+        self, rwq: Rwq, start_server: StartServer
+    ) -> None:
+        server = start_server()
+        with server.client() as raw:
+            foreign = Foreign(raw, b"jobs")
+            foreign.waiting(b"w1")
+            words = ("check", "-u", server.url, "--critical", "age=1h")
+            foreign.unused_for(b"w1", 70)
+            assert re.match(
+                r"RWQ OK - jobs: 1 waiting, age>=7\ds, server up \d+s, 0 abandoned \| "
+                r"waiting=1;;;0 age=7\ds;;3600;0 ",
+                rwq(*words).text,
+            )
+            assert 0 <= rwq(*words, "-o", "json").json["server_up_seconds"] < 70
+            foreign.unused_for(b"w1", 3700)
+            assert "age>=370" in rwq(*words).text
+            assert rwq(*words).code == 2
 
     @pytest.mark.parametrize(
         ("name", "shown"),
@@ -171,7 +190,7 @@ class TestUnknown:
                 "only a walk over the whole queue counts orphaned items; add --deep",
             ),
             ("-o what", "-o cannot be 'what'; "),
-            ("-u http://host", "not a server URL: http://…; "),
+            ("-u http://host", "not a server URL: http://"),
             ("-u redis://127.0.0.1:1/0", "cannot reach redis://127.0.0.1:1/0: "),
             ("-u unix:///nowhere/a|b", "cannot reach unix:///nowhere/a\\x7cb: "),
         ],
@@ -208,6 +227,24 @@ class TestUnknown:
         assert result.code == 3
         assert result.text.startswith("RWQ UNKNOWN - jobs: 1 waiting, oldest unknown, ")
         assert rwq(*words, "--critical", "age=1h", "--warn", "waiting=0").code == 1
+
+    @pytest.mark.parametrize("words", [(), ("--all-queues",), ("-q", "jobs", "-q", "other")])
+    def test_a_server_that_does_not_answer_is_unknown_in_time(
+        self,
+        rwq: Rwq,
+        start_server: StartServer,
+        monkeypatch: pytest.MonkeyPatch,
+        words: tuple[str, ...],
+    ) -> None:
+        monkeypatch.setattr("rwq_cli.commands.check.ANSWERS_WITHIN_S", 0.3)
+        server = start_server()
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            result = rwq("check", "-u", server.url, *words)
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        said = "RWQ UNKNOWN - no answer within 0.3s; is the server busy, or the network slow?\n"
+        assert result.as_tuple() == (3, said, "")
 
     def test_with_json_the_error_is_on_stderr(self, rwq: Rwq) -> None:
         for words, code in (((), "unreachable"), (("--what",), "usage")):
@@ -249,6 +286,7 @@ class TestJson:
             "buried": 0,
             "orphaned": 0,
             "alerts": ["WARNING: 3 waiting (above 2)"],
+            "server_up_seconds": None,
         }
         assert filled.raw.llen("jobs:queue") == 3
 

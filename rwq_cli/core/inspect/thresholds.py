@@ -1,17 +1,21 @@
 """Comparing a queue's numbers with limits, for monitoring."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
 from rwq_cli.core.clock import GRACE_S
+from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.counting import count_states
 from rwq_cli.core.inspect.listing import listed_states
 from rwq_cli.core.inspect.second_look import look_twice
 from rwq_cli.core.inspect.selection import source_of
 from rwq_cli.core.model import Counts, State
+
+# Idle times begin a little after the server does, and are whole seconds.
+_LOADING_S = 2
 
 
 class Level(StrEnum):
@@ -74,10 +78,13 @@ class Check:
     Attributes:
         counts: The counts.
         evaluations: Every measure, in the order of `Measure`.
+        server_up_s: How long the server runs, seconds, if the age may be cut short by that: idle
+            times begin again when it starts. None if the age is right, or this is unknown.
     """
 
     counts: Counts
     evaluations: tuple[Evaluation, ...]
+    server_up_s: int | None = None
 
     @property
     def level(self) -> Level:
@@ -118,7 +125,19 @@ def check(
             else:
                 counts = counts._replace(orphaned=number)
             found = evaluate(counts, limits)
-    return found
+    return replace(found, server_up_s=_server_up_s(queue, found[Measure.AGE].value))
+
+
+def _server_up_s(queue: Queue, age_s: int | None) -> int | None:
+    """How long the server runs, if that is no longer than about this age."""
+    if not age_s:
+        return None
+    try:
+        up_s: int = queue.call("INFO", "server")["uptime_in_seconds"]
+    except (ServerError, KeyError):
+        # Not every user may ask.
+        return None
+    return up_s if up_s <= age_s + _LOADING_S else None
 
 
 def _count_twice(queue: Queue, state: State, *, deep: bool, grace_s: float) -> int:
