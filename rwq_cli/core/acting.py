@@ -8,7 +8,13 @@ from rwq_cli.core.model import Outcome, Outcomes, State, Status
 
 
 class ActingQueue(Queue):
-    """The methods of `WorkQueue` that act on items whose IDs are known."""
+    """The methods of `WorkQueue` that act on items whose IDs are known.
+
+    Each returns what became of the items that it was given. Its counterpart whose name ends in
+    `_many` takes a stream of IDs, and does its work while the outcomes are read; with `dry_run` it
+    changes nothing, and reports what would be done. `ServerError.acknowledged` is the number of IDs
+    that were processed before an error. Any ID may be `MISSING` or `WRONG_TYPE`.
+    """
 
     def complete(
         self,
@@ -38,13 +44,10 @@ class ActingQueue(Queue):
             owner: Complete only items whose lease this holder still has; None for any.
             result: The result to keep for each; it replaces one of an earlier item with this ID.
             result_ttl_s: How long it is kept, seconds.
-            dry_run: Change nothing, and report what would be done.
-
-        Raises:
-            ServerError: `acknowledged` is the number of processed IDs.
+            dry_run: Change nothing.
 
         Returns:
-            For each ID `COMPLETED`, `MISSING`, `NOT_OWNER` or `WRONG_TYPE`.
+            For each ID `COMPLETED` or `NOT_OWNER`.
         """
         from rwq_cli.core.items.complete import complete
         from rwq_cli.core.items.results import ResultOptions
@@ -66,20 +69,13 @@ class ActingQueue(Queue):
         owner: bytes | None = None,
         dry_run: bool = False,
     ) -> Outcomes:
-        """Give live leases a new expiry.
-
-        Args:
-            ids: The IDs.
-            for_s: The new duration, from now, seconds.
-            owner: Touch only leases of this holder; None for any.
-            dry_run: Change nothing, and report what would be done.
+        """Let live leases end `for_s` seconds from now; only those of the `owner`, if given.
 
         Raises:
             InvalidArgument: The new duration is less than 1 ms.
 
         Returns:
-            For each distinct ID of a batch `TOUCHED`, `NOT_LEASED`, `NOT_OWNER`, `MISSING` or
-            `WRONG_TYPE`.
+            For each ID `TOUCHED`, `NOT_LEASED` or `NOT_OWNER`.
         """
         from rwq_cli.core.items.touch import touch
 
@@ -106,20 +102,15 @@ class ActingQueue(Queue):
         Args:
             ids: The IDs.
             force: End leases of other sessions, too. Delayed and buried items do not need it.
-            front: Make them the next to be leased, in this order, instead of the last; each ID then
-                costs a scan of both lists.
+            front: Make them the next to be leased, in this order, instead of the last; all IDs are
+                read first. Excludes a delay.
             delay_s: The delay, seconds; 0 for none.
-            grace_s: How long, seconds, an item must look abandoned or orphaned to be released
-                without `force`: it may be between two commands of its worker or producer.
-            dry_run: Change nothing, and report what would be done.
-
-        Raises:
-            InvalidArgument: Both `front` and a delay were given.
-            ServerError: `acknowledged` is the number of processed IDs.
+            grace_s: How long, seconds, an item must look abandoned or orphaned to be taken without
+                `force`: it may be between two commands of its worker or producer.
+            dry_run: Change nothing.
 
         Returns:
-            For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER`, `MISSING`,
-            `CHANGED` or `WRONG_TYPE`.
+            For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER` or `CHANGED`.
         """
         from rwq_cli.core.items.schedule import release
 
@@ -148,23 +139,18 @@ class ActingQueue(Queue):
         grace_s: float = GRACE_S,
         dry_run: bool = False,
     ) -> Outcomes:
-        """Bury items, wherever they are, until they are kicked.
+        """Bury items, wherever they are, until they are kicked; see `release_many`, too.
 
         Args:
             ids: The IDs.
-            reason: Why; it replaces the reason of an item that is already buried. None for
-                "by hand", which does not replace it.
+            reason: Why, at most 1,024 bytes; it replaces the reason of an item that is already
+                buried. None for "by hand", which does not replace it.
             force: End leases of other sessions, too.
             grace_s: See `release_many`.
-            dry_run: Change nothing, and report what would be done.
-
-        Raises:
-            InvalidArgument: The reason is longer than 1,024 bytes.
-            ServerError: `acknowledged` is the number of processed IDs.
+            dry_run: Change nothing.
 
         Returns:
-            For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER`, `MISSING`, `CHANGED` or
-            `WRONG_TYPE`.
+            For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER` or `CHANGED`.
         """
         from rwq_cli.core.items.schedule import bury
 
@@ -179,16 +165,8 @@ class ActingQueue(Queue):
     def kick_many(self, ids: Iterable[bytes | str], *, dry_run: bool = False) -> Outcomes:
         """Push buried items onto the end of the main list, and reset their counts of returns.
 
-        Args:
-            ids: The IDs.
-            dry_run: Change nothing, and report what would be done.
-
-        Raises:
-            ServerError: `acknowledged` is the number of processed IDs.
-
         Returns:
-            For each ID `KICKED`, `NOT_BURIED`, `MISSING`, `WRONG_TYPE`, or `NOT_OWNER` if a session
-            holds a lease.
+            For each ID `KICKED`, `NOT_BURIED`, or `NOT_OWNER` if a session holds a lease.
         """
         from rwq_cli.core.items.schedule import kick
 
@@ -201,105 +179,78 @@ class ActingQueue(Queue):
     def remove_many(self, ids: Iterable[bytes | str], *, dry_run: bool = False) -> Outcomes:
         """Remove items with every trace of them, whoever has leased them.
 
-        Args:
-            ids: The IDs.
-            dry_run: Change nothing, and report what would be done.
-
-        Raises:
-            ServerError: `acknowledged` is the number of processed IDs.
-
         Returns:
-            For each ID `REMOVED`, `MISSING`, `WRONG_TYPE`, or `CHANGED` if its data changed
-            meanwhile.
+            For each ID `REMOVED`, or `CHANGED` if its data changed meanwhile.
         """
         from rwq_cli.core.items.journal import NoJournal
         from rwq_cli.core.items.remove import remove
 
         return remove(self, each_id(ids), NoJournal(), dry_run=dry_run)
 
-    def move(self, *ids: bytes | str, to: bytes | str, force: bool = False) -> list[Outcome]:
+    def move(
+        self, *ids: bytes | str, to: bytes | str | Queue, force: bool = False
+    ) -> list[Outcome]:
         """Move these items to another queue now; see `move_many`."""
         return list(self.move_many(to_ids(ids), to, force=force))
 
     def move_many(
         self,
         ids: Iterable[bytes | str],
-        to: bytes | str,
+        to: bytes | str | Queue,
         *,
         force: bool = False,
         grace_s: float = GRACE_S,
         dry_run: bool = False,
     ) -> Outcomes:
-        """Move items to the end of another queue of this server.
+        """Move items to the end of another queue.
 
         Args:
             ids: The IDs.
-            to: The other queue's name.
+            to: The other queue, by its name; or its handle, which may be one on another server. A
+                move to there that was cut goes on where it was when it is called again.
             force: Move leased items, too, and end their leases.
             grace_s: See `release_many`.
-            dry_run: Change nothing, and report what would be done.
-
-        Raises:
-            ServerError: `acknowledged` is the number of processed IDs.
+            dry_run: Change nothing.
 
         Returns:
-            For each ID `MOVED`, `MISSING`, `CHANGED`, `WRONG_TYPE`, `NOT_OWNER` if it has a lease,
-            or `CONFLICT` if the other queue has this ID.
+            For each ID `MOVED`, `CHANGED`, `NOT_OWNER` if it has a lease, or `CONFLICT` if the
+            other queue has this ID.
         """
         from rwq_cli.core.items.journal import NoJournal
         from rwq_cli.core.items.move import move
 
+        other = to if isinstance(to, Queue) else to_bytes(to)
         return move(
-            self,
-            each_id(ids),
-            to_bytes(to),
-            NoJournal(),
-            force=force,
-            grace_s=grace_s,
-            dry_run=dry_run,
+            self, each_id(ids), other, NoJournal(), force=force, grace_s=grace_s, dry_run=dry_run
         )
 
     def edit_many(
-        self,
-        edits: Iterable[tuple[bytes | str, bytes, bytes]],
-        *,
-        dry_run: bool = False,
+        self, edits: Iterable[tuple[bytes | str, bytes, bytes]], *, dry_run: bool = False
     ) -> Outcomes:
-        """Replace the data of items that is still what was read.
-
-        Place, lease, state and times stay.
+        """Replace the data of items that is still what was read; place, lease and state stay.
 
         Args:
             edits: For each item its ID, the data that was read, and the new data.
-            dry_run: Change nothing, and report what would be done.
-
-        Raises:
-            ServerError: `acknowledged` is the number of processed IDs.
+            dry_run: Change nothing.
 
         Returns:
-            For each ID `SET`, `UNCHANGED` if both data are equal, `CHANGED` if the data is no
-            longer what was read, `MISSING` or `WRONG_TYPE`.
+            For each ID `SET`, `UNCHANGED` if both data are equal, or `CHANGED` if the data is no
+            longer what was read.
         """
         from rwq_cli.core.items.set_data import edit_items
         from rwq_cli.core.state.snapshot import ItemSnapshot
 
-        return edit_items(
-            self,
-            (
-                (ItemSnapshot(to_bytes(item_id), before, State.WAITING, None), after)
-                for item_id, before, after in edits
-            ),
-            dry_run=dry_run,
+        read = (
+            (ItemSnapshot(to_bytes(item_id), before, State.WAITING, None), after)
+            for item_id, before, after in edits
         )
+        return edit_items(self, read, dry_run=dry_run)
 
     def purge(self, *, grace_s: float = GRACE_S) -> int:
         """Remove all items that are in the queue now, and every key that belongs to no item.
 
-        Items that a live producer adds meanwhile stay healthy.
-
-        Args:
-            grace_s: Seconds between two looks at items in no list, which may be between two
-                commands of their producer.
+        Items that a live producer adds meanwhile stay healthy. Items in no list are looked at
+        twice, `grace_s` seconds apart: they may be between two commands of their producer.
 
         Returns:
             How many items were removed.

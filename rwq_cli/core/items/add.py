@@ -36,16 +36,12 @@ def add(
         due = Due(delay_s * 1000, from_now=True)
     elif at_ms is not None:
         due = Due(at_ms, from_now=False)
-    (outcome,) = add_many(queue, [_new_item(data, item_id, due)])
+    new_id = uuid4().hex.encode() if item_id is None else to_bytes(item_id)
+    (outcome,) = add_many(queue, [NewItem(new_id, to_bytes(data), due)])
     if outcome.status is Status.WRONG_TYPE:
         name = outcome.item_id.decode("utf-8", "backslashreplace")
         raise WrongType(f"the data key or a lease key of {name} has the wrong type")
     return outcome.status is Status.ADDED
-
-
-def _new_item(data: bytes | str, item_id: bytes | str | None, due: Due | None) -> NewItem:
-    new_id = uuid4().hex.encode() if item_id is None else to_bytes(item_id)
-    return NewItem(new_id, to_bytes(data), due)
 
 
 def add_many(
@@ -66,29 +62,12 @@ def add_batches(
     unique: bool = False,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Add a stream of items, batch by batch; memory does not grow with the stream.
+    """Add a stream of items, batch by batch; see `WorkQueue.add_many`.
 
-    While the server processes one batch, the next is prepared and sent.
-
-    Args:
-        queue: The queue.
-        batches: The items; a batch that is too large for one call is split. At a `FLUSH` all
-            outcomes are awaited.
-        unique: Skip the duplicate check, because the caller knows that no ID is in the queue. If
-            that is wrong, the item is replaced and its ID is in the queue twice. A batch with a
-            delayed item is checked anyway, which costs little there. Keys of the wrong type are
-            never replaced.
-        dry_run: Change nothing, and report what would be done. Memory grows with the number of IDs,
-            because an ID may be repeated.
-
-    Raises:
-        InvalidArgument: An ID is empty, or the queue's name is refused: see `QueueKeys.check_new`.
-        ServerError: `acknowledged` is the number of items with an acknowledged outcome; each batch
-            in flight was added completely or not at all.
-
-    Returns:
-        For each item `ADDED`, `DUPLICATE`, or `WRONG_TYPE` if its data key or a lease key has the
-        wrong type, in order, as the server acknowledges it.
+    While the server processes one batch, the next is prepared and sent; one that is too large for a
+    call is split. At a `FLUSH` all outcomes are awaited. Memory does not grow with the stream,
+    except in a dry run, because an ID may be repeated. A `unique` batch with a delayed item is
+    checked anyway, which costs little there.
     """
     queue.keys.check_new()
     return Outcomes(_outcomes(queue, batches, unique, dry_run))
@@ -136,14 +115,8 @@ def _outcomes(
 def _outcomes_of(
     ids: Sequence[bytes], not_added: Sequence[int], repeated: Set[bytes]
 ) -> OutcomeBatch:
-    """The outcomes of a batch.
-
-    Args:
-        ids: The IDs.
-        not_added: As in the reply of the script: the places of duplicates, from 1, and negative
-            those of items with a key of the wrong type.
-        repeated: IDs that are duplicates although the server does not know them.
-    """
+    """The outcomes of a batch, from the reply of the script, and IDs that are duplicates although
+    the server does not know them."""
     found = {abs(at) - 1: Status.DUPLICATE if at > 0 else Status.WRONG_TYPE for at in not_added}
     if repeated:
         for at, item_id in enumerate(ids):
@@ -159,14 +132,7 @@ def _outcomes_of(
 def _if_new(
     queue: Queue, batches: Iterable[NewItems | None], dry_run: bool, *, unique: bool = False
 ) -> Iterator[Any]:
-    """Add by the script; yields the replies, or `REFUSED`.
-
-    Args:
-        queue: The queue.
-        batches: The items; None to wait for all replies.
-        dry_run: Change nothing.
-        unique: The caller knows that no ID is in the queue; only delayed items are checked.
-    """
+    """Add by the script; yields the replies, or `REFUSED`. A batch of None waits for all."""
 
     def calls() -> Iterator[Sequence[object] | None]:
         for batch in batches:
@@ -179,32 +145,27 @@ def _if_new(
             elif unique and batch.dues is None:
                 known = "new"
             rest = _interleaved(batch.ids, batch.data)
-            yield script_words("add", rest, known=known, delays=_dues_arg(batch))
+            yield script_words("add", rest, known=known, delays=_dues_arg(batch.dues))
 
     return queue.run_each("add", calls(), dry_run=dry_run)
 
 
-def _dues_arg(batch: NewItems) -> str:
-    """The script argument for the due times."""
-    dues = batch.dues
+def _dues_arg(dues: Sequence[Due | None] | None) -> str:
+    """The script argument for the due times: one for all items, if they are equal."""
     if dues is None or not any(dues):
         return ""
-    if dues.count(dues[0]) == len(dues):
-        return _encode_due(dues[0])
-    return "".join(map(_encode_due, dues))
-
-
-def _encode_due(due: Due | None) -> str:
-    if due is None:
-        return ";"
-    return f"+{due.ms:.3f};" if due.from_now else f"{due.ms:.0f};"
+    some = dues[:1] if dues.count(dues[0]) == len(dues) else dues
+    return "".join(
+        ";" if due is None else f"+{due.ms:.3f};" if due.from_now else f"{due.ms:.0f};"
+        for due in some
+    )
 
 
 def _unique(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> Iterator[Any]:
-    """Add batches, without a duplicate check unless they have delayed items.
+    """Add batches, without a duplicate check unless they have delayed items; see `_if_new`.
 
     Those with IDs of the caller go by the script, which forgets leftovers of earlier items and
-    leaves keys of the wrong type alone. Yields the same as `_if_new`.
+    leaves keys of the wrong type alone.
     """
     needs_script = False
 
@@ -224,14 +185,12 @@ def _unique(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> 
 def _without_check(
     queue: Queue, batches: Iterable[NewItems | None], dry_run: bool
 ) -> Iterator[Any]:
-    """Add items with generated IDs; yields no indexes, or `REFUSED`.
+    """Add items with generated IDs in transactions, which are cheaper than the script.
 
-    Transactions are cheaper than the script.
-
-    A transaction does not stop at an error, so the script, called without items, checks for errors
-    first. If main is replaced by a key of another type after that, the first batch fails, and
-    leaves orphans for a deep clean. A user who may not begin a transaction is found by one that
-    reads: the commands of the others would run without it.
+    One does not stop at an error, so the script, called without items, checks for errors first. If
+    main is replaced by a key of another type after that, the first batch fails, and leaves orphans
+    for a deep clean. A user who may not begin a transaction is found by one that reads: the
+    commands of the others would run without it.
     """
     if dry_run:
         queue.run("add", known="any", delays="", dry_run=True)

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterable, Iterator
 
-from rwq_cli.core.batches import in_batches
+from rwq_cli.core.batches import BATCH_PLACES, in_batches
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import ListCursor, lengths_of, walk_scheduled
+from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_scheduled
 from rwq_cli.core.inspect.keyspace import ids_of, may_be_in_nested_queue, nested_names
 from rwq_cli.core.inspect.results import Result, all_results
 from rwq_cli.core.items.bulk import read_items
@@ -13,7 +13,7 @@ from rwq_cli.core.model import State
 from rwq_cli.core.server.scan import scan_keys
 from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.probe import probe
-from rwq_cli.core.state.snapshot import SNAPSHOT_ITEMS, ItemSnapshot, Skipped, read_snapshots
+from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped, read_snapshots
 
 
 def export(queue: Queue, ids: frozenset[bytes] | None = None) -> "Export":
@@ -23,20 +23,11 @@ def export(queue: Queue, ids: frozenset[bytes] | None = None) -> "Export":
 
 
 class Export:
-    """The items and results of a queue.
+    """The items and results of a queue, or the items with these IDs.
 
     Each ID is kept until the end, so that no item comes twice: about 110 MB for a million IDs. If
-    items were chosen, only their IDs are kept. Data is kept only for the current batch.
-
-    Args:
-        queue: The queue.
-        ids: The IDs of the items to export; None for everything.
-
-    Attributes:
-        queue: The queue's name.
-        exported_ms: The server's clock when it began, unix ms.
-        skipped: The IDs that are not items; complete after everything was read.
-        results_read: How many results were read.
+    items were chosen, only their IDs are kept. Data is kept only for the current batch. The IDs
+    that are `skipped` because they are not items are known after everything was read.
     """
 
     def __init__(self, queue: Queue, ids: frozenset[bytes] | None = None) -> None:
@@ -60,7 +51,7 @@ class Export:
         queue.progress.begin("exporting", lengths_of(queue, keys.main, keys.processing))
         yield from self._listed(None)
         for name in ("delayed", "buried"):
-            for page in walk_scheduled(queue, name):
+            for page in walk_scheduled(queue, name, page_size=WALK_ENTRIES):
                 yield from self._unlisted(item_id for item_id, _ in page)
         queue.progress.begin("looking for items in no list")
         left, leased = self._walk_keys()
@@ -110,16 +101,17 @@ class Export:
     def _pages(
         self, letter: str, key: bytes, wanted: Collection[bytes] | None
     ) -> Iterator[Located]:
-        cursor = ListCursor(self._queue, key, page_size=SNAPSHOT_ITEMS)
+        cursor = ListCursor(self._queue, key, page_size=WALK_ENTRIES)
         for page in cursor:
             places = {entry: f"{letter}{at}" for at, entry in enumerate(page, cursor.offset)}
             ids = self._fresh(page if wanted is None else filter(wanted.__contains__, page))
             self._note(ids)
-            yield Located.at_places(ids, [places[item_id] for item_id in ids], 0)
+            for batch in in_batches(ids, items_max=BATCH_PLACES):
+                yield Located.at_places(batch, [places[item_id] for item_id in batch], 0)
 
     def _unlisted(self, ids: Iterable[bytes]) -> Iterator[list[ItemSnapshot]]:
         def calls() -> Iterator[Located]:
-            for batch in in_batches(self._fresh(ids)):
+            for batch in in_batches(self._fresh(ids), items_max=BATCH_PLACES):
                 self._note(batch)
                 yield Located.at_places(batch, [""] * len(batch), 0)
 

@@ -29,14 +29,8 @@ Shuffle = Callable[[list[Queue]], object]
 
 
 class LeasedBatch(NamedTuple):
-    """The items that one call leased.
-
-    Attributes:
-        ids: Their IDs, next first.
-        data: Their payloads, in the same order; empty strings if they were not requested.
-        returns: How often each was returned, in the same order; empty if none was returned.
-        queue: The name of their queue.
-    """
+    """The items that one call leased: next first, with their payloads, or empty strings if those
+    were not requested, and how often each was returned, or nothing if none was."""
 
     ids: Sequence[bytes]
     data: Sequence[bytes]
@@ -45,12 +39,8 @@ class LeasedBatch(NamedTuple):
 
 
 class Leased(Iterator[Item]):
-    """An iterator over leased items; `batches` gives them as they were leased.
-
-    Args:
-        lease: The lease of each item; None for a dry run, which leaves them waiting.
-        batches: The batches; iterating over them leases the items.
-    """
+    """An iterator over leased items; `batches` gives them as they were leased. Without a lease, as
+    in a dry run, they are waiting."""
 
     def __init__(self, lease: Lease | None, batches: Iterator[LeasedBatch]) -> None:
         self.batches = batches
@@ -67,14 +57,7 @@ class Leased(Iterator[Item]):
 
 
 class LeaseRequest(NamedTuple):
-    """How many items to lease, and with which leases.
-
-    Attributes:
-        items_max: How many items at most.
-        holder: The value of the leases.
-        lease_ms: How long they last, milliseconds.
-        data: Return the payloads.
-    """
+    """How many items to lease at most, and with which leases; with their payloads or without."""
 
     items_max: int
     holder: bytes
@@ -82,13 +65,8 @@ class LeaseRequest(NamedTuple):
     data: bool = True
 
     def args(self, items: int, entries: int, skipped: int) -> dict[str, Any]:
-        """The arguments of one call.
-
-        Args:
-            items: The maximum number of items.
-            entries: The maximum number of entries of main to examine.
-            skipped: How many entries to skip, because earlier calls of a dry run examined them.
-        """
+        """The arguments of one call, which examines this many entries of main at most, after those
+        that earlier calls of a dry run examined."""
         return {
             "holder": self.holder,
             "lease_ms": self.lease_ms,
@@ -118,25 +96,9 @@ def lease_from(
     `lua/ops/lease.lua` runs on one queue after the other. All leases have the holder of the first
     queue.
 
-    Args:
-        queues: The queues in order of preference, on one server or cluster; duplicates are ignored.
-        count: How many items at most.
-        lease_s: How long the leases last, seconds.
-        wait_s: How long to wait for the first item, seconds; infinity until there is one.
-        data: Return the payloads; without them, the items' data is empty.
-        shuffle: Changes the order of the queues before each attempt, such as `random.shuffle`; None
-            keeps it.
-        before_waiting: Called once, if there is nothing to lease at first.
-        dry_run: Lease nothing, and return the items that would be leased now.
-
-    Raises:
-        InvalidArgument: There is no queue, they are not on one server or cluster, or the leases
-            would last less than 1 ms.
-        ServerError: If a reply was lost, the call may have leased items; a clean returns them when
-            their leases have ended.
-
-    Returns:
-        The items, all from one queue.
+    The queues, in order of preference, are on one server or cluster; `shuffle` changes their order
+    before each attempt. `before_waiting` is called once, if there is nothing to lease at first. A
+    dry run leases nothing, and returns the items that would be leased now.
     """
     distinct = distinct_queues(queues)
     first = distinct[0]
@@ -199,13 +161,8 @@ def hint_at_lost_leases() -> Iterator[None]:
 
 
 class _FirstBatch(NamedTuple):
-    """The result of trying the queues in turn.
-
-    Attributes:
-        queue: The queue that had items, or the last one.
-        batch: The items that were leased from it; None if no queue had any.
-        due_in_s: Without items, the seconds until the next delayed item of any queue is due.
-    """
+    """What was leased from which queue; if no queue had any, the last one, and the seconds until
+    the next delayed item of any is due."""
 
     queue: Queue
     batch: LeasedBatch | None

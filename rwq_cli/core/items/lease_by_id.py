@@ -13,13 +13,8 @@ from rwq_cli.core.state.probe import parse_lease, parse_returns
 
 
 class LeaseAttempt(NamedTuple):
-    """The result of an attempt to lease one item.
-
-    Attributes:
-        item: If it was leased, the item with its new lease; in a dry run, the waiting item. If not,
-            its ID, the state that prevented it, and the current lease.
-        is_leased: Whether it was leased.
-    """
+    """An attempt to lease one item: the item with its new lease, or waiting in a dry run; if it was
+    not leased, its ID, the state that prevented it, and the current lease."""
 
     item: Item
     is_leased: bool
@@ -33,24 +28,11 @@ def lease_ids(
     data: bool = True,
     dry_run: bool = False,
 ) -> Iterator[LeaseAttempt]:
-    """Lease these items, which may wait anywhere in the queue, or be delayed, due or buried.
+    """Lease these items, a few, which may wait anywhere in the queue, or be delayed, due or buried.
 
     One atomic step removes all entries and guards of an item, and puts it into processing with its
     lease. An item that somebody holds is left alone. So is an abandoned or orphaned item: it is
-    not waiting, and needs a clean or a release.
-
-    Args:
-        queue: The queue.
-        ids: The IDs; only a few, because each costs a scan of both lists.
-        lease_s: How long the leases last, seconds.
-        data: Return the payloads.
-        dry_run: Change nothing, and report what would be done.
-
-    Raises:
-        InvalidArgument: The leases would last less than 1 ms.
-
-    Yields:
-        The attempt for each distinct ID, as the server acknowledges it.
+    not waiting, and needs a clean or a release. Yields the attempt for each distinct ID.
     """
     lease = Lease(queue.holder, lease_time_ms(lease_s))
     for item_id in dict.fromkeys(map(to_bytes, ids)):

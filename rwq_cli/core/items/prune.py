@@ -15,20 +15,13 @@ def prune(
     samples: int = 0,
     dry_run: bool = False,
 ) -> Iterator[list[bytes]]:
-    """Remove entries of the cleaning, delayed, buried or returns structure.
+    """Remove entries of `delayed`, `buried` or `returns`, which stay if the item has data; or of
+    `cleaning`, whose IDs are gone or in another structure.
 
-    Args:
-        queue: The queue.
-        where: `delayed`, `buried` or `returns`, whose entries stay if the item has data; or
-            `cleaning`.
-        ids: The IDs; for `cleaning`, they are gone or in another structure.
-        samples: For `returns`, how many calls look at counts that are chosen at random. A clean
-            that looked at all of them would grow with their number. If it looks at twice as many
-            as it adds, at most about half of them are stale in the long run.
-        dry_run: Change nothing, and report what would be done.
-
-    Yields:
-        The IDs whose entry was removed, in batches; none is empty.
+    For `returns`, `samples` calls look at counts that are chosen at random. A clean that looked at
+    all of them would grow with their number. If it looks at twice as many as it adds, at most about
+    half of them are stale in the long run. Yields the IDs whose entry was removed, in non-empty
+    batches.
     """
     left = list(ids)
     size = BATCH_ITEMS // 2

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from hashlib import sha1, sha256
-from itertools import groupby
+from itertools import chain, groupby
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -74,10 +74,9 @@ def restore(
     """Restore items and results, in their order; memory does not grow with the stream.
 
     An ID that exists with the same data counts as already there, in any state: a worker may have
-    leased it since. A result is restored if there is none; an existing one stays, unless
-    `on_conflict` is `REPLACE`. The script that restores a line also marks it, in a bitmap on the
-    server. So a run after an interruption resumes where the first one stopped, and never restores
-    an item that was completed in between. At the end, the caller calls `forget_marks`.
+    leased it since. The script that restores a line also marks it, in a bitmap on the server. So a
+    run after an interruption resumes where the first one stopped, and never restores an item that
+    was completed in between. At the end, the caller calls `forget_marks`.
 
     Args:
         queue: The queue.
@@ -85,19 +84,13 @@ def restore(
             which they are to be leased, those of processing longest leased first.
         on_conflict: How to handle an ID that exists with other data. If only the data differ, or a
             session holds the item, it keeps its place, lease and state; else it gets those of the
-            line.
+            line. An existing result stays, unless `REPLACE`.
         front: Put each item of main before all waiting items instead of after them. The lines
             must then come in reverse order.
         file_id: The SHA-256 of the file; None to mark nothing.
         results: Counts the results.
         journal: The journal to write items and results to before they are replaced, if any.
-        dry_run: Change nothing, and report what would be done. Memory grows with the number of
-            lines, because an ID may be repeated.
-
-    Raises:
-        InvalidArgument: The queue's name is refused: see `QueueKeys.check_new`.
-        ServerError: `acknowledged` and `acknowledged_after` say which items, in their order, have
-            an acknowledged outcome.
+        dry_run: Change nothing. Memory grows with the number of lines, as an ID may be repeated.
 
     Returns:
         For each item, in order, `IMPORTED`, `IMPORTED_BEFORE` by an interrupted run,
@@ -127,14 +120,7 @@ def restore_args(
     front: bool = False,
     located: Located | None = None,
 ) -> dict[str, Any]:
-    """The arguments of `lua/ops/restore.lua`.
-
-    Args:
-        on_conflict: See `restore`.
-        marks: The key of the bitmap of restored lines; empty for none.
-        front: See `restore`.
-        located: The items that may be replaced; None for none.
-    """
+    """The arguments of `lua/ops/restore.lua`, with the items that may be moved."""
     args = (located or Located.by_name(())).args()
     return {**args, "marks": marks, "on_conflict": on_conflict.value, "front": front}
 
@@ -211,9 +197,8 @@ class _Restore:
                         self._restore_results(batch, results)
                     continue
                 self._queue.progress.begin("restoring")
-                for outcomes in (
-                    self._replace_all(batches) if self._replaces else self._run(batches)
-                ):
+                replaced = chain.from_iterable(map(self._replace, filter(None, batches)))
+                for outcomes in replaced if self._replaces else self._run(batches):
                     acknowledged.add(len(outcomes))
                     self._queue.progress.advance(len(outcomes))
                     yield outcomes
@@ -255,10 +240,6 @@ class _Restore:
         conflict, marks, front = self._on_conflict, self._marks, self._front
         named = restore_args(conflict, marks=marks, front=front, located=located)
         return script_words("restore", rest, **named)
-
-    def _replace_all(self, batches: Iterable[list[Line]]) -> Iterator[OutcomeBatch]:
-        for batch in filter(None, batches):
-            yield from self._replace(batch)
 
     def _replace(self, lines: Sequence[Line]) -> Iterator[OutcomeBatch]:
         """Restore lines, and replace only items that were read, and are in any journal."""

@@ -50,12 +50,8 @@ class ResultOptions:
 
 
 def completing_args(options: ResultOptions | None, owners: Iterable[bytes] = ()) -> dict[str, Any]:
-    """The arguments of `lua/ops/complete.lua`.
-
-    Args:
-        options: The results to keep; None for none.
-        owners: One of these must hold the lease; none for any item.
-    """
+    """The arguments of `lua/ops/complete.lua`: the results to keep, and the holders of which one
+    must have the lease, none for any item."""
     return {
         "owners": b"".join(b"%d:%b" % (len(owner), owner) for owner in owners),
         "keep_ms": None if options is None else options.ttl_ms,

@@ -6,8 +6,8 @@ items that pick it change their queue, and if one is removed from the list, only
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, Flush
 from rwq_cli.core.errors import ServerError
@@ -45,14 +45,8 @@ class Picker:
         return picked
 
 
-@dataclass(frozen=True, slots=True)
-class SpreadBatch:
-    """The outcomes of one call.
-
-    Attributes:
-        queue: The name of the queue.
-        outcomes: The outcomes.
-    """
+class SpreadBatch(NamedTuple):
+    """The outcomes of one call, and the name of its queue."""
 
     queue: bytes
     outcomes: OutcomeBatch
@@ -67,27 +61,21 @@ def add_spread(
 ) -> Iterator[SpreadBatch]:
     """Add a stream of items, each to the queue that its ID picks; see `add_batches`.
 
-    Up to 20,000 items are read at once, and added queue by queue; at a `FLUSH` all are awaited.
-
-    Args:
-        queues: The queues, which may be on different nodes of a cluster.
-        batches: The items.
-        unique: See `add_batches`.
-        dry_run: See `add_batches`.
-
-    Raises:
-        ServerError: `acknowledged` is the number of items, counted from the first, with an
-            acknowledged outcome; of the others, those that were yielded have one.
-
-    Yields:
-        The outcomes as the servers acknowledge them.
+    The queues may be on different nodes of a cluster. Up to 20,000 items are read at once, and
+    added queue by queue; at a `FLUSH` all are awaited. `ServerError.acknowledged` is the number of
+    items, counted from the first, with an acknowledged outcome; of the others, those that were
+    yielded have one.
     """
     by_name = {queue.name: queue for queue in queues}
     picker = Picker(by_name)
     done = 0
     items_max = min(_READ_ITEMS, ADD_ITEMS * len(by_name))
     # A dry run notices an ID that is repeated within one call only.
-    chunks = [list(_without_flushes(batches))] if dry_run else _chunks(batches, items_max)
+    chunks = (
+        [[batch for batch in batches if not isinstance(batch, Flush)]]
+        if dry_run
+        else _chunks(batches, items_max)
+    )
     for chunk in chunks:
         parts = _parts(chunk, picker)
         try:
@@ -100,10 +88,6 @@ def add_spread(
             error.acknowledged, error.acknowledged_after = done, ()
             raise
         done += sum(len(batch.ids) for batch in chunk)
-
-
-def _without_flushes(batches: Iterable[NewItems | Flush]) -> Iterator[NewItems]:
-    return (batch for batch in batches if not isinstance(batch, Flush))
 
 
 def _chunks(batches: Iterable[NewItems | Flush], items_max: int) -> Iterator[list[NewItems]]:

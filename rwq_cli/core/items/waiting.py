@@ -57,7 +57,7 @@ def wait(
     timeout_s: float = float("inf"),
     promotes: bool = True,
 ) -> WaitResult:
-    """Poll until the condition is met.
+    """Poll until the condition is met; see `WorkQueue.wait`.
 
     A poll takes one round trip for the lengths of the queue, or one for every 500 IDs. Finding due
     items takes two more: always if it waits for IDs, otherwise only if something is delayed.
@@ -65,14 +65,8 @@ def wait(
     While an upstream cleaner returns an item, the item is in no list between the cleaner's two
     commands. So a queue counts as empty only after two empty polls in a row, a moment apart.
 
-    Due items are promoted, so that the wait needs no cleaner; a user without write permission can
-    still wait.
-
-    Args:
-        queue: The queue.
-        condition: What to wait for; None for an empty queue.
-        timeout_s: The timeout, seconds; 0 for one poll, infinity for none.
-        promotes: Promote the items that fall due. Without it, the wait changes nothing.
+    Due items are promoted, so that the wait needs no cleaner, unless it is told not to, or the user
+    has no write permission.
     """
     with queue.connection.deadline(timeout_s):
         return _wait(queue, condition or WaitCondition(), timeout_s, promotes)
@@ -87,14 +81,7 @@ def wait_for_all(
 ) -> Iterator[WaitResult]:
     """Wait until several queues all meet the condition: one after the other, then all at once.
 
-    Args:
-        queues: The queues.
-        condition: See `wait`.
-        timeout_s: See `wait`.
-        promotes: See `wait`.
-
-    Yields:
-        For each queue, in order, how its last wait ended, and how long all took.
+    Yields for each queue, in order, how its last wait ended, and how long all took.
     """
     if not queues:
         return
