@@ -1,5 +1,6 @@
 """The options that choose items, the same for every verb, and the IDs that they choose."""
 
+import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
@@ -172,7 +173,9 @@ class Choice(NamedTuple):
             chosen = Chosen(self.named)
         else:
             warn_of_idle_reset(settings, [queue], self.selection)
-            selection = self.selection._replace(holder=queue.holder if self.mine else None)
+            selection = self.selection
+            if self.mine:
+                selection = selection._replace(holder_glob=glob.escape(queue.holder))
             chosen = choose(queue, selection, limit=self.limit)
             chosen = chosen._replace(ids=warn_if_missing(settings, queue, chosen.ids))
         if confirm is None or (only_many and self.by_name) or is_confirmed(settings, yes=yes):

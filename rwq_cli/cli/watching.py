@@ -33,7 +33,7 @@ def watched(
         return ExitStatus.OK
     settings.check_endless("--watch")
     from rwq_cli.core.clock import SystemClock
-    from rwq_cli.core.inspect.rates import RateMeter
+    from rwq_cli.core.inspect.activity import RateMeter
     from rwq_cli.service.rounds import Rounds
     from rwq_cli.views.watching import Tick
 

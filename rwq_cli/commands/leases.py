@@ -68,8 +68,8 @@ def leases(
 
     def read(queue: WorkQueue) -> Iterator[Item]:
         return queue.leases(
+            Selection(holder_glob=holder),
             limit=at_most,
-            holder_glob=holder,
             data=data or settings.needs_data,
             bare=settings.needs_ids_only,
         )

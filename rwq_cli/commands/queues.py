@@ -1,6 +1,7 @@
 """`rwq queues`: list the queues of a server."""
 
 import os
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +14,7 @@ from rwq_cli.cli.options import WatchOption, offer_queues
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.inspect.counting import lengths_and_abandoned
-from rwq_cli.core.inspect.cursor import PAGE_SIZE
+from rwq_cli.core.inspect.counting import COUNT_S, lengths_and_abandoned
 from rwq_cli.core.inspect.queues import queue_names
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Counts
@@ -32,8 +32,8 @@ app = CommandModule()
 @app.command(
     record=COUNT_FIELDS,
     help="List the queues of this server with their counts. All keys are scanned; a queue "
-    "whose items are all orphaned is not found. Abandoned items are counted only in queues with at "
-    f"most {PAGE_SIZE:,} items in processing; rwq stats always counts them.",
+    "whose items are all orphaned is not found. Abandoned items are counted for a second at most; "
+    "rwq stats counts all of them.",
     examples=(
         "rwq queues",
         "rwq queues 'mail:*' -o json",
@@ -67,9 +67,10 @@ def queues(
 
     def counted() -> Iterator[Counts]:
         connection.set_no_touch()
+        ends_s = time.monotonic() + COUNT_S
         for queue in found():
             try:
-                yield lengths_and_abandoned(queue)
+                yield lengths_and_abandoned(queue, within_s=ends_s - time.monotonic())
             except WrongType as error:
                 settings.environment.error(f"skipped: {escaped_text(error.message)}", once=True)
 

@@ -109,14 +109,14 @@ class Queue:
         )
 
     def read_each(
-        self, script: str, batches: Iterable[Sequence[bytes]], *args: Any
+        self, script: str, batches: Iterable[Sequence[bytes]], **args: Any
     ) -> Iterator[tuple[Sequence[bytes], Any]]:
         """Run a script that writes nothing on batches of IDs, sending ahead of the replies.
 
         Args:
             script: The operation.
             batches: The IDs of each call.
-            args: The operation's own arguments before the IDs.
+            args: Its arguments before the IDs, by name.
 
         Raises:
             ServerError: See `Connection.run_each`.
@@ -124,7 +124,7 @@ class Queue:
         Yields:
             Each batch with its reply; those of refused calls are left out.
         """
-        head = (*self._head(dry_run=False), *args)
+        head = (*self._head(dry_run=False), *script_words(script, **args))
         ahead, asked = tee(batches)
         calls = ((*head, *batch) for batch in ahead)
         replies = self.connection.run_each(script, self._script_keys, calls, reads_only=True)

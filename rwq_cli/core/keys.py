@@ -34,6 +34,7 @@ from rwq_cli.core.errors import InvalidArgument
 DELAYED_GUARD = b"rwq-delayed:"
 BURIED_GUARD = b"rwq-buried:"
 SETTLING_GUARD = b"rwq-settling:"
+GUARDS = (DELAYED_GUARD, BURIED_GUARD, SETTLING_GUARD)
 # The guard of a delayed item outlives its due time by this much: time for rwq to promote it before
 # a cleaner in another language may return it.
 GUARD_MARGIN_MS = 60_000

@@ -365,6 +365,9 @@ class Counts(NamedTuple):
         payload_min_bytes: The smallest payload of the sample.
         payload_median_bytes: The median of the sample.
         payload_max_bytes: The largest of the sample.
+        is_least: Whether `abandoned` may be more: the time was over before all were counted.
+        server_up_s: How long the server has been up, seconds; None if it was not asked, or does not
+            say.
     """
 
     queue: bytes
@@ -392,6 +395,8 @@ class Counts(NamedTuple):
     payload_min_bytes: int | None = None
     payload_median_bytes: int | None = None
     payload_max_bytes: int | None = None
+    is_least: bool = False
+    server_up_s: int | None = None
 
     @property
     def is_empty(self) -> bool:

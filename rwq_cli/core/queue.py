@@ -302,23 +302,23 @@ class WorkQueue(ActingQueue):
 
     def leases(
         self,
+        selection: "Selection | None" = None,
         *,
         limit: int | None = None,
-        holder_glob: bytes | None = None,
         data: bool = False,
         bare: bool = False,
     ) -> Iterator[Item]:
         """The items in processing: abandoned first, then by time left, leases without expiry last.
 
         Args:
+            selection: Which of them; None for all.
             limit: The maximum number of items; None for all.
-            holder_glob: Only leases whose holder matches this glob, which excludes abandoned items.
             data: See `items`.
             bare: See `items`.
         """
         from rwq_cli.core.inspect.listing import leases
 
-        return leases(self, limit=limit, holder_glob=holder_glob, data=data, bare=bare)
+        return leases(self, selection, limit=limit, data=data, bare=bare)
 
     def result(
         self, item_id: bytes | str, *, wait: bool = False, timeout_s: float = inf

@@ -1,6 +1,6 @@
 """The text format of Prometheus.
 
-It takes thirty lines. Measured, prometheus_client takes 27 ms and 4 MiB, besides the HTTP server of
+It takes forty lines. Measured, prometheus_client takes 27 ms and 4 MiB, besides the HTTP server of
 the standard library, which it imports, too.
 """
 
@@ -15,9 +15,13 @@ Labels = Mapping[str, str | bytes]
 
 
 class Metric(NamedTuple):
-    """A metric: its name without the prefix `rwq_`, and the labels and value of each sample.
+    """A metric with its samples.
 
-    The name of a counter ends in `_total`. A value that is None is unknown.
+    Attributes:
+        name: Its name without the prefix `rwq_`; that of a counter ends in `_total`.
+        help: What it measures.
+        samples: The labels of each sample, and its value; None for unknown.
+        kind: Its type: `gauge` or `counter`.
     """
 
     name: str
@@ -34,7 +38,7 @@ def exposition(metrics: Iterable[Metric]) -> str:
 def _lines(metric: Metric) -> str:
     name = f"rwq_{metric.name}"
     samples = [
-        f"{name}{_label_text(labels)} {value if isinstance(value, int) else f'{value:.10g}'}\n"
+        f"{name}{_label_text(labels)} {_number(value)}\n"
         for labels, value in metric.samples
         if value is not None
     ]
@@ -43,9 +47,14 @@ def _lines(metric: Metric) -> str:
 
 
 def _label_text(labels: Labels) -> str:
-    pairs = []
-    for name, value in labels.items():
-        text = escaped(value) if isinstance(value, bytes) else escaped_text(value)
-        text = text.replace("\\", "\\\\").replace('"', '\\"')
-        pairs.append(f'{name}="{text}"')
-    return f"{{{','.join(pairs)}}}" if pairs else ""
+    pairs = ",".join(f'{name}="{_value(value)}"' for name, value in labels.items())
+    return f"{{{pairs}}}" if pairs else ""
+
+
+def _value(value: str | bytes) -> str:
+    text = escaped(value) if isinstance(value, bytes) else escaped_text(value)
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.10g}"

@@ -28,9 +28,13 @@ class Writer:
         *,
         unframed: bool = False,
     ) -> None:
-        """Write records of one kind from now on: with these columns of lines, and those of CSV.
+        """Write records of one kind from now on.
 
-        Without `table`, CSV has all fields. With `unframed`, nothing follows the bytes of `data`.
+        Args:
+            fields: Their fields.
+            columns: The columns of plain lines.
+            table: The columns of CSV, with the values of JSON; without any, it has all fields.
+            unframed: True if `data` writes nothing after the bytes.
         """
         self._fields = fields
         self._columns = columns or fields.columns()

@@ -1,27 +1,28 @@
-"""Numbers for people: `3m ago`, `4m59s`, `1.2 MiB`, `12,345`; `-` for what is unknown."""
+"""Numbers for people: `3m ago`, `4m59s`, `1.2 MiB`, `12,345`."""
 
 
 def count(number: int | None) -> str:
-    """A number with thousands separators."""
+    """A number with thousands separators; `-` for unknown."""
     return "-" if number is None else f"{number:,}"
 
 
 def size(number: int | None) -> str:
-    """Bytes in binary units."""
+    """Bytes in binary units; `-` for unknown."""
     if number is None:
         return "-"
     if number < 1024:
         return f"{number} B"
-    amount, units = number / 1024, ["KiB", "MiB", "GiB", "TiB"]
-    # A larger amount would be rounded to 1024.0.
-    while amount >= 1023.95 and len(units) > 1:
+    amount = float(number)
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
         amount /= 1024
-        units.pop(0)
-    return f"{amount:.1f} {units[0]}"
+        # A larger amount would be rounded to 1024.0.
+        if amount < 1023.95 or unit == "TiB":
+            return f"{amount:.1f} {unit}"
+    raise AssertionError
 
 
 def rate(per_s: float | None, *, is_least: bool = False) -> str:
-    """A rate per second; `≥` before one that may be higher."""
+    """A rate per second; `-` for unknown, `≥` before one that may be higher."""
     if per_s is None or (is_least and not per_s):
         return "-"
     text = f"{per_s:.1f}" if 0 < per_s < 9.95 else f"{round(per_s):,}"
@@ -29,14 +30,15 @@ def rate(per_s: float | None, *, is_least: bool = False) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time span in its two largest units."""
+    """A time span in its two largest units; `-` for unknown."""
     if seconds is None:
         return "-"
     if seconds < 9.95:
         return f"{seconds:.1f}s" if seconds % 1 else f"{int(seconds)}s"
-    minutes, secs = divmod(max(10, int(seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
+    whole = max(10, int(seconds))
+    days, rest = divmod(whole, 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, secs = divmod(rest, 60)
     parts = [(days, "d"), (hours, "h"), (minutes, "m"), (secs, "s")]
     while parts[0][0] == 0:
         parts.pop(0)
@@ -44,14 +46,14 @@ def duration(seconds: float | None) -> str:
 
 
 def ago(seconds: float | None) -> str:
-    """How long ago."""
+    """How long ago; `-` for unknown."""
     if seconds is None:
         return "-"
     return "just now" if seconds < 1 else f"{duration(seconds)} ago"
 
 
 def due(ahead_s: float | None) -> str:
-    """How long until a time, or since it."""
+    """How long until a time, or since it; `-` for unknown."""
     if ahead_s is None:
         return "-"
     if ahead_s >= 1:

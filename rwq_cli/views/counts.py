@@ -70,7 +70,7 @@ _COUNTS = (
     ("processing", "the length of the list of items that workers took"),
     ("leased", "of these: with a lease that expires"),
     ("held", "of these: with a lease without expiry; with `--deep`, also those in no list"),
-    ("abandoned", "of these: without a lease; `queues` looks at up to 1,000"),
+    ("abandoned", "of these: without a lease; `queues` counts for a second at most"),
     ("delayed", "set aside until their time, including those that are due now"),
     ("due", "of these: due now"),
     ("buried", "set aside"),

@@ -12,7 +12,7 @@ from rwq_cli.core import Connection, Selection, Source, WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.choosing import choose as choose_items
 from rwq_cli.core.inspect.report import inspect_items
-from rwq_cli.core.inspect.results import results as results_of
+from rwq_cli.core.inspect.results import read_result_keys
 from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.export import export as export_items
 from rwq_cli.core.items.journal import NoJournal
@@ -212,7 +212,8 @@ def _chosen(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:  # noqa: ARG001
 
 
 def _results(queue: WorkQueue, ids: Sequence[bytes]) -> Verdicts:
-    found = zip(ids, results_of(queue, ids), strict=True)
+    batches = read_result_keys(queue, ids)
+    found = ((each.item_id, each.result) for batch in batches for each in batch)
     return {item_id: result and result.status for item_id, result in found}
 
 

@@ -237,13 +237,13 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             named = {**place, **saved, "states": ";".join(expected), "bury_after": -1}
             return call("repair", *ids, **named, looked_ms=_looked_at(seen))
         case "restore_guards":
-            return name, ["lost", *args[0]]
+            return call(name, *args[0], lost_reason="lost")
         case "prune":
-            return name, [args[0], 0, *args[1]]
+            return call(name, *args[1], which=args[0], sample=0)
         case "states":
-            return name, [0, 1, 1, *args[0]]
+            return call(name, *args[0], in_main=0, in_processing=1, digests_too=True)
         case "look_up":
-            return name, [1000, 1, *args[0]]
+            return call(name, *args[0], scan_max=1000, digests_too=True)
     raise AssertionError(f"no script for {name}")
 
 

@@ -6,7 +6,7 @@ since. The rest follows from the lengths.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -26,27 +26,19 @@ HISTORY_SAMPLES = 60
 
 
 class Sample(NamedTuple):
-    """A queue at one instant.
+    """A queue at one instant."""
 
-    Attributes:
-        at_s: When, on the client's monotonic clock, seconds.
-        waiting: Length of the main list.
-        processing: Length of the processing list.
-        delayed: Entries of the delayed sorted set.
-        buried: Entries of the buried sorted set.
-        newest: The IDs that were pushed last, the last one first.
-        next: The ID that is leased next; None if main is empty.
-        pushed: How many IDs were pushed onto main since the last sample; None if there is none.
-        is_least: Whether there may have been more: the newest IDs were not found.
-    """
-
+    # On the client's monotonic clock.
     at_s: float
     waiting: int
     processing: int
     delayed: int
     buried: int
+    # The IDs that were pushed last, the last one first; and the ID that is leased next.
     newest: Sequence[bytes]
     next: bytes | None
+    # How many IDs were pushed onto main since the last sample, None if there is none; and whether
+    # there may have been more, because the newest IDs were not found.
     pushed: int | None
     is_least: bool
 
@@ -57,23 +49,37 @@ class Sample(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """How fast a queue fills and drains.
+    """How fast a queue fills and drains; None for what is unknown."""
 
-    Attributes:
-        in_per_s: IDs per second that were added or returned; None if unknown.
-        left_per_s: IDs per second that left the queue or were returned; None if unknown.
-        is_least: Whether both may be higher.
-        empty_in_s: Seconds until nothing waits any more, at these rates; None if the queue does
-            not shrink.
-    """
-
+    # IDs that were added or returned, and IDs that left the queue or were returned.
     in_per_s: float | None = None
     left_per_s: float | None = None
+    # Whether both may be higher.
     is_least: bool = False
+    # Until nothing waits any more, at these rates; also None if the queue does not shrink.
     empty_in_s: float | None = None
 
 
 UNKNOWN_RATES = Rates()
+
+
+class RateMeter:
+    """Measures the rates of queues over the last few readings."""
+
+    def __init__(self) -> None:
+        self._activities: dict[bytes, Activity] = {}
+
+    def read(self, queues: Iterable[Queue]) -> dict[bytes, Rates]:
+        """The rates by the names of the queues; unknown at the first reading of a queue.
+
+        A queue that has a key of the wrong type has none.
+        """
+        known = {name: each.last for name, each in self._activities.items()}
+        last = {name: sample for name, sample in known.items() if sample is not None}
+        for name, sample in read_samples(list(queues), last).items():
+            if isinstance(sample, Sample):
+                self._activities.setdefault(name, Activity()).add(sample)
+        return {name: each.rates() for name, each in self._activities.items()}
 
 
 class Activity:
@@ -141,14 +147,9 @@ def read_samples(
 ) -> dict[bytes, Sample | ServerError]:
     """Sample queues, each at one instant, in the same time for queues of any length.
 
-    Queues of a cluster are sampled by commands in sequence.
-
-    Args:
-        queues: The queues, on one connection.
-        last: The last sample of each, by its name; those that have none are sampled the first time.
-
-    Returns:
-        The samples by the names of the queues, or why a queue could not be sampled.
+    Queues of a cluster are sampled by commands in sequence. The queues are on one connection;
+    `last` has the last sample of each by its name, and what is returned the next one, or why it
+    could not be sampled.
     """
     found: dict[bytes, Sample | ServerError] = {}
     for at in range(0, len(queues), QUEUES_PER_CALL):

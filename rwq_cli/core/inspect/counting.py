@@ -1,17 +1,35 @@
 """Counting a queue's items by state."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
+from typing import NamedTuple
 
 from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, ListCursor
 from rwq_cli.core.inspect.first_items import next_ages
+from rwq_cli.core.inspect.server_status import uptime_of
 from rwq_cli.core.model import Counts, State
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.state.probe import probe, states_in_processing
+from rwq_cli.core.state.probe import probe, states, states_in_processing
 
 _SAMPLE_ITEMS = 100
+# How long abandoned items are counted for an overview.
+COUNT_S = 1.0
+
+
+class Taken(NamedTuple):
+    """The entries of processing.
+
+    Attributes:
+        abandoned: How many items have no lease.
+        running: How many entries are not abandoned.
+        is_least: Whether there are more, and the time was over before they were read.
+    """
+
+    abandoned: int = 0
+    running: int = 0
+    is_least: bool = False
 
 
 def lengths(queue: Queue) -> Counts:
@@ -26,48 +44,52 @@ def _length_commands(queue: Queue) -> list[Command]:
     return [*commands, *(("ZCARD", key) for key in zsets), ("HLEN", keys.returns)]
 
 
-def lengths_and_abandoned(queue: Queue) -> Counts:
-    """The lengths, and how many items are abandoned if the processing list is short.
+def lengths_and_abandoned(queue: Queue, *, within_s: float = COUNT_S) -> Counts:
+    """The lengths, and how many items are abandoned, as far as the time allows.
 
-    Of a list with more than `PAGE_SIZE` entries, `abandoned` is None: at most one page is read.
+    `abandoned` is None if this user may not read the leases.
     """
     known = lengths(queue)
-    if known.processing > PAGE_SIZE:
+    (taken,) = count_taken([queue], within_s=within_s) if known.processing else [Taken()]
+    if isinstance(taken, PermissionDenied):
         return known
-    if known.processing == 0:
-        return known._replace(abandoned=0)
-    (abandoned,) = count_abandoned([queue])
-    if isinstance(abandoned, PermissionDenied):
-        return known
-    if isinstance(abandoned, ServerError):
-        raise abandoned
-    return known._replace(abandoned=abandoned)
+    if isinstance(taken, ServerError):
+        raise taken
+    return known._replace(abandoned=taken.abandoned, is_least=taken.is_least)
 
 
-def count_abandoned(queues: Sequence[Queue]) -> list[int | ServerError]:
-    """How many items of each queue are abandoned, in two round trips for all.
+def count_taken(queues: Sequence[Queue], *, within_s: float = COUNT_S) -> list[Taken | ServerError]:
+    """Count the abandoned items of queues on one connection, the longest leased first.
 
-    Args:
-        queues: The queues, on one connection, with at most `PAGE_SIZE` entries in processing.
-
-    Returns:
-        The counts, or the refusals.
+    It takes two round trips for all queues that have a page of entries at most. Of each longer one
+    more than a page is read only if there is time.
     """
     if not queues:
         return []
+    clock = queues[0].clock
+    ends_s = clock.monotonic() + within_s
+    cursors = [ListCursor(queue, queue.keys.processing) for queue in queues]
     pages = queues[0].connection.root.call_all(
-        [("LRANGE", queue.keys.processing, -PAGE_SIZE, -1) for queue in queues], return_errors=True
+        [cursor.first_command() for cursor in cursors], return_errors=True
     )
     ids = [[] if isinstance(page, ServerError) else list(dict.fromkeys(page)) for page in pages]
     found = states_in_processing(list(zip(queues, ids, strict=True)))
-    counts: list[int | ServerError] = []
-    for page, states in zip(pages, found, strict=True):
-        if isinstance(page, ServerError):
-            counts.append(page)
-        elif isinstance(states, ServerError):
-            counts.append(states)
-        else:
-            counts.append(states.count(State.ABANDONED))
+    counts: list[Taken | ServerError] = []
+    for queue, cursor, page, first in zip(queues, cursors, pages, found, strict=True):
+        if isinstance(page, ServerError) or isinstance(first, ServerError):
+            counts.append(next(each for each in (page, first) if isinstance(each, ServerError)))
+            continue
+        by_state = Counter(first)
+        is_least = False
+        if len(page) == PAGE_SIZE:
+            cursor.start(page)
+            next(cursor)
+            for rest in cursor:
+                by_state.update(states(queue, list(dict.fromkeys(rest)), in_processing=1))
+                if is_least := clock.monotonic() > ends_s:
+                    break
+        abandoned = by_state[State.ABANDONED]
+        counts.append(Taken(abandoned, by_state.total() - abandoned, is_least))
     return counts
 
 
@@ -82,13 +104,7 @@ def counts(queue: Queue, *, deep: bool = False) -> Counts:
 
 
 def count_states(queue: Queue, *, sample_sizes: bool, deep: bool) -> Counts:
-    """Like `counts`.
-
-    Args:
-        queue: The queue.
-        sample_sizes: Read the sizes of some waiting items, which may reset their idle times.
-        deep: See `counts`.
-    """
+    """Like `counts`; sampling the sizes of waiting items may reset their idle times."""
     keys, half = queue.keys, _SAMPLE_ITEMS // 2
     processing = ListCursor(queue, queue.keys.processing)
     *sizes, (seconds, micros), oldest, newest, page = queue.call_all(
@@ -103,11 +119,10 @@ def count_states(queue: Queue, *, sample_sizes: bool, deep: bool) -> Counts:
     )
     processing.start(page)
     now_ms = int(seconds) * 1000 + int(micros) // 1000
-    known, duplicated = Counts(queue.name, *sizes), frozenset[bytes]()
+    known = Counts(queue.name, *sizes)
+    duplicated: Set[bytes] = frozenset()
     if deep:
-        from rwq_cli.core.inspect.deep_counting import with_survey
-
-        known, duplicated = with_survey(queue, known)
+        known, duplicated = _with_survey(queue, known)
     sample = list(dict.fromkeys(oldest[::-1] + newest))
     known = _with_waiting(queue, known, sample, now_ms, sample_sizes=sample_sizes)
     return _with_processing(queue, known, processing, now_ms, duplicated)
@@ -118,7 +133,7 @@ def _with_processing(
     known: Counts,
     processing: Iterable[list[bytes]],
     now_ms: int,
-    duplicated: frozenset[bytes],
+    duplicated: Set[bytes],
 ) -> Counts:
     """Count the items in processing, except those that are known to be duplicated."""
     by_state: Counter[State] = Counter()
@@ -160,9 +175,10 @@ def _with_waiting(
     """Add the due items, the age of the next item, and the payload sizes of a sample of main."""
     keys = [queue.keys.item(item_id) for item_id in sample]
     measured = keys if sample_sizes else []
-    due, *replies = queue.call_all(
+    due, server, *replies = queue.call_all(
         [
             ("ZCOUNT", queue.keys.delayed, "-inf", now_ms),
+            ("INFO", "server"),
             *(("OBJECT", "IDLETIME", key) for key in keys[:1]),
             *((command, key) for key in measured for command in ("EXISTS", "STRLEN")),
         ],
@@ -179,8 +195,47 @@ def _with_waiting(
     return known._replace(
         due=due,
         oldest_waiting_s=age_s if isinstance(age_s, int) else None,
+        server_up_s=uptime_of(server),
         payload_sampled=len(sizes),
         payload_min_bytes=min(sizes, default=None),
         payload_median_bytes=sizes[(len(sizes) - 1) // 2] if sizes else None,
         payload_max_bytes=max(sizes, default=None),
     )
+
+
+def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
+    """Add the counts that need a walk over the whole queue; also return the duplicated items."""
+    from rwq_cli.core.inspect.keyspace import KeyNotes
+    from rwq_cli.core.inspect.survey import Totals, survey_facts
+
+    totals, notes = Totals(), KeyNotes(queue)
+    stray: set[bytes] = set()
+    duplicated: set[bytes] = set()
+    ghosts: set[bytes] = set()
+    by_state: Counter[State] = Counter()
+
+    def note_keys(page: list[bytes]) -> None:
+        found = notes.add(page)
+        stray.update(facts.item_id for facts in found if facts.state is State.STRAY_LEASE)
+
+    for facts in survey_facts(queue, on_keys=note_keys, totals=totals):
+        state = facts.state
+        # The others are counted in processing.
+        by_state[state] += state is not State.HELD or not facts.in_processing
+        if state is State.DUPLICATED:
+            duplicated.add(facts.item_id)
+        elif state is State.GHOST:
+            ghosts.add(facts.item_id)
+    known = known._replace(
+        returned=totals.returned,
+        held=by_state[State.HELD],
+        orphaned=by_state[State.ORPHANED],
+        unlisted=by_state[State.UNLISTED],
+        duplicated=len(duplicated),
+        ghosts=len(ghosts),
+        stray_leases=states(queue, list(stray - ghosts)).count(State.STRAY_LEASE),
+        wrong_types=len(notes.wrong_keys()),
+        returns=totals.returns,
+        results=notes.count_results(),
+    )
+    return known, duplicated

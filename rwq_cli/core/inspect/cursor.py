@@ -1,6 +1,6 @@
 """Reading lists and sorted sets of any length in pages while others change them."""
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -8,8 +8,11 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.server.commands import Command
 
 PAGE_SIZE = 1000
-# Entries of one read if a whole list is read for its IDs only, which is twice as fast.
-WALK_ENTRIES = 10_000
+# Pages grow up to this many entries, whose IDs the server reads in about a millisecond: over a
+# long line each page costs a round trip.
+WALK_ENTRIES = 16_000
+# With their scores, which take ten times as long to print.
+_SCHEDULED_ENTRIES = 4000
 # The cursor loses its place only if this many entries leave the list between two reads.
 _ANCHORS = 1024
 _OVERLAP = 8
@@ -32,9 +35,9 @@ class ListCursor(Iterator[list[bytes]]):
         from_left: Read from the left, where IDs are pushed, not from the right, where they are
             popped.
         start: How many entries to skip first.
-        page_size: Entries in one read.
-        reports_progress: Whether to report each entry as it is read. If not, the caller reports
-            what it has done with the entries.
+        page_size: Entries in the first page.
+        page_max: Each page has twice as many as the one before, up to this many.
+        reports_progress: Whether to report each entry as it is read.
 
     Attributes:
         offset: The place of the last page's first entry, counted from this end.
@@ -48,26 +51,22 @@ class ListCursor(Iterator[list[bytes]]):
         from_left: bool = False,
         start: int = 0,
         page_size: int = PAGE_SIZE,
+        page_max: int = WALK_ENTRIES,
         reports_progress: bool = True,
     ) -> None:
         self._queue = queue
-        self._is_progress = reports_progress
+        self._reports_progress = reports_progress
         self._key = key
         self._from_left = from_left
         self._page_size = page_size
+        self._page_max = max(page_size, page_max)
         self._position = start
         self._overlap = _OVERLAP
         self._is_at_end = False
-        # The last entries that were read and have not been removed, the latest last.
+        # The last entries that were read, the latest last.
         self._anchors: list[bytes] = []
-        self._page: list[bytes] = []
         self._first: list[bytes] | None = None
         self.offset = start
-
-    def removed(self, ids: Set[bytes]) -> None:
-        """Tell the cursor that the caller has removed these entries of the last page."""
-        self._position -= sum(entry in ids for entry in self._page)
-        self._anchors = [entry for entry in self._anchors if entry not in ids]
 
     def __next__(self) -> list[bytes]:
         while not self._is_at_end:
@@ -102,12 +101,12 @@ class ListCursor(Iterator[list[bytes]]):
             self._position, self._anchors = 0, []
 
     def _take(self, page: list[bytes]) -> None:
-        if self._is_progress:
+        if self._reports_progress:
             self._queue.progress.advance(len(page))
-        self._page = page
         self.offset = self._position
         self._position += len(page)
         self._anchors = (self._anchors + page)[-_ANCHORS:]
+        self._page_size = min(2 * self._page_size, self._page_max)
 
     def first_command(self) -> Command:
         """The command that reads the first page."""
@@ -170,11 +169,6 @@ def _after_anchors(window: list[bytes], anchors: list[bytes], expected: int) -> 
     return end
 
 
-def lengths_of(queue: Queue, *lists: bytes) -> Callable[[], int]:
-    """A function that reads the total length of some lists, for a progress listener."""
-    return lambda: sum(queue.call_all([("LLEN", key) for key in lists]))
-
-
 class ScheduledCursor(Iterator[list[bytes]]):
     """Pages of the IDs in the delayed or the buried sorted set, by score.
 
@@ -187,7 +181,8 @@ class ScheduledCursor(Iterator[list[bytes]]):
         queue: The queue.
         name: `delayed` or `buried`.
         latest_first: From the latest to the earliest.
-        page_size: Entries in one read.
+        page_size: Entries in the first page.
+        page_max: Each page has twice as many as the one before, up to this many.
 
     Attributes:
         scores: The scores of the last page's entries, unix ms.
@@ -200,10 +195,13 @@ class ScheduledCursor(Iterator[list[bytes]]):
         *,
         latest_first: bool = False,
         page_size: int = PAGE_SIZE,
+        page_max: int = _SCHEDULED_ENTRIES,
     ) -> None:
         self._queue = queue
-        self._args = name, int(latest_first), page_size
-        self._page_size = page_size
+        self._name = name
+        self._latest_first = latest_first
+        self._page_size = min(page_size, _SCHEDULED_ENTRIES)
+        self._page_max = max(self._page_size, page_max)
         # The last page, as the server replied.
         self._last: list[tuple[bytes, bytes]] = []
         self._first: list[bytes] | None = None
@@ -212,27 +210,33 @@ class ScheduledCursor(Iterator[list[bytes]]):
 
     def first_command(self) -> Command:
         """The command that reads the first page."""
-        name, latest_first, size = self._args
-        key = self._queue.name + b":" + name.encode()
-        command = "ZREVRANGE" if latest_first else "ZRANGE"
-        return (command, key, 0, size - 1, "WITHSCORES")
+        key = self._queue.name + b":" + self._name.encode()
+        command = "ZREVRANGE" if self._latest_first else "ZRANGE"
+        return (command, key, 0, self._page_size - 1, "WITHSCORES")
 
-    def start(self, reply: list[bytes]) -> None:
+    def start(self, reply: list[Any]) -> None:
         """Begin with the reply to `first_command`."""
-        self._first = _flat(reply)
+        # Some clients make pairs of IDs and scores.
+        is_flat = not reply or isinstance(reply[0], bytes)
+        self._first = reply if is_flat else list(chain.from_iterable(reply))
 
     def __next__(self) -> list[bytes]:
         while not self._is_at_end:
-            if self._first is not None:
-                reply, self._first = self._first, None
-            elif not self._last:
-                reply = _flat(self._queue.call(*self.first_command()))
-            else:
-                anchors = chain.from_iterable(self._last[: -_OVERLAP - 1 : -1])
-                reply = self._queue.run("scheduled_page", *self._args, *anchors)
+            if self._first is None and not self._last:
+                self.start(self._queue.call(*self.first_command()))
+            reply, self._first = self._first, None
+            if reply is None:
+                reply = self._queue.run(
+                    "scheduled_page",
+                    *chain.from_iterable(self._last[: -_OVERLAP - 1 : -1]),
+                    which=self._name,
+                    reversed=self._latest_first,
+                    count=self._page_size,
+                )
             known = {item_id for item_id, _ in self._last}
             self._last = list(zip(reply[::2], reply[1::2], strict=True))
             self._is_at_end = len(self._last) < self._page_size
+            self._page_size = min(2 * self._page_size, self._page_max)
             fresh = [each for each in self._last if each[0] not in known]
             if fresh:
                 self.scores = [float(score) for _, score in fresh]
@@ -240,18 +244,9 @@ class ScheduledCursor(Iterator[list[bytes]]):
         raise StopIteration
 
 
-def _flat(reply: list[Any]) -> list[Any]:
-    """IDs and scores in turn; some clients make pairs of them."""
-    return list(chain.from_iterable(reply)) if reply and not isinstance(reply[0], bytes) else reply
-
-
-def walk_scheduled(
-    queue: Queue, name: str, *, latest_first: bool = False, page_size: int = PAGE_SIZE
-) -> Iterator[list[tuple[bytes, float]]]:
-    """Pages of IDs with their scores, unix ms: see `ScheduledCursor`."""
-    cursor = ScheduledCursor(queue, name, latest_first=latest_first, page_size=page_size)
-    for ids in cursor:
-        yield list(zip(ids, cursor.scores, strict=True))
+def lengths_of(queue: Queue, *lists: bytes) -> Callable[[], int]:
+    """A function that reads the total length of some lists, for a progress listener."""
+    return lambda: sum(queue.call_all([("LLEN", key) for key in lists]))
 
 
 def read_first_pages(queue: Queue, *cursors: ListCursor | ScheduledCursor) -> None:
@@ -259,3 +254,12 @@ def read_first_pages(queue: Queue, *cursors: ListCursor | ScheduledCursor) -> No
     replies = queue.call_all([cursor.first_command() for cursor in cursors])
     for cursor, reply in zip(cursors, replies, strict=True):
         cursor.start(reply)
+
+
+def walk_scheduled(
+    queue: Queue, name: str, *, page_size: int = PAGE_SIZE
+) -> Iterator[list[tuple[bytes, float]]]:
+    """Pages of IDs with their scores, unix ms, the lowest first: see `ScheduledCursor`."""
+    cursor = ScheduledCursor(queue, name, page_size=page_size)
+    for ids in cursor:
+        yield list(zip(ids, cursor.scores, strict=True))

@@ -6,31 +6,24 @@ from math import inf
 
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied, WrongType
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import WALK_ENTRIES
 
 # How many entries of each structure are read before a script looks at the rest.
 _SAMPLE = 50
+# Entries that one script looks at.
+LOOK_ENTRIES = 5000
 
 
 def first_item(
     queue: Queue, key: bytes, *, skip: int = 0, entries_max: float = inf
 ) -> bytes | None:
-    """The first entry of a list or sorted set that is an item: `lua/ops/first_item.lua`.
+    """The first entry of a list or sorted set that is an item; None if there is none.
 
-    Args:
-        queue: The queue.
-        key: One of its lists or sorted sets.
-        skip: How many entries to skip.
-        entries_max: About how many entries to look at.
-
-    Returns:
-        Its ID; None if there is none among those entries. While the list moves, a few entries may
-        be missed.
+    After `skip` entries it looks at about `entries_max`. While the list moves, a few may be missed.
     """
     name = key.rpartition(b":")[2]
-    read = WALK_ENTRIES
-    while read == WALK_ENTRIES and skip < entries_max:
-        read, *found = queue.run("first_item", name, skip, WALK_ENTRIES)
+    read = LOOK_ENTRIES
+    while read == LOOK_ENTRIES and skip < entries_max:
+        read, *found = queue.run("first_item", structure=name, skip=skip, count=LOOK_ENTRIES)
         if found:
             item_id: bytes = found[0]
             return item_id
@@ -68,16 +61,10 @@ def has_items(queue: Queue) -> bool:
 
 
 def next_ages(next_ids: Mapping[Queue, bytes], *, entries_max: float = inf) -> dict[bytes, int]:
-    """About how long the next item of each queue has waited, seconds.
+    """By queue name, about how long its next item has waited, seconds; unknown ones are left out.
 
-    Args:
-        next_ids: The queues, on one connection, each with the next entry of its main list, which
-            may be a ghost.
-        entries_max: About how many entries of each list to look at.
-
-    Returns:
-        The ages by the names of the queues, without those that are unknown: the server cannot tell,
-        or there are more ghosts.
+    The queues, on one connection, come with the next entry of their main lists, which may be a
+    ghost: then about `entries_max` entries are looked at.
     """
     ages = _idle_times(next_ids)
     behind: dict[Queue, bytes] = {}

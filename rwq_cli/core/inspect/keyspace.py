@@ -4,35 +4,37 @@ A command scans the keys once, and tells by a key's prefix what it is.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from rwq_cli.core.batches import in_batches
+from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.keys import PER_ID_INFIXES, PER_QUEUE_SUFFIXES, owner_of_structure
+from rwq_cli.core.inspect.lookup import facts_of
+from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, read_result_keys
+from rwq_cli.core.keys import (
+    PER_ID_INFIXES,
+    PER_QUEUE_SUFFIXES,
+    QueueKeys,
+    is_key_of,
+    owner_of_structure,
+)
+from rwq_cli.core.state.probe import probe
+from rwq_cli.core.state.rules import Facts
 
-_MEMBER = re.compile(rb"(?:\A|:)(?:%b):" % b"|".join(name.strip(b":") for name in PER_ID_INFIXES))
+EXAMPLES = 5
+# Keys of which one call reads the types, in about two milliseconds.
+_TYPES = 4000
+# Without their colons.
+_SUFFIXES = b"|".join(name.strip(b":") for name in PER_QUEUE_SUFFIXES)
+_INFIXES = b"|".join(name.strip(b":") for name in PER_ID_INFIXES)
+_MEMBER = re.compile(rb"(?:\A|:)(?:%b):" % _INFIXES)
+_OWNED = re.compile(rb":(?:(?:%b)\Z|(%b):)" % (_SUFFIXES, _INFIXES), re.DOTALL)
 
 
 def ids_of(keys: Iterable[bytes], *prefixes: bytes) -> list[bytes]:
     """The IDs in those keys that have one of these prefixes: data, leases or results."""
     return [key[len(prefix) :] for key in keys for prefix in prefixes if key.startswith(prefix)]
-
-
-def nested_names(queue: Queue, keys: Iterable[bytes]) -> tuple[bytes, ...]:
-    """The names of other queues that have a structure among these keys.
-
-    rwq creates no queue with such a name (see `QueueKeys.check_name`), but other programs may.
-
-    Args:
-        queue: The queue.
-        keys: Keys of its items, leases and results. The type of a key tells the structure of
-            another queue from the data of an item whose ID ends alike.
-    """
-    suspects = [key for key in keys if key.endswith(PER_QUEUE_SUFFIXES)]
-    types = queue.call_all([("TYPE", key) for key in suspects])
-    pairs = zip(suspects, map(bytes.decode, types), strict=True)
-    owners = (owner_of_structure(*each) for each in pairs)
-    return tuple(sorted({owner for owner in owners if owner}))
 
 
 def may_be_in_nested_queue(item_id: bytes) -> bool:
@@ -44,8 +46,162 @@ def may_be_in_nested_queue(item_id: bytes) -> bool:
     return _MEMBER.search(item_id) is not None
 
 
-def wrong_types(queue: Queue, keys: Sequence[bytes]) -> Iterator[tuple[bytes, str]]:
-    """The keys that exist and are not strings, with their types."""
-    for _, reply in queue.read_each("wrong_types", in_batches(keys)):
-        for key, kind in zip(reply[::2], reply[1::2], strict=True):
-            yield key, kind.decode()
+def nested_names(queue: Queue, keys: Iterable[bytes]) -> tuple[bytes, ...]:
+    """The names of other queues that have a structure among these keys of items, leases, results.
+
+    rwq creates no queue with such a name (see `QueueKeys.check_new`), but other programs may. The
+    type of a key tells their structures from the data of an item whose ID ends alike.
+    """
+    suspects = [key for key in keys if key.endswith(PER_QUEUE_SUFFIXES)]
+    types = queue.call_all([("TYPE", key) for key in suspects])
+    pairs = zip(suspects, map(bytes.decode, types), strict=True)
+    owners = (owner_of_structure(*each) for each in pairs)
+    return tuple(sorted({owner for owner in owners if owner}))
+
+
+def names_of_unlisted(queue: Queue, ids: Iterable[bytes]) -> dict[bytes, None]:
+    """The names of queues without lists whose data these IDs may be, because they are in no
+    structure of this queue: `jobs:item:x:item:1` is the data of `1` in `jobs:item:x`, or of an
+    item of `jobs` that lost its entry.
+    """
+    suspects = [item_id for item_id in ids if may_be_in_nested_queue(item_id)]
+    return {
+        owner_of_data(queue.keys, facts.item_id): None
+        for facts in facts_of(queue, suspects)
+        if facts.has_data and not (facts.is_listed or facts.has_schedule_entry)
+    }
+
+
+def owner_of_data(keys: QueueKeys, item_id: bytes) -> bytes:
+    """The queue whose data this ID's may be: see `names_of_unlisted`."""
+    at = next(match.start() for match in _MEMBER.finditer(item_id))
+    return (keys.item_prefix + item_id[:at]).removesuffix(b":")
+
+
+@dataclass(slots=True)
+class Tally:
+    """A count with the first few examples."""
+
+    count: int = 0
+    examples: list[bytes] = field(default_factory=list)
+
+    def add(self, name: bytes) -> None:
+        """Count one more."""
+        self.count += 1
+        if len(self.examples) < EXAMPLES and name not in self.examples:
+            self.examples.append(name)
+
+
+class KeyNotes:
+    """What a walk over all keys of a queue meets besides data and entries.
+
+    Keys may belong to a queue whose name begins like this queue's lease or result keys.
+
+    Attributes:
+        wrong: Keys of items, leases and results of the wrong type, with their types.
+        results: The IDs of results; None if this user may not read them.
+    """
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._foreign = _ForeignKeys(queue.keys)
+        self.wrong: dict[bytes, str] = {}
+        self.results: set[bytes] | None = set()
+
+    def add(self, page: Sequence[bytes], listed: Collection[bytes] = ()) -> Iterator[Facts]:
+        """Note a page of keys; yield the facts about leased IDs that are not listed."""
+        queue, keys = self._queue, self._queue.keys
+        strings = [key for key in page if key.startswith(keys.id_prefixes)]
+        for _, reply in queue.read_each("wrong_types", in_batches(strings, items_max=_TYPES)):
+            pairs = zip(reply[::2], reply[1::2], strict=True)
+            self.wrong.update((key, kind.decode()) for key, kind in pairs)
+        self._note_results(ids_of(page, keys.result_prefix))
+        self._foreign.add(page)
+        leased = dict.fromkeys(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
+        yield from probe(
+            queue, (i for i in leased if i not in listed and not may_be_in_nested_queue(i))
+        )
+
+    def _note_results(self, ids: Sequence[bytes]) -> None:
+        if self.results is None:
+            return
+        key_of = self._queue.keys.result
+        try:
+            for batch in read_result_keys(self._queue, ids):
+                self.results.update(each.item_id for each in batch if each.result)
+                self.wrong.update(
+                    (key_of(each.item_id), each.kind)
+                    for each in batch
+                    if each.kind not in (KIND_NONE, KIND_RESULT)
+                )
+        except PermissionDenied:
+            self.results = None
+
+    @property
+    def nested(self) -> tuple[bytes, ...]:
+        """The names of other queues that have a structure among the keys."""
+        owners = (owner_of_structure(*each) for each in self.wrong.items())
+        return tuple(dict.fromkeys(owner for owner in owners if owner))
+
+    def wrong_keys(self) -> list[bytes]:
+        """The keys of the wrong type that belong to no other queue."""
+        nested = self.nested
+        return [key for key in self.wrong if not is_key_of(key, nested)]
+
+    def count_results(self) -> int | None:
+        """How many results there are; None if this user may not read them."""
+        nested, key_of = self.nested, self._queue.keys.result
+        if self.results is None:
+            return None
+        return sum(not is_key_of(key_of(item_id), nested) for item_id in self.results)
+
+    def unowned(self) -> Tally:
+        """The keys that begin with the queue's name and belong to no queue."""
+        return self._foreign.unowned()
+
+
+class _ForeignKeys:
+    """Counts keys that begin with a queue's name but belong to no queue.
+
+    The keys of a queue named `jobs:high` are not foreign: a key that looks like part of a queue is
+    counted under that queue's name until the queue is known. These names are kept.
+    """
+
+    def __init__(self, keys: QueueKeys) -> None:
+        self._keys = keys
+        self._ours = (*keys.id_prefixes, keys.result_prefix, keys.undo_prefix)
+        self._own = {*keys.structures, keys.clean_lock}
+        self._unowned = Tally()
+        self._queues: set[bytes] = set()
+        # By name, the keys of what is no queue as far as is known.
+        self._leftovers: dict[bytes, Tally] = {}
+
+    def add(self, page: Iterable[bytes]) -> None:
+        for key in page:
+            if key.startswith(self._ours) or key in self._own:
+                continue
+            match = _OWNED.search(key, len(self._keys.name) + 1)
+            if match is None:
+                self._unowned.add(key)
+                continue
+            owner = key[: match.start()]
+            if match[1] in (None, b"item"):
+                # A structure or an item makes a queue; a lease that was left over does not.
+                self._queues.add(owner)
+                self._leftovers.pop(owner, None)
+            elif owner not in self._queues:
+                self._leftovers.setdefault(owner, Tally()).add(key)
+
+    def unowned(self) -> Tally:
+        found = Tally(self._unowned.count, list(self._unowned.examples))
+        for tally in self._leftovers.values():
+            found.count += tally.count
+            found.examples += tally.examples[: EXAMPLES - len(found.examples)]
+        return found
+
+
+def shadowed_by_name(queue: Queue) -> list[bytes]:
+    """The queues that exist, and for which this queue's keys look like items or leases."""
+    outer = [QueueKeys(name) for name in queue.keys.outer_names]
+    exist = queue.call_all([("EXISTS", *other.structures) for other in outer])
+    return [other.name for other, count in zip(outer, exist, strict=True) if count]

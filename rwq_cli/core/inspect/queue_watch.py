@@ -1,7 +1,6 @@
 """Reading many queues at an interval, at a bounded cost to the server."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +15,7 @@ from rwq_cli.core.inspect.activity import (
     Sample,
     read_samples,
 )
-from rwq_cli.core.inspect.counting import count_abandoned
+from rwq_cli.core.inspect.counting import Taken, count_taken
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.inspect.first_items import next_ages
 from rwq_cli.core.inspect.server_status import ServerStatus, server_status
@@ -29,24 +28,19 @@ SLOW_S = 0.1
 # After a slow call, the interval is this many times as long as the call, up to this many seconds.
 _INTERVAL_FACTOR = 20
 _INTERVAL_MAX_S = 15.0
-# Entries of processing whose states are read in one tick: about 10 ms of the server's time.
+# Entries of which a tick reads the states, about 10 ms of the server's time; and how long it goes
+# on with processing lists that are longer than a page.
 _ENTRIES_PER_TICK = 2 * PAGE_SIZE
+_COUNT_S = 0.1
 # How often the status of the server is read, seconds.
 _STATUS_EVERY_S = 10.0
 
 
 def interval_s(every_s: float, call_s: float) -> float:
-    """How long to wait between two reads.
-
-    Args:
-        every_s: The requested interval.
-        call_s: How long a call of the last read took: see `Overview`.
-    """
-    return (
-        every_s
-        if call_s <= SLOW_S
-        else max(every_s, min(_INTERVAL_FACTOR * call_s, _INTERVAL_MAX_S))
-    )
+    """How long to wait between two reads, given how long a call of the last one took."""
+    if call_s <= SLOW_S:
+        return every_s
+    return max(every_s, min(_INTERVAL_FACTOR * call_s, _INTERVAL_MAX_S))
 
 
 class QueueRow(NamedTuple):
@@ -55,7 +49,7 @@ class QueueRow(NamedTuple):
     Attributes:
         queue: Its name.
         sample: Its lengths.
-        abandoned: How many items are abandoned; None if they were not counted.
+        taken: What is in processing; None if that was not counted.
         next_age_s: About how long the next item has waited; None if unknown.
         rates: How fast it fills and drains.
         history: How many items waited in the last samples, the latest last.
@@ -63,17 +57,27 @@ class QueueRow(NamedTuple):
 
     queue: bytes
     sample: Sample
-    abandoned: int | None = None
+    taken: Taken | None = None
     next_age_s: int | None = None
     rates: Rates = UNKNOWN_RATES
     history: Sequence[int] = ()
 
     @property
+    def abandoned(self) -> int | None:
+        """How many items are abandoned; None if they were not counted."""
+        return None if self.taken is None else self.taken.abandoned
+
+    @property
     def running(self) -> int | None:
         """The entries of processing that are not abandoned; None if those were not counted."""
-        if self.abandoned is None:
-            return None
-        return max(0, self.sample.processing - self.abandoned)
+        if self.taken is None or self.taken.is_least:
+            return None if self.taken is None else self.taken.running
+        return max(0, self.sample.processing - self.taken.abandoned)
+
+    @property
+    def is_least(self) -> bool:
+        """Whether both may be more: the processing list is long."""
+        return self.taken is not None and self.taken.is_least
 
 
 class Overview(NamedTuple):
@@ -94,25 +98,12 @@ class Overview(NamedTuple):
     abandoned_age_s: float = 0.0
 
 
-@dataclass(slots=True)
-class _Abandoned:
-    """The last count of the abandoned items of a queue, and when it was made."""
-
-    count: int | None
-    at_s: float
-
-
 class QueueWatch:
     """Samples queues again and again.
 
     A tick reads lengths and both ends of the main lists. Abandoned items are counted as `rwq
-    queues` counts them, which takes time for each entry of processing: a limited number of entries
-    in one tick, the oldest counts first.
-
-    Args:
-        connection: The server.
-        names: The names of the queues.
-        clock: The clock, which tests replace.
+    queues` counts them, which takes time for each entry of processing: for a limited time in one
+    tick, the oldest counts first.
     """
 
     def __init__(
@@ -122,7 +113,8 @@ class QueueWatch:
         self._clock = clock or SystemClock()
         self._queues: dict[bytes, Queue] = {}
         self._activities: dict[bytes, Activity] = {}
-        self._abandoned: dict[bytes, _Abandoned] = {}
+        # The last counts, None for those that were refused, and when they were made.
+        self._taken: dict[bytes, tuple[Taken | None, float]] = {}
         self._status: ServerStatus | None = None
         self._status_at_s = float("-inf")
         self.watch(names)
@@ -136,7 +128,7 @@ class QueueWatch:
         for name in self._queues.keys() - wanted:
             if self._activities[name].is_idle:
                 del self._queues[name], self._activities[name]
-                self._abandoned.pop(name, None)
+                self._taken.pop(name, None)
 
     def tick(self) -> Overview:
         """Sample all queues now.
@@ -148,68 +140,46 @@ class QueueWatch:
         now_s = self._clock.monotonic()
         if now_s - self._status_at_s >= _STATUS_EVERY_S:
             self._status, self._status_at_s = server_status(self._connection), now_s
-        last = {
-            name: sample
-            for name, activity in self._activities.items()
-            if (sample := activity.last) is not None
-        }
+        known = {name: activity.last for name, activity in self._activities.items()}
         started_s = perf_counter()
-        found = read_samples(queues, last)
+        found = read_samples(queues, {n: each for n, each in known.items() if each is not None})
         calls = -(-len(queues) // QUEUES_PER_CALL)
         call_s = (perf_counter() - started_s) / max(1, calls)
-        samples: dict[bytes, Sample] = {}
-        left_out: list[ServerError] = []
-        for name, each in found.items():
-            if isinstance(each, ServerError):
-                left_out.append(each)
-            else:
-                samples[name] = each
-                self._activities[name].add(each)
+        left_out = [each for each in found.values() if isinstance(each, ServerError)]
+        samples = {n: each for n, each in found.items() if not isinstance(each, ServerError)}
         if left_out and not samples:
             raise left_out[0]
+        for name, each in samples.items():
+            self._activities[name].add(each)
         started_s = perf_counter()
-        next_ids = {
-            self._queues[name]: sample.next
-            for name, sample in samples.items()
-            if sample.next is not None
-        }
+        next_ids = {self._queues[n]: each.next for n, each in samples.items() if each.next}
         ages = next_ages(next_ids, entries_max=_ENTRIES_PER_TICK)
         call_s = max(call_s, perf_counter() - started_s)
-        oldest_s = self._count_abandoned(samples, now_s)
+        oldest_s = self._count_taken(samples, now_s)
         rows = [self._row(name, sample, ages.get(name)) for name, sample in samples.items()]
         return Overview(rows, self._status, left_out, call_s, oldest_s)
 
     def _row(self, name: bytes, sample: Sample, age_s: int | None) -> QueueRow:
-        abandoned, activity = self._abandoned.get(name), self._activities[name]
-        count = None if abandoned is None else abandoned.count
-        return QueueRow(name, sample, count, age_s, activity.rates(), activity.waiting)
+        (taken, _), activity = self._taken.get(name, (None, 0.0)), self._activities[name]
+        return QueueRow(name, sample, taken, age_s, activity.rates(), activity.waiting)
 
-    def _count_abandoned(self, samples: dict[bytes, Sample], now_s: float) -> float:
+    def _count_taken(self, samples: Mapping[bytes, Sample], now_s: float) -> float:
         """Count abandoned items, as many as a tick may; return the age of the oldest count."""
+        empty = [name for name, sample in samples.items() if not sample.processing]
+        self._taken.update((name, (Taken(), now_s)) for name in empty)
+        pending = sorted(samples.keys() - empty, key=lambda name: (self._counted_at_s(name), name))
         room = _ENTRIES_PER_TICK
         chosen: list[bytes] = []
-        pending: list[bytes] = []
-        for name, sample in samples.items():
-            if sample.processing == 0:
-                self._abandoned[name] = _Abandoned(0, now_s)
-            elif sample.processing > PAGE_SIZE:
-                self._abandoned[name] = _Abandoned(None, now_s)
-            else:
-                pending.append(name)
-        pending.sort(key=self._counted_at_s)
         for name in pending:
-            if samples[name].processing > room:
+            room -= min(samples[name].processing, PAGE_SIZE)
+            if room < 0:
                 break
-            room -= samples[name].processing
             chosen.append(name)
-        counts = count_abandoned([self._queues[name] for name in chosen])
-        for name, count in zip(chosen, counts, strict=True):
-            known = count if isinstance(count, int) else None
-            self._abandoned[name] = _Abandoned(known, now_s)
-        return now_s - min(
-            (self._counted_at_s(name) for name in pending if name in self._abandoned), default=now_s
-        )
+        counts = count_taken([self._queues[name] for name in chosen], within_s=_COUNT_S)
+        for name, each in zip(chosen, counts, strict=True):
+            self._taken[name] = (each if isinstance(each, Taken) else None, now_s)
+        times = [self._counted_at_s(name) for name in pending if name in self._taken]
+        return now_s - min(times, default=now_s)
 
     def _counted_at_s(self, name: bytes) -> float:
-        known = self._abandoned.get(name)
-        return float("-inf") if known is None else known.at_s
+        return self._taken[name][1] if name in self._taken else float("-inf")

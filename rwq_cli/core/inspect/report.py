@@ -8,11 +8,10 @@ from itertools import islice
 from os import urandom
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_ITEMS, in_batches
+from rwq_cli.core.batches import BATCH_ITEMS
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.handle import Queue, to_bytes
-from rwq_cli.core.inspect.lookup import look_up
-from rwq_cli.core.inspect.places import Positions
+from rwq_cli.core.inspect.lookup import Positions, look_up
 from rwq_cli.core.inspect.results import (
     ResultKey,
     read_result_keys,
@@ -20,7 +19,7 @@ from rwq_cli.core.inspect.results import (
     results_command,
 )
 from rwq_cli.core.model import PREVIEW_BYTES, Item, Lease, State
-from rwq_cli.core.state.probe import probe
+from rwq_cli.core.state.probe import probe, read_parts
 from rwq_cli.core.state.rules import Facts, whole_ms
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES
 
@@ -53,10 +52,6 @@ def inspect_items(queue: Queue, ids: Iterable[bytes]) -> list[ItemReport]:
 
     A key of the wrong type, even one of the queue's lists, is reported in the facts, and counts as
     empty.
-
-    Args:
-        queue: The queue.
-        ids: The IDs, a few hundred at most.
     """
     queue.connection.set_no_touch()
     wanted = list(ids)
@@ -66,20 +61,19 @@ def inspect_items(queue: Queue, ids: Iterable[bytes]) -> list[ItemReport]:
     except WrongType:
         queue, wrong = _without_wrong_structures(queue)
         found = list(look_up(queue, wanted))
+    # The scripts only say of a lease that it is not a string.
+    types = _types(queue, (key for facts, *_ in found for key in facts.wrong_types))
     reports = []
     for facts, main, processing in found:
         keys = (queue.keys.lease(facts.item_id), queue.keys.old_lease(facts.item_id))
-        leases = [
-            (key, lease)
-            for key, lease in zip(keys, (facts.new_lease, facts.old_lease), strict=True)
-            if lease is not None
-        ]
-        types = {**_types(queue, facts.wrong_types), **wrong}
+        pairs = zip(keys, (facts.new_lease, facts.old_lease), strict=True)
+        leases = [(key, lease) for key, lease in pairs if lease is not None]
+        own = {**{key: types[key] for key in facts.wrong_types}, **wrong}
         reports.append(
             ItemReport(
-                facts._replace(wrong_types=types) if types else facts,
+                facts._replace(wrong_types=own) if own else facts,
                 tuple(key for key, _ in leases),
-                tuple((key, lease) for key, lease in leases if key not in types),
+                tuple((key, lease) for key, lease in leases if key not in own),
                 tuple(main),
                 tuple(processing),
             )
@@ -99,15 +93,8 @@ def effective_leases(queue: Queue, ids: Iterable[bytes]) -> list[Lease | None]:
 
 
 def describe(queue: Queue, reports: Iterable[ItemReport], *, data: bool = False) -> Iterator[Item]:
-    """The items of reports, in order, with their idle times, sizes and previews.
-
-    Args:
-        queue: The queue.
-        reports: The reports.
-        data: Read all of the data.
-    """
-    items = [item_from(queue.name, report.facts, report.position) for report in reports]
-    return with_details(queue, items, detail_of(queue, data=data))
+    """The items of reports, in order, with their idle times, sizes and previews, or all data."""
+    return with_details(queue, _items_of(queue, reports), detail_of(queue, data=data))
 
 
 def describe_with_results(
@@ -115,20 +102,24 @@ def describe_with_results(
 ) -> tuple[list[Item], list[ResultKey]]:
     """The items of reports, as from `describe`, and the result key of each ID.
 
-    Both are read in one round trip, unless there are more than 500 IDs or all data is read.
+    Both are read in one round trip, unless there are many IDs or all data is read.
 
     Raises:
         PermissionDenied: This user may not read result keys.
     """
-    items = [item_from(queue.name, report.facts, report.position) for report in reports]
+    items = _items_of(queue, reports)
     ids = [item.item_id for item in items]
     detail = detail_of(queue, data=data)
     if detail is Detail.DATA or not 0 < len(items) <= BATCH_ITEMS:
         found = [key for batch in read_result_keys(queue, ids) for key in batch]
         return list(with_details(queue, items, detail)), found
-    details = queue.script("details", *_detail_args(detail), *ids)
+    details = queue.script("details", *ids, **_detail_args(detail))
     reply, kept = queue.call_all([details, results_command(queue, ids)])
     return list(_detailed(items, reply, detail)), result_keys_from(ids, kept)
+
+
+def _items_of(queue: Queue, reports: Iterable[ItemReport]) -> list[Item]:
+    return [item_from(queue.name, report.facts, report.position) for report in reports]
 
 
 def wrong_structures(queue: Queue) -> dict[bytes, str]:
@@ -141,10 +132,13 @@ def wrong_structures(queue: Queue) -> dict[bytes, str]:
 def _without_wrong_structures(queue: Queue) -> tuple[Queue, dict[bytes, str]]:
     """A handle that hides the queue's lists and sorted sets of the wrong type, and their types."""
     wrong = wrong_structures(queue)
+    hidden = {key: queue.name + b":" + urandom(16).hex().encode() for key in wrong}
     masked, masked.keys = copy(queue), copy(queue.keys)
     for name, key in vars(queue.keys).items():
-        if key in wrong:
-            setattr(masked.keys, name, queue.name + b":" + urandom(16).hex().encode())
+        if isinstance(key, bytes):
+            setattr(masked.keys, name, hidden.get(key, key))
+    structures = queue.keys.structures.items()
+    masked.keys.structures = {hidden.get(key, key): kind for key, kind in structures}
     return masked, wrong
 
 
@@ -191,26 +185,18 @@ def with_details(queue: Queue, items: Sequence[Item], detail: Detail) -> Iterato
 
     The idle time is read before the data, so that it is right even if reading the data resets it.
     """
-    if detail is Detail.BARE:
-        yield from items
-        return
-    left, args = iter(items), _detail_args(detail)
-    batches = in_batches([item.item_id for item in items])
-    with suppress(WrongType):
-        for batch, reply in queue.read_each("details", batches, *args):
-            read = len(reply) // 3
-            yield from _detailed(islice(left, read), reply, detail)
-            while read < len(batch):
-                # So much data ends a reply.
-                reply = queue.run("details", *args, *batch[read:])
-                read += len(reply) // 3
-                yield from _detailed(islice(left, len(reply) // 3), reply, detail)
-    # A structure of the wrong type keeps them from being read.
+    left = iter(items)
+    if detail is not Detail.BARE:
+        ids = [item.item_id for item in items]
+        # A structure of the wrong type keeps them from being read.
+        with suppress(WrongType):
+            for read, reply in read_parts(queue, "details", ids, 3, **_detail_args(detail)):
+                yield from _detailed(islice(left, len(read)), reply, detail)
     yield from left
 
 
-def _detail_args(detail: Detail) -> tuple[object, ...]:
-    return detail.value, PREVIEW_BYTES, SNAPSHOT_BYTES
+def _detail_args(detail: Detail) -> dict[str, Any]:
+    return {"what": detail.value, "preview_bytes": PREVIEW_BYTES, "bytes_max": SNAPSHOT_BYTES}
 
 
 def _detailed(items: Iterable[Item], reply: Sequence[Any], detail: Detail) -> Iterator[Item]:

@@ -1,16 +1,13 @@
 """Reading the results of completed items."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import in_batches
-from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.keyspace import ids_of, may_be_in_nested_queue
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.server.scan import scan_keys
+from rwq_cli.core.state.probe import read_parts
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES
 
 _FIELDS = 8
@@ -69,21 +66,12 @@ def read_result_keys(
 ) -> Iterator[list[ResultKey]]:
     """Read the result keys of IDs, in batches of a bounded number of bytes.
 
-    Args:
-        queue: The queue.
-        ids: The IDs.
-        data: Read the data of the results, too.
-
     Raises:
         PermissionDenied: This user may not read result keys.
     """
-    for batch in in_batches(ids):
-        while batch:
-            found = result_keys_from(
-                batch, queue.run("results", *batch, wants_data=data, bytes_max=SNAPSHOT_BYTES)
-            )
-            yield found
-            batch = batch[len(found) :]
+    args = {"wants_data": data, "bytes_max": SNAPSHOT_BYTES}
+    for batch, reply in read_parts(queue, "results", ids, _FIELDS, **args):
+        yield result_keys_from(batch, reply)
 
 
 def results_command(queue: Queue, ids: Iterable[bytes]) -> Command:
@@ -113,25 +101,6 @@ def _result_key(item_id: bytes, fields: Sequence[bytes]) -> ResultKey:
     return ResultKey(item_id, has_item == b"1", kind.decode(), found)
 
 
-def results(queue: Queue, ids: Iterable[bytes]) -> list[Result | None]:
-    """The result of each ID, without its data; None if there is none.
-
-    Raises:
-        PermissionDenied: This user may not read result keys.
-    """
-    return [found.result for batch in read_result_keys(queue, ids) for found in batch]
-
-
-def invalid_results(queue: Queue, ids: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
-    """The result keys that are not results, with their types; none if this user may not read."""
-    own = [item_id for item_id in ids if not may_be_in_nested_queue(item_id)]
-    with suppress(PermissionDenied):
-        for batch in read_result_keys(queue, own):
-            for found in batch:
-                if found.kind not in (KIND_NONE, KIND_RESULT):
-                    yield queue.keys.result(found.item_id), found.kind
-
-
 def all_results(queue: Queue) -> Iterator[list[Result]]:
     """Every result of a queue, each once and whole, in batches of a bounded number of bytes.
 
@@ -142,8 +111,8 @@ def all_results(queue: Queue) -> Iterator[list[Result]]:
     """
     done: set[bytes] = set()
     for page in scan_keys(queue.connection, queue.keys.result_pattern):
-        ids = dict.fromkeys(ids_of(page, queue.keys.result_prefix))
-        fresh = [item_id for item_id in ids if item_id not in done]
+        prefix = len(queue.keys.result_prefix)
+        fresh = [key[prefix:] for key in dict.fromkeys(page) if key[prefix:] not in done]
         done.update(fresh)
         for batch in read_result_keys(queue, fresh, data=True):
             if whole := [found.result for found in batch if found.result]:

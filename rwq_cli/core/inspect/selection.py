@@ -4,23 +4,64 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from rwq_cli.core.keys import glob_pattern
+from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.keys import GUARDS, glob_pattern
 from rwq_cli.core.model import Item, State
 
 # States that only a walk over the whole queue finds.
 FOUND_DEEP = frozenset({State.ORPHANED, State.UNLISTED, State.HELD, State.DUPLICATED})
 # States of IDs in any list or sorted set that are not items.
-ANYWHERE = frozenset({State.GHOST, State.WRONG_TYPE})
-_MAIN = ANYWHERE | {State.WAITING}
-_PROCESSING = ANYWHERE | {State.LEASED, State.HELD, State.ABANDONED}
+_ANYWHERE = frozenset({State.GHOST, State.WRONG_TYPE})
+_MAIN = _ANYWHERE | {State.WAITING}
+_PROCESSING = _ANYWHERE | {State.LEASED, State.HELD, State.ABANDONED}
 # The states of IDs that are listed as delayed or buried.
 SCHEDULED_STATES = {
-    "delayed": ANYWHERE | {State.DELAYED, State.DUE},
-    "buried": ANYWHERE | {State.BURIED},
+    "delayed": _ANYWHERE | {State.DELAYED, State.DUE},
+    "buried": _ANYWHERE | {State.BURIED},
 }
 
 # The states of items.
 ITEMS = frozenset(state for state in State if state.is_item)
+
+_COMPARISON = re.compile(r"\s*(<=|>=|!=|<|>|=)?\s*([0-9]{1,15})\s*")
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "<=": int.__le__,
+    ">=": int.__ge__,
+    "!=": int.__ne__,
+    "<": int.__lt__,
+    ">": int.__gt__,
+    "=": int.__eq__,
+}
+
+
+class Comparison(NamedTuple):
+    """A comparison of a count.
+
+    Attributes:
+        operator: `=`, `!=`, `<`, `<=`, `>` or `>=`.
+        number: What the count is compared with.
+    """
+
+    operator: str
+    number: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Comparison":
+        """A comparison such as `>=2`; a number alone means that number.
+
+        Raises:
+            InvalidArgument: It is none.
+        """
+        match = _COMPARISON.fullmatch(text)
+        if match is None:
+            raise InvalidArgument(
+                f"{text!r} is not a comparison", "give a number, such as 2, or '>=2'"
+            )
+        return cls(match[1] or "=", int(match[2]))
+
+    def holds(self, count: int) -> bool:
+        """Compare a count."""
+        return _COMPARE[self.operator](count, self.number)
 
 
 class Searcher(Protocol):
@@ -38,7 +79,9 @@ class Selection(NamedTuple):
         id_glob: A glob that the whole ID must match; None for any.
         older_than_s: Only items idle for at least this many seconds; None for any.
         where: Decides whether an item with this data is selected; None for any.
-        holder: Only items that this holder has leased; None for any.
+        holder_glob: Only items that a holder has leased who matches this glob; None for any.
+        reason_glob: Only items that are buried for a reason that matches this glob; None for any.
+        returns: Only items that came back this often; None for any.
     """
 
     states: frozenset[State] | None = None
@@ -46,7 +89,9 @@ class Selection(NamedTuple):
     id_glob: bytes | None = None
     older_than_s: float | None = None
     where: Callable[[bytes], bool] | None = None
-    holder: bytes | None = None
+    holder_glob: bytes | None = None
+    reason_glob: bytes | None = None
+    returns: Comparison | None = None
 
     @property
     def is_all(self) -> bool:
@@ -58,22 +103,46 @@ class Selection(NamedTuple):
         """Whether it looks into the data."""
         return self.match is not None or self.where is not None
 
+    @property
+    def needs_details(self) -> bool:
+        """Whether it looks into the data, or at the idle time."""
+        return self.needs_data or self.older_than_s is not None
+
     def id_pattern(self) -> "re.Pattern[bytes] | None":
         """The glob for IDs as a compiled regular expression; None for any ID."""
         return None if self.id_glob is None else glob_pattern(self.id_glob)
 
-    def accepts(self, item: Item) -> bool:
-        """Whether it selects an item, whose details were read."""
-        if self.needs_data and not (item.data is not None and self._accepts_data(item.data)):
-            return False
-        if self.older_than_s is not None:
-            return item.idle_s is not None and item.idle_s >= self.older_than_s
-        return True
+    def facts_filter(self) -> Callable[[Item], bool]:
+        """Decides about an item by its state, its lease, its reason and its returns."""
+        holder, reason = (
+            None if glob is None else glob_pattern(glob)
+            for glob in (self.holder_glob, self.reason_glob)
+        )
 
-    def _accepts_data(self, data: bytes) -> bool:
-        if self.match is not None and not self.match.search(data):
+        def accepts(item: Item) -> bool:
+            if self.states is not None and item.state not in self.states:
+                return False
+            # A guard has no holder.
+            holders = item.lease.holder if item.lease else GUARDS[0]
+            if holder and (holders.startswith(GUARDS) or not holder.match(holders)):
+                return False
+            if reason and (item.reason is None or not reason.match(item.reason)):
+                return False
+            return self.returns is None or self.returns.holds(item.returns or 0)
+
+        return accepts
+
+    def accepts_details(self, item: Item) -> bool:
+        """Decide about an item by its idle time and its data, which were read."""
+        if self.older_than_s is not None and (
+            item.idle_s is None or item.idle_s < self.older_than_s
+        ):
             return False
-        return self.where is None or self.where(data)
+        if not self.needs_data:
+            return True
+        if item.data is None or (self.match is not None and not self.match.search(item.data)):
+            return False
+        return self.where is None or self.where(item.data)
 
 
 class Source(NamedTuple):

@@ -42,6 +42,12 @@ def server_status(connection: "Connection") -> ServerStatus:
     )
 
 
+def uptime_of(info: object) -> int | None:
+    """How long the server has been up, seconds, from a reply to INFO; None if that says nothing."""
+    up_s = info.get("uptime_in_seconds") if isinstance(info, dict) else None
+    return up_s if isinstance(up_s, int) else None
+
+
 def version_of(info: Mapping[str, object]) -> str:
     """The server and its version, from the section `server` of INFO."""
     if "valkey_version" in info:

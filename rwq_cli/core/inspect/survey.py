@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import (
@@ -15,7 +15,6 @@ from rwq_cli.core.inspect.cursor import (
 from rwq_cli.core.inspect.keyspace import ids_of, nested_names
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.keys import is_key_of
-from rwq_cli.core.model import State
 from rwq_cli.core.server.scan import scan_keys, scan_members
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
@@ -23,93 +22,6 @@ from rwq_cli.core.state.rules import Facts
 OnFacts = Callable[[Facts], object]
 # Receives pages of the keys that begin with the queue's name and a colon.
 OnKeys = Callable[[list[bytes]], object]
-
-
-@dataclass(slots=True)
-class Survey:
-    """The IDs that a walk found to be broken, each once.
-
-    Attributes:
-        orphaned: Items in no list or sorted set, without a lease.
-        unlisted: Items in no list or sorted set, with a lease that ends.
-        held: Items in no list or sorted set, with a lease without expiry.
-        main_ghosts: IDs in main without data.
-        processing_ghosts: IDs in processing without data.
-        scheduled_ghosts: IDs in the delayed or buried sorted set without data, with the set's name.
-        duplicated: Items in main more than once, or in main and in processing.
-        stale_cleaning: IDs in the list of a 0.1 cleaner that are in another structure, with the
-            state, or have no data, with `GHOST`.
-        stale_schedule: Items in main or in processing that are also in the delayed or buried sorted
-            set, with the set's name.
-        stale_returns: IDs with a count of returns that have no data.
-        unguarded: Delayed and buried items that lack a guard.
-    """
-
-    orphaned: list[bytes] = field(default_factory=list)
-    unlisted: list[bytes] = field(default_factory=list)
-    held: list[bytes] = field(default_factory=list)
-    main_ghosts: list[bytes] = field(default_factory=list)
-    processing_ghosts: list[bytes] = field(default_factory=list)
-    scheduled_ghosts: list[tuple[bytes, str]] = field(default_factory=list)
-    duplicated: list[bytes] = field(default_factory=list)
-    stale_cleaning: list[tuple[bytes, State]] = field(default_factory=list)
-    stale_schedule: list[tuple[bytes, str]] = field(default_factory=list)
-    stale_returns: list[bytes] = field(default_factory=list)
-    unguarded: dict[bytes, None] = field(default_factory=dict)
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether there is anything for a deep clean to repair."""
-        return bool(
-            self.orphaned
-            or self.main_ghosts
-            or self.processing_ghosts
-            or self.scheduled_ghosts
-            or self.duplicated
-            or self.stale_cleaning
-            or self.stale_schedule
-            or self.stale_returns
-            or self.unguarded
-        )
-
-    @property
-    def ghosts(self) -> set[bytes]:
-        """All IDs in a list or sorted set that have no data."""
-        scheduled = (item_id for item_id, _ in self.scheduled_ghosts)
-        return {*self.main_ghosts, *self.processing_ghosts, *scheduled}
-
-    def add(self, facts: Facts) -> None:
-        """Add an ID to the lists that apply to it."""
-        item_id, state = facts.item_id, facts.state
-        if not facts.is_unguarded:
-            self.unguarded.pop(item_id, None)
-        if facts.has_schedule_entry:
-            self._add_entries(facts, state)
-        if state is State.GHOST and facts.in_main:
-            self.main_ghosts.append(item_id)
-        if state is State.GHOST and facts.in_processing:
-            self.processing_ghosts.append(item_id)
-        if facts.is_stale_in_cleaning:
-            self.stale_cleaning.append((item_id, state if facts.has_data else State.GHOST))
-        if facts.has_stale_returns:
-            self.stale_returns.append(item_id)
-        if state is State.ORPHANED:
-            self.orphaned.append(item_id)
-        elif state is State.UNLISTED:
-            self.unlisted.append(item_id)
-        elif state is State.DUPLICATED:
-            self.duplicated.append(item_id)
-        elif state is State.HELD and not facts.in_processing:
-            self.held.append(item_id)
-
-    def _add_entries(self, facts: Facts, state: State) -> None:
-        for name, score in (("delayed", facts.due_ms), ("buried", facts.buried_ms)):
-            if score is None:
-                continue
-            if state is State.GHOST:
-                self.scheduled_ghosts.append((facts.item_id, name))
-            elif facts.has_stale_schedule:
-                self.stale_schedule.append((facts.item_id, name))
 
 
 @dataclass(slots=True)
@@ -125,14 +37,6 @@ class Totals:
     items: int = 0
     returned: int = 0
     returns: int = 0
-
-
-def survey(queue: Queue, on_keys: OnKeys | None = None, totals: Totals | None = None) -> Survey:
-    """Walk over the whole queue to find broken IDs; see `survey_facts`."""
-    found = Survey()
-    for facts in survey_facts(queue, on_keys=on_keys, totals=totals):
-        found.add(facts)
-    return found
 
 
 def survey_facts(
@@ -163,9 +67,8 @@ def survey_facts(
         The facts about each ID that was looked up, including healthy ones.
     """
     totals = totals or Totals()
-    queue.progress.begin(
-        "reading the lists", lengths_of(queue, queue.keys.main, queue.keys.processing)
-    )
+    lists = queue.keys.main, queue.keys.processing
+    queue.progress.begin("reading the lists", lengths_of(queue, *lists))
     listed, suspects = _walk_structures(queue, on_listed)
     queue.progress.begin("reading the keys")
     unlisted = _walk_keys(queue, listed, on_keys, totals)
@@ -173,12 +76,17 @@ def survey_facts(
     suspects.update(dict.fromkeys(listed))
     listed.clear()
     suspects.update(dict.fromkeys(unlisted))
-    for facts in _returned_items(queue):
-        if facts.has_stale_returns or facts.has_invalid_returns:
-            suspects[facts.item_id] = None
-        if facts.has_data:
-            totals.returned += 1
-            totals.returns += facts.returns or 0
+    done: set[bytes] = set()
+    for page in scan_members(queue.connection, "HSCAN", queue.keys.returns):
+        # HSCAN may return a field twice.
+        fresh = [item_id for item_id in page if item_id not in done]
+        done.update(fresh)
+        for facts in probe(queue, fresh):
+            if facts.has_stale_returns or facts.has_invalid_returns:
+                suspects[facts.item_id] = None
+            if facts.has_data:
+                totals.returned += 1
+                totals.returns += facts.returns or 0
     yield from facts_of(queue, suspects.keys(), main_twice=False, digests=True)
 
 
@@ -196,7 +104,7 @@ def _walk_structures(
     suspects: dict[bytes, None] = {}
     looked_at: set[bytes] = set()
     for source in (main, processing, *zsets):
-        in_processing = int(source is processing)
+        is_processing = source is processing
         for page in source:
             if not listed.isdisjoint(page):
                 suspects.update((item_id, None) for item_id in page if item_id in listed)
@@ -209,7 +117,7 @@ def _walk_structures(
                 fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in looked_at]
                 looked_at.update(fresh)
                 for facts in probe(
-                    queue, fresh, in_processing=in_processing, digests=bool(in_processing)
+                    queue, fresh, in_processing=is_processing, digests=is_processing
                 ):
                     on_listed(facts)
     if b"" in listed:
@@ -244,13 +152,3 @@ def _walk_keys(
             on_keys(page)
     nested = nested_names(queue, map(keys.item, unlisted))
     return (i for i in unlisted if not (nested and is_key_of(keys.item(i), nested)))
-
-
-def _returned_items(queue: Queue) -> Iterator[Facts]:
-    """The facts about each ID that has a count of returns, without its places in the lists."""
-    done: set[bytes] = set()
-    for page in scan_members(queue.connection, "HSCAN", queue.keys.returns):
-        # HSCAN may return a field twice.
-        fresh = [item_id for item_id in page if item_id not in done]
-        done.update(fresh)
-        yield from probe(queue, fresh)

@@ -1,16 +1,15 @@
 """Comparing a queue's numbers with limits, for monitoring."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from rwq_cli.core.clock import GRACE_S
-from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.counting import count_states
 from rwq_cli.core.inspect.listing import listed_states
-from rwq_cli.core.inspect.second_look import look_twice
+from rwq_cli.core.inspect.lookup import look_twice
 from rwq_cli.core.inspect.selection import source_of
 from rwq_cli.core.model import Counts, State
 
@@ -44,12 +43,7 @@ class Measure(StrEnum):
 
 
 class Limits(NamedTuple):
-    """The limits of a measure.
-
-    Attributes:
-        warn: The warning limit: seconds for an age, else a count; None if there is none.
-        critical: The critical limit; None if there is none.
-    """
+    """The limits of a measure, seconds for an age, else a count; None for none."""
 
     warn: float | None = None
     critical: float | None = None
@@ -73,13 +67,10 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of a check.
+    """The counts of a queue, and every measure in the order of `Measure`.
 
-    Attributes:
-        counts: The counts.
-        evaluations: Every measure, in the order of `Measure`.
-        server_up_s: How long the server runs, seconds, if the age may be cut short by that: idle
-            times begin again when it starts. None if the age is right, or this is unknown.
+    `server_up_s` is how long the server has been up, seconds, if the age may be cut short by that:
+    idle times begin again when it starts. None if the age is right, or this is unknown.
     """
 
     counts: Counts
@@ -103,17 +94,11 @@ def worst(levels: Sequence[Level]) -> Level:
 def check(
     queue: Queue, limits: Mapping[Measure, Limits], *, deep: bool = False, grace_s: float = GRACE_S
 ) -> Check:
-    """Count a queue and compare the numbers with limits.
+    """Count a queue and compare the numbers with limits; `deep` counts orphans, too.
 
     An item looks abandoned between its worker's pop and lease, and orphaned between its producer's
     two writes. If that would raise an alarm, such items are counted only if two looks see them, as
     in a clean.
-
-    Args:
-        queue: The queue.
-        limits: The limits of the measures that have any.
-        deep: Walk over the whole queue, for orphans.
-        grace_s: Seconds between the two looks, if a second one is needed.
     """
     counts = count_states(queue, sample_sizes=False, deep=deep)
     found = evaluate(counts, limits)
@@ -125,19 +110,7 @@ def check(
             else:
                 counts = counts._replace(orphaned=number)
             found = evaluate(counts, limits)
-    return replace(found, server_up_s=_server_up_s(queue, found[Measure.AGE].value))
-
-
-def _server_up_s(queue: Queue, age_s: int | None) -> int | None:
-    """How long the server runs, if that is no longer than about this age."""
-    if not age_s:
-        return None
-    try:
-        up_s: int = queue.call("INFO", "server")["uptime_in_seconds"]
-    except (ServerError, KeyError):
-        # Not every user may ask.
-        return None
-    return up_s if up_s <= age_s + _LOADING_S else None
+    return found
 
 
 def _count_twice(queue: Queue, state: State, *, deep: bool, grace_s: float) -> int:
@@ -151,17 +124,14 @@ def _count_twice(queue: Queue, state: State, *, deep: bool, grace_s: float) -> i
 
 
 def evaluate(counts: Counts, limits: Mapping[Measure, Limits]) -> Check:
-    """Compare a queue's numbers with limits.
-
-    Args:
-        counts: The numbers, as `WorkQueue.counts` gives them.
-        limits: The limits of the measures that have any.
-    """
+    """Compare a queue's numbers, as `WorkQueue.counts` gives them, with the limits."""
     evaluations = []
     for measure in Measure:
         own, value = limits.get(measure, Limits()), _value(counts, measure)
         evaluations.append(Evaluation(measure, value, own, _level(value, own)))
-    return Check(counts, tuple(evaluations))
+    age_s, up_s = _value(counts, Measure.AGE), counts.server_up_s
+    is_cut = age_s and up_s is not None and up_s <= age_s + _LOADING_S
+    return Check(counts, tuple(evaluations), up_s if is_cut else None)
 
 
 def _value(counts: Counts, measure: Measure) -> int | None:
@@ -173,7 +143,7 @@ def _value(counts: Counts, measure: Measure) -> int | None:
 
 
 def _level(value: int | None, limits: Limits) -> Level:
-    if limits.warn is None and limits.critical is None:
+    if limits == Limits():
         return Level.OK
     if value is None:
         return Level.UNKNOWN

@@ -19,8 +19,7 @@ from rwq_cli.core.batches import (
     in_batches,
 )
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.places import places_of
-from rwq_cli.core.inspect.second_look import look_twice
+from rwq_cli.core.inspect.lookup import look_twice, places_of
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.acknowledged import Acknowledged, in_doubt

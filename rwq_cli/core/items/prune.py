@@ -27,10 +27,10 @@ def prune(
     size = BATCH_ITEMS // 2
     if where == "cleaning" and left:
         size = min(size, ids_per_call(int(queue.call("LLEN", queue.keys.cleaning))))
-    calls = [(0, *batch) for batch in in_batches(left, items_max=size)]
+    calls = ((0, batch) for batch in in_batches(left, items_max=size))
     done: set[bytes] = set()
-    for args in chain(calls, repeat((BATCH_ITEMS,), samples)):
-        pruned = queue.run("prune", where, *args, dry_run=dry_run)
+    for sample, batch in chain(calls, repeat((BATCH_ITEMS, list[bytes]()), samples)):
+        pruned = queue.run("prune", *batch, which=where, sample=sample, dry_run=dry_run)
         if fresh := [item_id for item_id in pruned if item_id not in done]:
             done.update(fresh)
             yield fresh

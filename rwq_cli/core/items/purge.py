@@ -9,8 +9,8 @@ from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_scheduled
-from rwq_cli.core.inspect.keyspace import ids_of, nested_names
-from rwq_cli.core.inspect.places import places_of
+from rwq_cli.core.inspect.keyspace import ids_of, names_of_unlisted, nested_names
+from rwq_cli.core.inspect.lookup import places_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
 from rwq_cli.core.items.bulk import by_script, in_rounds
 from rwq_cli.core.items.journal import Journal, Saving
@@ -18,6 +18,7 @@ from rwq_cli.core.items.prune import prune
 from rwq_cli.core.items.remove import REMOVE_ARGS
 from rwq_cli.core.items.results import delete_results
 from rwq_cli.core.keys import PER_QUEUE_SUFFIXES
+from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.server.scan import scan_keys, scan_members
@@ -104,7 +105,8 @@ def _own_keys(queue: Queue) -> _Keys:
         found.marks.update((key, None) for key in page if key.startswith(keys.undo_prefix))
         members = (key for key in page if key.startswith(prefixes))
         suspects += (key for key in members if key.endswith(PER_QUEUE_SUFFIXES))
-    if nested := nested_names(queue, suspects):
+    nested = nested_names(queue, suspects) or tuple(names_of_unlisted(queue, found.items))
+    if nested:
         own, other = (each.decode("utf-8", "backslashreplace") for each in (queue.name, nested[0]))
         raise InvalidArgument(
             f"keys of the queue {other} look like items of {own}", f"purge {other} first"
@@ -254,7 +256,8 @@ class _Purge:
         """Delete the remaining keys that belong to no item."""
         queue, keys = self._queue, self._queue.keys
         leases = in_batches(list(self._keys.leases), items_max=BATCH_WRITES)
-        for _ in queue.run_each("delete_stray_leases", (("any", *ids) for ids in leases)):
+        words = (script_words("delete_stray_leases", ids, endless_only=False) for ids in leases)
+        for _ in queue.run_each("delete_stray_leases", words):
             pass
         for marks in in_batches(list(self._keys.marks)):
             types = queue.call_all([("TYPE", key) for key in marks])

@@ -9,6 +9,7 @@ Due items are promoted first. That needs no second look: no worker or producer l
 in the state `due`.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from rwq_cli.core.batches import BATCH_ITEMS
@@ -16,19 +17,22 @@ from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of
 from rwq_cli.core.inspect.lookup import facts_of
-from rwq_cli.core.inspect.survey import Survey, survey_facts
+from rwq_cli.core.inspect.survey import survey_facts
 from rwq_cli.core.items.prune import prune
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.repair.actions import CleanActions, CleanBatch
 from rwq_cli.core.repair.lock import CleanLock
-from rwq_cli.core.repair.repairs import remove_stale_schedule, repair, restore_guards, without
+from rwq_cli.core.repair.repairs import repair, restore_guards, without
 from rwq_cli.core.server.acknowledged import Acknowledged
-from rwq_cli.core.state.first_look import FirstLook
+from rwq_cli.core.state.expected import FirstLook
 from rwq_cli.core.state.probe import find_broken
 from rwq_cli.core.state.rules import Facts
 
 _Actions = Iterator[CleanBatch]
+# By structure, IDs with their states.
+_Entries = defaultdict[str, dict[bytes, State]]
+_SCHEDULES = ("delayed", "buried")
 
 
 def light_clean(
@@ -59,6 +63,13 @@ class _Clean:
         # In processing.
         self._abandoned: dict[bytes, None] = {}
         self._ghosts: dict[bytes, None] = {}
+        # What only a deep clean repairs: items that must be returned or lose an entry; entries of
+        # IDs without data, and in cleaning and returns stale ones; entries of items in a list.
+        self._broken: defaultdict[State, list[bytes]] = defaultdict(list)
+        self._main_ghosts: list[bytes] = []
+        self._entries: _Entries = defaultdict(dict)
+        self._stale: _Entries = defaultdict(dict)
+        self._unguarded: dict[bytes, None] = {}
         # A repaired ID needs no second repair; in a dry run it would still look broken.
         self._done: set[bytes] = set()
 
@@ -94,22 +105,20 @@ class _Clean:
         if next(delayed, None) and delayed.scores[0] <= look.at_ms:
             yield from self._promote()
         samples = 1 + 2 * len(self._abandoned) // BATCH_ITEMS if counted else 0
-        pruned = prune(queue, "returns", samples=samples, dry_run=self._dry_run)
-        yield from _pruned("returns", pruned)
+        yield from self._prune("returns", samples=samples)
         if self._abandoned or self._ghosts:
             self._lock.sleep(self._grace_s)
             yield from self._repair_processing(look)
 
     def deep(self) -> _Actions:
-        queue, found = self._queue, Survey()
-        look = FirstLook(queue.now_ms())
+        queue, look = self._queue, FirstLook(self._queue.now_ms())
         has_due = False
 
         def note(facts: Facts) -> None:
             nonlocal has_due
             has_due = has_due or (facts.due_ms is not None and facts.due_ms <= look.at_ms)
             if facts.is_unguarded and not facts.in_processing:
-                found.unguarded[facts.item_id] = None
+                self._unguarded[facts.item_id] = None
             if facts.in_processing and facts.state is State.GHOST:
                 self._ghosts[facts.item_id] = None
             elif facts.state is State.ABANDONED:
@@ -118,86 +127,96 @@ class _Clean:
             self._lock.renew()
 
         for facts in survey_facts(queue, on_listed=note, on_keys=lambda _: self._lock.renew()):
-            found.add(facts)
+            self._note_suspect(facts)
             look.note(facts)
         due: set[bytes] = set()
         for batch in self._promote() if has_due else ():
             due.update(batch.ids)
             yield batch
-        if not (self._abandoned or self._ghosts or found.is_broken):
+        found = (self._abandoned, self._ghosts, self._broken, self._main_ghosts)
+        if not (any(found) or self._entries or self._stale or self._unguarded):
             return
         self._lock.sleep(self._grace_s)
         for batch in self._repair_processing(look):
             self._done.update(batch.ids)
             yield batch
-        yield from self._repair_lists(found, look)
+        for ids, state, where in (
+            (self._broken[State.ORPHANED], State.ORPHANED, None),
+            (self._main_ghosts, State.GHOST, "main"),
+            (self._broken[State.DUPLICATED], State.DUPLICATED, "main"),
+        ):
+            known = None if state is State.GHOST else look
+            for outcomes in self._repair(without(ids, self._done), state, look=known):
+                self._done.update(outcomes.ids)
+                yield CleanBatch(outcomes, state, where)
         self._done |= due
-        yield from self._prune_entries(found, due)
-        unguarded = without(found.unguarded, self._done)
-        for _ in restore_guards(queue, unguarded, dry_run=self._dry_run):
+        yield from self._prune_entries(due)
+        for _ in restore_guards(queue, without(self._unguarded, self._done), dry_run=self._dry_run):
             pass
+
+    def _note_suspect(self, facts: Facts) -> None:
+        """Note what is to be repaired of an ID that was looked up everywhere."""
+        item_id, state = facts.item_id, facts.state
+        if not facts.is_unguarded:
+            self._unguarded.pop(item_id, None)
+        if state is State.GHOST:
+            if facts.in_main:
+                self._main_ghosts.append(item_id)
+            if facts.in_processing:
+                self._ghosts[item_id] = None
+        elif state in (State.ORPHANED, State.DUPLICATED):
+            self._broken[state].append(item_id)
+        for name, score in zip(_SCHEDULES, (facts.due_ms, facts.buried_ms), strict=True):
+            if score is not None and state is State.GHOST:
+                self._entries[name][item_id] = state
+            elif score is not None and facts.has_stale_schedule:
+                self._stale[name][item_id] = state
+        if facts.is_stale_in_cleaning:
+            self._entries["cleaning"][item_id] = state if facts.has_data else State.GHOST
+        if facts.has_stale_returns:
+            self._entries["returns"][item_id] = State.GHOST
 
     def _repair_processing(self, look: FirstLook) -> _Actions:
         # An abandoned item that also waits is duplicated: its entry in processing is removed.
         expected = (State.ABANDONED, State.DUPLICATED)
-        for batch in self._repair(self._abandoned, expected, look):
+        for batch in self._repair(self._abandoned, *expected, look=look):
             yield CleanBatch(batch, State.ABANDONED, "processing", dropped=State.DUPLICATED)
-        for batch in self._repair(self._ghosts, (State.GHOST,)):
+        for batch in self._repair(self._ghosts, State.GHOST):
             yield CleanBatch(batch, State.GHOST, "processing")
 
-    def _repair_lists(self, found: Survey, look: FirstLook) -> _Actions:
-        for ids, state, where in (
-            (found.orphaned, State.ORPHANED, None),
-            (found.main_ghosts, State.GHOST, "main"),
-            (found.duplicated, State.DUPLICATED, "main"),
-        ):
-            known = None if state is State.GHOST else look
-            for batch in self._repair(without(ids, self._done), (state,), known):
-                self._done.update(batch.ids)
-                yield CleanBatch(batch, state, where)
-
     def _repair(
-        self, ids: Iterable[bytes], states: Iterable[State], look: FirstLook | None = None
+        self, ids: Iterable[bytes], *states: State, look: FirstLook | None = None
     ) -> Iterator[OutcomeBatch]:
+        bury_after, dry_run = self._bury_after, self._dry_run
         return repair(
-            self._queue,
-            list(ids),
-            states,
-            look=look,
-            bury_after=self._bury_after,
-            dry_run=self._dry_run,
+            self._queue, list(ids), *states, look=look, bury_after=bury_after, dry_run=dry_run
         )
 
-    def _prune_entries(self, found: Survey, due: set[bytes]) -> _Actions:
-        queue, dry_run = self._queue, self._dry_run
+    def _prune_entries(self, due: set[bytes]) -> _Actions:
         # The script does not look up items in the lists, and promotion may have dropped the entry
         # that made an entry of cleaning stale, so the facts are read again.
-        states = dict(found.stale_cleaning)
-        stale = [f.item_id for f in facts_of(queue, without(states, due)) if f.is_stale_in_cleaning]
-        for pruned in prune(queue, "cleaning", stale, dry_run=dry_run):
-            yield _pruning({item_id: states[item_id] for item_id in pruned}, "cleaning")
-        entries: dict[bytes, list[str]] = {}
-        for item_id, where in found.stale_schedule:
-            entries.setdefault(item_id, []).append(where)
-        for batch in remove_stale_schedule(queue, without(entries, self._done), dry_run=dry_run):
-            for where in ("delayed", "buried"):
-                if removed := {o.item_id: o.state for o in batch if where in entries[o.item_id]}:
+        in_cleaning = without(self._entries["cleaning"], due)
+        again = facts_of(self._queue, in_cleaning)
+        yield from self._prune("cleaning", [f.item_id for f in again if f.is_stale_in_cleaning])
+        scheduled = {**self._stale["delayed"], **self._stale["buried"]}
+        for batch in self._repair(without(scheduled, self._done)):
+            for where in _SCHEDULES:
+                entries = self._stale[where]
+                if removed := {o.item_id: o.state for o in batch if o.item_id in entries}:
                     yield _pruning(removed, where)
-        for where in ("delayed", "buried"):
-            ghosts = [item_id for item_id, name in found.scheduled_ghosts if name == where]
-            # A ghost that was dropped from a list still has this entry; promotion drops its own.
-            yield from _pruned(where, prune(queue, where, without(ghosts, due), dry_run=dry_run))
-        yield from _pruned("returns", prune(queue, "returns", found.stale_returns, dry_run=dry_run))
+        # A ghost that was dropped from a list still has these entries; promotion drops its own.
+        for where in _SCHEDULES:
+            yield from self._prune(where, without(self._entries[where], due))
+        yield from self._prune("returns", self._entries["returns"])
+
+    def _prune(self, where: str, ids: Iterable[bytes] = (), *, samples: int = 0) -> _Actions:
+        known = self._entries[where]
+        for pruned in prune(self._queue, where, ids, samples=samples, dry_run=self._dry_run):
+            yield _pruning({item_id: known.get(item_id, State.GHOST) for item_id in pruned}, where)
 
     def _promote(self) -> _Actions:
         for batch in promote(self._queue, dry_run=self._dry_run):
             yield CleanBatch(batch, State.DUE, "delayed")
-
-
-def _pruned(where: str, batches: Iterable[Iterable[bytes]]) -> _Actions:
-    """The actions for pruned entries of ghosts."""
-    for batch in batches:
-        yield _pruning(dict.fromkeys(batch, State.GHOST), where)
 
 
 def _pruning(states: Mapping[bytes, State | None], where: str) -> CleanBatch:

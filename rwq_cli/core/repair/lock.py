@@ -40,7 +40,7 @@ class CleanLock:
 
     def __enter__(self) -> "CleanLock":
         # By its text: a light clean should not wait once more for a script that is not loaded.
-        command = self._queue.script("clean_lock", self._holder, LOCK_MS)
+        command = self._queue.script("clean_lock", holder=self._holder, lock_ms=LOCK_MS)
         if self._is_needed and isinstance(command, ScriptCommand):
             (other,) = self._queue.call_all([command.by_text()])
             self._renewed_s = self._queue.clock.monotonic()
@@ -55,7 +55,7 @@ class CleanLock:
         if self._is_needed:
             # If the server is lost, the lock ends by itself.
             with suppress(ServerError):
-                self._queue.run("clean_lock", self._holder, 0)
+                self._queue.run("clean_lock", holder=self._holder, lock_ms=0)
 
     def renew(self) -> None:
         """Keep the lock; call this between batches."""
@@ -79,7 +79,7 @@ class CleanLock:
     def _take(self) -> None:
         queue, said = self._queue, None
         while self._is_needed:
-            other = queue.run("clean_lock", self._holder, LOCK_MS)
+            other = queue.run("clean_lock", holder=self._holder, lock_ms=LOCK_MS)
             if other is None:
                 break
             if other != said:

@@ -1,4 +1,4 @@
-"""The conditions that chosen items must still meet when an operation acts on them."""
+"""The conditions that items must still meet when an operation acts on them, after a first look."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha1
@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.lua import FINGERPRINT_BYTES
 from rwq_cli.core.model import State
+from rwq_cli.core.state.rules import Facts
 
 
 class Expected(NamedTuple):
@@ -50,3 +51,26 @@ def fingerprint(data: bytes) -> str:
     if length > FINGERPRINT_BYTES:
         data = data[:half] + data[-half:]
     return sha1(b"%d:" % length + data, usedforsecurity=False).hexdigest()
+
+
+class FirstLook:
+    """When a look began, unix ms by the server's clock, and by ID the digests of the data it saw.
+
+    An item may be completed, and a new one added under its ID with other data, between two looks;
+    or rwq may have pushed it, so that a worker may have popped it, and be about to set its lease.
+    A settling lease tells when that was. `lua/ops/repair.lua` checks the same.
+    """
+
+    def __init__(self, at_ms: int) -> None:
+        self.at_ms = at_ms
+        self.digests: dict[bytes, bytes] = {}
+
+    def note(self, facts: Facts) -> None:
+        """Note an item, if nobody and no guard protects it."""
+        if facts.digest:
+            self.digests.setdefault(facts.item_id, facts.digest)
+
+    def is_same(self, facts: Facts) -> bool:
+        """Whether an item has the data that was seen, if any, and was not pushed since."""
+        seen = self.digests.get(facts.item_id)
+        return seen is None or (facts.digest == seen and (facts.pushed_ms or 0) <= self.at_ms)

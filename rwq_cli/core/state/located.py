@@ -7,22 +7,17 @@ from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES
 
 
 class Located(NamedTuple):
-    """IDs, and how a script finds them: see `core/lua/lib/locate.lua`.
-
-    Attributes:
-        ids: The IDs.
-        how: `name`, `places` or `leased`.
-        places: For `places`, where the entries of each ID were seen.
-        since_ms: For `places`, the server's clock before the caller looked, unix ms.
-        scan_max: For `name`, how many entries to scan at most.
-        saved: The fingerprints of the data that was saved of each; None if none was read.
-    """
+    """IDs, and how a script finds them: see `core/lua/lib/locate.lua`."""
 
     ids: Sequence[bytes]
+    # `name`, `places` or `leased`.
     how: str
+    # For `places`, where the entries of each ID were seen, and the server's clock before, unix ms.
     places: Sequence[str] = ()
     since_ms: int = 0
+    # For `name`, how many entries to scan at most.
     scan_max: int = 0
+    # The fingerprints of the data that was saved of each; None if none was read.
     saved: Mapping[bytes, str] | None = None
 
     @classmethod
@@ -32,7 +27,7 @@ class Located(NamedTuple):
 
     @classmethod
     def at_places(cls, ids: Sequence[bytes], places: Sequence[str], since_ms: int) -> "Located":
-        """IDs whose entries were seen; see the attributes."""
+        """IDs whose entries were seen; "" for those in no list."""
         return cls(ids, "places", places, since_ms)
 
     @classmethod

@@ -13,6 +13,9 @@ from rwq_cli.core.state.rules import Facts
 
 # How many fields `facts_reply` of `lua/lib/facts.lua` returns for each ID.
 FACT_FIELDS = 8
+# IDs in one call that reads their keys, which takes the server some five milliseconds. Over a long
+# line, several calls share a round trip, and a long list takes as many as it has calls.
+READ_ITEMS = 1500
 _STATE_OF_CODE = {code: state for state, code in STATE_CODES.items()}
 _ABANDONED, _GHOST = STATE_CODES[State.ABANDONED], STATE_CODES[State.GHOST]
 
@@ -27,27 +30,17 @@ def probe(
 ) -> Iterator[Facts]:
     """Read the facts about IDs, in order, in batches; each batch is read at one instant.
 
-    Args:
-        queue: The queue.
-        ids: The IDs.
-        in_main: How often each is in main, as the caller knows.
-        in_processing: How often each is in processing, as the caller knows.
-        digests: Whether to read `Facts.digest`.
+    The caller knows how often each is in main and in processing.
     """
     length = FACT_FIELDS + digests
-    for batch, reply in queue.read_each("probe", in_batches(ids), int(digests)):
+    batches = in_batches(ids, items_max=READ_ITEMS)
+    for batch, reply in queue.read_each("probe", batches, digests_too=digests):
         now_ms = int(reply[0])
         for at, item_id in enumerate(batch):
             fields = reply[1 + at * length : 1 + (at + 1) * length]
             digest = fields.pop() if digests else b""
             yield parse_facts(
-                queue.keys,
-                item_id,
-                fields,
-                now_ms,
-                in_main,
-                in_processing,
-                digest=digest,
+                queue.keys, item_id, fields, now_ms, in_main, in_processing, digest=digest
             )
 
 
@@ -61,18 +54,7 @@ def parse_facts(
     in_cleaning: int = 0,
     digest: bytes = b"",
 ) -> Facts:
-    """The facts from a reply of `facts_reply` in `lua/lib/facts.lua`.
-
-    Args:
-        keys: The queue's keys.
-        item_id: The ID.
-        fields: The fields of this ID.
-        now_ms: The server's clock, unix ms.
-        in_main: How often the ID is in main.
-        in_processing: How often it is in processing.
-        in_cleaning: How often it is in the list of a 0.1 cleaner.
-        digest: See `Facts`.
-    """
+    """The facts from the fields of this ID in a reply of `facts_reply` in `lua/lib/facts.lua`."""
     kind, new, new_ms, old, old_ms, due, buried, returned = fields
     returns = parse_returns(returned)
     return Facts(
@@ -97,10 +79,10 @@ def states(
     queue: Queue, ids: Sequence[bytes], *, in_main: int = 0, in_processing: int = 0
 ) -> list[State]:
     """Read the states of IDs, in order; like `probe`, but the server computes the states."""
-    found: list[State] = []
-    for _, reply in queue.read_each("states", in_batches(ids), in_main, in_processing, 0):
-        found += _states_from(reply)
-    return found
+    known = {"in_main": in_main, "in_processing": in_processing, "digests_too": False}
+    batches = in_batches(ids, items_max=READ_ITEMS)
+    replies = queue.read_each("states", batches, **known)
+    return [state for _, reply in replies for state in _states_from(reply)]
 
 
 def states_in_processing(
@@ -108,29 +90,25 @@ def states_in_processing(
 ) -> list[list[State] | ServerError]:
     """Read the states of IDs of several queues on one connection in one round trip.
 
-    Args:
-        wanted: The queues, each with IDs that are once in processing, and not in main.
-
-    Returns:
-        The states, or the refusal, of each.
+    Each ID is once in processing, and not in main. A queue that refuses has its error instead.
     """
     calls = [(at, batch) for at, (_, ids) in enumerate(wanted) for batch in in_batches(ids)]
     if not calls:
         return [[] for _ in wanted]
-    commands = [wanted[at][0].script("states", 0, 1, 0, *batch) for at, batch in calls]
+    known = {"in_main": 0, "in_processing": 1, "digests_too": False}
+    commands = [wanted[at][0].script("states", *batch, **known) for at, batch in calls]
     found: list[list[State] | ServerError] = [[] for _ in wanted]
     replies = wanted[0][0].connection.root.call_all(commands, return_errors=True)
     for (at, _), reply in zip(calls, replies, strict=True):
-        known = found[at]
+        before = found[at]
         if isinstance(reply, ServerError):
             found[at] = reply
-        elif not isinstance(known, ServerError):
-            known += _states_from(reply)
+        elif not isinstance(before, ServerError):
+            before += _states_from(reply)
     return found
 
 
 def _states_from(reply: Sequence[bytes]) -> list[State]:
-    """The states from a reply of the script `states`."""
     return list(map(_STATE_OF_CODE.__getitem__, reply[0].decode("ascii")))
 
 
@@ -139,15 +117,11 @@ def find_broken(
 ) -> Iterator[tuple[bytes, State, bytes]]:
     """Find the abandoned items and the ghosts in processing, sending calls ahead of the replies.
 
-    Args:
-        queue: The queue.
-        pages: Pages of processing.
-
-    Yields:
-        The ID and state of each, and the digest of an abandoned item, else b"".
+    Yields the ID and state of each, and the digest of an abandoned item, else b"".
     """
     batches = (batch for page in pages for batch in in_batches(page))
-    for batch, (codes, digests) in queue.read_each("states", batches, 0, 1, 1):
+    known = {"in_main": 0, "in_processing": 1, "digests_too": True}
+    for batch, (codes, digests) in queue.read_each("states", batches, **known):
         at = 0
         for item_id, code in zip(batch, codes.decode("ascii"), strict=True):
             if code == _ABANDONED:
@@ -158,13 +132,7 @@ def find_broken(
 
 
 def parse_lease(value: bytes, left_ms: int) -> Lease | None:
-    """A lease from a script's reply.
-
-    Args:
-        value: The value of its key.
-        left_ms: The time left, ms: -1 for no expiry, -2 for no lease, -3 for a key of the wrong
-            type.
-    """
+    """A lease from its key's value and the ms left as `left_of` of `lua/lib/facts.lua` gives it."""
     return None if left_ms == -2 else Lease(value, left_ms if left_ms >= 0 else None)
 
 
@@ -176,21 +144,29 @@ def parse_returns(value: bytes | None) -> int | None:
 def parse_wrong_types(
     keys: QueueKeys, item_id: bytes, kind: bytes, new_ms: int, old_ms: int
 ) -> dict[bytes, str]:
-    """The keys of an ID that have the wrong type, with their types.
-
-    Args:
-        keys: The queue's keys.
-        item_id: The ID.
-        kind: The type of its data key.
-        new_ms: The time left of its new lease key, as for `parse_lease`.
-        old_ms: The time left of its old lease key.
-    """
+    """The keys of an ID that have the wrong type, from the type of its data and the ms left."""
     wrong: dict[bytes, str] = {}
     if kind not in (b"none", b"string"):
         wrong[keys.item(item_id)] = kind.decode()
-    if -3 not in (new_ms, old_ms):
-        return wrong
-    for key, left_ms in ((keys.lease(item_id), new_ms), (keys.old_lease(item_id), old_ms)):
-        if left_ms == -3:
-            wrong[key] = "not a string"
+    if -3 in (new_ms, old_ms):
+        leases = ((keys.lease(item_id), new_ms), (keys.old_lease(item_id), old_ms))
+        wrong.update((key, "not a string") for key, left_ms in leases if left_ms == -3)
     return wrong
+
+
+def read_parts(
+    queue: Queue, script: str, ids: Iterable[bytes], fields: int, **args: Any
+) -> Iterator[tuple[Sequence[bytes], Sequence[Any]]]:
+    """Run a script that returns so many fields for each ID, and may end early, after much data.
+
+    Yields the IDs of each reply with it; none is left out.
+    """
+    batches = in_batches(ids, items_max=READ_ITEMS)
+    for batch, reply in queue.read_each(script, batches, **args):
+        while True:
+            read = len(reply) // fields
+            yield batch[:read], reply
+            batch = batch[read:]
+            if not batch:
+                break
+            reply = queue.run(script, *batch, **args)

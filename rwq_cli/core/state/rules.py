@@ -9,51 +9,37 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD, SETTLING_GUARD
+from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD, GUARDS, SETTLING_GUARD
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
 
 _LAST_NUMBER = re.compile(rb"[0-9]+$")
-_GUARDS = (DELAYED_GUARD, BURIED_GUARD, SETTLING_GUARD)
 
 
 class Facts(NamedTuple):
     """Everything that the server stores about one ID at one instant.
 
     A tuple, because millions of them are made: a frozen dataclass takes six times as long.
-
-    Attributes:
-        item_id: The ID.
-        has_data: Whether the data key exists.
-        in_main: How often the ID is in the main list.
-        in_processing: How often it is in the processing list.
-        in_cleaning: How often it is in the list of a 0.1 cleaner.
-        new_lease: The lease under the name of 0.2 and later, or None. A key of the wrong type is a
-            lease with an empty holder.
-        old_lease: The lease under the name of 0.1, or None. A key of the wrong type counts alike.
-        due_ms: Its score in the delayed sorted set, unix ms, or None.
-        buried_ms: Its score in the buried sorted set, unix ms, or None.
-        now_ms: The server's clock at that instant, unix ms.
-        returns: How often a clean returned it, or an attempt failed; None for never, or if the
-            count is not a number.
-        wrong_types: Its keys of the wrong type, with their types.
-        has_invalid_returns: Whether its count of returns is not a number.
-        digest: A short digest of the data, if requested and neither a session nor a guard protects
-            it; else b"".
     """
 
     item_id: bytes
     has_data: bool
+    # How often it is in the lists; the last is that of 0.1 cleaners.
     in_main: int = 0
     in_processing: int = 0
     in_cleaning: int = 0
+    # Under the names of 0.2 and later, and of 0.1. A key of the wrong type has an empty holder.
     new_lease: Lease | None = None
     old_lease: Lease | None = None
+    # Its scores in the sorted sets, and the server's clock at that instant, unix ms.
     due_ms: float | None = None
     buried_ms: float | None = None
     now_ms: int = 0
+    # None for never, and for a count that is not a number.
     returns: int | None = None
+    # Its keys of the wrong type, with their types.
     wrong_types: Mapping[bytes, str] = MappingProxyType({})
     has_invalid_returns: bool = False
+    # Of the data, if it was asked for and neither a session nor a guard protects them; else b"".
     digest: bytes = b""
 
     @property
@@ -63,7 +49,7 @@ class Facts(NamedTuple):
 
     @property
     def session(self) -> Lease | None:
-        """The effective lease unless it is a guard: of a worker, a script, or a clean's claim."""
+        """The effective lease unless it is a guard: of a worker or a script."""
         if self.new_lease is None and self.old_lease is None:
             return None
         lease = self.lease
@@ -104,15 +90,14 @@ class Facts(NamedTuple):
         """
         if not self.has_schedule_entry or self.new_lease is None or self.old_lease is None:
             return False
-        new, old = guard_kind(self.new_lease), guard_kind(self.old_lease)
-        score = {BURIED_GUARD: self.buried_ms, DELAYED_GUARD: self.due_ms}.get(new or b"")
-        return new == old and score is not None
+        kind = guard_kind(self.new_lease)
+        score = {BURIED_GUARD: self.buried_ms, DELAYED_GUARD: self.due_ms}.get(kind or b"")
+        return score is not None and kind == guard_kind(self.old_lease)
 
     @property
     def is_unguarded(self) -> bool:
-        """Whether it is delayed or buried, and a cleaner that knows one lease name could return it.
-
-        That is if it lacks a guard under one name.
+        """Whether it is delayed or buried without a guard under one name, so that a cleaner that
+        knows only that name could return it.
         """
         if not self.has_schedule_entry or self.is_guarded or self.session is not None:
             return False
@@ -123,10 +108,7 @@ class Facts(NamedTuple):
 
     @property
     def reason(self) -> bytes | None:
-        """Why it is buried, as the guard under the new name says, or else the one under the old.
-
-        None if neither does, or if it is not in the buried sorted set.
-        """
+        """Why it is buried, as the guard under the new name says, or else the one under the old."""
         for lease in (self.new_lease, self.old_lease) if self.buried_ms is not None else ():
             if lease is not None and guard_kind(lease) == BURIED_GUARD:
                 return lease.holder.removeprefix(BURIED_GUARD)
@@ -152,8 +134,35 @@ class Facts(NamedTuple):
 
     @property
     def state(self) -> State:
-        """The state that follows from the facts."""
-        return state_of(self)
+        """The state, by the table of the protocol.
+
+        The lists take precedence over the sorted sets: an item that a worker can lease, or has
+        leased, is waiting or leased, even if an old entry was left in a sorted set; cleans prune
+        it. Only an item that `is_guarded` stays delayed or buried if it is in processing.
+        """
+        if self.wrong_types:
+            return State.WRONG_TYPE
+        if not self.has_data:
+            if self.is_listed or self.has_schedule_entry:
+                return State.GHOST
+            return State.STRAY_LEASE if self.lease is not None else State.GONE
+        if self.in_main > 1 or (self.in_main and self.in_processing):
+            return State.DUPLICATED
+        if self.in_main:
+            return State.WAITING
+        if self.in_processing and not self.is_guarded:
+            return _state_with_lease(self.session, State.LEASED, State.ABANDONED)
+        if self.buried_ms is not None:
+            return State.BURIED
+        if self.due_ms is not None:
+            return State.DUE if self.due_ms <= self.now_ms else State.DELAYED
+        return _state_with_lease(self.session, State.UNLISTED, State.ORPHANED)
+
+
+def _state_with_lease(session: Lease | None, leased: State, otherwise: State) -> State:
+    if session is None:
+        return otherwise
+    return leased if session.ends else State.HELD
 
 
 def whole_ms(score: float | None) -> int | None:
@@ -163,26 +172,22 @@ def whole_ms(score: float | None) -> int | None:
 
 def guard_kind(lease: Lease | None) -> bytes | None:
     """The prefix of a guard's value; None for any other lease."""
-    if lease is None or not lease.holder.startswith(_GUARDS):
+    if lease is None or not lease.holder.startswith(GUARDS):
         return None
     return lease.holder[: lease.holder.index(b":") + 1]
 
 
 def is_guard(lease: Lease | None) -> bool:
     """Whether a lease is the guard of a delayed or buried item, or a settling lease."""
-    return guard_kind(lease) is not None
+    return lease is not None and lease.holder.startswith(GUARDS)
 
 
 def effective_lease(new: Lease | None, old: Lease | None) -> Lease | None:
-    """The lease that counts where the two names disagree.
+    """The lease that counts where the two names, that of 0.2 and later and that of 0.1, disagree.
 
     A lease whose holder cannot be read takes precedence over a session's lease, and that over the
     guard of a delayed or buried item. Of two leases of one kind, the one that ends later counts. A
     settling lease never counts.
-
-    Args:
-        new: The lease under the name of 0.2 and later.
-        old: The lease under the name of 0.1.
     """
     if new is None or old is None:
         lease = old if new is None else new
@@ -197,38 +202,3 @@ def _rank(lease: Lease) -> tuple[int, float]:
     kind = guard_kind(lease)
     rank = 3 if not lease.holder else 2 if kind is None else 0 if kind == SETTLING_GUARD else 1
     return rank, float("inf") if lease.ttl_ms is None else lease.ttl_ms
-
-
-def state_of(facts: Facts) -> State:
-    """The state that follows from the facts, by the table of the protocol.
-
-    The lists take precedence over the sorted sets: an item that a worker can lease, or has leased,
-    is waiting or leased, even if an old entry was left in a sorted set; cleans prune it. Only an
-    item that `is_guarded` stays delayed or buried if it has an entry in processing.
-
-    Args:
-        facts: The facts of one atomic read.
-    """
-    if facts.wrong_types:
-        return State.WRONG_TYPE
-    if not facts.has_data:
-        if facts.in_main or facts.in_processing or facts.has_schedule_entry:
-            return State.GHOST
-        return State.STRAY_LEASE if facts.lease is not None else State.GONE
-    if facts.in_main > 1 or (facts.in_main and facts.in_processing):
-        return State.DUPLICATED
-    if facts.in_main:
-        return State.WAITING
-    if facts.in_processing and not facts.is_guarded:
-        return _state_with_lease(facts.session, State.LEASED, State.ABANDONED)
-    if facts.buried_ms is not None:
-        return State.BURIED
-    if facts.due_ms is not None:
-        return State.DUE if facts.due_ms <= facts.now_ms else State.DELAYED
-    return _state_with_lease(facts.session, State.UNLISTED, State.ORPHANED)
-
-
-def _state_with_lease(session: Lease | None, leased: State, otherwise: State) -> State:
-    if session is None:
-        return otherwise
-    return leased if session.ends else State.HELD

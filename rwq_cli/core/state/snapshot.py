@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
 from typing import Any, NamedTuple
 
 from rwq_cli.core.handle import Queue
@@ -21,6 +20,7 @@ SNAPSHOT_ITEMS = 500
 SNAPSHOT_BYTES = 1024 * 1024
 
 _FIELDS = 10
+_PLAIN_STATES = {b"processing": State.ABANDONED, b"none": State.ORPHANED}
 
 
 class Place(StrEnum):
@@ -40,53 +40,39 @@ class End(StrEnum):
 
 
 class ItemSnapshot(NamedTuple):
-    """Everything about one item.
-
-    Attributes:
-        item_id: The ID.
-        data: The payload.
-        state: Its state.
-        place: The structure that it is in; None if there is none.
-        lease: The effective lease, or None.
-        due_ms: Due time in unix ms if it is in the delayed zset and not waiting, else None. The
-            fraction keeps the order of items with the same due time.
-        buried_ms: Time of burial in unix ms if it is in the buried zset and not waiting, else
-            None.
-        reason: For buried items, why; else None.
-        returns: How often a clean returned it, or an attempt failed; None for never.
-        position: For items in main, how many are ahead: 0 is next to be leased; else None.
-        nearer: For items in main, which end is nearer; else None.
-    """
+    """Everything about one item."""
 
     item_id: bytes
     data: bytes
     state: State
+    # None for an item in no structure.
     place: Place | None
+    # The effective lease.
     lease: Lease | None = None
+    # Its scores, unix ms, if it is not waiting. The fraction keeps the order of one due time.
     due_ms: float | None = None
     buried_ms: float | None = None
+    # Why it is buried.
     reason: bytes | None = None
+    # None for never.
     returns: int | None = None
+    # In main, how many are ahead, and which end is nearer.
     position: int | None = None
     nearer: End | None = None
 
 
 @dataclass(slots=True)
 class Skipped:
-    """IDs without a snapshot.
+    """IDs without a snapshot."""
 
-    Attributes:
-        missing: IDs without data: ghosts, or items that were completed since.
-        wrong_types: IDs whose data key or lease key has the wrong type.
-        wrong_keys: Those keys.
-        stray_leases: How many leases have no item; counted only by an export.
-        elsewhere: IDs that are no longer where the caller saw them.
-    """
-
+    # Without data: ghosts, or items that were completed since.
     missing: list[bytes] = field(default_factory=list)
+    # Whose data key or lease key has the wrong type; and those keys.
     wrong_types: list[bytes] = field(default_factory=list)
     wrong_keys: list[bytes] = field(default_factory=list)
+    # How many leases have no item; counted only by an export.
     stray_leases: int = 0
+    # No longer where the caller saw them.
     elsewhere: list[bytes] = field(default_factory=list)
 
 
@@ -95,14 +81,8 @@ def read_snapshots(
 ) -> Iterator[tuple[Located, list[ItemSnapshot]]]:
     """Read items with their data, sending calls ahead of their replies.
 
-    Args:
-        queue: The queue.
-        calls: The IDs, and where they were seen.
-        skipped: Collects the IDs without a snapshot.
-
-    Yields:
-        For each call its IDs that were read, with their items in the same order. If they have too
-        much data for one reply, the rest comes apart.
+    Yields for each call its IDs that were read, with their items in the same order. If they have
+    too much data for one reply, the rest comes apart.
     """
     sent: deque[Located] = deque()
 
@@ -110,7 +90,7 @@ def read_snapshots(
         for call in calls:
             if call.ids:
                 sent.append(call)
-                yield _words(call)
+                yield script_words("snapshot", call.ids, bytes_max=SNAPSHOT_BYTES, **call.args())
 
     for reply in queue.run_each("snapshot", words(), reads_only=True):
         call = sent.popleft()
@@ -126,51 +106,69 @@ def read_snapshots(
             reply = queue.run("snapshot", *call.ids, bytes_max=SNAPSHOT_BYTES, **call.args())
 
 
-def _words(call: Located) -> Sequence[object]:
-    return script_words("snapshot", call.ids, bytes_max=SNAPSHOT_BYTES, **call.args())
-
-
 def _snapshots(
-    queue: Queue,
-    ids: Sequence[bytes],
-    reply: Sequence[Any],
-    skipped: Skipped,
+    queue: Queue, ids: Sequence[bytes], reply: Sequence[Any], skipped: Skipped
 ) -> Iterator[ItemSnapshot]:
     now_ms, length = int(reply[0]), int(reply[1])
     for item_id, at in zip(ids, range(2, len(reply), _FIELDS), strict=False):
         kind, data, new, new_ms, old, old_ms, where, due, buried, returns = reply[at : at + _FIELDS]
+        in_main = isinstance(where, int)
         if kind != b"string" or new_ms == -3 or old_ms == -3:
             wrong = parse_wrong_types(queue.keys, item_id, kind, new_ms, old_ms)
             (skipped.wrong_types if wrong else skipped.missing).append(item_id)
             skipped.wrong_keys += wrong
-        elif where == b"elsewhere":
+            continue
+        if where == b"elsewhere":
             skipped.elsewhere.append(item_id)
-        elif new_ms == old_ms == -2 and not due and not buried:
-            yield _snapshot(item_id, data, _plain_state(where), None, where, length, returns)
-        else:
-            facts = Facts(
+            continue
+        place = Place.MAIN if in_main else Place.PROCESSING if where == b"processing" else None
+        position = where if in_main else None
+        nearer = None
+        if in_main:
+            nearer = End.NEXT if 2 * where < length else End.LAST
+        if new_ms == old_ms == -2 and not due and not buried:
+            # As almost all are: working out their facts would take half of the time.
+            state = State.WAITING if in_main else _PLAIN_STATES[where]
+            yield ItemSnapshot(
                 item_id,
-                True,
-                int(isinstance(where, int)),
-                int(where == b"processing"),
-                new_lease=parse_lease(new, new_ms),
-                old_lease=parse_lease(old, old_ms),
-                due_ms=_time_ms(due),
-                buried_ms=_time_ms(buried),
-                now_ms=now_ms,
+                data,
+                state,
+                place,
+                returns=parse_returns(returns),
+                position=position,
+                nearer=nearer,
             )
-            known = facts.state, facts.lease, where, length, returns
-            yield _snapshot(item_id, data, *known, facts.due_ms, facts.buried_ms, facts.reason)
-
-
-def _plain_state(where: int | bytes) -> State:
-    """The state of an item that has no lease and is not scheduled."""
-    return _state_in_list(isinstance(where, int), where == b"processing")
-
-
-@cache
-def _state_in_list(in_main: bool, in_processing: bool) -> State:
-    return Facts(b"", True, int(in_main), int(in_processing)).state
+            continue
+        facts = Facts(
+            item_id,
+            True,
+            int(in_main),
+            int(where == b"processing"),
+            new_lease=parse_lease(new, new_ms),
+            old_lease=parse_lease(old, old_ms),
+            due_ms=_time_ms(due),
+            buried_ms=_time_ms(buried),
+            now_ms=now_ms,
+        )
+        due_ms, buried_ms, reason = facts.due_ms, facts.buried_ms, facts.reason
+        if in_main:
+            # A waiting item's entries in the sorted sets are stale; cleans prune them.
+            due_ms, buried_ms, reason = None, None, None
+        elif place is None and facts.has_schedule_entry:
+            place = Place.DELAYED if buried_ms is None else Place.BURIED
+        yield ItemSnapshot(
+            item_id,
+            data,
+            facts.state,
+            place,
+            facts.lease,
+            due_ms,
+            buried_ms,
+            reason,
+            parse_returns(returns),
+            position,
+            nearer,
+        )
 
 
 def _time_ms(score: bytes) -> float | None:
@@ -179,39 +177,3 @@ def _time_ms(score: bytes) -> float | None:
         return None
     time_ms = min(max(float(score), -TIME_MS_MAX), TIME_MS_MAX)
     return int(time_ms) if time_ms == int(time_ms) else time_ms
-
-
-def _snapshot(
-    item_id: bytes,
-    data: bytes,
-    state: State,
-    lease: Lease | None,
-    where: int | bytes,
-    length: int,
-    returns: bytes,
-    due_ms: float | None = None,
-    buried_ms: float | None = None,
-    reason: bytes | None = None,
-) -> ItemSnapshot:
-    if isinstance(where, int):
-        # A waiting item's entries in the sorted sets are stale; cleans prune them.
-        return ItemSnapshot(
-            item_id,
-            data,
-            state,
-            Place.MAIN,
-            lease,
-            returns=parse_returns(returns),
-            position=where,
-            nearer=End.NEXT if 2 * where < length else End.LAST,
-        )
-    place = None
-    if where == b"processing":
-        place = Place.PROCESSING
-    elif buried_ms is not None:
-        place = Place.BURIED
-    elif due_ms is not None:
-        place = Place.DELAYED
-    return ItemSnapshot(
-        item_id, data, state, place, lease, due_ms, buried_ms, reason, parse_returns(returns)
-    )

@@ -9,6 +9,7 @@ from rwq_cli.core.inspect.activity import (
     HISTORY_SAMPLES,
     PUSHES_MAX,
     Activity,
+    RateMeter,
     Rates,
     Sample,
     read_samples,
@@ -198,3 +199,23 @@ def test_a_queue_is_idle_once_all_samples_are_empty() -> None:
     assert not activity.is_idle
     activity.add(Sample(100, 0, 0, 0, 0, None, None, None, False))
     assert activity.is_idle
+
+
+def test_a_meter_measures_each_queue(queue: WorkQueue, foreign: Foreign, clock: FakeClock) -> None:
+    """A queue with a key of the wrong type has no rates."""
+    other, wrong = (WorkQueue(queue.connection, name, clock=clock) for name in ("other", "wrong"))
+    foreign.waiting(b"1", b"2", b"3")
+    Foreign(foreign.raw, b"other").waiting(b"1")
+    foreign.raw.set("wrong:queue", "x")
+    meter = RateMeter()
+    first = meter.read([queue, other, wrong])
+    assert {name: rates.in_per_s for name, rates in first.items()} == {
+        b"jobs": None,
+        b"other": None,
+    }
+    foreign.waiting(b"4", b"5", b"6", b"7")
+    foreign.raw.rpop("jobs:queue")
+    clock.now_s += 2
+    second = meter.read([queue, other])
+    assert (second[b"jobs"].in_per_s, second[b"jobs"].left_per_s) == (2.0, 0.5)
+    assert (second[b"other"].in_per_s, second[b"other"].left_per_s) == (0.0, 0.0)

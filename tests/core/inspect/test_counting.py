@@ -5,7 +5,7 @@ from redis import Redis
 
 from rwq_cli.core import Code, Counts, Server, WorkQueue, connect
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.inspect.counting import count_states
+from rwq_cli.core.inspect.counting import count_states, lengths_and_abandoned
 from tests.conftest import (
     QUEUE,
     AsUser,
@@ -21,8 +21,12 @@ from tests.servers import PrivateServer
 
 def test_the_counts_of_an_empty_queue_are_zero(queue: WorkQueue) -> None:
     assert queue.lengths() == Counts(b"jobs", 0, 0, 0, 0)
-    assert queue.counts() == Counts(b"jobs", 0, 0, 0, 0, leased=0, held=0, abandoned=0, due=0)
-    assert queue.counts(deep=True) == Counts(
+    shallow = queue.counts()
+    up_s = shallow.server_up_s
+    assert up_s is not None
+    empty = Counts(b"jobs", 0, 0, 0, 0, leased=0, held=0, abandoned=0, due=0)
+    assert shallow == empty._replace(server_up_s=up_s)
+    assert queue.counts(deep=True)._replace(server_up_s=None) == Counts(
         *(b"jobs", 0, 0, 0, 0),
         leased=0,
         held=0,
@@ -59,7 +63,7 @@ def test_each_state_is_counted(queue: WorkQueue, raw: Redis, foreign: Foreign, d
     sampled = supports_no_touch(raw)
     # s2 and s3 are in processing under a session's lease, and counted there alone.
     # Data of `data of <id>`; the waiting ones are w1, w2, w3 and the two that are in both lists.
-    assert counts == Counts(
+    assert counts._replace(server_up_s=None) == Counts(
         queue=b"jobs",
         waiting=10,
         processing=14,
@@ -201,6 +205,16 @@ def test_how_long_the_next_item_has_waited(queue: WorkQueue, foreign: Foreign, r
     assert queue.counts().oldest_waiting_s in (2, 3)
     raw.rpop(b"jobs:queue")
     assert queue.counts().oldest_waiting_s in (0, 1)
+
+
+def test_abandoned_items_are_counted_as_far_as_the_time_allows(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.abandoned(*(b"%d" % number for number in range(3500)))
+    raw.set("jobs:lease:3499", "them")
+    whole, cut = (lengths_and_abandoned(queue, within_s=within_s) for within_s in (60, -1))
+    assert (whole.abandoned, whole.is_least) == (3499, False)
+    assert (cut.abandoned, cut.is_least) == (3000, True)
 
 
 def test_a_server_that_may_not_say_how_long(as_user: AsUser, server: PrivateServer) -> None:

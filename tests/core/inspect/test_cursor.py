@@ -10,7 +10,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.inspect.cursor import ListCursor, walk_scheduled
+from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, walk_scheduled
 from tests.conftest import QUEUE, Interleaved
 
 LIST = b"list"
@@ -22,8 +22,8 @@ def numbered(count: int) -> list[bytes]:
 
 
 def walk(connection: Connection, **options: Any) -> list[list[bytes]]:
-    """The pages of the list."""
-    return list(ListCursor(WorkQueue(connection, QUEUE), LIST, **options))
+    """The pages of the list, which do not grow."""
+    return list(ListCursor(WorkQueue(connection, QUEUE), LIST, page_max=1, **options))
 
 
 @DIRECTIONS
@@ -55,6 +55,16 @@ def test_a_page_is_one_call(interleaved: Interleaved, raw: Redis) -> None:
     pages = walk(interleaved, from_left=False, page_size=1000)
     assert [len(page) for page in pages] == [1000, 1000, 500]
     assert interleaved.calls == ["LRANGE"] * 3
+
+
+def test_pages_grow(connection: Connection, raw: Redis) -> None:
+    raw.rpush(LIST, *numbered(2500))
+    raw.zadd("jobs:buried", {entry: at for at, entry in enumerate(numbered(100))})
+    queue = WorkQueue(connection, QUEUE)
+    pages = ListCursor(queue, LIST, from_left=True, page_size=400, page_max=1500)
+    assert [len(page) for page in pages] == [400, 800, 1300]
+    entries = ScheduledCursor(queue, "buried", page_size=20, page_max=50)
+    assert [len(page) for page in entries] == [20, 40, 40]
 
 
 def test_pages_are_read_on_demand(interleaved: Interleaved, raw: Redis) -> None:
@@ -282,25 +292,6 @@ def test_the_entries_last_read_move_to_the_other_end(
     ]
 
 
-@pytest.mark.parametrize("from_left", [True, False], ids=["left", "right"])
-@pytest.mark.parametrize("removed", [1, 4, 10])
-def test_the_caller_can_remove_entries_of_the_page(
-    queue: WorkQueue, raw: Redis, from_left: bool, removed: int
-) -> None:
-    raw.rpush(LIST, *numbered(95))
-    cursor = ListCursor(queue, LIST, from_left=from_left, page_size=10)
-    seen: list[bytes] = []
-    offsets: list[int] = []
-    for page in cursor:
-        seen += page
-        offsets.append(cursor.offset)
-        for entry in page[:removed]:
-            raw.lrem(LIST, 0, entry)
-        cursor.removed(set(page[:removed]))
-    assert seen == (numbered(95) if from_left else numbered(95)[::-1])
-    assert offsets == [at * (10 - removed) for at in range(10)]
-
-
 @DIRECTIONS
 def test_reading_ends_if_the_list_is_emptied(
     interleaved: Interleaved, raw: Redis, from_left: bool
@@ -321,8 +312,8 @@ class TestScheduled:
 
     @staticmethod
     def read(queue: WorkQueue, **options: Any) -> list[bytes]:
-        pages = walk_scheduled(queue, "delayed", page_size=10, **options)
-        return [item_id for page in pages for item_id, _ in page]
+        pages = ScheduledCursor(queue, "delayed", page_size=10, page_max=10, **options)
+        return list(chain(*pages))
 
     @pytest.mark.parametrize("count", [0, 1, 10, 35])
     def test_pages_of_a_sorted_set_that_does_not_change(

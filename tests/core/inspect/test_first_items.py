@@ -4,12 +4,11 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.inspect.cursor import WALK_ENTRIES
-from rwq_cli.core.inspect.first_items import has_items, next_ages
+from rwq_cli.core.inspect.first_items import LOOK_ENTRIES, has_items, next_ages
 from tests.conftest import AsUser, Foreign, has_aged
 
 # As many as are looked at first, one more, and more than one page.
-GHOSTS = [0, 1, 10, 49, 50, 51, WALK_ENTRIES - 1, WALK_ENTRIES, 2 * WALK_ENTRIES + 1]
+GHOSTS = [0, 49, 50, 2 * LOOK_ENTRIES + 1]
 
 
 def ghosts(count: int) -> list[bytes]:
@@ -33,10 +32,10 @@ def test_the_age_is_that_of_the_first_item_behind_ghosts(
 
 
 def test_a_limit_leaves_an_age_unknown(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
-    raw.lpush("jobs:queue", *ghosts(WALK_ENTRIES), "a")
+    raw.lpush("jobs:queue", *ghosts(LOOK_ENTRIES), "a")
     foreign.data(b"a")
-    assert next_ages({queue: b"ghost 0"}, entries_max=WALK_ENTRIES) == {}
-    ages = next_ages({queue: b"ghost 0"}, entries_max=WALK_ENTRIES + 1)
+    assert next_ages({queue: b"ghost 0"}, entries_max=LOOK_ENTRIES) == {}
+    ages = next_ages({queue: b"ghost 0"}, entries_max=LOOK_ENTRIES + 1)
     assert has_aged(raw, 0, ages.get(b"jobs"))
 
 

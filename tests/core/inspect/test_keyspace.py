@@ -1,17 +1,18 @@
-"""What the keys of a queue are, by their prefixes and types."""
+"""What the keys under a queue's name are, by their prefixes and types, and whose."""
 
 import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.inspect.keyspace import (
-    ids_of,
+    KeyNotes,
     may_be_in_nested_queue,
+    names_of_unlisted,
     nested_names,
-    wrong_types,
+    shadowed_by_name,
 )
-from rwq_cli.core.inspect.results import invalid_results
 from rwq_cli.core.keys import STRUCTURE_TYPES
+from rwq_cli.core.server.connection import Connection
 from tests.conftest import Foreign
 
 
@@ -28,31 +29,42 @@ def make(raw: Redis, key: str, kind: str) -> None:
     making[kind]()
 
 
-@pytest.mark.parametrize("prefix", ["item", "lease", "leased_by_session"])
-def test_items_and_leases_are_strings(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, prefix: str
+def notes(queue: WorkQueue, keys: list[bytes]) -> KeyNotes:
+    """What is noted of these keys."""
+    found = KeyNotes(queue)
+    list(found.add(keys))
+    return found
+
+
+def foreign_keys(queue: WorkQueue, *keys: bytes) -> tuple[int, list[bytes]]:
+    """Those that belong to no queue."""
+    tally = notes(queue, list(keys)).unowned()
+    return tally.count, tally.examples
+
+
+def test_what_of_the_queue_has_the_wrong_type(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
+    """But nothing that may be another queue's."""
     foreign.leased(b"fine")
     kinds = ["hash", "list", "set", "zset", "stream"]
-    for kind in (*kinds, "string"):
-        make(raw, f"jobs:{prefix}:{kind}", kind)
-    keys = [*raw.keys(f"jobs:{prefix}:*"), b"jobs:item:none"]
-    assert dict(wrong_types(queue, keys)) == {
-        f"jobs:{prefix}:{kind}".encode(): kind for kind in kinds
-    }
-
-
-def test_no_result_in_the_place_of_one(queue: WorkQueue, raw: Redis) -> None:
-    """But nothing that may be another queue's."""
+    for prefix in ("item", "lease", "leased_by_session"):
+        for kind in (*kinds, "string"):
+            make(raw, f"jobs:{prefix}:{kind}", kind)
     raw.hset("jobs:result:fine", mapping={"status": "completed", "completed_ms": 5})
     raw.hset("jobs:result:half", "status", "completed")
     for kind in ("hash", "list", "string"):
         make(raw, f"jobs:result:{kind}", kind)
-    raw.set("jobs:result:x:item:1", "data")
-    ids = ids_of(raw.keys(), b"jobs:result:")
-    assert {key for key, _ in invalid_results(queue, ids)} == {
-        *(b"jobs:result:hash", b"jobs:result:half", b"jobs:result:list", b"jobs:result:string")
+    found = notes(queue, raw.keys("jobs:*"))
+    assert set(found.wrong_keys()) == {
+        *(
+            f"jobs:{prefix}:{kind}".encode()
+            for kind in kinds
+            for prefix in ("item", "lease", "leased_by_session")
+        ),
+        *(b"jobs:result:hash", b"jobs:result:half", b"jobs:result:list", b"jobs:result:string"),
     }
+    assert found.count_results() == 1
 
 
 @pytest.mark.parametrize("suffix", STRUCTURE_TYPES)
@@ -64,6 +76,18 @@ def test_one_structure_of_the_right_type_makes_a_nested_queue(
     make(raw, key.decode(), kind)
     is_one = STRUCTURE_TYPES[suffix] == kind
     assert nested_names(queue, [key, b"jobs:item:1"]) == (b"jobs:item:x",) * is_one
+    assert notes(queue, [key]).nested == (b"jobs:item:x",) * is_one
+
+
+def test_data_that_nothing_lists_may_be_those_of_a_nested_queue(
+    queue: WorkQueue, foreign: Foreign
+) -> None:
+    ids = [b"x:item:1", b"item:1", b"order:item:5"]
+    foreign.data(*ids, b"1", b"items:1")
+    assert list(names_of_unlisted(queue, ids)) == [b"jobs:item:x", b"jobs:item", b"jobs:item:order"]
+    foreign.waiting(b"order:item:5")
+    foreign.delayed(b"item:1", 10**13)
+    assert list(names_of_unlisted(queue, ids)) == [b"jobs:item:x"]
 
 
 @pytest.mark.parametrize(
@@ -76,3 +100,49 @@ def test_one_structure_of_the_right_type_makes_a_nested_queue(
 )
 def test_ids_that_look_like_keys_may_belong_to_another_queue(item_id: bytes, may_be: bool) -> None:
     assert may_be_in_nested_queue(item_id) is may_be
+
+
+def test_keys_of_no_queue(queue: WorkQueue) -> None:
+    assert foreign_keys(queue) == (0, [])
+    keys = [b"jobs:notes", b"jobs:queue2", b"jobs:\xff\n", b"jobs:", b"jobs:x:items:1", b"jobs:6"]
+    assert foreign_keys(queue, *keys) == (6, keys[:5])
+
+
+def test_keys_of_queues_with_longer_names(queue: WorkQueue) -> None:
+    for key in (
+        *(b"jobs:high:queue", b"jobs:high:processing", b"jobs:high:returns", b"jobs:a:b:queue"),
+        *(b"jobs:high:item:1", b"jobs:high:item:queue", b"jobs:\n:item:\xff"),
+    ):
+        assert foreign_keys(queue, key) == (0, [])
+    names = [b"jobs:%d" % number for number in range(12_000)]
+    leases = [name + b":lease:1" for name in names]
+    lists = [name + b":queue" for name in names]
+    assert foreign_keys(queue, *leases[1:], *lists, *leases) == (0, [])
+    assert foreign_keys(queue, *leases, *lists[2:]) == (2, leases[:2])
+
+
+def test_a_lease_that_was_left_over_makes_no_queue(queue: WorkQueue) -> None:
+    lease = b"jobs:high:lease:1"
+    assert foreign_keys(queue, lease) == (1, [lease])
+    assert foreign_keys(queue, lease, b"jobs:high:queue") == (0, [])
+    assert foreign_keys(queue, b"jobs:low:item:1", lease) == (1, [lease])
+
+
+@pytest.mark.parametrize(
+    ("name", "outer"),
+    [
+        (b"a:item", [b"a"]),
+        (b"a:lease:x", [b"a"]),
+        (b"a:item:b:lease:c", [b"a", b"a:item:b"]),
+        (b"a:items", []),
+        (b"a:high", []),
+        (b":item", []),
+        (b"other:item", []),
+    ],
+)
+def test_a_name_inside_another_queues_keys_is_shadowed(
+    connection: Connection, raw: Redis, name: bytes, outer: list[bytes]
+) -> None:
+    Foreign(raw, b"a").waiting(b"1")
+    Foreign(raw, b"a:item:b").waiting(b"1")
+    assert shadowed_by_name(WorkQueue(connection, name)) == outer

@@ -8,9 +8,11 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Item, Lease, Selection, Source, State, WorkQueue
-from rwq_cli.core.errors import WrongType
+from rwq_cli.core.errors import InvalidArgument, WrongType
+from rwq_cli.core.inspect.choosing import choose
 from rwq_cli.core.inspect.listing import listed_ids
 from rwq_cli.core.inspect.report import inspect_items
+from rwq_cli.core.inspect.selection import Comparison
 from tests.conftest import (
     QUEUE,
     AsUser,
@@ -340,7 +342,7 @@ class TestLeases:
     def test_leases_are_selected_by_holder(
         self, queue: WorkQueue, glob: bytes, chosen: list[bytes]
     ) -> None:
-        assert ids(queue.leases(holder_glob=glob)) == chosen
+        assert ids(queue.leases(Selection(holder_glob=glob))) == chosen
 
     @pytest.mark.usefixtures("in_work")
     def test_leases_are_listed_with_their_data(self, queue: WorkQueue) -> None:
@@ -364,6 +366,53 @@ class TestLeases:
         assert ids(shown) == [b"0", b"1"]
         assert interleaved.calls.count("details") == 1
         assert interleaved.words[-2:] == (b"0", b"1")
+
+
+class TestFactsFilter:
+    """By holder, by reason and by returns."""
+
+    @pytest.mark.parametrize(
+        ("selection", "chosen"),
+        [
+            (Selection(holder_glob=b"worker-*"), [b"l1", b"l2"]),
+            (Selection(holder_glob=b"*2"), [b"l2"]),
+            # A guard has no holder.
+            (Selection(holder_glob=b"*"), [b"l1", b"l2"]),
+            (Selection(reason_glob=b"no *"), [b"b1"]),
+            (Selection(reason_glob=b"*"), [b"b1", b"b2"]),
+            (Selection(returns=Comparison.parse(">=2")), [b"l2", b"b1"]),
+            (Selection(returns=Comparison.parse("0")), [b"w", b"l1", b"a", b"b2"]),
+            (Selection(frozenset({State.BURIED}), returns=Comparison.parse(">1")), [b"b1"]),
+        ],
+        ids=str,
+    )
+    def test_what_the_facts_say(
+        self, queue: WorkQueue, foreign: Foreign, selection: Selection, chosen: list[bytes]
+    ) -> None:
+        foreign.waiting(b"w")
+        foreign.leased(b"l1", holder=b"worker-1")
+        foreign.leased(b"l2", holder=b"worker-2")
+        foreign.abandoned(b"a")
+        foreign.buried(b"b1", b"no such table")
+        foreign.buried(b"b2", b"exit 2")
+        foreign.raw.hset("jobs:returns", mapping={"l2": 2, "b1": 5})
+        assert ids(queue.items(ALL, selection)) == chosen
+        assert choose(queue, selection).ids == chosen
+
+    @pytest.mark.parametrize("text", ["", ">", "=>1", "-1", "1.5", "x", "1 2", "9" * 16])
+    def test_what_is_no_comparison(self, text: str) -> None:
+        with pytest.raises(InvalidArgument, match="is not a comparison"):
+            Comparison.parse(text)
+
+    @pytest.mark.parametrize(
+        ("text", "holding"),
+        [
+            *(("2", [2]), ("=2", [2]), ("!=2", [0, 1, 3]), ("<2", [0, 1]), ("<=2", [0, 1, 2])),
+            *((">2", [3]), (" >= 2 ", [2, 3])),
+        ],
+    )
+    def test_comparisons(self, text: str, holding: list[int]) -> None:
+        assert [n for n in range(4) if Comparison.parse(text).holds(n)] == holding
 
 
 @pytest.mark.parametrize("data", [False, True])

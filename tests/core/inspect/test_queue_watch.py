@@ -41,11 +41,16 @@ def test_a_row_counts_every_state_once(queue: WorkQueue, foreign: Foreign) -> No
     }
 
 
-def test_of_a_long_processing_list_nothing_is_read(queue: WorkQueue, raw: redis.Redis) -> None:
-    raw.lpush("jobs:processing", *(b"%d" % number for number in range(PAGE_SIZE + 1)))
-    before = work_of(raw).calls.get("lrange")
-    assert rows_of(watch_of(queue, b"jobs")) == {b"jobs": (0, -1, -1, 0, 0)}
-    assert work_of(raw).calls.get("lrange") == before
+def test_a_long_processing_list_is_counted_as_far_as_there_is_time(
+    queue: WorkQueue, foreign: Foreign, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign.abandoned(*(b"%d" % number for number in range(4 * PAGE_SIZE)))
+    (row,) = watch_of(queue, b"jobs").tick().rows
+    assert (row.abandoned, row.running, row.is_least) == (4 * PAGE_SIZE, 0, False)
+    now_s = iter(range(1000))
+    monkeypatch.setattr(clock, "monotonic", lambda: next(now_s))
+    (row,) = watch_of(queue, b"jobs").tick().rows
+    assert (row.abandoned, row.running, row.is_least) == (3 * PAGE_SIZE, 0, True)
 
 
 def test_an_age_is_found_behind_ghosts(

@@ -12,7 +12,7 @@ from rwq_cli.core.inspect.report import (
     describe_with_results,
     inspect_items,
 )
-from rwq_cli.core.state.rules import Facts, state_of
+from rwq_cli.core.state.rules import Facts
 from tests.conftest import QUEUE, AsUser, Backend, Foreign, Interleaved, supports_no_touch
 from tests.core.inspect.test_survey import arrange_all
 from tests.core.inspect.ways import WAYS, force
@@ -126,7 +126,7 @@ def test_the_facts_of_a_lease(queue: WorkQueue, foreign: Foreign, generations: s
             "both": (b"jobs:lease:1", b"jobs:leased_by_session:1"),
         }[generations]
     )
-    assert state_of(report.facts) is State.LEASED
+    assert report.facts.state is State.LEASED
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -179,7 +179,7 @@ def test_a_key_of_the_wrong_type_is_named_and_the_rest_still_seen(
         **both(b"them") | ({unreadable[key]: Lease(b"", None)} if key in unreadable else {}),
         wrong_types={key: "set"},
     )
-    assert state_of(facts) is State.WRONG_TYPE
+    assert facts.state is State.WRONG_TYPE
 
 
 @pytest.mark.parametrize("name", [b"*", b"\x00\xff", b"a:item:b"])

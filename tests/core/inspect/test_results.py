@@ -10,7 +10,6 @@ from rwq_cli.core.inspect.results import (
     ResultStatus,
     all_results,
     read_result_keys,
-    results as results_of,
 )
 from tests.conftest import Backend, Foreign, Interleaved, contents
 
@@ -35,6 +34,11 @@ def all_of(queue: WorkQueue) -> list[Result]:
     """Every result, in the order of the IDs."""
     batches = all_results(queue)
     return sorted((found for batch in batches for found in batch), key=lambda r: r.item_id)
+
+
+def results_of(queue: WorkQueue, ids: list[bytes]) -> list[Result | None]:
+    """The result of each ID, without its data."""
+    return [found.result for batch in read_result_keys(queue, ids) for found in batch]
 
 
 class TestRead:

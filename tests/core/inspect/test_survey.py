@@ -1,21 +1,14 @@
 """The walk over a whole queue: exact findings, also while work goes on."""
 
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import Any
 
 import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.inspect.survey import (
-    Survey,
-    Totals,
-    survey,
-    survey_facts,
-)
-from rwq_cli.core.model import State
+from rwq_cli.core.inspect.survey import Totals, survey_facts
+from rwq_cli.core.repair.finding_rules import findings_about
 from tests.conftest import QUEUE, Backend, Foreign, Interleaved
 
 FAR_MS = 10**13
@@ -61,51 +54,37 @@ def arrange_all(foreign: Foreign) -> None:
     foreign.raw.hset(foreign.keys.returns, mapping={b"w1": 1, b"gone": 2})
 
 
-def found(queue: WorkQueue) -> dict[str, Any]:
-    """The survey, with what has no order of its own sorted."""
-    report = asdict(survey(queue))
-    return {name: sorted(ids) for name, ids in report.items()}
+def found(queue: WorkQueue) -> dict[str, list[bytes]]:
+    """By finding, the IDs of the survey."""
+    ids: dict[str, list[bytes]] = {}
+    for facts in survey_facts(queue):
+        for code in findings_about(facts):
+            ids.setdefault(code.value, []).append(facts.item_id)
+    return {code: sorted(each) for code, each in ids.items()}
 
 
-NOTHING = {name: list(ids) for name, ids in asdict(Survey()).items()}
-
-
-def test_a_survey_of_an_empty_queue_is_empty(queue: WorkQueue) -> None:
-    assert survey(queue) == Survey()
-
-
-def test_each_state_is_found(queue: WorkQueue, foreign: Foreign) -> None:
+def test_each_problem_that_no_single_structure_shows_is_found(
+    queue: WorkQueue, foreign: Foreign
+) -> None:
+    assert found(queue) == {}
     arrange_all(foreign)
+    totals = Totals()
+    list(survey_facts(queue, totals=totals))
+    assert totals == Totals(items=24, returned=1, returns=1)
     assert found(queue) == {
         "orphaned": [b"o in hand", b"o1", b"o2"],
         "unlisted": [b"u new", b"u old"],
         "held": [b"u held"],
-        "main_ghosts": [b"g main"],
-        "processing_ghosts": [b"g leased", b"g processing"],
-        "scheduled_ghosts": [(b"g buried", "buried"), (b"g delayed", "delayed")],
+        "ghost": [
+            *(b"g buried", b"g delayed", b"g leased", b"g main", b"g processing"),
+        ],
         "duplicated": [b"both, abandoned", b"both, leased", b"w2", b"w3"],
-        "stale_cleaning": [(b"gone", State.GHOST), (b"w1", State.WAITING)],
-        "stale_schedule": [(b"s1", "delayed"), (b"s2", "buried"), (b"s3", "buried")],
-        "stale_returns": [b"gone"],
-        "unguarded": [],
+        "stale-cleaning": [b"gone", b"w1"],
+        "stale-schedule": [b"s1", b"s2", b"s3"],
+        "stale-returns": [b"gone"],
+        "abandoned": [b"a2"],
+        "stray-lease": [b"g leased"],
     }
-
-
-def test_a_survey_counts_items_and_returns(queue: WorkQueue, foreign: Foreign) -> None:
-    arrange_all(foreign)
-    totals = Totals()
-    survey(queue, totals=totals)
-    assert totals == Totals(items=24, returned=1, returns=1)
-
-
-def test_nothing_but_healthy_items_is_not_broken(queue: WorkQueue, foreign: Foreign) -> None:
-    foreign.waiting(b"w")
-    foreign.leased(b"l")
-    foreign.delayed(b"d", FAR_MS)
-    foreign.buried(b"b")
-    assert not survey(queue).is_broken
-    foreign.data(b"o")
-    assert survey(queue).is_broken
 
 
 @pytest.mark.parametrize("name", [b"*", b"[j]obs", b"job?", b"\x00\xff\\"])
@@ -116,7 +95,7 @@ def test_strange_names_beside_others(backend: Backend, raw: Redis, name: bytes) 
     assert found(WorkQueue(backend.connect(), name)) == expected
     raw.flushall()
     arrange_all(Foreign(raw))
-    assert found(WorkQueue(backend.connect(), name)) == NOTHING
+    assert found(WorkQueue(backend.connect(), name)) == {}
 
 
 @pytest.mark.parametrize("other", [b"jobs:item", b"jobs:item:x", b"jobs:item:queue"])
@@ -124,7 +103,7 @@ def test_a_queue_whose_name_begins_like_our_data_keys(
     queue: WorkQueue, raw: Redis, other: bytes
 ) -> None:
     arrange_all(Foreign(raw, other))
-    assert found(queue) == NOTHING
+    assert found(queue) == {}
 
 
 def test_only_an_item_that_is_called_like_a_list_is_not_mistaken_for_one(
@@ -133,20 +112,20 @@ def test_only_an_item_that_is_called_like_a_list_is_not_mistaken_for_one(
     """IDs are any bytes; the type of the key tells an item from another queue's list."""
     ids = [b"queue", b"x:queue", b"x:item:1", b"item:1", b"x:processing", b":delayed"]
     foreign.data(*ids)
-    assert found(queue) == {**NOTHING, "orphaned": sorted(ids)}
+    assert found(queue) == {"orphaned": sorted(ids)}
 
 
 def test_data_of_the_wrong_type_is_not_an_orphan(queue: WorkQueue, raw: Redis) -> None:
     """Nothing is guessed about it, and no clean would return it."""
     raw.hset(b"jobs:item:1", "field", "value")
-    assert found(queue)["orphaned"] == []
+    assert found(queue) == {"wrong-type": [b"1"]}
 
 
 @pytest.mark.parametrize("structure", ["queue", "processing", "cleaning", "delayed", "returns"])
 def test_a_structure_of_the_wrong_type(queue: WorkQueue, raw: Redis, structure: str) -> None:
     raw.set(f"jobs:{structure}", b"text")
     with pytest.raises(WrongType):
-        survey(queue)
+        list(survey_facts(queue))
 
 
 def test_thousands_of_items_are_surveyed(queue: WorkQueue, raw: Redis) -> None:
@@ -156,24 +135,7 @@ def test_thousands_of_items_are_surveyed(queue: WorkQueue, raw: Redis) -> None:
     crowd.leased(*(b"l%d" % number for number in range(1200)))
     crowd.data(*(b"o%d" % number for number in range(1100)))
     pipeline.execute()
-    assert found(queue) == {
-        **NOTHING,
-        "orphaned": sorted(b"o%d" % number for number in range(1100)),
-    }
-
-
-@pytest.mark.parametrize("padding", [0, 40, 3000])
-def test_the_same_is_found_among_any_number_of_others(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, padding: int
-) -> None:
-    arrange_all(foreign)
-    alone = found(queue)
-    pipeline = raw.pipeline()
-    crowd = Foreign(pipeline)
-    crowd.waiting(*(b"pad w%d" % number for number in range(padding)))
-    crowd.leased(*(b"pad l%d" % number for number in range(padding)))
-    pipeline.execute()
-    assert found(queue) == alone
+    assert found(queue) == {"orphaned": sorted(b"o%d" % number for number in range(1100))}
 
 
 @pytest.mark.parametrize("place", ["main", "processing", "delayed", "buried", "none"])
@@ -219,8 +181,7 @@ def test_no_live_item_looks_lost_whenever_it_moves(
                 WORK[work](foreign)
 
         interleaved.before = act
-        report = survey(WorkQueue(interleaved, QUEUE))
+        lost = found(WorkQueue(interleaved, QUEUE)).keys() & {"orphaned", "unlisted"}
         calls = len(interleaved.calls)
-        assert report.orphaned == []
-        assert report.unlisted == []
+        assert not lost
     assert calls > 2

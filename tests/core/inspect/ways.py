@@ -2,7 +2,7 @@
 
 import pytest
 
-from rwq_cli.core.inspect import lookup, places
+from rwq_cli.core.inspect import lookup
 
 WAYS = ("by script", "by name", "by walk")
 
@@ -12,4 +12,4 @@ def force(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way != "by script":
         monkeypatch.setattr(lookup, "SCAN_BUDGET_ENTRIES", -1)
     if way == "by walk":
-        monkeypatch.setattr(places, "FEW_IDS", -1)
+        monkeypatch.setattr(lookup, "FEW_IDS", -1)

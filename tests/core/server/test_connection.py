@@ -77,7 +77,9 @@ def test_a_script_is_sent_where_the_server_has_lost_it(
 
 def test_a_script_among_several_commands(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1", b"2")
-    commands = [("SET", b"key", b"1"), queue.script("states", 1, 0, 0, b"1", b"2"), ("GET", b"key")]
+    known = {"in_main": 1, "in_processing": 0, "digests_too": False}
+    states = queue.script("states", b"1", b"2", **known)
+    commands = [("SET", b"key", b"1"), states, ("GET", b"key")]
     for _ in range(2):
         raw.script_flush()
         assert queue.call_all(commands) == [True, [b"ww", b""], b"1"]

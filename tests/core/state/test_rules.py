@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rwq_cli.core.model import Lease, State
-from rwq_cli.core.state.rules import Facts, effective_lease, is_guard, state_of
+from rwq_cli.core.state.rules import Facts, effective_lease, is_guard
 
 NOW_MS = 1_700_000_000_000
 
@@ -99,7 +99,7 @@ SETTLING = Lease(b"rwq-settling:released", 30_000)
     ],
 )
 def test_facts_lead_to_the_state_in_the_table(facts: Facts, state: State) -> None:
-    assert state_of(facts) is state
+    assert facts.state is state
 
 
 def test_the_table_above_has_every_state() -> None:
@@ -153,7 +153,7 @@ ANY_FACTS = st.builds(
 
 @given(ANY_FACTS)
 def test_all_facts_have_a_state(facts: Facts) -> None:
-    state = state_of(facts)
+    state = facts.state
     assert isinstance(state, State)
     if facts.wrong_types:
         assert state is State.WRONG_TYPE
@@ -170,7 +170,7 @@ def test_all_facts_have_a_state(facts: Facts) -> None:
 def test_returns_and_the_list_of_old_cleaners_do_not_change_the_state(
     facts: Facts, returns: int, in_cleaning: int
 ) -> None:
-    assert state_of(facts) is state_of(facts._replace(returns=returns, in_cleaning=in_cleaning))
+    assert facts.state is facts._replace(returns=returns, in_cleaning=in_cleaning).state
 
 
 @pytest.mark.parametrize(

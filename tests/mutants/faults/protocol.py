@@ -266,7 +266,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "two-cleans-at-once",
         "Two cleans are at work on a queue: each returns what the other has just returned.",
         f"{_OPS}/clean_lock.lua",
-        "elseif holder and holder ~= value then",
+        "elseif found and found ~= holder then",
         "elseif false then",
     ),
     # Names.
@@ -274,16 +274,16 @@ PROTOCOL: tuple[Fault, ...] = (
         "purge-of-nested-queues",
         "purge of jobs deletes the keys of the queue jobs:item:x.",
         f"{_CORE}/items/purge.py",
-        "if nested := nested_names(queue, suspects):",
-        "if nested := []:",
+        "nested = nested_names(queue, suspects) or tuple(names_of_unlisted(queue, found.items))",
+        "nested = ()",
     ),
     # States.
     Fault(
         "duplicate-waits",
         "An item that is in both lists counts as waiting, and nothing repairs it.",
         f"{_CORE}/state/rules.py",
-        "if facts.in_main > 1 or (facts.in_main and facts.in_processing):",
-        "if facts.in_main > 1:",
+        "if self.in_main > 1 or (self.in_main and self.in_processing):",
+        "if self.in_main > 1:",
     ),
     Fault(
         "glob-in-the-name",

@@ -11,7 +11,7 @@
 -- ARGV[3]  prefix of the lease keys of 0.1, bytes
 -- ARGV[4]  prefix of the result keys, bytes
 -- ARGV[5]  '1' for a dry run, else '0'
--- ARGV[6..] those that the headers name, or the operation's own, read with `arg(1)`, `arg(2)`, ...
+-- ARGV[6..] those that the headers name
 --
 -- The data, lease and result keys are built from the prefixes. On a cluster the queue's hash tag puts
 -- them into the slot of the KEYS.
@@ -22,10 +22,6 @@ local result_prefix, dry_run = ARGV[4], ARGV[5] == '1'
 
 -- unpack fails at about 8,000 values.
 local UNPACK_MAX = 5000
-
-local function arg(n)
-  return ARGV[n + 5]
-end
 
 -- The operation's arguments from its n-th on, as a table.
 local function args_from(n)

@@ -1,19 +1,18 @@
 -- Read how long items were idle, and their sizes and data or the beginnings of these. Writes nothing.
 --
--- arg 1     what to read besides the idle time: 'nothing', 'preview' or 'data'
--- arg 2     the length of a preview, bytes
--- arg 3     stop after this many bytes of data; the item that reaches the limit is still read
--- arg 4..   IDs
+-- arg what  what to read besides the idle time: 'nothing', 'preview' or 'data'
+-- arg preview_bytes:number  the length of a preview
+-- arg bytes_max:number  stop after this many bytes of data; the item that reaches the limit is still read
+-- rest ids
 -- Returns, for each ID that was read: its idle time in seconds, the size of its data, and those or their beginning;
 -- false for what was not asked for, cannot be told, or is not there.
-local what, preview_bytes, bytes_max = arg(1), tonumber(arg(2)), tonumber(arg(3))
 local reply, bytes = {}, 0
 -- False also for what this user may not read.
 local function reading(...)
   local found = redis.pcall(...)
   return (type(found) ~= 'table' or not found.err) and found
 end
-for i, id in ipairs(args_from(4)) do
+for i, id in ipairs(ids) do
   if bytes >= bytes_max then
     break
   end

@@ -2,9 +2,9 @@
 -- guard under one name. Writes nothing.
 --
 -- include: facts
--- arg 1..   IDs
+-- rest ids
 -- Returns those IDs.
-local ids, ambiguous = args_from(1), {}
+local ambiguous = {}
 -- Not `read_facts`: a guarded ID is listed even if its data key has the wrong type, so that a listing of IDs
 -- reads no data keys. MGET returns nil for a key of the wrong type, which is not a guard.
 local values = #ids > 0 and read_all('MGET', nil, lease_keys(ids)) or {}

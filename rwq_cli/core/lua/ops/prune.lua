@@ -2,13 +2,13 @@
 --
 -- include: schedule
 -- writes: cleaning LREM; delayed ZREM; buried ZREM; returns HDEL; leases DEL GET
--- arg 1     'cleaning' | 'delayed' | 'buried' | 'returns'
--- arg 2     for 'returns', how many counts to look at, chosen at random; 0 for those of the IDs
--- arg 3..   IDs whose entries looked stale
+-- arg which  'cleaning' | 'delayed' | 'buried' | 'returns'
+-- arg sample:number  for 'returns', how many counts to look at, chosen at random; 0 for those of the IDs
+-- rest ids  whose entries looked stale
 -- Returns the IDs whose entry was removed. Entries of delayed, buried and returns are removed only if the
 -- item has no data. Entries of cleaning are removed even if it has: the caller saw the item in another
 -- structure.
-local which, sample, ids, pruned = arg(1), tonumber(arg(2)), args_from(3), {}
+local pruned = {}
 if sample > 0 then
   ids = present[returns] and redis.call('HRANDFIELD', returns, sample) or {}
 end

@@ -2,12 +2,11 @@
 --
 -- include: schedule
 -- writes: leases SET GET; server TIME
--- arg 1    the reason to give for a buried item that has lost its own
--- arg 2..  IDs that the caller found in no list
+-- arg lost_reason  the reason to give for a buried item that has lost its own
+-- rest ids  that the caller found in no list
 -- Returns the IDs that were guarded: those that are still delayed or buried, unguarded, held by no session, and
 -- not among the entries that were pushed last.
 local RECENT_ENTRIES = 500
-local lost_reason, ids = arg(1), args_from(2)
 local facts, now_ms, recent, guarded = read_facts(ids), clock_ms(), {}, {}
 for _, list in ipairs({ main, processing }) do
   for _, id in ipairs(redis.call('LRANGE', list, 0, RECENT_ENTRIES - 1)) do

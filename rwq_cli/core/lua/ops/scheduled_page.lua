@@ -1,14 +1,13 @@
 -- Read a page of Q:delayed or Q:buried by score, after the entries that were read before.
 -- Writes nothing.
 --
--- arg 1     which: 'delayed' | 'buried'
--- arg 2     '1' to begin with the latest, '0' with the earliest
--- arg 3     the maximum number of entries
--- arg 4..   ID, score, ID, score, ... of the entries that were read last, the last one first
+-- arg which  'delayed' | 'buried'
+-- arg reversed:flag  begin with the latest
+-- arg count:number  the maximum number of entries
+-- rest read  ID, score, ID, score, ... of the entries that were read last, the last one first
 -- Returns { ID, score, ID, score, ... }. If none of the given entries is still there, the page begins at the
 -- last score, with entries that the caller may have read.
-local zset, reversed = arg(1) == 'delayed' and delayed or buried, arg(2) == '1'
-local count, start, read = tonumber(arg(3)), 0, args_from(4)
+local zset, start = which == 'delayed' and delayed or buried, 0
 local last_score = read[2]
 if last_score then
   local rank

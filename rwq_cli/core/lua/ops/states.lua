@@ -1,14 +1,12 @@
 -- The states of IDs whose places in the lists the caller knows. Writes nothing.
 --
 -- include: digest
--- arg 1     how often each is in main
--- arg 2     how often each is in processing
--- arg 3     '1' to return the digests of abandoned items, else '0'
--- arg 4..   IDs
+-- arg in_main:number  how often each is in main
+-- arg in_processing:number  how often each is in processing
+-- arg digests_too:flag  return the digests of abandoned items
+-- rest ids
 -- Returns a string with a code for each ID in order, and a string with the digest of each abandoned item
 -- in order. `state_codes` is made from `core/model.py`.
-local in_main, in_processing, ids = tonumber(arg(1)), tonumber(arg(2)), args_from(4)
-local digests_too = arg(3) == '1'
 local leases, now_ms, codes, digests = lease_values(ids), clock_ms(), {}, {}
 local code_of = state_codes()
 local due, burials = scores_of(delayed, ids), scores_of(buried, ids)

@@ -1,9 +1,9 @@
 -- Find keys that are not strings, and their types. Writes nothing.
 --
--- arg 1..  keys
+-- rest keys
 -- Returns { key, type, key, type, ... } of those that exist and are not strings.
 local reply = {}
-for _, key in ipairs(args_from(1)) do
+for _, key in ipairs(keys) do
   local found = redis.call('TYPE', key).ok
   if found ~= 'string' and found ~= 'none' then
     reply[#reply + 1] = key
