@@ -1,16 +1,15 @@
 """`rwq work`: run a command for each item."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from functools import cache, partial
+from collections.abc import Sequence
+from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import naming, open_queues, server_variables, summary_end_of
+from rwq_cli.cli.connect import open_queues, server_variables
 from rwq_cli.cli.options import (
     DEFAULT_LEASE,
     Duration,
@@ -21,45 +20,23 @@ from rwq_cli.cli.options import (
     result_duration,
 )
 from rwq_cli.cli.settings import Settings
+from rwq_cli.commands.working import run_worker, scraped, show_plan, terminal
 from rwq_cli.core.clock import RESULT_TTL_S
-from rwq_cli.core.errors import InvalidArgument, RwqError
-from rwq_cli.core.items.lease import lease_from
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.progress import ProgressListener
-from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.work.job import Job
 from rwq_cli.core.work.policy import BACKOFF_MAX_S, BACKOFF_S, RETRIES, OnFail, RetryPolicy
 from rwq_cli.core.work.stopping import RECONNECT_S
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output.escape import escaped
-from rwq_cli.output.exposition import Metric
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.outcomes import DRY_RUN, Outcomes
 from rwq_cli.service.supervision import Supervision
-from rwq_cli.views.working import (
-    EVENT_FIELDS,
-    EVENTS,
-    NO_PLAN,
-    PLAN_FIELDS,
-    LiveNotes,
-    Notes,
-    Planned,
-    joblog_lines,
-    plan_sections,
-    work_metrics,
-)
+from rwq_cli.views.working import EVENT_FIELDS, PLAN_FIELDS
 from rwq_cli.work.commands import CommandLimits
-from rwq_cli.work.events import Event
 from rwq_cli.work.housekeeping import keep_house
-from rwq_cli.work.invocations import Invocations
+from rwq_cli.work.invocations import Input, Invocations, check_command
 from rwq_cli.work.joblog import JobLog
-from rwq_cli.work.output import RESULT_BYTES_MAX, Outputs
-from rwq_cli.work.programs import BadArguments, allow_open_files, find_program
-from rwq_cli.work.template import CommandTemplate, Input
-from rwq_cli.work.variables import Variables
-from rwq_cli.work.worker import Worker, has_failed
-
-if TYPE_CHECKING:
-    from rwq_cli.cli.queue_scraper import QueueScraper
+from rwq_cli.work.output import RESULT_BYTES_MAX
+from rwq_cli.work.programs import allow_open_files, find_program
+from rwq_cli.work.worker import Worker
 
 app = CommandModule()
 
@@ -72,8 +49,6 @@ RECONNECT = Duration.of(RECONNECT_S)
 RESULT_TTL = Duration.of(RESULT_TTL_S)
 # How often what is left is counted for the live line: as often as that is drawn.
 _COUNT_S = 0.5
-# These formats write events or a summary to stdout, so that commands must not.
-_OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
 
 
 @app.command(
@@ -111,11 +86,7 @@ def work(
     fair: Annotated[bool, option("--fair", "Take from several queues in random order.")] = False,
     max_time_s: Annotated[
         Duration | None,
-        option(
-            "--max-time DUR",
-            "End a command that runs longer, as a failure.",
-            Duration,
-        ),
+        option("--max-time DUR", "End a command that runs longer, as a failure.", Duration),
     ] = None,
     kill_after_s: Annotated[
         Duration, option("--kill-after DUR", "Send SIGKILL this long after SIGTERM.", Duration)
@@ -132,17 +103,11 @@ def work(
     ] = BACKOFF_MAX,
     on_fail: Annotated[
         OnFail,
-        option(
-            "--on-fail HOW",
-            "At last bury, release, reject or stop.",
-        ),
+        option("--on-fail HOW", "At last bury, release, reject or stop."),
     ] = OnFail.BURY,
     input_: Annotated[
         Input | None,
-        option(
-            "--input HOW",
-            "Data by stdin (default), file, arg ({data}) or none.",
-        ),
+        option("--input HOW", "Data by stdin (default), file, arg ({data}) or none."),
     ] = None,
     batch: Annotated[
         int | None,
@@ -150,27 +115,18 @@ def work(
     ] = None,
     task_dir: Annotated[
         str | None,
-        option(
-            "--task-dir DIR",
-            'Run DIR/NAME for data ["NAME", [ARGS]].',
-        ),
+        option("--task-dir DIR", 'Run DIR/NAME for data ["NAME", [ARGS]].'),
     ] = None,
     result: Annotated[
         bool,
-        option(
-            "--result",
-            f"Keep its stdout as the result; at most {RESULT_BYTES_MAX >> 20} MiB.",
-        ),
+        option("--result", f"Keep its stdout as the result; at most {RESULT_BYTES_MAX >> 20} MiB."),
     ] = False,
     result_ttl_s: Annotated[
         Duration, option("--result-ttl DUR", "Keep the result for this long.", result_duration)
     ] = RESULT_TTL,
     drain: Annotated[
         bool,
-        option(
-            "--drain",
-            "End when nothing is left to lease or to retry.",
-        ),
+        option("--drain", "End when nothing is left to lease or to retry."),
     ] = False,
     max_items: Annotated[int | None, option("--max N", "End after N items.", min=1)] = None,
     max_failures: Annotated[
@@ -182,11 +138,7 @@ def work(
     ] = None,
     grace_s: Annotated[
         Duration | None,
-        option(
-            "--grace DUR",
-            "When stopped, end commands after this.  [default: never]",
-            Duration,
-        ),
+        option("--grace DUR", "When stopped, end commands after this.  [default: never]", Duration),
     ] = None,
     reconnect_s: Annotated[
         Duration,
@@ -206,8 +158,10 @@ def work(
     ] = False,
 ) -> ExitStatus:
     words = [os.fsencode(word) for word in command or ()]
-    template = CommandTemplate(words, input_ or Input.STDIN)
-    _check(template, input_, batch=batch, task_dir=task_dir, result=result)
+    if task_dir is None:
+        _check_command(words, input_, batch=batch, result=result)
+    else:
+        _check_tasks(task_dir, words, input_, batch=batch)
     path = settings.environment.variables.get("PATH", os.defpath)
     program = find_program(words[0], path) if task_dir is None else None
     concurrency = jobs or _cores()
@@ -222,47 +176,35 @@ def work(
         )
     policy = RetryPolicy(retries, backoff_s, backoff_max_s, on_fail=on_fail)
     queues = open_queues(settings)
-    names = [queue.name for queue in queues]
-    variables = Variables(
-        {os.fsencode(k): os.fsencode(v) for k, v in settings.environment.variables.items()},
-        {**server_variables(settings), **dict.fromkeys(_SYSTEMD if notify else ())},
-        settings.holder_of(""),
-        lease_s,
-    )
     invocations = Invocations(
-        template,
+        words,
         program=program,
         task_dir=None if task_dir is None else os.fsencode(os.path.abspath(task_dir)),
-        variables=variables,
-        file_directory=settings.environment.variables.get("TMPDIR") or "/tmp",
+        input=input_,
         is_batch=batch is not None,
+        inherited={
+            **{os.fsencode(k): os.fsencode(v) for k, v in settings.environment.variables.items()},
+            **server_variables(settings),
+            **dict.fromkeys(_SYSTEMD if notify else ()),
+        },
+        holder_prefix=settings.holder_of(""),
+        lease_s=lease_s,
+        file_directory=settings.environment.variables.get("TMPDIR") or "/tmp",
     )
     if dry_run:
-        return _show_plan(settings, names, list(_plans(queues, invocations, policy, batch or 1)))
+        return show_plan(settings, queues, invocations, policy, batch or 1)
     # The live line takes the place of progress.
     settings.end_progress()
     for queue in queues:
         queue.connection.progress = ProgressListener()
-    notes, outputs = _terminal(
-        settings, names_queues=len(queues) > 1, result=result, reconnect_s=reconnect_s
-    )
+    notes, outputs = terminal(settings, queues, result=result, reconnect_s=reconnect_s)
     log = None if joblog is None else JobLog(joblog, settings.environment.error)
     count_s = _COUNT_S if notes.tick_s is not None else None
-
-    @cache
-    def scraper() -> "QueueScraper":
-        from rwq_cli.cli.queue_scraper import QueueScraper
-
-        return QueueScraper(queues[0].connection)
-
-    def metrics() -> list[Metric]:
-        return [*scraper().read(queues), *work_metrics(worker.progress)]
-
     supervision = Supervision(
         notifies=notify,
         address=listen,
         variables=settings.environment.variables,
-        metrics=metrics,
+        metrics=lambda: scraped(queues, worker.progress),
     )
     worker = Worker(
         partial(
@@ -291,40 +233,10 @@ def work(
         # Neither the job log nor a summary shows them.
         yields_starts=settings.output in (OutputFormat.JSONL, OutputFormat.CSV),
     )
-    out = Outcomes(
-        settings.output_options,
-        EVENTS,
-        None,
-        dry_run=False,
-        facts={"queues": [escaped(name) for name in names]},
-        where=_summary_end(settings, queues),
-    )
-    with out:
-        try:
-            for events in _events(settings, supervision, worker, log):
-                out.rows(events)
-                settings.environment.flush()
-        except RwqError:
-            if out.has_work:
-                settings.environment.note(out.summary())
-            raise
-    out.finish()
+    run_worker(settings, queues, worker, supervision, log)
     is_incomplete = log is not None and log.is_incomplete
     # Also if all items were given up.
-    return ExitStatus.PARTIAL if has_failed(worker) or is_incomplete else ExitStatus.OK
-
-
-def _show_plan(settings: Settings, names: Sequence[bytes], plans: Sequence[Planned]) -> ExitStatus:
-    """Show what would be run next."""
-    output = settings.output
-    if plans:
-        settings.environment.note(f"{DRY_RUN}this would be run next")
-    elif output is OutputFormat.JSON:
-        plans = [NO_PLAN]
-    elif output.is_table and not settings.quiet:
-        settings.out.text(f"No item to work on in {', '.join(map(escaped, names))}.\n")
-    settings.out.describe(plans, PLAN_FIELDS, plan_sections)
-    return ExitStatus.OK
+    return ExitStatus.PARTIAL if worker.has_failed or is_incomplete else ExitStatus.OK
 
 
 def _cores() -> int:
@@ -334,29 +246,26 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _check(
-    template: CommandTemplate,
-    input_: Input | None,
-    *,
-    batch: int | None,
-    task_dir: str | None,
-    result: bool,
+def _check_tasks(
+    task_dir: str, words: Sequence[bytes], input_: Input | None, *, batch: int | None
 ) -> None:
-    """Raise `InvalidArgument` for options that cannot be used together."""
-    if task_dir is not None:
-        if template.words:
-            raise InvalidArgument(
-                "--task-dir and a command cannot be used together", "the data names the command"
-            )
-        if batch is not None or input_ in (Input.FILE, Input.ARG):
-            wrong = "--batch" if batch is not None else f"--input {input_}"
-            raise InvalidArgument(
-                f"--task-dir and {wrong} cannot be used together", "a task gets one item on stdin"
-            )
-        if not os.path.isdir(task_dir):
-            raise InvalidArgument(f"--task-dir: no such directory: {task_dir}", "check the path")
-        return
-    if not template.words:
+    if words:
+        raise InvalidArgument(
+            "--task-dir and a command cannot be used together", "the data names the command"
+        )
+    if batch is not None or input_ in (Input.FILE, Input.ARG):
+        wrong = "--batch" if batch is not None else f"--input {input_}"
+        raise InvalidArgument(
+            f"--task-dir and {wrong} cannot be used together", "a task gets one item on stdin"
+        )
+    if not os.path.isdir(task_dir):
+        raise InvalidArgument(f"--task-dir: no such directory: {task_dir}", "check the path")
+
+
+def _check_command(
+    words: Sequence[bytes], input_: Input | None, *, batch: int | None, result: bool
+) -> None:
+    if not words:
         raise InvalidArgument(
             "no command given", "it follows --, as in: rwq work -q jobs -- ./work"
         )
@@ -365,102 +274,4 @@ def _check(
         raise InvalidArgument(
             f"--batch and {wrong} cannot be used together", "a batch has one stdin and one stdout"
         )
-    template.check(input_is_given=input_ is not None, is_batch=batch is not None)
-
-
-def _plans(
-    queues: Sequence[WorkQueue], invocations: Invocations, policy: RetryPolicy, count: int
-) -> Iterator[Planned]:
-    """What would be run next."""
-    items = list(lease_from(queues, count, dry_run=True))
-    if not items:
-        return
-    handles = {queue.name: queue for queue in queues}
-    jobs = []
-    for item in items:
-        returns = item.returns or 0
-        jobs.append(
-            Job(
-                handles[item.queue],
-                item.item_id,
-                item.data or b"",
-                queues[0].holder,
-                returns,
-                policy.is_last(returns + 1),
-                deadline_s=inf,
-            )
-        )
-    try:
-        yield Planned(items, invocations.of(jobs, invocations.planned_file), None)
-    except BadArguments as error:
-        yield Planned(items, None, str(error))
-
-
-def _terminal(
-    settings: Settings, *, names_queues: bool, result: bool, reconnect_s: float
-) -> tuple[Notes, Outputs]:
-    """Where notes and the output of commands go."""
-    environment = settings.environment
-    if environment.stdout_is_closed:
-        # What commands print goes nowhere then.
-        environment.stdout = open(os.devnull, "wb")  # noqa: SIM115
-    has_own_stdout = settings.output in _OWN_STDOUT
-    is_live = (
-        environment.stderr_is_terminal
-        and not (settings.quiet or environment.stdout_is_pipe)
-        and not (has_own_stdout and environment.stdout_is_terminal)
-    )
-    if is_live:
-        live = LiveNotes(
-            environment,
-            names_queues=names_queues,
-            reconnect_s=reconnect_s,
-            colour=settings.stderr_colour,
-        )
-        notes: Notes = live
-        write = live.pass_on
-    else:
-        notes = Notes(environment, names_queues=names_queues, reconnect_s=reconnect_s)
-        write = _write
-    to_stderr = partial(write, environment.stderr)
-    if result:
-        return notes, Outputs(None, to_stderr)
-    to_stdout = to_stderr if has_own_stdout else partial(write, environment.stdout)
-    return notes, Outputs(to_stdout, to_stderr)
-
-
-def _write(stream: BinaryIO, data: bytes) -> None:
-    """Pass on what a command printed; the command keeps running if nobody reads it."""
-    with suppress(OSError):
-        stream.write(data)
-        stream.flush()
-
-
-def _summary_end(settings: Settings, queues: Sequence[WorkQueue]) -> Callable[[], str]:
-    """Where the work was done, for the summary."""
-    if len(queues) == 1:
-        return naming(settings, queues[0]).summary_end
-    names = ", ".join(escaped(queue.name) for queue in queues)
-    return lambda: summary_end_of(settings, names)
-
-
-def _events(
-    settings: Settings,
-    supervision: Supervision,
-    worker: Worker,
-    log: JobLog | None,
-) -> Iterator[Sequence[Event]]:
-    """Work; what happens is logged, and then reported."""
-    environment = settings.environment
-    try:
-        with supervision:
-            if supervision.url is not None:
-                environment.note(f"rwq: listening on {supervision.url}")
-            for events in worker.events():
-                if log is not None:
-                    log.write(joblog_lines(events))
-                yield events
-    finally:
-        environment.note_above = None
-        if log is not None:
-            log.close()
+    check_command(words, input_, is_batch=batch is not None)

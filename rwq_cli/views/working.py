@@ -1,11 +1,11 @@
 """What a worker shows: its events, its failures, a live line on a terminal, and a summary."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from threading import RLock
 from time import monotonic
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.model import Item
@@ -67,7 +67,9 @@ _FIELDS: tuple[Field[Event], ...] = (
     Field("time", lambda event: _milli(event.at_s), "when, in Unix seconds"),
 )
 EVENT_FIELDS: Fields[Row[Event]] = Fields(
-    "An event of a worker", *(field.within(_event) for field in _FIELDS), is_stream=True
+    "An event of a worker",
+    *(field.within(_event) for field in _FIELDS),
+    is_stream=True,
 )
 EVENTS: Kind[Event] = Kind(
     EVENT_FIELDS,
@@ -99,15 +101,7 @@ def joblog_lines(events: Iterable[Event]) -> Iterator[str]:
 
 
 class Notes(Listener):
-    """Writes failures and notes to stderr.
-
-    Args:
-        environment: The streams.
-        names_queues: True if a failure names its queue.
-        reconnect_s: How long a lost server is tried again, seconds.
-    """
-
-    tick_s: float | None = None
+    """Writes failures, with the names of their queues if there are several, and notes to stderr."""
 
     def __init__(self, environment: Environment, *, names_queues: bool, reconnect_s: float) -> None:
         self._environment = environment
@@ -160,12 +154,6 @@ class Notes(Listener):
     def status(self, progress: Progress) -> str:
         return f"{_counts(progress)} · {_running(progress)}"
 
-    def tick(self, progress: Progress) -> None:
-        """Do nothing."""
-
-    def hide(self) -> None:
-        """Do nothing."""
-
     def cleaned(self, queue: bytes, counts: Mapping[Repair, int]) -> None:
         text = ", ".join(f"{repair.value} {number:,}" for repair, number in counts.items())
         self._environment.note(f"rwq: clean light: {text} ({escaped(queue)})")
@@ -196,12 +184,7 @@ def _fate(event: Event) -> str:
 
 
 class LiveNotes(Notes):
-    """The same, with a live line on the terminal below.
-
-    Args:
-        environment: The streams; notes are written above the line.
-        colour: True to use colour.
-    """
+    """The same, above a live line on the terminal."""
 
     tick_s = _TICK_S
 
@@ -284,13 +267,7 @@ def work_metrics(progress: Progress) -> list[Metric]:
 
 
 class Planned(NamedTuple):
-    """What a dry run would start.
-
-    Attributes:
-        items: The items.
-        invocation: The command; None if it could not be made.
-        reason: Why not; None if it could.
-    """
+    """What a dry run would start; without an invocation, `reason` says why not."""
 
     items: Sequence[Item]
     invocation: Invocation | None
@@ -301,41 +278,57 @@ class Planned(NamedTuple):
 NO_PLAN = Planned([], None, None)
 
 
-def _of_first(name: str, get: Callable[[Item], object], help: str, **kinds: Any) -> Field[Planned]:
-    return Field(name, lambda plan: get(plan.items[0]) if plan.items else None, help, **kinds)
-
-
-def _of_command(name: str, get: Callable[[Invocation], object], help: str) -> Field[Planned]:
-    return Field(name, lambda plan: None if plan.invocation is None else get(plan.invocation), help)
+def _first(plan: Planned) -> Item | None:
+    return plan.items[0] if plan.items else None
 
 
 PLAN_FIELDS: Fields[Planned] = Fields(
     "What a worker would start",
-    _of_first("queue", lambda item: item.queue, "the queue's name", is_bytes=True),
-    _of_first("id", lambda item: item.item_id, "the item's ID", is_bytes=True, is_id=True),
-    Field("items", lambda plan: len(plan.items), "how many items the command would get"),
-    _of_first("returns", lambda item: item.returns or 0, "how often the item was returned"),
-    _of_command(
-        "command", lambda command: list(map(escaped, command.arguments)), "the words of the command"
+    Field(
+        "queue",
+        lambda plan: (item := _first(plan)) and item.queue,
+        "the queue's name",
+        is_bytes=True,
     ),
-    _of_command("stdin_bytes", lambda command: len(command.stdin or b""), "the size of its stdin"),
+    Field(
+        "id",
+        lambda plan: (item := _first(plan)) and item.item_id,
+        "the item's ID",
+        is_bytes=True,
+        is_id=True,
+    ),
+    Field("items", lambda plan: len(plan.items), "how many items the command would get"),
+    Field(
+        "returns",
+        lambda plan: (item := _first(plan)) and (item.returns or 0),
+        "how often the item was returned",
+    ),
+    Field(
+        "command",
+        lambda plan: plan.invocation and list(map(escaped, plan.invocation.arguments)),
+        "the words of the command",
+    ),
+    Field(
+        "stdin_bytes",
+        lambda plan: plan.invocation and len(plan.invocation.stdin or b""),
+        "the size of its stdin",
+    ),
     Field("reason", lambda plan: plan.reason, "why no command can be made"),
 )
 
 
 def plan_sections(plan: Planned) -> list[Section]:
     """What a dry run would start, at length."""
-    first = plan.items[0]
-    rows: list[tuple[str, str, str | None]] = [("item", escaped(first.item_id), None)]
-    rows.append(("queue", escaped(first.queue), None))
+    first, returns = plan.items[0], plan.items[0].returns or 0
+    rows: list[tuple[str, str, str | None]] = [
+        ("item", escaped(first.item_id), None),
+        ("queue", escaped(first.queue), None),
+        ("returned", "once" if returns == 1 else f"{returns:,} times", None),
+    ]
     if len(plan.items) > 1:
-        rows.append(("items", human.count(len(plan.items)), None))
-    returns = first.returns or 0
-    rows.append(("returned", "once" if returns == 1 else f"{returns:,} times", None))
+        rows.insert(2, ("items", human.count(len(plan.items)), None))
     if plan.invocation is None:
-        rows.append(("buried", escaped_text(plan.reason or ""), None))
-    else:
-        words = " ".join(map(shell_word, plan.invocation.arguments))
-        rows.append(("command", words, COMMAND_STYLE))
-        rows.append(("stdin", human.size(len(plan.invocation.stdin or b"")), None))
-    return [Section("", rows)]
+        return [Section("", [*rows, ("buried", escaped_text(plan.reason or ""), None)])]
+    words = " ".join(map(shell_word, plan.invocation.arguments))
+    stdin = human.size(len(plan.invocation.stdin or b""))
+    return [Section("", [*rows, ("command", words, COMMAND_STYLE), ("stdin", stdin, None)])]

@@ -1,8 +1,10 @@
 """What a worker reports."""
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from threading import Event as Flag
+from typing import NamedTuple
 
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.repair.actions import Repair
@@ -21,13 +23,9 @@ class EventKind(StrEnum):
 
 
 class Exit(NamedTuple):
-    """How the command of an item ended.
+    """How the command of an item ended: with an exit code, or by a signal; None while it runs.
 
-    Attributes:
-        pid: Its process ID; None if none was started.
-        exit_code: Its exit code; None while it runs, or if a signal ended it.
-        signal: The number of the signal that ended it; None for none.
-        run_s: How long it ran, seconds; None while it runs.
+    `pid` is None if no process was started.
     """
 
     pid: int | None = None
@@ -37,46 +35,34 @@ class Exit(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something that happened to an item.
+    """Something that happened to an item, at this unix time.
 
     Attributes:
-        kind: What.
-        queue: The queue's name.
-        item_id: The ID.
         attempt: Which attempt it is, from 1; the last one that was made, if none are left.
         returns: How often it failed or was returned before.
-        exit: How its command ended.
         reason: Why it was retried, given up or lost; None for the others.
         delay_s: For a retry, in how many seconds it is due; else None.
         has_backlog: For a retry, whether other items are probably taken before it.
-        gave_up: Whether it was given up.
-        at_s: When, unix time.
     """
 
+    at_s: float
     kind: EventKind
     queue: bytes
     item_id: bytes
     attempt: int
     returns: int
     exit: Exit
-    reason: bytes | None
-    delay_s: float | None
-    has_backlog: bool
-    gave_up: bool
-    at_s: float
+    reason: bytes | None = None
+    delay_s: float | None = None
+    has_backlog: bool = False
+    gave_up: bool = False
 
 
 class Progress:
     """The progress of a worker.
 
-    Attributes:
-        counts: How many items had each kind of end.
-        gave_up: How many of them were given up.
-        vanished: How many were lost, and not by what their own commands did.
-        running: How many commands run.
-        left: How many items wait; None if unknown.
-        is_paused: Whether it takes nothing for now.
-        is_stopping: Whether it has stopped taking items.
+    `vanished` are those that were lost, and not by what their own commands did. `left` is how many
+    items wait; None if unknown.
     """
 
     def __init__(self) -> None:
@@ -86,14 +72,11 @@ class Progress:
         self.is_paused = self.is_stopping = False
 
 
-class Listener(Protocol):
-    """What tells a person how a worker fares: called by the main thread alone.
+class Listener:
+    """Tells a person how a worker fares, in the main thread; this one tells nothing."""
 
-    Attributes:
-        tick_s: How often `tick` is called, seconds; None for never.
-    """
-
-    tick_s: float | None
+    # How often `tick` is called, seconds; None for never.
+    tick_s: float | None = None
 
     # An item was retried, given up, put back after its last attempt, or lost.
     def failed(self, event: Event) -> None: ...
@@ -113,6 +96,22 @@ class Listener(Protocol):
     def cleaned(self, queue: bytes, counts: Mapping[Repair, int]) -> None: ...
 
     # What supervisors show; time has passed; the terminal is about to belong to somebody else.
-    def status(self, progress: Progress) -> str: ...
+    def status(self, progress: Progress) -> str:  # noqa: ARG002
+        return ""
+
     def tick(self, progress: Progress) -> None: ...
     def hide(self) -> None: ...
+
+
+class News:
+    """What the threads of a worker have for its main thread: events, and what is to be written."""
+
+    def __init__(self) -> None:
+        self.events: deque[Event] = deque()
+        self.to_say: deque[Callable[[Listener], object]] = deque()
+        self.flag = Flag()
+
+    def say(self, what: Callable[[Listener], object]) -> None:
+        """Have the main thread write something."""
+        self.to_say.append(what)
+        self.flag.set()

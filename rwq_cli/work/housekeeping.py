@@ -22,16 +22,7 @@ def keep_house(
     cleaned: Callable[[bytes, Mapping[Repair, int]], object],
     counted: Callable[[int], object],
 ) -> None:
-    """Clean and count at intervals until the end; after a server error, at the next one again.
-
-    Args:
-        queues: The queues.
-        ended: Set at the end.
-        clean_s: How often to clean, seconds; None for never.
-        count_s: How often to count what waits, seconds; None for never.
-        cleaned: Called with what a clean of a queue did.
-        counted: Called with how many items wait.
-    """
+    """Clean and count every so many seconds, until `ended`; a server error is tried again then."""
     clean_at_s = monotonic() if clean_s is not None else inf
     count_at_s = monotonic() if count_s is not None else inf
     while not ended.wait(max(0.0, min(clean_at_s, count_at_s) - monotonic())):

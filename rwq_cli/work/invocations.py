@@ -1,59 +1,88 @@
 """What to run for an item: the command with its arguments, its environment and its input."""
 
 import os
+import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from enum import StrEnum
 
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.work.job import Job
 from rwq_cli.environment import os_reason
 from rwq_cli.output.field import bytes_fields, to_json
 from rwq_cli.work.programs import CannotRun, Invocation
-from rwq_cli.work.template import CommandTemplate, Input
-from rwq_cli.work.variables import Variables
+
+
+class Input(StrEnum):
+    """How a command gets the data of its item: the values of `--input`."""
+
+    STDIN = "stdin"
+    FILE = "file"
+    ARG = "arg"
+    NONE = "none"
+
+
+# The input that replaces each placeholder; `{id}` is always replaced.
+_NEEDS = {b"{file}": Input.FILE, b"{data}": Input.ARG}
+_PLACEHOLDER = re.compile(rb"\{(?:id|file|data)\}")
+_OWN = (b"RWQ_ID", b"RWQ_ID_B64", b"RWQ_ATTEMPT", b"RWQ_RETURNS", b"RWQ_LAST")
+# By its value, the processes of a worker are found.
+_WORKER = b"RWQ_WORKER"
 
 
 class Invocations:
-    """Makes the invocation for an item, or for a batch of them.
+    """Makes the invocation for an item, or for a batch of them, which are JSON lines on stdin.
 
     Args:
-        template: The command; without words, the data names a task.
-        program: The path of the command's program.
+        words: The command, whose first word is taken literally.
+        program: The path of the command's program; None for a task of `task_dir`.
         task_dir: The directory of the tasks; None for a command.
-        variables: The environment.
+        input: How the command gets the data; None for stdin, if it was not chosen.
+        is_batch: Whether it gets several items.
+        inherited: The environment of rwq, and what names the server; None for what must be unset.
+        holder_prefix: What precedes the name of a session in the holder of a lease.
+        lease_s: How long a lease lasts, seconds.
         file_directory: The directory of the files of `--input file`.
-        is_batch: Whether a command gets several items, as JSON lines.
 
     Attributes:
-        mark: An entry in the environment of every command; see `Variables`.
+        mark: An entry of the environment of every command, and of no other process.
     """
 
     def __init__(
         self,
-        template: CommandTemplate,
+        words: Sequence[bytes],
         *,
         program: bytes | None,
         task_dir: bytes | None,
-        variables: Variables,
-        file_directory: str,
+        input: Input | None,
         is_batch: bool,
+        inherited: Mapping[bytes, bytes | None],
+        holder_prefix: bytes,
+        lease_s: float,
+        file_directory: str,
     ) -> None:
-        self._template = template
+        self._words = words
         self._program = program
         self._task_dir = task_dir
-        self._variables = variables
+        self._input = input or Input.STDIN
         self._is_batch = is_batch
+        self._holder_prefix = holder_prefix
         self._file_directory = file_directory
-        self.mark = variables.mark
+        self._used = _placeholders(words)
+        worker = os.urandom(8).hex().encode()
+        self.mark = _WORKER + b"=" + worker
+        made = {**inherited, _WORKER: worker, b"RWQ_LEASE_SECONDS": f"{lease_s:g}".encode()}
+        # A worker may run in a command of another one.
+        self._common = {
+            name: value for name, value in made.items() if value is not None and name not in _OWN
+        }
 
     @contextmanager
     def file_for(self, items: Sequence[Job]) -> Iterator[bytes | None]:
-        """In the block, a file that holds the data; None if the command reads none.
-
-        Raises:
-            CannotRun: It cannot be written.
-        """
-        if self._template.input is not Input.FILE:
+        """In the block, a file that holds the data; None if the command reads none."""
+        if self._input is not Input.FILE:
             yield None
             return
         path = None
@@ -80,31 +109,92 @@ class Invocations:
         return os.fsencode(os.path.join(self._file_directory, "rwq-work"))
 
     def of(self, items: Sequence[Job], file: bytes | None) -> Invocation:
-        """The invocation for these items of one queue; one item, unless it is a batch.
-
-        Args:
-            items: The items.
-            file: What `file_for` gives.
+        """The invocation for these items of one queue, given what `file_for` gives.
 
         Raises:
             BadArguments: The data names no task.
         """
-        first = items[0]
-        variables = self._variables.of(items, is_batch=self._is_batch)
-        stdin = first.data if self._template.input is Input.STDIN else None
+        first, variables = items[0], self._variables(items)
+        stdin = first.data if self._input is Input.STDIN else None
         if self._task_dir is not None:
             # Imports msgspec, which other work does not need.
             from rwq_cli.work.tasks import read_task
 
-            task = read_task(self._task_dir, first.data)
-            words = [task.program, *task.arguments]
-            return Invocation(task.program, words, variables, stdin)
+            words = read_task(self._task_dir, first.data)
+            return Invocation(words[0], words, variables, stdin)
         assert self._program is not None
         if self._is_batch:
-            lines = b"".join(map(_line, items))
-            return Invocation(self._program, list(self._template.words), variables, lines)
-        words = self._template.arguments(first.item_id, first.data, file or b"")
-        return Invocation(self._program, words, variables, stdin)
+            stdin = b"".join(map(_line, items))
+            return Invocation(self._program, list(self._words), variables, stdin)
+        return Invocation(self._program, self._arguments(first, file), variables, stdin)
+
+    def _arguments(self, item: Job, file: bytes | None) -> list[bytes]:
+        """The words for one item."""
+        if not self._used:
+            return list(self._words)
+        values = {b"{id}": item.item_id}
+        if self._input is Input.FILE:
+            values[b"{file}"] = file or b""
+        elif self._input is Input.ARG:
+            values[b"{data}"] = item.data
+
+        def value(found: re.Match[bytes]) -> bytes:
+            return values.get(found[0], found[0])
+
+        # In one pass: the data may hold a placeholder.
+        return [self._words[0], *(_PLACEHOLDER.sub(value, word) for word in self._words[1:])]
+
+    def _variables(self, items: Sequence[Job]) -> dict[bytes, bytes]:
+        """The environment for these items; that of a batch names none of them."""
+        first = items[0]
+        session = first.holder.removeprefix(self._holder_prefix)
+        made = {**self._common, b"RWQ_QUEUE": first.queue, b"RWQ_SESSION": session}
+        made[b"RWQ_SLOT"] = b"%d" % first.slot
+        if not self._is_batch:
+            made.update(_naming(first.item_id))
+            made[b"RWQ_ATTEMPT"] = b"%d" % first.attempt
+            made[b"RWQ_RETURNS"] = b"%d" % first.returns
+            made[b"RWQ_LAST"] = b"1" if first.is_last else b"0"
+        return made
+
+
+def _placeholders(words: Sequence[bytes]) -> set[bytes]:
+    return {found for word in words[1:] for found in _PLACEHOLDER.findall(word)}
+
+
+def check_command(words: Sequence[bytes], input: Input | None, *, is_batch: bool) -> None:
+    """Check that placeholders and the chosen input agree.
+
+    Raises:
+        InvalidArgument: They do not.
+    """
+    used = _placeholders(words)
+    if is_batch and used:
+        raise InvalidArgument(
+            f"{min(used).decode()} cannot be used with --batch", "the items are JSON lines on stdin"
+        )
+    for name, needed in _NEEDS.items():
+        text = name.decode()
+        if input is needed and name not in used:
+            raise InvalidArgument(
+                f"--input {needed} needs {text} among the arguments of the command",
+                f"put {text} where the {needed} belongs",
+            )
+        if name in used and input is None:
+            raise InvalidArgument(
+                f"{text} needs --input {needed}", f"to pass {text} literally, give --input stdin"
+            )
+
+
+def _naming(item_id: bytes) -> dict[bytes, bytes]:
+    """RWQ_ID, unless the ID holds NUL; RWQ_ID_B64 for one that is not text."""
+    named = {} if b"\0" in item_id else {b"RWQ_ID": item_id}
+    try:
+        item_id.decode()
+        is_text = bool(named)
+    except UnicodeDecodeError:
+        is_text = False
+    return named if is_text else {**named, b"RWQ_ID_B64": b64encode(item_id)}
 
 
 def _line(item: Job) -> bytes:

@@ -9,25 +9,17 @@ from rwq_cli.streams import write_all
 
 
 class JobLog:
-    """Appends lines to a file.
-
-    Args:
-        path: The file; created if it does not exist.
-        warn: Called once with a sentence if the file cannot be written; work continues.
+    """Appends lines to a file; if that fails, it warns once, and work continues.
 
     Raises:
         InvalidArgument: The file cannot be opened.
-
-    Attributes:
-        is_incomplete: Whether a line could not be written in full.
     """
 
     def __init__(self, path: str, warn: Callable[[str], object]) -> None:
         self._path = path
         self._warn = warn
-        self.is_incomplete = False
-        # Whether the last line was written in part.
-        self._is_torn = False
+        # Whether a line could not be written in full, and whether the last one is such.
+        self.is_incomplete = self._is_torn = False
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         except OSError as error:
@@ -44,15 +36,12 @@ class JobLog:
                 self._is_torn = False
             except OSError as error:
                 self._is_torn = self._is_torn or bool(error.characters_written)  # type: ignore[attr-defined]
-                self._fail(os_reason(error))
-
-    def _fail(self, reason: str) -> None:
-        if not self.is_incomplete:
-            self.is_incomplete = True
-            self._warn(
-                f"rwq: cannot write the job log {self._path}: {reason}; "
-                "it is incomplete from now on"
-            )
+                if not self.is_incomplete:
+                    self.is_incomplete = True
+                    self._warn(
+                        f"rwq: cannot write the job log {self._path}: {os_reason(error)}; "
+                        "it is incomplete from now on"
+                    )
 
     def close(self) -> None:
         """Close the file."""

@@ -18,23 +18,14 @@ Sink = Callable[[bytes], object]
 
 
 class Outputs(NamedTuple):
-    """Where the output of commands goes.
-
-    Attributes:
-        stdout: Takes stdout; None to keep it as the result.
-        stderr: Takes stderr.
-    """
+    """Where the output of commands goes; without `stdout`, it is kept as the result."""
 
     stdout: Sink | None
     stderr: Sink
 
 
 class Head:
-    """Keeps the first bytes of a stream, `RESULT_BYTES_MAX` at most.
-
-    Attributes:
-        is_cut: Whether there were more.
-    """
+    """Keeps the first bytes of a stream, `RESULT_BYTES_MAX` at most; `is_cut`: there were more."""
 
     def __init__(self) -> None:
         self._kept = bytearray()
@@ -52,22 +43,15 @@ class Head:
 
 
 class WholeLines:
-    """Passes whole lines on, so that the output of commands that run at once is not mixed.
-
-    Args:
-        sink: Takes the lines.
-
-    Attributes:
-        tail: The last bytes of the stream.
-    """
+    """Passes whole lines on, so that the output of commands that run at once is not mixed."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._rest = b""
-        self.tail = b""
+        self._tail = b""
 
     def __call__(self, data: bytes) -> None:
-        self.tail = (self.tail + data)[-TAIL_BYTES:]
+        self._tail = (self._tail + data)[-TAIL_BYTES:]
         end = data.rfind(b"\n") + 1
         if end:
             self._sink(self._rest + data[:end])
@@ -84,18 +68,16 @@ class WholeLines:
             rest, self._rest = self._rest, b""
             self._sink(rest + end)
 
+    @property
+    def tail(self) -> bytes:
+        """The last bytes of the stream, from the first whole character on."""
+        kept = self._tail.strip()
+        continued = next((at for at, byte in enumerate(kept[:4]) if byte & 0xC0 != 0x80), 0)
+        return kept[continued:]
+
 
 class Pipe:
-    """A pipe that a command writes to.
-
-    Args:
-        sink: Takes what was read.
-
-    Attributes:
-        fd: The end of the reader.
-        write_fd: The end of the writer, until `started`.
-        is_open: Whether somebody may still write.
-    """
+    """A pipe that a command writes to; `write_fd` is its end until `started`."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -107,7 +89,7 @@ class Pipe:
         os.close(self.write_fd)
 
     def read(self) -> int:
-        """Read what there is, which must be something; returns how many bytes."""
+        """Read what there is, which must be something; returns how many bytes, 0 at the end."""
         data = os.read(self.fd, _READ_BYTES)
         if data:
             self._sink(data)

@@ -20,7 +20,6 @@ _DEFAULT_SIGNALS = tuple(
 _FILES_EACH, _FILES_BESIDE = 6, 64
 # No process can be started now, whatever its command is.
 _EXHAUSTED = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-_AFTER = "the command follows --, as in: rwq work -q jobs -- ./work"
 
 
 class CannotRun(InvalidArgument):
@@ -38,14 +37,7 @@ class Exhausted(CannotRun):
 
 
 class Invocation(NamedTuple):
-    """What to run for an item, or for a batch of them.
-
-    Attributes:
-        program: The path of the program.
-        arguments: The words, the name of the program first.
-        variables: The environment.
-        stdin: What it reads; None for nothing.
-    """
+    """What to run: the path of the program, its words with its own name, and what it reads."""
 
     program: bytes
     arguments: list[bytes]
@@ -54,11 +46,7 @@ class Invocation(NamedTuple):
 
 
 def find_program(word: bytes, path: str) -> bytes:
-    """The path of a program.
-
-    Args:
-        word: Its name, or a path of it.
-        path: The directories to search for a name, as in PATH.
+    """The path of a program, given its name or a path, and the directories of PATH.
 
     Raises:
         CannotRun: There is no such program, or it is not executable.
@@ -74,7 +62,10 @@ def find_program(word: bytes, path: str) -> bytes:
         return word
     found = shutil.which(name, path=path)
     if not found:
-        raise CannotRun(f"cannot run {name}: command not found", _AFTER)
+        raise CannotRun(
+            f"cannot run {name}: command not found",
+            "the command follows --, as in: rwq work -q jobs -- ./work",
+        )
     return os.fsencode(found)
 
 
@@ -109,11 +100,7 @@ def start(invocation: Invocation, stdout: int, stderr: int) -> int:
     """Start a process in a session of its own; returns its ID, which is that of its group.
 
     It has no terminal, so that what asks on `/dev/tty` fails at once, and Ctrl-C does not reach it.
-
-    Args:
-        invocation: What to run.
-        stdout: The descriptor that is its stdout.
-        stderr: The descriptor that is its stderr.
+    `stdout` and `stderr` are descriptors.
 
     Raises:
         CannotRun: It cannot be run for any item.

@@ -4,16 +4,15 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from enum import Enum
+from enum import Enum, auto
 from math import inf
 from threading import Lock
 
 from rwq_cli.environment import os_reason
 from rwq_cli.work.output import Head, LeftoverReader, Outputs, Pipe, WholeLines
 from rwq_cli.work.programs import Exhausted, Invocation, start
-from rwq_cli.work.trees import processes_of
 
 # How often it is seen whether a command is stopped or is to be killed.
 _LOOK_S = 0.5
@@ -21,29 +20,19 @@ _LOOK_S = 0.5
 _GONE_S = 0.05
 # What is read at once of a command that has ended: a pipe holds no more, and what it has started
 # may go on writing.
-_DRAIN_BYTES_MAX = 1 << 20
+_DRAIN_READS = 16
 
 
 class Cause(Enum):
     """Why a command was ended by its worker."""
 
-    TIMEOUT = "timeout"
-    LOST = "lost"
-    STOP = "stop"
+    TIMEOUT = auto()
+    LOST = auto()
+    STOP = auto()
 
 
 class Run:
     """A command that runs; one thread waits for it, any thread may end it.
-
-    Args:
-        invocation: What to run.
-        outputs: Where its output goes.
-        mark: An entry of its environment that no other command has.
-        max_time_s: How long it may run, seconds.
-        kill_after_s: How long after SIGTERM it gets SIGKILL, seconds.
-
-    Raises:
-        CannotRun, BadArguments, Exhausted: See `start`.
 
     Attributes:
         pid: Its process ID.
@@ -51,26 +40,27 @@ class Run:
         cause: Why it was ended; None if it was not.
         code: Its exit code, negative for the signal that killed it; None while it runs.
         result: What it wrote to stdout, if that is kept.
+        stderr: What it wrote to stderr.
     """
 
     def __init__(
         self,
         invocation: Invocation,
         outputs: Outputs,
-        mark: bytes,
         *,
         max_time_s: float | None,
         kill_after_s: float,
     ) -> None:
-        self._mark = mark
+        # Its processes are known by this, for no other command has the same.
+        self._mark = b"RWQ_SESSION=" + invocation.variables[b"RWQ_SESSION"]
         self._kill_after_s = kill_after_s
         self.result = Head()
-        self._stderr = WholeLines(outputs.stderr)
+        self.stderr = WholeLines(outputs.stderr)
         self._stdout = None if outputs.stdout is None else WholeLines(outputs.stdout)
         self._pipes: list[Pipe] = []
         self.began_s = time.monotonic()
         try:
-            for sink in (self._stdout or self.result, self._stderr):
+            for sink in (self._stdout or self.result, self.stderr):
                 self._pipes.append(Pipe(sink))
             self.pid = start(invocation, *(pipe.write_fd for pipe in self._pipes))
         except BaseException as error:
@@ -95,19 +85,17 @@ class Run:
             with suppress(OSError):
                 self._pidfd = os.pidfd_open(self.pid)
 
-    def wait(self, leftovers: LeftoverReader, stopped: Callable[[], object]) -> None:
+    def wait(self, leftovers: LeftoverReader, tell_stopped: Callable[[], object]) -> None:
         """Read its output until it has ended, and end it when its time is over.
 
-        Args:
-            leftovers: Goes on reading what it has left open.
-            stopped: Called once if it is seen to be stopped, as by SIGSTOP.
+        `leftovers` goes on reading what it has left open. `tell_stopped` is called once if it is
+        seen to be stopped, as by SIGSTOP.
         """
         poller = select.poll()
-        for pipe in self._pipes:
-            poller.register(pipe.fd, select.POLLIN)
-        if self._pidfd is not None:
-            poller.register(self._pidfd, select.POLLIN)
-        has_exited = tells_stopped = False
+        fds = [pipe.fd for pipe in self._pipes]
+        for fd in fds if self._pidfd is None else [*fds, self._pidfd]:
+            poller.register(fd, select.POLLIN)
+        has_exited = has_told = False
         while True:
             was_idle = not self._read(poller, self._pause_s(has_exited))
             has_exited = has_exited or self._has_exited()
@@ -117,21 +105,34 @@ class Run:
                     break
                 if now_s >= self._times_out_s:
                     self.end(Cause.TIMEOUT)
-                elif was_idle and not tells_stopped and self._is_stopped():
-                    tells_stopped = True
-                    stopped()
+                elif was_idle and not has_told and self._is_stopped():
+                    has_told = True
+                    tell_stopped()
             elif now_s >= self._kills_s and not self._is_killed:
                 self.kill()
-            elif has_exited and (self._is_killed or not self._processes()):
+            elif has_exited and (self._is_killed or not processes_of(self.pid, self._mark)):
                 break
-        self._finish(poller, leftovers)
+        self._reap()
+        if self._pidfd is not None:
+            poller.unregister(self._pidfd)
+            os.close(self._pidfd)
+        reads = 0
+        while self._is_open and reads < _DRAIN_READS and self._read(poller, 0):
+            reads += 1
+        # rwq may say something next, on a line of its own.
+        self.stderr.flush(b"\n")
+        if self._stdout is not None:
+            self._stdout.flush()
+        for pipe in self._pipes:
+            if pipe.is_open:
+                leftovers.take(pipe)
 
     def _pause_s(self, has_exited: bool) -> float:
         if self.cause is not None:
-            longest_s = _GONE_S if has_exited or self._is_killed else _LOOK_S
-            return max(0.0, min(longest_s, self._kills_s - time.monotonic()))
-        longest_s = _LOOK_S if self._pidfd is not None or self._is_open else _GONE_S
-        return max(0.0, min(longest_s, self._times_out_s - time.monotonic()))
+            ends_s, often = self._kills_s, has_exited or self._is_killed
+        else:
+            ends_s, often = self._times_out_s, self._pidfd is None and not self._is_open
+        return max(0.0, min(_GONE_S if often else _LOOK_S, ends_s - time.monotonic()))
 
     @property
     def _is_open(self) -> bool:
@@ -163,23 +164,6 @@ class Run:
                 pid, status = os.waitpid(self.pid, flags)
                 self.code = os.waitstatus_to_exitcode(status) if pid else None
 
-    def _finish(self, poller: "select.poll", leftovers: LeftoverReader) -> None:
-        """Read the rest of its output; it has ended."""
-        self._reap()
-        if self._pidfd is not None:
-            poller.unregister(self._pidfd)
-            os.close(self._pidfd)
-        left = _DRAIN_BYTES_MAX
-        while self._is_open and left > 0 and self._read(poller, 0):
-            left -= 1 << 16
-        # rwq may say something next, on a line of its own.
-        self._stderr.flush(b"\n")
-        if self._stdout is not None:
-            self._stdout.flush()
-        for pipe in self._pipes:
-            if pipe.is_open:
-                leftovers.take(pipe)
-
     def end(self, cause: Cause) -> None:
         """Send SIGTERM to all that it has started, and SIGKILL later."""
         with self._lock:
@@ -199,7 +183,7 @@ class Run:
         self.send(signal.SIGKILL)
 
     def send(self, number: int) -> None:
-        """Send a signal to all that it has started."""
+        """Send a signal to its group, and if it is being ended, to all that it has started."""
         with self._lock:
             if self.code is not None:
                 return
@@ -211,17 +195,39 @@ class Run:
                     if os.getpgid(pid) != self.pid:
                         os.kill(pid, number)
 
-    def _processes(self) -> set[int]:
-        return processes_of(self.pid, self._mark)
-
     def shift(self, seconds: float) -> None:
         """Let its time end later: it was suspended for so long."""
         self._times_out_s += seconds
         self._kills_s += seconds
 
-    @property
-    def stderr_tail(self) -> bytes:
-        """The end of its stderr, from the first whole character on."""
-        kept = self._stderr.tail.strip()
-        continued = next((at for at, byte in enumerate(kept[:4]) if byte & 0xC0 != 0x80), 0)
-        return kept[continued:]
+
+def processes_of(root: int, mark: bytes) -> set[int]:
+    """The living processes that a command has started, itself included.
+
+    They are its descendants, and whatever has its mark in the environment: a process whose parent
+    has ended is a child of another one. Without `/proc`, they are not found.
+    """
+    parents: dict[int, int] = {}
+    found = {root}
+    for pid in _pids():
+        with suppress(OSError, ValueError, IndexError):
+            # After the name, which may hold anything.
+            state, parent = _read(pid, "stat").rpartition(b")")[2].split()[:2]
+            if state == b"Z":
+                continue
+            parents[pid] = int(parent)
+            if mark in _read(pid, "environ").split(b"\0"):
+                found.add(pid)
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found & parents.keys()
+
+
+def _pids() -> Iterator[int]:
+    with suppress(OSError):
+        yield from (int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def _read(pid: int, name: str) -> bytes:
+    with open(f"/proc/{pid}/{name}", "rb") as file:
+        return file.read()

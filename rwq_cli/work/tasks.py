@@ -2,7 +2,7 @@
 
 import json
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Raw
 from msgspec.json import encode
@@ -10,52 +10,32 @@ from msgspec.json import encode
 from rwq_cli.work.programs import BadArguments
 
 
-class UnknownTask(BadArguments):
-    """The data names no program of the directory."""
-
-
-class Task(NamedTuple):
-    """A named task.
-
-    Attributes:
-        program: The path of its program.
-        arguments: The arguments of the program.
-    """
-
-    program: bytes
-    arguments: list[bytes]
-
-
-def read_task(directory: bytes, data: bytes) -> Task:
-    """The task of an item: `["NAME", [ARGS...]]` or `{"task": "NAME", ...}`.
-
-    Args:
-        directory: The directory of the programs.
-        data: The data of the item.
+def read_task(directory: bytes, data: bytes) -> list[bytes]:
+    """The path of a program and its arguments: `["NAME", [ARGS...]]` or `{"task": "NAME", ...}`.
 
     Raises:
-        UnknownTask: The data is neither, or there is no such program.
+        BadArguments: The data is neither, or there is no such program.
     """
     try:
         # Numbers stay as they are: a float would lose digits.
         value = json.loads(data, parse_float=Raw, parse_int=Raw, parse_constant=Raw)
     except (ValueError, RecursionError):
-        raise UnknownTask("no task: the data is not JSON") from None
+        raise BadArguments("no task: the data is not JSON") from None
     name, arguments = _parts(value)
     if not isinstance(name, str) or not isinstance(arguments, list):
-        raise UnknownTask('no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}')
+        raise BadArguments('no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}')
     # A path would leave the directory, and NUL ends a name.
     if not name or name.startswith(".") or "/" in name or "\0" in name:
-        raise UnknownTask(f"unknown task {name!r}: not the name of a program")
+        raise BadArguments(f"unknown task {name!r}: not the name of a program")
     program = os.path.join(directory, os.fsencode(name.encode("utf-8", "replace")))
     if not os.path.isfile(program):
-        raise UnknownTask(f"unknown task {name!r}: no such program in {os.fsdecode(directory)}")
+        raise BadArguments(f"unknown task {name!r}: no such program in {os.fsdecode(directory)}")
     if not os.access(program, os.X_OK):
-        raise UnknownTask(f"unknown task {name!r}: its program is not executable")
+        raise BadArguments(f"unknown task {name!r}: its program is not executable")
     try:
-        return Task(program, list(map(_argument, arguments)))
+        return [program, *map(_argument, arguments)]
     except (ValueError, RecursionError) as error:
-        raise UnknownTask(f"no task: an argument cannot be written as JSON: {error}") from None
+        raise BadArguments(f"no task: an argument cannot be written as JSON: {error}") from None
 
 
 def _parts(value: Any) -> tuple[Any, Any]:

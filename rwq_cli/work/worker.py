@@ -1,13 +1,12 @@
-"""A worker whose function runs a command: `WorkQueue.work`, and what signals ask of it.
+"""A worker that runs commands: the loop in one thread, signals in one, and what the main one does.
 
-The loop of the core runs in threads, and so do signals. The main thread yields what happens, and
-alone writes records: a reader that stalls holds up neither a lease nor a signal.
+The main thread alone writes: what has happened, on the terminal and to supervisors. So nobody who
+reads slowly, and no terminal that is stopped, holds up the loop or a signal.
 """
 
 import os
 import signal
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import IntEnum
@@ -32,7 +31,7 @@ from rwq_cli.core.work.policy import Failure, Fate, GiveUp
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.work.commands import CommandLimits, Commands, EndWorker
-from rwq_cli.work.events import Event, EventKind, Exit, Listener, Progress
+from rwq_cli.work.events import Event, EventKind, Exit, Listener, News, Progress
 from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.leftover_commands import watch_leftovers
 from rwq_cli.work.output import Outputs
@@ -45,6 +44,15 @@ _LOOK_S, _BEAT_S = 0.1, 5.0
 _UNREAD_MAX = 1000
 # How long a killed worker waits for the server to take its items back.
 _LAST_CALL_S = 3.0
+
+_LOSSES = {
+    Loss.TAKEN: b"another session holds the item",
+    Loss.ENDED: b"the lease ended",
+    Loss.MOVED: b"the item was delayed or buried meanwhile",
+    Loss.GONE: b"the item was completed or removed meanwhile",
+    Loss.WRONG_TYPE: b"something else has the data key or a lease key of the item",
+    Loss.UNREACHABLE: b"the lease ended while the server did not answer",
+}
 
 
 class _Stage(IntEnum):
@@ -71,7 +79,6 @@ class Worker:
 
     Attributes:
         progress: Its progress.
-        summary: What it has done; None until it has ended.
     """
 
     def __init__(
@@ -87,34 +94,38 @@ class Worker:
         yields_starts: bool = True,
     ) -> None:
         self._work = work
-        self._invocations = invocations
-        self._outputs = outputs
+        self._mark = invocations.mark
         self._limits = limits
         self._notes = notes
         self._supervision = supervision
         self._housekeeping = housekeeping
-        self._yields_starts = yields_starts
         self.progress = Progress()
-        self.summary: WorkSummary | None = None
+        self._summary: WorkSummary | None = None
         self._stop = StopToken()
         self._stage = _Stage.WORKING
+        self._news = News()
         self._commands = Commands(
             invocations,
             outputs,
             limits,
             self.progress,
-            self._say,
-            self._note_start,
+            self._news,
             self._may_begin,
+            yields_starts=yields_starts,
         )
-        # For the main thread: what happened, and what is to be written.
-        self._events: deque[Event] = deque()
-        self._to_say: deque[Callable[[Listener], object]] = deque()
-        self._news = Flag()
         self._ended = Flag()
         self._failure: BaseException | None = None
         self._is_abandoned = self._is_continued = self._is_paused = False
         self._has_contact = self._is_out = False
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether items were given up or lost, or failures ended the worker."""
+        why = None if self._summary is None else self._summary.why
+        is_over = why is EndReason.MAX_FAILURES
+        return is_over or self.progress.gave_up > 0 or self.progress.vanished > 0
+
+    # The main thread.
 
     def events(self) -> Iterator[Sequence[Event]]:
         """Work; yields what happened.
@@ -124,7 +135,7 @@ class Worker:
             KeyboardInterrupt: Signals ended the commands.
         """
         occupy_standard_files()
-        watch = watch_leftovers(self._invocations.mark, self._limits.kill_after_s)
+        watch = watch_leftovers(self._mark, self._limits.kill_after_s)
         worker = Thread(target=self._run_loop, name="rwq-work", daemon=True)
         try:
             with handled_signals(self._handle) as self._look_for_signals:
@@ -134,7 +145,8 @@ class Worker:
                 yield from self._report(worker)
         finally:
             self._ended.set()
-            self._commands.kill_all()
+            for run in self._commands.runs:
+                run.kill()
             self._notes.hide()
             if watch is not None:
                 watch.close()
@@ -146,14 +158,15 @@ class Worker:
     def _report(self, worker: Thread) -> Iterator[Sequence[Event]]:
         """Yield events, and do what the main thread has to, until the loop has ended."""
         beats_s = ticks_s = 0.0
+        news = self._news
         while True:
             is_over = self._is_abandoned or not worker.is_alive()
-            self._news.clear()
-            while self._to_say:
-                self._to_say.popleft()(self._notes)
+            news.flag.clear()
+            while news.to_say:
+                news.to_say.popleft()(self._notes)
             if self._is_continued:
                 self._resume()
-            if events := [self._events.popleft() for _ in range(len(self._events))]:
+            if events := [news.events.popleft() for _ in range(len(news.events))]:
                 yield events
                 self._follow_pause()
             if is_over:
@@ -171,25 +184,27 @@ class Worker:
                     self._supervision.status(self._notes.status(self.progress))
             if os.getpid() == 1:
                 self._commands.reap_orphans()
-            self._news.wait(_LOOK_S)
+            news.flag.wait(_LOOK_S)
+
+    # The threads of the loop and of the housekeeping.
 
     def _run_loop(self) -> None:
         try:
-            self.summary = self._work(self._commands, stop=self._stop, on_event=self._note)
+            self._summary = self._work(self._commands, stop=self._stop, on_event=self._note)
         except EndWorker as end:
             self._failure = end.error
         except BaseException as error:
             self._failure = error
-        self._news.set()
+        self._news.flag.set()
         if self._stage >= _Stage.ENDING:
             # The reader of stdout may have stalled.
-            self._after(_LAST_CALL_S, lambda: os._exit(128 + signal.SIGINT))
+            _after(_LAST_CALL_S, lambda: os._exit(128 + signal.SIGINT))
 
     def _keep_house(self) -> None:
         assert self._housekeeping is not None
 
         def cleaned(queue: bytes, counts: Mapping[Repair, int]) -> None:
-            self._say(lambda notes: notes.cleaned(queue, counts))
+            self._news.say(lambda notes: notes.cleaned(queue, counts))
 
         def counted(waiting: int) -> None:
             self.progress.left = waiting
@@ -205,35 +220,21 @@ class Worker:
         self._stop.set()
         self._commands.end_all()
 
-    def _say(self, what: Callable[[Listener], object]) -> None:
-        """Have the main thread write something."""
-        self._to_say.append(what)
-        self._news.set()
-
-    def _after(self, seconds: float, what: Callable[[], object]) -> None:
-        timer = Timer(seconds, what)
-        timer.daemon = True
-        timer.start()
-
-    # ---- signals, in a thread of their own
+    # The thread of the signals.
 
     def _handle(self, number: int) -> None:
         try:
-            self._follow(number)
+            if number in (signal.SIGINT, signal.SIGTERM):
+                self._advance(_Stage(min(self._stage + 1, _Stage.KILLING)))
+            elif number in (signal.SIGUSR1, signal.SIGUSR2):
+                self._is_paused = number == signal.SIGUSR1
+                self._follow_pause()
+            elif number == signal.SIGHUP:
+                self._stop.drain()
+            elif number == signal.SIGTSTP:
+                self._suspend()
         except BaseException as error:
             self._fail(error)
-
-    def _follow(self, number: int) -> None:
-        self._commands.note_signal(number)
-        if number in (signal.SIGINT, signal.SIGTERM):
-            self._advance(_Stage(min(self._stage + 1, _Stage.KILLING)))
-        elif number in (signal.SIGUSR1, signal.SIGUSR2):
-            self._is_paused = number == signal.SIGUSR1
-            self._follow_pause()
-        elif number == signal.SIGHUP:
-            self._stop.drain()
-        elif number == signal.SIGTSTP:
-            self._suspend()
 
     def _advance(self, stage: _Stage) -> None:
         if stage <= self._stage:
@@ -243,48 +244,52 @@ class Worker:
         running = self._commands.running
         if stage is _Stage.STOPPING:
             self._stop.set()
-            self._say(lambda _: self._supervision.stopping())
+            self._news.say(lambda _: self._supervision.stopping())
             if self._limits.grace_s is not None:
-                self._after(self._limits.grace_s, lambda: self._advance(_Stage.ENDING))
-            self._say(lambda notes: notes.stopping(running))
+                _after(self._limits.grace_s, lambda: self._advance(_Stage.ENDING))
+            self._news.say(lambda notes: notes.stopping(running))
         elif stage is _Stage.ENDING:
             self._stop.set()
             self._commands.end_all()
-            self._say(lambda notes: notes.ending(running))
+            self._news.say(lambda notes: notes.ending(running))
         else:
-            self._commands.kill_all()
-            self._after(_LAST_CALL_S, self._abandon)
+            for run in self._commands.runs:
+                run.kill()
+            _after(_LAST_CALL_S, self._abandon)
 
     def _abandon(self) -> None:
         """End without waiting for commands, the server, or the reader of stdout."""
         Thread(target=self._stop.release, daemon=True).start()
         self._is_abandoned = True
-        self._news.set()
+        self._news.flag.set()
         time.sleep(_LAST_CALL_S / 3)
         os._exit(128 + signal.SIGINT)
 
     def _follow_pause(self) -> None:
-        self._stop.pause(is_paused=self._is_paused or len(self._events) > _UNREAD_MAX)
+        self._stop.pause(is_paused=self._is_paused or len(self._news.events) > _UNREAD_MAX)
 
     def _suspend(self) -> None:
         """Ctrl-Z: stop the commands, and then this process, until it is continued."""
         self._notes.hide()
-        # SIGTSTP does not stop what has no terminal.
-        self._commands.send_all(signal.SIGSTOP)
+        for run in self._commands.runs:
+            # SIGTSTP does not stop what has no terminal.
+            run.send(signal.SIGSTOP)
         began_s = time.monotonic()
         os.kill(os.getpid(), signal.SIGSTOP)
-        self._commands.shift(time.monotonic() - began_s)
+        for run in self._commands.runs:
+            run.shift(time.monotonic() - began_s)
         self._is_continued = True
-        self._news.set()
+        self._news.flag.set()
 
     def _resume(self) -> None:
         """Let the commands go on when it is known whose items they still are."""
         self._is_continued = False
         for job in self._stop.renew():
             self._commands.lose(job)
-        self._commands.send_all(signal.SIGCONT)
+        for run in self._commands.runs:
+            run.send(signal.SIGCONT)
 
-    # ---- what the loop tells, in its threads
+    # What the loop tells, in its threads.
 
     def _note(self, event: WorkEvent) -> None:
         if isinstance(event, Ended):
@@ -293,35 +298,30 @@ class Worker:
             self._commands.lose(event.job)
         elif isinstance(event, Contact):
             self._has_contact, self._is_out = True, False
-            self._say(lambda notes: self._supervision.ready(notes.status(self.progress)))
+            self._news.say(lambda notes: self._supervision.ready(notes.status(self.progress)))
             if (after_s := event.after_s) is not None:
-                self._say(lambda notes: notes.reconnected(after_s))
-        elif isinstance(event, Outage):
-            self._lose_contact(event.error)
+                self._news.say(lambda notes: notes.reconnected(after_s))
+        elif isinstance(event, Outage) and not self._is_out:
+            self._is_out = True
+            error = event.error
+            self._news.say(lambda _: self._supervision.lost(escaped_text(error.message)))
+            self._news.say(lambda notes: notes.disconnected(error))
         elif isinstance(event, Failed) and not isinstance(event.error, ServerError | EndWorker):
             self._fail(event.error)
-
-    def _lose_contact(self, error: ServerError) -> None:
-        if not self._is_out:
-            self._is_out = True
-            self._say(lambda _: self._supervision.lost(escaped_text(error.message)))
-            self._say(lambda notes: notes.disconnected(error))
 
     def _may_begin(self) -> bool:
         """Whether a command may begin: a signal that has arrived before it is followed first."""
         self._look_for_signals()
         return self._stage is _Stage.WORKING
 
-    def _note_start(self, job: Job, pid: int) -> None:
-        if self._yields_starts:
-            self._events.append(_started(job, pid))
-
     def _settle(self, ended: Ended) -> None:
         """Record an end that the server has acknowledged."""
         job, is_lost = ended.job, ended.fate is Fate.LOST
         exited = self._commands.exits.pop(job, Exit())
         is_own_doing = is_lost and exited.exit_code == 0 and _is_own_doing(job)
+        is_retry = ended.fate is Fate.RETRY
         event = Event(
+            time.time(),
             EventKind(ended.fate.value),
             job.queue,
             job.item_id,
@@ -329,35 +329,24 @@ class Worker:
             job.returns,
             exited,
             _LOSSES[job.loss or Loss.ENDED] if is_lost else _reason_of(ended),
-            ended.step.delay_s if ended.fate is Fate.RETRY else None,
-            ended.fate is Fate.RETRY and _has_backlog(job),
+            ended.step.delay_s if is_retry else None,
+            is_retry and _has_backlog(job),
             ended.gave_up,
-            time.time(),
         )
         self.progress.counts[event.kind] += 1
         self.progress.gave_up += event.gave_up
-        self._events.append(event)
+        self._news.events.append(event)
         if event.reason is not None and not is_own_doing:
             self.progress.vanished += is_lost
-            self._say(lambda notes: notes.failed(event))
-        if len(self._events) > _UNREAD_MAX:
+            self._news.say(lambda notes: notes.failed(event))
+        if len(self._news.events) > _UNREAD_MAX:
             self._follow_pause()
 
 
-def _started(job: Job, pid: int) -> Event:
-    return Event(
-        EventKind.STARTED,
-        job.queue,
-        job.item_id,
-        job.attempt,
-        job.returns,
-        Exit(pid),
-        None,
-        None,
-        False,
-        False,
-        time.time(),
-    )
+def _after(seconds: float, what: Callable[[], object]) -> None:
+    timer = Timer(seconds, what)
+    timer.daemon = True
+    timer.start()
 
 
 def _is_own_doing(job: Job) -> bool:
@@ -384,20 +373,3 @@ def _reason_of(ended: Ended) -> bytes | None:
     if isinstance(ended.end, Failure | GiveUp):
         return ended.end.reason
     return ended.step.data if ended.end is None else None
-
-
-def has_failed(worker: Worker) -> bool:
-    """Whether items were given up or lost, or failures ended the worker."""
-    why = None if worker.summary is None else worker.summary.why
-    is_over = why is EndReason.MAX_FAILURES
-    return is_over or worker.progress.gave_up > 0 or worker.progress.vanished > 0
-
-
-_LOSSES = {
-    Loss.TAKEN: b"another session holds the item",
-    Loss.ENDED: b"the lease ended",
-    Loss.MOVED: b"the item was delayed or buried meanwhile",
-    Loss.GONE: b"the item was completed or removed meanwhile",
-    Loss.WRONG_TYPE: b"something else has the data key or a lease key of the item",
-    Loss.UNREACHABLE: b"the lease ended while the server did not answer",
-}

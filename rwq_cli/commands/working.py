@@ -1,0 +1,184 @@
+"""What `rwq work` shows: its plan, its events and notes, and what supervisors ask for."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from math import inf
+from typing import BinaryIO
+
+from rwq_cli.cli.connect import naming, summary_end_of
+from rwq_cli.cli.settings import Settings
+from rwq_cli.core.errors import RwqError
+from rwq_cli.core.items.lease import lease_from
+from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.work.job import Job
+from rwq_cli.core.work.policy import RetryPolicy
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.exposition import Metric
+from rwq_cli.output.options import OutputFormat
+from rwq_cli.output.outcomes import DRY_RUN, Outcomes
+from rwq_cli.service.supervision import Supervision
+from rwq_cli.views.working import (
+    EVENTS,
+    NO_PLAN,
+    PLAN_FIELDS,
+    LiveNotes,
+    Notes,
+    Planned,
+    joblog_lines,
+    plan_sections,
+    work_metrics,
+)
+from rwq_cli.work.events import Event, Progress
+from rwq_cli.work.invocations import Invocations
+from rwq_cli.work.joblog import JobLog
+from rwq_cli.work.output import Outputs
+from rwq_cli.work.programs import BadArguments
+from rwq_cli.work.worker import Worker
+
+# These formats write events or a summary to stdout, so that commands must not.
+_OWN_STDOUT = (OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
+
+
+def show_plan(
+    settings: Settings,
+    queues: Sequence[WorkQueue],
+    invocations: Invocations,
+    policy: RetryPolicy,
+    count: int,
+) -> ExitStatus:
+    """Show what would be run next, for so many items at most."""
+    plan = NO_PLAN
+    if items := list(lease_from(queues, count, dry_run=True)):
+        handles = {queue.name: queue for queue in queues}
+        jobs = [
+            Job(
+                handles[item.queue],
+                item.item_id,
+                item.data or b"",
+                queues[0].holder,
+                item.returns or 0,
+                policy.is_last((item.returns or 0) + 1),
+                deadline_s=inf,
+            )
+            for item in items
+        ]
+        try:
+            plan = Planned(items, invocations.of(jobs, invocations.planned_file), None)
+        except BadArguments as error:
+            plan = Planned(items, None, str(error))
+        settings.environment.note(f"{DRY_RUN}this would be run next")
+    elif settings.output.is_table and not settings.quiet:
+        names = ", ".join(escaped(queue.name) for queue in queues)
+        settings.out.text(f"No item to work on in {names}.\n")
+    # JSON always has one.
+    shown = [plan] if items or settings.output is OutputFormat.JSON else []
+    settings.out.describe(shown, PLAN_FIELDS, plan_sections)
+    return ExitStatus.OK
+
+
+def terminal(
+    settings: Settings, queues: Sequence[WorkQueue], *, result: bool, reconnect_s: float
+) -> tuple[Notes, Outputs]:
+    """Where notes and the output of commands go."""
+    environment = settings.environment
+    if environment.stdout_is_closed:
+        # What commands print goes nowhere then.
+        environment.stdout = open(os.devnull, "wb")  # noqa: SIM115
+    has_own_stdout = settings.output in _OWN_STDOUT
+    is_live = (
+        environment.stderr_is_terminal
+        and not (settings.quiet or environment.stdout_is_pipe)
+        and not (has_own_stdout and environment.stdout_is_terminal)
+    )
+    notes = Notes(environment, names_queues=len(queues) > 1, reconnect_s=reconnect_s)
+    write = _write
+    if is_live:
+        notes = live = LiveNotes(
+            environment,
+            names_queues=len(queues) > 1,
+            reconnect_s=reconnect_s,
+            colour=settings.stderr_colour,
+        )
+        write = live.pass_on
+    to_stderr = partial(write, environment.stderr)
+    if result:
+        return notes, Outputs(None, to_stderr)
+    to_stdout = to_stderr if has_own_stdout else partial(write, environment.stdout)
+    return notes, Outputs(to_stdout, to_stderr)
+
+
+def _write(stream: BinaryIO, data: bytes) -> None:
+    """Pass on what a command printed; the command keeps running if nobody reads it."""
+    with suppress(OSError):
+        stream.write(data)
+        stream.flush()
+
+
+def scraped(queues: Sequence[WorkQueue], progress: Progress) -> list[Metric]:
+    """What `/metrics` has of a worker."""
+    # Its imports take as long as a short command.
+    from rwq_cli.cli.queue_scraper import QueueScraper
+
+    return [*QueueScraper(queues[0].connection).read(queues), *work_metrics(progress)]
+
+
+def run_worker(
+    settings: Settings,
+    queues: Sequence[WorkQueue],
+    worker: Worker,
+    supervision: Supervision,
+    log: JobLog | None,
+) -> None:
+    """Work, and report what happens."""
+    out = Outcomes(
+        settings.output_options,
+        EVENTS,
+        None,
+        dry_run=False,
+        facts={"queues": [escaped(queue.name) for queue in queues]},
+        where=_summary_end(settings, queues),
+    )
+    failure: RwqError | None = None
+    with out:
+        try:
+            for events in _events(settings, supervision, worker, log):
+                out.rows(events)
+                settings.environment.flush()
+        except RwqError as error:
+            failure = error
+    if failure is not None:
+        if out.has_work:
+            settings.environment.note(out.summary())
+        # Out of the block: what was done does not make it a part of what was asked for.
+        raise failure
+    out.finish()
+
+
+def _summary_end(settings: Settings, queues: Sequence[WorkQueue]) -> Callable[[], str]:
+    """Where the work was done, for the summary."""
+    if len(queues) == 1:
+        return naming(settings, queues[0]).summary_end
+    names = ", ".join(escaped(queue.name) for queue in queues)
+    return lambda: summary_end_of(settings, names)
+
+
+def _events(
+    settings: Settings, supervision: Supervision, worker: Worker, log: JobLog | None
+) -> Iterator[Sequence[Event]]:
+    """Work; what happens is logged, and then reported."""
+    environment = settings.environment
+    try:
+        with supervision:
+            if supervision.url is not None:
+                environment.note(f"rwq: listening on {supervision.url}")
+            for events in worker.events():
+                if log is not None:
+                    log.write(joblog_lines(events))
+                yield events
+    finally:
+        environment.note_above = None
+        if log is not None:
+            log.close()
