@@ -10,6 +10,9 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import ServerError
 from rwq_cli.exit_codes import ExitStatus
 
+# After this long without an answer, what is shown is marked as old; later if answers take long.
+OLD_AFTER_S = 1.0
+
 if TYPE_CHECKING:
     from rwq_cli.core.handle import Queue
     from rwq_cli.core.server.connection import Connection
@@ -76,22 +79,43 @@ def _redraw(
 ) -> None:
     """Show each tick over the one before, and the time below."""
     import signal
+    from threading import Event, Lock, Thread
 
+    from rwq_cli.output import human
     from rwq_cli.output.escape import escaped_text
     from rwq_cli.output.live import LiveFrames, captured
 
-    frame, frames = "", LiveFrames(settings.environment, colour=settings.colour)
+    frame, line, asked_s, usual_s = "", "", float("inf"), 0.0
+    frames = LiveFrames(settings.environment, colour=settings.colour)
+    drawing, over = Lock(), Event()
     signal.signal(signal.SIGCONT, lambda *_: frames.resume())
+
+    def mark_old() -> None:
+        # The other thread waits for an answer meanwhile.
+        while not over.wait(OLD_AFTER_S):
+            with drawing:
+                silent_s = time.monotonic() - asked_s
+                if frame and silent_s > max(OLD_AFTER_S, 2 * usual_s):
+                    silence = f"OLD: no answer for {human.duration(int(silent_s))}"
+                    frames.draw(frame, f"{line}: {silence}", "bold red")
+
+    Thread(target=mark_old, name="marks what is old", daemon=True).start()
     try:
         for _ in rounds:
-            line, style = time.strftime(f"%H:%M:%S, every {every}"), "dim"
+            asked_s, style = time.monotonic(), "dim"
             try:
                 with captured(settings.environment) as written:
                     show()
-                frame = written.getvalue().decode()
+                shown = written.getvalue().decode()
+                usual_s = time.monotonic() - asked_s
+                line = now = time.strftime(f"%H:%M:%S, every {every}")
             except ServerError as error:
                 rounds.failed(error)
-                line, style = f"{line}: {escaped_text(error.message)}", "red"
-            frames.draw(frame, line, style)
+                shown, style = frame, "bold red"
+                now = f"{line}: OLD: {escaped_text(error.message)}" if frame else error.message
+            with drawing:
+                asked_s, frame = float("inf"), shown
+                frames.draw(frame, now, style)
     finally:
+        over.set()
         frames.end()

@@ -8,6 +8,7 @@ import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 
 from rich.live import Live
 from rich.text import Text
@@ -23,7 +24,8 @@ class LiveFrames:
     """Draws frames on stdout, which is a terminal."""
 
     def __init__(self, environment: Environment, *, colour: bool) -> None:
-        self._environment = environment
+        # As it is now: while a frame is captured, stdout is another one.
+        self._environment = copy(environment)
         self._colour = colour
         self._live: Live | None = None
         self._size: os.terminal_size | None = None

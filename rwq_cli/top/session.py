@@ -24,8 +24,8 @@ from rwq_cli.views.top import ShownServer
 # How often keys are scanned for new queues, seconds; less often if that takes long.
 SCAN_EVERY_S = 30.0
 _SCAN_SHARE = 10
-# After this long without an answer, what is shown is marked as old.
-_SILENT_S = 1.0
+# After this long without an answer, what is shown is marked as old; later if answers take long.
+_OLD_AFTER_S = 1.0
 # Counts of abandoned items that are older are mentioned; in ticks.
 _OLD_TICKS = 3
 _MESSAGE_S = 5.0
@@ -76,6 +76,7 @@ class Session:
     # When the server answered last, and since when it is asked; None while it is not.
     _answered_s: float = field(default_factory=monotonic)
     _asked_s: float | None = None
+    _usual_s: float = 0.0
     _message: tuple[str, float] = ("", 0.0)
     _found: list[bytes] | None = None
     _soon: Event = field(default_factory=Event)
@@ -120,6 +121,7 @@ class Session:
                 try:
                     self._tick(page, was_frozen=self.is_frozen)
                     self._trouble, self._answered_s = None, monotonic()
+                    self._usual_s = self._answered_s - self._asked_s
                 except RwqError as error:
                     self._trouble = error
                 self._asked_s = None
@@ -184,12 +186,12 @@ class Session:
     def _silence(self, now_s: float) -> list[Piece]:
         """That the server does not answer, or refuses: what is shown is old."""
         trouble, asked_s = self._trouble, self._asked_s
-        is_silent = asked_s is not None and now_s - asked_s > _SILENT_S
+        is_silent = asked_s is not None and now_s - asked_s > max(_OLD_AFTER_S, 2 * self._usual_s)
         if trouble and not (isinstance(trouble, ServerError) and trouble.is_transient):
             return [(escaped_text(trouble.message), "bold red")]
         if trouble is None and not is_silent:
             return []
-        old = f"OLD COUNTS: no answer for {human.duration(int(now_s - self._answered_s))}"
+        old = f"OLD: no answer for {human.duration(int(now_s - self._answered_s))}"
         if trouble is not None:
             old += f", trying again: {escaped_text(trouble.message)}"
         return [(old, "bold red reverse")]

@@ -267,3 +267,21 @@ class TestOnATerminal:
         assert "w1" in " ".join(lines)
         # Cut to the width of the terminal.
         assert f"unix://{server.socket}"[:30] in lines[-1]
+
+    def test_what_is_shown_is_old_once_the_server_does_not_answer(
+        self, rwq: Rwq, start_server: StartServer
+    ) -> None:
+        server = start_server()
+        with server.client() as raw:
+            Foreign(raw).waiting(b"w1")
+            stopping = after_two_ticks(raw, lambda: server.process.send_signal(signal.SIGSTOP))
+            code, seen = rwq.on_terminal(
+                *("queues", "--watch", "30ms", "-u", server.url),
+                type_in=[(b", every 30ms", b""), (b": OLD: no answer for 1s", CTRL_C)],
+            )
+            server.process.send_signal(signal.SIGCONT)
+            stopping.join()
+        lines = shown(seen)
+        assert code == 130
+        assert lines[2].split()[:2] == ["jobs", "1"]
+        assert "OLD: no answer" in lines[3]

@@ -240,22 +240,31 @@ def test_every_example_works(on_terminal: Callable[..., Terminal], example: str)
 
 _FAILING = """
 import sys
+from rwq_cli.core.inspect.queue_watch import QueueWatch
 from rwq_cli.top import screens
-def fail(self, room):
+ticks = []
+def fail(self, room=None):
     password = "se" + "cret"
-    raise RuntimeError("lost its way")
-screens.QueuesScreen.draw = fail
-sys.argv = ["rwq", "top"]
+    ticks.append(room)
+    if {place} is screens.QueuesScreen or len(ticks) > 1:
+        raise RuntimeError("lost its way")
+    return tick(self)
+tick = QueueWatch.tick
+{place}.{name} = fail
+sys.argv = ["rwq", "top", "--every", "100ms"]
 from rwq_cli.__main__ import main
 main()
 """
 
 
-def test_a_bug_is_one_line_and_leaves_the_terminal_as_it_was(
-    on_terminal: Callable[..., Terminal],
+@pytest.mark.parametrize(
+    ("place", "name"), [("screens.QueuesScreen", "draw"), ("QueueWatch", "tick")]
+)
+def test_a_bug_in_any_thread_is_one_line_and_leaves_the_terminal_as_it_was(
+    on_terminal: Callable[..., Terminal], place: str, name: str
 ) -> None:
     """And not Textual's traceback, which shows the values of variables."""
-    terminal = on_terminal(program=_FAILING)
+    terminal = on_terminal(program=_FAILING.format(place=place, name=name))
     assert terminal.end() == 70
     terminal.assert_as_before(terminal.seen)
     after = terminal.seen.rpartition(b"\x1b[?1004l")[2]
