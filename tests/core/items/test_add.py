@@ -24,7 +24,7 @@ from rwq_cli.core import (
     connect,
 )
 from rwq_cli.core.batches import FLUSH, Flush
-from rwq_cli.core.errors import ConnectionLost, PermissionDenied, Unreachable, WrongType
+from rwq_cli.core.errors import ConnectionLost, PermissionDenied, WrongType
 from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER, add_batches
 from rwq_cli.core.items.new_items import NewItems
 from rwq_cli.core.items.schedule import promote
@@ -54,18 +54,6 @@ def numbered(count: int, data: bytes = b"x") -> list[NewItem]:
 def test_add_writes_the_data_and_queues_the_id(queue: WorkQueue, raw: Redis) -> None:
     assert queue.add(b"some \x00\xff data", b"id") is True
     assert contents(raw) == {b"jobs:queue": [b"id"], b"jobs:item:id": b"some \x00\xff data"}
-
-
-def test_a_duplicate_keeps_its_lease(queue: WorkQueue, foreign: Foreign) -> None:
-    foreign.leased(b"id", holder=b"somebody")
-    before = contents(foreign.raw)
-    assert queue.add(b"other", b"id") is False
-    assert contents(foreign.raw) == before
-
-
-def test_empty_data_is_data(queue: WorkQueue, raw: Redis) -> None:
-    assert queue.add(b"", b"id") is True
-    assert contents(raw) == {b"jobs:queue": [b"id"], b"jobs:item:id": b""}
 
 
 def test_items_are_pushed_on_the_left(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
@@ -115,15 +103,6 @@ def test_a_duplicate_within_a_batch(queue: WorkQueue, raw: Redis) -> None:
     }
 
 
-def test_duplicates_in_later_batches(queue: WorkQueue, raw: Redis) -> None:
-    """The server's indexes count within a batch, the outcomes over the whole stream."""
-    raw.set(b"jobs:item:1500", b"old")
-    statuses = [outcome.status for outcome in queue.add_many(numbered(2001))]
-    assert statuses == [Status.ADDED] * 1500 + [Status.DUPLICATE] + [Status.ADDED] * 500
-    assert raw.llen(b"jobs:queue") == 2000
-    assert raw.get(b"jobs:item:1500") == b"old"
-
-
 def test_only_one_of_two_adders_wins(
     interleaved: Interleaved, raw: Redis, foreign: Foreign
 ) -> None:
@@ -134,29 +113,10 @@ def test_only_one_of_two_adders_wins(
     assert contents(raw) == {b"jobs:queue": [b"id"], b"jobs:item:id": b"data of id"}
 
 
-def test_unique_skips_the_check(queue: WorkQueue, raw: Redis) -> None:
-    outcomes = list(queue.add_many(numbered(1200), unique=True))
-    assert outcomes == [Outcome(b"%d" % number, Status.ADDED) for number in range(1200)]
-    assert raw.lrange(b"jobs:queue", 0, -1) == [b"%d" % number for number in range(1199, -1, -1)]
-    assert raw.mget(f"jobs:item:{number}" for number in range(1200)) == [b"x"] * 1200
-
-
 def test_unique_without_reason_replaces_and_lists_twice(queue: WorkQueue, raw: Redis) -> None:
     list(queue.add_many([NewItem(b"id", b"first")], unique=True))
     list(queue.add_many([NewItem(b"id", b"second")], unique=True))
     assert contents(raw) == {b"jobs:queue": [b"id", b"id"], b"jobs:item:id": b"second"}
-
-
-@pytest.mark.parametrize("unique", [False, True])
-@pytest.mark.parametrize("structure", ["queue", "processing", "delayed"])
-def test_a_structure_of_the_wrong_type(
-    queue: WorkQueue, raw: Redis, unique: bool, structure: str
-) -> None:
-    raw.set(f"jobs:{structure}", b"text")
-    with pytest.raises(WrongType) as caught:
-        list(queue.add_many(numbered(3), unique=unique))
-    assert caught.value.acknowledged == 0
-    assert contents(raw) == {b"jobs:" + structure.encode(): b"text"}
 
 
 @pytest.mark.parametrize("structure", ["queue", "returns"])
@@ -169,35 +129,12 @@ def test_a_wrong_type_is_reported_with_the_keys_name(
     assert f"jobs:{structure}" in caught.value.message
 
 
-@pytest.mark.parametrize("key", ["jobs:item:id", "jobs:lease:id", "jobs:leased_by_session:id"])
-def test_an_item_with_a_key_of_the_wrong_type_is_not_added(
-    queue: WorkQueue, raw: Redis, key: str
-) -> None:
-    raw.lpush(key, b"another queue's")
-    with pytest.raises(WrongType, match="of id has the wrong type"):
-        queue.add(b"data", b"id")
-    outcomes = list(queue.add_many([NewItem(b"id", b"data")], unique=True))
-    assert outcomes == [Outcome(b"id", Status.WRONG_TYPE)]
-    assert contents(raw) == {key.encode(): [b"another queue's"]}
-
-
 def test_an_empty_id_is_refused(queue: WorkQueue, raw: Redis) -> None:
     with pytest.raises(InvalidArgument) as caught:
         queue.add(b"data", b"")
     assert caught.value.message == "an item's ID is empty"
     assert caught.value.hint == "give it one, or let rwq generate it"
     assert contents(raw) == {}
-
-
-def test_an_empty_id_rejects_its_batch(queue: WorkQueue, raw: Redis) -> None:
-    """What was sent before it is added and reported."""
-    added: list[Outcome] = []
-    items = [*numbered(4 * ADD_ITEMS + 1), NewItem(b"", b"data")]
-    with pytest.raises(InvalidArgument):
-        added.extend(queue.add_many(items))
-    reported = [outcome.item_id for outcome in added]
-    assert reported == [item.item_id for item in items[: 4 * ADD_ITEMS]]
-    assert raw.lrange(b"jobs:queue", 0, -1) == reported[::-1]
 
 
 @pytest.mark.parametrize("name", STRANGE)
@@ -209,17 +146,6 @@ def test_strange_names_are_taken_as_they_are(backend: Backend, raw: Redis, name:
         name + b":queue": STRANGE[::-1],
         **{name + b":item:" + item_id: item_id[::-1] for item_id in STRANGE},
     }
-
-
-def test_random_ids_are_new_each_time(queue: WorkQueue, raw: Redis) -> None:
-    assert queue.add(b"data") is True
-    assert queue.add("text as UTF-8: ü") is True
-    ids = raw.lrange(b"jobs:queue", 0, -1)
-    assert len(set(ids)) == 2
-    assert [raw.get(b"jobs:item:" + item_id) for item_id in ids] == [
-        "text as UTF-8: ü".encode(),
-        b"data",
-    ]
 
 
 def test_the_stream_is_read_a_few_batches_ahead_and_no_further(queue: WorkQueue) -> None:
@@ -256,56 +182,6 @@ def test_a_pause_in_the_stream_sends_what_is_there(queue: WorkQueue, raw: Redis)
     assert reported == [Outcome(b"%d" % number, Status.ADDED) for number in range(4)]
     assert reported_at_each_pause == [1, 2, 3, 4]
     assert raw.llen(b"jobs:queue") == 4
-
-
-def items_in_each_call(interleaved: Interleaved) -> list[int]:
-    """Filled with the number of items in each call of `add` from now on."""
-    counts: list[int] = []
-    # After the four prefixes, how to check and until when: ID, data, ID, data, ...
-    interleaved.before = lambda _: counts.append((len(interleaved.words) - 6) // 2)
-    return counts
-
-
-def test_batches_are_cut_by_their_number(interleaved: Interleaved) -> None:
-    counts = items_in_each_call(interleaved)
-    items = iter(numbered(2 * ADD_ITEMS + 1))
-    assert len(list(WorkQueue(interleaved, QUEUE).add_many(items))) == 2 * ADD_ITEMS + 1
-    assert counts == [ADD_ITEMS, ADD_ITEMS, 1]
-
-
-def test_batches_are_cut_by_their_bytes(interleaved: Interleaved, raw: Redis) -> None:
-    counts = items_in_each_call(interleaved)
-    items = numbered(10, b"m" * MEGABYTE)
-    assert len(list(WorkQueue(interleaved, QUEUE).add_many(iter(items)))) == 10
-    assert counts == [4, 4, 2]
-    assert raw.strlen(b"jobs:item:9") == MEGABYTE
-
-
-def test_an_item_larger_than_a_batch_closes_it(interleaved: Interleaved, raw: Redis) -> None:
-    counts = items_in_each_call(interleaved)
-    large = bytes(20 * MEGABYTE)
-    items = [NewItem(b"a", b"1"), NewItem(b"large", large), NewItem(b"b", b"2")]
-    assert len(list(WorkQueue(interleaved, QUEUE).add_many(items))) == 3
-    assert counts == [2, 1]
-    assert raw.get(b"jobs:item:large") == large
-
-
-def test_a_server_that_dies_between_two_batches(start_server: StartServer) -> None:
-    private = start_server()
-    added: list[Outcome] = []
-
-    def stream() -> Iterator[NewItem]:
-        for number, item in enumerate(numbered(30 * ADD_ITEMS)):
-            if number == 15 * ADD_ITEMS:
-                private.kill()
-            yield item
-
-    with pytest.raises((ConnectionLost, Unreachable)) as caught:
-        added.extend(WorkQueue(connect(Server(private.url)), QUEUE).add_many(stream()))
-    assert caught.value.acknowledged == len(added)
-    # All but what was sent ahead of its replies.
-    assert (15 - WINDOW_CALLS) * ADD_ITEMS <= len(added) <= 15 * ADD_ITEMS
-    assert added == [Outcome(b"%d" % number, Status.ADDED) for number in range(len(added))]
 
 
 class Cutter:
@@ -444,12 +320,6 @@ class TestDelayedItem:
         list(queue.add_many([NewItem(b"id", b"data", due)]))
         assert contents(raw) == {keys.main: [b"id"], keys.item(b"id"): b"data"}
 
-    def test_a_time_that_has_just_passed(
-        self, queue: WorkQueue, raw: Redis, keys: QueueKeys
-    ) -> None:
-        queue.add(b"data", b"id", at=(queue.now_ms()) / 1000)
-        assert raw.lrange(keys.main, 0, -1) == [b"id"]
-
     def test_a_delay_and_a_time_are_refused_together(self, queue: WorkQueue, raw: Redis) -> None:
         with pytest.raises(InvalidArgument) as caught:
             queue.add(b"data", b"id", delay_s=1, at=(1) / 1000)
@@ -482,59 +352,6 @@ class TestDelayedBatches:
         for item_id in dues:
             guards = raw.exists(keys.lease(item_id), keys.old_lease(item_id))
             assert guards == (2 if item_id in (b"b", b"c", b"e") else 0)
-
-    @pytest.mark.parametrize("first_later", [True, False])
-    def test_the_first_of_two_items_with_one_id_wins(
-        self, queue: WorkQueue, raw: Redis, keys: QueueKeys, first_later: bool
-    ) -> None:
-        later, at_once = NewItem(b"a", b"later", HOUR), NewItem(b"a", b"now")
-        given = [later, at_once] if first_later else [at_once, later]
-        outcomes = queue.add_many([*given, NewItem(b"b", b"x", HOUR)])
-        assert [outcome.status for outcome in outcomes] == [
-            Status.ADDED,
-            Status.DUPLICATE,
-            Status.ADDED,
-        ]
-        assert raw.get(keys.item(b"a")) == given[0].data
-        assert raw.lrange(keys.main, 0, -1) == ([] if first_later else [b"a"])
-        assert raw.zrange(keys.delayed, 0, -1) == [b"a", b"b"][not first_later :]
-        assert raw.exists(keys.lease(b"a")) == first_later
-
-    def test_existing_items_are_left_unchanged(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"waiting")
-        foreign.leased(b"leased")
-        foreign.data(b"orphaned")
-        foreign.buried(b"buried")
-        foreign.delayed(b"delayed", 9_999_999_999_999)
-        before = contents(raw)
-        ids = [b"waiting", b"leased", b"orphaned", b"buried", b"delayed"]
-        for unique in (False, True):
-            outcomes = list(queue.add_many(items(ids), unique=unique))
-            assert outcomes == [Outcome(item_id, Status.DUPLICATE) for item_id in ids]
-        assert contents(raw) == before
-
-    def test_delayed_items_are_sent_in_smaller_batches(
-        self, interleaved: Interleaved, raw: Redis, keys: QueueKeys
-    ) -> None:
-        counts: list[int] = []
-        interleaved.before = lambda _: counts.append((len(interleaved.words) - 6) // 2)
-        ids = shuffled(ADD_ITEMS + 10)
-        given = [*items(ids[:ADD_ITEMS]), *items(ids[ADD_ITEMS:], None)]
-        outcomes = list(WorkQueue(interleaved, QUEUE).add_many(given))
-        assert outcomes == [Outcome(item_id, Status.ADDED) for item_id in ids]
-        rest = ADD_ITEMS % ADD_ITEMS_LATER
-        assert counts == [ADD_ITEMS_LATER] * (ADD_ITEMS // ADD_ITEMS_LATER) + [rest, 10]
-        assert raw.zcard(keys.delayed) == ADD_ITEMS
-
-    def test_large_delayed_items_are_added(
-        self, queue: WorkQueue, raw: Redis, keys: QueueKeys
-    ) -> None:
-        large = bytes(3 * 1024 * 1024)
-        list(queue.add_many(NewItem(b"%d" % number, large, HOUR) for number in range(4)))
-        assert raw.zcard(keys.delayed) == 4
-        assert raw.strlen(keys.item(b"3")) == len(large)
 
 
 class TestUniqueWithDelays:
@@ -600,24 +417,6 @@ class TestOrderOfDueTimes:
         queue.add(b"x", b"a", at=(due_ms) / 1000)
         assert round(raw.zscore(keys.delayed, b"a") - due_ms, 3) == there / 1000
 
-    def test_items_with_another_due_time_delay_no_others(
-        self, queue: WorkQueue, raw: Redis, keys: QueueKeys
-    ) -> None:
-        due_ms = queue.now_ms() + 3_600_000
-        raw.zadd(keys.delayed, {b"before": due_ms - 0.5, b"after": due_ms + 1})
-        queue.add(b"x", b"a", at=(due_ms) / 1000)
-        assert raw.zscore(keys.delayed, b"a") == due_ms
-
-    def test_two_times_in_a_batch(self, queue: WorkQueue, raw: Redis, keys: QueueKeys) -> None:
-        first, second = queue.now_ms() + 3_600_000, queue.now_ms() + 3_601_000
-        ids = shuffled(100)
-        given = [
-            NewItem(item_id, b"x", Due(second if at % 2 else first, from_now=False))
-            for at, item_id in enumerate(ids)
-        ]
-        list(queue.add_many(given))
-        assert raw.zrange(keys.delayed, 0, -1) == [*ids[::2], *ids[1::2]]
-
     def test_it_is_the_order_of_promotion(
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys
     ) -> None:
@@ -660,26 +459,6 @@ class TestLeftovers:
             keys.item(b"b"): b"x",
         }
 
-    @pytest.mark.parametrize("was", ["delayed", "buried"])
-    def test_a_delayed_item_gets_its_own_due_time_and_guard(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys, was: str
-    ) -> None:
-        if was == "delayed":
-            foreign.delayed(b"a", 5)
-        else:
-            foreign.buried(b"a")
-        raw.delete(keys.item(b"a"))
-        raw.hset(keys.returns, b"a", 3)
-        due_ms = queue.now_ms() + 3_600_000
-        queue.add(b"new", b"a", at=(due_ms) / 1000)
-        guard = ("expires", b"rwq-delayed:%d" % due_ms)
-        assert contents(raw) == {
-            keys.delayed: {b"a": due_ms},
-            keys.item(b"a"): b"new",
-            keys.lease(b"a"): guard,
-            keys.old_lease(b"a"): guard,
-        }
-
     @pytest.mark.parametrize("lease_name", ["new", "old"])
     @pytest.mark.parametrize("unique", [False, True])
     def test_a_lease_of_the_completed_one_goes(
@@ -691,17 +470,6 @@ class TestLeftovers:
         foreign.raw.delete(keys.item(b"a"))
         list(queue.add_many([NewItem(b"a", b"new")], unique=unique))
         assert contents(foreign.raw) == {keys.main: [b"a"], keys.item(b"a"): b"new"}
-
-    def test_traces_of_other_items_stay(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
-    ) -> None:
-        foreign.delayed(b"other", 9_999_999_999_999)
-        foreign.buried(b"another")
-        raw.hset(keys.returns, b"another", 1)
-        before = contents(raw)
-        queue.add(b"x", b"a")
-        raw.delete(keys.main, keys.item(b"a"))
-        assert contents(raw) == before
 
 
 @pytest.mark.parametrize("rule", ["-zadd", "-set", "-setnx", "-time"])

@@ -1,31 +1,17 @@
 """Verbs on many IDs, and what they must not take for an item: `jobs` beside `jobs:item:mail`."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection, NewItem, Outcome, Status, WorkQueue
+from rwq_cli.core import Connection, NewItem, Status, WorkQueue
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.purge import purge as purge_queue
 from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.progress import ProgressListener
 from tests.conftest import QUEUE, Foreign, Interleaved, no_call_is_long
 from tests.servers import PrivateServer
-
-
-@pytest.mark.parametrize("verb", ["complete", "touch", "release", "bury", "kick"])
-@pytest.mark.parametrize("dry_run", [False, True])
-def test_the_list_of_another_queue_is_no_item(
-    queue: WorkQueue, raw: Redis, verb: str, dry_run: bool
-) -> None:
-    raw.lpush(b"jobs:item:mail:queue", b"a")
-    raw.set(b"jobs:item:mail:item:a", b"data")
-    before = {key: raw.dump(key) for key in raw.scan_iter()}
-    outcomes = getattr(queue, f"{verb}_many")([b"mail:queue"], dry_run=dry_run)
-    assert list(outcomes) == [Outcome(b"mail:queue", Status.WRONG_TYPE)]
-    assert {key: raw.dump(key) for key in raw.scan_iter()} == before
 
 
 def numbered(count: int) -> list[bytes]:
@@ -62,27 +48,6 @@ class TestManyWaitingItems:
         assert len(raw.keys(b"jobs:item:*")) == len(rest)
         assert raw.exists(b"jobs:processing") == 0
 
-    def test_every_trace_of_them_goes(self, connection: Connection, raw: Redis) -> None:
-        ids = numbered(100)
-        self.fill(raw, ids)
-        raw.mset({b"jobs:lease:" + item_id: b"x" for item_id in ids})
-        raw.mset({b"jobs:leased_by_session:" + item_id: b"x" for item_id in ids})
-        for zset in (b"jobs:delayed", b"jobs:buried"):
-            raw.zadd(zset, dict.fromkeys(ids, 1))
-        raw.hset(b"jobs:returns", mapping=dict.fromkeys(ids, 1))  # type: ignore[arg-type]
-        raw.lpush(b"jobs:cleaning", *ids)
-        assert self.complete(connection, ids) == {Status.COMPLETED: ids}
-        assert raw.keys() == []
-
-    def test_an_entry_without_data_goes_too(self, connection: Connection, raw: Redis) -> None:
-        ids = numbered(100)
-        self.fill(raw, ids)
-        raw.delete(b"jobs:item:00007", b"jobs:item:00099")
-        done = self.complete(connection, ids)
-        assert done[Status.MISSING] == [b"00007", b"00099"]
-        assert len(done[Status.COMPLETED]) == 98
-        assert raw.keys() == []
-
     @pytest.mark.parametrize("where", [b"jobs:queue", b"jobs:processing"])
     def test_a_second_entry_does_not_stay_behind(
         self, connection: Connection, raw: Redis, where: bytes
@@ -93,21 +58,6 @@ class TestManyWaitingItems:
         assert sorted(self.complete(connection, ids)[Status.COMPLETED]) == ids
         assert raw.keys() == [where]
         assert raw.lrange(where, 0, -1) == [b"other"]
-
-    def test_with_an_owner_only_its_items_are_completed(
-        self, connection: Connection, raw: Redis
-    ) -> None:
-        ids = numbered(100)
-        self.fill(raw, ids)
-        raw.set(b"jobs:lease:00004", b"them")
-        raw.set(b"jobs:lease:00005", b"me")
-        outcomes = list(WorkQueue(connection, QUEUE).complete_many(ids, owner=b"me"))
-        outcomes_by_id = {outcome.item_id: (outcome.status, outcome.holder) for outcome in outcomes}
-        assert len(outcomes) == len(outcomes_by_id) == 100
-        assert outcomes_by_id.pop(b"00005") == (Status.COMPLETED, None)
-        assert outcomes_by_id.pop(b"00004") == (Status.NOT_OWNER, b"them")
-        assert set(outcomes_by_id.values()) == {(Status.NOT_OWNER, None)}
-        assert raw.llen(b"jobs:queue") == 99
 
     @pytest.mark.parametrize("act", ["pops", "pushes", "pushes to the front", "completes"])
     def test_items_are_completed_while_others_pop_and_push(
@@ -153,13 +103,6 @@ class TestManyWaitingItems:
         else:
             assert set(left) <= set(others)
 
-    def test_few_calls_for_many(self, interleaved: Interleaved, raw: Redis) -> None:
-        ids = numbered(6000)
-        self.fill(raw, ids)
-        assert self.complete(interleaved, ids) == {Status.COMPLETED: ids}
-        # Reading both lists, and main twice.
-        assert len(interleaved.calls) < 35
-
     @pytest.mark.parametrize("where", [b"jobs:queue", b"jobs:processing"])
     def test_an_id_pushed_elsewhere_meanwhile_leaves_no_ghost(
         self, interleaved: Interleaved, raw: Redis, where: bytes
@@ -175,26 +118,6 @@ class TestManyWaitingItems:
         interleaved.before = meanwhile
         assert sorted(self.complete(interleaved, ids)[Status.COMPLETED]) == ids
         assert raw.keys() == [b"once"]
-
-
-class TestManyInProcessing:
-    def test_ids_that_are_nowhere_cost_one_reading_of_the_lists(
-        self, interleaved: Interleaved, foreign: Foreign
-    ) -> None:
-        foreign.abandoned(*numbered(2000))
-        gone = [b"gone %d" % number for number in range(100)]
-        outcomes = list(WorkQueue(interleaved, QUEUE).complete_many(gone))
-        assert Counter(outcome.status for outcome in outcomes) == {Status.MISSING: 100}
-        assert interleaved.calls.count("LRANGE") <= 4
-
-    def test_it_ends_when_all_are_found(self, interleaved: Interleaved, raw: Redis) -> None:
-        """The oldest of a long list are found at once: a pipe of leased IDs costs what they are."""
-        ids = numbered(20_000)
-        raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
-        raw.lpush(b"jobs:processing", *ids)
-        outcomes = list(WorkQueue(interleaved, QUEUE).complete_many(ids[:200]))
-        assert Counter(outcome.status for outcome in outcomes) == {Status.COMPLETED: 200}
-        assert interleaved.calls.count("complete") <= 8
 
 
 def test_completing_makes_room_on_a_server_that_has_none(server: PrivateServer) -> None:
@@ -226,13 +149,6 @@ class TestEntriesOfOldCleaners:
         raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
         raw.lpush(b"jobs:cleaning", *ids, *(b"other %d" % number for number in range(others)))
         return ids
-
-    def test_ids_are_removed_from_a_short_cleaning_list(
-        self, queue: WorkQueue, raw: Redis, place: bytes
-    ) -> None:
-        ids = self.fill(raw, place, 0)[:50]
-        list(queue.complete_many(ids))
-        assert raw.lrange(b"jobs:cleaning", 0, -1) == numbered(1000)[:49:-1]
 
     def test_ids_are_removed_from_a_long_cleaning_list_in_short_calls(
         self, interleaved: Interleaved, raw: Redis, place: bytes

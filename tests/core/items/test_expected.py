@@ -14,11 +14,10 @@ from rwq_cli.core.items.move import move as move_items
 from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.items.schedule import (
     bury as bury_items,
-    kick as kick_items,
     release as release_items,
 )
 from rwq_cli.core.state.expected import Expected, fingerprint
-from tests.conftest import FakeClock, Foreign, settling
+from tests.conftest import Foreign
 
 Verb = Callable[[WorkQueue, Iterable[bytes], Expected], Iterable[Outcome]]
 
@@ -85,23 +84,6 @@ def test_an_item_that_a_worker_leased_meanwhile_is_left_to_it(
 
 @each_verb
 @few_or_many
-def test_an_item_that_was_leased_and_pushed_once_more_is_left(
-    queue: WorkQueue, foreign: Foreign, verb: Verb, others: int
-) -> None:
-    """A live worker popped it, and a cleaner pushed it a second time."""
-    rest = [b"other %d" % number for number in range(others)]
-    foreign.waiting(*rest)
-    foreign.leased(b"x")
-    foreign.raw.lpush(b"jobs:queue", b"x")
-    status, statuses = run(queue, verb, rest, Expected(states=frozenset({State.WAITING})))
-    assert status is Status.CHANGED
-    assert Status.CHANGED not in statuses
-    assert foreign.raw.get(b"jobs:item:x") == b"data of x"
-    assert foreign.raw.lrange(b"jobs:processing", 0, -1).count(b"x") == 1
-
-
-@each_verb
-@few_or_many
 @pytest.mark.parametrize("state", WAS)
 def test_an_item_that_is_still_what_it_was_chosen_for_is_acted_on(
     queue: WorkQueue, foreign: Foreign, verb: Verb, others: int, state: str
@@ -164,22 +146,6 @@ def test_large_data_is_compared_by_length_and_both_ends(
     assert [o.status for o in complete_items(queue, [b"x"], expected=expected)] == [Status.CHANGED]
 
 
-@few_or_many
-def test_an_item_that_was_buried_again_is_not_kicked(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, others: int
-) -> None:
-    rest = [b"other %d" % number for number in range(others)]
-    for item_id in (b"x", *rest):
-        foreign.buried(item_id)
-    read = {item_id: fingerprint(b"data of " + item_id) for item_id in (b"x", *rest)}
-    raw.set(b"jobs:item:x", b"data of y")
-    kick: Verb = lambda queue, ids, expected: kick_items(queue, ids, expected=expected)  # noqa: E731
-    status, statuses = run(queue, kick, rest, Expected(fingerprints=read))
-    assert (status, statuses) == (Status.CHANGED, {Status.KICKED} if rest else set())
-    assert raw.zrange(b"jobs:buried", 0, -1) == [b"x"]
-    assert settling(raw) == ({"kicked": sorted(rest)} if rest else {})
-
-
 def test_a_duplicated_item_is_what_one_of_its_entries_was_chosen_for(
     queue: WorkQueue, foreign: Foreign
 ) -> None:
@@ -197,16 +163,3 @@ def test_a_duplicated_item_is_what_one_of_its_entries_was_chosen_for(
 
 
 ITS_STATES = (State.WAITING, State.DUPLICATED)
-
-
-@few_or_many
-def test_items_chosen_by_state_need_no_further_look(
-    queue: WorkQueue, clock: FakeClock, foreign: Foreign, others: int
-) -> None:
-    ids = [b"x", *(b"other %d" % number for number in range(others))]
-    foreign.abandoned(*ids)
-    chosen = choose_items(queue, Selection(frozenset({State.ABANDONED})))
-    assert clock.slept_s == [1.0]
-    statuses = {o.status for o in release_items(queue, chosen.ids, expected=chosen.expected)}
-    assert statuses == {Status.RELEASED}
-    assert clock.slept_s == [1.0]

@@ -17,13 +17,6 @@ def all_of(export: Export) -> list[ItemSnapshot]:
     return [snapshot for batch in export.batches() for snapshot in batch]
 
 
-def test_an_empty_queue_exports_nothing(queue: WorkQueue) -> None:
-    export = export_items(queue)
-    assert all_of(export) == []
-    assert export.skipped == Skipped()
-    assert (export.queue, export.exported_ms > 1_600_000_000_000) == (b"jobs", True)
-
-
 def test_items_are_exported_in_order(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.data(b"orphan")
     foreign.buried(b"b")
@@ -62,17 +55,6 @@ def test_each_is_read_once_even_if_it_is_not_an_item(
         (b"b", Place.MAIN),
     ]
     assert export.skipped == Skipped([b"ghost", b"ghost2"], [b"hash"], [keys.item(b"hash")], 1)
-
-
-def test_many_pages_are_exported_in_order(queue: WorkQueue, keys: QueueKeys, raw: Redis) -> None:
-    ids = [b"%05d" % number for number in range(5000)]
-    raw.mset({keys.item(item_id): b"d" + item_id for item_id in ids})
-    raw.lpush(keys.main, *ids[:3000])
-    raw.lpush(keys.processing, *ids[3000:])
-    snapshots = all_of(export_items(queue))
-    assert [p.item_id for p in snapshots] == ids
-    assert all(p.data == b"d" + p.item_id for p in snapshots)
-    assert [p.place for p in snapshots] == [Place.MAIN] * 3000 + [Place.PROCESSING] * 2000
 
 
 @pytest.mark.parametrize("back", [False, True])

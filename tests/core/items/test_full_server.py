@@ -12,12 +12,9 @@ from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.lease_by_id import lease_ids
 from rwq_cli.core.items.move import move as move_items
-from rwq_cli.core.items.purge import purge as purge_queue
 from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.items.restore import OnConflict, restore as restore_items
-from rwq_cli.core.items.set_data import edit_items, read_item
 from rwq_cli.core.model import Lease
-from rwq_cli.core.repair.clean import deep_clean
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq
@@ -162,37 +159,6 @@ def test_a_clean_that_would_return_or_bury_is_refused_and_changes_nothing(
         raw.config_set("maxmemory", 0)
 
 
-def test_a_refused_clean_reports_what_it_has_done(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
-    foreign.abandoned(b"1", b"2", b"3")
-    foreign.data(b"orphan")
-    clean = deep_clean(queue, grace_s=0)
-    next(clean)
-    raw.config_set("maxmemory", 1)
-    with pytest.raises(OutOfMemory) as caught:
-        list(clean)
-    raw.config_set("maxmemory", 0)
-    assert caught.value.acknowledged == 3
-    assert len(raw.lrange(b"jobs:queue", 0, -1)) == 3
-
-
-def test_an_item_that_is_there_already_needs_no_memory(queue: WorkQueue, full: Redis) -> None:
-    before = contents(full)
-    known = ItemSnapshot(b"5", b"data of 5", State.WAITING, Place.MAIN)
-    assert [o.status for o in restore_items(queue, lines_of([known]))] == [Status.ALREADY_THERE]
-    assert contents(full) == before
-
-
-@pytest.mark.usefixtures("full")
-def test_items_can_be_removed_and_the_queue_purged(queue: WorkQueue) -> None:
-    ids = [b"%d" % number for number in range(50)]
-    assert {o.status for o in remove_items(queue, [*ids, b"leased"], NoJournal())} == {
-        Status.REMOVED
-    }
-    assert len(list(purge_queue(queue, NoJournal(), grace_s=0))) == 51
-
-
 @pytest.mark.parametrize("how_many", [5, 200])
 @pytest.mark.parametrize("verb", [remove_items, complete_items])
 def test_ghosts_can_be_removed(
@@ -237,11 +203,3 @@ def test_import_and_undo_end_with_69_and_can_be_repeated(
         foreign.raw.config_set("maxmemory", 0)
     assert rwq(*given).code == 0
     assert contents(foreign.raw) == before
-
-
-def test_new_data_is_refused(queue: WorkQueue, full: Redis) -> None:
-    item = read_item(queue, b"5")
-    assert item is not None
-    with pytest.raises(OutOfMemory):
-        list(edit_items(queue, [(item, b"new")]))
-    assert full.get("jobs:item:5") == b"data of 5"

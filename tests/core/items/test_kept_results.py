@@ -5,9 +5,9 @@ from time import time
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection, Status, WorkQueue
+from rwq_cli.core import Status, WorkQueue
 from rwq_cli.core.batches import BATCH_BYTES
-from rwq_cli.core.errors import InvalidArgument, OutOfMemory, PermissionDenied
+from rwq_cli.core.errors import InvalidArgument, PermissionDenied
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.results import ResultOptions
@@ -50,15 +50,6 @@ def test_a_ttl_that_rounds_to_zero_is_an_error() -> None:
     assert ResultOptions(ttl_s=0.0006).ttl_ms == 1
 
 
-@pytest.mark.parametrize(
-    ("size", "items"),
-    [(None, 250), (0, 250), (16_777, 250), (16_778, 249), (4_000_000, 1), (50_000_000, 1)],
-)
-def test_how_many_fit_into_a_call(size: int | None, items: int) -> None:
-    result = None if size is None else b"x" * size
-    assert ResultOptions(result).items_max == items
-
-
 class TestFew:
     def test_the_fields_of_a_result(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.leased(b"a", holder=b"\xffthem")
@@ -98,11 +89,6 @@ class TestFew:
         statuses(queue, *ids, result_options=ResultOptions())
         assert {kept(raw, item_id)[b"holder"] for item_id in ids} == {b"later"}
 
-    def test_an_empty_result_is_one(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        statuses(queue, b"a", result_options=ResultOptions(b""))
-        assert kept(raw, b"a") == {b"status": b"completed", b"result": b""}
-
     def test_only_of_what_this_call_completes(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -117,17 +103,6 @@ class TestFew:
         ) == [Status.COMPLETED, Status.NOT_OWNER, Status.MISSING]
         assert sorted(raw.keys("jobs:result:*")) == [b"jobs:result:gone", b"jobs:result:mine"]
 
-    def test_a_second_complete_changes_nothing(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"a")
-        statuses(queue, b"a", result_options=HALF_A_MINUTE)
-        before = raw.hgetall("jobs:result:a")
-        for result_options in (None, ResultOptions(b"other"), ResultOptions()):
-            assert statuses(queue, b"a", result_options=result_options) == [Status.MISSING]
-            assert raw.hgetall("jobs:result:a") == before
-            assert raw.pttl("jobs:result:a") <= 30_000
-
     def test_a_later_item_of_the_same_id(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -140,15 +115,6 @@ class TestFew:
         assert kept(raw, b"a") == {}
         assert kept(raw, b"b") == {b"status": b"rejected", b"holder": b"them"}
         assert kept(raw, b"c")[b"result"] == b"\x00\xff"
-
-    def test_an_item_that_is_not_completed_keeps_its_earlier_result(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"a")
-        statuses(queue, b"a", result_options=HALF_A_MINUTE)
-        foreign.leased(b"a")
-        assert statuses(queue, b"a", owner=HOLDER) == [Status.NOT_OWNER]
-        assert kept(raw, b"a")[b"result"] == b"\x00\xff"
 
 
 @pytest.mark.parametrize("place", [b"queue", b"processing"])
@@ -182,46 +148,6 @@ def test_results_of_many_items_are_kept(
 
 
 @pytest.mark.parametrize("place", [b"queue", b"processing"])
-def test_many_items_without_a_result(connection: Connection, raw: Redis, place: bytes) -> None:
-    """What earlier items of these IDs left goes; what is no result of ours stays."""
-    ids = [b"%04d" % number for number in range(300)]
-    raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
-    raw.lpush(b"jobs:" + place, *ids)
-    for item_id in ids[::7]:
-        raw.hset(b"jobs:result:" + item_id, mapping={"status": "completed", "completed_ms": 5})
-    raw.set("jobs:result:0001", "no hash")
-    raw.hset("jobs:result:gone", mapping={"status": "completed", "completed_ms": 5})
-    done = [
-        outcome.status for outcome in WorkQueue(connection, QUEUE).complete_many([*ids, b"gone"])
-    ]
-    assert sorted(done) == [Status.COMPLETED] * 300 + [Status.MISSING]
-    assert sorted(raw.keys()) == [b"jobs:result:0001", b"jobs:result:gone"]
-
-
-@pytest.mark.parametrize("dry_run", [False, True])
-@pytest.mark.parametrize("count", [1, 100])
-@pytest.mark.parametrize("place", [b"queue", b"processing"])
-def test_a_key_of_another_type_in_its_place(
-    queue: WorkQueue, raw: Redis, place: bytes, count: int, dry_run: bool
-) -> None:
-    ids = [b"%03d" % number for number in range(count)]
-    raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
-    raw.lpush(b"jobs:" + place, *ids)
-    raw.lpush(b"jobs:result:" + ids[-1], "x")
-    before = contents(raw)
-    done = complete_items(queue, ids, result_options=HALF_A_MINUTE, dry_run=dry_run)
-    assert {each.item_id: each.status for each in done} == {
-        **dict.fromkeys(ids, Status.COMPLETED),
-        ids[-1]: Status.WRONG_TYPE,
-    }
-    if dry_run:
-        assert contents(raw) == before
-    # Nothing is to be kept, so it is in nobody's way.
-    assert statuses(queue, ids[-1]) == [Status.COMPLETED]
-    assert raw.lrange(b"jobs:result:" + ids[-1], 0, -1) == [b"x"]
-
-
-@pytest.mark.parametrize("place", [b"queue", b"processing"])
 @pytest.mark.parametrize("count", [1, 100])
 @pytest.mark.parametrize(
     "fields",
@@ -245,17 +171,6 @@ def test_a_hash_that_is_not_a_result(
     assert statuses(queue, ids[-1]) == [Status.COMPLETED]
     key = b"jobs:result:" + ids[-1]
     assert contents(raw)[key] == before[key]
-
-
-def test_a_dry_run_keeps_no_result(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    foreign.leased(b"a")
-    raw.lpush("jobs:result:gone", "in nobody's way")
-    before = contents(raw)
-    assert statuses(queue, b"a", b"gone", result_options=HALF_A_MINUTE, dry_run=True) == [
-        Status.COMPLETED,
-        Status.MISSING,
-    ]
-    assert contents(raw) == before
 
 
 # All keys of a queue but those of results.
@@ -287,21 +202,6 @@ def test_a_user_who_may_not_touch_results(
         assert raw.keys() == [b"jobs:result:" + ids[0]]
 
 
-@pytest.mark.parametrize("lacking", ["hset", "pexpire", "del", "exists", "time"])
-def test_a_user_who_lacks_one_command_changes_nothing(
-    as_user: AsUser, server: PrivateServer, lacking: str
-) -> None:
-    queue = WorkQueue(as_user("+@all", f"-{lacking}"), QUEUE)
-    with server.client() as raw:
-        if not raw.eval("return redis.acl_check_cmd and 1 or 0", 0):
-            pytest.skip("a script cannot ask this server for permissions (Redis before 7.0)")
-        Foreign(raw).leased(b"a")
-        before = contents(raw)
-        with pytest.raises(PermissionDenied):
-            statuses(queue, b"a", result_options=HALF_A_MINUTE)
-        assert contents(raw) == before
-
-
 def test_no_call_is_long(interleaved: Interleaved, raw: Redis) -> None:
     """None keeps more than about a megabyte of results, or one result that is larger."""
     queue = WorkQueue(interleaved, QUEUE)
@@ -317,32 +217,3 @@ def test_no_call_is_long(interleaved: Interleaved, raw: Redis) -> None:
         assert max(kept) * size <= CALLS_AT_ONCE * max(size, BATCH_BYTES)
         assert max(work.commands for work in works) <= COMMANDS_MAX
         assert raw.dbsize() == count
-
-
-def test_on_a_server_that_has_no_memory(server: PrivateServer) -> None:
-    """Completed with its result or not at all."""
-    with server.client() as raw:
-        raw.flushall()
-        Foreign(raw).leased(b"a")
-        raw.config_set("maxmemory", 1)
-        try:
-            queue = WorkQueue(Connection(raw), QUEUE)
-            try:
-                done = statuses(queue, b"a", result_options=HALF_A_MINUTE) == [Status.COMPLETED]
-            except OutOfMemory:
-                done = False
-        finally:
-            raw.config_set("maxmemory", 0)
-        assert done is (not raw.exists("jobs:item:a"))
-        assert done is bool(kept(raw, b"a"))
-
-
-def test_a_dry_run_needs_no_permission_to_write(as_user: AsUser, server: PrivateServer) -> None:
-    with server.client() as raw:
-        Foreign(raw).waiting(b"a")
-        raw.hset("jobs:result:a", mapping={"status": "completed", "completed_ms": "5"})
-        before = contents(raw)
-        queue = WorkQueue(as_user("+@all", "-@write", "+eval", "+evalsha"), QUEUE)
-        dry_run = complete_items(queue, [b"a"], result_options=HALF_A_MINUTE, dry_run=True)
-        assert [each.status for each in dry_run] == [Status.COMPLETED]
-        assert contents(raw) == before

@@ -3,7 +3,6 @@
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from math import inf
 from queue import SimpleQueue
@@ -36,7 +35,6 @@ from rwq_cli.core.items.move import move as move_items
 from rwq_cli.core.items.schedule import bury as bury_items, release as release_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.server.push_waiter import PushWaiter
-from rwq_cli.core.server.window import WINDOW_CALLS
 from tests.conftest import (
     HOLDER,
     QUEUE,
@@ -104,10 +102,6 @@ class TestLease:
         assert list(queue.lease_many(5)) == []
         assert contents(raw) == {}
 
-    def test_fewer_than_asked_for(self, queue: WorkQueue, foreign: Foreign) -> None:
-        foreign.waiting(b"1", b"2")
-        assert [item.item_id for item in queue.lease_many(5, wait_s=inf)] == [b"1", b"2"]
-
     def test_an_old_lease_of_either_generation_is_replaced(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -140,34 +134,6 @@ class TestLease:
             b"jobs:leased_by_session:1": ("expires", b"me"),
         }
 
-    def test_a_queue_of_ghosts_has_nothing_to_lease(self, queue: WorkQueue, raw: Redis) -> None:
-        raw.lpush(b"jobs:queue", *numbered(5))
-        assert queue.lease() is None
-        assert contents(raw) == {}
-
-    def test_many_ghosts_are_dropped_in_several_calls(
-        self, interleaved: Interleaved, raw: Redis, foreign: Foreign
-    ) -> None:
-        raw.lpush(b"jobs:queue", *numbered(2500))
-        foreign.waiting(b"item")
-        (item,) = WorkQueue(interleaved, QUEUE).lease_many(1000)
-        assert item.item_id == b"item"
-        # Ten pages of ghosts, the item, and the calls on their way that find nothing more.
-        assert set(interleaved.calls) == {"lease"}
-        assert 12 <= len(interleaved.calls) <= 11 + WINDOW_CALLS
-        assert raw.llen(b"jobs:queue") == 0
-
-    def test_a_call_takes_a_limited_number(self, interleaved: Interleaved, raw: Redis) -> None:
-        ids = numbered(2500)
-        raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
-        raw.lpush(b"jobs:queue", *ids)
-        asked_by_each_call: list[int] = []
-        interleaved.before = lambda _: asked_by_each_call.append(int(interleaved.words[7]))
-        items = list(WorkQueue(interleaved, QUEUE).lease_many(2200))
-        assert [item.item_id for item in items] == ids[:2200]
-        assert asked_by_each_call == [250] * 8 + [200]
-        assert raw.llen(b"jobs:queue") == 300
-
     def test_a_call_takes_about_four_megabytes_at_most(
         self, interleaved: Interleaved, raw: Redis
     ) -> None:
@@ -186,14 +152,6 @@ class TestLease:
         assert [item.item_id for item in items] == ids[1:6]
         assert taken_at_each_call == [0, 3]
         assert raw.llen(b"jobs:queue") == 1
-
-    def test_an_item_of_twenty_megabytes(self, queue: WorkQueue, raw: Redis) -> None:
-        data = bytes(range(256)) * (20 * MEGABYTE // 256)
-        raw.set(b"jobs:item:large", data)
-        raw.lpush(b"jobs:queue", b"large")
-        item = queue.lease()
-        assert item is not None
-        assert item.data == data
 
     def test_data_of_the_wrong_type_is_named_and_nothing_is_taken(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
@@ -223,17 +181,6 @@ class TestLease:
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"strange"]
         assert raw.lrange(b"jobs:processing", 0, -1) == [b"1"]
 
-    @pytest.mark.parametrize("structure", ["queue", "processing", "delayed"])
-    def test_a_structure_of_the_wrong_type(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, structure: str
-    ) -> None:
-        foreign.waiting(b"1")
-        raw.set(f"jobs:{structure}", b"text")
-        before = contents(raw)
-        with pytest.raises(WrongType):
-            queue.lease()
-        assert contents(raw) == before
-
     @pytest.mark.parametrize("lease_s", [0, 0.0004, -1])
     def test_a_lease_of_less_than_a_millisecond_is_an_error(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, lease_s: float
@@ -248,12 +195,6 @@ class TestLease:
         with pytest.raises(InvalidArgument):
             queue.touch_many([b"2"], for_s=lease_s)
         assert contents(raw) == before
-
-    def test_the_shortest_lease_is_a_millisecond(self, queue: WorkQueue, foreign: Foreign) -> None:
-        foreign.waiting(b"1")
-        item = queue.lease(for_s=0.0006)
-        assert item is not None
-        assert item.lease == Lease(b"me", 1)
 
     def test_each_queue_handle_has_its_own_random_holder(
         self, backend: Backend, raw: Redis, foreign: Foreign
@@ -359,16 +300,6 @@ class TestWaiting:
         foreign.waiting(b"1")
         assert waiter.outcome().item_id == b"1"
 
-    def test_several_waiters_share_what_comes(
-        self, backend: Backend, raw: Redis, foreign: Foreign
-    ) -> None:
-        waiters = [waiting_lease(backend) for _ in range(4)]
-        until_blocked(raw, 4)
-        foreign.waiting(*numbered(4))
-        assert sorted(waiter.outcome().item_id for waiter in waiters) == numbered(4)
-        assert sorted(raw.lrange(b"jobs:processing", 0, -1)) == numbered(4)
-        assert raw.exists(b"jobs:queue") == 0
-
     def test_a_waiter_beside_an_old_worker(self, backend: Backend, raw: Redis) -> None:
         """The old worker's blocking pop gets one of two items, ours the other."""
         waiter = waiting_lease(backend)
@@ -385,12 +316,6 @@ class TestWaiting:
         assert taken == {b"1", b"2"}
         assert set(other.lrange(b"jobs:processing", 0, -1)) == {b"1", b"2"}
 
-    def test_the_time_is_over(self, backend: Backend, raw: Redis) -> None:
-        began = time.monotonic()
-        assert WorkQueue(backend.connect(), QUEUE).lease(wait_s=0.15) is None
-        assert time.monotonic() - began > 0.14
-        assert contents(raw) == {}
-
     def test_a_wait_is_cut_into_slices(
         self, interleaved: Interleaved, clock: FakeClock, waits: Waits
     ) -> None:
@@ -399,10 +324,6 @@ class TestWaiting:
         assert queue.lease(wait_s=2.25) is None
         assert waits.seconds == [1.0, 1.0, 0.25]
         assert interleaved.calls == ["lease"] * 4
-
-    def test_not_waiting_never_blocks(self, interleaved: Interleaved, clock: FakeClock) -> None:
-        assert WorkQueue(interleaved, QUEUE, clock=clock).lease() is None
-        assert interleaved.calls == ["lease"]
 
     def test_it_waits_for_the_first_item_only(
         self, interleaved: Interleaved, clock: FakeClock, waits: Waits, foreign: Foreign
@@ -465,26 +386,6 @@ class TestSeveralQueues:
         assert [(item.queue, item.item_id) for item in leased] == [(b"high", i) for i in ids]
         assert raw.lrange(b"low:queue", 0, -1) == [b"l1"]
 
-    def test_ghosts_and_what_is_due_of_an_earlier_queue_come_first(
-        self, queues: list[WorkQueue], raw: Redis
-    ) -> None:
-        raw.lpush(b"high:queue", *numbered(300))
-        Foreign(raw, b"normal").delayed(b"n1", 1)
-        Foreign(raw, b"low").waiting(b"l1")
-        assert [item.queue for item in lease_from(queues, 5)] == [b"normal"]
-        assert raw.exists(b"high:queue") == 0
-
-    def test_one_named_twice_counts_once(
-        self, interleaved: Interleaved, queues: list[WorkQueue], raw: Redis
-    ) -> None:
-        again = WorkQueue(interleaved, b"high")
-        assert list(lease_from([queues[0], again, queues[0]], 1)) == []
-        assert interleaved.calls == ["lease"]
-        Foreign(raw, b"high").waiting(b"1")
-        (item,) = lease_from([again, queues[0]], 5)
-        assert item.lease is not None
-        assert item.lease.holder == again.holder
-
     def test_the_queues_are_shuffled_for_each_attempt(
         self, interleaved: Interleaved, queues: list[WorkQueue], waits: Waits
     ) -> None:
@@ -501,14 +402,6 @@ class TestSeveralQueues:
         assert tried == [b"low", b"high", b"normal", b"normal", b"low", b"high"]
         assert waits.seconds == [1.0]
 
-    def test_a_shuffle_leases_from_all_queues(self, queues: list[WorkQueue], raw: Redis) -> None:
-        for queue in queues:
-            Foreign(raw, queue.name).waiting(*numbered(100))
-        shuffle = random.Random(5).shuffle
-        taken = [item.queue for _ in range(150) for item in lease_from(queues, 1, shuffle=shuffle)]
-        assert len(taken) == 150
-        assert [40 < taken.count(queue.name) < 60 for queue in queues] == [True] * 3
-
     def test_a_wait_watches_all_until_the_next_of_any_is_due(
         self,
         queues: list[WorkQueue],
@@ -524,10 +417,6 @@ class TestSeveralQueues:
         assert [item.item_id for item in lease_from(queues, 2, wait_s=inf)] == [b"h1"]
         assert waits.lists == [[b"high:queue", b"normal:queue", b"low:queue"]]
         assert 399.9 - (time.monotonic() - began) < waits.seconds[0] <= 400
-
-    def test_leasing_from_no_queues_is_refused(self) -> None:
-        with pytest.raises(InvalidArgument):
-            lease_from([], 1)
 
     def test_queues_on_two_connections_are_refused(self, backend: Backend) -> None:
         queues = [WorkQueue(backend.connect(), name) for name in (b"a", b"b")]
@@ -548,46 +437,6 @@ class TestSeveralQueues:
         assert (item.queue, item.item_id) == (name, b"1")
         until_blocked(raw, 0)
 
-    def test_the_first_of_two_ready_queues_wins(self, backend: Backend, raw: Redis) -> None:
-        connection = backend.connect()
-        queues = [WorkQueue(connection, each) for each in (b"high", b"low")]
-        for _ in range(20):
-            raw.flushall()
-            waiter = Waiter(lambda: list(lease_from(queues, 5, wait_s=inf)))
-            until_blocked(raw, 2)
-            for name in (b"low", b"high"):
-                Foreign(raw, name).data(b"1")
-            pipeline = raw.pipeline()
-            pipeline.lpush(b"low:queue", b"1")
-            pipeline.lpush(b"high:queue", b"1")
-            pipeline.execute()
-            assert [item.queue for item in waiter.outcome()] == [b"high"]
-            assert raw.lrange(b"low:queue", 0, -1) == [b"1"]
-
-    def test_a_wait_costs_the_server_a_call_a_second_for_each_queue(
-        self, backend: Backend, raw: Redis
-    ) -> None:
-        connection = backend.connect()
-        queues = [WorkQueue(connection, each) for each in (b"high", b"low")]
-        assert list(lease_from(queues, 1)) == []
-        raw.config_resetstat()
-        assert list(lease_from(queues, 1, wait_s=1.5)) == []
-        told = {
-            name.removeprefix("cmdstat_"): stats["calls"]
-            for name, stats in raw.info("commandstats").items()
-        }
-        # Redis counts a BLMOVE that ends without an entry, Valkey does not.
-        for name in ("blmove", "config|resetstat", "config"):
-            told.pop(name, None)
-        # At the beginning, after one second, and at the end; with what the script calls.
-        assert told == {
-            "evalsha": 2 * 3,
-            "type": 2 * 3 * 6,
-            "llen": 2 * 3 * 2,
-            "lrange": 2 * 3,
-        }
-        assert contents(raw) == {}
-
 
 class TestDryRun:
     @pytest.fixture
@@ -606,21 +455,6 @@ class TestDryRun:
             (b"low", b"2", b"data of 2", State.WAITING),
         ]
         assert contents(raw) == before
-
-    def test_due_items_are_leased_last(self, queues: list[WorkQueue], raw: Redis) -> None:
-        high = Foreign(raw, b"high")
-        high.delayed(b"later", 9_999_999_999_999)
-        assert list(lease_from(queues, 9, dry_run=True)) == []
-        high.delayed(b"d2", 2)
-        high.delayed(b"d1", 1)
-        high.waiting(b"w", b"d2")
-        high.delayed(b"d3", 3)
-        Foreign(raw, b"low").waiting(b"1")
-        found = [item.item_id for item in lease_from(queues, 9, dry_run=True)]
-        assert found == [b"w", b"d2", b"d1", b"d3"]
-        for count in (1, 3):
-            leasable = lease_from(queues, count, dry_run=True)
-            assert [item.item_id for item in leasable] == found[:count]
 
     @pytest.mark.parametrize("waiting", [0, 10, 300])
     @pytest.mark.parametrize("count", [1, 12, 290, 320, 500])
@@ -658,12 +492,6 @@ class TestDryRun:
         leased = lease_from(queues, 9, lease_s=60)
         assert [(item.item_id, item.data) for item in leased] == foreseen
         assert foreseen == ([] if returned and guards_left < 2 else [(b"x", b"data of x")])
-
-    def test_the_caller_may_shuffle_the_queues(self, queues: list[WorkQueue], raw: Redis) -> None:
-        for name in (b"high", b"low"):
-            Foreign(raw, name).waiting(b"1")
-        (item,) = lease_from(queues, 2, shuffle=list.reverse, dry_run=True)
-        assert item.queue == b"low"
 
 
 class TestItemsWithALease:
@@ -703,15 +531,6 @@ class TestItemsWithALease:
             leased += batch.ids
         assert leased == ids
 
-    def test_a_settling_lease_needs_no_look(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.leased(*numbered(20), holder=HOLDER)
-        assert len(list(queue.release_many(numbered(20)))) == 20
-        raw.config_resetstat()
-        assert len(list(queue.lease_many(20))) == 20
-        assert "cmdstat_lpos" not in raw.info("commandstats")
-
 
 def test_the_count_of_returns_is_shown(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1", b"2", b"3")
@@ -721,14 +540,6 @@ def test_the_count_of_returns_is_shown(queue: WorkQueue, raw: Redis, foreign: Fo
 
 
 class TestComplete:
-    def test_a_leased_item_leaves_no_trace(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"1")
-        queue.lease()
-        assert list(queue.complete_many([b"1"])) == [Outcome(b"1", Status.COMPLETED)]
-        assert contents(raw) == {}
-
     @pytest.mark.parametrize(
         "arrange",
         [
@@ -818,17 +629,6 @@ class TestComplete:
             *(b"jobs:leased_by_session:" + item_id for item_id in (b"l1", b"l3")),
         }
 
-    def test_the_owner_completes_its_items(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.leased(b"mine", holder=b"me")
-        foreign.leased(b"mine, old", holder=b"me", generations="old")
-        assert list(queue.complete_many([b"mine", b"mine, old"], owner=b"me")) == [
-            Outcome(b"mine", Status.COMPLETED),
-            Outcome(b"mine, old", Status.COMPLETED),
-        ]
-        assert contents(raw) == {}
-
     @pytest.mark.parametrize(
         ("arrange", "outcome"),
         [
@@ -861,21 +661,6 @@ class TestComplete:
         assert [o.status for o in outcomes if o != outcome] == [Status.COMPLETED] * beside
         assert contents(raw) == before
 
-    def test_an_owners_outcomes_come_in_the_order_given(
-        self, queue: WorkQueue, foreign: Foreign
-    ) -> None:
-        foreign.leased(b"a", b"c", holder=b"me")
-        foreign.leased(b"b")
-        assert list(queue.complete_many([b"a", b"b", b"c", b"d"], owner=b"me")) == [
-            Outcome(b"a", Status.COMPLETED),
-            Outcome(b"b", Status.NOT_OWNER, b"them"),
-            Outcome(b"c", Status.COMPLETED),
-            Outcome(b"d", Status.MISSING),
-        ]
-
-    def test_an_owner_and_items_that_are_gone(self, queue: WorkQueue) -> None:
-        assert list(queue.complete_many([b"1"], owner=b"me")) == [Outcome(b"1", Status.MISSING)]
-
     def test_the_lease_that_ends_later_names_the_owner(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -906,31 +691,6 @@ class TestComplete:
             for key in (keys.item(item_id), keys.lease(item_id), keys.old_lease(item_id))
         }
         assert {outcome.status for outcome in queue.complete_many(chosen)} == {Status.MISSING}
-
-    def test_many_in_every_state_at_once(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(*(b"w%d" % number for number in range(20)))
-        foreign.leased(*(b"l%d" % number for number in range(20)))
-        foreign.abandoned(b"twice", b"between", b"twice")
-        foreign.waiting(b"both")
-        foreign.leased(b"both")
-        foreign.data(b"orphaned")
-        raw.lpush(b"jobs:queue", b"ghost")
-        raw.lpush(b"jobs:processing", b"ghost")
-        ids = [
-            *(b"w%d" % number for number in range(20)),
-            *(b"l%d" % number for number in range(20)),
-            *(b"twice", b"between", b"both", b"orphaned"),
-        ]
-        random.Random(1).shuffle(ids)
-        outcomes = {o.item_id: o.status for o in queue.complete_many([*ids, b"ghost", b"unknown"])}
-        assert outcomes == {
-            **dict.fromkeys(ids, Status.COMPLETED),
-            b"ghost": Status.MISSING,
-            b"unknown": Status.MISSING,
-        }
-        assert contents(raw) == {}
 
     def test_an_item_that_moves_while_many_are_completed(
         self, interleaved: Interleaved, raw: Redis, foreign: Foreign
@@ -1011,11 +771,6 @@ class TestTouch:
             b"jobs:leased_by_session:1": ("expires", b"them"),
         }
         assert lasts(raw, 60, b"jobs:lease:1", b"jobs:leased_by_session:1")
-
-    def test_a_shorter_lease_is_meant(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-        foreign.leased(b"1", ttl_ms=600_000)
-        list(queue.touch_many([b"1"], for_s=2.5))
-        assert lasts(raw, 2.5, b"jobs:lease:1", b"jobs:leased_by_session:1")
 
     def test_an_item_without_a_lease_gets_none(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
@@ -1139,17 +894,6 @@ class TestRelease:
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"5", b"4", b"1", b"3", b"2"]
         assert settling(raw) == {"released": [b"1", b"2", b"3"]}
         assert [item.item_id for item in queue.lease_many(5)] == [b"2", b"3", b"1", b"4", b"5"]
-
-    def test_several_calls_release_to_the_front_in_order(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        raw.lpush(b"jobs:queue", *numbered(9_987))
-        ids = [b"x%d" % number for number in range(700)]
-        foreign.leased(*ids)
-        random.Random(0).shuffle(ids)
-        outcomes = list(queue.release_many(ids, front=True, force=True))
-        assert {outcome.status for outcome in outcomes} == {Status.RELEASED}
-        assert [item.item_id for item in queue.lease_many(700)] == ids
 
     def test_many_to_the_front(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
         foreign.waiting(b"first")
@@ -1363,17 +1107,6 @@ class TestRelease:
         assert raw.exists(b"jobs:processing") == 0
 
     @pytest.mark.parametrize("kind", ["delayed", "buried"])
-    def test_a_guard_has_no_holder(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str
-    ) -> None:
-        if kind == "delayed":
-            foreign.delayed(b"1", 10**13)
-        else:
-            foreign.buried(b"1")
-        assert list(queue.release_many([b"1"])) == [Outcome(b"1", Status.RELEASED)]
-        assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
-
-    @pytest.mark.parametrize("kind", ["delayed", "buried"])
     def test_a_guard_does_not_hide_the_lease_of_a_worker(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str
     ) -> None:
@@ -1387,12 +1120,6 @@ class TestRelease:
         assert contents(raw) == before
         assert list(queue.release_many([b"1"], force=True)) == [Outcome(b"1", Status.RELEASED)]
         assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
-
-    def test_no_item_is_listed_twice(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-        foreign.abandoned(b"1", b"2", b"1")
-        list(queue.release_many([b"1", b"1"]))
-        assert raw.lrange(b"jobs:queue", 0, -1) == [b"1"]
-        assert raw.lrange(b"jobs:processing", 0, -1) == [b"2"]
 
     @pytest.mark.parametrize("count", [31, 2300])
     def test_many_items_are_released(
@@ -1424,35 +1151,6 @@ class TestRelease:
         assert {key for key in contents(raw) if key.startswith(b"jobs:lease")} == {
             key for item_id in theirs for key in (keys.lease(item_id), keys.old_lease(item_id))
         }
-
-
-WRONG_LEASE: list[Any] = [
-    pytest.param(lambda queue, ids: queue.complete_many(ids, owner=b"me"), id="complete as owner"),
-    pytest.param(lambda queue, ids: queue.release_many(ids), id="release"),
-    pytest.param(TAKES["release to the front"], id="release to the front"),
-]
-
-
-@pytest.mark.parametrize("act", WRONG_LEASE)
-@pytest.mark.parametrize("count", [3, 50])
-def test_a_lease_key_of_the_wrong_type_leaves_no_half_step(
-    queue: WorkQueue,
-    raw: Redis,
-    foreign: Foreign,
-    act: Callable[[WorkQueue, list[bytes]], Any],
-    count: int,
-) -> None:
-    """A failed script is not rolled back: all is checked before its first write."""
-    ids = numbered(count)
-    foreign.leased(*ids, holder=HOLDER)
-    strange = ids[count // 2]
-    raw.delete(b"jobs:lease:" + strange)
-    raw.lpush(b"jobs:lease:" + strange, b"text")
-    with suppress(WrongType):
-        list(act(queue, ids))
-    left = set(ids) - set(raw.lrange(b"jobs:queue", 0, -1))
-    left = {item_id for item_id in left if raw.exists(b"jobs:item:" + item_id)}
-    assert left == set(raw.lrange(b"jobs:processing", 0, -1))
 
 
 def test_no_more_is_read_than_is_returned(server: PrivateServer) -> None:

@@ -6,10 +6,9 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Item, Lease, State, WorkQueue
-from rwq_cli.core.errors import PermissionDenied, WrongType
 from rwq_cli.core.items.lease_by_id import LeaseAttempt, lease_ids
 from rwq_cli.core.keys import QueueKeys
-from tests.conftest import QUEUE, AsUser, Foreign, contents, lasts, work_of
+from tests.conftest import QUEUE, Foreign, contents, lasts, work_of
 
 FAR_MS = 9_999_999_999_999
 MINE = Lease(b"me", 60_000)
@@ -88,18 +87,6 @@ def test_an_item_is_leased_wherever_it_waits(
     WAITING[case](foreign)
     assert list(lease_ids(queue, [b"a"], lease_s=60)) == [leased(b"a")]
     leased_alone(raw, b"a")
-
-
-@pytest.mark.parametrize("case", WAITING)
-def test_wherever_it_waits_in_a_dry_run(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, case: str
-) -> None:
-    WAITING[case](foreign)
-    before = contents(raw)
-    (attempt,) = lease_ids(queue, [b"a"], dry_run=True)
-    assert attempt.is_leased
-    assert (attempt.item.item_id, attempt.item.data) == (b"a", b"data of a")
-    assert contents(raw) == before
 
 
 THEIRS = Lease(b"them", 60_000)
@@ -246,46 +233,6 @@ def test_several_in_the_order_given_each_once(
     assert raw.lrange(b"jobs:queue", 0, -1) == [b"2"]
 
 
-def test_the_data_can_be_left_out(queue: WorkQueue, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    (attempt,) = lease_ids(queue, [b"a"], data=False)
-    assert (attempt.is_leased, attempt.item.data) == (True, b"")
-
-
-@pytest.mark.parametrize("structure", ["queue", "processing", "delayed", "buried"])
-@pytest.mark.parametrize("dry_run", [False, True])
-def test_a_key_of_another_type(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, structure: str, dry_run: bool
-) -> None:
-    foreign.waiting(b"a")
-    raw.delete(f"jobs:{structure}")
-    raw.xadd(f"jobs:{structure}", {"a": "b"})
-    before = contents(raw)
-    with pytest.raises(WrongType):
-        list(lease_ids(queue, [b"a"], dry_run=dry_run))
-    assert contents(raw) == before
-
-
-def test_an_unreadable_lease_prevents_it(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    foreign.abandoned(b"a")
-    raw.lpush(b"jobs:lease:a", b"x")
-    before = contents(raw)
-    assert list(lease_ids(queue, [b"a"])) == [left(b"a", State.WRONG_TYPE)]
-    assert contents(raw) == before
-
-
-@pytest.mark.parametrize("missing", ["lrem", "lpush", "set", "zrem", "get"])
-def test_nothing_is_written_where_a_command_is_denied(
-    as_user: AsUser, raw: Redis, foreign: Foreign, missing: str
-) -> None:
-    limited = WorkQueue(as_user("+@all", f"-{missing}"), QUEUE)
-    foreign.waiting(b"a")
-    before = contents(raw)
-    with pytest.raises(PermissionDenied):
-        list(lease_ids(limited, [b"a"]))
-    assert contents(raw) == before
-
-
 def test_a_lease_from_a_long_queue_searches_each_list_once(
     queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
 ) -> None:
@@ -300,17 +247,6 @@ def test_a_lease_from_a_long_queue_searches_each_list_once(
         assert [each.is_leased for each in attempts] == [True]
         # At most two looks, and two removals.
         assert work_of(raw).searches - before <= 4
-
-
-def test_a_waiting_item_with_a_guard_leaves_no_entry(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
-) -> None:
-    foreign.buried(b"b")
-    foreign.waiting(b"b")
-    assert [each.is_leased for each in lease_ids(queue, [b"b"], dry_run=True)] == [True]
-    assert [each.is_leased for each in lease_ids(queue, [b"b"])] == [True]
-    assert raw.lrange(keys.main, 0, -1) == []
-    assert raw.lrange(keys.processing, 0, -1) == [b"b"]
 
 
 def test_a_key_of_the_wrong_type_prevents_the_lease_of_that_item_only(

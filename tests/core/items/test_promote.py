@@ -1,19 +1,14 @@
 """Promotion: what is due goes onto main, once, in the order of the due times."""
 
-from contextlib import suppress
 from itertools import count
-from math import inf
 
 import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.errors import WrongType
-from rwq_cli.core.items.results import result
 from rwq_cli.core.items.schedule import promote as promote_items
-from rwq_cli.core.items.waiting import WaitCondition, wait
+from rwq_cli.core.items.waiting import WaitCondition
 from rwq_cli.core.keys import SETTLING_GUARD, QueueKeys
-from rwq_cli.core.server.push_waiter import PushWaiter
 from tests.conftest import (
     QUEUE,
     AsUser,
@@ -66,29 +61,6 @@ class TestPromote:
         assert raw.get(keys.lease(b"later")) == raw.get(keys.old_lease(b"later")) == b"rwq-delayed:"
         assert promoted(queue) == []
 
-    def test_equal_times_keep_their_fractions(
-        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.delayed(b"a", 5)
-        foreign.delayed(b"z", 5)
-        raw.zadd(keys.delayed, {b"a": 5.002, b"z": 5.001})
-        assert promoted(queue) == [(b"z", "promoted"), (b"a", "promoted")]
-        assert raw.lrange(keys.main, 0, -1) == [b"a", b"z"]
-
-    def test_more_than_one_page(
-        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
-    ) -> None:
-        ids = [b"%04d" % number for number in range(1200)]
-        for at, item_id in enumerate(ids):
-            foreign.delayed(item_id, at + 1)
-            if at % 3 == 0:
-                foreign.lease(item_id, holder=b"them")
-        held = ids[::3]
-        free = [item_id for item_id in ids if item_id not in held]
-        assert promoted(queue) == [(item_id, "promoted") for item_id in free]
-        assert raw.lrange(keys.main, 0, -1)[::-1] == free
-        assert raw.zrange(keys.delayed, 0, -1) == held
-
     def test_a_ghost_leaves_no_trace(
         self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
     ) -> None:
@@ -117,25 +89,6 @@ class TestPromote:
         assert raw.zrange(keys.buried, 0, -1) == [b"a"]
         assert queue.state(b"a") == "buried"
         assert raw.mget(both(keys, b"a")) == [b"rwq-buried:broken"] * 2
-
-    def test_data_of_another_type_stay_where_they_are(
-        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
-    ) -> None:
-        due(foreign, b"a", b"b")
-        raw.delete(keys.item(b"a"))
-        raw.hset(keys.item(b"a"), "x", "y")
-        assert promoted(queue) == [(b"b", "promoted")]
-        assert raw.zrange(keys.delayed, 0, -1) == [b"a"]
-
-    def test_an_unreadable_lease_is_left_alone(
-        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
-    ) -> None:
-        due(foreign, b"a")
-        raw.delete(*both(keys, b"a"))
-        raw.lpush(keys.lease(b"a"), b"x")
-        before = contents(raw)
-        assert promoted(queue) == []
-        assert contents(raw) == before
 
 
 # Few are looked for by name; many in pages, and in batches if they are in no list.
@@ -208,28 +161,6 @@ class TestWithoutAFullGuard:
             assert b"a" not in raw.lrange(keys.main, 0, -1)
         assert number > 3
 
-    def test_nothing_is_lost_if_we_are_killed_between_any_two_calls(
-        self, backend: Backend, keys: QueueKeys, raw: Redis, foreign: Foreign, others: int
-    ) -> None:
-        for number in count(1):
-            raw.flushall()
-            rest = self.arrange(foreign, others)
-            connection = Interleaved(backend.connect())
-
-            def die(_: str, connection: Interleaved = connection, number: int = number) -> None:
-                if len(connection.calls) == number:
-                    raise ConnectionAbortedError
-
-            connection.before = die
-            with suppress(ConnectionAbortedError):
-                promoted(WorkQueue(connection, QUEUE))
-            if len(connection.calls) < number:
-                break
-            promoted(WorkQueue(backend.connect(), QUEUE))
-            waiting = raw.lrange(keys.main, 0, -1)
-            assert sorted(waiting) == sorted([b"a", *(item_id for item_id, _ in rest)])
-        assert number > 3
-
 
 class TestLeasePromotes:
     def test_due_items_are_queued_behind_waiting_ones(
@@ -241,19 +172,6 @@ class TestLeasePromotes:
         assert [item.item_id for item in queue.lease_many(2)] == [b"w", b"d1"]
         assert settling(raw) == {"promoted": [b"d2"]}
         assert [item.item_id for item in queue.lease_many(9)] == [b"d2"]
-
-    def test_not_only_what_is_leased_but_not_all(
-        self, queue: WorkQueue, raw: Redis, keys: QueueKeys, foreign: Foreign
-    ) -> None:
-        ids = [b"%03d" % number for number in range(260)]
-        due(foreign, *ids)
-        item = queue.lease()
-        assert item is not None
-        assert item.item_id == b"000"
-        promoted = raw.lrange(keys.main, 0, -1)[::-1]
-        assert 1 < len(promoted) < 100
-        assert promoted + raw.zrange(keys.delayed, 0, -1) == ids[1:]
-        assert [item.item_id for item in queue.lease_many(300)] == ids[1:]
 
     def test_all_that_is_due_is_leased_if_it_is_wanted(
         self, queue: WorkQueue, raw: Redis, keys: QueueKeys, foreign: Foreign
@@ -311,37 +229,6 @@ class TestLeasePromotes:
         assert item.item_id == b"due"
         assert raw.zcard(keys.delayed) == 250
 
-    def test_a_lease_that_fails_leaves_nothing_promoted(
-        self, queue: WorkQueue, raw: Redis, keys: QueueKeys, foreign: Foreign
-    ) -> None:
-        raw.lpush(keys.main, b"strange")
-        raw.hset(keys.item(b"strange"), "field", "value")
-        due(foreign, b"a", b"b")
-        raw.delete(keys.item(b"b"))
-        before = contents(raw)
-        with pytest.raises(WrongType):
-            queue.lease()
-        assert contents(raw) == before
-        assert settling(raw) == {}
-
-    def test_waiting_lasts_until_the_next_is_due(
-        self, queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("rwq_cli.core.items.lease._WAIT_SLICE_S", 1000.0)
-        foreign.delayed(b"a", queue.now_ms() + 900_000)
-        waited: list[float] = []
-
-        def wait(_: PushWaiter, seconds: float, **__: bool) -> None:
-            waited.append(seconds)
-            foreign.delayed(b"a", 1)
-
-        monkeypatch.setattr(PushWaiter, "wait", wait)
-        item = queue.lease(wait_s=inf)
-        assert item is not None
-        assert item.item_id == b"a"
-        assert len(waited) == 1
-        assert 0 < waited[0] <= 900
-
 
 class TestWaitPromotes:
     def test_until_an_item_is_gone(
@@ -356,14 +243,6 @@ class TestWaitPromotes:
         clock.during_sleep = work
         assert queue.wait(WaitCondition(ids=(b"a",)), timeout_s=5).reached
 
-    @pytest.mark.usefixtures("clock")
-    def test_nothing_if_it_is_told_so(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-        due(foreign, b"a")
-        before = contents(raw)
-        assert not wait(queue, timeout_s=5, promotes=False).reached
-        assert result(queue, b"a", wait=True, timeout_s=5, promotes=False).timed_out
-        assert contents(raw) == before
-
     def test_a_user_who_may_not_write_waits_all_the_same(
         self, as_user: AsUser, raw: Redis, keys: QueueKeys, foreign: Foreign
     ) -> None:
@@ -372,17 +251,3 @@ class TestWaitPromotes:
         waited = WorkQueue(limited, QUEUE).wait(timeout_s=0)
         assert not waited.reached
         assert raw.exists(keys.delayed) == 1
-
-
-def test_many_due_entries_of_waiting_items_cost_no_scan_of_the_list_each(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
-    """As a deep clean of other programs leaves them, which brings delayed items back."""
-    ids = [b"%d" % number for number in range(6000)]
-    foreign.waiting(*ids)
-    raw.zadd(b"jobs:delayed", dict.fromkeys(ids, 1))
-    raw.config_resetstat()
-    assert set(promoted(queue)) == {(item_id, "pruned") for item_id in ids}
-    assert "cmdstat_lpos" not in raw.info("commandstats")
-    assert raw.llen(b"jobs:queue") == 6000
-    assert not raw.exists(b"jobs:delayed")

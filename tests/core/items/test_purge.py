@@ -9,7 +9,7 @@ from rwq_cli.core import Outcome, Status, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.purge import PurgedResults, count_items, purge as purge_queue
+from rwq_cli.core.items.purge import count_items, purge as purge_queue
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_is_long
 from tests.core.inspect.test_results import keep
 from tests.core.items.test_remove import Journal, many
@@ -57,58 +57,6 @@ def test_every_key_is_removed(
     assert clock.slept_s == [1.0]
 
 
-@pytest.mark.parametrize("key", ["jobs:lease:a", "jobs:leased_by_session:a"])
-def test_an_item_whose_lease_cannot_be_read_stays(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, key: str
-) -> None:
-    foreign.abandoned(b"a")
-    raw.lpush(key, "x")
-    before = contents(raw)
-    foreign.waiting(b"b")
-    journal = Journal()
-    assert set(purge_queue(queue, journal)) == {
-        Outcome(b"a", Status.WRONG_TYPE),
-        Outcome(b"b", Status.REMOVED),
-    }
-    assert contents(raw) == before
-    assert [snapshot.item_id for snapshot in journal.written] == [b"b"]
-
-
-def test_a_dry_run_removes_nothing(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    items = broken(raw, foreign)
-    before = contents(raw)
-    outcomes = list(purge_queue(queue, NoJournal(), dry_run=True))
-    assert sorted(o.item_id for o in outcomes) == sorted(items)
-    assert {o.status for o in outcomes} == {Status.REMOVED}
-    assert contents(raw) == before
-
-
-def test_a_result_of_an_item_that_stays_is_kept(queue: WorkQueue, raw: Redis) -> None:
-    for item_id in (b"stays", b"goes"):
-        raw.set(b"jobs:item:" + item_id, b"data")
-        raw.lpush("jobs:queue", item_id)
-        keep(raw, item_id)
-    raw.hset("jobs:lease:stays", "x", "y")
-    for dry_run in (True, False):
-        results = PurgedResults()
-        outcomes = set(purge_queue(queue, NoJournal(), results=results, dry_run=dry_run))
-        assert outcomes == {Outcome(b"stays", Status.WRONG_TYPE), Outcome(b"goes", Status.REMOVED)}
-        assert results == PurgedResults(results=1)
-
-
-def test_an_empty_queue_is_purged(queue: WorkQueue, clock: FakeClock) -> None:
-    assert list(purge_queue(queue, NoJournal())) == []
-    assert clock.slept_s == []
-
-
-def test_thousands_of_items_are_purged(queue: WorkQueue, raw: Redis) -> None:
-    ids = many(raw, 5000)
-    journal = Journal()
-    assert [o.item_id for o in purge_queue(queue, journal)] == ids
-    assert [p.item_id for p in journal.written] == ids
-    assert raw.keys() == []
-
-
 def test_queues_with_similar_names_stay(
     backend: Backend, queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
@@ -124,12 +72,6 @@ def test_queues_with_similar_names_stay(
     list(purge_queue(queue, journal))
     assert contents(raw) == before
     assert sorted(journal.ids) == [b"a", b"mail", b"o"]
-
-
-def test_a_data_key_of_another_type_is_left_and_reported(queue: WorkQueue, raw: Redis) -> None:
-    raw.hset("jobs:item:hash", "x", "y")
-    assert list(purge_queue(queue, NoJournal())) == [Outcome(b"hash", Status.WRONG_TYPE)]
-    assert raw.hgetall("jobs:item:hash") == {b"x": b"y"}
 
 
 def test_an_id_with_a_key_of_another_type_is_reported_once(
@@ -281,13 +223,6 @@ def test_a_queue_among_the_keys_of_another_prevents_its_purge(
 
 
 class TestResults:
-    def test_keys_that_are_not_results_stay(self, queue: WorkQueue, raw: Redis) -> None:
-        raw.hset("jobs:result:foreign", "code", 0)
-        raw.set("jobs:result:string", "x")
-        before = contents(raw)
-        assert list(purge_queue(queue, Journal())) == []
-        assert contents(raw) == before
-
     def test_a_result_that_cannot_be_saved_stays(self, queue: WorkQueue, raw: Redis) -> None:
         class Full(Journal):
             def write_results(self, results: Sequence[Result]) -> None:

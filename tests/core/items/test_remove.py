@@ -1,19 +1,19 @@
 """Taking items out: removed or moved with every trace, and nothing else is touched."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection, Outcome, Server, Status, WorkQueue, connect
-from rwq_cli.core.errors import ConnectionLost, PermissionDenied
+from rwq_cli.core import Outcome, Server, Status, WorkQueue, connect
+from rwq_cli.core.errors import ConnectionLost
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.move import move as move_items, move_back
 from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.state.expected import fingerprint
 from rwq_cli.core.state.snapshot import ItemSnapshot
-from tests.conftest import AsUser, Foreign, Interleaved, contents
+from tests.conftest import Foreign, Interleaved, contents
 from tests.export_lines import lines_of
 from tests.servers import PrivateServer
 
@@ -98,41 +98,6 @@ class TestRemove:
         assert contents(raw) == {b"jobs:item:stays": b"data of stays", b"jobs:queue": [b"stays"]}
         assert {p.item_id: p.data for p in journal.written} == {i: b"data of " + i for i in ids}
         assert journal.kept == []
-
-    @pytest.mark.parametrize("verb", ["remove", "move"])
-    @pytest.mark.parametrize("many_more", [False, True])
-    def test_every_trace_of_a_ghost_is_removed(
-        self,
-        queue: WorkQueue,
-        raw: Redis,
-        foreign: Foreign,
-        journal: Journal,
-        verb: str,
-        many_more: bool,
-    ) -> None:
-        """By name, and by pages."""
-        foreign.waiting(b"stays")
-        for number in range(8):
-            foreign.lease(b"g%d" % number)
-            raw.lpush("jobs:queue" if number < 4 else "jobs:processing", b"g%d" % number)
-            raw.zadd("jobs:delayed" if number % 2 else "jobs:buried", {b"g%d" % number: 5})
-            raw.hset("jobs:returns", b"g%d" % number, 1)
-        ids = [b"g%d" % number for number in range(8)]
-        more = [b"gone%d" % number for number in range(100 * many_more)]
-        outcomes: Iterable[Outcome]
-        if verb == "move":
-            outcomes = move_items(queue, ids + more, b"other", journal)
-        else:
-            outcomes = remove_items(queue, ids + more, journal)
-        assert {outcome.status for outcome in outcomes} == {Status.MISSING}
-        assert contents(raw) == {b"jobs:item:stays": b"data of stays", b"jobs:queue": [b"stays"]}
-
-    def test_few_in_the_order_given(self, queue: WorkQueue, foreign: Foreign) -> None:
-        foreign.waiting(b"a", b"b", b"c")
-        assert [o.item_id for o in remove_items(queue, [b"c", b"a", b"c"], NoJournal())] == [
-            b"c",
-            b"a",
-        ]
 
     @pytest.mark.parametrize("place", ["queue", "processing"])
     @pytest.mark.parametrize(
@@ -267,17 +232,6 @@ class TestRemove:
             list(remove_items(queue, [b"a"], Full()))
         assert contents(raw) == before
 
-    @pytest.mark.parametrize("dry_run", [False, True])
-    def test_the_list_of_another_queue_is_no_item(
-        self, queue: WorkQueue, raw: Redis, journal: Journal, dry_run: bool
-    ) -> None:
-        Foreign(raw, b"jobs:item:mail").waiting(b"1")
-        before = contents(raw)
-        outcomes = list(remove_items(queue, [b"mail:queue"], journal, dry_run=dry_run))
-        assert outcomes == [Outcome(b"mail:queue", Status.WRONG_TYPE)]
-        assert contents(raw) == before
-        assert journal.written == []
-
     def test_a_lost_reply_leaves_the_items_in_the_journal(
         self, interleaved: Interleaved, foreign: Foreign, journal: Journal
     ) -> None:
@@ -303,15 +257,6 @@ class TestRemove:
             fingerprint(b""),
         }
         assert len(prints) == 5
-
-    @pytest.mark.parametrize("size", [0, 1, 4 * 1024 * 1024, 4 * 1024 * 1024 + 1, 9_000_000])
-    def test_data_of_any_size_are_removed(self, queue: WorkQueue, raw: Redis, size: int) -> None:
-        raw.set("jobs:item:a", bytes(range(256)) * (size // 256 + 1))
-        raw.setrange("jobs:item:a", 0, b"")
-        raw.set("jobs:item:a", raw.getrange("jobs:item:a", 0, size - 1) if size else b"")
-        raw.lpush("jobs:queue", "a")
-        assert [o.status for o in remove_items(queue, [b"a"], NoJournal())] == [Status.REMOVED]
-        assert raw.keys() == []
 
 
 class TestMove:
@@ -378,19 +323,6 @@ class TestMove:
         assert outcomes == [Outcome(b"a", Status.NOT_OWNER, b"them")]
         assert (journal.ids, raw.exists("other:item:a")) == ([], 0)
 
-    @pytest.mark.parametrize("key", ["other:queue", "other:returns"])
-    def test_a_key_of_another_type_there(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, journal: Journal, key: str
-    ) -> None:
-        foreign.waiting(b"a")
-        raw.set(key, "x")
-        before = contents(raw)
-        with pytest.raises(Exception) as caught:
-            list(move_items(queue, [b"a"], b"other", journal))
-        assert key in str(caught.value)
-        assert contents(raw) == before
-        assert journal.ids == []
-
     def test_to_another_database(
         self, server: PrivateServer, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -408,17 +340,6 @@ class TestMove:
         assert raw.lrange("jobs:queue", 0, -1) == [b"there"]
         assert raw.lrange("jobs:processing", 0, -1) == [b"leased"]
         assert raw.exists("jobs:buried", "jobs:item:a", "jobs:lease:a") == 0
-
-    def test_the_same_in_a_dry_run(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-        foreign.waiting(b"a", b"there")
-        foreign.leased(b"l", ttl_ms=None)
-        raw.set("other:item:there", "another")
-        before = contents(raw)
-        ids = [b"a", b"there", b"l", b"gone"]
-        dry = list(move_items(queue, ids, b"other", NoJournal(), dry_run=True))
-        assert contents(raw) == before
-        real = list(move_items(queue, ids, b"other", NoJournal()))
-        assert sorted(real, key=str) == sorted(dry, key=str)
 
 
 class TestMoveBack:
@@ -450,21 +371,3 @@ class TestMoveBack:
             for o in move_back(queue, lambda: lines_of(journal.written), b"other")
         }
         assert again[b"a"] is again[b"e"] is Status.ALREADY_THERE
-
-
-@pytest.mark.parametrize("missing", ["lset", "lrem", "rpop", "del", "zrem", "hdel", "renamenx"])
-def test_half_a_permission_takes_nothing(as_user: AsUser, queue: WorkQueue, missing: str) -> None:
-    limited = as_user("+@all", f"-{missing}")
-    limited_queue = WorkQueue(limited, b"jobs")
-    queue.add(b"data", b"a")
-    journal = Journal()
-    if not limited.call("EVAL", "return redis.acl_check_cmd and 1 or 0", 0):
-        pytest.skip("a script cannot ask this server for permissions (Redis before 7.0)")
-    with pytest.raises(PermissionDenied):
-        list(move_items(limited_queue, [b"a"], b"other", journal))
-    assert limited.call("LRANGE", "jobs:queue", 0, -1) == [b"a"]
-    assert journal.ids == []
-
-
-def test_removing_nothing_needs_no_connection(connection: Connection) -> None:
-    assert list(remove_items(WorkQueue(connection, b"jobs"), [], NoJournal())) == []

@@ -8,7 +8,6 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, Due, Lease, NewItem, Outcome, State, Status, WorkQueue
-from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.export import export as export_items
 from rwq_cli.core.items.restore import (
@@ -217,40 +216,6 @@ def test_a_repeated_id(
     assert raw.lrange("jobs:queue", 0, -1).count(b"a") == 1
 
 
-def test_a_data_key_of_another_type(queue: WorkQueue, raw: Redis) -> None:
-    raw.lpush("jobs:item:a", "x")
-    for dry_run in (True, False):
-        outcomes = restore(queue, waits(b"a", b"b"), on_conflict=REPLACE, dry_run=dry_run)
-        assert statuses(outcomes) == [Status.WRONG_TYPE, Status.IMPORTED]
-    assert raw.lrange("jobs:item:a", 0, -1) == [b"x"]
-
-
-@pytest.mark.parametrize("on_conflict", OnConflict)
-def test_a_dry_run_says_the_same(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, on_conflict: OnConflict
-) -> None:
-    foreign.waiting(b"same", b"other")
-    given = [*waits(b"same", data=b"data of same"), *waits(b"other", b"new")]
-    before = contents(raw)
-    dry = list(restore(queue, given, on_conflict=on_conflict, dry_run=True))
-    assert contents(raw) == before
-    assert list(restore(queue, given, on_conflict=on_conflict)) == dry
-
-
-def batch_sizes(queue: WorkQueue, lines: Iterable[Line | Flush]) -> list[int]:
-    """How many items each call restores."""
-    return [len(batch) for batch in restore_items(queue, lines).batches]
-
-
-def test_batches_are_bounded_by_number_and_bytes(queue: WorkQueue) -> None:
-    many = waits(*(b"%d" % number for number in range(RESTORE_ITEMS + 1)))
-    assert batch_sizes(queue, lines_of(many)) == [RESTORE_ITEMS, 1]
-    big = waits(b"b1", b"b2", b"b3", data=b"x" * 600_000)
-    assert batch_sizes(queue, lines_of(big)) == [2, 1]
-    first, second = lines_of(waits(b"f1", b"f2"))
-    assert batch_sizes(queue, [first, FLUSH, FLUSH, second]) == [1, 1]
-
-
 @pytest.mark.parametrize(("lost_after", "imported"), [(0, 0), (1, 250), (3, 750)])
 def test_an_interrupted_restore_leaves_out_only_the_end(
     connection: Connection, raw: Redis, lost_after: int, imported: int
@@ -347,12 +312,3 @@ class TestJournal:
         outcomes = restore(queue, waits(b"a", b"b"), on_conflict=REPLACE, journal=notes)
         assert statuses(outcomes) == [Status.REPLACED, Status.CHANGED]
         assert raw.get("jobs:item:b") == b"else"
-
-    def test_many_are_replaced_in_several_calls(self, queue: WorkQueue, foreign: Foreign) -> None:
-        ids = [b"%d" % number for number in range(RESTORE_ITEMS + 50)]
-        foreign.waiting(*ids)
-        notes = Notes()
-        outcomes = restore(queue, waits(*ids), on_conflict=REPLACE, journal=notes)
-        assert statuses(outcomes) == [Status.REPLACED] * len(ids)
-        assert list(notes.items) == ids
-        assert foreign.raw.lrange("jobs:queue", 0, -1) == ids[::-1]

@@ -6,20 +6,16 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import State, WorkQueue
-from rwq_cli.core.batches import FLUSH
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.inspect.results import Result, ResultStatus, all_results
+from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.restore import OnConflict, restore as restore_items
 from rwq_cli.core.items.results import ResultLookup, ResultOptions, ResultTally, delete_results
 from tests.conftest import (
-    COMMANDS_MAX,
     FakeClock,
     Foreign,
-    Interleaved,
     contents,
     lasts,
-    work_between_calls,
 )
 from tests.core.inspect.test_results import WHEN, a_result, all_of, keep
 from tests.export_lines import lines_of
@@ -36,14 +32,6 @@ class TestLookup:
             b"\xff", ResultStatus.REJECTED, 1_700_000_000_000, b"\xfe", b"\x00", 1, None
         )
         assert contents(raw) == before
-
-    def test_the_remaining_time_is_read(self, queue: WorkQueue, raw: Redis) -> None:
-        keep(raw, b"a")
-        found = queue.result("a").result
-        assert found is not None
-        assert found.ttl_ms is not None
-        assert 59_000 < found.ttl_ms <= 60_000
-        assert (found.result, found.result_bytes, found.holder) == (None, None, None)
 
     def test_a_result_is_read_as_complete_stored_it(
         self, queue: WorkQueue, foreign: Foreign
@@ -73,18 +61,8 @@ class TestLookup:
             queue.result(b"a")
         assert caught.value.message == ("jobs:result:a has the wrong type")
 
-    def test_a_leftover_lease_is_not_an_item(self, queue: WorkQueue, foreign: Foreign) -> None:
-        foreign.lease(b"a")
-        assert queue.result(b"a").state is State.GONE
-
 
 class TestWait:
-    def test_result_does_not_wait_for_an_item_that_is_gone_without_a_result(
-        self, queue: WorkQueue, clock: FakeClock
-    ) -> None:
-        lookup = queue.result(b"a", wait=True)
-        assert (lookup, clock.slept_s) == (ResultLookup(b"jobs", b"a", State.GONE, None), [])
-
     def test_an_existing_result_is_returned_at_once(
         self, queue: WorkQueue, raw: Redis, clock: FakeClock
     ) -> None:
@@ -144,23 +122,6 @@ class TestWait:
         assert lookup.result is not None
         assert lookup.result.result == b"second"
 
-    def test_due_items_are_promoted_while_waiting(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock
-    ) -> None:
-        foreign.data(b"a")
-        raw.zadd("jobs:delayed", {b"a": 1000})
-        foreign.lease(b"a", holder=b"rwq-delayed:1000")
-
-        def work() -> None:
-            item = queue.lease()
-            if item is not None:
-                list(complete_items(queue, [item.item_id], result_options=ResultOptions(b"done")))
-
-        clock.during_sleep = work
-        lookup = queue.result(b"a", wait=True, timeout_s=10)
-        assert lookup.result is not None
-        assert lookup.result.result == b"done"
-
 
 class TestRestore:
     def put(
@@ -212,31 +173,6 @@ class TestRestore:
         assert raw.hget("jobs:result:b", "result") == (b"2" if replaces else b"r")
         assert raw.get("jobs:result:string") == b"x"
         assert raw.hgetall("jobs:result:hash") == {b"status": b"1"}
-
-    def test_one_that_was_about_to_end_still_ends(self, queue: WorkQueue, raw: Redis) -> None:
-        self.put(queue, a_result(b"a", ttl_ms=0))
-        assert raw.pttl("jobs:result:a") in (-2, 0, 1)
-
-    def test_results_are_restored_in_batches_and_at_a_flush(self, interleaved: Interleaved) -> None:
-        sizes: list[int] = []
-        # After the five common arguments: the marks, whether to replace, and ten words each.
-        interleaved.before = lambda _: sizes.append((len(interleaved.words) - 7) // 10)
-        given = [a_result(b"%d" % n) for n in range(600)]
-        large = [a_result(b"large %d" % n, b"x" * 600_000) for n in range(3)]
-        queue = WorkQueue(interleaved, b"jobs")
-        list(restore_items(queue, [*lines_of(given), FLUSH, *lines_of(large)]))
-        assert sizes == [250, 250, 100, 2, 1]
-
-    def test_no_call_is_long(self, interleaved: Interleaved, raw: Redis) -> None:
-        queue = WorkQueue(interleaved, b"jobs")
-        with work_between_calls(interleaved, raw) as works:
-            self.put(queue, *(a_result(b"%d" % n) for n in range(5000)))
-            self.put(queue, *(a_result(b"l%d" % n, b"x" * 2_000_000) for n in range(10)))
-            list(all_results(queue))
-        assert max(work.commands for work in works) <= COMMANDS_MAX
-        # Results of about a megabyte, and the one that crosses it.
-        assert max(work.bytes_sent for work in works) <= 3_100_000
-        assert raw.dbsize() == 5010
 
 
 def test_only_results_that_are_as_they_were_read_are_deleted(

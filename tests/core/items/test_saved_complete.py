@@ -56,22 +56,6 @@ def test_data_that_changes_in_between_is_left(
     assert raw.lrange("jobs:queue", 0, -1) == [ids[1]]
 
 
-def test_an_item_added_meanwhile_is_not_completed_unsaved(
-    interleaved: Interleaved, raw: Redis
-) -> None:
-    journal = Journal()
-
-    def add(name: str) -> None:
-        if name == "complete":
-            raw.set("jobs:item:late", "x")
-            raw.lpush("jobs:queue", "late")
-
-    interleaved.before = add
-    (outcome,) = complete_items(WorkQueue(interleaved, b"jobs"), [b"late"], journal=journal)
-    assert (outcome.status, journal.written) == (Status.CHANGED, [])
-    assert raw.exists("jobs:item:late") == 1
-
-
 def test_what_may_have_been_completed_stays_in_doubt(interleaved: Interleaved, raw: Redis) -> None:
     ids, journal = many(raw, 3), Journal()
 

@@ -11,7 +11,6 @@ from rwq_cli.core import Connection, Outcome, State, Status, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.report import describe as describe_items, inspect_items
 from rwq_cli.core.items.schedule import REASON_BYTES_MAX
-from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcomes
 from tests.conftest import (
     HOLDER,
@@ -20,7 +19,6 @@ from tests.conftest import (
     Foreign,
     Interleaved,
     contents,
-    no_call_is_long,
     settling,
 )
 
@@ -140,10 +138,6 @@ class TestBury:
             assert raw.zrange(b"jobs:buried", 0, -1) == ids
             assert began_ms <= (raw.zscore(b"jobs:buried", ids[0]) or 0) < queue.now_ms() + 1
 
-    def test_missing_items_are_not_buried(self, queue: WorkQueue, raw: Redis) -> None:
-        assert list(queue.bury_many([b"a"])) == [Outcome(b"a", Status.MISSING)]
-        assert raw.keys() == []
-
     @pytest.mark.parametrize("generations", ["both", "new", "old"])
     @pytest.mark.parametrize("count", [1, 40])
     def test_items_of_another_session_are_buried_only_with_force(
@@ -160,25 +154,6 @@ class TestBury:
         assert not_buried(raw, ids, b"by hand") == []
         assert raw.exists(b"jobs:processing") == 0
 
-    def test_an_unreadable_lease(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-        foreign.buried(b"a")
-        foreign.buried(b"b")
-        raw.delete(b"jobs:lease:a")
-        raw.lpush(b"jobs:lease:a", b"x")
-        assert by_status(queue.bury_many([b"a", b"b"])) == {
-            Status.WRONG_TYPE: [b"a"],
-            Status.ALREADY_BURIED: [b"b"],
-        }
-        assert raw.type(b"jobs:lease:a") == b"list"
-
-    def test_the_same_item_in_both_lists(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"a", b"a", b"w")
-        foreign.abandoned(b"a")
-        assert by_status(queue.bury_many([b"a"])) == {Status.BURIED: [b"a"]}
-        assert is_buried(raw, b"a", b"by hand")
-
     def test_burying_keeps_the_count_of_returns(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -186,17 +161,6 @@ class TestBury:
         raw.hset(b"jobs:returns", b"a", 3)  # type: ignore[arg-type]
         list(queue.bury_many([b"a"]))
         assert raw.hgetall(b"jobs:returns") == {b"a": b"3"}
-
-    def test_data_of_another_type(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-        raw.hset(b"jobs:item:b", "x", "y")
-        foreign.waiting(b"a")
-        for verb, done in (
-            (queue.bury_many, Status.BURIED),
-            (queue.kick_many, Status.KICKED),
-            (lambda ids: queue.release_many(ids, delay_s=9), Status.DELAYED),
-        ):
-            assert by_status(verb([b"a", b"b"])) == {done: [b"a"], Status.WRONG_TYPE: [b"b"]}
-            assert raw.hgetall(b"jobs:item:b") == {b"x": b"y"}
 
 
 class TestReasons:
@@ -210,14 +174,6 @@ class TestReasons:
         (report,) = inspect_items(queue, [b"a"])
         (item,) = describe_items(queue, [report])
         assert item.reason == reason
-
-    def test_a_longer_one_is_refused(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        before = contents(raw)
-        with pytest.raises(InvalidArgument) as caught:
-            queue.bury_many([b"a"], reason=b"x" * (REASON_BYTES_MAX + 1))
-        assert caught.value.message == "the reason has 1025 bytes; the maximum is 1024"
-        assert contents(raw) == before
 
     @pytest.mark.parametrize("count", [1, 40])
     def test_burying_again_replaces_the_reason(
@@ -251,16 +207,6 @@ class TestReasons:
         assert is_buried(raw, b"a", reason)
         assert raw.zscore(b"jobs:buried", b"a") == 1_700_000_000_000
 
-    def test_an_item_returned_by_a_cleaner_is_buried_again(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.buried(b"a", b"old")
-        unguard(raw, b"a", ("old",))
-        raw.lpush(b"jobs:queue", b"a")
-        assert by_status(queue.bury_many([b"a"])) == {Status.BURIED: [b"a"]}
-        assert is_buried(raw, b"a", b"by hand")
-        assert raw.zscore(b"jobs:buried", b"a") != 1_700_000_000_000
-
 
 class TestDelay:
     @pytest.mark.parametrize("where", PLACES)
@@ -278,22 +224,6 @@ class TestDelay:
         assert raw.exists(b"jobs:queue", b"jobs:processing", b"jobs:buried") == 0
         assert raw.zrange(b"jobs:delayed", 0, -1) == ids
 
-    def test_items_of_another_session_are_delayed_only_with_force(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.leased(b"a")
-        before = contents(raw)
-        outcomes = list(queue.release_many([b"a", b"gone"], delay_s=60))
-        assert outcomes == [
-            Outcome(b"a", Status.NOT_OWNER, b"them"),
-            Outcome(b"gone", Status.MISSING),
-        ]
-        assert contents(raw) == before
-        assert by_status(queue.release_many([b"a"], delay_s=60, force=True)) == {
-            Status.DELAYED: [b"a"]
-        }
-        assert is_delayed(raw, b"a", 60)
-
     def test_delayed_and_buried_items_get_a_new_time(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -305,13 +235,6 @@ class TestDelay:
         assert raw.zrange(b"jobs:delayed", 0, -1) == [b"b", b"a"]
         assert is_delayed(raw, b"a", 0)
         assert is_delayed(raw, b"b", 0)
-
-    def test_no_delay_is_a_plain_release(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.delayed(b"a", FAR_MS)
-        assert by_status(queue.release_many([b"a"], delay_s=0)) == {Status.RELEASED: [b"a"]}
-        assert contents(raw) == {b"jobs:queue": [b"a"], b"jobs:item:a": b"data of a"}
 
     def test_a_delay_and_the_front_are_refused_together(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
@@ -446,11 +369,6 @@ class TestKick:
         # The entry of an item that is gone goes, with its guard.
         assert contents(raw) == before
 
-    def test_an_id_that_comes_twice(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-        foreign.buried(b"a")
-        assert by_status(queue.kick_many([b"a", b"a"])) == {Status.KICKED: [b"a"]}
-        assert raw.lrange(b"jobs:queue", 0, -1) == [b"a"]
-
     def test_an_item_that_a_worker_holds_is_not_kicked(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -460,14 +378,6 @@ class TestKick:
         before = contents(raw)
         assert list(queue.kick_many([b"a"])) == [Outcome(b"a", Status.NOT_OWNER, b"them")]
         assert contents(raw) == before
-
-    def test_kicking_an_item_that_is_also_delayed_removes_both_entries(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.delayed(b"a", FAR_MS)
-        foreign.buried(b"a")
-        assert by_status(queue.kick_many([b"a"])) == {Status.KICKED: [b"a"]}
-        assert contents(raw) == {b"jobs:queue": [b"a"], b"jobs:item:a": b"data of a"}
 
     @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
     @pytest.mark.parametrize("listed_in", [None, b"jobs:queue", b"jobs:processing"])
@@ -525,20 +435,6 @@ class TestKick:
         assert sorted([*by_us, *by_other]) == ids
         assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == ids
         assert raw.exists(b"jobs:buried") == 0
-
-    def test_no_call_holds_the_server_for_long(
-        self, interleaved: Interleaved, raw: Redis, keys: QueueKeys
-    ) -> None:
-        queue = WorkQueue(interleaved, QUEUE)
-        ids = [b"%06d" % number for number in range(5000)]
-        for start in range(0, 300_000, 10_000):
-            raw.lpush(keys.main, *(b"w%06d" % n for n in range(start, start + 10_000)))
-        raw.mset({keys.item(item_id): b"" for item_id in ids})
-        raw.lpush(keys.processing, *ids)
-        with no_call_is_long(interleaved, raw, 305_000):
-            assert len(by_status(queue.bury_many(ids))[Status.BURIED]) == 5000
-            assert by_status(queue.kick_many(ids)) == {Status.KICKED: ids}
-        assert raw.lrange(keys.main, 0, 4999)[::-1] == ids
 
 
 ADDED_ANEW: dict[str, tuple[Callable[[WorkQueue], Iterable[Outcome]], Status, list[bytes]]] = {

@@ -12,7 +12,6 @@ from rwq_cli.core.items.new_items import Due, NewItem
 from rwq_cli.core.items.spread import Picker, add_spread
 from rwq_cli.core.model import Status
 from tests.conftest import StartServer
-from tests.driver import Rwq
 
 NAMES = [b"{jobs:%d}" % number for number in range(8)]
 IDS = [b"%d" % number for number in range(4000)]
@@ -23,19 +22,6 @@ def test_the_rule_is_the_same_for_ever() -> None:
     picker = Picker([b"a", b"b", b"c"])
     ids = (b"1", b"2", b"3", b"4", b"5", b"\xff")
     assert b"".join(map(picker.pick, ids)) == b"ccbaca"
-
-
-def test_ids_spread_evenly() -> None:
-    picker = Picker(NAMES)
-    counts = Counter(map(picker.pick, IDS))
-    assert counts.keys() == set(NAMES)
-    # 500 each, with a standard deviation of 21.
-    assert all(400 < number < 600 for number in counts.values())
-
-
-def test_the_order_and_repetition_of_the_names_do_not_matter() -> None:
-    picker, other = Picker(NAMES), Picker([*reversed(NAMES), *NAMES])
-    assert [picker.pick(item_id) for item_id in IDS] == [other.pick(item_id) for item_id in IDS]
 
 
 def test_only_items_that_pick_a_new_queue_change_theirs() -> None:
@@ -86,37 +72,3 @@ def test_an_error_tells_how_many_were_acknowledged(start_server: StartServer) ->
         done.extend(len(batch.outcomes) for batch in batches)
     assert caught.value.acknowledged is not None
     assert 0 < caught.value.acknowledged <= sum(done) < 50_000
-
-
-def test_the_report_names_the_queues(rwq: Rwq) -> None:
-    ids = ("one", "two", "three", "four", "five")
-    words = ("add", "-q", "a", "-q", "b", "--id-from", "line", *ids)
-    first = rwq(*words, "-o", "jsonl")
-    picker = Picker([b"a", b"b"])
-    picked = {each["id"]: each["queue"] for each in first.jsonl}
-    assert picked == {item_id: picker.pick(item_id.encode()).decode() for item_id in ids}
-    number = Counter(picked.values())
-    server = rwq.variables["RWQ_URL"]
-    assert first.notes == f"added 5 (a {number['a']}, b {number['b']} on {server})\n"
-    again = rwq(*words, "-o", "json").json
-    assert (again["added"], again["duplicates"], again["queue"]) == (0, 5, None)
-    assert again["queues"] == [
-        {"queue": "a", "queue_b64": None, "added": 0},
-        {"queue": "b", "queue_b64": None, "added": 0},
-    ]
-
-
-def test_an_item_that_cannot_be_added_is_named_with_its_queue(rwq: Rwq, raw: redis.Redis) -> None:
-    queue = Picker([b"a", b"b"]).pick(b"one").decode()
-    raw.hset(f"{queue}:item:one", "x", "y")
-    words = ("add", "-q", "a", "-q", "b", "--id", "one", "data")
-    server = rwq.variables["RWQ_URL"]
-    show = f"rwq show -u {server} -q {queue} one"
-    reason = f"one of its keys has the wrong type; {show} says which"
-    assert rwq(*words).as_tuple() == (
-        1,
-        "",
-        f"rwq: one: {reason}\nwrong type 1 ({queue} 0 on {server})\n",
-    )
-    failures = rwq(*words, "-o", "json").json["failures"]
-    assert failures == [{"id": "one", "id_b64": None, "code": "wrong-type", "reason": reason}]

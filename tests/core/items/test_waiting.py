@@ -6,7 +6,6 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.errors import WrongType
 from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait, wait_for_all
 from rwq_cli.core.model import Counts
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved
@@ -83,18 +82,6 @@ class TestEmpty:
         clock.during_sleep = lambda: raw.llen(b"jobs:queue") or raw.lpush(b"jobs:queue", b"a")
         assert queue.wait(timeout_s=0.01).reached is False
 
-    def test_without_a_timeout_waiting_does_not_end_early(
-        self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"a")
-        after(clock, 400, lambda: queue.complete_many([b"a"]).__next__())
-        assert queue.wait().reached is True
-
-    def test_a_structure_of_the_wrong_type(self, queue: WorkQueue, raw: Redis) -> None:
-        raw.set(b"jobs:queue", b"text")
-        with pytest.raises(WrongType):
-            queue.wait(timeout_s=0)
-
 
 class TestBelow:
     @pytest.mark.parametrize(("below", "reached"), [(1, False), (3, False), (4, True), (9, True)])
@@ -116,11 +103,6 @@ class TestBelow:
 
 
 class TestIds:
-    def test_missing_items_are_gone_at_once(self, queue: WorkQueue, clock: FakeClock) -> None:
-        waited = queue.wait(WaitCondition(ids=(b"a", b"\xff")), timeout_s=0)
-        assert waited == WaitResult(True, Counts(b"jobs", 0, 0, 0, 0), 0, 0.0, True)
-        assert clock.slept_s == []
-
     @pytest.mark.parametrize("place", ["waiting", "leased", "data", "buried"])
     def test_an_item_in_any_place_is_not_gone(
         self, queue: WorkQueue, foreign: Foreign, place: str
@@ -137,17 +119,6 @@ class TestIds:
         waited = queue.wait(WaitCondition(ids=(b"a", b"b")), timeout_s=60)
         assert (waited.reached, waited.remaining) == (True, 0)
         assert 5.0 <= waited.waited_s <= 6.1
-
-    def test_items_that_are_gone_are_not_requested_again(
-        self, interleaved: Interleaved, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"a", b"b", b"c")
-        clock = FakeClock()
-        after(clock, 0.01, lambda: raw.delete(b"jobs:item:a", b"jobs:item:b"))
-        condition = WaitCondition(ids=(b"a", b"b", b"c"))
-        wait(WorkQueue(interleaved, QUEUE, clock=clock), condition, timeout_s=0.1)
-        asked = [call for call in interleaved.calls if call.startswith("EXISTS")]
-        assert asked == ["EXISTS+EXISTS+EXISTS", "EXISTS+EXISTS+EXISTS", "EXISTS"]
 
 
 def test_it_asks_less_often_the_longer_it_takes(interleaved: Interleaved, foreign: Foreign) -> None:
@@ -193,6 +164,3 @@ class TestSeveral:
         results = list(wait_for_all([queue, second], timeout_s=10))
         assert [result.reached for result in results] == [False, False]
         assert all(10 <= result.waited_s < 12 for result in results)
-
-    def test_waiting_for_no_queues_returns_nothing(self) -> None:
-        assert list(wait_for_all([])) == []

@@ -97,15 +97,6 @@ def test_no_verb_changes_it(
     assert raw.lrange(key, 0, -1) == [b"theirs", b"too"]
 
 
-@pytest.mark.parametrize("verb", ["release by force", "delay", "bury", "kick", "touch"])
-def test_the_item_is_left_alone(queue: WorkQueue, raw: Redis, foreign: Foreign, verb: str) -> None:
-    foreign.abandoned(ID)
-    raw.rpush(b"jobs:lease:queue", b"theirs")
-    before = contents(raw)
-    assert [each.status for each in VERBS[verb](queue)] == [Status.WRONG_TYPE]
-    assert contents(raw) == before
-
-
 def test_a_lease_would_overwrite_it(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.waiting(ID)
     raw.rpush(b"jobs:lease:queue", b"theirs")
@@ -115,17 +106,6 @@ def test_a_lease_would_overwrite_it(queue: WorkQueue, raw: Redis, foreign: Forei
     (attempt,) = lease_ids(queue, [ID])
     assert (attempt.is_leased, attempt.item.state) == (False, State.WRONG_TYPE)
     assert contents(raw) == before
-
-
-def test_items_before_it_are_leased(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b", ID, b"c")
-    raw.rpush(b"jobs:lease:queue", b"theirs")
-    leased = queue.lease_many(10)
-    assert next(leased).item_id == b"a"
-    assert next(leased).item_id == b"b"
-    with pytest.raises(WrongType):
-        next(leased)
-    assert raw.lrange(b"jobs:queue", 0, -1) == [b"c", ID]
 
 
 @pytest.mark.parametrize("unique", [False, True])
