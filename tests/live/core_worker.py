@@ -24,9 +24,6 @@ from rwq_cli.core.work.policy import Fate
 from tests.live.peer_worker import DEATH_STATUS, POISON, Book, encoded
 
 _FAILURE = 0.05
-# The data of items that take longer begins so.
-SLOW = b"slow:"
-_SLOW_S = 0.5
 
 
 def die_at_calls(book: Book, calm: str, likelihood: float) -> None:
@@ -68,7 +65,7 @@ def main() -> None:
         if job.data.startswith(POISON):
             book.write("dies", before="poison")
             os._exit(DEATH_STATUS)
-        time.sleep(_SLOW_S if job.data.startswith(SLOW) else random.uniform(0.0, 0.02))
+        time.sleep(random.uniform(0.0, 0.02))
         if random.random() < _FAILURE and not os.path.exists(calm):
             raise ValueError("it failed")
         book.write("intends", id=item_id, data=data)

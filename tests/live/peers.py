@@ -133,11 +133,6 @@ def later_peer() -> Peer:
     return Peer(_module("later_worker"))
 
 
-def seed_cleaner(lease: str) -> Peer:
-    """Cleaners by upstream's README, that look at the lease keys of this name."""
-    return Peer(_module("seed_cleaner"), {"lease": lease})
-
-
 def snapshot_cleaner(*, old: bool) -> Peer:
     """Cleaners as upstream's own code is, of either generation."""
     return Peer(_module("snapshot_cleaner"), {"old": old})

@@ -20,7 +20,7 @@ from rwq_cli.core import (
     WorkQueue,
     connect,
 )
-from rwq_cli.core.errors import Unreachable, WrongType
+from rwq_cli.core.errors import Unreachable
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.work.control import (
     Contact,
@@ -65,10 +65,6 @@ class Breaking(Connection):
 
 def ignore(_job: Job) -> None:
     """A handler that does nothing."""
-
-
-def keys_without_guards(raw: redis.Redis) -> set[bytes]:
-    return set(contents(raw))
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
@@ -267,16 +263,6 @@ def test_a_drain_ends_when_the_last_of_several_is_done(queue: WorkQueue, foreign
     assert summary.fates == {Fate.COMPLETED: 2}
 
 
-def test_max_items_counts_items_that_are_given_up_without_an_attempt(
-    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
-) -> None:
-    foreign.waiting(b"1", b"2", b"3", b"4")
-    raw.hset(queue.keys.returns, mapping={"1": 1, "2": 1, "3": 1})
-    summary = queue.work(ignore, max_items=2, policy=RetryPolicy(retries=0))
-    assert summary.fates == {Fate.BURIED: 2}
-    assert raw.lrange(queue.keys.main, 0, -1) == [b"4", b"3"]
-
-
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_an_interrupt_puts_running_items_back_in_front(
     queue: WorkQueue, foreign: Foreign, raw: redis.Redis, concurrency: int
@@ -329,40 +315,6 @@ def test_a_listener_that_raises_ends_the_worker(
     assert raw.lrange(queue.keys.main, 0, -1) == [b"1"]
 
 
-def test_events_are_told_in_their_order(queue: WorkQueue, foreign: Foreign) -> None:
-    foreign.waiting(b"1", b"2")
-    events: list[tuple[str, bytes]] = []
-
-    def note(event: WorkEvent) -> None:
-        if not isinstance(event, Contact):
-            assert isinstance(event, Started | Ended)
-            events.append((type(event).__name__, event.job.item_id))
-
-    queue.work(ignore, drain=True, on_event=note)
-    assert events == [
-        ("Started", b"1"),
-        ("Ended", b"1"),
-        ("Started", b"2"),
-        ("Ended", b"2"),
-    ]
-
-
-def test_several_queues_are_worked_in_order(
-    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
-) -> None:
-    foreign.waiting(b"1", b"2")
-    Foreign(raw, b"bulk").waiting(b"3")
-    ran = []
-    queue.work(lambda job: ran.append(job.queue), drain=True, more_queues=[queue.sibling(b"bulk")])
-    assert ran == [QUEUE, QUEUE, b"bulk"]
-
-
-def test_a_key_of_the_wrong_type_ends_the_worker(queue: WorkQueue, raw: redis.Redis) -> None:
-    raw.set(queue.keys.main, b"not a list")
-    with pytest.raises(WrongType):
-        queue.work(ignore, drain=True)
-
-
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_an_item_whose_result_cannot_be_kept_is_given_up_and_the_others_complete(
     queue: WorkQueue, foreign: Foreign, raw: redis.Redis, concurrency: int
@@ -375,19 +327,6 @@ def test_an_item_whose_result_cannot_be_kept_is_given_up_and_the_others_complete
     guard = b"rwq-buried:jobs:result:1 has the wrong type"
     assert raw.get(queue.keys.lease(b"1")) == guard
     assert raw.get(queue.keys.result(b"1")) == b"not a result"
-
-
-def test_an_item_whose_data_key_is_replaced_is_lost_and_the_others_complete(
-    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
-) -> None:
-    def replace_one(job: Job) -> None:
-        if job.item_id == b"1":
-            raw.delete(b"jobs:item:1")
-            raw.hset(b"jobs:item:1", "field", "value")
-
-    foreign.waiting(b"1", b"2")
-    assert queue.work(replace_one, drain=True).fates == {Fate.LOST: 1, Fate.COMPLETED: 1}
-    assert raw.hgetall(b"jobs:item:1") == {b"field": b"value"}
 
 
 def test_impossible_options_are_refused(queue: WorkQueue) -> None:

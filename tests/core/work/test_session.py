@@ -88,15 +88,6 @@ def test_a_job_has_the_item_and_a_lease_under_both_names(
     assert session.held.running == [job]
 
 
-def test_sessions_of_one_holder_have_different_leases(
-    open_session: Callable[..., WorkSession], foreign: Foreign
-) -> None:
-    foreign.waiting(b"1", b"2", b"3")
-    one, other = open_session(), open_session()
-    holders = {job.holder for each in (one, other, one) for job in take(each)}
-    assert len(holders) == 3
-
-
 def test_the_jobs_are_of_the_first_queue_that_has_any(
     open_session: Callable[..., WorkSession], raw: redis.Redis
 ) -> None:
@@ -118,20 +109,6 @@ def test_a_fair_session_takes_from_every_queue(
         Foreign(raw, name).waiting(*(b"%d" % number for number in range(20)))
     session = open_session(*names, fair=True)
     assert {job.queue for _ in range(20) for job in take(session)} == set(names)
-
-
-def test_due_items_are_taken_and_later_ones_are_not(session: WorkSession, foreign: Foreign) -> None:
-    foreign.delayed(b"due", 1_700_000_000_000)
-    foreign.delayed(b"later", 32_000_000_000_000)
-    assert [job.item_id for job in take(session, 5)] == [b"due"]
-
-
-def test_ghosts_do_not_hide_the_items_behind_them(
-    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
-) -> None:
-    raw.lpush(keys.main, *(b"ghost-%d" % number for number in range(300)))
-    foreign.waiting(b"1")
-    assert [job.item_id for job in take(session)] == [b"1"]
 
 
 def test_nothing_to_take_is_no_error(session: WorkSession) -> None:
@@ -235,19 +212,6 @@ def test_tries_count_up_to_the_burial_and_a_kick_starts_anew(
     assert job.attempt == 1
 
 
-def test_a_rejected_item_is_completed_with_the_reason_as_result(
-    open_session: Callable[..., WorkSession], foreign: Foreign, queue: WorkQueue
-) -> None:
-    session = open_session(policy=RetryPolicy(retries=0, on_fail=OnFail.REJECT))
-    foreign.waiting(b"1")
-    (job,) = take(session)
-    assert finish(session, job, Failure(b"why")) is Fate.REJECTED
-    lookup = queue.result(b"1")
-    assert lookup.state == "gone"
-    assert lookup.result is not None
-    assert (lookup.result.status, lookup.result.result) == ("rejected", b"why")
-
-
 @pytest.mark.parametrize("on_fail", [OnFail.RELEASE, OnFail.STOP])
 def test_an_item_released_after_its_last_try_waits_at_the_end_with_the_try_counted(
     open_session: Callable[..., WorkSession], on_fail: OnFail, foreign: Foreign, raw: redis.Redis
@@ -273,17 +237,6 @@ def test_an_item_that_is_put_back_counts_no_try(
     assert counts(raw) == {}
 
 
-def test_a_count_that_is_not_a_number_counts_as_none(
-    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
-) -> None:
-    foreign.waiting(b"1")
-    raw.hset(keys.returns, b"1", "many")
-    (job,) = take(session)
-    assert job.attempt == 1
-    assert finish(session, job, Failure(b"")) is Fate.RETRY
-    assert counts(raw) == {b"1": b"1"}
-
-
 def test_an_item_that_killed_all_its_workers_is_buried_without_being_run(
     session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
 ) -> None:
@@ -298,23 +251,6 @@ def test_an_item_that_killed_all_its_workers_is_buried_without_being_run(
         b"rwq-buried:no attempts left: 4 attempts failed"
     )
     assert [job.item_id for job in session.held.running] == [b"other"]
-
-
-def test_cleans_count_tries_whose_worker_was_killed(
-    session: WorkSession, foreign: Foreign, raw: redis.Redis, queue: WorkQueue
-) -> None:
-    foreign.waiting(b"1")
-    attempts = []
-    for _ in range(4):
-        (job,) = take(session)
-        attempts.append(job.attempt)
-        raw.delete(queue.keys.lease(b"1"), queue.keys.old_lease(b"1"))
-        list(queue.light_clean())
-        for key in (queue.keys.lease(b"1"), queue.keys.old_lease(b"1")):
-            raw.delete(key)
-    assert attempts == [1, 2, 3, 4]
-    (ended,) = session.exchange(take=1).ended
-    assert (ended.fate, ended.end) == (Fate.BURIED, None)
 
 
 def test_many_jobs_end_at_once_each_in_its_own_way(
@@ -333,17 +269,6 @@ def test_many_jobs_end_at_once_each_in_its_own_way(
     assert lengths == [66, 33, 33]
     assert raw.llen(keys.processing) == 0
     assert raw.lrange(keys.main, -2, -1) == [b"011", b"005"]
-
-
-def test_a_long_queue_does_not_make_finishing_slow(
-    session: WorkSession, foreign: Foreign, raw: redis.Redis
-) -> None:
-    foreign.waiting(*(b"%d" % number for number in range(300)))
-    (job,) = take(session)
-    raw.config_resetstat()
-    finish(session, job, Done())
-    # It would search the whole list.
-    assert raw.info("commandstats")["cmdstat_lpos"]["calls"] == 1
 
 
 # Losing leases.
@@ -690,25 +615,6 @@ def test_items_are_taken_even_if_an_end_is_refused(
     assert session.held.running == result.jobs
 
 
-def test_an_item_is_given_up_even_if_an_end_beside_it_is_refused(
-    session: WorkSession, unreliable: Unreliable, foreign: Foreign, raw: redis.Redis
-) -> None:
-    foreign.waiting(b"1", b"poison")
-    raw.hset(QueueKeys(QUEUE).returns, b"poison", 4)
-    (job,) = take(session)
-    unreliable.refused = {0: OutOfMemory("it is full")}
-    result = session.exchange([(job, PutBack())], take=1)
-    assert (list(result.jobs), list(result.ended)) == ([], [])
-    unreliable.refused = {}
-    result = session.exchange()
-    # The first was done, but for the reply.
-    assert {ended.job.item_id: ended.end for ended in result.ended} == {
-        b"1": PutBack(),
-        b"poison": None,
-    }
-    assert session.unsettled == 0
-
-
 def test_a_job_ends_once(session: WorkSession, unreliable: Unreliable, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     (job,) = take(session)
@@ -717,20 +623,6 @@ def test_a_job_ends_once(session: WorkSession, unreliable: Unreliable, foreign: 
     unreliable.loses = ""
     result = session.exchange([(job, PutBack())])
     assert [(ended.end, ended.fate) for ended in result.ended] == [(Done(), Fate.COMPLETED)]
-
-
-def test_an_end_that_is_refused_is_sent_again(
-    session: WorkSession, unreliable: Unreliable, foreign: Foreign, clock: FakeClock
-) -> None:
-    foreign.waiting(b"1")
-    (job,) = take(session)
-    unreliable.refused = {0: OutOfMemory("it is full")}
-    for _ in range(2):
-        clock.now_s += 1
-        ends = [(job, PutBack())] if clock.now_s == 1 else []
-        result = session.exchange(ends)
-        assert (list(result.ended), isinstance(result.error, OutOfMemory)) == ([], True)
-        assert session.failing_since_s == 1
 
 
 def test_an_interrupted_exchange_is_in_doubt(
@@ -832,18 +724,6 @@ def test_a_wait_notices_an_item_that_is_delayed_meanwhile(
     assert [job.item_id for job in take(live_session)] == [b"1"]
 
 
-def test_a_wait_pops_nothing(live_session: WorkSession, foreign: Foreign, raw: redis.Redis) -> None:
-    foreign.waiting(b"1", b"2")
-    before = contents(raw)
-    assert live_session.wait_for_work(60)
-    assert contents(raw) == before
-
-
-def test_a_wait_times_out(live_session: WorkSession) -> None:
-    assert not live_session.wait_for_work(0.01)
-    assert not live_session.wait_for_work(0)
-
-
 def test_a_wait_is_woken_even_before_it_begins(live_session: WorkSession, later: Later) -> None:
     live_session.waiter.wake()
     assert not live_session.wait_for_work(60)
@@ -894,19 +774,6 @@ def test_an_idle_session_sends_one_call_a_second_for_all_queues(
     looks = stats["cmdstat_time"]
     assert looks["calls"] <= 3
     assert stats.get("cmdstat_blmove", {}).get("calls", 0) == 0
-
-
-def test_the_due_time_of_an_item_in_any_of_several_queues_is_known(
-    backend: Backend, raw: redis.Redis, queue: WorkQueue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rwq_cli.core.work.idle._LOOK_S", 1000)
-    connection = backend.connect()
-    with WorkSession([WorkQueue(connection, name) for name in (b"a", b"b", b"c")]) as session:
-        Foreign(raw, b"b").delayed(b"1", queue.now_ms() + 200)
-        Foreign(raw, b"c").delayed(b"2", queue.now_ms() + 10_000_000)
-        assert take(session) == []
-        assert session.wait_for_work(20)
-        assert [job.item_id for job in take(session)] == [b"1"]
 
 
 @pytest.mark.usefixtures("looks_often")

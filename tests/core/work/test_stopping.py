@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from math import inf
 
 import pytest
-import redis
 
 from rwq_cli.core.errors import PermissionDenied, ServerError, Unreachable
 from rwq_cli.core.work.control import EndReason
@@ -58,13 +57,6 @@ Start = Callable[..., Worker]
 
 
 class TestDrain:
-    def test_it_ends_when_there_is_nothing_to_take(self, start: Start) -> None:
-        worker = start(drain=True)
-        assert not worker.is_over()
-        worker.exchange()
-        assert worker.is_over()
-        assert worker.conditions.why is EndReason.DRAINED
-
     def test_it_takes_items_again_when_its_last_retry_is_due(
         self, start: Start, foreign: Foreign, clock: FakeClock
     ) -> None:
@@ -111,25 +103,8 @@ class TestDrain:
         worker.exchange()
         assert worker.is_over()
 
-    def test_a_failed_call_proves_nothing(self, start: Start, unreliable: Unreliable) -> None:
-        worker = start(drain=True)
-        unreliable.loses = "calls"
-        worker.exchange()
-        assert not worker.is_over()
-
 
 class TestIdle:
-    def test_it_ends_after_the_time_without_work(self, start: Start, clock: FakeClock) -> None:
-        worker = start(idle_s=5)
-        clock.now_s = 100
-        worker.exchange()
-        assert worker.conditions.check() == 105
-        clock.now_s = 104.9
-        assert not worker.is_over()
-        clock.now_s = 105
-        assert worker.is_over()
-        assert worker.conditions.why is EndReason.IDLE
-
     def test_work_begins_it_anew(self, start: Start, foreign: Foreign, clock: FakeClock) -> None:
         worker = start(idle_s=5)
         worker.exchange()
@@ -157,15 +132,6 @@ class TestIdle:
 
 
 class TestMaxItems:
-    def test_it_takes_and_ends_after_so_many(self, start: Start, foreign: Foreign) -> None:
-        foreign.waiting(b"1", b"2", b"3")
-        worker = start(max_items=2)
-        jobs = worker.exchange(take=9).jobs
-        assert [job.item_id for job in jobs] == [b"1", b"2"]
-        assert worker.exchange().jobs == []
-        assert worker.is_over()
-        assert worker.conditions.why is EndReason.MAX_ITEMS
-
     def test_what_is_put_back_unused_does_not_count(self, start: Start, foreign: Foreign) -> None:
         foreign.waiting(b"1", b"2")
         worker = start(max_items=2)
@@ -183,23 +149,6 @@ class TestMaxItems:
 
 
 class TestFailures:
-    @pytest.mark.parametrize("name", ["a failure", "an item that is given up unattempted"])
-    def test_it_ends_after_so_many(
-        self, start: Start, foreign: Foreign, raw: redis.Redis, name: str
-    ) -> None:
-        foreign.waiting(b"1", b"2", b"3")
-        worker = start(RetryPolicy(retries=5), max_failures=2)
-        worker.run(Failure(b"why"))
-        assert not worker.is_over()
-        if name == "a failure":
-            worker.run(Failure(b"why"))
-        else:
-            raw.hset("jobs:returns", "2", 9)
-            worker.exchange()
-        assert worker.is_over()
-        assert worker.conditions.why is EndReason.MAX_FAILURES
-        assert worker.exchange().jobs == []
-
     @pytest.mark.parametrize(
         ("on_fail", "limits"), [(OnFail.STOP, {}), (OnFail.BURY, {"max_failures": 1})]
     )
@@ -212,15 +161,6 @@ class TestFailures:
         foreign.lease(b"1")
         worker.exchange([(job, Failure(b"why"))], take=0)
         assert not worker.is_over()
-
-    def test_a_result_that_cannot_be_kept_is_a_failure(
-        self, start: Start, foreign: Foreign, raw: redis.Redis
-    ) -> None:
-        foreign.waiting(b"1")
-        raw.set("jobs:result:1", b"not a result")
-        worker = start(max_failures=1)
-        worker.run(Done(b"result"))
-        assert worker.is_over()
 
     def test_the_first_reason_stays(self, start: Start, foreign: Foreign) -> None:
         foreign.waiting(b"1")
