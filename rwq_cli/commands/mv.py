@@ -1,24 +1,28 @@
-"""`rwq mv`: move items to another queue."""
+"""`rwq mv`: move items to another queue, of this server or another one."""
 
 import os
+from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import chain
 from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
+from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.cli.options import DryRunOption, YesOption, offer_queues, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.choosing import Chosen
+from rwq_cli.core.inspect.choosing import Chosen, choose
 from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.move import move
-from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.model import Status
+from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import bytes_fields
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
@@ -29,18 +33,20 @@ app = CommandModule()
 _CHOSEN = frozenset(state for state in ITEMS if not (state.is_leased or state.is_scheduled))
 _SCOPE = SelectionScope(default=_CHOSEN, everything=_CHOSEN, offered=ITEMS)
 _KIND = kind_of(Status.MOVED, (Status.NOT_OWNER, Status.CONFLICT, Status.MISSING))
+_FOLLOW_EVERY_S = 1.0
 
 
 @app.command(
     record=OUTCOME_FIELDS,
     destructive=True,
-    help="Move items to the end of another queue on the same server. Each is in exactly"
-    " one of the two at every instant, except between two slots of a cluster, where it is buried"
-    " in both for a moment. Without --state and --force, the options choose items that are neither"
-    " leased nor delayed nor buried.",
+    help="Move items to the end of another queue. Each is in exactly one of the two at every "
+    "instant; between two servers or two slots of a cluster it is buried in one or both for a "
+    "moment, and the same command goes on where it was cut. Without --state and --force, the "
+    "options choose items that are neither leased nor delayed nor buried.",
     examples=(
         "rwq mv -q jobs --to slow-jobs --where 'kind~^video/' --yes",
         "rwq mv -q jobs --to jobs-2 --all --dry-run",
+        "rwq mv -q jobs --to jobs --to-context new --all --follow --yes",
         "rwq ls -q jobs --id-glob 'a*' -o ids | rwq mv -q jobs --to jobs-a --yes -",
     ),
     exits={
@@ -55,44 +61,81 @@ def mv(
     to: Annotated[
         bytes, option("--to QUEUE", "The queue to move them to.", os.fsencode, offer=offer_queues)
     ],
+    to_url: ToUrlOption = None,
+    to_context: ToContextOption = None,
     force: Annotated[
         bool, option("--force", "Also leased, delayed and buried items; their leases end.")
+    ] = False,
+    follow: Annotated[
+        bool, option("--follow", "Also move what arrives later, until stopped.")
     ] = False,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
-    QueueKeys(to)
-    if to == settings.queue:
-        raise InvalidArgument("--to names the queue that the items are in", "name another one")
+    if follow and (choice.by_name or dry_run):
+        other = "--dry-run" if dry_run else "IDs"
+        raise InvalidArgument(f"--follow cannot be used with {other}", "choose items by options")
     queue = open_queue(settings)
+    there, label = open_elsewhere(settings, queue, to, to_url, to_context)
     # Only the question and a dry run say so.
-    is_new = (dry_run or not yes) and not exists(queue.sibling(to))
-    question = f"move {{}} to {escaped(to)}{', a new or empty queue,' if is_new else ''}"
+    is_new = (dry_run or not yes) and not exists(there)
+    question = f"move {{}} to {label}{', a new or empty queue,' if is_new else ''}"
     choice = choice.including(ITEMS) if force else choice
 
     def movable(chosen: Chosen) -> list[bytes]:
         ids, expected = chosen.ids, chosen.expected
-        outcomes = move(queue, ids, to, NoJournal(), force=force, expected=expected, dry_run=True)
+        outcomes = move(
+            queue, ids, there, NoJournal(), force=force, expected=expected, dry_run=True
+        )
         return [each.item_id for each in outcomes if each.status is Status.MOVED]
 
-    undo = Undo(settings, queue, "mv", to=to)
+    is_elsewhere = there.connection is not queue.connection
+    undo = Undo(
+        settings,
+        queue,
+        "mv",
+        to=to,
+        to_server=there.connection.address if is_elsewhere else None,
+        to_context=to_context if is_elsewhere else None,
+    )
     new = ", a new or empty queue" if dry_run and is_new else ""
-    with undo.outcomes(
-        _KIND,
-        dry_run=dry_run,
-        reasons={
-            Status.NOT_OWNER: "--force moves it anyway",
-            Status.CONFLICT: f"{escaped(to)} has an item or a lease with this ID; complete or "
-            "move one of the two first",
-        },
-        facts=bytes_fields("to", to),
-        suffix=lambda: f" to {escaped(to)}{new}",
-    ) as out:
+    with (
+        ending_on_terminate() if follow else nullcontext(),
+        undo.outcomes(
+            _KIND,
+            dry_run=dry_run,
+            reasons={
+                Status.NOT_OWNER: "--force moves it anyway",
+                Status.CONFLICT: f"{label} has an item or a lease with this ID; complete or "
+                "move one of the two first",
+            },
+            facts=bytes_fields("to", to),
+            suffix=lambda: f" to {label}{new}",
+        ) as out,
+    ):
         chosen = choice.choose(
             queue, settings, confirm=None if dry_run else question, yes=yes, affected=movable
         )
-        for batch in move(
-            queue, chosen.ids, to, undo, force=force, expected=chosen.expected, dry_run=dry_run
-        ).batches:
-            out.rows(batch)
+        later = _later(queue, choice) if follow else iter(())
+        # What stays is tried once.
+        left: set[bytes] = set()
+        for each in chain([chosen], later):
+            ids = (item_id for item_id in each.ids if item_id not in left) if left else each.ids
+            for batch in move(
+                queue, ids, there, undo, force=force, expected=each.expected, dry_run=dry_run
+            ).batches:
+                out.rows(batch)
+                if follow:
+                    left.update(_kept(batch))
     return out.finish(undo_file=undo.name)
+
+
+def _later(queue: WorkQueue, choice: Choice) -> Iterator[Chosen]:
+    """The items that the options choose later, again and again."""
+    while True:
+        queue.clock.sleep(_FOLLOW_EVERY_S)
+        yield choose(queue, choice.selection, limit=choice.limit)
+
+
+def _kept(batch: OutcomeBatch) -> Iterator[bytes]:
+    return (each.item_id for each in batch if each.status is not Status.MOVED)

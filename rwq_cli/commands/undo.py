@@ -11,6 +11,7 @@ import typer
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm_action, is_confirmed, server_shown
 from rwq_cli.cli.connect import open_connection
+from rwq_cli.cli.elsewhere import open_elsewhere
 from rwq_cli.cli.options import DryRunOption, Duration, YesOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import (
@@ -169,7 +170,10 @@ def _restore(
             raise InvalidArgument("the last undo was of an import", "run the import again")
         queue = WorkQueue(connection, reader.header.queue, holder=settings.holder)
         # Only what was moved can have a lease.
-        moved_to = queue if origin.to is None else WorkQueue(connection, origin.to)
+        moved_to = queue
+        if origin.to is not None:
+            url = None if origin.to_context else origin.to_server
+            moved_to, _ = open_elsewhere(settings, queue, origin.to, url, origin.to_context)
         for number, reason in reader.rejected:
             bad_line_reporter(settings, str(reader.path))(number, reason)
         if not (dry_run or is_confirmed(settings, yes=yes)):
@@ -231,7 +235,9 @@ def _ask(
         items = max(items, 1)
     shown = f"{origin.verb} of {human.count(items)} {'item' if items == 1 else 'items'}"
     place = f" in {name}" if reader.changed_data else f" from {name}"
-    place += "" if origin.to is None else f" to {escaped(moved_to.name)}"
+    if origin.to is not None:
+        place += f" to {escaped(moved_to.name)}"
+        place += f" on {escaped_text(origin.to_server)}" if origin.to_server else ""
     age = human.ago(max(0.0, (queue.now_ms() - reader.header.exported_ms) / 1000))
     by = "" if origin.by is None else f", by {escaped_text(origin.by)}"
     question = f"{'Redo' if redo else 'Undo'} {shown}{place}, {age}{by}?"

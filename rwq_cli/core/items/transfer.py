@@ -54,11 +54,17 @@ class Transfer:
 
     @property
     def _leaving(self) -> bytes:
-        return b"being moved to %b; the same rwq mv finishes it" % self.to.name
+        return b"being moved to %b; the same rwq mv finishes it" % self._named(self.to)
 
     @property
     def _coming(self) -> bytes:
-        return b"being moved here from %b; the same rwq mv finishes it" % self.queue.name
+        return b"being moved here from %b; the same rwq mv finishes it" % self._named(self.queue)
+
+    def _named(self, queue: Queue) -> bytes:
+        """The queue's name, and its server if they have two: another move is to another one."""
+        if self.queue.connection.root is self.to.connection.root:
+            return queue.name
+        return b"%b on %b" % (queue.name, queue.connection.address.encode())
 
     def __call__(self, calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
         known = [call for call in calls if call.ids]
