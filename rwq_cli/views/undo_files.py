@@ -4,9 +4,18 @@ import os
 from time import time
 
 from rwq_cli.output import human
+from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import Cut, Field, Fields
 from rwq_cli.output.outcomes import Kind, Row
 from rwq_cli.undo.catalog import UndoEntry
+
+
+def _to(entry: UndoEntry) -> str:
+    """The queue that items were moved to, and its server if it is another one."""
+    origin = entry.origin
+    there = f" on {escaped_text(origin.to_server)}" if origin.to_server else ""
+    return f"{escaped(origin.to or b'')}{there}"
+
 
 UNDO_FIELDS: Fields[UndoEntry] = Fields(
     "An undo file",
@@ -43,6 +52,7 @@ UNDO_FIELDS: Fields[UndoEntry] = Fields(
         "to",
         lambda entry: entry.origin.to,
         "the queue that `mv` moved items to",
+        format=_to,
         cut=Cut.MIDDLE,
         rank=5,
         is_bytes=True,

@@ -1,9 +1,12 @@
 """`rwq mv`: to the end of another queue, in order; what somebody holds stays."""
 
 import os
+from collections.abc import Iterator
 
-from tests.conftest import Foreign, contents
-from tests.driver import UNDO, Rwq, undo_files
+import pytest
+
+from tests.conftest import Foreign, StartServer, contents
+from tests.driver import TIMEOUT_S, UNDO, Rwq, configure, undo_files, until
 
 
 def test_all_items_that_nobody_holds_are_moved(rwq: Rwq, foreign: Foreign) -> None:
@@ -108,3 +111,80 @@ def test_what_cannot_be_moved_needs_no_question(rwq: Rwq, foreign: Foreign) -> N
         "",
         "rwq: l: leased by them without expiry; --force moves it anyway\nnot owner 1 to other\n",
     )
+
+
+class TestElsewhere:
+    @pytest.fixture
+    def there(self, start_server: StartServer) -> Iterator[Foreign]:
+        """A queue of the same name on another server."""
+        server = start_server()
+        with server.client() as raw:
+            foreign = Foreign(raw)
+            foreign.url = server.url  # type: ignore[attr-defined]
+            yield foreign
+
+    def test_items_go_to_another_server_in_order_and_come_back(
+        self, rwq: Rwq, foreign: Foreign, there: Foreign
+    ) -> None:
+        foreign.waiting(b"a", b"b", b"c")
+        foreign.leased(b"l", ttl_ms=None)
+        there.waiting(b"first", b"c")
+        url = there.url  # type: ignore[attr-defined]
+        result = rwq("mv", "--all", "--to", "jobs", "--to-url", url, "--yes")
+        assert result.as_tuple() == (
+            3,
+            "",
+            f"rwq: c: jobs on {url} has an item or a lease with this ID; complete or move one of "
+            f"the two first\nmoved 2, conflict 1 to jobs on {url}; undo file {UNDO}/1.jsonl; "
+            "rwq undo puts them back\n",
+        )
+        assert there.raw.lrange("jobs:queue", 0, -1) == [b"b", b"a", b"c", b"first"]
+        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"c"]
+        assert rwq("undo", "--list", "--fields", "to,to_server").text == f"jobs\t{url}\n"
+        code, seen = rwq.on_terminal("undo", columns=300, type_in=[(b"[y/N] ", b"y\n")])
+        assert f"Undo mv of 2 items from jobs to jobs on {url}, " in seen.decode()
+        assert (code, there.raw.lrange("jobs:queue", 0, -1)) == (0, [b"c", b"first"])
+        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"a", b"c"]
+
+    def test_a_context_names_the_server(self, rwq: Rwq, foreign: Foreign, there: Foreign) -> None:
+        foreign.waiting(b"a")
+        url = there.url  # type: ignore[attr-defined]
+        configure(rwq.home, f'[contexts.new]\nurl = "{url}"\nread_only = true\n')
+        words = ("mv", "a", "--to", "jobs", "--to-context", "new", "--yes")
+        assert "rwq: error: context new is read-only; " in rwq(*words).notes
+        assert rwq(*words, "--to-url", url).code == 2
+        configure(rwq.home, f'[contexts.new]\nurl = "{url}"\n')
+        assert rwq(*words).notes.startswith("moved 1 to jobs on new; undo file ")
+        assert rwq("undo", "--yes").code == 0
+        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
+
+    def test_no_password_of_this_server_goes_there(
+        self, rwq: Rwq, start_server: StartServer
+    ) -> None:
+        there = start_server(password="secret")
+        words = ("mv", "a", "--to", "jobs", "--to-url", there.url.replace("secret@", ""), "--yes")
+        result = rwq(*words, variables={"RWQ_PASSWORD": "secret"})
+        assert result.code == 69
+
+    def test_the_same_queue_is_an_error(self, rwq: Rwq) -> None:
+        url = rwq.variables["RWQ_URL"]
+        assert rwq("mv", "a", "--to", "jobs", "--to-url", url, "--yes").code == 2
+
+    def test_follow_moves_what_arrives_until_it_is_stopped(
+        self, rwq: Rwq, foreign: Foreign, there: Foreign
+    ) -> None:
+        foreign.waiting(b"a")
+        there.waiting(b"kept")
+        foreign.data(b"kept")
+        url = there.url  # type: ignore[attr-defined]
+        for words in (("a",), ("--all", "--dry-run")):
+            assert rwq("mv", *words, "--to", "jobs", "--to-url", url, "--follow").code == 2
+        words = ("mv", "--all", "--to", "jobs", "--to-url", url, "--follow", "--yes")
+        process = rwq.start(*words)
+        until(lambda: not foreign.raw.exists("jobs:item:a"))
+        foreign.waiting(b"b", b"c")
+        until(lambda: there.raw.llen("jobs:queue") == 4)
+        process.terminate()
+        _, notes = process.communicate(timeout=TIMEOUT_S)
+        assert (process.returncode, b"interrupted: moved 3" in notes) == (0, True)
+        assert there.raw.lrange("jobs:queue", 0, -1) == [b"c", b"b", b"a", b"kept"]

@@ -8,6 +8,7 @@ import redis
 
 from rwq_cli.core import Connection, WorkQueue
 from tests.clusters import PrivateCluster, PrivateSentinels
+from tests.conftest import StartServer
 from tests.driver import Rwq
 from tests.faults.verbs import FarQueue, Stage
 
@@ -19,7 +20,7 @@ def stage(rwq: Rwq, raw: redis.Redis) -> Stage:
 
 @pytest.fixture
 def stage_on(request: pytest.FixtureRequest, bare_rwq: Rwq) -> Iterator[Callable[[str], Stage]]:
-    """Makes a stage on a `server`, behind `sentinel`, or on a `cluster`."""
+    """Makes a stage on a `server`, behind `sentinel`, on a `cluster`, or on two `servers`."""
     with ExitStack() as clients:
 
         def rwq_at(url: str, queue: str) -> Rwq:
@@ -47,10 +48,22 @@ def stage_on(request: pytest.FixtureRequest, bare_rwq: Rwq) -> Iterator[Callable
                 far=FarQueue(far_raw, far.encode(), far_queue),
             )
 
+        def on_servers() -> Stage:
+            start_server: StartServer = request.getfixturevalue("start_server")
+            server, far = start_server(), start_server()
+            far_raw = clients.enter_context(far.client())
+            far_queue = WorkQueue(Connection(far_raw), b"jobs")
+            return Stage(
+                rwq_at(server.url, "jobs"),
+                clients.enter_context(server.client()),
+                far=FarQueue(far_raw, b"jobs", far_queue, far.url),
+            )
+
         def make(kind: str) -> Stage:
             if kind == "server":
                 made: Stage = request.getfixturevalue("stage")
                 return made
-            return {"sentinel": behind_sentinel, "cluster": on_cluster}[kind]()
+            kinds = {"sentinel": behind_sentinel, "cluster": on_cluster, "servers": on_servers}
+            return kinds[kind]()
 
         yield make

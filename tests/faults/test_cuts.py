@@ -1,7 +1,7 @@
 """The line is cut at a byte of the request, or of the reply, of every verb on fifty items.
 
-Usually at a few bytes of each; with `--long` at every tenth, each on one server, behind Sentinel
-and on a cluster. At every byte of what acts on one server, about
+Usually at a few bytes of each; with `--long` at every tenth, each on one server, behind Sentinel,
+on a cluster and between two servers. At every byte of what acts on one server, about
 100,000 cuts found nothing; behind Sentinel and on a cluster, 4,500 at every 59th.
 """
 
@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from tests.faults.verbs import MOVE_TO_ANOTHER_SLOT, SOME_VERBS, VERBS, Stage, Verb, name_of
+from tests.faults.verbs import (
+    MOVE_TO_ANOTHER_SERVER,
+    MOVE_TO_ANOTHER_SLOT,
+    SOME_VERBS,
+    VERBS,
+    Stage,
+    Verb,
+    name_of,
+)
 from tests.long import usual
 from tests.proxies import Line
 
@@ -19,6 +27,7 @@ _CASES = (
     *(("server", verb) for verb in VERBS),
     *(("sentinel", verb) for verb in SOME_VERBS),
     *(("cluster", verb) for verb in (*SOME_VERBS, MOVE_TO_ANOTHER_SLOT)),
+    ("servers", MOVE_TO_ANOTHER_SERVER),
 )
 
 
@@ -29,6 +38,9 @@ def cuts(kind: str, verb: Verb, side: str, length: int) -> Iterable[int]:
     """
     if _EVERY:
         return range(0, length, _EVERY)
+    if kind == "servers":
+        # Every step of it acts.
+        return range(length // 12, length, length // 12)
     if verb.done is None:
         return [length // 2]
     if kind != "server":

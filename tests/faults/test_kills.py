@@ -10,15 +10,15 @@ import os
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 
 import pytest
-import redis
 
 from rwq_cli.cli.program import run
 from rwq_cli.environment import Environment
 from tests.driver import until
-from tests.faults.verbs import VERBS, Stage, Verb, name_of
+from tests.faults.verbs import MOVE_TO_ANOTHER_SERVER, VERBS, Stage, Verb, name_of
 from tests.long import usual
 from tests.proxies import Line
 
@@ -80,8 +80,16 @@ class Killed:
         return self._out.read_bytes()
 
 
-@pytest.mark.parametrize("verb", _ACTING, ids=name_of)
-def test_a_killed_verb_loses_nothing(stage: Stage, raw: redis.Redis, verb: Verb) -> None:
+@pytest.mark.parametrize(
+    ("kind", "verb"),
+    [*(("server", verb) for verb in _ACTING), ("servers", MOVE_TO_ANOTHER_SERVER)],
+    ids=lambda each: each if isinstance(each, str) else name_of(each),
+)
+def test_a_killed_verb_loses_nothing(
+    stage_on: Callable[[str], Stage], kind: str, verb: Verb
+) -> None:
+    stage = stage_on(kind)
+    raw = stage.raw
     random = Random(verb.words)
     for _ in range(2):
         stage.arrange(verb)
@@ -90,7 +98,7 @@ def test_a_killed_verb_loses_nothing(stage: Stage, raw: redis.Redis, verb: Verb)
             stage.run(verb)
         lasts_s = time.monotonic() - begun
     ends: Counter[str] = Counter()
-    for number in range(_KILLS):
+    for number in range(5 * _KILLS if kind == "servers" else _KILLS):
         stage.arrange(verb)
         (stage.home / "out").write_bytes(b"")
         known = {client["id"] for client in raw.client_list()}
@@ -101,7 +109,8 @@ def test_a_killed_verb_loses_nothing(stage: Stage, raw: redis.Redis, verb: Verb)
             # Near the end, where the call is that acts: within it, or within its reply.
             side = random.choice(("up", "down", "down"))
             length = whole.passed[side]
-            code = killed.at_byte(side, random.randrange(max(0, length - 200), length))
+            first = 0 if kind == "servers" else max(0, length - 200)
+            code = killed.at_byte(side, random.randrange(first, length))
         until(lambda known=known: {client["id"] for client in raw.client_list()} <= known)
         assert code in (0, -signal.SIGKILL)
         done = stage.done(verb)

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 
@@ -69,12 +69,13 @@ class Verb:
     """A command line for fifty items.
 
     Attributes:
-        words: Its words; `{home}`, `{other}` and `{far}` stand for a directory and two queues.
+        words: Its words; `{home}`, `{other}`, `{far}` and `{url}` stand for a directory, two
+            queues, and the server of the second.
         before: How the items are before it: one of `FILLS`.
         done: Whether an item is as the command leaves it; None for a command that only reads.
         names: Whether the IDs are given on stdin.
         takes: Whether it takes data away: "for good", "with an undo file", "by a move", "by a move
-            to another slot" or "".
+            elsewhere" or "".
         first: Command lines that are run before it.
     """
 
@@ -176,7 +177,11 @@ MOVE_TO_ANOTHER_SLOT = Verb(
     "waiting",
     _gone,
     names=True,
-    takes="by a move to another slot",
+    takes="by a move elsewhere",
+)
+# Between two servers.
+MOVE_TO_ANOTHER_SERVER = replace(
+    MOVE_TO_ANOTHER_SLOT, words="mv - -o ids --to {far} --to-url {url} --yes"
 )
 
 
@@ -187,17 +192,19 @@ def name_of(verb: Verb) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FarQueue:
-    """A queue in another slot of a cluster.
+    """A queue in another slot of a cluster, or on another server.
 
     Attributes:
         raw: A plain client of its node, which has no other queue of the test.
         name: Its name.
         queue: The same queue, as rwq reaches it.
+        url: The URL of its server, if that is another one.
     """
 
     raw: redis.Redis
     name: bytes
     queue: WorkQueue
+    url: str = ""
 
     def look(self) -> RawKeys:
         """Its keys."""
@@ -264,7 +271,9 @@ class Stage:
 
     def _filled_in(self, line: str) -> list[str]:
         far = "" if self._far is None else self._far.name.decode()
-        return line.format(home=self.home, other=self._other.name.decode(), far=far).split()
+        url = "" if self._far is None else self._far.url
+        names = {"other": self._other.name.decode(), "far": far, "url": url}
+        return line.format(home=self.home, **names).split()
 
     def stdin(self, verb: Verb) -> bytes:
         return b"".join(item_id + b"\n" for item_id in IDS) if verb.names else b""
@@ -303,7 +312,7 @@ class Stage:
             printed = {*out.split(b"\n")[:-1]} & {*IDS}
             assert printed <= done, printed - done
         self._check_data(verb, seen)
-        if self._far is not None and verb.takes == "by a move to another slot":
+        if self._far is not None and verb.takes == "by a move elsewhere":
             self._check_far_move(verb, self._far)
         if verb.takes == "with an undo file" and done:
             # A file names the address by which the server was reached.
@@ -329,7 +338,7 @@ class Stage:
         for item_id in there:
             assert seen.data[item_id] in (item_id, b"data of " + item_id, b"new data")
         if verb.before in ("nothing", "ghosts") or verb.takes in (
-            *("for good", "by a move to another slot"),
+            *("for good", "by a move elsewhere"),
         ):
             return
         moved = {i for i in IDS if self.raw.exists(self._other.item(i))}

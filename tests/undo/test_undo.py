@@ -319,7 +319,8 @@ class TestInterrupted:
     def test_items_completed_meanwhile_are_not_restored(
         self, rwq: Rwq, queue: WorkQueue, foreign: Foreign, verb: str
     ) -> None:
-        known = [b"%04d" % number for number in range(5000)]
+        count = 20_000 if "mv" in verb else 5000
+        known = [b"%05d" % number for number in range(count)]
         foreign.waiting(*known)
         rwq(*verb.split(), "--yes")
         reader = interrupt(rwq, queue, foreign.raw)
@@ -327,14 +328,14 @@ class TestInterrupted:
         assert key == b"jobs:undo:" + reader.file_id
         assert 86_000 < foreign.raw.ttl(key) <= 86_400
         back = foreign.raw.lrange("jobs:queue", 0, -1)
-        assert len(back) < 5000
+        assert len(back) < count
         assert len(back) >= (RESTORE_ITEMS if reader.origin.to is None else 1)
         list(queue.complete_many(back))
         dry = rwq("undo", "--dry-run", "-o", "json").json
         result = rwq(*BACK, "-o", "json")
         assert (result.code, dry) == (0, {**result.json, "dry_run": True})
         assert (result.json["restored"], result.json["restored_before"]) == (
-            5000 - len(back),
+            count - len(back),
             len(back),
         )
         assert result.json["in_doubt"] == 0
