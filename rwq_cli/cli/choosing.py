@@ -10,11 +10,11 @@ import typer
 
 from rwq_cli.cli.command import Function, provided
 from rwq_cli.cli.open_queues import warn_if_missing
-from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, offer_ids, option
+from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, offer_holders, offer_ids, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.selection import Selection
+from rwq_cli.core.inspect.selection import Comparison, Selection
 from rwq_cli.core.model import State
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.input.durations import parse_duration
@@ -37,7 +37,12 @@ _OPTIONS = {
     "where": "--where",
     "id_glob": "--id-glob",
     "older_than_s": "--older-than",
+    "holder_glob": "--holder",
+    "reason_glob": "--reason",
+    "returns": "--returns",
 }
+IN_PROCESSING = (State.LEASED, State.HELD, State.ABANDONED, State.GHOST, State.WRONG_TYPE)
+_HELD = frozenset({State.LEASED, State.HELD, State.UNLISTED, State.DUPLICATED})
 
 
 def _regex(text: str) -> Regex[bytes]:
@@ -62,7 +67,8 @@ def _state_option(offered: Iterable[State]) -> Any:
             f"--state is one of {', '.join(names)}",
         )
 
-    help = f"Only items in this state (repeatable): {', '.join(names)}."
+    which = "see rwq help states" if len(names) == len(SELECTABLE) else ", ".join(names)
+    help = f"Only items in this state (repeatable): {which}."
     return Annotated[list[State] | None, option("--state STATE", help, parse, offer=lambda: names)]
 
 
@@ -96,19 +102,52 @@ def _filters(offered: Iterable[State]) -> Callable[..., Selection]:
                 lambda text: parse_duration(text, inf),
             ),
         ] = None,
+        holder_glob: Annotated[
+            bytes | None,
+            option(
+                "--holder GLOB", "Only leases of such holders.", os.fsencode, offer=offer_holders
+            ),
+        ] = None,
+        reason_glob: Annotated[
+            bytes | None,
+            option("--reason GLOB", "Only items buried for such a reason.", os.fsencode),
+        ] = None,
+        returns: Annotated[
+            Comparison | None,
+            option("--returns N", "Only items returned so often, such as '>=2'.", Comparison.parse),
+        ] = None,
     ) -> Selection:
         holds = None
         if where:
             from rwq_cli.input.conditions import all_of
 
             holds = all_of(where)
-        return Selection(frozenset(states) if states else None, match, id_glob, older_than, holds)
+        return Selection(
+            frozenset(states) if states else None,
+            match,
+            id_glob,
+            older_than,
+            holds,
+            holder_glob,
+            reason_glob,
+            returns,
+        )
 
     return selection
 
 
-# Gives a command the options that filter items; it takes a `selection`.
-filters = provided("selection", _filters(SELECTABLE))
+def filters(offered: Iterable[State] = SELECTABLE) -> Callable[[Function], Function]:
+    """Give a command the options that filter items in these states; it takes a `selection`."""
+    return provided("selection", _filters(offered), _without_use(offered))
+
+
+def _without_use(offered: Iterable[State]) -> list[str]:
+    """The options that cannot choose among items in these states."""
+    states = frozenset(offered)
+    # The only state needs no option.
+    left_out = ["states"] * (len(states) == 1)
+    left_out += ["holder_glob"] * states.isdisjoint(_HELD)
+    return left_out + ["reason_glob"] * (State.BURIED not in states)
 
 
 class Choice(NamedTuple):
@@ -197,6 +236,7 @@ class SelectionScope(NamedTuple):
         offered: The states that `--state` accepts.
         defaults_to_all: True if the verb acts on the whole queue without IDs and options.
         mine: The help of `--mine`; None if the verb does not take it.
+        has_reason: True if `--reason` is an option of the verb itself.
     """
 
     default: frozenset[State]
@@ -204,6 +244,7 @@ class SelectionScope(NamedTuple):
     offered: frozenset[State]
     defaults_to_all: bool = False
     mine: str | None = None
+    has_reason: bool = False
 
 
 def selects(scope: SelectionScope) -> Callable[[Function], Function]:
@@ -211,8 +252,7 @@ def selects(scope: SelectionScope) -> Callable[[Function], Function]:
 
     It raises `InvalidArgument` if nothing was chosen, or the options cannot be used together.
     """
-    # The only state needs no option.
-    left_out = ["states"] * (len(scope.offered) == 1)
+    left_out = [*_without_use(scope.offered), *["reason_glob"] * scope.has_reason]
 
     @provided("selection", _filters(scope.offered), left_out)
     def choice(

@@ -211,7 +211,7 @@ WatchOption = Annotated[
     Duration | None,
     option(
         "--watch DUR",
-        "Refresh interval; redraws on a terminal, appends records in a pipe.",
+        "Refresh interval; in a pipe, records are appended.",
         interval,
     ),
 ]

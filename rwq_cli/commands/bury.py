@@ -21,7 +21,7 @@ app = CommandModule()
 # --force also chooses leased items.
 _CHOSEN = frozenset({State.WAITING, State.ABANDONED})
 _LEASED = frozenset(state for state in State if state.is_leased)
-_SCOPE = SelectionScope(default=_CHOSEN, everything=_CHOSEN, offered=ITEMS)
+_SCOPE = SelectionScope(default=_CHOSEN, everything=_CHOSEN, offered=ITEMS, has_reason=True)
 _KIND = kind_of(Status.BURIED, (Status.NOT_OWNER, Status.MISSING), neutral=(Status.ALREADY_BURIED,))
 
 

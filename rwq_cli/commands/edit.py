@@ -49,11 +49,9 @@ _NAMED_MAX = 100_000
 @app.command(
     record=OUTCOME_FIELDS,
     help="Edit the data of an item in $VISUAL, else $EDITOR, else vi; or take it from a file or "
-    "stdin, byte for byte; or run a command on the data of each chosen item. Items keep their "
-    "place, lease and state. Data that has changed meanwhile is left as it is, and edited text is "
-    "kept in a file. A final newline that the editor or command has added is not written. "
-    "Replacing data with nothing, or JSON with something else, must be confirmed. The old data is "
-    "written to an undo file first.",
+    "stdin, byte for byte; or run a command on the data of each chosen item. Items keep place, "
+    "lease and state. Data that has changed meanwhile stays. A final newline that was added is not "
+    "written. The old data is written to an undo file first.",
     examples=(
         "rwq edit -q jobs 4f2a9c",
         "rwq edit -q jobs 4f2a9c -f fixed.json",
@@ -63,8 +61,7 @@ _NAMED_MAX = 100_000
     ),
     exits={
         ExitStatus.OK: "done, even if nothing was changed",
-        ExitStatus.NO: "nothing was written: no such item, it has changed meanwhile, the editor "
-        "or command failed, or declined",
+        ExitStatus.NO: "nothing was written",
         ExitStatus.PARTIAL: "some items were not changed",
     },
 )

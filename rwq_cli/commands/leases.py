@@ -1,11 +1,11 @@
 """`rwq leases`: who holds which item, and for how long."""
 
 import glob
-import os
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Annotated
 
+from rwq_cli.cli.choosing import IN_PROCESSING, filters
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.listing import list_items
 from rwq_cli.cli.options import (
@@ -14,7 +14,6 @@ from rwq_cli.cli.options import (
     DataOption,
     LimitOption,
     WatchOption,
-    offer_holders,
     option,
 )
 from rwq_cli.cli.settings import Settings
@@ -35,6 +34,7 @@ app = CommandModule()
     "first, then by the time left.",
     examples=(
         "rwq leases -q jobs",
+        "rwq leases -q jobs --by holder",
         "rwq leases -q jobs --holder 'rwq:deploy@*' -o json",
         "rwq leases -q jobs --watch 2s",
     ),
@@ -45,30 +45,26 @@ app = CommandModule()
         "of several queues": plain_names("leases", has_queue=True),
     },
 )
+@filters(IN_PROCESSING)
 def leases(
     settings: Settings,
-    holder: Annotated[
-        bytes | None,
-        option(
-            "--holder GLOB", "Only leases of holders that match.", os.fsencode, offer=offer_holders
-        ),
-    ] = None,
+    *,
+    selection: Selection,
     mine: Annotated[bool, option("--mine", "Only the leases of this session.")] = False,
     limit: LimitOption = 50,
     data: DataOption = False,
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,
 ) -> ExitStatus:
-    if mine and holder is not None:
+    if mine and selection.holder_glob is not None:
         raise InvalidArgument.both("--mine", "--holder")
     if mine:
-        holder = glob.escape(settings.holder)
-
+        selection = selection._replace(holder_glob=glob.escape(settings.holder))
     at_most = settings.read_limit(limit)
 
     def read(queue: WorkQueue) -> Iterator[Item]:
         return queue.leases(
-            Selection(holder_glob=holder),
+            selection,
             limit=at_most,
             data=data or settings.needs_data,
             bare=settings.needs_ids_only,
@@ -81,9 +77,9 @@ def leases(
         settings,
         read,
         listing="leases",
-        noun="leases" if holder is None else "such leases",
+        noun="leases" if selection.is_all else "such leases",
         source=Source(processing=True),
-        selection=Selection(),
+        selection=selection,
         data=data,
         watch=watch,
         all_queues=all_queues,

@@ -60,12 +60,13 @@ _ONE_STATE = (Which.LEASED, Which.HELD, Which.ABANDONED, Which.ORPHANED, Which.D
 
 @app.command(
     record=ITEM_FIELDS,
-    help="List items, the next to be leased first; in processing, the oldest entry first. An item "
-    "with several entries is listed by each, in the state that the entry alone shows.",
+    help="List items, the next to be leased first; in processing, the oldest first. An item with "
+    "several entries is listed by each.",
     examples=(
         "rwq ls -q jobs",
         "rwq ls processing -q jobs -n 0 -o jsonl",
         "rwq ls -q jobs --where user=42 --older-than 1h -o ids",
+        "rwq ls buried -q jobs --by reason",
         "rwq ls buried -q jobs --watch 5s",
         "rwq ls all -q jobs --deep",
     ),
@@ -77,7 +78,7 @@ _ONE_STATE = (Which.LEASED, Which.HELD, Which.ABANDONED, Which.ORPHANED, Which.D
         "of several queues": "the same, queue",
     },
 )
-@filters
+@filters()
 def ls(
     settings: Settings,
     *,
@@ -85,7 +86,7 @@ def ls(
         Which | None,
         typer.Argument(
             metavar="[WHICH]",
-            help=f"{', '.join(Which)}. Default: what --state needs, else waiting.",
+            help=f"{', '.join(Which).replace(',', ' (default),', 1)}.",
             show_default=False,
         ),
     ] = None,

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("slept_s")
 VERBS = ["release", "complete", "touch", "bury", "kick"]
 NOTHING_CHOSEN = (
     "rwq: error: no items chosen; give IDs, or - to read them from stdin; or choose by "
-    "{state}--match, --where, --id-glob, --older-than or -n; or use --all\n"
+    "{state}--match, --where, --id-glob, --older-than, {more}--returns or -n; or use --all\n"
 )
 # Its items are in one state.
 WITHOUT_STATE = "kick"
@@ -50,7 +50,11 @@ class TestUsage:
         self, rwq: Rwq, filled: Foreign, verb: str
     ) -> None:
         before = contents(filled.raw)
-        said = NOTHING_CHOSEN.format(state="" if verb == WITHOUT_STATE else "--state, ")
+        own = {"bury": ("--holder, ",), "kick": ("--reason, ",), "touch": ("--holder, ",)}
+        said = NOTHING_CHOSEN.format(
+            state="" if verb == WITHOUT_STATE else "--state, ",
+            more="".join(own.get(verb, ("--holder, ", "--reason, "))),
+        )
         for words in ((), ("-n", "0"), ("--dry-run",)):
             assert rwq(verb, *words).as_tuple() == (2, "", said)
         assert sorted(contents(filled.raw)) == sorted(before)

@@ -43,6 +43,26 @@ def test_a_glob_selects_holders(rwq: Rwq, glob: str, ids: str | None) -> None:
     assert rwq("leases", "--holder", glob, "-o", "ids").text.split() == expected.split()
 
 
+@pytest.mark.parametrize(
+    ("words", "ids"),
+    [
+        ("--state abandoned", "abandoned"),
+        ("--state held --state leased", "soon later held"),
+        ("--id-glob *o*", "abandoned soon"),
+        ("--returns >=2 --holder *", "later"),
+        ("--match held", "held"),
+        ("--state waiting", None),
+    ],
+)
+@pytest.mark.needs("no-touch")
+def test_options_choose_among_the_leases(
+    rwq: Rwq, foreign: Foreign, words: str, ids: str | None
+) -> None:
+    foreign.raw.hset(foreign.keys.returns, mapping={"later": 2, "soon": 1})
+    result = rwq("leases", *words.split(), "-o", "ids")
+    assert (result.code, result.text.split()) == ((2, []) if ids is None else (0, ids.split()))
+
+
 def test_mine_are_those_of_this_session(rwq: Rwq, foreign: Foreign) -> None:
     session = {"RWQ_SESSION": "[a*]"}
     foreign.waiting(b"another")

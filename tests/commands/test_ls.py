@@ -194,6 +194,19 @@ class TestSelection:
     def test_id_glob_selects_by_id(self, rwq: Rwq, glob: str, expected: str) -> None:
         assert ids(rwq, "--id-glob", glob) == expected.split()
 
+    def test_reason_holder_and_returns_select(self, rwq: Rwq, foreign: Foreign) -> None:
+        foreign.buried(b"poison", b"exit code 3")
+        foreign.buried(b"paused", b"paused")
+        foreign.leased(b"leased", holder=b"worker-7")
+        foreign.raw.hset(foreign.keys.returns, mapping={"poison": 4, "a1": 1})
+        assert ids(rwq, "buried", "--reason", "paused") == ["paused"]
+        assert ids(rwq, "buried", "--reason", "exit code *") == ["poison"]
+        assert ids(rwq, "processing", "--holder", "worker-*") == ["leased"]
+        assert ids(rwq, "all", "--returns", ">=2", "-Q") == ["poison"]
+        assert ids(rwq, "--returns", "0") == ["a2", "b1", "b2"]
+        result = rwq("ls", "--returns", "often")
+        assert (result.code, "'often' is not a comparison" in result.notes) == (2, True)
+
     def test_older_than_selects_by_idle_time(self, rwq: Rwq) -> None:
         assert ids(rwq, "--older-than", "0") == ["a1", "a2", "b1", "b2"]
         assert ids(rwq, "--older-than", "1h") == []
