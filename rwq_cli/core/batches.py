@@ -13,8 +13,8 @@ class Flush:
 
 FLUSH = Flush()
 
-# A script takes two or three milliseconds for this many IDs.
-BATCH_ITEMS = 500
+# A script that only reads takes four or five milliseconds for this many IDs.
+BATCH_ITEMS = 1000
 # Longer than any list. Larger numbers would overflow in the server.
 LONGEST_LIST = 2**62
 BATCH_BYTES = 4 * 1024 * 1024

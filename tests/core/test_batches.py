@@ -100,7 +100,7 @@ def test_ids_in_one_call_stay_within_the_budget(length: int) -> None:
 
 def test_ids_per_call_at_its_corners() -> None:
     assert [ids_per_call(length) for length in (0, 999, 1999, 49_999, 10_000_000)] == [
-        500,
+        1000,
         500,
         250,
         10,

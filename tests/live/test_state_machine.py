@@ -54,7 +54,7 @@ from rwq_cli.core.inspect.choosing import choose as choose_items
 from rwq_cli.core.inspect.cursor import ListCursor
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.inspect.selection import Selection
-from rwq_cli.core.items import bulk, complete, lease, restore, schedule
+from rwq_cli.core.items import bulk, lease, restore
 from rwq_cli.core.items.add import add_batches
 from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.journal import NoJournal
@@ -1177,9 +1177,9 @@ SETTINGS = settings(
 
 def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of three, so that a few items make a long list."""
-    monkeypatch.setattr(complete, "BATCH_ITEMS", 3)
-    monkeypatch.setattr(schedule, "_SCHEDULE_ITEMS", 3)
-    monkeypatch.setattr(repairs, "_REPAIR_ITEMS", 3)
+    monkeypatch.setattr(bulk, "BATCH_PLACES", 3)
+    monkeypatch.setattr(bulk, "BATCH_WRITES", 3)
+    monkeypatch.setattr(repairs, "BATCH_WRITES", 3)
     monkeypatch.setattr(lease, "LEASE_ITEMS", 3)
     monkeypatch.setattr(restore, "RESTORE_ITEMS", _CALL_ITEMS)
     monkeypatch.setattr(bulk, "_SCANNED_MAX", 12)

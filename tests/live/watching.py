@@ -149,7 +149,7 @@ class WatchedConnection(Connection):
             reply = super().run(script_name, keys, args)
             assert self.look() == before, f"{script_name} changed something"
             return reply
-        with self._checked(script_name, args):
+        with self._watched(script_name, args):
             return super().run(script_name, keys, args)
 
     def run_each(
@@ -164,7 +164,7 @@ class WatchedConnection(Connection):
         """As `run_each`; only adding without the check works by transactions."""
         for transaction in transactions:
             self._let_others_in("add")
-            with self._checked("add"):
+            with self._watched("add"):
                 replies = super().call_all(transaction, atomic=True)
             yield replies
 
@@ -177,7 +177,7 @@ class WatchedConnection(Connection):
         self.adversary(point, command)
 
     @contextmanager
-    def _checked(self, script: str, args: Sequence[Any] = ()) -> Iterator[None]:
+    def _watched(self, script: str, args: Sequence[Any] = ()) -> Iterator[None]:
         """Compare the raw keys around one of our scripts."""
         before = self.look()
         assert before.data == self._books.live

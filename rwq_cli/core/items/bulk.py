@@ -89,7 +89,7 @@ def run(
     ids: Iterable[bytes | Flush],
     doing: str,
     *,
-    items_max: int = BATCH_PLACES,
+    items_max: int | None = None,
     in_order: bool = False,
     grace_s: float | None = None,
     looked_twice: Collection[bytes] = (),
@@ -101,7 +101,7 @@ def run(
         act: Acts on them; it may send calls ahead of their replies.
         ids: The IDs, read in blocks.
         doing: What a progress listener shows, such as `completing`.
-        items_max: The maximum number of IDs in a call.
+        items_max: The maximum number of IDs in a call; None for the usual.
         in_order: Each call puts its IDs in front of those of the previous call: read all IDs at
             once, and make the calls in reverse order.
         grace_s: For what takes items from their workers, the seconds between two looks at those
@@ -171,7 +171,7 @@ def in_rounds(
     ids: Iterable[bytes],
     doing: str,
     *,
-    items_max: int = BATCH_PLACES,
+    items_max: int | None = None,
     in_order: bool = False,
     is_first_look: bool = False,
 ) -> Iterator[OutcomeBatch]:
@@ -194,11 +194,12 @@ def _calls(
     ids: list[bytes],
     number: int,
     doing: str = "",
-    items_max: int = BATCH_PLACES,
+    items_max: int | None = None,
     *,
     in_order: bool = False,
 ) -> Iterator[Located]:
     """The calls of a round for some IDs; the first round has number 0."""
+    items_max = items_max or BATCH_PLACES
     if doing:
         queue.progress.begin(doing, len(ids))
     if number == _ROUNDS:

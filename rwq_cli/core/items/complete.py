@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from rwq_cli.core.batches import BATCH_PLACES, Flush
+from rwq_cli.core.batches import Flush
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import by_script, run
 from rwq_cli.core.items.results import ResultOptions, completing_args
@@ -40,7 +40,7 @@ def complete(
 
         act = by_script(queue, "complete", args, once_read(queue, expected))
         act = Saving(queue, journal, act, expected, as_saved=as_waiting)
-    items_max = BATCH_PLACES if result_options is None else result_options.items_max
+    items_max = None if result_options is None else result_options.items_max
     return Outcomes(run(queue, act, ids, "completing", items_max=items_max))
 
 

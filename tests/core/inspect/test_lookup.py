@@ -87,11 +87,11 @@ def test_few_ids_in_long_lists_and_many_in_short_ones_cost_few_calls(
 def test_many_ids_in_long_lists_are_looked_for_in_one_walk(
     interleaved: Interleaved, raw: Redis, foreign: Foreign
 ) -> None:
-    ids = [b"%d" % number for number in range(600)]
+    ids = [b"%d" % number for number in range(1200)]
     foreign.abandoned(*ids)
     raw.lpush("jobs:queue", *(b"p%d" % number for number in range(10_000)))
     found = list(look_up(WorkQueue(interleaved, QUEUE), ids))
-    assert [facts.in_processing for facts, _, _ in found] == [1] * 600
+    assert [facts.in_processing for facts, _, _ in found] == [1] * 1200
     assert "look_up" not in interleaved.calls
     assert interleaved.calls.count("LRANGE") < 30
 

@@ -7,7 +7,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from tests.conftest import FakeClock, Foreign
+from tests.conftest import FakeClock, Foreign, Interleaved
 from tests.digest import digest
 
 LARGE = b"head" + bytes(2000) + b"%d" + bytes(2000) + b"tail"
@@ -122,6 +122,34 @@ def test_given_up_an_id_that_was_completed_and_added_with_the_same_data_is_retur
     foreign.lease(b"1")
     assert (raw.lrange("jobs:queue", 0, -1), raw.lrange("jobs:processing", 0, -1)) == ([b"1"], [])
     assert [str(outcome.status) for outcome in queue.complete(b"1")] == ["completed"]
+
+
+@pytest.mark.parametrize(("others", "times"), [(400, 1), (600, 2)])
+def test_given_up_an_orphan_that_another_deep_clean_has_pushed_waits_twice(
+    interleaved: Interleaved,
+    clock: FakeClock,
+    raw: Redis,
+    foreign: Foreign,
+    others: int,
+    times: int,
+) -> None:
+    """If more than 500 pushes hide that, and so many are sought that the lists were read; one
+    complete wins, as `docs/upstream.md` says."""
+    ids = [b"%d" % number for number in range(300)]
+    foreign.data(*ids)
+    queue = WorkQueue(interleaved, b"jobs", clock=clock)
+
+    def push(name: str) -> None:
+        if name == "repair" and not raw.exists("jobs:queue"):
+            raw.lpush("jobs:queue", b"0")
+            foreign.waiting(*(b"other-%d" % number for number in range(others)))
+
+    interleaved.before = push
+    queue.deep_clean()
+    assert raw.lrange("jobs:queue", 0, -1).count(b"0") == times
+    assert [str(queue.complete(b"0")[0].status) for _ in range(2)] == ["completed", "missing"]
+    queue.deep_clean()
+    assert raw.llen("jobs:queue") == others + 299
 
 
 @pytest.mark.parametrize("how", ["deep", "doctor"])
