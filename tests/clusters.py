@@ -428,6 +428,54 @@ class PrivateSentinels:
         until(is_done, "the failover")
 
 
+def _primary_and_replica(
+    root: Path, ports: Sequence[int], public: Sequence[int], options: Sequence[str] = ()
+) -> Iterator[TcpServer]:
+    for number, port in enumerate(ports):
+        folder = root / str(number)
+        folder.mkdir()
+        follows = ("--replicaof", f"{HOST} {ports[0]}") if number else ()
+        words = (
+            *("--port", str(port), "--bind", HOST, "--dir", str(folder), "--save", ""),
+            *("--appendonly", "yes", "--daemonize", "no", "--repl-diskless-sync-delay", "0"),
+            *("--replica-announce-port", str(public[number]), *follows, *options),
+        )
+        yield TcpServer(port, folder, words)
+
+
+@dataclass
+class PrivatePair:
+    """A primary and its replica, in this order."""
+
+    servers: list[TcpServer]
+
+    def fail_over(self) -> TcpServer:
+        """Have them change places, as for maintenance; returns the new primary."""
+        old, new = self.servers
+        until(lambda: new.call("ROLE")[3] == b"connected", "the replica")
+        old.call("FAILOVER", "TO", HOST, new.port)
+        until(lambda: new.call("ROLE")[0] == b"master", "the failover")
+        self.servers.reverse()
+        return new
+
+
+@contextmanager
+def running_pair() -> Iterator[PrivatePair]:
+    """A primary and its replica while the block runs."""
+    ports = free_ports(2)
+    root = Path(tempfile.mkdtemp(prefix="rwq-pair-"))
+    servers = list(_primary_and_replica(root, ports, ports))
+    try:
+        for server in servers:
+            server.start()
+        until(lambda: servers[1].call("ROLE")[3] == b"connected", "the replica", START_TIMEOUT_S)
+        yield PrivatePair(servers)
+    finally:
+        for server in servers:
+            server.kill()
+        shutil.rmtree(root, ignore_errors=True)
+
+
 @contextmanager
 def running_sentinels(
     *options: str,
@@ -454,18 +502,10 @@ def running_sentinels(
     ports = free_ports(5)
     public = [announced(port) for port in ports[:2]]
     root = Path(tempfile.mkdtemp(prefix="rwq-sentinel-"))
-    servers, sentinels = [], []
+    servers: list[TcpServer] = []
+    sentinels: list[TcpServer] = []
     try:
-        for number, port in enumerate(ports[:2]):
-            folder = root / str(number)
-            folder.mkdir()
-            follows = ("--replicaof", f"{HOST} {ports[0]}") if number else ()
-            words = (
-                *("--port", str(port), "--bind", HOST, "--dir", str(folder), "--save", ""),
-                *("--appendonly", "yes", "--daemonize", "no", "--repl-diskless-sync-delay", "0"),
-                *("--replica-announce-port", str(public[number]), *follows, *options),
-            )
-            servers.append(TcpServer(port, folder, words))
+        servers += _primary_and_replica(root, ports[:2], public, options)
         for port in ports[2:]:
             folder = root / str(port)
             folder.mkdir()

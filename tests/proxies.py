@@ -1,6 +1,7 @@
 """Servers and lines that behave badly: a server that is loading, and a line with a fault."""
 
 import errno
+import select
 import socket
 import sys
 import threading
@@ -46,6 +47,49 @@ class Fault(StrEnum):
 
 # For how long a delayed line keeps what it holds, seconds.
 DELAY_S = 0.05
+
+
+class VirtualAddress:
+    """An address that leads to one of several ports: new connections go where it points now.
+
+    Args:
+        port: The first of them, on the loopback interface.
+        silence_s: Connections on which nothing passes for so long are cut; None for never.
+
+    Attributes:
+        url: Where it listens.
+        accepted: How many connections were made.
+    """
+
+    def __init__(self, port: int, *, silence_s: float | None = None) -> None:
+        self.port = port
+        self._silence_s = silence_s
+        self.accepted = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                here, _ = self._listener.accept()
+                self.accepted += 1
+                threading.Thread(target=self._pass_on, args=(here,), daemon=True).start()
+
+    def _pass_on(self, here: socket.socket) -> None:
+        with (
+            suppress(OSError),
+            here,
+            socket.create_connection(("127.0.0.1", self.port)) as there,
+        ):
+            while ready := select.select([here, there], [], [], self._silence_s)[0]:
+                for source in ready:
+                    if not (piece := source.recv(1 << 16)):
+                        return
+                    (there if source is here else here).sendall(piece)
+
+    def close(self) -> None:
+        self._listener.close()
 
 
 class FaultyProxy:

@@ -190,7 +190,7 @@ def test_a_replica_is_only_read(
         Foreign(client).waiting(b"a")
         client.execute_command("REPLICAOF", "127.0.0.1", "1")
     replica = at(server)
-    result = replica("complete", "a")
+    result = replica("complete", "a", "--patience", "0")
     assert (result.code, result.text) == (69, "")
     assert_one_line(result)
     assert "does not accept writes" in result.notes

@@ -180,8 +180,12 @@ def replica_process() -> Iterator[PrivateServer]:
 
 @each_verb
 def test_a_replica_is_only_read(
-    replica_process: PrivateServer, stage_at: Callable[[PrivateServer], Stage], verb: Verb
+    replica_process: PrivateServer,
+    stage_at: Callable[[PrivateServer], Stage],
+    verb: Verb,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("rwq_cli.core.server.patience._DEMOTED_S", 0)
     with replica_process.client() as raw:
         raw.execute_command("REPLICAOF", "NO", "ONE")
     stage = stage_at(replica_process)

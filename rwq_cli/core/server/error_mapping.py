@@ -219,7 +219,7 @@ def is_strange(error: Exception) -> bool:
     return (
         isinstance(error, rx.InvalidResponse)
         or any(words in reason for words in _NO_TLS)
-        or reason.startswith(("connection closed", "connection reset"))
+        or reason.startswith(("connection closed", "connection reset", "connection not ready"))
     )
 
 

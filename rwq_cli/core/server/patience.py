@@ -18,6 +18,8 @@ from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S
 # The pause between two attempts grows from the first value to the second.
 _FIRST_PAUSE_S = 0.01
 _LONGEST_PAUSE_S = 0.5
+# How long a replica is waited for that was not seen as a primary: it may be meant to be one.
+_DEMOTED_S = 5.0
 # A wait is reported when it has lasted this long.
 _REPORT_AFTER_S = 1.0
 # Extra time beyond the caller's deadline, for a call that begins just before it. Without its reply,
@@ -32,9 +34,9 @@ class Case(NamedTuple):
     Attributes:
         writes: Whether one that may change something is repeated, too.
         on_one_server: When it is on a server that is named by its own address: `always`, `once`;
-            `waiting`: if the caller waits by design, and the server was there before; `demoted`: if
-            the server has taken a write before; `never`. Behind Sentinel and on a cluster it always
-            is.
+            `waiting`: if the caller waits by design, and the server was there before; `demoted`: as
+            always, but for a short time if it has taken no write before; `never`. Behind Sentinel
+            and on a cluster it always is.
         why: Why that is safe.
     """
 
@@ -54,7 +56,7 @@ CASES = {
     "CLUSTERDOWN": Case(True, "always", _CHECKED_FIRST),
     "NOREPLICAS": Case(True, "always", _FIRST_WRITE),
     "NOSCRIPT": Case(True, "always", _CHECKED_FIRST),
-    # By its own address it may be meant to be a replica; not if it was a primary a moment ago.
+    # A name or virtual address may lead to what was the primary a moment ago.
     "READONLY": Case(True, "demoted", _FIRST_WRITE),
     "UNBLOCKED": Case(True, "always", "Only a wait is ended."),
     # While a slot moves, a key may be on either node. Each script names a key that never exists, so
@@ -148,8 +150,10 @@ class Patience:
         self._seconds = seconds
         self._stop = stop
         self._tell = tell
-        allowed = {"demoted": has_written, "waiting": limits.is_waiting}
-        self._allowed = {"always", "once", *(name for name, is_so in allowed.items() if is_so)}
+        self._has_written = has_written
+        self._allowed = {"always", "once", "demoted"} | (
+            {"waiting"} if limits.is_waiting else set()
+        )
         self._is_found_again = is_found_again
         self._pause_s = 0.0
 
@@ -176,6 +180,8 @@ class Patience:
         may_be_gone = case.on_one_server == "waiting" and not self._is_found_again
         if limits.patience_s is not None and not may_be_gone:
             left_s = limits.patience_s - monotonic()
+        if case.on_one_server == "demoted" and not (self._has_written or self._is_found_again):
+            left_s = min(left_s, _DEMOTED_S - waited_s)
         if left_s <= 0:
             return False
         # After MOVED the reply of the next node is soon right.

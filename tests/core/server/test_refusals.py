@@ -89,8 +89,9 @@ def test_a_replica_takes_no_writes(private: PrivateServer, willing: Redis) -> No
     raw = willing
     # Its primary does not exist, so it keeps what it has.
     raw.execute_command("REPLICAOF", "127.0.0.1", "1")
+    connection = connect(Server(private.url, patience_s=0))
     with pytest.raises(ReadOnly) as caught:
-        queue_at(private).add(b"data", b"new")
+        WorkQueue(connection, QUEUE).add(b"data", b"new")
     assert caught.value.code == "read-only"
     assert caught.value.hint == "point -u at the primary"
     assert raw.keys() == []
