@@ -1,11 +1,12 @@
-"""How Ctrl-C is handled.
+"""SIGINT and SIGTERM handling.
 
 While modules are imported, Ctrl-C ends the process at once (`rwq_cli.__main__` arranges that): an
 exception raised in a callback of the import system can be lost, and the command would continue.
 Once a command runs, Ctrl-C raises `KeyboardInterrupt`. While calls are outstanding, the first
 Ctrl-C only cancels the rest, so that their replies are still read.
 
-SIGTERM ends services in the same way.
+SIGTERM ends most commands at once, as Python does without a handler. It ends services as Ctrl-C
+does.
 
 Python can run a signal handler anywhere. If it runs in a finalizer or in the callback of a weak
 reference, Python prints its exception and continues; then the signal is sent again.
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _cancel_tokens: "list[CancelToken]" = []
 _was_terminated = False
+_is_redrawn = False
 _TIME_TO_END_S = 0.7
 _TIME_TO_LEAVE_A_CALLBACK_S = 0.01
 
@@ -35,13 +37,20 @@ _TIME_TO_LEAVE_A_CALLBACK_S = 0.01
 def raise_on_interrupt() -> None:
     """Make Ctrl-C raise from now on, unless the caller has set another handler."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, _cancel_or_raise)
+        signal.signal(signal.SIGINT, _interrupt)
         sys.unraisablehook = _interrupt_again
 
 
 def cancel_on_interrupt(token: "CancelToken") -> None:
     """Make the first Ctrl-C request a cancellation instead of raising."""
     _cancel_tokens.append(token)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    if os.isatty(2) and not _is_redrawn:
+        # The terminal has shown `^C`; a message or the shell's prompt has a line of its own.
+        os.write(2, b"\n")
+    _cancel_or_raise(number, frame)
 
 
 def _cancel_or_raise(number: int, frame: FrameType | None) -> None:
@@ -78,17 +87,18 @@ def was_terminated() -> bool:
 
 
 @contextmanager
-def ending_on_terminate() -> Iterator[None]:
+def ending_on_terminate(*, is_redrawn: bool = False) -> Iterator[None]:
     """In the block, SIGTERM ends the command as Ctrl-C does, but with the exit code 0.
 
-    The process ends within a second even where Python handles no signals, as in a look-up of a
-    host's name, or where the server does not reply.
+    If the terminal `is_redrawn`, its lines are counted, and Ctrl-C adds none. The process ends
+    within a second even where Python handles no signals, as in a look-up of a host's name, or where
+    the server does not reply.
     """
     # Most commands need no thread.
     from threading import Thread
 
-    global _was_terminated
-    _was_terminated = False
+    global _was_terminated, _is_redrawn
+    _was_terminated, _is_redrawn = False, is_redrawn
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
     before = signal.signal(signal.SIGTERM, _terminate)

@@ -59,7 +59,7 @@ def watched(
         show(Tick(at_ms, {} if rated is None else meter.read(rated())))
 
     rounds = Rounds(every, SystemClock(), note=note, is_exact=True)
-    with ending_on_terminate():
+    with ending_on_terminate(is_redrawn=is_live):
         if is_live:
             _redraw(settings, rounds, show_tick, every)
         for _ in rounds:

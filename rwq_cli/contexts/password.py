@@ -3,7 +3,6 @@
 import os
 import select
 import signal
-import stat
 import subprocess
 import time
 from contextlib import suppress
@@ -58,8 +57,6 @@ def _first_line(descriptor: int) -> bytes:
             read += piece
         if len(read) > _BYTES_MAX:
             raise OSError("its first line is too long")
-    if not read and stat.S_ISFIFO(os.fstat(descriptor).st_mode):
-        raise OSError("nobody writes to this pipe")
     return read.partition(b"\n")[0]
 
 

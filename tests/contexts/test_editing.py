@@ -136,3 +136,29 @@ def test_a_layout_that_cannot_be_extended_is_left(written: Path) -> None:
     with pytest.raises(ContextError, match="laid out"):
         set_context(written, "b", {"url": "redis://b"}, frozenset())
     assert written.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "said"),
+    [
+        ("[contexts.a]\nurl = 'redis://db1'\n", 0o666, "other users can write to"),
+        ("contexts = 5\n", 0o600, "is not a table"),
+        ("[contexts]\na = 5\n", 0o600, "is not a table"),
+    ],
+)
+def test_a_file_that_is_not_used_is_not_changed(
+    tmp_path: Path, text: str, mode: int, said: str
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    path.chmod(mode)
+    changes = (
+        lambda: set_context(path, "a", {"url": "redis://db2"}, frozenset()),
+        lambda: use_context(path, "a"),
+        lambda: remove_contexts(path, ["a"]),
+    )
+    for change in changes if "a = 5" not in text else changes[:2]:
+        with pytest.raises(ContextError, match=said):
+            change()
+    assert path.read_text() == text
+    assert path.stat().st_mode & 0o777 == mode

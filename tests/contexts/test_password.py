@@ -1,5 +1,6 @@
 """The password of a context: a command's one line, or a file's first."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,23 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_a_context_may_have_no_password() -> None:
     assert password_of(Context("prod", "redis://db1"), FILE) is None
+
+
+def test_a_password_comes_through_a_pipe_or_in_time_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(password, "TIMEOUT_S", 0.2)
+    reads, writes = os.pipe()
+    pipe = Path(f"/dev/fd/{reads}")
+    os.write(writes, b"hunter2\nmore")
+    assert password.read_password_file(pipe, "--password-file") == "hunter2"
+    with pytest.raises(InvalidArgument, match=r"nothing came within 0\.2 s"):
+        password.read_password_file(pipe, "--password-file")
+    for end in (reads, writes):
+        os.close(end)
+    with pytest.raises(InvalidArgument, match="its first line is too long"):
+        password.read_password_file(Path("/dev/zero"), "--password-file")
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with pytest.raises(InvalidArgument, match="nothing came within"):
+        password.read_password_file(fifo, "--password-file")
