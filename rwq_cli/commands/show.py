@@ -8,7 +8,7 @@ from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.open_queues import warn_if_missing, warn_sizes_skipped
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, Duration, IdsArgument, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.batches import Flush, in_batches
+from rwq_cli.core.batches import BLOCK_IDS, Flush, in_batches
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.forecast import Forecast, forecast as forecast_items
 from rwq_cli.core.inspect.report import describe, describe_with_results, inspect_items
@@ -19,6 +19,8 @@ from rwq_cli.exit_codes import ExitStatus, batch_status
 from rwq_cli.input.streams import read_ids
 from rwq_cli.output.escape import escaped
 from rwq_cli.views.item_report import SHOWN_FIELDS, Shown, show_sections
+
+_PAGE_IDS = BLOCK_IDS // 2
 
 app = CommandModule()
 
@@ -96,7 +98,8 @@ def read_shown(
     """
     lines = command_lines(settings, queue.connection)
     may_read_results = True
-    for page in in_batches(ids):
+    # Each page of many IDs walks over the lists. Whole payloads are kept for a page.
+    for page in in_batches(ids, later_max=0 if data else _PAGE_IDS):
         reports = inspect_items(queue, page)
         results: Sequence[ResultKey | None] = [None] * len(page)
         items = None

@@ -36,15 +36,16 @@ def in_batches(
     entries: Iterable[T | Flush],
     *,
     items_max: int = BATCH_ITEMS,
+    later_max: int = 0,
     size_max: float = inf,
     size_of: Callable[[T], int] = lambda _: 0,
 ) -> Iterator[list[T]]:
     """Split a stream into non-empty lists of at most `items_max` entries, in order.
 
-    An entry with which their sizes reach `size_max` ends a list, and so does a `FLUSH`. The stream
-    is not read beyond the list that is being filled.
+    Those after the first may have `later_max`. An entry with which their sizes reach `size_max`
+    ends a list, and so does a `FLUSH`. The stream is not read beyond the list that is being filled.
     """
-    if isinstance(entries, list) and size_max == inf and FLUSH not in entries:
+    if isinstance(entries, list) and not later_max and size_max == inf and FLUSH not in entries:
         for at in range(0, len(entries), items_max):
             yield entries[at : at + items_max]
         return
@@ -58,7 +59,7 @@ def in_batches(
                 continue
         if batch:
             yield batch
-            batch, size = [], 0
+            batch, size, items_max = [], 0, max(items_max, later_max)
     if batch:
         yield batch
 
