@@ -50,7 +50,13 @@ def places_of(queue: Queue, ids: Collection[bytes], *, main_twice: bool = False)
         found = _by_name(queue, wanted, lists)
     else:
         queue.progress.begin("reading the lists", lengths_of(queue, *lists))
-        found = [_in_list(ListCursor(queue, key, page_size=WALK_ENTRIES), wanted) for key in lists]
+        found = []
+        for key in lists:
+            if len(found) == 2 and found[0].keys() == wanted and not found[1]:
+                # None has moved.
+                found.append(found[0])
+            else:
+                found.append(_in_list(ListCursor(queue, key, page_size=WALK_ENTRIES), wanted))
     if not main_twice:
         return Places(*found)
     before, working, after = found

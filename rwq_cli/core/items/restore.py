@@ -24,7 +24,7 @@ from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Place, Ski
 
 RESTORE_ITEMS = BATCH_WRITES
 # Items that may have to be replaced: they are looked for together.
-_REPLACE_ITEMS = 16 * RESTORE_ITEMS
+_REPLACE_ITEMS = 80 * RESTORE_ITEMS
 # What may be replaced, besides a SHA-1: nothing; or nothing, and the item must exist. A SHA-1 after
 # the last of these is of an item that keeps its place.
 _NEVER, _OTHER, _IN_PLACE = "-", "other", "="

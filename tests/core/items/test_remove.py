@@ -341,6 +341,19 @@ class TestMove:
         assert raw.lrange("jobs:processing", 0, -1) == [b"leased"]
         assert raw.exists("jobs:buried", "jobs:item:a", "jobs:lease:a") == 0
 
+    def test_a_move_that_was_cut_goes_on_to_no_other_server(
+        self, server: PrivateServer, queue: WorkQueue, foreign: Foreign
+    ) -> None:
+        first, second = (
+            WorkQueue(connect(Server(f"{server.url}?db={db}")), b"jobs") for db in (1, 2)
+        )
+        foreign.waiting(b"a")
+        where = first.connection.address.encode()
+        queue.bury(b"a", reason=b"being moved to jobs on %b; the same rwq mv finishes it" % where)
+        for other, is_there in ((second, False), (first, True)):
+            assert list(queue.move_many([], other)) == []
+            assert [item.item_id for item in other.lease_many(9)] == [b"a"] * is_there
+
 
 class TestMoveBack:
     def test_only_untouched_items_are_moved_back(
