@@ -25,6 +25,28 @@ COMMANDS: tuple[Fault, ...] = (
         "    WARNING = 1\n    CRITICAL = 2\n",
         "    WARNING = 2\n    CRITICAL = 1\n",
     ),
+    Fault(
+        "failure-after-work-is-no",
+        "A script is told that nothing was removed though the undo file's disk filled up later.",
+        "rwq_cli/exit_codes.py",
+        'return ExitStatus.PARTIAL if is_answer and "is_partial"',
+        'return ExitStatus.PARTIAL if False and "is_partial"',
+    ),
+    # Streams.
+    Fault(
+        "output-is-lost",
+        "A slow reader of a pipe that does not block gets a part of an export, and exit 0.",
+        "rwq_cli/streams.py",
+        "left = left[full.characters_written :]\n",
+        "return size\n",
+    ),
+    Fault(
+        "pause-is-the-end",
+        "What follows a pause of a pipe that does not block is not added, and exit 0.",
+        "rwq_cli/streams.py",
+        "while (piece := super().read(size)) is None:\n            wait_for(",
+        'while (piece := super().read(size)) is None:\n            return b""\n            wait_for(',
+    ),
     # Formats.
     Fault(
         "id-is-not-first",
