@@ -193,7 +193,7 @@ class Outcomes(Generic[T]):
         """Say what was done before a failure, if anything was."""
         if self.has_work:
             self._options.end_progress()
-            self._options.environment.error(self._named(self.done() + self._where()))
+            self._options.environment.error(self._named(self.summary()))
 
     def row(self, outcome: T) -> None:
         """Count and write one outcome."""

@@ -42,6 +42,9 @@ FAST: dict[str, tuple[str, ...]] = {
     ),
     "commands": (
         "tests/cli/test_confirm.py",
+        "tests/cli/test_every_stream.py::test_all_that_is_written_arrives_or_is_an_error[export]",
+        "tests/cli/test_every_stream.py::TestStdin",
+        "tests/cli/test_every_stream.py::test_an_undo_file_without_room_says_what_was_removed",
         "tests/cli/test_exit_codes.py",
         "tests/cli/test_settings.py",
         "tests/cli/work/test_exits.py",

@@ -37,15 +37,15 @@ COMMANDS: tuple[Fault, ...] = (
         "output-is-lost",
         "A slow reader of a pipe that does not block gets a part of an export, and exit 0.",
         "rwq_cli/streams.py",
-        "left = left[full.characters_written :]\n",
-        "return size\n",
+        "except BlockingIOError:\n                wait_for(self.fileno(), select.POLLOUT)",
+        "except BlockingIOError:\n                return None",
     ),
     Fault(
         "pause-is-the-end",
         "What follows a pause of a pipe that does not block is not added, and exit 0.",
         "rwq_cli/streams.py",
         "while (piece := super().read(size)) is None:\n            wait_for(",
-        'while (piece := super().read(size)) is None:\n            return b""\n            wait_for(',
+        'while (piece := super().read(size)) is None:\n            return b""\n            wait(',
     ),
     # Formats.
     Fault(
