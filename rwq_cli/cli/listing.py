@@ -80,7 +80,10 @@ def list_items(
             limit=limit or None,
             offset=offset,
         )
-        if shown and settings.by is None:
+        if settings.by is not None:
+            if shown == limit:
+                out.note(f"the {limit:,} most frequent; -n 0 shows all")
+        elif shown:
             lengths = opened.each(settings, lambda queue: [queue.lengths()])
             is_filtered = not selection.is_all
             out.footer(

@@ -32,8 +32,8 @@ app = CommandModule()
 @app.command(
     record=COUNT_FIELDS,
     help="List the queues of this server with their counts. All keys are scanned; a queue "
-    "whose items are all orphaned is not found. Abandoned items are counted for a second at most; "
-    "rwq stats counts all of them.",
+    "whose items are all orphaned is not found. Abandoned items are counted for a second at most: "
+    ">41,000 says that there may be more.",
     examples=(
         "rwq queues",
         "rwq queues 'mail:*' -o json",

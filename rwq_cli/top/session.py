@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from rwq_cli.core.errors import RwqError, ServerError
+from rwq_cli.core.inspect.counting import lengths_and_abandoned
 from rwq_cli.core.inspect.queue_watch import Overview, QueueRow, QueueWatch, interval_s
 from rwq_cli.core.inspect.selection import Source
 from rwq_cli.core.model import Counts, Item
@@ -35,6 +36,8 @@ ITEMS_SHOWN = 100
 _REASONS_READ = 1000
 # If processing is longer than this, neither all states nor all leases are read.
 _PROCESSING_MAX = 10_000
+# How long abandoned items are counted then, seconds.
+_COUNT_S = 0.2
 # The lists of a queue, each with where its items are.
 LISTS = {
     "leases": Source(processing=True),
@@ -218,7 +221,7 @@ class QueueDetail(NamedTuple):
 
 def read_queue(queue: WorkQueue, which: str) -> QueueDetail:
     """Read what the screen of a queue shows."""
-    counts = queue.lengths()
+    counts = lengths_and_abandoned(queue, within_s=_COUNT_S)
     is_long = counts.processing > _PROCESSING_MAX
     if not is_long:
         counts = queue.counts()

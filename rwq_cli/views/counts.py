@@ -21,20 +21,25 @@ _BROKEN = frozenset(
     if state.is_broken
     for plural in ("", "s")
 )
-# Columns are left out in the reverse of the order of the fields.
+# Columns are left out in the reverse of the order of the fields; the most urgent one is the last.
 _FIRST_RANK = 40
 NOT_COUNTED = "not counted"
 
 
-def shown(counts: Counts, name: str) -> str:
-    """A count for people; `-` for unknown."""
-    number: int | None = getattr(counts, name)
-    return human.count(number)
+def shown(number: int | None, *, is_least: bool = False) -> str:
+    """A count for people: `-` for unknown, `>41,000` if there are more."""
+    return f"{'>' * is_least}{human.count(number)}"
 
 
-def style_of(counts: Counts, name: str) -> str | None:
+def _shown(counts: Counts, name: str) -> str:
+    is_least = name == "abandoned" and counts.is_least
+    return shown(getattr(counts, name), is_least=is_least)
+
+
+def _style(counts: Counts, name: str) -> str | None:
     """Red for a count of broken items above 0."""
-    return "red" if name in _BROKEN and getattr(counts, name) else None
+    is_broken = name in _BROKEN and (getattr(counts, name) or counts.is_least)
+    return "red" if is_broken else None
 
 
 def _cell(counts: Counts, name: str) -> str:
@@ -46,7 +51,7 @@ def _cell(counts: Counts, name: str) -> str:
     if name == "payload_sampled" and not number:
         # None was examined.
         return "-"
-    return human.size(number) if name.endswith("_bytes") else shown(counts, name)
+    return human.size(number) if name.endswith("_bytes") else _shown(counts, name)
 
 
 def _count(place: int, name: str, help: str, title: str = "") -> Field[Counts]:
@@ -59,8 +64,8 @@ def _count(place: int, name: str, help: str, title: str = "") -> Field[Counts]:
         title=title,
         format=lambda counts: _cell(counts, attribute),
         right=True,
-        style=lambda counts: style_of(counts, attribute),
-        rank=_FIRST_RANK - place,
+        style=lambda counts: _style(counts, attribute),
+        rank=_FIRST_RANK - place if name != "abandoned" else _FIRST_RANK + 1,
         may_be_unknown=True,
     )
 
@@ -102,6 +107,11 @@ COUNT_FIELDS: Fields[Counts] = Fields(
         cut=Cut.MIDDLE,
     ),
     *(_count(place, *declared) for place, declared in enumerate(_COUNTS)),
+    Field(
+        "abandoned_is_least",
+        lambda counts: counts.is_least,
+        "whether there may be more abandoned items: the time was over",
+    ),
 )
 
 LENGTHS = ("queue", "waiting", "processing", "delayed", "buried")
@@ -182,9 +192,9 @@ def count_sections(counts: Counts) -> list[Section]:
         elif getattr(counts, name) or name in _ROWS:
             # What is due is a part of what is delayed.
             due = f" ({human.count(counts.due)} due)" if name == "delayed" and counts.due else ""
-            rows.append((label, shown(counts, name) + due, style_of(counts, name)))
+            rows.append((label, _shown(counts, name) + due, _style(counts, name)))
         if name == "waiting" and counts.leased is None:
-            rows.append(("processing", shown(counts, "processing"), None))
+            rows.append(("processing", _shown(counts, "processing"), None))
     if unknown:
         how = "" if counts.leased is None else " (--deep counts them)"
         rows.append((NOT_COUNTED, ", ".join(unknown) + how, "dim"))

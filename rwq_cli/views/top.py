@@ -12,7 +12,7 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import Cut, Field
 from rwq_cli.output.sections import Piece
-from rwq_cli.views.counts import NOT_COUNTED, count_sections
+from rwq_cli.views.counts import NOT_COUNTED, count_sections, shown
 from rwq_cli.views.watching import rate_columns
 
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -33,15 +33,23 @@ def sparkline(values: Sequence[int]) -> str:
 
 
 def _number(
-    title: str, value: Callable[[QueueRow], int | None], rank: int, style: str | None = None
+    title: str,
+    value: Callable[[QueueRow], int | None],
+    rank: int,
+    style: str | None = None,
+    *,
+    may_be_least: bool = False,
 ) -> Field[QueueRow]:
+    def is_least(row: QueueRow) -> bool:
+        return may_be_least and row.is_least
+
     return Field(
         title.lower(),
         value,
         "a count",
-        format=lambda row: human.count(value(row)),
+        format=lambda row: shown(value(row), is_least=is_least(row)),
         right=True,
-        style=(lambda row: style if value(row) else None) if style else None,
+        style=lambda row: style if value(row) or is_least(row) else None,
         rank=rank,
     )
 
@@ -55,8 +63,8 @@ _IN, _LEFT, _EMPTY_IN = rate_columns(_rates, (6, 8, 5))
 QUEUE_COLUMNS: tuple[Field[QueueRow], ...] = (
     Field("queue", lambda row: row.queue, "its name", cut=Cut.MIDDLE),
     _number("WAITING", lambda row: row.sample.waiting, 12),
-    _number("RUNNING", lambda row: row.running, 10),
-    _number("ABANDONED", lambda row: row.abandoned, 11, "red"),
+    _number("RUNNING", lambda row: row.running, 10, may_be_least=True),
+    _number("ABANDONED", lambda row: row.abandoned, 13, "red", may_be_least=True),
     _number("DELAYED", lambda row: row.sample.delayed, 4),
     _number("BURIED", lambda row: row.sample.buried, 9, "yellow"),
     _IN,

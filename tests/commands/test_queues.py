@@ -82,6 +82,20 @@ def test_abandoned_items_are_counted_in_a_long_processing_list(rwq: Rwq, raw: re
     assert rwq("queues", "-o", "table").lines[-1].split()[1:4] == ["0", "2,503", "2,502"]
 
 
+def test_counting_ends_after_a_while_and_says_that_there_may_be_more(
+    rwq: Rwq, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rwq_cli.commands.queues.COUNT_S", 0.0)
+    Foreign(raw, b"mail:out").abandoned(*(b"%d" % number for number in range(5000)))
+    (record,) = rwq("queues", "mail:out", "-o", "json").json
+    assert record["abandoned_is_least"]
+    assert 1000 <= record["abandoned"] < 5000
+    for width in ("80", "40"):
+        lines = rwq("queues", "-o", "table", variables={"COLUMNS": width}).lines
+        assert "ABANDONED" in lines[0]
+        assert f">{record['abandoned']:,}" in lines[-1]
+
+
 def test_an_entry_behind_a_guard_is_not_abandoned(rwq: Rwq, raw: redis.Redis) -> None:
     raw.rpush("broken:processing", "a")
     (record,) = rwq("queues", "broken", "-o", "json").json

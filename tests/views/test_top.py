@@ -3,10 +3,12 @@
 import pytest
 
 from rwq_cli.core.inspect.activity import Rates, Sample
+from rwq_cli.core.inspect.counting import Taken
 from rwq_cli.core.inspect.queue_watch import QueueRow
 from rwq_cli.core.inspect.server_status import ServerStatus
 from rwq_cli.core.model import Counts, Item, State
 from rwq_cli.core.server.durability import Durability
+from rwq_cli.views.counts import COUNT_FIELDS
 from rwq_cli.views.top import (
     QUEUE_COLUMNS,
     ShownServer,
@@ -68,7 +70,7 @@ def test_memory_near_its_limit_is_red() -> None:
 
 def row(name: bytes, waiting: int, age_s: int | None = None) -> QueueRow:
     sample = Sample(0.0, waiting, 3, 0, 0, None, None, None, False)
-    return QueueRow(name, sample, 1, age_s, Rates(in_per_s=waiting / 10))
+    return QueueRow(name, sample, Taken(1), age_s, Rates(in_per_s=waiting / 10))
 
 
 ROWS = [row(b"b", 2), row(b"a", 1, 7), row(b"c", 3, 5)]
@@ -97,6 +99,18 @@ def test_numbers_are_sorted_from_the_highest_and_unknown_ones_last(
 def test_running_is_what_is_not_abandoned() -> None:
     assert ROWS[0].running == 2
     assert COLUMNS["running"].get(ROWS[0]) == 2
+
+
+def test_counts_that_may_be_more_say_so_in_red() -> None:
+    more = row(b"b", 2)._replace(taken=Taken(41_000, 7, is_least=True))
+    assert [COLUMNS[name].cell(more) for name in ("running", "abandoned")] == [">7", ">41,000"]
+    none = more._replace(taken=Taken(0, 7, is_least=True))
+    style = COLUMNS["abandoned"].style
+    assert style is not None
+    assert [style(each) for each in (more, none, row(b"b", 2))] == ["red"] * 3
+    counts = Counts(b"b", 2, 50_000, 0, 0, abandoned=41_000, is_least=True)
+    assert COUNT_FIELDS["abandoned"].cell(counts) == ">41,000"
+    assert ("abandoned >41,000", "red") in state_parts(counts)
 
 
 def test_a_queue_has_the_counts_of_stats() -> None:
