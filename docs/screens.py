@@ -29,6 +29,7 @@ from rich.text import Text
 
 from rwq_cli.core import NewItem, Server, WorkQueue, connect
 from rwq_cli.core.items.add import add_many
+from rwq_cli.core.keys import QueueKeys
 from tests.servers import running_server
 
 WIDTHS = (40, 80, 100, 120, 200)
@@ -63,6 +64,11 @@ class Screen(NamedTuple):
     asks: bool = False
 
 
+# In an incident: see `fill_with_abandoned`.
+INCIDENT = (
+    Screen("queues", "rwq queues"),
+    Screen("leases-by-holder", "rwq leases --by holder"),
+)
 SCREENS = (
     Screen("ls", "rwq ls all"),
     Screen("leases", "rwq leases"),
@@ -109,6 +115,29 @@ def fill(raw: redis.Redis) -> None:
     queue.add(b'{"to": "nobody@example.invalid"}', item_id=b"welcome-8702")
     queue.bury(b"welcome-8702", reason=b"550 5.1.1 no such user")
     age(raw, 200)
+
+
+def fill_with_abandoned(raw: redis.Redis) -> None:
+    """Queues of which one has 50,000 items in processing: the workers of 40,000 have died."""
+    raw.flushall()
+    for queue, waiting, abandoned, leased in (
+        ("billing", 14, 0, 3),
+        ("mail", 81_240, 40_000, 10_000),
+        ("thumbnails", 1_207, 6, 24),
+    ):
+        keys = QueueKeys(queue.encode())
+        ids = [b"%s-%05d" % (queue.encode(), n) for n in range(waiting + abandoned + leased)]
+        raw.mset({keys.item(item_id): "{}" for item_id in ids})
+        taken, others = ids[: abandoned + leased], ids[abandoned + leased :]
+        for key, listed in ((keys.processing, taken), (keys.main, others)):
+            for start in range(0, len(listed), 10_000):
+                raw.lpush(key, *listed[start : start + 10_000])
+        with raw.pipeline(transaction=False) as calls:
+            for number, item_id in enumerate(taken[abandoned:]):
+                holder = f"worker-{number % 4}@send-0{number % 3}:47{number % 4}1"
+                for key in (keys.lease(item_id), keys.old_lease(item_id)):
+                    calls.set(key, holder, ex=240 + number % 50)
+            calls.execute()
 
 
 def age(raw: redis.Redis, seconds: int) -> None:
@@ -197,16 +226,19 @@ def main() -> None:
             'color = "red"\nprotect = "type"\n'
         )
         config.chmod(0o600)
-        with server.client() as raw:
-            fill(raw)
-        for screen in SCREENS:
-            for columns in WIDTHS:
-                seen = shown(screen, Path(home), columns)
-                for name, theme in THEMES.items():
-                    file = folder / f"{screen.name}-{columns}-{name}.svg"
-                    lines = [(screen.line, seen)]
-                    drawn = picture(f"{screen.name}-{columns}", lines, columns, theme)
-                    file.write_text(drawn, "utf-8")
+        for fills, screens in ((fill, SCREENS), (fill_with_abandoned, INCIDENT)):
+            with server.client() as raw:
+                fills(raw)
+            for screen in screens:
+                for columns in WIDTHS:
+                    write(folder, screen, columns, shown(screen, Path(home), columns))
+
+
+def write(folder: Path, screen: Screen, columns: int, seen: bytes) -> None:
+    """Write the pictures of a screen."""
+    for name, theme in THEMES.items():
+        drawn = picture(f"{screen.name}-{columns}", [(screen.line, seen)], columns, theme)
+        (folder / f"{screen.name}-{columns}-{name}.svg").write_text(drawn, "utf-8")
 
 
 if __name__ == "__main__":
