@@ -31,3 +31,15 @@ local function digest_reply(id, facts)
   local _, digest = digest_of(id)
   return digest or ''
 end
+
+-- The same as `fingerprint` in `core/state/expected.py`. FINGERPRINT_BYTES is made from
+-- `core/lua/__init__.py`.
+local function fingerprint(id)
+  local key, half = item_prefix .. id, FINGERPRINT_BYTES / 2
+  local data = redis.call('GETRANGE', key, 0, FINGERPRINT_BYTES)
+  if #data <= FINGERPRINT_BYTES then
+    return redis.sha1hex(#data .. ':' .. data)
+  end
+  return redis.sha1hex(redis.call('STRLEN', key) .. ':' .. string.sub(data, 1, half)
+    .. redis.call('GETRANGE', key, -half, -1))
+end

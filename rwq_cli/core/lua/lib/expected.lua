@@ -1,6 +1,6 @@
 -- Checking that chosen items still meet the conditions that they were chosen by.
 --
--- include: locate
+-- include: digest, locate
 -- arg states  the expected states, joined by ';'; '' for any
 -- arg idle_min:number  the minimum idle time, seconds; '' for any
 -- arg has_fingerprints:flag  each ID is followed by the fingerprint of the data that was read
@@ -22,18 +22,6 @@ local function ids_in(rest)
     expected_data[rest[at]] = rest[at + 1]
   end
   return ids
-end
-
--- The same as `fingerprint` in `core/state/expected.py`. FINGERPRINT_BYTES is made from
--- `core/lua/__init__.py`.
-local function fingerprint(id)
-  local key, half = item_prefix .. id, FINGERPRINT_BYTES / 2
-  local data = redis.call('GETRANGE', key, 0, FINGERPRINT_BYTES)
-  if #data <= FINGERPRINT_BYTES then
-    return redis.sha1hex(#data .. ':' .. data)
-  end
-  return redis.sha1hex(redis.call('STRLEN', key) .. ':' .. string.sub(data, 1, half)
-    .. redis.call('GETRANGE', key, -half, -1))
 end
 
 -- Whether an item is in one of the expected states. The listing may have seen only one of the entries of a
