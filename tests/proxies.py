@@ -3,6 +3,7 @@
 import errno
 import select
 import socket
+import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -50,10 +51,10 @@ DELAY_S = 0.05
 
 
 class VirtualAddress:
-    """An address that leads to one of several ports: new connections go where it points now.
+    """An address that leads to one of several servers: new connections go where it points now.
 
     Args:
-        port: The first of them, on the loopback interface.
+        to: The port of the first, on the loopback interface, or its unix socket.
         silence_s: Connections on which nothing passes for so long are cut; None for never.
 
     Attributes:
@@ -61,9 +62,11 @@ class VirtualAddress:
         accepted: How many connections were made.
     """
 
-    def __init__(self, port: int, *, silence_s: float | None = None) -> None:
-        self.port = port
+    def __init__(self, to: int | Path, *, silence_s: float | None = None) -> None:
+        self.to = to
         self._silence_s = silence_s
+        self._open: set[socket.socket] = set()
+        self._forgotten: set[socket.socket] = set()
         self.accepted = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}"
@@ -77,16 +80,24 @@ class VirtualAddress:
                 threading.Thread(target=self._pass_on, args=(here,), daemon=True).start()
 
     def _pass_on(self, here: socket.socket) -> None:
-        with (
-            suppress(OSError),
-            here,
-            socket.create_connection(("127.0.0.1", self.port)) as there,
-        ):
+        is_path = isinstance(self.to, Path)
+        family, place = socket.AF_UNIX if is_path else socket.AF_INET, str(self.to)
+        with suppress(OSError), here, socket.socket(family) as there:
+            there.connect(place if is_path else ("127.0.0.1", self.to))
+            self._open.add(here)
             while ready := select.select([here, there], [], [], self._silence_s)[0]:
                 for source in ready:
                     if not (piece := source.recv(1 << 16)):
                         return
+                    if here in self._forgotten:
+                        reset = struct.pack("ii", 1, 0)
+                        here.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+                        return
                     (there if source is here else here).sendall(piece)
+
+    def forget(self) -> None:
+        """As a load balancer does after some silence: say nothing, and reset what is sent later."""
+        self._forgotten |= self._open
 
     def close(self) -> None:
         self._listener.close()

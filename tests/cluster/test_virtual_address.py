@@ -62,7 +62,7 @@ def test_everybody_goes_on_after_a_failover(bare_rwq: Rwq, pair: PrivatePair) ->
         new = pair.fail_over()
         # For a while, the address leads to a replica.
         time.sleep(PAUSE_S)
-        address.port = new.port
+        address.to = new.port
         time.sleep(PAUSE_S)
     is_over.set()
     producer.join()

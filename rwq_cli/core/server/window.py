@@ -98,9 +98,7 @@ class Window:
                     yield self._settled(read.pop())
         except errors.ServerError as error:
             if not (self._sent and self._reads_only and error.refusal in ("lost", "timeout")):
-                # These servers run nothing.
-                refused = (errors.Loading, errors.AuthenticationFailed, errors.Unreachable)
-                error.in_doubt = bool(self._sent) and not isinstance(error, refused)
+                error.in_doubt = bool(self._sent) and isinstance(error, errors.ConnectionLost)
                 raise
             read += endpoint.repeat([call for call, _ in self._sent][len(read) :], error)
         for reply in read:

@@ -1,229 +1,187 @@
-"""Sending commands, and every way in which a server can refuse or be lost."""
+"""Sending commands, links and their modes, and the ways in which a server cannot be reached."""
 
 import re
+import select
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from hashlib import sha1
 from math import inf
 from pathlib import Path
-from threading import Thread
 
 import pytest
-from redis import Redis
+import redis
+from redis import exceptions as rx
 from redis.connection import UnixDomainSocketConnection
 
 from rwq_cli import core
 from rwq_cli.core import Connection, Server, WorkQueue, connect, lua
-from rwq_cli.core.errors import (
-    AuthenticationFailed,
-    ConnectionLost,
-    Unreachable,
-    WrongType,
-)
-from rwq_cli.core.lua import load_script
-from rwq_cli.core.server import endpoint
+from rwq_cli.core.errors import ConnectionLost, Unreachable, WrongType
+from rwq_cli.core.server import endpoint, link as link_module
 from rwq_cli.core.server.commands import ScriptCommand, script_writes, writes
+from rwq_cli.core.server.link import NO_REPLY
 from rwq_cli.core.server.patience import limited
-from tests.conftest import QUEUE, AsUser, Foreign, StartServer, supports_no_touch
+from rwq_cli.core.server.scan import scan_keys
+from tests.conftest import AsUser, Foreign, StartServer, supports_no_touch
+from tests.proxies import VirtualAddress
 from tests.servers import PrivateServer
 from tests.tls import tls_front
 
-
-def queue_at(private: PrivateServer, **server: str) -> WorkQueue:
-    return WorkQueue(connect(Server(private.url, **server)), QUEUE, holder=b"me")
-
-
-def test_a_command_takes_and_returns_any_bytes(connection: Connection, raw: Redis) -> None:
-    assert connection.call("SET", b"key\x00", b"value\xff") is True
-    assert raw.get(b"key\x00") == b"value\xff"
-
-
-def test_several_commands_in_order(connection: Connection) -> None:
-    commands = [("RPUSH", b"list", b"a", b"b"), ("LLEN", b"list"), ("LRANGE", b"list", 0, -1)]
-    assert connection.call_all(commands) == [2, 2, [b"a", b"b"]]
-    assert connection.call_all(commands, atomic=True) == [4, 4, [b"a", b"b", b"a", b"b"]]
-
-
-def test_no_commands_send_nothing() -> None:
-    nowhere = connect(Server("unix:///no/such/socket"))
-    assert nowhere.call_all([]) == []
-    assert nowhere.call_all(iter(()), atomic=True) == []
+ALL_CLIENTS = ("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 
 
 @pytest.mark.parametrize("atomic", [False, True])
-def test_an_error_among_several_commands(connection: Connection, raw: Redis, atomic: bool) -> None:
+def test_several_commands_in_order(connection: Connection, raw: redis.Redis, atomic: bool) -> None:
     raw.set(b"text", b"")
-    commands = [("LLEN", b"text"), ("SET", b"after", b"1"), ("GET", b"after")]
-    with pytest.raises(WrongType):
+    commands = [
+        ("SET", b"key\x00", b"value\xff"),
+        ("LLEN", b"text"),
+        ("RPUSH", b"list", b"a", b"b"),
+        ("LRANGE", b"list", 0, -1),
+    ]
+    with pytest.raises(WrongType, match="text has the wrong type"):
         connection.call_all(commands, atomic=atomic)
-    first, *rest = connection.call_all(commands, atomic=atomic, return_errors=True)
-    assert isinstance(first, WrongType)
-    assert first.message == "text has the wrong type"
-    assert rest == [True, b"1"]
+    raw.delete(b"list")
+    first, second, *rest = connection.call_all(commands, atomic=atomic, return_errors=True)
+    assert (first, type(second), rest) == (True, WrongType, [2, [b"a", b"b"]])
+    assert raw.get(b"key\x00") == b"value\xff"
+    assert connect(Server("unix:///no/such/socket")).call_all(iter(()), atomic=atomic) == []
 
 
-def test_a_script_is_sent_where_the_server_has_lost_it(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
+def test_a_script_is_sent_with_its_text_once_and_where_the_server_has_lost_it(
+    queue: WorkQueue, raw: redis.Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(b"1", b"2", b"3")
+    raw.config_resetstat()
+    commands = [
+        ("SET", b"key", b"1"),
+        queue.script("states", b"1", in_main=True, in_processing=0, digests_too=0),
+        ("GET", b"key"),
+    ]
+    for _ in range(3):
+        assert queue.call_all(commands) == [True, [b"w", b""], b"1"]
+    raw.script_flush()
+    assert queue.call_all(commands) == [True, [b"w", b""], b"1"]
     for expected in (b"1", b"2", b"3"):
-        raw.script_flush()
         item = queue.lease()
         assert item is not None
         assert item.item_id == expected
-
-
-def test_a_script_among_several_commands(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    foreign.waiting(b"1", b"2")
-    known = {"in_main": 1, "in_processing": 0, "digests_too": False}
-    states = queue.script("states", b"1", b"2", **known)
-    commands = [("SET", b"key", b"1"), states, ("GET", b"key")]
-    for _ in range(2):
-        raw.script_flush()
-        assert queue.call_all(commands) == [True, [b"ww", b""], b"1"]
-        # The server has it now.
-        assert queue.call_all(commands) == [True, [b"ww", b""], b"1"]
-    raw.set(queue.keys.buried, b"")
-    _, refusal, after = queue.call_all(commands, return_errors=True)
-    assert (type(refusal), after) == (WrongType, b"1")
-
-
-def test_a_script_that_the_server_has_loaded_is_not_sent_again(
-    queue: WorkQueue, raw: Redis
-) -> None:
-    raw.script_flush()
-    raw.config_resetstat()
-    for _ in range(3):
-        queue.lease()
-    for number in range(3):
-        queue.add(b"", b"%d" % number)
     stats = raw.info("commandstats")
-    assert stats["cmdstat_eval"]["calls"] == 2
-    assert stats["cmdstat_evalsha"]["calls"] == 4
-    for name in ("lease", "add"):
-        text = load_script(name).text
-        assert raw.script_exists(sha1(text.encode()).hexdigest()) == [True]
+    assert stats["cmdstat_eval"]["calls"] == 3
+    assert stats["cmdstat_evalsha"]["calls"] == 5
 
 
-def test_no_touch_is_set_if_the_server_supports_it(connection: Connection, raw: Redis) -> None:
-    for _ in range(2):
-        assert connection.set_no_touch() is supports_no_touch(raw)
+def test_keys_are_scanned_in_pages(connection: Connection, raw: redis.Redis) -> None:
+    assert list(scan_keys(connection)) == []
+    raw.mset({b"text:%d" % number: b"" for number in range(2500)})
+    raw.rpush(b"list:2", b"x")
+    pages = list(scan_keys(connection, count=100))
+    assert all(pages)
+    assert {key for page in pages for key in page} == set(raw.keys())
+    assert [key for page in scan_keys(connection, kind="list") for key in page] == [b"list:2"]
+    matching = {key for page in scan_keys(connection, b"*:2", count=10) for key in page}
+    assert matching == {b"list:2", b"text:2"}
 
 
-def test_a_user_who_may_not_set_no_touch_can_still_send_commands(as_user: AsUser) -> None:
-    made = as_user("+@all", "-client")
-    assert made.set_no_touch() is False
-    assert made.call("PING") is True
+class TestNoTouch:
+    def test_it_is_set_if_the_server_and_the_user_can(
+        self, connection: Connection, raw: redis.Redis, as_user: AsUser
+    ) -> None:
+        for _ in range(2):
+            assert connection.set_no_touch() is supports_no_touch(raw)
+        limited = as_user("+@all", "-client")
+        assert limited.set_no_touch() is False
+        assert limited.call("PING") is True
 
-
-def mode_of(connection: Connection) -> str:
-    """The flags of the link that the next command takes; T is for no-touch."""
-    pairs = connection.call("CLIENT", "INFO").decode().split()
-    return dict(pair.split("=", 1) for pair in pairs)["flags"]
-
-
-@pytest.mark.needs("no-touch")
-def test_no_touch_survives_a_reconnect(connection: Connection, raw: Redis) -> None:
-    """A dashboard runs for days; after a reconnect it must not reset idle times either."""
-    assert connection.set_no_touch()
-    raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-    assert "T" in mode_of(connection)
-
-
-@pytest.mark.needs("no-touch")
-@pytest.mark.parametrize("asked_first", [True, False])
-def test_no_touch_is_set_on_every_link(
-    connection: Connection, raw: Redis, foreign: Foreign, asked_first: bool
-) -> None:
-    """Calls sent ahead hold one link while reads go over a second one, and a third."""
-    foreign.data(b"old")
-    foreign.unused_for(b"old", 1000)
-    if asked_first:
-        assert connection.set_no_touch()
-    with connection.lend(writes=True):
-        assert connection.set_no_touch()
+    @pytest.mark.needs("no-touch")
+    @pytest.mark.parametrize("asked_first", [True, False])
+    def test_every_link_has_it(
+        self, connection: Connection, raw: redis.Redis, foreign: Foreign, asked_first: bool
+    ) -> None:
+        """Calls sent ahead hold one link while reads go over others; some were open before."""
+        foreign.data(b"old")
+        foreign.unused_for(b"old", 1000)
+        if asked_first:
+            assert connection.set_no_touch()
         with connection.lend(writes=True):
-            assert connection.call("GET", b"jobs:item:old") == b"data of old"
-        assert connection.call("GET", b"jobs:item:old") == b"data of old"
-    assert connection.call("GET", b"jobs:item:old") == b"data of old"
-    assert raw.object("IDLETIME", b"jobs:item:old") >= 1000
+            assert connection.set_no_touch()
+            with connection.lend(writes=True):
+                connection.call("GET", b"jobs:item:old")
+            connection.call("GET", b"jobs:item:old")
+        connection.call("GET", b"jobs:item:old")
+        # A dashboard runs for days, and connects again.
+        raw.execute_command(*ALL_CLIENTS)
+        connection.call("GET", b"jobs:item:old")
+        assert raw.object("IDLETIME", b"jobs:item:old") >= 1000
 
 
-@pytest.mark.needs("no-touch")
-def test_links_that_were_already_open_get_no_touch(connection: Connection) -> None:
-    with connection.lend(writes=True):
-        assert "T" not in mode_of(connection)
-    assert connection.set_no_touch()
-    with connection.lend(writes=True):
-        assert "T" in mode_of(connection)
-    assert "T" in mode_of(connection)
+class TestUnreachable:
+    def test_a_missing_socket(self) -> None:
+        made = connect(Server("unix://user:secret@/no/such/socket"))
+        for act in (lambda: made.call("PING"), made.set_no_touch):
+            with pytest.raises(Unreachable) as caught:
+                act()
+            error = caught.value
+            assert error.message == (
+                "cannot reach unix://user:***@/no/such/socket: no such file or directory"
+            )
+            assert error.hint == "check -u or RWQ_URL, and that the server runs"
+            assert error.code == "unreachable"
 
-
-def test_a_closed_connection_opens_again(connection: Connection) -> None:
-    connection.close()
-    assert connection.call("PING") is True
-    connection.close()
-
-
-def test_a_missing_socket_is_unreachable() -> None:
-    made = connect(Server("unix://user:secret@/no/such/socket"))
-    with pytest.raises(Unreachable) as caught:
-        made.call("PING")
-    error = caught.value
-    assert error.message == (
-        "cannot reach unix://user:***@/no/such/socket: no such file or directory"
+    @pytest.mark.parametrize(
+        "url", ["unix:///tmp", f"unix:///tmp/{'x' * 200}", "unix:///tmp/a%00b", "redis://a..b"]
     )
-    assert error.hint == "check -u or RWQ_URL, and that the server runs"
-    assert error.code == "unreachable"
+    def test_a_place_that_cannot_be_one(self, url: str) -> None:
+        with pytest.raises(Unreachable):
+            connect(Server(url)).call("PING")
 
-
-def test_a_refused_connection_is_unreachable() -> None:
-    with socket.socket() as reserved:
-        # Bound and not listening: nobody else can take the port meanwhile.
-        reserved.bind(("127.0.0.1", 0))
-        port = reserved.getsockname()[1]
-        made = connect(Server(f"redis://127.0.0.1:{port}"))
+    def test_a_server_that_has_died(self, start_server: StartServer) -> None:
+        private = start_server()
+        queue = WorkQueue(connect(Server(private.url)), "jobs")
+        queue.add(b"data", b"1")
+        private.kill()
+        with pytest.raises((ConnectionLost, Unreachable)):
+            queue.add(b"data", b"2")
         with pytest.raises(Unreachable) as caught:
-            made.run("lease", [], [])
-    assert caught.value.message == f"cannot reach redis://127.0.0.1:{port}: connection refused"
+            queue.add(b"data", b"2")
+        assert caught.value.message == f"cannot reach {private.url}: connection refused"
+        assert caught.value.acknowledged == 0
 
+    def test_a_tls_server_whose_authority_is_unknown(
+        self, server: PrivateServer, tmp_path: Path
+    ) -> None:
+        with tls_front(server.socket, tmp_path) as url, pytest.raises(Unreachable) as caught:
+            connect(Server(url)).call("PING")
+        assert caught.value.message.startswith(f"cannot reach {url}: certificate verify failed")
+        assert caught.value.hint == "give its CA certificate with --tls-ca"
 
-def test_a_server_that_has_died(start_server: StartServer) -> None:
-    private = start_server()
-    queue = queue_at(private)
-    queue.add(b"data", b"1")
-    private.kill()
-    with pytest.raises((ConnectionLost, Unreachable)):
-        queue.add(b"data", b"2")
-    with pytest.raises(Unreachable) as caught:
-        queue.add(b"data", b"2")
-    assert caught.value.message == f"cannot reach {private.url}: connection refused"
-    assert caught.value.acknowledged == 0
+    def test_looking_a_name_up_is_part_of_connecting(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        go_on = threading.Event()
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: go_on.wait(30))
+        connection = connect(Server("redis://db.example:6379", connect_timeout_s=0.05))
+        try:
+            with pytest.raises(Unreachable, match=r"did not answer within 0\.05 s"):
+                connection.call("PING")
+        finally:
+            go_on.set()
 
+    def test_a_link_that_came_too_late_is_not_used(
+        self, server: PrivateServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        go_on = threading.Event()
+        connection = connect(Server(server.url, connect_timeout_s=0.05))
+        slow = UnixDomainSocketConnection._connect
 
-def test_a_server_that_hangs_up() -> None:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        port = listening.getsockname()[1]
+        def late(raw: UnixDomainSocketConnection) -> socket.socket:
+            go_on.wait(30)
+            return slow(raw)
 
-        def hang_up() -> None:
-            accepted, _ = listening.accept()
-            accepted.recv(1000)
-            accepted.close()
-
-        other = Thread(target=hang_up)
-        other.start()
-        with pytest.raises(ConnectionLost) as caught:
-            connect(Server(f"redis://127.0.0.1:{port}")).call("DEL", "a")
-        other.join()
-    assert caught.value.message == (
-        f"lost the connection to redis://127.0.0.1:{port}: connection closed by server"
-    )
-    assert caught.value.hint == "check what was done before you repeat it"
-    assert caught.value.code == "connection-lost"
+        with monkeypatch.context() as patch:
+            patch.setattr(UnixDomainSocketConnection, "_connect", late)
+            with pytest.raises(Unreachable):
+                connection.call("PING")
+        go_on.set()
+        assert connection.call("PING") is True
 
 
 @contextmanager
@@ -235,40 +193,144 @@ def silent_server() -> Iterator[str]:
         yield f"redis://127.0.0.1:{listening.getsockname()[1]}"
 
 
-def test_a_server_that_does_not_answer() -> None:
-    with silent_server() as url, pytest.raises(ConnectionLost) as caught:
-        connect(Server(url, reply_timeout_s=0.05)).call("DEL", "a")
-    assert caught.value.message == f"{url} did not answer within 0.05 s"
-    assert caught.value.hint == "check what was done before you repeat it"
-
-
-def test_the_hint_of_a_call_that_only_reads_speaks_of_no_writes() -> None:
-    calls: list[Callable[[Connection], object]] = [
+class TestSilence:
+    READS: tuple[Callable[[Connection], object], ...] = (
         lambda connection: connection.call("GET", b"key"),
-        lambda connection: connection.call_all([("LLEN", b"key"), ("TYPE", b"key")]),
         lambda connection: connection.call_all([("LLEN", b"key"), ("TIME",)], atomic=True),
         lambda connection: connection.call_all([ScriptCommand("states", [b"key"], [])]),
-        lambda connection: connection.run("results", [b"key"], []),
         # What is sent first changes nothing.
         lambda connection: connection.set_no_touch(),
-    ]
-    for call in calls:
-        with silent_server() as url, pytest.raises(ConnectionLost) as caught:
-            call(connect(Server(url, reply_timeout_s=0.02)))
-        assert caught.value.hint == "try again in a moment"
-    writes: list[Callable[[Connection], object]] = [
-        lambda connection: connection.call("DEL", b"key"),
+    )
+    WRITES: tuple[Callable[[Connection], object], ...] = (
         lambda connection: connection.call_all([("LLEN", b"key"), ("DEL", b"key")]),
         lambda connection: connection.run("remove", [b"key"], []),
         lambda connection: list(connection.run_each("release", [b"key"], [[b"id"]])),
-    ]
-    for call in writes:
-        with silent_server() as url, pytest.raises(ConnectionLost) as caught:
-            call(connect(Server(url, reply_timeout_s=0.02)))
-        assert caught.value.hint == "check what was done before you repeat it"
+    )
+
+    @pytest.mark.parametrize(
+        ("calls", "hint"),
+        [(READS, "try again in a moment"), (WRITES, "check what was done before you repeat it")],
+    )
+    def test_a_reply_that_does_not_come(
+        self, calls: tuple[Callable[[Connection], object], ...], hint: str
+    ) -> None:
+        for call in calls:
+            with silent_server() as url, pytest.raises(ConnectionLost) as caught:
+                call(connect(Server(url, reply_timeout_s=0.02)))
+            assert caught.value.message == f"{url} did not answer within 0.02 s"
+            assert (caught.value.hint, caught.value.in_doubt) == (hint, True)
+
+    def test_password_and_tls_are_part_of_connecting(self) -> None:
+        with silent_server() as url, pytest.raises(Unreachable) as caught:
+            connect(Server(url, password="x", connect_timeout_s=0.05)).call("PING")
+        assert caught.value.message == f"cannot reach {url}: it did not answer within 0.05 s"
+        with silent_server() as url, pytest.raises(Unreachable) as caught:
+            connect(Server(url.replace("redis", "rediss"), connect_timeout_s=0.05)).call("PING")
+        reason = "no TLS handshake within 0.05 s: it is busy, or it does not speak TLS"
+        assert caught.value.message.endswith(f": {reason}")
+        assert caught.value.hint == "use redis://, not rediss://, only if the server has no TLS"
+
+    @pytest.mark.parametrize(
+        ("command", "password", "within"),
+        [("GET", None, "0.05 s"), ("DEL", None, "0.1 s"), ("DEL", "x", "0.1 s")],
+    )
+    def test_a_deadline_is_kept_but_for_a_grace_period(
+        self, command: str, password: str | None, within: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(endpoint, "GRACE_S", 0.1)
+        monkeypatch.setattr(endpoint, "READ_GRACE_S", 0.05)
+        with silent_server() as url:
+            connection = connect(Server(url, password=password, patience_s=0))
+            with (
+                connection.deadline(1e-9, is_patient=False),
+                pytest.raises(
+                    (ConnectionLost, Unreachable), match=f"did not answer within {within}"
+                ),
+            ):
+                connection.call(command, "a")
+
+    def test_the_earlier_of_two_deadlines_holds_and_each_ends_with_its_block(
+        self, connection: Connection
+    ) -> None:
+        with connection.deadline(10_000):
+            for seconds in (100_000, 0):
+                with connection.deadline(seconds):
+                    assert 5_000 < limited(inf) <= 10_003
+            with connection.deadline(1000):
+                assert limited(inf) <= 1003
+            assert limited(inf) > 5_000
+        for seconds in (0, inf):
+            with connection.deadline(seconds):
+                assert limited(60) == 60
+        with connection.deadline(1e-9):
+            # A server that answers is not cut short.
+            assert connection.call("ECHO", b"a") == b"a"
 
 
-def test_every_read_that_rwq_sends_is_known(raw: Redis) -> None:
+class TestIdleLinks:
+    @pytest.fixture
+    def address(self, start_server: StartServer) -> Iterator[VirtualAddress]:
+        made = VirtualAddress(start_server().socket)
+        yield made
+        made.close()
+
+    @pytest.mark.parametrize("ping_after_s", [1e-9, inf])
+    def test_one_that_was_dropped_in_silence_is_found_by_a_ping(
+        self, address: VirtualAddress, monkeypatch: pytest.MonkeyPatch, ping_after_s: float
+    ) -> None:
+        monkeypatch.setattr(link_module, "PING_AFTER_S", ping_after_s)
+        connection = connect(Server(address.url))
+        assert connection.call("ECHO", b"a") == b"a"
+        address.forget()
+        if ping_after_s == inf:
+            with pytest.raises(ConnectionLost):
+                connection.call("SET", b"b", b"b")
+        assert connection.call("ECHO", b"b") == b"b"
+        assert address.accepted == 2
+
+    def test_one_in_use_is_not_tested(self, connection: Connection, raw: redis.Redis) -> None:
+        raw.config_resetstat()
+        for _ in range(10):
+            connection.call("ECHO", b"a")
+        assert "cmdstat_ping" not in raw.info("commandstats")
+
+    def test_any_number_may_be_open(self, connection: Connection) -> None:
+        """A program that waits for weeks opens one for each wait; redis-py's pools make 100."""
+        links = [connection.take(writes=False) for _ in range(150)]
+        for link in links:
+            link.close()
+        connection.close()
+        assert connection.call("PING") is True
+
+
+def test_a_reply_in_pieces_is_polled_until_it_is_whole() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"redis://127.0.0.1:{listener.getsockname()[1]}"
+        link = connect(Server(url)).take(writes=False)
+        far, _ = listener.accept()
+        with far:
+            link.send([("BLMOVE", b"a:queue", 4)])
+            assert far.recv(100) == b"*3\r\n$6\r\nBLMOVE\r\n$7\r\na:queue\r\n$1\r\n4\r\n"
+            assert select.select([link], [], [], 0.01)[0] == []
+            for piece, reply in ((b"$3\r\nab", NO_REPLY), (b"c\r\n", b"abc")):
+                far.sendall(piece)
+                assert select.select([link], [], [], 5)[0] == [link]
+                assert link.poll() == reply
+            far.sendall(b"-WRONGTYPE Operation against a key holding the wrong kind\r\n")
+            assert isinstance(link.poll(), rx.ResponseError)
+        with pytest.raises(ConnectionLost):
+            link.poll()
+        link.close()
+
+
+def test_a_large_command_is_sent_in_pieces(connection: Connection) -> None:
+    """No timeout limits how long all of it takes."""
+    data = bytes(range(256)) * (5 << 12)
+    assert connection.call("SET", b"key", data) is True
+    assert connection.call("GET", b"key") == data
+
+
+def test_every_read_that_rwq_sends_is_known(raw: redis.Redis) -> None:
     """By what the server says of each command that stands in the core."""
     files = Path(core.__file__).parent.rglob("*.py")
     words = sorted({word for file in files for word in re.findall(r'"([A-Z]+)"', file.read_text())})
@@ -286,159 +348,3 @@ def test_every_script_that_writes_is_known_to() -> None:
         found = set(re.findall(r"redis\.call\('([A-Z]+)'|for_all\('([A-Z]+)'", file.read_text()))
         if writing.intersection(word for pair in found for word in pair):
             assert script_writes(file.stem), file.stem
-
-
-def test_the_password_is_part_of_connecting() -> None:
-    with silent_server() as url, pytest.raises(Unreachable) as caught:
-        connect(Server(url, password="x", connect_timeout_s=0.05)).call("PING")
-    assert caught.value.message == f"cannot reach {url}: it did not answer within 0.05 s"
-
-
-def test_a_server_that_says_nothing_to_a_tls_client() -> None:
-    with silent_server() as url, pytest.raises(Unreachable) as caught:
-        connect(Server(url.replace("redis", "rediss"), connect_timeout_s=0.05)).call("PING")
-    reason = "no TLS handshake within 0.05 s: it is busy, or it does not speak TLS"
-    assert caught.value.message.endswith(f": {reason}")
-    assert caught.value.hint == "use redis://, not rediss://, only if the server has no TLS"
-
-
-def test_a_tls_server_whose_authority_is_unknown(server: PrivateServer, tmp_path: Path) -> None:
-    with tls_front(server.socket, tmp_path) as url, pytest.raises(Unreachable) as caught:
-        connect(Server(url)).call("PING")
-    assert caught.value.message.startswith(f"cannot reach {url}: certificate verify failed: self")
-    assert caught.value.hint == "give its CA certificate with --tls-ca"
-
-
-class TestDeadlines:
-    @pytest.fixture(autouse=True)
-    def short_grace(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(endpoint, "GRACE_S", 0.1)
-        monkeypatch.setattr(endpoint, "READ_GRACE_S", 0.05)
-
-    def test_a_read_has_a_shorter_grace_period(self) -> None:
-        with silent_server() as url:
-            connection = connect(Server(url))
-            with connection.deadline(1e-9), pytest.raises(ConnectionLost) as caught:
-                connection.call("GET", "a")
-        assert caught.value.message == f"{url} did not answer within 0.05 s"
-
-    def test_a_reply_is_not_waited_for_much_longer(self) -> None:
-        with silent_server() as url:
-            connection = connect(Server(url))
-            with connection.deadline(1e-9), pytest.raises(ConnectionLost) as caught:
-                connection.call("DEL", "a")
-        assert caught.value.message == f"{url} did not answer within 0.1 s"
-
-    def test_connecting_ends_near_the_deadline(self) -> None:
-        with silent_server() as url:
-            connection = connect(Server(url, password="x"))
-            with connection.deadline(1e-9), pytest.raises(Unreachable) as caught:
-                connection.call("DEL", "a")
-        assert caught.value.message == f"cannot reach {url}: it did not answer within 0.1 s"
-
-    def test_a_shorter_reply_timeout_holds(self) -> None:
-        with silent_server() as url:
-            connection = connect(Server(url, reply_timeout_s=0.05))
-            with connection.deadline(60), pytest.raises(ConnectionLost) as caught:
-                connection.call("PING")
-        assert caught.value.message == f"{url} did not answer within 0.05 s"
-
-    def test_the_earlier_of_two_holds_and_each_ends_with_its_block(self) -> None:
-        connection = connect(Server("redis://host"))
-        with connection.deadline(10_000):
-            with connection.deadline(100_000):
-                assert 5_000 < limited(inf) <= 10_000.3
-            with connection.deadline(1000):
-                assert 0.1 <= limited(inf) <= 1000.3
-            with connection.deadline(0):
-                assert 5_000 < limited(inf) <= 10_000.3
-            assert 5_000 < limited(inf) <= 10_000.3
-        for seconds in (0, inf):
-            with connection.deadline(seconds):
-                assert limited(60) == 60
-        assert limited(60) == 60
-
-    def test_a_server_that_answers_is_not_cut_short(self, connection: Connection) -> None:
-        with connection.deadline(1e-9):
-            assert connection.call("ECHO", b"a") == b"a"
-        assert connection.call("ECHO", b"b") == b"b"
-
-
-@pytest.mark.parametrize("path", ["/tmp", "/tmp/" + "x" * 200, "/tmp/a%00b"])
-def test_a_socket_that_cannot_be_one(path: str) -> None:
-    with pytest.raises(Unreachable):
-        connect(Server(f"unix://{path}")).call("PING")
-
-
-def test_a_host_that_cannot_be_one() -> None:
-    with pytest.raises(Unreachable):
-        connect(Server("redis://a..b")).call("PING")
-
-
-@pytest.mark.parametrize(
-    ("url", "password"),
-    [
-        ("unix://{socket}", None),
-        ("unix://{socket}", "n0t-this-one"),
-        ("unix://:n0t-this-one@{socket}", None),
-        ("unix://nobody:s3cret@{socket}", None),
-    ],
-)
-def test_a_wrong_password_is_an_error_that_hides_it(
-    start_server: StartServer, url: str, password: str | None
-) -> None:
-    private = start_server("--requirepass", "s3cret", password="s3cret")
-    made = connect(Server(url.format(socket=private.socket), password=password))
-    with pytest.raises(AuthenticationFailed) as caught:
-        made.call("PING")
-    assert caught.value.hint == "give it in RWQ_PASSWORD or with --password-file"
-    assert caught.value.code == "authentication-failed"
-    for secret in ("n0t-this-one", "s3cret"):
-        assert secret not in caught.value.message
-
-
-def test_setting_no_touch_requires_the_password(start_server: StartServer) -> None:
-    """It tolerates a server that does not know how, and nothing else."""
-    private = start_server("--requirepass", "s3cret", password="s3cret")
-    with pytest.raises(AuthenticationFailed):
-        connect(Server(private.url, password="n0t-this-one")).set_no_touch()
-    with pytest.raises(Unreachable):
-        connect(Server("unix:///no/such/socket")).set_no_touch()
-
-
-class TestConnectTimeout:
-    """It limits looking up a name and connecting to all of its addresses."""
-
-    def test_a_name_that_is_looked_up_for_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        go_on = threading.Event()
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: go_on.wait(30))
-        connection = connect(Server("redis://db.example:6379", connect_timeout_s=0.05))
-        try:
-            with pytest.raises(Unreachable, match=r"did not answer within 0\.05 s"):
-                connection.call("PING")
-        finally:
-            go_on.set()
-
-    def test_a_link_that_came_too_late_is_not_used_again(
-        self, server: PrivateServer, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        go_on = threading.Event()
-        connection = connect(Server(server.url, connect_timeout_s=0.05))
-        slow = UnixDomainSocketConnection._connect
-
-        def late(raw: UnixDomainSocketConnection) -> socket.socket:
-            go_on.wait(30)
-            return slow(raw)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(UnixDomainSocketConnection, "_connect", late)
-            with pytest.raises(Unreachable):
-                connection.call("PING")
-        go_on.set()
-        assert connection.call("PING") in (True, b"PONG")
-
-
-def test_any_number_of_links_may_be_opened(connection: Connection) -> None:
-    """A program that waits for weeks opens one for each wait; redis-py's pools make 100."""
-    for _ in range(150):
-        connection.take(writes=False).close()

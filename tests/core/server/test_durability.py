@@ -2,7 +2,7 @@
 
 import pytest
 
-from rwq_cli.core import Connection, Server, connect
+from rwq_cli.core import Server, connect
 from rwq_cli.core.server.durability import Durability, durability_of
 from tests.conftest import AsUser, StartServer
 from tests.driver import until
@@ -19,14 +19,11 @@ def durability_at(start_server: StartServer, *options: str) -> Durability:
 @pytest.mark.parametrize(
     ("options", "expected", "may_evict"),
     [
-        ((), Durability(0, "noeviction", False, False), False),
-        (("--maxmemory-policy", "allkeys-lru"), Durability(0, "allkeys-lru", False, False), True),
         (
             ("--maxmemory", "1gb", "--maxmemory-policy", "volatile-ttl"),
             Durability(2**30, "volatile-ttl", False, False),
             True,
         ),
-        (("--maxmemory", "1gb"), Durability(2**30, "noeviction", False, False), False),
         (("--save", "60", "1000"), Durability(0, "noeviction", True, False), False),
         (("--appendonly", "yes"), Durability(0, "noeviction", True, True), False),
     ],
@@ -67,7 +64,3 @@ def test_a_server_that_cannot_save_says_so(start_server: StartServer) -> None:
         assert durability_of(connection).is_failing
     finally:
         connection.close()
-
-
-def test_the_fake_server_answers_or_stays_silent(connection: Connection) -> None:
-    assert durability_of(connection).may_evict is False

@@ -7,11 +7,11 @@ from threading import Timer
 import pytest
 import redis
 
-from rwq_cli.core import Connection, Server, connect
-from rwq_cli.core.errors import ServerError, Unreachable, WrongType
+from rwq_cli.core import Connection
+from rwq_cli.core.errors import WrongType
 from rwq_cli.core.server import push_waiter
 from rwq_cli.core.server.push_waiter import PushWaiter
-from tests.conftest import AsUser, StartServer, contents
+from tests.conftest import AsUser, contents
 from tests.driver import TIMEOUT_S, until
 
 LISTS = [b"a:queue", b"b:queue", b"c:queue"]
@@ -59,12 +59,6 @@ def test_an_existing_entry_ends_the_wait(connection: Connection, raw: redis.Redi
     assert contents(raw) == {b"c:queue": [b"1"]}
 
 
-def test_the_connection_stays_free(connection: Connection) -> None:
-    with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter:
-        waiter.wait(0.01)
-        assert connection.call("PING") in (True, b"PONG")
-
-
 def test_an_interrupt_leaves_no_client(connection: Connection, raw: redis.Redis) -> None:
     connection.call("PING")
     before = len(raw.client_list())
@@ -81,12 +75,6 @@ def test_an_interrupt_leaves_no_client(connection: Connection, raw: redis.Redis)
     until(lambda: len(raw.client_list()) == before)
     assert blocked(raw) == 0
     assert connection.call("PING") in (True, b"PONG")
-
-
-def test_without_a_wait_there_is_no_connection(connection: Connection, raw: redis.Redis) -> None:
-    before = len(raw.client_list())
-    with PushWaiter(dict.fromkeys(LISTS, connection)):
-        assert len(raw.client_list()) == before
 
 
 def test_only_answered_commands_are_sent_again(connection: Connection, raw: redis.Redis) -> None:
@@ -141,32 +129,19 @@ def test_a_lost_connection_is_opened_again(connection: Connection, raw: redis.Re
         until(lambda: blocked(raw) == 1)
 
 
-def test_a_server_that_is_gone_is_an_error(start_server: StartServer) -> None:
-    private = start_server()
-    with PushWaiter(dict.fromkeys(LISTS, connect(Server(private.url)))) as waiter:
-        waiter.wait(0.01)
-        private.kill()
-        waiter.wait(TIMEOUT_S)
-        with pytest.raises(Unreachable):
-            waiter.wait(TIMEOUT_S)
-
-
-def test_where_blmove_is_denied_the_caller_polls(as_user: AsUser) -> None:
-    limited = as_user("+@all", "-blmove")
-    with PushWaiter(dict.fromkeys(LISTS, limited)) as waiter:
-        began = time.monotonic()
-        assert not waiter.wait(TIMEOUT_S)
-        assert not waiter.wait(TIMEOUT_S)
-        assert 0.9 < time.monotonic() - began < TIMEOUT_S
-
-
-def test_a_server_without_free_clients_is_an_error(start_server: StartServer) -> None:
-    private = start_server("--maxclients", "2")
-    connection = connect(Server(private.url))
-    connection.call("PING")
-    with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter, pytest.raises(ServerError):
-        waiter.wait(TIMEOUT_S)
-    assert connection.call("PING") in (True, b"PONG")
+@pytest.mark.parametrize("rules", [("+@all", "-blmove"), ("+@all", "-@blocking")])
+def test_where_blmove_is_denied_the_caller_polls_and_is_told_once(
+    as_user: AsUser, rules: tuple[str, ...]
+) -> None:
+    limited, told = as_user(*rules), []
+    limited.on_wait = told.append
+    for _ in range(2):
+        with PushWaiter(dict.fromkeys(LISTS, limited)) as waiter:
+            began = time.monotonic()
+            assert not waiter.wait(TIMEOUT_S)
+            assert not waiter.wait(TIMEOUT_S)
+            assert 0.9 < time.monotonic() - began < TIMEOUT_S
+    assert [line.split(": ")[:2] for line in told] == [["rwq", "looking for items once a second"]]
 
 
 def test_a_key_of_another_type_is_named(connection: Connection, raw: redis.Redis) -> None:
