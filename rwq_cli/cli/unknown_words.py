@@ -11,7 +11,7 @@ from rwq_cli.exit_codes import UsageError
 
 _PAUSE = (
     "a queue cannot be paused: no key makes workers stop. Stop the workers, or bury what waits: "
-    "rwq bury -q QUEUE --state waiting --reason paused; rwq kick -q QUEUE --all "
+    "rwq bury -q QUEUE --state waiting --reason paused; rwq kick -q QUEUE --reason paused "
     "returns it"
 )
 # What people type elsewhere, in beanstalkd, SQS, RabbitMQ, NATS, Sidekiq or Redis.

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import command_lines, open_queue
-from rwq_cli.cli.open_queues import warn_if_missing, warn_sizes_skipped
+from rwq_cli.cli.open_queues import warn_if_missing, warn_of_idle_reset
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, Duration, IdsArgument, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import BLOCK_IDS, Flush, in_batches
@@ -61,17 +61,21 @@ def show(
     chosen = read_ids(settings.environment, given, null_separated=settings.null_separated)
     queue = open_queue(settings)
     wants_data = data or settings.needs_data
+    # Whoever names an item wants to see it, whatever the server makes of that.
+    wants_sizes = settings.shows_sizes and not settings.needs_ids_only
     shown = warn_if_missing(
         settings,
         queue,
-        read_shown(settings, queue, chosen, data=wants_data, eta_s=eta_s),
+        read_shown(settings, queue, chosen, data=wants_data, sizes=wants_sizes, eta_s=eta_s),
         lambda shown: shown.item.state is State.GONE and shown.result is None,
     )
     missing = 0
 
     def noted() -> Iterator[Shown]:
         nonlocal missing
-        for each in warn_sizes_skipped(settings, [queue], shown, data=wants_data):
+        is_noted = wants_sizes and not (data or settings.output.is_raw)
+        consequence = "what is shown was read before"
+        for each in warn_of_idle_reset(settings, [queue], shown, consequence, lambda _: is_noted):
             if not each.item.state.has_data:
                 missing += 1
                 if settings.output.is_raw:
@@ -90,11 +94,13 @@ def read_shown(
     ids: Iterable[bytes | Flush],
     *,
     data: bool = False,
+    sizes: bool = False,
     eta_s: float | None = None,
 ) -> Iterator[Shown]:
     """Read everything that is shown of each ID, a page at a time.
 
-    `data` reads whole payloads; `eta_s` is how long to watch the queue for a forecast.
+    `data` reads whole payloads, and `sizes` sizes and previews even if that resets idle times;
+    `eta_s` is how long to watch the queue for a forecast.
     """
     lines = command_lines(settings, queue.connection)
     may_read_results = True
@@ -105,12 +111,12 @@ def read_shown(
         items = None
         if may_read_results:
             try:
-                items, results = describe_with_results(queue, reports, data=data)
+                items, results = describe_with_results(queue, reports, data=data, sizes=sizes)
             except PermissionDenied:
                 may_read_results = False
                 settings.environment.note("rwq: this user may not read results; none are shown")
         if items is None:
-            items = list(describe(queue, reports, data=data))
+            items = list(describe(queue, reports, data=data, sizes=sizes))
         forecasts: Sequence[Forecast | None] = [None] * len(page)
         if eta_s is not None:
             forecasts = forecast_items(queue, reports, sample_s=eta_s)

@@ -32,7 +32,7 @@ def filled(foreign: Foreign) -> None:
     foreign.leased(b"l")
 
 
-@pytest.mark.parametrize("line", ["ls", "ls all", "leases", "show a b", "show a"])
+@pytest.mark.parametrize("line", ["ls", "ls all", "leases"])
 @pytest.mark.parametrize("output", ["table", "json", "jsonl", "csv"])
 def test_one_note_says_that_sizes_are_not_read(rwq: Rwq, line: str, output: str) -> None:
     assert rwq(*line.split(), "-o", output).notes.count(NOTE) == 1
@@ -41,6 +41,14 @@ def test_one_note_says_that_sizes_are_not_read(rwq: Rwq, line: str, output: str)
 def test_the_sizes_are_null(rwq: Rwq) -> None:
     result = rwq("ls", "-o", "json")
     assert [(item["bytes"], item["preview"]) for item in result.json] == [(None, None)] * 2
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_an_item_that_is_named_is_shown_all_the_same(rwq: Rwq, output: str) -> None:
+    result = rwq("show", "a", "b", "-o", output)
+    note = "note: on this server, reading an item resets its idle time; "
+    assert result.notes == f"{note}what is shown was read before\n"
+    assert result.text.count("data of a") == 1
 
 
 @pytest.mark.parametrize(
@@ -54,6 +62,7 @@ def test_the_sizes_are_null(rwq: Rwq) -> None:
         "ls delayed",
         "leases -o ids",
         "show a --data",
+        "show a --fields id,state",
         "show a -o data",
         "stats --fast",
         "stats -o ids",

@@ -92,13 +92,19 @@ def effective_leases(queue: Queue, ids: Iterable[bytes]) -> list[Lease | None]:
     return [facts.lease for facts in probe(queue, ids)]
 
 
-def describe(queue: Queue, reports: Iterable[ItemReport], *, data: bool = False) -> Iterator[Item]:
-    """The items of reports, in order, with their idle times, sizes and previews, or all data."""
-    return with_details(queue, _items_of(queue, reports), detail_of(queue, data=data))
+def describe(
+    queue: Queue, reports: Iterable[ItemReport], *, data: bool = False, sizes: bool = False
+) -> Iterator[Item]:
+    """The items of reports, in order, with their idle times, sizes and previews, or all data.
+
+    `sizes` reads sizes and previews even if that resets idle times, which are read before.
+    """
+    detail = detail_of(queue, data=data, sizes=sizes)
+    return with_details(queue, _items_of(queue, reports), detail)
 
 
 def describe_with_results(
-    queue: Queue, reports: Iterable[ItemReport], *, data: bool = False
+    queue: Queue, reports: Iterable[ItemReport], *, data: bool = False, sizes: bool = False
 ) -> tuple[list[Item], list[ResultKey]]:
     """The items of reports, as from `describe`, and the result key of each ID.
 
@@ -109,7 +115,7 @@ def describe_with_results(
     """
     items = _items_of(queue, reports)
     ids = [item.item_id for item in items]
-    detail = detail_of(queue, data=data)
+    detail = detail_of(queue, data=data, sizes=sizes)
     if detail is Detail.DATA or not 0 < len(items) <= BATCH_ITEMS:
         found = [key for batch in read_result_keys(queue, ids) for key in batch]
         return list(with_details(queue, items, detail)), found
@@ -157,12 +163,14 @@ class Detail(Enum):
     DATA = "data"
 
 
-def detail_of(queue: Queue, *, data: bool = False, bare: bool = False) -> Detail:
-    """How much to read: sizes and previews only if that does not reset idle times."""
+def detail_of(
+    queue: Queue, *, data: bool = False, bare: bool = False, sizes: bool = False
+) -> Detail:
+    """How much to read: sizes and previews if asked for, or if that does not reset idle times."""
     has_no_touch = queue.connection.set_no_touch()
     if data or bare:
         return Detail.DATA if data else Detail.BARE
-    return Detail.PREVIEW if has_no_touch else Detail.IDLE_TIME
+    return Detail.PREVIEW if sizes or has_no_touch else Detail.IDLE_TIME
 
 
 def item_from(queue: bytes, facts: Facts, position: int | None = None) -> Item:
