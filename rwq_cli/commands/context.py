@@ -1,7 +1,7 @@
 """`rwq context`: named servers."""
 
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,9 +22,9 @@ from rwq_cli.views.contexts import (
     CONTEXT_FIELDS,
     LIST_COLUMNS,
     PLAIN_COLUMNS,
-    CheckedServer,
-    ListedContext,
+    checked_record,
     checked_sections,
+    context_record,
     context_sections,
     shown_url,
 )
@@ -33,10 +33,17 @@ app = CommandModule(
     "Name servers in ~/.config/rwq/config.toml, each with its queue, password and protection."
 )
 
+_HELP = "The context's name."
 NameArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="The context's name.", autocompletion=offer_contexts)
+    str, typer.Argument(metavar="NAME", help=_HELP, autocompletion=offer_contexts)
 ]
 _PASSWORDS = frozenset({"password_command", "password_file"})
+_NO_SUCH = {ExitStatus.USAGE: "wrong usage, or there is no such context"}
+
+
+def _optional_name(help: str) -> Any:
+    argument = typer.Argument(metavar="[NAME]", help=help, autocompletion=offer_contexts)
+    return Annotated[str | None, argument]
 
 
 class NoContext(RwqError):
@@ -56,23 +63,31 @@ class NoContext(RwqError):
 def list_(settings: Settings) -> ExitStatus:
     contexts = settings.contexts
     settings.out.table(
-        (ListedContext(each, each.name == contexts.current) for each in contexts.by_name.values()),
+        (
+            context_record(each, is_current=each.name == contexts.current)
+            for each in contexts.by_name.values()
+        ),
         CONTEXT_FIELDS,
         LIST_COLUMNS,
         plain_columns=PLAIN_COLUMNS,
         empty="No contexts; rwq context set NAME -u URL creates one.",
     )
-    if note := _overridden(settings):
+    if note := _overridden(settings, contexts.current):
         settings.out.note(note)
     return ExitStatus.OK
 
 
 def _show_one(
-    settings: Settings, context: Context, *, text: str | None = None, note: str | None = None
+    settings: Settings,
+    context: Context,
+    current: str | None,
+    *,
+    text: str | None = None,
+    note: str | None = None,
 ) -> ExitStatus:
     """Show a context; `text` replaces it for people."""
-    listed = ListedContext(context, context.name == settings.contexts.current)
-    settings.out.describe([listed], CONTEXT_FIELDS, context_sections, text=text)
+    record = context_record(context, is_current=context.name == current)
+    settings.out.describe([record], CONTEXT_FIELDS, context_sections, text=text)
     if note:
         settings.out.note(note)
     return ExitStatus.OK
@@ -88,22 +103,17 @@ def _show_one(
 )
 def show(
     settings: Settings,
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME]", help="The context's name.", autocompletion=offer_contexts),
-    ] = None,
+    name: _optional_name(_HELP) = None,  # type: ignore[valid-type]
 ) -> ExitStatus:
+    url, origin, context = settings.server if name is None else (None, "", None)
     if name is not None:
         context = settings.contexts.get(name)
-    elif settings.server.context is not None:
-        context = settings.server.context
-    else:
-        url, origin, _ = settings.server
+    if context is None:
         raise NoContext(
-            f"no context is in use: the server is {shown_url(url)} ({origin})",
+            f"no context is in use: the server is {shown_url(url or '')} ({origin})",
             "rwq context list shows all contexts",
         )
-    return _show_one(settings, context)
+    return _show_one(settings, context, settings.contexts.current)
 
 
 @app.command(
@@ -148,11 +158,15 @@ def set_(
         list[str] | None, option("--unset KEY", "Remove this setting; can be given several times.")
     ] = None,
 ) -> ExitStatus:
+    url, queues = settings.given.get("url"), settings.given.get("queue") or [None]
+    if len(queues) > 1:
+        raise InvalidArgument("a context has one queue", "give -q once")
+    file = settings.given.get("password_file")
     values: dict[str, str | bool | None] = {
-        "url": settings.given.get("url"),
-        "queue": _queue(settings),
+        "url": url,
+        "queue": queues[0],
         "password_command": password_command,
-        "password_file": _absolute(settings.given.get("password_file")),
+        "password_file": None if file is None else os.path.abspath(file),
         "color": name_color,
         "read_only": read_only,
         "protect": None if protect is None else protect.value,
@@ -165,8 +179,7 @@ def set_(
         raise InvalidArgument("nothing to set", "give -u, -q, or an option of rwq context set")
     if clash := sorted(removed & given.keys()):
         raise InvalidArgument(f"{clash[0]} is both set and unset", "give one of them")
-    url = given.get("url")
-    if isinstance(url, str) and not url.startswith(LOCAL):
+    if url is not None and not url.startswith(LOCAL):
         from rwq_cli.core.server.address import Server, connect
 
         # Raises for a malformed one; nothing is sent.
@@ -175,21 +188,18 @@ def set_(
         removed |= _PASSWORDS - passwords
     from rwq_cli.contexts.editing import set_context
 
-    settings.contexts = contexts = set_context(
-        settings.contexts_path, name, given, frozenset(removed)
-    )
-    context = contexts.by_name[name]
+    contexts = set_context(settings.contexts_path, name, given, frozenset(removed))
     note = None
-    if holds_secret(context.url):
+    if holds_secret(contexts.by_name[name].url):
         note = f"note: the password is in {contexts.path}; --password-command keeps it out of there"
-    return _show_one(settings, context, note=note)
+    return _show_one(settings, contexts.by_name[name], contexts.current, note=note)
 
 
 @app.command(
     record=CONTEXT_FIELDS,
     help="Make a context the current one; - is the previous one.",
     examples=("rwq context use prod", "rwq context use -"),
-    exits={ExitStatus.USAGE: "wrong usage, or there is no such context"},
+    exits=_NO_SUCH,
 )
 def use(settings: Settings, name: NameArgument) -> ExitStatus:
     from rwq_cli.contexts.editing import use_context
@@ -198,14 +208,15 @@ def use(settings: Settings, name: NameArgument) -> ExitStatus:
     assert contexts.current is not None
     context = contexts.by_name[contexts.current]
     text = f"{context.name} is the current context: {shown_url(context.url)}\n"
-    return _show_one(settings, context, text=text, note=_overridden(settings))
+    note = _overridden(settings, contexts.current)
+    return _show_one(settings, context, contexts.current, text=text, note=note)
 
 
 @app.command(
     record=CONTEXT_FIELDS,
     help="Remove contexts. Servers and queues stay as they are.",
     examples=("rwq context rm old", "rwq context rm test-1 test-2"),
-    exits={ExitStatus.USAGE: "wrong usage, or there is no such context"},
+    exits=_NO_SUCH,
 )
 def rm(
     settings: Settings,
@@ -219,15 +230,14 @@ def rm(
     from rwq_cli.contexts.editing import remove_contexts
 
     removed = [settings.contexts.named(name) for name in dict.fromkeys(names)]
-    names = [context.name for context in removed]
-    remove_contexts(settings.contexts_path, names)
+    remove_contexts(settings.contexts_path, [context.name for context in removed])
     if settings.contexts.current in names:
         settings.environment.note(
             f"note: {settings.contexts.current} was the current context; there is none now"
         )
     text = "".join(f"removed context {context.name}\n" for context in removed)
-    listed = [ListedContext(context, is_current=False) for context in removed]
-    settings.out.describe(listed, CONTEXT_FIELDS, is_one=False, text=text)
+    records = [context_record(context, is_current=False) for context in removed]
+    settings.out.describe(records, CONTEXT_FIELDS, is_one=False, text=text)
     return ExitStatus.OK
 
 
@@ -242,61 +252,36 @@ def rm(
 )
 def check(
     settings: Settings,
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NAME]",
-            help="The context's name. Else the server in use.",
-            autocompletion=offer_contexts,
-        ),
-    ] = None,
+    name: _optional_name(f"{_HELP} Else the server in use.") = None,  # type: ignore[valid-type]
 ) -> ExitStatus:
     if name is not None:
         if {"url", "context"} & settings.given.keys():
             raise InvalidArgument.both("NAME", "-u or -c")
         settings = settings.replaced(context=name)
-    names = settings.queues
-    if len(names) > 1:
-        names = [settings.queue]
+    queue_name = settings.queue if settings.queues else None
     connection = open_connection(settings)
-
-    queue = WorkQueue(connection, names[0]) if names else None
-    access = server_access(connection, queue)
+    access = server_access(
+        connection, None if queue_name is None else WorkQueue(connection, queue_name)
+    )
     no_undo = unwritable_because(undo_directory(settings.environment.variables))
     if no_undo is None and access.denied and "undo" in access.denied:
         no_undo = f"this user may not run {access.denied['undo']}"
     context = settings.server.context
-    found = CheckedServer(
-        connection.name,
-        None if context is None else context.name,
-        names[0] if names else None,
-        access,
-        no_undo,
+    found = checked_record(
+        connection.name, None if context is None else context.name, queue_name, access, no_undo
     )
     settings.out.describe([found], CHECKED_FIELDS, checked_sections)
     return ExitStatus.OK
 
 
-def _queue(settings: Settings) -> str | None:
-    names = settings.given.get("queue")
-    if names is not None and len(names) > 1:
-        raise InvalidArgument("a context has one queue", "give -q once")
-    return names[0] if names else None
-
-
-def _absolute(path: str | None) -> str | None:
-    return None if path is None else os.path.abspath(path)
-
-
-def _overridden(settings: Settings) -> str | None:
+def _overridden(settings: Settings, current: str | None) -> str | None:
     """A note if something other than the current context names the server."""
-    current = settings.contexts.current
     if current is None:
         return None
     try:
         _, origin, context = settings.server
     except ContextError as error:
         return f"note: {escaped_text(error.message)}"
-    if context is not None and context.name == current:
+    if context is not None and (context.name == current or origin == "the current context"):
         return None
     return f"note: {origin} overrides the current context"

@@ -150,7 +150,7 @@ class TestSet:
         [
             (["new"], "nothing to set"),
             (["new", "-q", "jobs"], "context new in "),
-            (["new", "-u", "db1"], "not a server URL"),
+            (["new", "-u", "http://db1"], "not a server URL"),
             (["new", "-u", "redis://a", "-q", "a", "-q", "b"], "a context has one queue"),
             (["dev", "-q", "x", "--unset", "queue"], "queue is both set and unset"),
             (["dev", "--unset", "x"], "there is no setting 'x'; known settings: url, queue"),
