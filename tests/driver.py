@@ -8,10 +8,10 @@ import pty
 import select
 import struct
 import subprocess
-import sys
 import termios
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,8 +21,8 @@ import pytest
 
 from rwq_cli.cli.program import run
 from rwq_cli.environment import Environment
-from tests import fork_server
-from tests.fork_server import COMMAND
+from tests import processes
+from tests.processes import COMMAND
 
 # After that it hangs; far more than any command takes, so that a busy machine fails no test.
 TIMEOUT_S = 120.0
@@ -134,7 +134,6 @@ class Rwq:
         stdin: bytes | int = b"",
         variables: Mapping[str, str] | None = None,
         timeout_s: float = TIMEOUT_S,
-        forks: bool = True,
     ) -> Result:
         """Run as a process, to its end.
 
@@ -143,10 +142,8 @@ class Rwq:
             stdin: What it reads, or a stream.
             variables: Further environment variables.
             timeout_s: After how long it hangs, seconds.
-            forks: False for a start of the interpreter, which inherits the limits of this process.
         """
-        start: Any = fork_server.start if forks else subprocess.Popen
-        process = start(
+        process = processes.start(
             [*COMMAND, *words],
             env=self._all(variables),
             cwd=self.home,
@@ -167,31 +164,18 @@ class Rwq:
     ) -> "subprocess.Popen[bytes]":
         """Start a process; it is ended with the test if it did not end before."""
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        process = fork_server.start(
+        process = processes.start(
             [*command, *words], env=self._all(variables), cwd=self.home, **{**pipes, **streams}
         )
         self.started.append(process)
         return process
 
-    def shell(
-        self, script: str, variables: Mapping[str, str] | None = None, *, forks: bool = False
-    ) -> Result:
-        """Run a bash script in which `rwq` is this one.
-
-        Args:
-            script: The script.
-            variables: Further environment variables.
-            forks: Whether `rwq` is quick: for scripts that do nothing with its process, its limits
-                or closed streams.
-        """
+    def shell(self, script: str, variables: Mapping[str, str] | None = None) -> Result:
+        """Run a bash script in which `rwq` is this one, with further environment variables."""
         program = self.home / "bin" / "rwq"
         if not program.exists():
             program.parent.mkdir()
-            if forks:
-                fork_server.write_program(program)
-            else:
-                program.write_text(f'#!/bin/sh\nexec {sys.executable} -m rwq_cli "$@"\n')
-                program.chmod(0o755)
+            processes.write_program(program)
         done = subprocess.run(
             ["bash", "-c", script],
             env={
@@ -226,9 +210,8 @@ class Rwq:
         Returns:
             The exit code, and all that appeared on the terminal.
         """
-        terminal, end = pty.openpty()
-        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        process = fork_server.start(
+        terminal, end = _new_terminal(columns)
+        process = processes.start(
             [*COMMAND, *words],
             env=self._all(variables),
             cwd=self.home,
@@ -241,7 +224,37 @@ class Rwq:
         if process.stdin is not None:
             with process.stdin as pipe:
                 pipe.write(stdin)
-        return _converse(process, terminal, list(type_in))
+        try:
+            seen = _converse(terminal, list(type_in))
+        except AssertionError:
+            process.kill()
+            raise
+        finally:
+            process.wait()
+        return process.returncode, seen
+
+    def asked(
+        self,
+        *words: str,
+        type_in: Sequence[tuple[bytes, bytes]] = (),
+        stdin: bytes | None = None,
+        variables: Mapping[str, str] | None = None,
+        columns: int = 80,
+    ) -> tuple[int, bytes]:
+        """As `on_terminal`, but in this process: for questions, and without Ctrl-C."""
+        terminal, end = _new_terminal(columns)
+        open_file = os.open
+
+        def open_terminal(path: Any, *more: Any, **named: Any) -> int:
+            return os.dup(end) if path == "/dev/tty" else open_file(path, *more, **named)
+
+        with pytest.MonkeyPatch.context() as patched, ThreadPoolExecutor(1) as pool:
+            seen = pool.submit(_converse, terminal, list(type_in))
+            patched.setattr(os, "open", open_terminal)
+            with open(end, "wb") as screen:
+                given = io.BytesIO(stdin or b"")
+                code = _run(words, Environment(self._all(variables), given, screen, screen))
+        return code, seen.result()
 
     def close(self) -> None:
         """End what was started and did not end."""
@@ -269,33 +282,32 @@ def _run(words: Sequence[str], environment: Environment) -> int:
         text.detach()
 
 
-def _converse(
-    process: "subprocess.Popen[bytes]", terminal: int, type_in: list[tuple[bytes, bytes]]
-) -> tuple[int, bytes]:
+def _new_terminal(columns: int) -> tuple[int, int]:
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    return terminal, end
+
+
+def _converse(terminal: int, type_in: list[tuple[bytes, bytes]]) -> bytes:
+    """Type what is to be typed, until nothing has the terminal open; returns what it showed."""
     seen = b""
     searched = 0
     deadline = time.monotonic() + TIMEOUT_S
     try:
         while True:
-            if time.monotonic() > deadline:
-                process.kill()
-                raise AssertionError(f"it waits for something; the terminal shows {seen!r}")
+            assert time.monotonic() < deadline, f"it waits for something; shown: {seen!r}"
             if not select.select([terminal], [], [], 0.1)[0]:
                 continue
             try:
                 piece = os.read(terminal, 65536)
             except OSError:
-                break
-            if not piece:
-                break
+                return seen
             seen += piece
             while type_in and (at := seen.find(type_in[0][0], searched)) >= 0:
                 searched = at + len(type_in[0][0])
                 os.write(terminal, type_in.pop(0)[1])
     finally:
         os.close(terminal)
-        process.wait()
-    return process.returncode, seen
 
 
 def next_line(stream: Any, timeout_s: float = TIMEOUT_S) -> bytes:

@@ -227,9 +227,9 @@ class TestProtectedContext:
     def test_a_person_types_the_name(self, prod: Rwq, foreign: Foreign) -> None:
         asks = b"Type the context's name to continue: "
         for more in ((), ("--yes",)):
-            code, seen = prod.on_terminal("rm", "a", *more, type_in=[(asks, b"y\n")])
+            code, seen = prod.asked("rm", "a", *more, type_in=[(asks, b"y\n")])
             assert (code, b"declined" in seen) == (1, True)
-        code, seen = prod.on_terminal("rm", "a", "-c", "prod", type_in=[(asks, b"prod\n")])
+        code, seen = prod.asked("rm", "a", "-c", "prod", type_in=[(asks, b"prod\n")])
         assert code == 0
         assert b"1 item of jobs on prod. Type" in seen
         assert foreign.raw.llen("jobs:queue") == 0
@@ -268,7 +268,7 @@ def test_what_was_typed_before_the_question_is_no_answer(
 class TestOnTerminal:
     def test_answering_y_runs_the_command(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a")
-        code, seen = rwq.on_terminal("release", "a", "--force", type_in=[(b"[y/N] ", b"y\n")])
+        code, seen = rwq.asked("release", "a", "--force", type_in=[(b"[y/N] ", b"y\n")])
         assert code == 0
         assert b"1 item of jobs" in seen
         assert seen.endswith(b"released 1\r\n")
@@ -278,14 +278,14 @@ class TestOnTerminal:
     def test_anything_else_changes_nothing(self, rwq: Rwq, foreign: Foreign, keys: bytes) -> None:
         foreign.leased(b"a", ttl_ms=None)
         before = contents(foreign.raw)
-        code, seen = rwq.on_terminal("release", "a", "--force", type_in=[(b"[y/N] ", keys)])
+        code, seen = rwq.asked("release", "a", "--force", type_in=[(b"[y/N] ", keys)])
         assert code == 1
         assert b"rwq: error: declined, nothing was changed" in seen
         assert contents(foreign.raw) == before
 
     def test_after_ctrl_d_the_message_is_on_its_own_line(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a")
-        _, seen = rwq.on_terminal("release", "a", "--force", type_in=[(b"[y/N] ", b"\x04")])
+        _, seen = rwq.asked("release", "a", "--force", type_in=[(b"[y/N] ", b"\x04")])
         assert b"\nrwq: error: declined" in seen
 
     def test_ctrl_c_changes_nothing(self, rwq: Rwq, foreign: Foreign) -> None:
@@ -298,7 +298,7 @@ class TestOnTerminal:
 
     def test_the_answer_is_not_read_from_stdin(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", b"y", b"c")
-        code, seen = rwq.on_terminal(
+        code, seen = rwq.asked(
             "release", "-", "--force", stdin=b"a\ny\nc\n", type_in=[(b"[y/N] ", b"y\n")]
         )
         assert code == 0
@@ -307,9 +307,7 @@ class TestOnTerminal:
 
     def test_a_piped_yes_is_not_an_answer(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", ttl_ms=None)
-        code, _ = rwq.on_terminal(
-            "release", "a", "--force", stdin=b"y\n", type_in=[(b"[y/N] ", b"n\n")]
-        )
+        code, _ = rwq.asked("release", "a", "--force", stdin=b"y\n", type_in=[(b"[y/N] ", b"n\n")])
         assert code == 1
         assert foreign.raw.exists("jobs:queue") == 0
 
@@ -319,7 +317,7 @@ class TestOnTerminal:
     ) -> None:
         ids = [b"%04d" % number for number in range(1000)]
         foreign.leased(*ids)
-        done, seen = rwq.on_terminal(
+        done, seen = rwq.asked(
             *("release", "-", "--force"),
             stdin=b"\n".join(ids),
             type_in=[(b"Type the queue's name to continue: ", typed)],
@@ -331,12 +329,12 @@ class TestOnTerminal:
     def test_what_does_not_exist_is_not_asked_about(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a")
         assert rwq("release", "gone", "--force").as_tuple()[0] == 1
-        _, seen = rwq.on_terminal("release", "a", "gone", "--force", type_in=[(b"N] ", b"n\n")])
+        _, seen = rwq.asked("release", "a", "gone", "--force", type_in=[(b"N] ", b"n\n")])
         assert b"1 item of jobs" in seen
 
     def test_a_repeated_id_counts_once(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a")
-        _, seen = rwq.on_terminal("release", "a", "a", "--force", type_in=[(b"N] ", b"n\n")])
+        _, seen = rwq.asked("release", "a", "a", "--force", type_in=[(b"N] ", b"n\n")])
         assert b"1 item of jobs" in seen
 
     def test_control_characters_in_a_queue_name_are_escaped(
@@ -344,7 +342,7 @@ class TestOnTerminal:
     ) -> None:
         name = b"\x1b[2Jjobs"
         Foreign(foreign.raw, name).leased(b"a")
-        code, seen = rwq.on_terminal(
+        code, seen = rwq.asked(
             *("release", "a", "--force", "-q", name.decode()), type_in=[(b"N] ", b"n\n")]
         )
         assert code == 1
@@ -358,7 +356,7 @@ class TestOnTerminal:
         foreign.waiting(b"a")
         words = ("-q", "東京 queue of nothing but very long and important items", "purge")
         Foreign(foreign.raw, words[1].encode()).waiting(b"a")
-        _, seen = rwq.on_terminal(*words, type_in=[(b"[y/N] ", b"n\n")], columns=columns)
+        _, seen = rwq.asked(*words, type_in=[(b"[y/N] ", b"n\n")], columns=columns)
         question, _, _ = seen.decode().partition("[y/N] ")
         lines = question.split("\r\n")
         assert " ".join(lines).endswith(

@@ -179,7 +179,7 @@ def test_every_example_works(
         line = line.replace("--follow", "")
         code = 0
         script = f"set -euo pipefail; {before or ':'}; {line}"
-        result = rwq.shell(script, VARIABLES, forks=True)
+        result = rwq.shell(script, VARIABLES)
     assert (result.code, "error:" in result.notes) == (code, False), result.notes
 
 

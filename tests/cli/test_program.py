@@ -13,7 +13,7 @@ import redis
 from rwq_cli.cli.app import CommandInfo, all_commands
 from rwq_cli.core.errors import OutOfMemory
 from tests.driver import Rwq, next_line
-from tests.fork_server import COMMAND
+from tests.processes import COMMAND
 
 # Command lines that must fail, with their exit codes and their stable words.
 FAILURES = {

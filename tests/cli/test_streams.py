@@ -53,9 +53,7 @@ class TestClosedStdout:
     @pytest.mark.needs("no-touch")
     def test_a_listing_ends_quietly(self, rwq: Rwq, output: str) -> None:
         rwq("add", "--id-from", "line", stdin=b"".join(b"%040d\n" % n for n in range(3000)))
-        result = rwq.shell(
-            f"rwq ls -n 0 -o {output} | head -n 1; exit ${{PIPESTATUS[0]}}", forks=True
-        )
+        result = rwq.shell(f"rwq ls -n 0 -o {output} | head -n 1; exit ${{PIPESTATUS[0]}}")
         assert result.code == 0
         assert result.err == b""
         assert len(result.out) > 0
@@ -288,21 +286,21 @@ class TestPipelines:
     def test_ids_are_piped_from_ls_to_complete(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(*(b"%d" % number for number in range(200)))
         script = "set -euo pipefail; rwq ls -n 100 -o ids | rwq complete -"
-        assert rwq.shell(script, forks=True).as_tuple() == (0, "", "completed 100\n")
+        assert rwq.shell(script).as_tuple() == (0, "", "completed 100\n")
         assert foreign.raw.llen("jobs:queue") == 100
 
     def test_strange_ids_are_piped_through_xargs(self, rwq: Rwq, foreign: Foreign) -> None:
         ids = [b"a b", b"c\nd", b"'e'", b'"f"', b"\\g", b"-h", b"\xff"]
         foreign.waiting(*ids)
         script = "set -euo pipefail; rwq lease -n 100 -o ids -0 | xargs -0 rwq complete --"
-        result = rwq.shell(script, forks=True)
+        result = rwq.shell(script)
         assert result.as_tuple() == (0, "", "completed 7\n")
         assert foreign.raw.keys() == []
 
     def test_data_is_separated_by_nul(self, rwq: Rwq) -> None:
         rwq("add", "--format", "nul", stdin=b"one line\0two\nlines\0")
         script = "rwq lease -n 9 -o data -0 | xargs -0 -n 1 printf '<%s>'"
-        assert rwq.shell(script, forks=True).text == "<one line><two\nlines>"
+        assert rwq.shell(script).text == "<one line><two\nlines>"
 
     def test_a_worker_in_a_shell_loop(self, rwq: Rwq, raw: redis.Redis) -> None:
         rwq("add", stdin=b"one\ntwo\nthree\n")
@@ -314,12 +312,12 @@ class TestPipelines:
                 rwq complete "$id" 2>/dev/null
             done
         """
-        assert rwq.shell(script, forks=True).as_tuple() == (0, "one\ntwo\nthree\n", "")
+        assert rwq.shell(script).as_tuple() == (0, "one\ntwo\nthree\n", "")
         assert raw.keys() == []
 
     def test_a_failure_ends_a_script_with_pipefail(self, rwq: Rwq) -> None:
         script = "set -euo pipefail; rwq ls -u redis://127.0.0.1:1 | cat; echo not reached"
-        result = rwq.shell(script, forks=True)
+        result = rwq.shell(script)
         assert (result.code, result.text) == (69, "")
 
     @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_without_arguments_stdin_is_read(rwq: Rwq, raw: redis.Redis) -> None:
 def test_stdin_is_not_read_if_there_are_arguments(rwq: Rwq, raw: redis.Redis) -> None:
     """`while read x; do rwq add "$x"; done < file` must not lose lines."""
     script = 'while read -r x; do rwq add "$x" 2>/dev/null; done; true'
-    assert rwq.shell(f"printf 'one\\ntwo\\nthree\\n' | ({script})", forks=True).code == 0
+    assert rwq.shell(f"printf 'one\\ntwo\\nthree\\n' | ({script})").code == 0
     assert waiting_data(raw) == [b"one", b"two", b"three"]
 
 

@@ -75,7 +75,7 @@ def test_commands_in_a_reason_can_be_pasted(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"it's")
     notes = rwq("kick", "it's").notes
     (command,) = re.findall(r"rwq show .*(?= says)", notes)
-    assert rwq.shell(command, forks=True).code == 0
+    assert rwq.shell(command).code == 0
 
 
 def test_the_first_five_are_named(rwq: Rwq, foreign: Foreign) -> None:

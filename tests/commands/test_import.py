@@ -42,7 +42,7 @@ def test_an_export_is_imported_as_it_was(rwq: Rwq, foreign: Foreign) -> None:
 
 def test_an_export_can_be_piped_into_another_queue(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
-    result = rwq.shell("set -o pipefail; rwq export | rwq import -q copy -", forks=True)
+    result = rwq.shell("set -o pipefail; rwq export | rwq import -q copy -")
     assert result.code == 0
     assert foreign.raw.lrange("copy:queue", 0, -1) == [b"b", b"a"]
 

@@ -275,7 +275,7 @@ def test_suggested_commands_are_quoted(rwq: Rwq, raw: redis.Redis) -> None:
     (record,) = rwq(*words, stdin=item_id).jsonl
     kick = next(command for command in record["commands"] if "kick" in command)
     assert kick.isprintable()
-    assert rwq.shell(kick, forks=True).code == 0
+    assert rwq.shell(kick).code == 0
     assert raw.lrange(there.keys.main, 0, -1) == [item_id]
 
 
@@ -283,7 +283,7 @@ def test_an_id_can_begin_with_a_dash(rwq: Rwq, foreign: Foreign) -> None:
     foreign.buried(b"--force")
     record = rwq("show", "-o", "json", "--", "--force").json
     kick = next(command for command in record["commands"] if "kick" in command)
-    assert rwq.shell(kick, forks=True).code == 0
+    assert rwq.shell(kick).code == 0
 
 
 @pytest.mark.parametrize("item_id", [b"-", b"a\0b", b"%s \\n\0'"])
@@ -294,7 +294,7 @@ def test_an_id_that_cannot_be_an_argument_is_piped(
     (record,) = rwq("show", "-", "-o", "jsonl", stdin=item_id + b"\n").jsonl
     kick = next(command for command in record["commands"] if "kick" in command)
     assert kick.isprintable()
-    done = rwq.shell(kick, forks=True)
+    done = rwq.shell(kick)
     assert (done.code, done.notes) == (0, f"kicked 1 (jobs on {server.url})\n")
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [item_id]
 

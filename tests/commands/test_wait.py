@@ -112,7 +112,7 @@ def test_a_script_continues_when_the_work_is_done(rwq: Rwq, foreign: Foreign) ->
     script = "rwq wait >/dev/null && rwq ls -o ids"
     with ThreadPoolExecutor() as pool:
         with until_another_asks(foreign.raw, "exec"):
-            running = pool.submit(rwq.shell, script, forks=True)
+            running = pool.submit(rwq.shell, script)
         assert rwq("complete", "w1", "w2").code == 0
     assert running.result().as_tuple() == (0, "", ABSENT)
 

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from tests import fork_server
+from tests import processes
 from tests.docs.names import HOSTS
 from tests.docs.pages import ROOT
 from tests.driver import TIMEOUT_S
@@ -190,7 +190,7 @@ def machine(hosts: set[str]) -> Iterator[Machine]:
             "PYTHONPATH": str(ROOT),
             HOSTS: json.dumps({name: str(server.socket) for name, server in servers.items()}),
         }
-        fork_server.write_program(programs / "rwq", before="tests.docs.names:use")
+        processes.write_program(programs / "rwq", before="tests.docs.names:use")
         for name in ("valkey-cli", "redis-cli"):
             program = server_binary().with_name(name)
             found = str(program) if program.exists() else shutil.which(name)

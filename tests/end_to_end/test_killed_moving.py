@@ -12,10 +12,10 @@ from typing import BinaryIO
 import pytest
 import redis
 
-from tests import fork_server
+from tests import processes
 from tests.conftest import until_alone
-from tests.fork_server import COMMAND
 from tests.long import usual
+from tests.processes import COMMAND
 from tests.servers import PrivateServer
 
 ITEMS = 8_000
@@ -37,7 +37,7 @@ def command(
     server: PrivateServer, home: Path, *words: str, stdout: int | BinaryIO = subprocess.DEVNULL
 ) -> "subprocess.Popen[bytes]":
     """Start rwq; what it says is thrown away."""
-    return fork_server.start(
+    return processes.start(
         [*COMMAND, *words, "-u", server.url, "-q", "jobs"],
         env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "XDG_STATE_HOME": str(home)},
         stdin=subprocess.DEVNULL,

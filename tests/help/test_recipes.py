@@ -142,6 +142,6 @@ def test_a_recipe_runs_as_it_stands(rwq: Rwq, foreign: Foreign, recipe: Recipe) 
     case = CASES[recipe.title]
     case.set_up(foreign)
     commands = "\n".join(recipe.commands)
-    result = rwq.shell(f"{case.before}\n{commands}", {"RWQ_QUEUE": ""}, forks=True)
+    result = rwq.shell(f"{case.before}\n{commands}", {"RWQ_QUEUE": ""})
     assert (result.code, "error:" in result.notes) == (0, False), result.notes
     case.check(foreign.raw, result)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rwq_cli.core import NewItem
-from tests import fork_server
+from tests import processes
 
 _HERE = Path(__file__).parent
 _END_TIMEOUT_S = 30.0
@@ -100,10 +100,10 @@ class Peer:
 
 def start(command_line: Sequence[object]) -> "subprocess.Popen[bytes]":
     """Start one, or rwq, at the root of the project."""
-    return fork_server.start(
+    return processes.start(
         [str(word) for word in command_line],
         env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"},
-        cwd=fork_server.ROOT,
+        cwd=processes.ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
     )

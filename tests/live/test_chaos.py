@@ -42,7 +42,6 @@ from rwq_cli.core import (
     connect,
 )
 from rwq_cli.core.items.schedule import promote as promote_items
-from tests.fork_server import COMMAND, start
 from tests.live.conftest import StartProcess
 from tests.live.peer_worker import DEATH_STATUS
 from tests.live.peers import (
@@ -56,6 +55,7 @@ from tests.live.peers import (
 )
 from tests.live.raw_keys import end_settling_leases, read_raw_keys
 from tests.long import usual
+from tests.processes import COMMAND, start
 from tests.servers import PrivateServer
 
 QUEUE = "chaos"

@@ -306,7 +306,7 @@ def test_many_commands_at_once(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
     try:
-        result = rwq.process(*DRAIN, "-j", str(number), "--", "sleep", "0.3", forks=False)
+        result = rwq.process(*DRAIN, "-j", str(number), "--", "sleep", "0.3")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert result.as_tuple() == (0, "", f"completed {number}\n")

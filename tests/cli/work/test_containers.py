@@ -13,7 +13,7 @@ import redis
 from tests.cli.work.test_exits import script
 from tests.conftest import Foreign, contents
 from tests.driver import TIMEOUT_S, Rwq, next_line, state_of, until
-from tests.fork_server import COMMAND
+from tests.processes import COMMAND
 
 DRAIN = ("work", "--drain")
 NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc")
