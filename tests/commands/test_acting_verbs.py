@@ -77,12 +77,12 @@ class TestMany:
             foreign.raw.lpush(place, *ids)
         before = contents(foreign.raw)
         asked = b"Type the queue's name to continue: "
-        code, seen = rwq.on_terminal(*line.split(), type_in=[(asked, b"other\n")])
+        code, seen = rwq.asked(*line.split(), type_in=[(asked, b"other\n")])
         said = f"rwq will {line.split()[0]} 1,000 items of jobs "
         assert (code, said in " ".join(seen.decode().split())) == (1, True)
         assert contents(foreign.raw) == before
         # Fewer, or by name, or where nobody can be asked, they are not.
-        assert rwq.on_terminal(*line.split()[:1], "-n", "999", type_in=[])[0] == 0
+        assert rwq.asked(*line.split()[:1], "-n", "999", type_in=[])[0] == 0
         assert rwq(*line.split()).code == 0
 
     @pytest.mark.parametrize("verb", ["bury", "complete", "release", "kick"])

@@ -96,9 +96,9 @@ def test_the_question_counts_what_will_be_moved(rwq: Rwq, foreign: Foreign) -> N
     foreign.leased(b"l")
     Foreign(foreign.raw, b"other").waiting(b"c")
     words = ("mv", "--to", "other", "a", "b", "c", "l", "gone")
-    code, seen = rwq.on_terminal(*words, type_in=[(b"[y/N] ", b"n\n")])
+    code, seen = rwq.asked(*words, type_in=[(b"[y/N] ", b"n\n")])
     assert (code, b"rwq will move 2 items of jobs to other on" in seen) == (1, True)
-    code, seen = rwq.on_terminal(*words, "--force", type_in=[(b"[y/N] ", b"y\n")])
+    code, seen = rwq.asked(*words, "--force", type_in=[(b"[y/N] ", b"y\n")])
     assert b"rwq will move 3 items of jobs (1 of them leased) to other on" in seen
     assert (code, b"moved 3, conflict 1, missing 1" in seen) == (3, True)
 
@@ -141,7 +141,7 @@ class TestElsewhere:
         assert there.raw.lrange("jobs:queue", 0, -1) == [b"b", b"a", b"c", b"first"]
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"c"]
         assert rwq("undo", "--list", "--fields", "to,to_server").text == f"jobs\t{url}\n"
-        code, seen = rwq.on_terminal("undo", columns=300, type_in=[(b"[y/N] ", b"y\n")])
+        code, seen = rwq.asked("undo", columns=300, type_in=[(b"[y/N] ", b"y\n")])
         assert f"Undo mv of 2 items from jobs to jobs on {url}, " in seen.decode()
         assert (code, there.raw.lrange("jobs:queue", 0, -1)) == (0, [b"c", b"first"])
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"a", b"c"]

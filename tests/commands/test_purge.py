@@ -27,10 +27,10 @@ def test_it_needs_the_name_of_the_queue(rwq: Rwq, foreign: Foreign) -> None:
     foreign.data(b"orphan")
     asks = b"rwq will remove all 1,001 items of jobs on"
     before = contents(foreign.raw)
-    code, seen = rwq.on_terminal("purge", type_in=[(b"to continue: ", b"y\n")])
+    code, seen = rwq.asked("purge", type_in=[(b"to continue: ", b"y\n")])
     assert (code, asks in seen) == (1, True)
     assert contents(foreign.raw) == before
-    code, _ = rwq.on_terminal("purge", type_in=[(b"to continue: ", b"jobs\n")])
+    code, _ = rwq.asked("purge", type_in=[(b"to continue: ", b"jobs\n")])
     assert (code, foreign.raw.keys()) == (0, [])
 
 

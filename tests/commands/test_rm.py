@@ -88,7 +88,7 @@ class TestConfirmation:
     def test_the_question_has_the_number_of_leased_items(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"w")
         foreign.leased(b"l1", b"l2")
-        code, seen = rwq.on_terminal("rm", "w", "l1", "l2", type_in=[(b"[y/N] ", b"y\n")])
+        code, seen = rwq.asked("rm", "w", "l1", "l2", type_in=[(b"[y/N] ", b"y\n")])
         assert code == 0
         assert b"rwq will remove 3 items of jobs (2 of them leased) on" in seen
         assert foreign.raw.keys() == []
@@ -96,7 +96,7 @@ class TestConfirmation:
     def test_the_default_is_no(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"w")
         before = contents(foreign.raw)
-        code, seen = rwq.on_terminal("rm", "w", type_in=[(b"[y/N] ", b"\n")])
+        code, seen = rwq.asked("rm", "w", type_in=[(b"[y/N] ", b"\n")])
         assert (code, b"declined" in seen) == (1, True)
         assert contents(foreign.raw) == before
 

@@ -194,7 +194,7 @@ class TestPrune:
     def test_the_question_says_how_many_are_not_restored(self, rwq: Rwq, files: list[Path]) -> None:
         words = ("undo", "--prune", "--older-than", "10d")
         assert rwq(*words).code == 2
-        code, screen = rwq.on_terminal(*words, type_in=[(b"[y/N]", b"n\n")])
+        code, screen = rwq.asked(*words, type_in=[(b"[y/N]", b"n\n")])
         assert code == 1
         said = b" ".join(screen.split())
         assert b"rwq will delete 2 undo files, 1 of them not restored (" in said

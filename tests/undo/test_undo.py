@@ -194,23 +194,23 @@ class TestQuestion:
         foreign.waiting(b"a", b"b", b"c")
         rwq("mv", "--to", "hooli", "--all", "--yes", variables={"USER": "ann"})
         asked = [(b"[y/N] ", b"n\n")]
-        code, seen = rwq.on_terminal("undo", type_in=asked, columns=200)
+        code, seen = rwq.asked("undo", type_in=asked, columns=200)
         host = os.uname().nodename
         words = f"Undo mv of 3 items from jobs to hooli, TIME, by ann@{host}? On "
         said = re.sub(r"just now|\d[^ ,]*s ago", "TIME", seen.decode())
         assert (code, words in said, "declined" in said) == (1, True, True)
         assert foreign.raw.llen("hooli:queue") == 3
-        code, _ = rwq.on_terminal("undo", type_in=[(b"[y/N] ", b"y\n")])
+        code, _ = rwq.asked("undo", type_in=[(b"[y/N] ", b"y\n")])
         assert (code, foreign.raw.llen("hooli:queue")) == (0, 0)
-        code, seen = rwq.on_terminal("undo", "--redo", type_in=asked, columns=200)
+        code, seen = rwq.asked("undo", "--redo", type_in=asked, columns=200)
         assert (code, b"Redo mv of 3 items from jobs to hooli, " in seen) == (1, True)
 
     def test_of_a_thousand_the_queue_has_to_be_named(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(*(b"%d" % number for number in range(1000)))
         rwq("rm", "--all", "--yes")
         asked = b"Type the queue's name to continue: "
-        assert rwq.on_terminal("undo", type_in=[(asked, b"y\n")])[0] == 1
-        assert rwq.on_terminal("undo", type_in=[(asked, b"jobs\n")])[0] == 0
+        assert rwq.asked("undo", type_in=[(asked, b"y\n")])[0] == 1
+        assert rwq.asked("undo", type_in=[(asked, b"jobs\n")])[0] == 0
 
     def test_without_a_terminal_it_needs_yes(self, rwq: Rwq, removed: Path) -> None:
         result = rwq("undo")
