@@ -127,8 +127,6 @@ class _Purge:
         self._dry_run = dry_run
         remove = by_script(queue, "remove", REMOVE_ARGS, dry_run=dry_run)
         self._act = Saving(queue, journal, remove, dry_run=dry_run)
-        # IDs that were not where they were seen.
-        self._moved: _Ids = {}
         # IDs with a key of the wrong type that were reported: they stay, perhaps in several
         # structures.
         self._wrong: set[bytes] = set()
@@ -167,62 +165,35 @@ class _Purge:
                 self._remove_leftovers()
 
     def _items(self) -> Iterator[OutcomeBatch]:
-        queue, keys = self._queue, self._queue.keys
-        yield from self._in_list("m", keys.main)
-        yield from self._in_list("p", keys.processing)
-        for name in ("delayed", "buried"):
-            pages = walk_scheduled(queue, name, page_size=WALK_ENTRIES)
-            yield from self._perform(_unlisted(item_id for page in pages for item_id, _ in page))
-        yield from in_rounds(queue, self._act, self._moved, "removing")
+        queue = self._queue
+        for block in in_batches(list(self._listed()), items_max=BLOCK_IDS):
+            yield from in_rounds(queue, self._act, block, "removing")
         queue.progress.begin("looking for items in no list")
         if left := self._in_no_list(self._keys.items):
             queue.clock.sleep(self._grace_s)
-            yield from self._perform(_unlisted(self._in_no_list(left)))
+            batches = in_batches(self._in_no_list(left), items_max=BATCH_PLACES)
+            unlisted = (Located.at_places(batch, [""] * len(batch), 0) for batch in batches)
+            yield from (batch.located() for batch in self._act(unlisted, False))
 
-    def _in_list(self, letter: str, key: bytes) -> Iterator[OutcomeBatch]:
-        """Remove the items that are in a list now, next or longest leased first."""
-        queue = self._queue
-        since_ms = queue.now_ms()
-        newest, left = queue.call_all([("LINDEX", key, 0), ("LLEN", key)], atomic=True)
-        if left and queue.call("LPOS", key, newest, "RANK", 2) is not None:
-            # The newest ID is there twice: its older entry must not end the walk.
-            newest = None
-        stay = 0
-        while left > 0:
-            block: list[bytes] = []
-            length = int(queue.call("LLEN", key))
-            for page in ListCursor(
-                queue, key, start=stay, page_size=WALK_ENTRIES, reports_progress=False
-            ):
+    def _listed(self) -> _Ids:
+        """What is in a list or sorted set now, also without data: next or longest leased first."""
+        queue, keys = self._queue, self._queue.keys
+        found: _Ids = {}
+        for key in (keys.main, keys.processing):
+            newest = queue.call("LINDEX", key, 0)
+            if newest and queue.call("LPOS", key, newest, "RANK", 2) is not None:
+                # It is there twice: its older entry must not end the walk.
+                newest = None
+            for page in ListCursor(queue, key, page_size=WALK_ENTRIES, reports_progress=False):
                 if newest in page:
-                    page = page[: page.index(newest) + 1]
-                    left = len(block) + len(page)
-                block += page
-                if len(block) >= min(left, BLOCK_IDS):
+                    # What follows was pushed since.
+                    found.update(dict.fromkeys(page[: page.index(newest) + 1]))
                     break
-            if not block:
-                return
-            block = block[:left]
-            left -= len(block)
-            # One that is there twice comes in a call with both of its places.
-            places: dict[bytes, list[str]] = {}
-            for at, item_id in enumerate(block, stay + 1):
-                places.setdefault(item_id, []).append(f"{letter}{max(0, length - at)}")
-            calls = (
-                Located.at_places([i for i, _ in batch], [",".join(p) for _, p in batch], since_ms)
-                for batch in in_batches(list(places.items()), items_max=BATCH_PLACES)
-            )
-            removed = 0
-            for batch in self._perform(calls):
-                removed += batch.count(Status.REMOVED, Status.MISSING)
-                yield batch
-            stay += len(block) - (0 if self._dry_run else removed)
-
-    def _perform(self, calls: Iterable[Located]) -> Iterator[OutcomeBatch]:
-        """Remove items; those that are not where they were seen are looked for later."""
-        for batch in self._act(calls, False):
-            self._moved.update(dict.fromkeys(batch.ids_with(Status.ELSEWHERE)))
-            yield batch
+                found.update(dict.fromkeys(page))
+        for name in ("delayed", "buried"):
+            for scheduled in walk_scheduled(queue, name, page_size=WALK_ENTRIES):
+                found.update((item_id, None) for item_id, _ in scheduled)
+        return found
 
     def _in_no_list(self, ids: Iterable[bytes]) -> list[bytes]:
         wanted = {item_id: None for item_id in ids if item_id not in self._reported}
@@ -278,8 +249,3 @@ class _Purge:
         elif gone:
             # A cleaner adds at the left end.
             queue.call("LTRIM", keys.cleaning, 0, -len(entries) - 1)
-
-
-def _unlisted(ids: Iterable[bytes]) -> Iterator[Located]:
-    for batch in in_batches(ids, items_max=BATCH_PLACES):
-        yield Located.at_places(batch, [""] * len(batch), 0)
