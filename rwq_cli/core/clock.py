@@ -43,32 +43,17 @@ class SystemClock:
 
 
 def lease_time_ms(lease_s: float) -> int:
-    """How long a lease lasts, in whole milliseconds.
-
-    Raises:
-        InvalidArgument: It rounds to less than 1 ms.
-    """
+    """How long a lease lasts, in whole milliseconds: 1 at least."""
     return _at_least_1_ms(lease_s, "a lease must last")
 
 
 def result_time_ms(ttl_s: float) -> int:
-    """How long a result is kept, in whole milliseconds.
-
-    Raises:
-        InvalidArgument: It rounds to less than 1 ms.
-    """
+    """How long a result is kept, in whole milliseconds: 1 at least."""
     return _at_least_1_ms(ttl_s, "a result must be kept for")
 
 
 def unix_ms(when: "datetime | float") -> int:
-    """A point in time in whole unix milliseconds.
-
-    Args:
-        when: An aware datetime, or unix seconds.
-
-    Raises:
-        InvalidArgument: The datetime has no time zone.
-    """
+    """A point in time, an aware datetime or unix seconds, in whole unix milliseconds."""
     if not isinstance(when, (int, float)):
         if when.tzinfo is None:
             raise InvalidArgument("the time has no time zone", "give an aware datetime")

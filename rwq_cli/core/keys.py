@@ -72,22 +72,13 @@ def is_glob(text: bytes) -> bool:
 
 
 def glob_pattern(glob: bytes) -> "re.Pattern[bytes]":
-    """Compile a shell glob (`*`, `?`, `[...]`) to a pattern for whole byte strings.
-
-    latin-1 maps each byte to one character and back, so it works on bytes.
-    """
+    """Compile a shell glob (`*`, `?`, `[...]`) to a pattern for whole byte strings."""
+    # latin-1 maps each byte to one character and back.
     return re.compile(translate(glob.decode("latin-1")).encode("latin-1"), re.DOTALL)
 
 
 class QueueKeys:
-    """The key names of one queue.
-
-    Args:
-        name: The queue's name, the prefix of all its keys. Any bytes but the empty string.
-
-    Raises:
-        InvalidArgument: The name is empty.
-    """
+    """The key names of one queue, whose name is the prefix of all: any bytes but none."""
 
     def __init__(self, name: bytes) -> None:
         if not name:
@@ -113,11 +104,7 @@ class QueueKeys:
         return [self.name[: match.start() + 1] for match in _NESTED_NAME.finditer(self.name)]
 
     def check_new(self) -> None:
-        """Check the name of a queue that may be created.
-
-        Raises:
-            InvalidArgument: Its keys look like items, leases or results of another queue.
-        """
+        """Refuse a queue that may be created if its keys look like those of another's items."""
         if outer := self.outer_names:
             shown, other = (
                 each.decode("utf-8", "backslashreplace") for each in (self.name, outer[0])
@@ -208,10 +195,7 @@ def owner_of_structure(key: bytes, kind: str) -> bytes | None:
 def hash_tag(name: bytes) -> bytes | None:
     """The part of a queue's name that decides its keys' slot in a cluster.
 
-    A cluster hashes what is between the first `{` and the next `}`, if that is not empty.
-
-    Returns:
-        The tag; None if there is none, so that the keys are in different slots.
+    It is between the first `{` and the next `}`; None if nothing is: the slots differ then.
     """
     _, opened, rest = name.partition(b"{")
     tag, closed, _ = rest.partition(b"}")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 
 from rwq_cli.core.errors import InvalidArgument
@@ -56,7 +56,10 @@ class HttpServer(ThreadingHTTPServer):
             ) from error
         self.server_address = self.socket.getsockname()
         self.url = f"http://{_host_port(*self.server_address[:2])}"
-        Thread(target=self.serve_forever, args=(_POLL_S,), name="http", daemon=True).start()
+
+    def serve(self) -> None:
+        """Answer, until it is closed."""
+        self.serve_forever(_POLL_S)
 
     def metrics(self) -> str:
         """The answer of `/metrics`: that of a scrape that is being answered, if there is one."""

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 
 from rwq_cli.core.clock import Clock
-from rwq_cli.core.errors import ServerError
+from rwq_cli.core.errors import AuthenticationFailed, ServerError
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.service.supervision import Supervision
 
@@ -65,7 +65,7 @@ class Rounds:
         self._supervision = supervision
         self._is_exact = is_exact
         self._lost_s: float | None = None
-        self._pause_s = _FIRST_PAUSE_S
+        self._pause_s, self._was_found = _FIRST_PAUSE_S, False
         self.has_failed = False
 
     def __iter__(self) -> Iterator[int]:
@@ -96,7 +96,9 @@ class Rounds:
         Raises:
             ServerError: Trying again would not help.
         """
-        if not error.is_transient:
+        # A password that was right may have been changed, and be known a moment later.
+        is_rotated = self._was_found and isinstance(error, AuthenticationFailed)
+        if not (error.is_transient or is_rotated):
             raise error
         self.has_failed = True
         message = escaped_text(error.message)
@@ -107,7 +109,7 @@ class Rounds:
             self._note(f"{message}; trying again until the server responds")
 
     def _found(self, now_s: float) -> None:
-        self._pause_s = _FIRST_PAUSE_S
+        self._pause_s, self._was_found = _FIRST_PAUSE_S, True
         if self._lost_s is not None:
             self._note(f"the server is responding again after {now_s - self._lost_s:.0f} s")
             self._lost_s = None

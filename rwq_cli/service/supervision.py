@@ -1,11 +1,12 @@
 """What supervisors see of a running process: systemd's protocol, `/healthz` and `/metrics`."""
 
 import os
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from threading import Event, Thread
+from threading import Event, Thread, main_thread
 from typing import TYPE_CHECKING
 
 from rwq_cli.core.clock import Clock
@@ -62,6 +63,7 @@ class Supervision:
         self._lost: str | None = None
         self._status = self._shown = ""
         self._http: HttpServer | None = None
+        self._failure: BaseException | None = None
 
     def __enter__(self) -> "Supervision":
         """Begin to answer.
@@ -75,8 +77,9 @@ class Supervision:
 
             self._http = HttpServer(self._address, self.health, lambda: exposition(self._metrics()))
             self.url = self._http.url
+            self._start(self._http.serve)
         if self._watchdog_s is not None:
-            Thread(target=self._notify_watchdog, name="watchdog", daemon=True).start()
+            self._start(self._notify_watchdog)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -84,6 +87,21 @@ class Supervision:
         self._ended.set()
         if self._http is not None:
             self._http.close()
+        if self._failure is not None:
+            raise self._failure
+
+    def _start(self, work: Callable[[], None]) -> None:
+        """Work in a thread; an error that nobody expects there ends the process."""
+
+        def guarded() -> None:
+            try:
+                work()
+            except BaseException as error:
+                self._failure = error
+                # The main thread may wait for something; `__exit__` raises the error.
+                signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
+
+        Thread(target=guarded, name="rwq-supervision", daemon=True).start()
 
     def beat(self, pause_s: float = 0.0) -> None:
         """The main loop runs, and sleeps now for this long, seconds."""
