@@ -108,6 +108,20 @@ class Field(NamedTuple, Generic[T]):
         return plain(self.get(record)) if self.format is None else self.format(record)
 
 
+def attribute(path: str) -> Callable[[Any], Any]:
+    """Gets an attribute, or one of an attribute: `lease.holder`; None where there is none."""
+    names = path.split(".")
+
+    def get(record: Any) -> Any:
+        for name in names:
+            if record is None:
+                return None
+            record = getattr(record, name)
+        return record
+
+    return get
+
+
 class Fields(Generic[T]):
     """The fields of one kind of records.
 

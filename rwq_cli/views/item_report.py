@@ -1,8 +1,8 @@
 """Everything about an item: `rwq show`."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from rwq_cli.core.inspect.forecast import Forecast
 from rwq_cli.core.inspect.report import ItemReport
@@ -14,12 +14,19 @@ from rwq_cli.core.repair.findings import Code
 from rwq_cli.core.state.rules import Facts, is_guard
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.field import Field, Fields
+from rwq_cli.output.field import Field, Fields, attribute
 from rwq_cli.output.sections import COMMAND_STYLE, Row, Section
 from rwq_cli.views.command_lines import CommandLines, shell_word
 from rwq_cli.views.items import ITEM_FIELDS, preview_text, state_style
 from rwq_cli.views.remedies import REMEDIES
 from rwq_cli.views.states import STATES
+
+
+class Next(NamedTuple):
+    """What happens next without help, and in how many seconds; None if that is unknown."""
+
+    text: str
+    in_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -69,35 +76,48 @@ class Shown:
             return f"The item no longer exists: it was {self.result.status.value}."
         return STATES[self.item.state].meaning
 
+    @property
+    def cause(self) -> str | None:
+        """The causes of the findings."""
+        return " ".join(REMEDIES[code].cause for code in self.findings) or None
+
+    @property
+    def cure(self) -> str | None:
+        """What to do about the findings."""
+        return " ".join(REMEDIES[code].cure for code in self.findings) or None
+
+    @property
+    def data_key(self) -> bytes:
+        """The name of the data key."""
+        return QueueKeys(self.item.queue).item(self.item.item_id)
+
     @cached_property
-    def next(self) -> tuple[str, float | None]:
-        """What happens next without help, and in how many seconds; None if that is unknown."""
+    def next(self) -> Next:
+        """What happens next."""
         facts = self.report.facts
         left_s = None
         if facts.lease is not None and facts.lease.ttl_ms is not None:
             left_s = facts.lease.ttl_ms / 1000
-        left = human.duration(left_s)
+        ends = f"the lease ends in {human.duration(left_s)}"
         match facts.state:
             case State.WAITING:
                 return _turn(self.report.position, self.forecast)
-            case State.LEASED:
-                return (
-                    "Unless it is completed or the lease is renewed, the lease ends in "
-                    f"{left}; then the item is abandoned, and the next light clean returns it."
-                ), left_s
-            case State.UNLISTED:
-                text = (
-                    f"The lease ends in {left}; then it is orphaned, and a deep clean returns it."
-                )
-                return text, left_s
             case State.DELAYED | State.DUE:
                 return _due(facts)
             case State.STRAY_LEASE if left_s is None:
-                return "Nothing: it has no expiry.", None
+                return Next("Nothing: it has no expiry.")
+            case State.LEASED:
+                text = (
+                    f"Unless it is completed or the lease is renewed, {ends}; then the item is "
+                    "abandoned, and the next light clean returns it."
+                )
+            case State.UNLISTED:
+                text = f"T{ends[1:]}; then it is orphaned, and a deep clean returns it."
             case State.STRAY_LEASE:
-                return f"The lease ends in {left}.", left_s
+                text = f"T{ends[1:]}."
             case state:
-                return STATES[state].next_sentence, None
+                return Next(STATES[state].next_sentence)
+        return Next(text, left_s)
 
     @property
     def commands(self) -> list[str]:
@@ -112,32 +132,31 @@ class Shown:
         ]
 
 
-def _turn(position: int | None, forecast: Forecast | None) -> tuple[str, float | None]:
+def _turn(position: int | None, forecast: Forecast | None) -> Next:
     turn_in_s = forecast.turn_in_s if forecast else None
     if not position:
-        return "It is the next to be leased.", turn_in_s
+        return Next("It is the next to be leased.", turn_in_s)
     items = f"{human.count(position)} items" if position > 1 else "item"
     text = f"It is leased after the {items} ahead of it"
-    if forecast is None:
-        return f"{text}.", None
-    if turn_in_s is None:
-        return f"{text}; it did not move up while the queue was watched.", None
-    return f"{text}, in about {human.duration(turn_in_s)} at the present rate.", turn_in_s
+    if turn_in_s is not None:
+        return Next(f"{text}, in about {human.duration(turn_in_s)} at the present rate.", turn_in_s)
+    return Next(f"{text}{'; it did not move up while the queue was watched' if forecast else ''}.")
 
 
-def _due(facts: Facts) -> tuple[str, float | None]:
+def _due(facts: Facts) -> Next:
     assert facts.due_ms is not None
     if facts.has_invalid_score:
-        return "It is never due: its score is not a time.", None
+        return Next("It is never due: its score is not a time.")
     # A score may be far below 0.
     ahead_s = max((facts.due_ms - facts.now_ms) / 1000, -facts.now_ms / 1000)
     due = f"is due in {human.duration(ahead_s)}; then"
     if ahead_s <= 0:
         due = f"has been due for {human.duration(-ahead_s)}:"
-    return (
+    text = (
         f"It {due} the next rwq lease, work, wait or clean promotes it; failing that, any "
         "worker's deep clean returns it once its guard has expired."
-    ), ahead_s if facts.state is State.DELAYED else None
+    )
+    return Next(text, ahead_s if facts.state is State.DELAYED else None)
 
 
 def _verbs(report: ItemReport) -> tuple[str, ...]:
@@ -157,22 +176,6 @@ def _verbs(report: ItemReport) -> tuple[str, ...]:
             return STATES[state].verbs
 
 
-def _item(shown: Shown) -> Item:
-    return shown.item
-
-
-def _of_result(name: str, get: Callable[[Result], object]) -> Field[Shown]:
-    return Field(
-        f"result.{name}",
-        lambda shown: None if shown.result is None else get(shown.result),
-        RESULT_HELP[name],
-    )
-
-
-def _fact(name: str, get: Callable[[Shown], object], help: str) -> Field[Shown]:
-    return Field(f"facts.{name}", get, help)
-
-
 RESULT_HELP = {
     "status": "`completed` or `rejected`",
     "completed_ms": "when the item was completed",
@@ -180,90 +183,67 @@ RESULT_HELP = {
     "ttl_ms": "how long the result is kept; null = no expiry",
 }
 
+
+def _of(name: str, path: str, help: str) -> Field[Shown]:
+    return Field(name, attribute(path), help)
+
+
 SHOWN_FIELDS: Fields[Shown] = Fields(
     "An item, explained",
-    *(each.within(_item) for each in ITEM_FIELDS.all),
-    Field("meaning", lambda shown: shown.meaning, "the state in a sentence"),
-    Field("next", lambda shown: shown.next[0], "what will happen next, in a sentence"),
-    Field("commands", lambda shown: shown.commands, "command lines to run next"),
-    Field(
-        "next_in_seconds",
-        lambda shown: shown.next[1],
-        "until something happens without help; null if nothing will",
-    ),
-    Field(
-        "findings",
-        lambda shown: [code.value for code in shown.findings],
-        "what `doctor` would report, by its codes",
-    ),
-    Field(
-        "cause",
-        lambda shown: " ".join(REMEDIES[code].cause for code in shown.findings) or None,
-        "of the findings",
-    ),
-    Field(
-        "cure",
-        lambda shown: " ".join(REMEDIES[code].cure for code in shown.findings) or None,
-        "of the findings",
-    ),
-    Field(
-        "places_per_second",
-        lambda shown: shown.forecast.rate_per_s if shown.forecast else None,
-        "how fast the item moves up (`--eta`)",
-    ),
+    *(each.within(attribute("item")) for each in ITEM_FIELDS.all),
+    _of("meaning", "meaning", "the state in a sentence"),
+    _of("next", "next.text", "what will happen next, in a sentence"),
+    _of("commands", "commands", "command lines to run next"),
+    _of("next_in_seconds", "next.in_s", "until something happens without help; else null"),
+    _of("findings", "findings", "what `doctor` would report, by its codes"),
+    _of("cause", "cause", "of the findings"),
+    _of("cure", "cure", "of the findings"),
+    _of("places_per_second", "forecast.rate_per_s", "how fast the item moves up (`--eta`)"),
     Field(
         "result",
-        lambda shown: shown.result,
+        attribute("result"),
         "the result kept under this ID; null if there is none",
         is_object=True,
     ),
-    _of_result("status", lambda result: result.status.value),
-    _of_result("completed_ms", lambda result: result.completed_ms),
-    _of_result("bytes", lambda result: result.result_bytes),
-    _of_result("ttl_ms", lambda result: result.ttl_ms),
-    Field("facts", lambda shown: shown.report, "what was read", is_object=True),
-    _fact("data", lambda shown: shown.report.facts.has_data, "whether the data key exists"),
-    _fact("in_main", lambda shown: shown.report.facts.in_main, "how often it is in the main list"),
-    _fact(
-        "in_processing",
-        lambda shown: shown.report.facts.in_processing,
-        "how often it is in processing",
-    ),
-    _fact(
-        "in_cleaning",
-        lambda shown: shown.report.facts.in_cleaning,
+    _of("result.status", "result.status", RESULT_HELP["status"]),
+    _of("result.completed_ms", "result.completed_ms", RESULT_HELP["completed_ms"]),
+    _of("result.bytes", "result.result_bytes", RESULT_HELP["bytes"]),
+    _of("result.ttl_ms", "result.ttl_ms", RESULT_HELP["ttl_ms"]),
+    Field("facts", attribute("report"), "what was read", is_object=True),
+    _of("facts.data", "report.facts.has_data", "whether the data key exists"),
+    _of("facts.in_main", "report.facts.in_main", "how often it is in the main list"),
+    _of("facts.in_processing", "report.facts.in_processing", "how often it is in processing"),
+    _of(
+        "facts.in_cleaning",
+        "report.facts.in_cleaning",
         "how often it is in the list of a cleaner of redis-work-queue 0.1",
     ),
-    _fact(
-        "data_key",
-        lambda shown: QueueKeys(shown.item.queue).item(shown.item.item_id),
-        "the name of the data key",
-    ),
-    _fact(
-        "main_places",
+    _of("facts.data_key", "data_key", "the name of the data key"),
+    Field(
+        "facts.main_places",
         lambda shown: list(shown.report.main_places),
         "its places in the main list, 0 = next to be leased",
     ),
-    _fact(
-        "processing_places",
+    Field(
+        "facts.processing_places",
         lambda shown: list(shown.report.processing_places),
         "its places in processing, 0 = leased longest ago",
     ),
-    _fact(
-        "lease_keys",
+    Field(
+        "facts.lease_keys",
         lambda shown: [escaped(key) for key in shown.report.lease_keys],
         "the names of the lease keys that exist",
     ),
-    _fact(
-        "leases",
+    Field(
+        "facts.leases",
         lambda shown: [
             {"key": escaped(key), "holder": escaped(lease.holder), "ttl_ms": lease.ttl_ms}
             for key, lease in shown.report.leases
         ],
         "those that hold a lease: `key`, `holder`, `ttl_ms`",
     ),
-    _fact(
-        "wrong_types",
+    Field(
+        "facts.wrong_types",
         lambda shown: [
             {"key": escaped(key), "type": kind} for key, kind in shown.wrong_types.items()
         ],
@@ -274,7 +254,7 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
 
 def show_sections(shown: Shown) -> list[Section]:
     """Everything about one ID, for people."""
-    item, (next, _) = shown.item, shown.next
+    item, next = shown.item, shown.next.text
     # The meaning has already explained the state.
     also = [REMEDIES[code].cause for code in shown.findings if code.value != item.state.value]
     cures = [REMEDIES[code].cure for code in shown.findings if REMEDIES[code].cure != next]

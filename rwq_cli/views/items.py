@@ -7,7 +7,7 @@ from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.field import Cut, Field, Fields
+from rwq_cli.output.field import Cut, Field, Fields, attribute
 
 
 def state_style(state: State) -> str | None:
@@ -55,10 +55,6 @@ def _data_json(item: Item) -> str | None:
     from rwq_cli.output.json_text import json_text
 
     return json_text(item.data)
-
-
-def _lease(item: Item, name: str) -> object:
-    return None if item.lease is None else getattr(item.lease, name)
 
 
 ITEM_FIELDS: Fields[Item] = Fields(
@@ -133,7 +129,7 @@ ITEM_FIELDS: Fields[Item] = Fields(
     ),
     Field(
         "lease.holder",
-        lambda item: _lease(item, "holder"),
+        attribute("lease.holder"),
         "who holds it, escaped",
         title="HOLDER",
         format=_holder,
@@ -142,7 +138,7 @@ ITEM_FIELDS: Fields[Item] = Fields(
     ),
     Field(
         "lease.ttl_ms",
-        lambda item: _lease(item, "ttl_ms"),
+        attribute("lease.ttl_ms"),
         "the time left; null = no expiry",
         title="TIME LEFT",
         format=_time_left,

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from rwq_cli.core.inspect.results import Result, ResultStatus
+from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.results import ResultLookup
 from rwq_cli.core.model import State
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.field import Field, Fields
+from rwq_cli.output.field import Field, Fields, attribute
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.sections import Row, Section
 from rwq_cli.views.item_report import RESULT_HELP
@@ -16,36 +16,27 @@ from rwq_cli.views.item_report import RESULT_HELP
 _SHOWN_BYTES = 16 * 1024
 
 
-def _of_result(
-    name: str, get: Callable[[Result], object], help: str, *, is_bytes: bool = False
-) -> Field[ResultLookup]:
-    """A field that is null if no result is kept."""
-    return Field(
-        name,
-        lambda lookup: None if lookup.result is None else get(lookup.result),
-        help,
-        is_bytes=is_bytes,
-        is_data=is_bytes,
-    )
-
-
 RESULT_FIELDS: Fields[ResultLookup] = Fields(
     "A result",
-    Field("queue", lambda lookup: lookup.queue, "the queue's name", is_bytes=True),
-    Field("id", lambda lookup: lookup.item_id, "the item's ID", is_bytes=True, is_id=True),
+    Field("queue", attribute("queue"), "the queue's name", is_bytes=True),
+    Field("id", attribute("item_id"), "the item's ID", is_bytes=True, is_id=True),
+    Field("state", attribute("state"), "of the item that has this ID now, else `gone`"),
     Field(
-        "state", lambda lookup: lookup.state.value, "of the item that has this ID now, else `gone`"
-    ),
-    _of_result(
         "status",
-        lambda result: result.status.value,
+        attribute("result.status"),
         "`completed` or `rejected`; from here on, null if no result is kept",
     ),
-    _of_result("result", lambda result: result.result, "the bytes that were kept", is_bytes=True),
-    _of_result("bytes", lambda result: result.result_bytes, RESULT_HELP["bytes"]),
-    _of_result("completed_ms", lambda result: result.completed_ms, RESULT_HELP["completed_ms"]),
-    _of_result("holder", lambda result: result.holder, "who held it then, escaped; null = nobody"),
-    _of_result("ttl_ms", lambda result: result.ttl_ms, RESULT_HELP["ttl_ms"]),
+    Field(
+        "result",
+        attribute("result.result"),
+        "the bytes that were kept",
+        is_bytes=True,
+        is_data=True,
+    ),
+    Field("bytes", attribute("result.result_bytes"), RESULT_HELP["bytes"]),
+    Field("completed_ms", attribute("result.completed_ms"), RESULT_HELP["completed_ms"]),
+    Field("holder", attribute("result.holder"), "who held it then, escaped; null = nobody"),
+    Field("ttl_ms", attribute("result.ttl_ms"), RESULT_HELP["ttl_ms"]),
 )
 
 
@@ -83,19 +74,13 @@ def result_sections(lookup: ResultLookup, now_ms: Callable[[], int]) -> list[Sec
     expiry = "never"
     if result.ttl_ms is not None:
         expiry = f"in {human.duration(result.ttl_ms / 1000)}"
+    style = "green" if result.status is ResultStatus.COMPLETED else "red"
+    size = "no result given" if result.result is None else human.size(len(result.result))
     rows += [
-        (
-            "status",
-            result.status.value,
-            "green" if result.status is ResultStatus.COMPLETED else "red",
-        ),
+        ("status", result.status.value, style),
         ("when", human.when(result.completed_ms, now_ms()), None),
         ("held by", "nobody" if result.holder is None else escaped(result.holder), None),
-        (
-            "size",
-            "no result given" if result.result is None else human.size(len(result.result)),
-            None,
-        ),
+        ("size", size, None),
         ("expires", expiry, None),
     ]
     sections = [Section(escaped(lookup.item_id), rows)]
