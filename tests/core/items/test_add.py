@@ -1,12 +1,8 @@
 """Adding: who decides a duplicate, what is on the wire, how much is read and sent at once; and for
 later: in one step with the guard, by the server's clock, in the order of putting in."""
 
-import socket
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from pathlib import Path
 from random import Random
-from threading import Thread
 
 import pytest
 from redis import Redis
@@ -17,14 +13,11 @@ from rwq_cli.core import (
     InvalidArgument,
     NewItem,
     Outcome,
-    Server,
-    ServerError,
     Status,
     WorkQueue,
-    connect,
 )
 from rwq_cli.core.batches import FLUSH, Flush
-from rwq_cli.core.errors import ConnectionLost, PermissionDenied, WrongType
+from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER, add_batches
 from rwq_cli.core.items.new_items import NewItems
 from rwq_cli.core.items.schedule import promote
@@ -34,13 +27,10 @@ from tests.conftest import (
     HOLDER,
     QUEUE,
     AsUser,
-    Backend,
     Foreign,
     Interleaved,
-    StartServer,
     contents,
 )
-from tests.core.test_keys import STRANGE
 
 MEGABYTE = 1024 * 1024
 HOUR = Due(3_600_000, from_now=True)
@@ -56,13 +46,6 @@ def test_add_writes_the_data_and_queues_the_id(queue: WorkQueue, raw: Redis) -> 
     assert contents(raw) == {b"jobs:queue": [b"id"], b"jobs:item:id": b"some \x00\xff data"}
 
 
-def test_items_are_pushed_on_the_left(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    foreign.waiting(b"before")
-    outcomes = list(queue.add_many(numbered(3)))
-    assert outcomes == [Outcome(b"%d" % number, Status.ADDED) for number in range(3)]
-    assert raw.lrange(b"jobs:queue", 0, -1) == [b"2", b"1", b"0", b"before"]
-
-
 def test_the_data_key_decides_a_duplicate(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     foreign.waiting(b"waiting")
     foreign.leased(b"leased")
@@ -74,17 +57,6 @@ def test_the_data_key_decides_a_duplicate(queue: WorkQueue, raw: Redis, foreign:
     assert list(outcomes) == [Outcome(item_id, Status.DUPLICATE) for item_id in ids]
     assert queue.add(b"other", b"waiting") is False
     assert contents(raw) == before
-
-
-def test_an_entry_without_data_is_not_a_duplicate(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
-    """A ghost is no item; the new item of that ID is one."""
-    raw.lpush(b"jobs:processing", b"id")
-    foreign.lease(b"id")
-    assert queue.add(b"data", b"id") is True
-    assert raw.get(b"jobs:item:id") == b"data"
-    assert raw.lrange(b"jobs:queue", 0, -1) == [b"id"]
 
 
 def test_a_duplicate_within_a_batch(queue: WorkQueue, raw: Redis) -> None:
@@ -119,33 +91,12 @@ def test_unique_without_reason_replaces_and_lists_twice(queue: WorkQueue, raw: R
     assert contents(raw) == {b"jobs:queue": [b"id", b"id"], b"jobs:item:id": b"second"}
 
 
-@pytest.mark.parametrize("structure", ["queue", "returns"])
-def test_a_wrong_type_is_reported_with_the_keys_name(
-    queue: WorkQueue, raw: Redis, structure: str
-) -> None:
-    raw.set(f"jobs:{structure}", b"text")
-    with pytest.raises(WrongType) as caught:
-        queue.add(b"data", b"id")
-    assert f"jobs:{structure}" in caught.value.message
-
-
 def test_an_empty_id_is_refused(queue: WorkQueue, raw: Redis) -> None:
     with pytest.raises(InvalidArgument) as caught:
         queue.add(b"data", b"")
     assert caught.value.message == "an item's ID is empty"
     assert caught.value.hint == "give it one, or let rwq generate it"
     assert contents(raw) == {}
-
-
-@pytest.mark.parametrize("name", STRANGE)
-def test_strange_names_are_taken_as_they_are(backend: Backend, raw: Redis, name: bytes) -> None:
-    queue = WorkQueue(backend.connect(), name)
-    items = [NewItem(item_id, item_id[::-1]) for item_id in STRANGE]
-    assert [outcome.status for outcome in queue.add_many(items)] == [Status.ADDED] * len(STRANGE)
-    assert contents(raw) == {
-        name + b":queue": STRANGE[::-1],
-        **{name + b":item:" + item_id: item_id[::-1] for item_id in STRANGE},
-    }
 
 
 def test_the_stream_is_read_a_few_batches_ahead_and_no_further(queue: WorkQueue) -> None:
@@ -184,90 +135,6 @@ def test_a_pause_in_the_stream_sends_what_is_there(queue: WorkQueue, raw: Redis)
     assert raw.llen(b"jobs:queue") == 4
 
 
-class Cutter:
-    """Stands between a client and a server, and cuts the connection on request.
-
-    Attributes:
-        url: Where to connect instead.
-        cut: `None` passes everything on; `half` passes on half of the next request and hangs up;
-            `reply` passes the next request on, and hangs up instead of passing on its reply.
-    """
-
-    def __init__(self, folder: Path, server: Path) -> None:
-        self.cut: str | None = None
-        self._server = server
-        self._listening = socket.socket(socket.AF_UNIX)
-        self._listening.bind(str(folder / "cutter"))
-        self._listening.listen()
-        self.url = f"unix://{folder / 'cutter'}"
-        self._thread = Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        client, _ = self._listening.accept()
-        server = socket.socket(socket.AF_UNIX)
-        server.connect(str(self._server))
-        back = Thread(target=self._pass_back, args=(server, client), daemon=True)
-        back.start()
-        while chunk := client.recv(65536):
-            if self.cut == "half":
-                server.sendall(chunk[: len(chunk) // 2])
-                server.shutdown(socket.SHUT_RDWR)
-                client.shutdown(socket.SHUT_RDWR)
-                break
-            server.sendall(chunk)
-        server.shutdown(socket.SHUT_WR)
-        back.join()
-        client.close()
-        server.close()
-
-    def _pass_back(self, server: socket.socket, client: socket.socket) -> None:
-        # The server resets the connection if it closes it before it has read all of half a request.
-        with suppress(ConnectionResetError):
-            while chunk := server.recv(65536):
-                if self.cut == "reply":
-                    client.shutdown(socket.SHUT_RDWR)
-                    return
-                # The client does not wait for what it no longer needs.
-                with suppress(BrokenPipeError):
-                    client.sendall(chunk)
-
-    def close(self) -> None:
-        self._listening.close()
-
-
-@pytest.mark.parametrize("cut", ["half", "reply"])
-@pytest.mark.parametrize("unique", [False, True])
-def test_a_line_that_breaks_within_a_batch(
-    start_server: StartServer, cut: str, unique: bool
-) -> None:
-    """What was acknowledged is in; each batch in flight is wholly in or wholly out."""
-    private = start_server()
-    cutter = Cutter(private.socket.parent, private.socket)
-    added: list[Outcome] = []
-
-    def stream() -> Iterator[NewItem]:
-        for number, item in enumerate(numbered(40 * ADD_ITEMS)):
-            if number == 15 * ADD_ITEMS:
-                cutter.cut = cut
-            yield item
-
-    queue = WorkQueue(connect(Server(cutter.url)), QUEUE)
-    with pytest.raises(ServerError) as caught:
-        added.extend(queue.add_many(stream(), unique=unique))
-    cutter.close()
-    assert type(caught.value) is ConnectionLost
-    assert caught.value.acknowledged == len(added)
-    assert added == [Outcome(b"%d" % number, Status.ADDED) for number in range(len(added))]
-    raw = private.client()
-    reached = raw.llen(b"jobs:queue")
-    assert reached % ADD_ITEMS == 0
-    assert len(added) <= reached <= len(added) + WINDOW_CALLS * ADD_ITEMS
-    ids = [b"%d" % number for number in range(reached)]
-    assert raw.lrange(b"jobs:queue", 0, -1) == ids[::-1]
-    assert set(raw.keys()) == {b"jobs:queue", *map(QueueKeys(QUEUE).item, ids)}
-
-
 def now_ms(raw: Redis) -> float:
     seconds, microseconds = raw.time()
     return float(seconds * 1000 + microseconds / 1000)
@@ -303,15 +170,6 @@ class TestDelayedItem:
         for key in (keys.lease(b"id"), keys.old_lease(b"id")):
             ends_ms = now_ms(raw) + raw.pttl(key)
             assert due_ms + MARGIN_MS - 100 <= ends_ms <= due_ms + MARGIN_MS + 1000
-
-    def test_a_time_sets_the_due_time_and_guards(
-        self, queue: WorkQueue, raw: Redis, keys: QueueKeys
-    ) -> None:
-        due_ms = queue.now_ms() + 7_200_000
-        assert queue.add(b"data", b"id", at=(due_ms) / 1000) is True
-        assert raw.zscore(keys.delayed, b"id") == due_ms
-        assert raw.get(keys.lease(b"id")) == b"rwq-delayed:%d" % due_ms
-        assert raw.exists(keys.main) == 0
 
     @pytest.mark.parametrize("due", [Due(0, True), Due(-5, True), Due(0, False), Due(-1e12, False)])
     def test_an_item_with_a_past_due_time_is_not_delayed(
@@ -470,16 +328,6 @@ class TestLeftovers:
         foreign.raw.delete(keys.item(b"a"))
         list(queue.add_many([NewItem(b"a", b"new")], unique=unique))
         assert contents(foreign.raw) == {keys.main: [b"a"], keys.item(b"a"): b"new"}
-
-
-@pytest.mark.parametrize("rule", ["-zadd", "-set", "-setnx", "-time"])
-def test_nothing_is_scheduled_if_a_command_is_denied(
-    as_user: AsUser, raw: Redis, rule: str
-) -> None:
-    queue = WorkQueue(as_user("+@all", rule), QUEUE)
-    with pytest.raises(PermissionDenied):
-        queue.add(b"x", b"a", delay_s=5)
-    assert contents(raw) == {}
 
 
 @pytest.mark.parametrize("command", ["multi", "exec"])

@@ -17,7 +17,6 @@ from rwq_cli.core.items.restore import OnConflict, restore as restore_items
 from rwq_cli.core.model import Lease
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.conftest import Foreign, contents
-from tests.driver import Rwq
 from tests.export_lines import lines_of
 
 LATER = Due(3_600_000, from_now=True)
@@ -182,24 +181,3 @@ def test_ghosts_can_be_removed(
     assert {outcome.status for outcome in outcomes} == {Status.MISSING}
     waiting = [item_id for item_id in before[b"jobs:queue"] if item_id not in ghosts]
     assert contents(raw) == {**before, b"jobs:queue": waiting}
-
-
-@pytest.mark.parametrize("words", [("import", "{file}"), ("undo", "--yes")])
-def test_import_and_undo_end_with_69_and_can_be_repeated(
-    rwq: Rwq, foreign: Foreign, words: tuple[str, ...]
-) -> None:
-    foreign.waiting(*(b"%d" % number for number in range(100)))
-    file = rwq.home / "export"
-    file.write_bytes(rwq("export").out)
-    before = contents(foreign.raw)
-    rwq("rm", "--all", "--yes")
-    foreign.raw.config_set("maxmemory", 1)
-    try:
-        given = [word.format(file=file) for word in words]
-        result = rwq(*given)
-        assert (result.code, "out of memory" in result.notes) == (69, True)
-        assert foreign.raw.keys() == []
-    finally:
-        foreign.raw.config_set("maxmemory", 0)
-    assert rwq(*given).code == 0
-    assert contents(foreign.raw) == before

@@ -6,14 +6,11 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Status, WorkQueue
-from rwq_cli.core.batches import BATCH_BYTES
-from rwq_cli.core.errors import InvalidArgument, PermissionDenied
+from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.results import ResultOptions
 from tests.conftest import (
-    CALLS_AT_ONCE,
-    COMMANDS_MAX,
     HOLDER,
     QUEUE,
     AsUser,
@@ -21,7 +18,6 @@ from tests.conftest import (
     Interleaved,
     contents,
     lasts,
-    work_between_calls,
 )
 from tests.servers import PrivateServer
 
@@ -41,13 +37,6 @@ def kept(raw: Redis, item_id: bytes) -> dict[bytes, bytes]:
 def statuses(queue: WorkQueue, *ids: bytes, **options: object) -> list[Status]:
     """What becomes of each."""
     return [outcome.status for outcome in complete_items(queue, ids, **options)]  # type: ignore[arg-type]
-
-
-def test_a_ttl_that_rounds_to_zero_is_an_error() -> None:
-    for ttl_s in (0, 0.0004, -1):
-        with pytest.raises(InvalidArgument):
-            ResultOptions(ttl_s=ttl_s)
-    assert ResultOptions(ttl_s=0.0006).ttl_ms == 1
 
 
 class TestFew:
@@ -78,16 +67,6 @@ class TestFew:
         # A guard is nobody's lease.
         assert [kept(raw, item_id) for item_id in ids] == [{b"status": b"rejected"}] * len(ids)
         assert raw.dbsize() == len(ids)
-
-    @pytest.mark.parametrize("count", [1, 40])
-    def test_the_holder_whose_lease_ends_later_is_stored(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
-    ) -> None:
-        ids = [b"%d" % number for number in range(count)]
-        foreign.leased(*ids, holder=b"earlier", ttl_ms=30_000, generations="new")
-        foreign.lease(*ids, holder=b"later", ttl_ms=60_000, generations="old")
-        statuses(queue, *ids, result_options=ResultOptions())
-        assert {kept(raw, item_id)[b"holder"] for item_id in ids} == {b"later"}
 
     def test_only_of_what_this_call_completes(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
@@ -200,20 +179,3 @@ def test_a_user_who_may_not_touch_results(
             assert contents(raw) == before
         assert statuses(queue, *ids) == [Status.COMPLETED] * count
         assert raw.keys() == [b"jobs:result:" + ids[0]]
-
-
-def test_no_call_is_long(interleaved: Interleaved, raw: Redis) -> None:
-    """None keeps more than about a megabyte of results, or one result that is larger."""
-    queue = WorkQueue(interleaved, QUEUE)
-    for count, size in ((5000, 10), (40, 1_000_000), (3, 10_000_000)):
-        raw.flushall()
-        ids = [b"%05d" % number for number in range(count)]
-        raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
-        raw.lpush(b"jobs:processing", *ids)
-        with work_between_calls(interleaved, raw) as works:
-            list(complete_items(queue, ids, result_options=ResultOptions(b"x" * size)))
-        kept = [work.calls.get("pexpire", 0) for work in works]
-        assert sum(kept) == count
-        assert max(kept) * size <= CALLS_AT_ONCE * max(size, BATCH_BYTES)
-        assert max(work.commands for work in works) <= COMMANDS_MAX
-        assert raw.dbsize() == count

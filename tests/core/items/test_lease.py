@@ -18,14 +18,12 @@ from rwq_cli.core import (
     Lease,
     Outcome,
     Selection,
-    Server,
     State,
     Status,
     WorkQueue,
-    connect,
 )
 from rwq_cli.core.batches import FLUSH, Flush
-from rwq_cli.core.errors import ConnectionLost, InvalidArgument, Unreachable, WrongType
+from rwq_cli.core.errors import ConnectionLost, InvalidArgument, WrongType
 from rwq_cli.core.inspect.choosing import choose as choose_items
 from rwq_cli.core.items import lease as lease_module
 from rwq_cli.core.items.journal import NoJournal
@@ -42,7 +40,6 @@ from tests.conftest import (
     FakeClock,
     Foreign,
     Interleaved,
-    StartServer,
     contents,
     lasts,
     settling,
@@ -89,19 +86,6 @@ class TestLease:
         }
         assert lasts(raw, 60, b"jobs:lease:1", b"jobs:leased_by_session:1")
 
-    def test_items_are_popped_from_the_right_and_pushed_on_the_left(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"1", b"2", b"3", b"4")
-        assert [item.item_id for item in queue.lease_many(3)] == [b"1", b"2", b"3"]
-        assert raw.lrange(b"jobs:queue", 0, -1) == [b"4"]
-        assert raw.lrange(b"jobs:processing", 0, -1) == [b"3", b"2", b"1"]
-
-    def test_an_empty_queue_has_nothing_to_lease(self, queue: WorkQueue, raw: Redis) -> None:
-        assert queue.lease() is None
-        assert list(queue.lease_many(5)) == []
-        assert contents(raw) == {}
-
     def test_an_old_lease_of_either_generation_is_replaced(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -134,25 +118,6 @@ class TestLease:
             b"jobs:leased_by_session:1": ("expires", b"me"),
         }
 
-    def test_a_call_takes_about_four_megabytes_at_most(
-        self, interleaved: Interleaved, raw: Redis
-    ) -> None:
-        ids = numbered(7)
-        raw.mset({b"jobs:item:" + item_id: b"m" * (MEGABYTE * 3 // 2) for item_id in ids})
-        raw.lpush(b"jobs:queue", *ids)
-        taken_at_each_call: list[int] = []
-        interleaved.before = lambda _: taken_at_each_call.append(raw.llen(b"jobs:processing"))
-        items = WorkQueue(interleaved, QUEUE).lease_many(6)
-        first = next(items)
-        assert first.payload_bytes == len(first.data or b"") == MEGABYTE * 3 // 2
-        assert len(first.preview or b"") == 200
-        # The item that crosses the cap is still taken; what was not asked for yet is not.
-        assert taken_at_each_call == [0]
-        assert raw.llen(b"jobs:processing") == 3
-        assert [item.item_id for item in items] == ids[1:6]
-        assert taken_at_each_call == [0, 3]
-        assert raw.llen(b"jobs:queue") == 1
-
     def test_data_of_the_wrong_type_is_named_and_nothing_is_taken(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -167,19 +132,6 @@ class TestLease:
             "a hash, not a string; it is the data of the next item"
         )
         assert contents(raw) == before
-
-    def test_items_before_one_of_the_wrong_type_are_given_out(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"1")
-        raw.lpush(b"jobs:queue", b"ghost", b"strange")
-        raw.hset(b"jobs:item:strange", "field", "value")
-        items = queue.lease_many(5)
-        assert next(items).item_id == b"1"
-        with pytest.raises(WrongType):
-            next(items)
-        assert raw.lrange(b"jobs:queue", 0, -1) == [b"strange"]
-        assert raw.lrange(b"jobs:processing", 0, -1) == [b"1"]
 
     @pytest.mark.parametrize("lease_s", [0, 0.0004, -1])
     def test_a_lease_of_less_than_a_millisecond_is_an_error(
@@ -300,22 +252,6 @@ class TestWaiting:
         foreign.waiting(b"1")
         assert waiter.outcome().item_id == b"1"
 
-    def test_a_waiter_beside_an_old_worker(self, backend: Backend, raw: Redis) -> None:
-        """The old worker's blocking pop gets one of two items, ours the other."""
-        waiter = waiting_lease(backend)
-        until_blocked(raw)
-        old: SimpleQueue[Any] = SimpleQueue()
-        Thread(
-            target=lambda: old.put(raw.brpoplpush(b"jobs:queue", b"jobs:processing", 10)),
-            daemon=True,
-        ).start()
-        other = backend.connect().client()
-        until_blocked(other, 2)
-        Foreign(other).waiting(b"1", b"2")
-        taken = {waiter.outcome().item_id, old.get(timeout=10)}
-        assert taken == {b"1", b"2"}
-        assert set(other.lrange(b"jobs:processing", 0, -1)) == {b"1", b"2"}
-
     def test_a_wait_is_cut_into_slices(
         self, interleaved: Interleaved, clock: FakeClock, waits: Waits
     ) -> None:
@@ -332,22 +268,6 @@ class TestWaiting:
         queue = WorkQueue(interleaved, QUEUE, clock=clock)
         assert [item.item_id for item in queue.lease_many(3, wait_s=inf)] == [b"1"]
         assert waits.seconds == [1.0]
-        assert interleaved.calls == ["lease", "lease", "lease"]
-
-    def test_a_slower_waiter_goes_on_waiting(
-        self, interleaved: Interleaved, clock: FakeClock, waits: Waits, raw: Redis, foreign: Foreign
-    ) -> None:
-        """What woke it was taken by another before its lease ran."""
-        waits.meanwhile = lambda: foreign.waiting(b"1")
-
-        def take(_: str) -> None:
-            if len(waits.seconds) == 1:
-                raw.rpop(b"jobs:queue")
-
-        interleaved.before = take
-        item = WorkQueue(interleaved, QUEUE, clock=clock).lease(wait_s=inf)
-        assert item is not None
-        assert waits.seconds == [1.0, 1.0]
         assert interleaved.calls == ["lease", "lease", "lease"]
 
 
@@ -474,25 +394,6 @@ class TestDryRun:
         assert [(item.item_id, item.data) for item in lease_from(queues, count)] == foreseen
         assert len(foreseen) == min(count, waiting + 75)
 
-    @pytest.mark.parametrize("guards_left", [0, 1, 2])
-    @pytest.mark.parametrize("returned", [False, True])
-    def test_what_is_due_as_a_lease_would_lease_it(
-        self, queues: list[WorkQueue], raw: Redis, guards_left: int, returned: bool
-    ) -> None:
-        """Without a full guard it may have been returned, popped, and lost with its worker."""
-        high = Foreign(raw, b"high")
-        high.delayed(b"x", 1)
-        for key in (high.keys.lease(b"x"), high.keys.old_lease(b"x"))[guards_left:]:
-            raw.delete(key)
-        if returned:
-            raw.lpush(high.keys.processing, b"x")
-        before = contents(raw)
-        foreseen = [(item.item_id, item.data) for item in lease_from(queues, 9, dry_run=True)]
-        assert contents(raw) == before
-        leased = lease_from(queues, 9, lease_s=60)
-        assert [(item.item_id, item.data) for item in leased] == foreseen
-        assert foreseen == ([] if returned and guards_left < 2 else [(b"x", b"data of x")])
-
 
 class TestItemsWithALease:
     """A waiting item may have a lease, of a session that failed or of one that works on it."""
@@ -530,13 +431,6 @@ class TestItemsWithALease:
             assert calls["cmdstat_lpos"]["calls"] == len(batch.ids) == 2
             leased += batch.ids
         assert leased == ids
-
-
-def test_the_count_of_returns_is_shown(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    foreign.waiting(b"1", b"2", b"3")
-    assert [item.returns for item in queue.lease_many(1)] == [None]
-    raw.hset(b"jobs:returns", mapping={b"3": 2, b"other": 1})
-    assert [item.returns for item in queue.lease_many(2)] == [None, 2]
 
 
 class TestComplete:
@@ -603,32 +497,6 @@ class TestComplete:
         assert list(queue.complete_many([b"1"])) == [Outcome(b"1", Status.MISSING)]
         assert contents(raw) == {}
 
-    def test_unknown_ids_are_missing(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-        foreign.leased(b"1")
-        assert list(queue.complete_many([b"x", b"1", b"y", b""])) == [
-            Outcome(b"x", Status.MISSING),
-            Outcome(b"1", Status.COMPLETED),
-            Outcome(b"y", Status.MISSING),
-            Outcome(b"", Status.MISSING),
-        ]
-        assert contents(raw) == {}
-
-    def test_a_repeated_id_is_reported_once(self, queue: WorkQueue, foreign: Foreign) -> None:
-        foreign.leased(b"1")
-        assert list(queue.complete_many([b"1", b"1"])) == [Outcome(b"1", Status.COMPLETED)]
-
-    def test_others_are_left_alone(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-        foreign.waiting(b"w1", b"w2", b"w3")
-        foreign.leased(b"l1", b"l2", b"l3")
-        list(queue.complete_many([b"w2", b"l2"]))
-        assert raw.lrange(b"jobs:queue", 0, -1) == [b"w3", b"w1"]
-        assert raw.lrange(b"jobs:processing", 0, -1) == [b"l3", b"l1"]
-        assert {key for key in contents(raw) if b":item:" in key or b":lease" in key} == {
-            *(b"jobs:item:" + item_id for item_id in (b"w1", b"w3", b"l1", b"l3")),
-            *(b"jobs:lease:" + item_id for item_id in (b"l1", b"l3")),
-            *(b"jobs:leased_by_session:" + item_id for item_id in (b"l1", b"l3")),
-        }
-
     @pytest.mark.parametrize(
         ("arrange", "outcome"),
         [
@@ -660,16 +528,6 @@ class TestComplete:
         assert outcomes.count(outcome) == 1
         assert [o.status for o in outcomes if o != outcome] == [Status.COMPLETED] * beside
         assert contents(raw) == before
-
-    def test_the_lease_that_ends_later_names_the_owner(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.leased(b"1", holder=b"me", generations="new", ttl_ms=1000)
-        foreign.lease(b"1", holder=b"them", generations="old", ttl_ms=60_000)
-        assert list(queue.complete_many([b"1"], owner=b"me")) == [
-            Outcome(b"1", Status.NOT_OWNER, b"them")
-        ]
-        assert raw.exists(b"jobs:item:1") == 1
 
     @pytest.mark.parametrize("count", [30, 31, 45, 2300])
     def test_many_in_any_order(self, queue: WorkQueue, raw: Redis, count: int) -> None:
@@ -717,29 +575,6 @@ class TestComplete:
             # At the worst an entry without data, which whoever meets it drops.
             ghosts = raw.lrange(b"jobs:queue", 0, -1) + raw.lrange(b"jobs:processing", 0, -1)
             assert set(ghosts) <= {b"7", b"38"}
-
-    def test_a_lost_server_is_reported_with_the_number_of_acknowledged_items(
-        self, start_server: StartServer
-    ) -> None:
-        private = start_server()
-        ids = [b"id %d" % number for number in range(9000)]
-        pipeline = private.client().pipeline()
-        Foreign(pipeline).leased(*ids)
-        pipeline.execute()
-        done: list[Outcome] = []
-
-        def complete() -> None:
-            queue = WorkQueue(connect(Server(private.url)), QUEUE)
-            for outcome in queue.complete_many(ids):
-                done.append(outcome)
-                if len(done) == 4:
-                    private.kill()
-
-        with pytest.raises((ConnectionLost, Unreachable)) as caught:
-            complete()
-        # Some calls had been sent ahead, and their replies may have come.
-        assert 4 <= caught.value.acknowledged == len(done) < len(ids)
-        assert done == [Outcome(item_id, Status.COMPLETED) for item_id in ids[: len(done)]]
 
 
 class TestTouch:
@@ -791,19 +626,6 @@ class TestTouch:
             Outcome(b"gone", Status.MISSING),
         ]
         assert contents(raw) == before
-
-    def test_many_leases_are_renewed(self, queue: WorkQueue, raw: Redis) -> None:
-        ids = numbered(1500)
-        pipeline = raw.pipeline()
-        Foreign(pipeline).leased(*ids)
-        pipeline.execute()
-        began = time.monotonic()
-        assert list(queue.touch_many(iter(ids), for_s=600)) == [
-            Outcome(item_id, Status.TOUCHED) for item_id in ids
-        ]
-        left_s = [raw.pttl(key) / 1000 for key in (b"jobs:lease:0", b"jobs:leased_by_session:1499")]
-        passed_s = time.monotonic() - began
-        assert all(599.99 - passed_s < each_s <= 600 for each_s in left_s)
 
 
 FAILED = {Status.CHANGED, Status.NOT_OWNER, Status.MISSING}
@@ -914,21 +736,6 @@ class TestRelease:
         # But it can be brought to the front.
         assert list(queue.release_many([b"2"], front=True)) == [Outcome(b"2", Status.RELEASED)]
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"3", b"1", b"2"]
-
-    @pytest.mark.parametrize("front", [False, True])
-    def test_anothers_lease_needs_force(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, front: bool
-    ) -> None:
-        foreign.leased(b"1")
-        before = contents(raw)
-        assert list(queue.release_many([b"1"], front=front)) == [
-            Outcome(b"1", Status.NOT_OWNER, b"them")
-        ]
-        assert contents(raw) == before
-        assert list(queue.release_many([b"1"], front=front, force=True)) == [
-            Outcome(b"1", Status.RELEASED)
-        ]
-        assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
 
     @pytest.mark.parametrize("front", [False, True])
     def test_items_without_a_lease_need_no_force(
@@ -1085,41 +892,6 @@ class TestRelease:
         with pytest.raises(ConnectionLost) as caught:
             list(queue.release_many([b"a", b"mine", b"b", b"c"]))
         assert caught.value.acknowledged == 1
-
-    @pytest.mark.parametrize("count", [1, 40])
-    def test_the_lease_of_another_on_an_item_that_waits_as_well(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
-    ) -> None:
-        """To bring it to the front would end that lease."""
-        ids = numbered(count)
-        foreign.leased(*ids)
-        foreign.waiting(*ids)
-        foreign.waiting(b"other")
-        before = contents(raw)
-        assert list(queue.release_many(ids, front=True)) == [
-            Outcome(item_id, Status.NOT_OWNER, b"them") for item_id in ids
-        ]
-        assert contents(raw) == before
-        assert {o.status for o in queue.release_many(ids, front=True, force=True)} == {
-            Status.RELEASED
-        }
-        assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == [*ids, b"other"]
-        assert raw.exists(b"jobs:processing") == 0
-
-    @pytest.mark.parametrize("kind", ["delayed", "buried"])
-    def test_a_guard_does_not_hide_the_lease_of_a_worker(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str
-    ) -> None:
-        if kind == "delayed":
-            foreign.delayed(b"1", 10**13)
-        else:
-            foreign.buried(b"1")
-        foreign.lease(b"1", generations="old")
-        before = contents(raw)
-        assert list(queue.release_many([b"1"])) == [Outcome(b"1", Status.NOT_OWNER, b"them")]
-        assert contents(raw) == before
-        assert list(queue.release_many([b"1"], force=True)) == [Outcome(b"1", Status.RELEASED)]
-        assert contents(raw) == {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
 
     @pytest.mark.parametrize("count", [31, 2300])
     def test_many_items_are_released(

@@ -247,21 +247,3 @@ def test_a_lease_from_a_long_queue_searches_each_list_once(
         assert [each.is_leased for each in attempts] == [True]
         # At most two looks, and two removals.
         assert work_of(raw).searches - before <= 4
-
-
-def test_a_key_of_the_wrong_type_prevents_the_lease_of_that_item_only(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
-) -> None:
-    foreign.waiting(b"a", b"b")
-    raw.hset(keys.item(b"hash"), "a", "b")
-    raw.lpush(keys.main, b"hash")
-    raw.rpush(keys.old_lease(b"a"), b"theirs")
-    for dry_run in (True, False):
-        attempts = lease_ids(queue, [b"hash", b"a", b"b"], dry_run=dry_run)
-        assert [(each.item.item_id, each.is_leased) for each in attempts] == [
-            (b"hash", False),
-            (b"a", False),
-            (b"b", True),
-        ]
-    assert raw.lrange(keys.main, 0, -1) == [b"hash", b"a"]
-    assert raw.lrange(keys.old_lease(b"a"), 0, -1) == [b"theirs"]

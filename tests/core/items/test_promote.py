@@ -61,14 +61,6 @@ class TestPromote:
         assert raw.get(keys.lease(b"later")) == raw.get(keys.old_lease(b"later")) == b"rwq-delayed:"
         assert promoted(queue) == []
 
-    def test_a_ghost_leaves_no_trace(
-        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
-    ) -> None:
-        due(foreign, b"gone", b"a")
-        raw.delete(keys.item(b"gone"))
-        assert promoted(queue) == [(b"gone", "pruned"), (b"a", "promoted")]
-        assert contents(raw) == {keys.main: [b"a"], keys.item(b"a"): b"data of a"}
-
     def test_an_item_leased_by_a_worker_stays_leased(
         self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
     ) -> None:
@@ -107,16 +99,6 @@ class TestWithoutAFullGuard:
         for item_id in (b"a", *rest):
             unguard(foreign.raw, foreign.keys, item_id, left)
         return [(item_id, "promoted") for item_id in rest]
-
-    @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
-    def test_an_item_in_no_list_is_promoted(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, others: int, left: tuple[str, ...]
-    ) -> None:
-        rest = self.arrange(foreign, others, left)
-        assert promoted(queue) == [(b"a", "promoted"), *rest]
-        assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == [b"a", *(item_id for item_id, _ in rest)]
-        assert raw.exists(b"jobs:delayed") == 0
-        assert not any(b":lease" in key for key in contents(raw))
 
     @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
     @pytest.mark.parametrize("list_name", [b"jobs:queue", b"jobs:processing"])
@@ -199,17 +181,6 @@ class TestLeasePromotes:
         assert [item.item_id for item in queue.lease_many(2)] == [b"a", b"b"]
         if is_guarded:
             assert "cmdstat_lpos" not in raw.info("commandstats")
-
-    @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
-    def test_without_a_full_guard(
-        self, queue: WorkQueue, raw: Redis, keys: QueueKeys, foreign: Foreign, left: tuple[str, ...]
-    ) -> None:
-        due(foreign, b"a")
-        unguard(raw, keys, b"a", left)
-        item = queue.lease()
-        assert item is not None
-        assert item.item_id == b"a"
-        assert raw.exists(keys.delayed, keys.main) == 0
 
     @pytest.mark.parametrize("why", ["data of the wrong type", "held by a session"])
     def test_entries_that_stay_do_not_hold_up_those_behind_them(

@@ -22,9 +22,6 @@ from tests.export_lines import lines_of
 
 
 class TestLookup:
-    def test_an_unknown_id_has_no_result(self, queue: WorkQueue) -> None:
-        assert queue.result(b"a") == ResultLookup(b"jobs", b"a", State.GONE, None)
-
     def test_every_field_of_a_result_is_read(self, queue: WorkQueue, raw: Redis) -> None:
         keep(raw, b"\xff", None, status=b"rejected", result=b"\x00", holder=b"\xfe")
         before = contents(raw)
@@ -63,13 +60,6 @@ class TestLookup:
 
 
 class TestWait:
-    def test_an_existing_result_is_returned_at_once(
-        self, queue: WorkQueue, raw: Redis, clock: FakeClock
-    ) -> None:
-        keep(raw, b"a")
-        assert queue.result(b"a", wait=True).result is not None
-        assert clock.slept_s == []
-
     def test_until_it_is_completed(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock
     ) -> None:

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Connection, Outcome, State, Status, WorkQueue
+from rwq_cli.core import Connection, Outcome, Status, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.report import describe as describe_items, inspect_items
-from rwq_cli.core.items.schedule import REASON_BYTES_MAX
 from rwq_cli.core.model import Outcomes
 from tests.conftest import (
     HOLDER,
@@ -154,27 +152,8 @@ class TestBury:
         assert not_buried(raw, ids, b"by hand") == []
         assert raw.exists(b"jobs:processing") == 0
 
-    def test_burying_keeps_the_count_of_returns(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"a")
-        raw.hset(b"jobs:returns", b"a", 3)  # type: ignore[arg-type]
-        list(queue.bury_many([b"a"]))
-        assert raw.hgetall(b"jobs:returns") == {b"a": b"3"}
-
 
 class TestReasons:
-    @pytest.mark.parametrize("reason", [b"", b"\x00\xff\n:", b"x" * REASON_BYTES_MAX])
-    def test_a_reason_may_be_any_bytes(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, reason: bytes
-    ) -> None:
-        foreign.waiting(b"a")
-        list(queue.bury_many([b"a"], reason=reason))
-        assert is_buried(raw, b"a", reason)
-        (report,) = inspect_items(queue, [b"a"])
-        (item,) = describe_items(queue, [report])
-        assert item.reason == reason
-
     @pytest.mark.parametrize("count", [1, 40])
     def test_burying_again_replaces_the_reason(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
@@ -224,18 +203,6 @@ class TestDelay:
         assert raw.exists(b"jobs:queue", b"jobs:processing", b"jobs:buried") == 0
         assert raw.zrange(b"jobs:delayed", 0, -1) == ids
 
-    def test_delayed_and_buried_items_get_a_new_time(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.delayed(b"a", 1)
-        foreign.buried(b"b")
-        assert by_status(queue.release_many([b"b", b"a"], delay_s=0.5)) == {
-            Status.DELAYED: [b"b", b"a"]
-        }
-        assert raw.zrange(b"jobs:delayed", 0, -1) == [b"b", b"a"]
-        assert is_delayed(raw, b"a", 0)
-        assert is_delayed(raw, b"b", 0)
-
     def test_a_delay_and_the_front_are_refused_together(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -251,37 +218,6 @@ class TestManyWithConcurrentClients:
 
     def schedule(self, queue: WorkQueue, ids: Iterable[bytes], verb: str) -> Outcomes:
         return queue.bury_many(ids) if verb == "bury" else queue.release_many(ids, delay_s=600)
-
-    @pytest.mark.parametrize("verb", ["bury", "delay"])
-    def test_items_in_every_state_are_scheduled_at_once(
-        self, queue: WorkQueue, raw: Redis, verb: str
-    ) -> None:
-        pipe, ids = raw.pipeline(), []
-        for where in PLACES:
-            some = [b"%s %04d" % (where.encode(), number) for number in range(300)]
-            place(Foreign(pipe), where, *some)
-            ids += some
-        gone = [b"gone %d" % number for number in range(40)]
-        theirs = [b"theirs %d" % number for number in range(40)]
-        Foreign(pipe).leased(*theirs)
-        pipe.execute()
-        asked = [*ids, *gone, *theirs]
-        random.Random(5).shuffle(asked)
-        outcomes = by_status(self.schedule(queue, asked, verb))
-        assert sorted(outcomes.pop(Status.NOT_OWNER)) == sorted(theirs)
-        assert sorted(outcomes.pop(Status.MISSING)) == sorted(gone)
-        if verb == "bury":
-            assert sorted(outcomes.pop(Status.ALREADY_BURIED)) == ids[-300:]
-        assert sorted(item_id for found in outcomes.values() for item_id in found) == sorted(
-            ids if verb == "delay" else ids[:-300]
-        )
-        assert {queue.state(item_id) for item_id in ids[::97]} == {
-            State.BURIED if verb == "bury" else State.DELAYED
-        }
-        zset = b"jobs:buried" if verb == "bury" else b"jobs:delayed"
-        assert sorted(raw.zrange(zset, 0, -1)) == sorted(ids)
-        assert raw.exists(b"jobs:queue") == 0
-        assert sorted(raw.lrange(b"jobs:processing", 0, -1)) == sorted(theirs)
 
     @pytest.mark.parametrize("act", ["pops", "pushes", "leases and gives back"])
     def test_each_item_is_scheduled_and_none_stays_in_a_list(

@@ -8,7 +8,7 @@ import redis
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.errors import OutOfMemory
 from rwq_cli.core.items.add import batched_items
-from rwq_cli.core.items.new_items import Due, NewItem
+from rwq_cli.core.items.new_items import NewItem
 from rwq_cli.core.items.spread import Picker, add_spread
 from rwq_cli.core.model import Status
 from tests.conftest import StartServer
@@ -48,16 +48,6 @@ def test_a_second_add_is_a_duplicate_wherever_the_item_went(
     for name in NAMES:
         waiting = raw.lrange(name + b":queue", 0, -1)
         assert waiting[::-1] == [item_id for item_id in IDS if picker.pick(item_id) == name]
-
-
-def test_delayed_items_and_those_of_one_stream_are_mixed(connection: Connection) -> None:
-    queues = [WorkQueue(connection, name) for name in NAMES[:2]]
-    due = Due(60_000, from_now=True)
-    items = [NewItem(b"%d" % n, b"x", due if n % 2 else None) for n in range(100)]
-    for _ in add_spread(queues, batched_items(items)):
-        pass
-    counts = [queue.lengths() for queue in queues]
-    assert sum(each.waiting for each in counts) == sum(each.delayed for each in counts) == 50
 
 
 def test_an_error_tells_how_many_were_acknowledged(start_server: StartServer) -> None:

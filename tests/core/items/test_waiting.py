@@ -6,9 +6,9 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait, wait_for_all
+from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait_for_all
 from rwq_cli.core.model import Counts
-from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved
+from tests.conftest import FakeClock, Foreign
 
 FUTURE_MS = 9_999_999_999_999
 
@@ -93,14 +93,6 @@ class TestBelow:
         assert queue.wait(WaitCondition(below=below), timeout_s=0).reached is reached
         assert clock.slept_s == []
 
-    def test_waiting_ends_when_few_enough_items_wait(
-        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"a", b"b", b"c")
-        after(clock, 1.0, lambda: raw.rpop(b"jobs:queue"))
-        waited = queue.wait(WaitCondition(below=3), timeout_s=60)
-        assert (waited.reached, waited.counts.waiting) == (True, 2)
-
 
 class TestIds:
     @pytest.mark.parametrize("place", ["waiting", "leased", "data", "buried"])
@@ -119,16 +111,6 @@ class TestIds:
         waited = queue.wait(WaitCondition(ids=(b"a", b"b")), timeout_s=60)
         assert (waited.reached, waited.remaining) == (True, 0)
         assert 5.0 <= waited.waited_s <= 6.1
-
-
-def test_it_asks_less_often_the_longer_it_takes(interleaved: Interleaved, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    clock = FakeClock()
-    wait(WorkQueue(interleaved, QUEUE, clock=clock), timeout_s=3600)
-    assert clock.slept_s[:4] == pytest.approx([0.05, 0.075, 0.1125, 0.16875])
-    assert max(clock.slept_s) == 1.0
-    assert len(clock.slept_s) < 3610
-    assert set(interleaved.calls) == {"LLEN+LLEN+ZCARD+ZCARD+HLEN"}
 
 
 class TestSeveral:

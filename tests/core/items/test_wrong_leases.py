@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Due, NewItem, State, Status, WorkQueue
+from rwq_cli.core import NewItem, State, WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.journal import NoJournal
@@ -19,7 +19,7 @@ from rwq_cli.core.items.results import ResultOptions
 from rwq_cli.core.items.schedule import promote as promote_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
-from tests.conftest import HOLDER, QUEUE, Foreign, contents
+from tests.conftest import HOLDER, QUEUE, Foreign
 from tests.export_lines import lines_of
 
 # The waiting items of a queue "jobs:lease" are in the lease key of this ID.
@@ -95,55 +95,3 @@ def test_no_verb_changes_it(
     with suppress(WrongType):
         list(VERBS[verb](queue) or ())
     assert raw.lrange(key, 0, -1) == [b"theirs", b"too"]
-
-
-def test_a_lease_would_overwrite_it(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    foreign.waiting(ID)
-    raw.rpush(b"jobs:lease:queue", b"theirs")
-    before = contents(raw)
-    with pytest.raises(WrongType, match=r"jobs:lease:queue .* a list, not a string"):
-        queue.lease()
-    (attempt,) = lease_ids(queue, [ID])
-    assert (attempt.is_leased, attempt.item.state) == (False, State.WRONG_TYPE)
-    assert contents(raw) == before
-
-
-@pytest.mark.parametrize("unique", [False, True])
-@pytest.mark.parametrize("due", [None, Due(60_000, from_now=True)])
-@pytest.mark.parametrize("key", [b"jobs:lease:queue", b"jobs:item:queue"])
-def test_an_item_with_a_key_of_the_wrong_type_is_not_added(
-    queue: WorkQueue, raw: Redis, key: bytes, due: Due | None, unique: bool
-) -> None:
-    raw.rpush(key, b"theirs")
-    for dry_run in (True, False):
-        items = [NewItem(ID, b"data", due), NewItem(b"b", b"data", due)]
-        added = queue.add_many(items, unique=unique, dry_run=dry_run)
-        assert [(o.item_id, o.status) for o in added] == [
-            (ID, Status.WRONG_TYPE),
-            (b"b", Status.ADDED),
-        ]
-    assert raw.lrange(key, 0, -1) == [b"theirs"]
-    assert raw.get(b"jobs:item:b") == b"data"
-
-
-@pytest.mark.parametrize("snapshot", [WAITING, ABANDONED])
-def test_an_item_whose_lease_key_has_the_wrong_type_is_not_restored(
-    queue: WorkQueue, raw: Redis, snapshot: ItemSnapshot
-) -> None:
-    raw.rpush(b"jobs:lease:queue", b"theirs")
-    restored = restore_items(queue, lines_of([snapshot]))
-    assert [each.status for each in restored] == [Status.WRONG_TYPE]
-    assert contents(raw).keys() == {b"jobs:lease:queue"}
-
-
-def test_an_item_is_not_moved_over_a_lease_key_of_the_wrong_type(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
-    foreign.waiting(ID, b"b")
-    raw.rpush(b"other:lease:queue", b"theirs")
-    moved = move_items(queue, [ID, b"b"], b"other", NoJournal())
-    assert {each.item_id: each.status for each in moved} == {
-        ID: Status.CONFLICT,
-        b"b": Status.MOVED,
-    }
-    assert raw.lrange(b"other:lease:queue", 0, -1) == [b"theirs"]
