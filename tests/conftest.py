@@ -1,12 +1,9 @@
 """What all tests share: a server, a queue on it, a clock, foreign workers, and rwq itself."""
 
-import gc
-import importlib
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -77,48 +74,12 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 0 if all(path.is_file() for path in named) else 4
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collection(session: pytest.Session) -> Iterator[object]:
-    """Collect in less time: without garbage collection, and with what other processes compiled."""
-    gc.disable()
-    _import_from_own_place(session.config)
-    result = yield
-    # What was collected stays to the end; nothing looks through it again.
-    gc.freeze()
-    gc.enable()
-    return result
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mix the files, the same in all processes: some wait for most of their time, some compute.
 
     By folder, those that wait would come together and leave the machine idle.
     """
     items.sort(key=lambda item: crc32(item.location[0].encode()))
-
-
-def _import_from_own_place(config: pytest.Config) -> None:
-    """In one of several processes, import the test files, beginning at a place of its own.
-
-    Most of a first import is the rewriting of the asserts. A file that one process has written is
-    read by the others, which would otherwise come to each file at the same time and all rewrite it.
-    """
-    worker = getattr(config, "workerinput", None)
-    if worker is None:
-        return
-    # Also where PYTHONDONTWRITEBYTECODE is set: the processes that the tests start do not know it.
-    sys.dont_write_bytecode = False
-    named = [config.invocation_params.dir / word.partition("::")[0] for word in config.args]
-    files = [
-        file.relative_to(config.rootpath).with_suffix("")
-        for path in named
-        for file in (sorted(path.rglob("test_*.py")) if path.is_dir() else ())
-    ]
-    first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
-    for file in (*files[first:], *files[:first]):
-        # pytest tells of it when it collects the file.
-        with suppress(Exception, pytest.skip.Exception):
-            importlib.import_module(".".join(file.parts))
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import re
 import shlex
 
 import pytest
-import redis
 
 from rwq_cli.cli.app import SECTIONS, CommandInfo, all_commands
 from rwq_cli.cli.options import GLOBAL_NAMES
@@ -209,55 +208,3 @@ class TestRoot:
             assert topic in screen.decode()
         for status in ExitStatus:
             assert f"{int(status)} {status.summary}" in " ".join(screen.decode().split())
-
-    def test_help_needs_no_server_and_no_queue(self, bare_rwq: Rwq) -> None:
-        assert bare_rwq.process("ls", "--help").code == 0
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("lss", "ls"),
-        ("relase", "release"),
-        ("stat", "stats"),
-        ("queue", "queues"),
-        ("leese", "lease"),
-    ],
-)
-def test_a_mistyped_command_gets_a_suggestion(rwq: Rwq, typed: str, meant: str) -> None:
-    result = rwq(typed)
-    assert (result.code, result.text) == (2, "")
-    assert result.notes.startswith(f"rwq: error: no such command '{typed}'")
-    assert f"; did you mean: rwq {meant}\n" in result.notes.replace(" or ", "\n")
-    assert result.notes.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "meant"),
-    [
-        (("ls", "--ofset", "1"), "--offset"),
-        (("lease", "--wiat"), "--wait"),
-        (("clean", "depe"), "deep"),
-        (("add", "--uniqe", "x"), "--unique"),
-    ],
-)
-def test_a_mistyped_option_gets_a_suggestion(
-    rwq: Rwq, raw: redis.Redis, words: tuple[str, ...], meant: str
-) -> None:
-    result = rwq(*words)
-    assert (result.code, result.text) == (2, "")
-    assert meant in result.notes
-    assert raw.keys() == []
-
-
-def test_an_unlike_command_gets_no_suggestion(rwq: Rwq) -> None:
-    assert rwq("xyzzy").as_tuple() == (
-        2,
-        "",
-        "rwq: error: no such command 'xyzzy'; see rwq --help\n",
-    )
-
-
-def test_names_of_commands_need_no_quotes() -> None:
-    for command in ALL:
-        assert shlex.split(command.path) == command.path.split()

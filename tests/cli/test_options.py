@@ -39,16 +39,6 @@ def test_queue_and_output_before_and_after_the_command(rwq: Rwq, words: tuple[st
     assert rwq(*words).as_tuple() == (0, "a\n", "")
 
 
-@pytest.mark.usefixtures("two_queues")
-def test_url_before_and_after_the_command(bare_rwq: Rwq, server: PrivateServer) -> None:
-    for words in (
-        ("-u", server.url, "-q", "one", "ls", "-o", "ids"),
-        ("ls", "-q", "one", "-o", "ids", "--url", server.url),
-        ("-u", "redis://127.0.0.1:1", "ls", "-q", "one", "-o", "ids", "-u", server.url),
-    ):
-        assert bare_rwq(*words).as_tuple() == (0, "a\n", ""), words
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -63,29 +53,8 @@ def test_options_at_every_level_of_a_nested_command(rwq: Rwq, words: tuple[str, 
     assert (result.code, result.json["queue"], result.notes) == (0, "jobs", ABSENT)
 
 
-def test_verbose_before_and_after_the_command(rwq: Rwq, server: PrivateServer) -> None:
-    said = (
-        f"server {server.url} (RWQ_URL)\noutput plain (default)\nqueue jobs (RWQ_QUEUE)\n{ABSENT}"
-    )
-    assert rwq("-v", "ls").as_tuple() == (0, "", said)
-    assert rwq("ls", "-v").as_tuple() == (0, "", said)
-    assert rwq("ls", "--verbose").as_tuple() == (0, "", said)
-
-
-@pytest.mark.usefixtures("two_queues")
-def test_the_queue_of_the_option_wins_over_the_variable(rwq: Rwq) -> None:
-    variables = {"RWQ_QUEUE": "two"}
-    assert rwq("ls", "-o", "ids", variables=variables).text == "b\n"
-    assert rwq("ls", "-o", "ids", "-q", "one", variables=variables).text == "a\n"
-
-
 @pytest.mark.parametrize("command", ["add x", "lease", "complete a", "touch a", "release a", "ls"])
 def test_no_queue_is_a_usage_error(rwq: Rwq, command: str) -> None:
-    assert rwq(*command.split(), variables={"RWQ_QUEUE": ""}).as_tuple() == (2, "", NO_QUEUE)
-
-
-@pytest.mark.parametrize("command", ["leases", "show a", "stats", "clean light", "clean deep"])
-def test_no_queue_is_a_usage_error_for_readers(rwq: Rwq, command: str) -> None:
     assert rwq(*command.split(), variables={"RWQ_QUEUE": ""}).as_tuple() == (2, "", NO_QUEUE)
 
 
@@ -120,23 +89,6 @@ def test_two_queues_for_a_command_that_takes_one_are_an_error(
     assert raw.keys() == []
 
 
-def test_rwq_url_wins_over_redis_url(rwq: Rwq, server: PrivateServer) -> None:
-    nowhere = "redis://127.0.0.1:1/0"
-    variables = {"REDIS_URL": nowhere}
-    assert rwq("add", "a", variables=variables).code == 0
-    variables = {"RWQ_URL": "", "REDIS_URL": server.url}
-    assert rwq("ls", "-o", "data", variables=variables).as_tuple() == (0, "a\n", "")
-    variables = {"RWQ_URL": nowhere, "REDIS_URL": nowhere}
-    assert rwq("ls", "-o", "data", "-u", server.url, variables=variables).text == "a\n"
-
-
-def test_the_default_url_is_localhost() -> None:
-    # Not tried: a server of the user's may be there.
-    from rwq_cli.cli.target import DEFAULT_URL
-
-    assert DEFAULT_URL == "redis://localhost:6379/0"
-
-
 def test_a_database_number_selects_the_database(
     rwq: Rwq, server: PrivateServer, raw: redis.Redis
 ) -> None:
@@ -151,10 +103,6 @@ class TestPassword:
     @pytest.fixture
     def guarded(self, start_server: StartServer) -> PrivateServer:
         return start_server("--requirepass", "hunter2", password="hunter2")
-
-    def test_a_password_in_the_url_is_used(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
-        url = f"unix://:hunter2@{guarded.socket}"
-        assert bare_rwq("stats", "-q", "jobs", "-u", url).code == 0
 
     def test_a_password_in_the_variable_is_used(
         self, bare_rwq: Rwq, guarded: PrivateServer
@@ -182,20 +130,6 @@ class TestPassword:
         assert bare_rwq(*words, variables=variables).code == 0
         variables = {"RWQ_URL": f"unix://:wrong@{guarded.socket}"}
         assert bare_rwq(*words, variables=variables).code == 0
-
-    def test_a_user_of_the_acl_can_log_in(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
-        with guarded.client(password="hunter2") as client:
-            client.execute_command("ACL", "SETUSER", "ann", "on", ">s3cret", "~*", "+@all")
-        url = f"unix://ann@{guarded.socket}"
-        variables = {"RWQ_PASSWORD": "s3cret"}
-        assert bare_rwq("stats", "-q", "jobs", "-u", url, variables=variables).code == 0
-
-    def test_a_missing_password_file_is_a_usage_error(self, rwq: Rwq) -> None:
-        result = rwq("ls", "--password-file", "nowhere")
-        assert (result.code, result.text) == (2, "")
-        assert result.notes.startswith(
-            "rwq: error: cannot read the password file nowhere: no such file or directory"
-        )
 
     def test_a_wrong_password_is_not_printed(self, bare_rwq: Rwq, guarded: PrivateServer) -> None:
         url = f"unix://:wrong@{guarded.socket}"
@@ -247,13 +181,6 @@ def test_tls_options_need_a_tls_url(rwq: Rwq, server: PrivateServer) -> None:
     assert result.notes.startswith(
         f"rwq: error: TLS options need a rediss:// URL, not {server.url}"
     )
-
-
-def test_version_options_print_the_version(rwq: Rwq) -> None:
-    from rwq_cli import __version__
-
-    assert rwq("--version").as_tuple() == (0, f"rwq {__version__}\n", "")
-    assert rwq("-V").as_tuple() == (0, f"rwq {__version__}\n", "")
 
 
 class TestOutputVariable:

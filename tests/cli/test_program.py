@@ -174,11 +174,6 @@ def test_usage_errors_are_json_if_the_line_asks_for_json(rwq: Rwq, words: tuple[
     assert json.loads(rwq(*words).err)["code"] == "usage"
 
 
-def test_words_after_two_dashes_are_not_options(rwq: Rwq) -> None:
-    result = rwq("complete", "-u", "redis://127.0.0.1:1/0", "--", "-o", "json")
-    assert result.notes.startswith("rwq: error: ")
-
-
 def test_an_unknown_format_is_an_error_before_any_work(rwq: Rwq, raw: redis.Redis) -> None:
     for line in ("lease", "add y", "complete a", "ls", "stats", "clean light"):
         assert rwq(*line.split(), "-o", "xml").as_tuple() == (
@@ -273,16 +268,6 @@ def test_control_characters_in_errors_are_escaped(rwq: Rwq) -> None:
     result = rwq("ls", "-u", "http://\x1b[2J\n\x9b")
     assert result.notes.count("\n") == 1
     assert result.notes.rstrip("\n").isprintable()
-
-
-def test_a_process_prints_no_traceback(rwq: Rwq) -> None:
-    result = rwq.process("ls", "-u", "redis://127.0.0.1:1/0")
-    assert result.as_tuple() == (
-        69,
-        "",
-        "rwq: error: cannot reach redis://127.0.0.1:1/0: connection refused; "
-        "check -u or RWQ_URL, and that the server runs\n",
-    )
 
 
 @pytest.mark.parametrize(

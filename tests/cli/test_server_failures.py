@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 import redis
 
-from rwq_cli.core.server.window import WINDOW_CALLS
-from tests.conftest import Foreign, StartServer, contents
+from tests.conftest import Foreign, StartServer
 from tests.driver import TIMEOUT_S, Result, Rwq, next_line, until
 from tests.item_cases import BROKEN, real_items
 from tests.proxies import FaultyProxy, answering
@@ -80,12 +79,6 @@ class TestLoading:
         assert result.notes.endswith("; try again in a moment\n")
         assert json.loads(as_json.err)["code"] == "loading"
 
-    def test_a_database_number_makes_no_difference(self, rwq: Rwq) -> None:
-        with answering(b"-LOADING Redis is loading the dataset in memory\r\n") as url:
-            result = rwq("ls", "-u", f"{url[:-1]}1", "--patience", "0")
-        assert result.code == 69
-        assert "is still loading its data" in result.notes
-
 
 class TestPermissions:
     """An ACL user who lacks one command."""
@@ -147,24 +140,6 @@ class TestPermissions:
         entries = foreign.raw.lrange("jobs:queue", 0, -1)
         assert len(entries) == len(set(entries))
 
-    def test_a_doctor_without_fix_needs_no_writes(
-        self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str]
-    ) -> None:
-        foreign.abandoned(b"ab")
-        limited = lacking(
-            "+@read", "+@connection", "+evalsha", "+eval", "+time", "+info", "+config"
-        )
-        result = rwq("doctor", "--grace", "0", "-o", "ids", "-u", limited)
-        assert (result.code, result.text) == (1, "ab\n")
-
-    def test_denied_keys_are_permission_denied(
-        self, rwq: Rwq, raw: redis.Redis, lacking: Callable[..., str]
-    ) -> None:
-        result = rwq("add", "x", "-u", lacking("+@all", "resetkeys", "~other:*"), "-o", "json")
-        assert result.code == 69
-        assert json.loads(result.err)["code"] == "permission-denied"
-        assert raw.keys() == []
-
     def test_optional_commands_may_be_denied(
         self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str]
     ) -> None:
@@ -218,10 +193,6 @@ class TestOutOfMemory:
         assert result.notes.endswith("; raise its maxmemory or complete some items\n")
         assert json.loads(full("add", "x", "-o", "json").err)["code"] == "out-of-memory"
 
-    def test_a_full_server_answers_reading_commands(self, full: Rwq) -> None:
-        for line in LOOKERS:
-            assert full(*line.split()).code == 0, line
-
     def test_items_can_be_completed(self, full: Rwq) -> None:
         assert full("complete", "a", "l").as_tuple() == (
             0,
@@ -229,11 +200,6 @@ class TestOutOfMemory:
             "completed 2\n",
         )
         assert full("ls", "-o", "ids").text == "b\n"
-
-    def test_a_lease_is_refused_or_complete(self, full: Rwq) -> None:
-        result = full("lease", "-o", "ids")
-        state = full("show", "a", "-o", "json").json["state"]
-        assert (result.code, result.text, state) in ((0, "a\n", "leased"), (69, "", "waiting"))
 
 
 class TestConnectionLost:
@@ -279,27 +245,6 @@ class TestConnectionLost:
         deep = rwq("stats", "--deep", "-o", "json").json
         assert [deep[name] for name in ("orphaned", "ghosts", "duplicated")] == [0, 0, 0]
 
-    def test_the_hint_is_not_to_run_an_add_again(
-        self, rwq: Rwq, server: PrivateServer, lines: bytes
-    ) -> None:
-        """To run an add of random IDs again would put in a second time what was acknowledged."""
-        proxy = FaultyProxy(server.socket, after_bytes=700_003, side="up")
-        try:
-            result = rwq("add", "-u", proxy.url, stdin=lines)
-        finally:
-            proxy.close()
-        assert result.code == 69
-        assert "run it again" not in result.notes
-
-    def test_stderr_is_json_in_json(self, rwq: Rwq, server: PrivateServer, lines: bytes) -> None:
-        proxy = FaultyProxy(server.socket, after_bytes=700_003, side="up")
-        try:
-            result = rwq("add", "-u", proxy.url, "-o", "json", stdin=lines)
-        finally:
-            proxy.close()
-        (error,) = [json.loads(line) for line in result.err.splitlines()]
-        assert error["code"] == "connection-lost"
-
     @pytest.mark.parametrize("which", [(), ("--id", "1"), ("-n", "3")])
     def test_a_lost_lease_can_be_found(
         self, rwq: Rwq, server: PrivateServer, foreign: Foreign, which: Sequence[str]
@@ -330,27 +275,6 @@ class TestConnectionLost:
         _, err = process.communicate(timeout=TIMEOUT_S)
         assert (process.returncode, err) == (0, b"added 3\n")
         assert raw.lrange("jobs:queue", 0, -1) == [b"3", b"2", b"1"]
-
-    def test_a_complete_says_how_many_items_are_completed(
-        self, rwq: Rwq, server: PrivateServer, raw: redis.Redis
-    ) -> None:
-        count = 20_000
-        ids = b"".join(b"%06d\n" % number for number in range(count))
-        # The server shall know the scripts already, so that the cut is among the IDs.
-        rwq("add", "--id-from", "line", stdin=ids[:7000])
-        rwq("complete", "-", stdin=ids[:7000])
-        rwq("add", "--id-from", "line", stdin=ids)
-        proxy = FaultyProxy(server.socket, after_bytes=200_000, side="up")
-        try:
-            result = rwq("complete", "-", "-u", proxy.url, "-o", "ids", stdin=ids)
-        finally:
-            proxy.close()
-        done = result.text.splitlines()
-        assert result.code == 69
-        assert f"{len(done):,}" in result.notes
-        assert 0 < len(done) < count
-        assert 0 <= count - raw.llen("jobs:queue") - len(done) <= 500 * WINDOW_CALLS
-        assert not any(raw.exists(f"jobs:item:{item_id}") for item_id in done)
 
     def test_a_waiting_lease_ends_if_the_server_dies(
         self, at: Callable[[PrivateServer], Rwq], start_server: StartServer
@@ -409,49 +333,6 @@ class TestWrongTypes:
         assert sorted(raw.keys()) == before
         assert raw.get(f"jobs:{name}") == b"not a list"
 
-    @pytest.mark.parametrize("line", ["ls", "stats", "add x", "lease"])
-    def test_the_error_has_the_key(self, rwq: Rwq, raw: redis.Redis, line: str) -> None:
-        raw.set("jobs:queue", "not a list")
-        result = rwq(*line.split(), "-o", "json")
-        record = json.loads(result.err)
-        assert (result.code, record["code"]) == (69, "wrong-type")
-        assert "jobs:queue" in record["error"]
-
-    def test_an_item_of_another_type_is_not_leased(self, rwq: Rwq, raw: redis.Redis) -> None:
-        raw.hset("jobs:item:a", "a", "hash")
-        raw.lpush("jobs:queue", "a")
-        result = rwq("lease")
-        assert (result.code, result.text) == (69, "")
-        assert_one_line(result)
-        assert "jobs:item:a" in result.notes
-        assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
-        assert raw.llen("jobs:processing") == 0
-
-    def test_show_names_the_key_and_its_type(self, rwq: Rwq, raw: redis.Redis) -> None:
-        raw.hset("jobs:item:a", "a", "hash")
-        raw.lpush("jobs:queue", "a")
-        result = rwq("show", "a", "-o", "json")
-        assert (result.code, result.json["state"]) == (0, "wrong-type")
-        assert result.json["facts"]["wrong_types"] == [{"key": "jobs:item:a", "type": "hash"}]
-        shown = rwq("show", "a", "-o", "table").text
-        assert "jobs:item:a" in shown
-        assert "is a hash" in shown
-
-    def test_ls_lists_an_item_of_another_type(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
-    ) -> None:
-        raw.hset("jobs:item:a", "a", "hash")
-        raw.lpush("jobs:queue", "a")
-        foreign.waiting(b"b")
-        assert rwq("ls", "-o", "ids").as_tuple() == (0, "a\nb\n", "")
-
-    def test_other_queues_are_listed(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
-        foreign.waiting(b"b")
-        raw.zadd("odd:queue", {"a": 1})
-        result = rwq("queues", "-o", "ids")
-        assert result.code == 0
-        assert "jobs" in result.text.splitlines()
-
 
 class TestResultsDenied:
     """An ACL user who may touch all keys of the queue but those of results."""
@@ -496,14 +377,6 @@ class TestResultsDenied:
         result = rwq(*line.split(), variables={"RWQ_URL": url})
         assert (result.code, result.notes) == (code, notes)
 
-    def test_results_are_null_in_json(self, rwq: Rwq, url: str) -> None:
-        assert rwq("show", "d", "-o", "json", "-u", url).json["result"] is None
-        counts = rwq("stats", "--deep", "-o", "json", "-u", url).json
-        assert (counts["waiting"], counts["results"]) == (2, None)
-
-    def test_the_doctor_does_not_report_results(self, rwq: Rwq, url: str) -> None:
-        assert "wrong-type" not in rwq("doctor", "-u", url).text
-
     def test_a_purge_leaves_results(self, rwq: Rwq, raw: redis.Redis, url: str) -> None:
         result = rwq("purge", "--yes", "-u", url)
         assert (result.code, result.notes.splitlines()[0]) == (
@@ -511,12 +384,3 @@ class TestResultsDenied:
             "rwq: this user may not access results; they are kept",
         )
         assert raw.keys() == [b"jobs:result:d"]
-
-    def test_storing_a_result_is_refused(self, rwq: Rwq, raw: redis.Redis, url: str) -> None:
-        if not raw.eval("return redis.acl_check_cmd and 1 or 0", 0):
-            pytest.skip("a script cannot ask this server for permissions (Redis before 7.0)")
-        before = contents(raw)
-        result = rwq("complete", "b", "--rejected", "-u", url)
-        assert result.code == 69
-        assert "run the 'exists' command on jobs:result:*" in result.notes
-        assert contents(raw) == before

@@ -4,7 +4,6 @@ import base64
 import csv
 import hashlib
 import io
-import json
 import os
 from collections.abc import Mapping
 
@@ -133,13 +132,6 @@ class TestEveryListing:
         records = result.json if output == "json" else result.jsonl
         assert [raw_bytes(record, "id") for record in records] == shown_by(line)
 
-    def test_is_escaped_in_csv(self, rwq: Rwq, listed: Foreign, line: str) -> None:
-        result = run_listing(rwq, listed, line, "csv")
-        records = list(csv.DictReader(io.StringIO(result.text, newline="")))
-        # What has no table shows all fields.
-        ids = [record["id"] or escaped(raw_bytes(record, "id")) for record in records]
-        assert ids == [STRANGE[each] for each in shown_by(line)]
-
     def test_has_base64_in_csv_where_the_field_is_asked_for(
         self, rwq: Rwq, listed: Foreign, line: str
     ) -> None:
@@ -195,14 +187,6 @@ def test_names_of_queues_are_shown_like_ids(rwq: Rwq, raw: redis.Redis, output: 
         assert [name for name in names if not any(line.startswith(name) for line in lines)] == []
 
 
-@pytest.mark.parametrize("name", [name for name in STRANGE if b"\0" not in name])
-def test_a_queue_is_found_by_its_strange_name(rwq: Rwq, raw: redis.Redis, name: bytes) -> None:
-    for other in STRANGE:
-        Foreign(raw, other).waiting(b"of " + other)
-    (record,) = rwq("ls", "-o", "jsonl", variables={"RWQ_QUEUE": os.fsdecode(name)}).jsonl
-    assert (raw_bytes(record, "queue"), raw_bytes(record, "id")) == (name, b"of " + name)
-
-
 def test_a_note_says_that_ids_are_shown_escaped(rwq: Rwq, raw: redis.Redis) -> None:
     Foreign(raw).waiting(b"plain", b"\x1b[2J", b"\xff")
     assert rwq("ls", "-o", "ids").as_tuple() == (
@@ -239,14 +223,6 @@ def test_glob_characters_in_a_queue_name_match_nothing_else(
         assert raw.keys(other + b":queue") == []
 
 
-def test_queues_takes_patterns_and_lists_names_with_globs(rwq: Rwq, raw: redis.Redis) -> None:
-    for name in (b"mail:in", b"mail:out", b"mail*"):
-        Foreign(raw, name).waiting(b"a")
-    assert rwq("queues", "-o", "ids").text == "mail*\nmail:in\nmail:out\n"
-    assert rwq("queues", "mail:*", "-o", "ids").text == "mail:in\nmail:out\n"
-    assert rwq("queues", "mail[*]", "-o", "ids").text == "mail*\n"
-
-
 def test_a_queue_name_may_be_other_than_utf8(rwq: Rwq, raw: redis.Redis) -> None:
     assert rwq.process("add", "-q", b"\xff", "--id", "a", "x").code == 0
     assert sorted(raw.keys()) == [b"\xff:item:a", b"\xff:queue"]
@@ -272,30 +248,3 @@ def test_a_line_of_32_mb_is_added_and_returned_whole(rwq: Rwq, raw: redis.Redis)
     assert len(listed.out) < 5000
     assert [record["bytes"] for record in listed.jsonl] == [6, len(big), 5]
     assert hashlib.sha256(rwq("show", name, "-o", "data").out).hexdigest() == name
-
-
-def test_thousands_of_ids_are_arguments(rwq: Rwq, raw: redis.Redis) -> None:
-    ids = [f"{number:05}" for number in range(9000)]
-    Foreign(raw).waiting(*(item_id.encode() for item_id in ids[:50]))
-    result = rwq("complete", *ids, "-o", "json")
-    assert json.loads(result.text)["completed"] == 50
-    assert result.code == 3
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        *("queues", "stats --all-queues", "ls processing --all-queues", "check --all-queues"),
-        "check --all-queues --format prometheus",
-    ],
-)
-@pytest.mark.parametrize("output", [[], ["-o", "table"], ["-o", "json"]])
-def test_a_key_of_the_wrong_type_in_a_queue_that_was_found(
-    rwq: Rwq, raw: redis.Redis, line: str, output: list[str]
-) -> None:
-    """The name of a queue that nobody typed is shown escaped in messages, too."""
-    raw.lpush(b"\x1b]0;x\x07:queue", "a")
-    raw.set(b"\x1b]0;x\x07:processing", "no list")
-    result = rwq(*line.split(), *output, variables={"RWQ_QUEUE": ""})
-    assert_harmless(result)
-    assert r"\x1b]0;x\x07:processing has the wrong type" in result.notes

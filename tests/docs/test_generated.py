@@ -6,13 +6,9 @@ import re
 import pytest
 
 from rwq_cli.cli import reference
-from rwq_cli.cli.app import all_commands
-from rwq_cli.core.model import State, Status
+from rwq_cli.core.model import Status
 from rwq_cli.core.repair.actions import Repair
-from rwq_cli.core.repair.findings import Code
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.help.fields import OTHER_KINDS, SUMMARY
-from rwq_cli.help.recipes import RECIPES
 from rwq_cli.output.outcomes import WORDS
 from rwq_cli.work.events import EventKind
 from tests.conftest import Foreign
@@ -29,47 +25,6 @@ def test_what_is_generated_is_current(page: str) -> None:
     # A marker that is misspelled would never be filled.
     markers = re.findall(r"^<!-- (?:end of the )?(\w+)", text, re.M)
     assert len(markers) == 2 * len(reference.generated_parts(text))
-
-
-@pytest.mark.parametrize("name", ["states", "findings", "recipes", "reference"])
-def test_each_part_is_on_one_page(name: str) -> None:
-    assert [page for page in pages() if name in reference.generated_parts(text_of(page))] != []
-
-
-def test_the_pages_name_every_state_finding_and_recipe() -> None:
-    text = "".join(map(text_of, pages()))
-    for state in State:
-        assert f"| `{state.value}` |" in text, state
-    for code in Code:
-        assert f"| `{code.value}` |" in text, code
-    for recipe in RECIPES:
-        assert f"**{recipe.title}.**" in text, recipe
-
-
-def test_the_reference_names_every_command_option_and_exit_code() -> None:
-    for described in all_commands():
-        section = REFERENCE.partition(f"\n### `rwq {described.path}`\n")[2].partition("\n##")[0]
-        assert section, described.path
-        context = reference.context_of(described)
-        for parameter in described.command.params:
-            if parameter.name != "help" and (record := parameter.get_help_record(context)):
-                name = record[0].replace("|", "\\|")
-                assert f"| `{name}` |" in section + common_options(), (described.path, name)
-        for status, meaning in described.manual.exits.items():
-            assert f"{int(status)} {meaning}" in section
-    for status in ExitStatus:
-        assert f"| {int(status)} | {status.meaning} |" in REFERENCE
-
-
-def test_the_reference_explains_every_field_of_every_record() -> None:
-    for described in all_commands():
-        fields = described.manual.fields()
-        if fields is None:
-            continue
-        section = REFERENCE.partition(f"\n### {fields.title}\n")[2].partition("\n##")[0]
-        for field in fields.all:
-            assert field.help
-            assert f"| `{field.name}` | {field.help} |" in section or field.name.endswith("_b64")
 
 
 def test_the_reference_explains_what_else_is_in_json(rwq: Rwq, foreign: Foreign) -> None:
@@ -125,7 +80,3 @@ def test_the_reference_explains_every_field_of_a_summary(rwq: Rwq) -> None:
         at = words.index("--") if "--" in words else len(words)
         result = rwq(*words[:at], "-o", "json", *words[at:], stdin=export)
         assert set(result.json) - known - {"queue_b64", "to_b64"} == set(), (line, result.json)
-
-
-def common_options() -> str:
-    return REFERENCE.partition("\n## Common options\n")[2].partition("\n## ")[0]
