@@ -23,15 +23,9 @@ class Queue:
     connection is lost, or the server refuses the command. So do the operations that take a handle;
     their docstrings do not repeat it.
 
-    Args:
-        connection: The server, as `connect` gives it; of a cluster, the queue gets the connection
-            to its slot.
-        name: The queue's name, which is the prefix of its keys; text is encoded as UTF-8.
-        holder: The value of the leases that are taken through this handle; None for a random one.
-        clock: The clock; tests pass a fake one.
-
-    Raises:
-        InvalidArgument: The name is empty.
+    `name` is the prefix of the keys, text as UTF-8; an empty one is an `InvalidArgument`. `holder`
+    is the value of the leases that are taken through this handle; None for a random one. Of a
+    cluster, the handle gets the connection to the queue's slot.
     """
 
     def __init__(
@@ -74,13 +68,9 @@ class Queue:
         return self.connection.call_all(commands, atomic=atomic, return_errors=return_errors)
 
     def run(self, script: str, *rest: Any, dry_run: bool = False, **args: Any) -> Any:
-        """Run a script of `core/lua/ops` on this queue.
+        """Run a script of `core/lua/ops` on this queue; in a dry run, it writes nothing.
 
-        Args:
-            script: The operation.
-            rest: What follows its named arguments.
-            dry_run: Return the script's reply, but write nothing.
-            args: Its arguments by name, as its header and those of its libraries say.
+        Its arguments by name are those of its header and of its libraries'; `rest` follows them.
         """
         head = self._head(dry_run)
         words = script_words(script, rest, **args)
@@ -113,21 +103,13 @@ class Queue:
     ) -> Iterator[tuple[Sequence[bytes], Any]]:
         """Run a script that writes nothing on batches of IDs, sending ahead of the replies.
 
-        Args:
-            script: The operation.
-            batches: The IDs of each call.
-            args: Its arguments before the IDs, by name.
-
-        Raises:
-            ServerError: See `Connection.run_each`.
-
-        Yields:
-            Each batch with its reply; those of refused calls are left out.
+        `args` are its arguments by name. Yields each batch with its reply; those of refused calls
+        are left out.
         """
-        head = (*self._head(dry_run=False), *script_words(script, **args))
+        words = script_words(script, **args)
         ahead, asked = tee(batches)
-        calls = ((*head, *batch) for batch in ahead)
-        replies = self.connection.run_each(script, self._script_keys, calls, reads_only=True)
+        calls = ((*words, *batch) for batch in ahead)
+        replies = self.run_each(script, calls, reads_only=True)
         for reply, batch in zip(replies, asked, strict=False):
             if reply is not REFUSED:
                 yield batch, reply

@@ -155,22 +155,28 @@ class _Credentials(redis.CredentialProvider):
 
 
 def _pool_settings(server: Server, name: str) -> dict[str, Any]:
-    """The settings of a pool that makes the connections to a server."""
-    settings = {"connection_class": redis.Connection, **_settings(server, name)}
+    """The settings of a redis-py pool that makes the connections to a server."""
+    settings: dict[str, Any] = {
+        "connection_class": redis.Connection,
+        # A retried command may run twice; report a lost reply instead.
+        "retry": Retry(NoBackoff(), 0),
+        "protocol": 2,
+        # A program that waits for weeks opens a connection for each wait.
+        "max_connections": 1 << 31,
+        # Saves two round trips for each connection; before redis-py 7.2 it had two other names.
+        **dict.fromkeys(
+            ("driver_info",) if hasattr(redis, "DriverInfo") else ("lib_name", "lib_version")
+        ),
+        **_settings_of_url(server.url, name),
+        **_settings_of_tls(server, name),
+    }
     password = server.password
     if password is not None and (server.password_first or settings.get("password") is None):
         settings["password"] = password
         if not isinstance(password, str):
+            del settings["password"]
             username = settings.pop("username", None)
-            settings.pop("password")
             settings["credential_provider"] = _Credentials(username, password)
-    settings.update(_tls_files(server, name))
-    # A retried command may run twice; report a lost reply instead. A program that waits for weeks
-    # opens a connection for each wait.
-    settings.update(protocol=2, retry=Retry(NoBackoff(), 0), max_connections=1 << 31)
-    # Saves two round trips for each connection; before redis-py 7.2 it had two other names.
-    unnamed = ("driver_info",) if hasattr(redis, "DriverInfo") else ("lib_name", "lib_version")
-    settings.update(dict.fromkeys(unnamed))
     try:
         redis.ConnectionPool(**settings).make_connection()
     except (TypeError, ValueError, redis.RedisError):
@@ -178,17 +184,16 @@ def _pool_settings(server: Server, name: str) -> dict[str, Any]:
     return settings
 
 
-def _malformed(name: str, why: str | None = None, hint: str = _EXAMPLES) -> InvalidArgument:
-    return InvalidArgument(f"malformed server URL {name}{f': {why}' if why else ''}", hint)
+def _malformed(name: str, why: str, hint: str = _EXAMPLES) -> InvalidArgument:
+    return InvalidArgument(f"malformed server URL {name}: {why}", hint)
 
 
-def _settings(server: Server, name: str) -> dict[str, Any]:
-    """The URL's options, as redis-py's settings."""
+def _settings_of_url(url: str, name: str) -> dict[str, Any]:
     try:
-        parts = urlsplit(server.url)
+        parts = urlsplit(url)
         _ = parts.port
         options = parse_qs(parts.query, keep_blank_values=True)
-        settings: dict[str, Any] = dict(parse_url(server.url))  # type: ignore[no-untyped-call]
+        settings: dict[str, Any] = dict(parse_url(url))  # type: ignore[no-untyped-call]
     except ValueError:
         # urllib's message may contain the password.
         why = "its host, port or database cannot be read"
@@ -210,8 +215,8 @@ def _settings(server: Server, name: str) -> dict[str, Any]:
     return {"socket_keepalive": True, **settings}
 
 
-def _tls_files(server: Server, name: str) -> dict[str, Any]:
-    """The TLS options that are not in the URL."""
+def _settings_of_tls(server: Server, name: str) -> dict[str, Any]:
+    """Those that are not in the URL."""
     files = {
         "ssl_ca_certs": server.tls_ca,
         "ssl_certfile": server.tls_cert,

@@ -17,10 +17,6 @@ from rwq_cli.core.server.link import in_time
 from rwq_cli.core.server.patience import Patience, limits
 from rwq_cli.core.server.recognizing import recognized
 
-# In a line of CLUSTER NODES, the index of the first word about slots, and the mark of one that is
-# moving to that node.
-_SLOTS_AT = 8
-_IMPORTING = b"-<-"
 _SOON = "try again in a moment"
 _KEYLESS = ("ACL", "CLIENT", "CLUSTER", "CONFIG", "INFO")
 
@@ -50,15 +46,19 @@ class Topology:
 
     def client(self, slot: int | None) -> tuple[Any, str]:
         """The client of the primary that has a slot, or of any, and its name."""
-        nodes = self.primaries()[:1] if slot is None else self._read().slots_cache.get(slot)
+        slots: dict[int, list[ClusterNode]] = self._read().slots_cache
+        nodes = next(iter(slots.values()), []) if slot is None else slots.get(slot)
         if not nodes:
             raise errors.Unavailable(f"{self.name} has no node for slot {slot} now", _SOON)
         return self.client_of(nodes[0]), f"{nodes[0].host}:{nodes[0].port} of {self.name}"
 
-    def primaries(self) -> list[ClusterNode]:
-        """All primaries that have slots."""
-        slots: dict[int, list[ClusterNode]] = self._read().slots_cache
-        return list({nodes[0].name: nodes[0] for nodes in slots.values() if nodes}.values())
+    def shares(self) -> dict[ClusterNode, set[int]]:
+        """The primaries that have slots, with these."""
+        shares: dict[ClusterNode, set[int]] = {}
+        for slot, nodes in self._read().slots_cache.items():
+            if nodes:
+                shares.setdefault(nodes[0], set()).add(slot)
+        return shares
 
     def forget(self) -> None:
         """Read the slots again when they are needed next, over new connections."""
@@ -179,15 +179,13 @@ class ClusterConnection(_SlotConnection):
         return [replies[at] for at in range(len(requests))]
 
     def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[list[bytes]]:
-        """Scan each primary.
-
-        A key that moves to another node meanwhile is found: a node that has gained a slot since, or
-        is about to, is scanned again afterwards.
-        """
-        before = self._shares()
+        """Scan each primary; one that has gained a slot meanwhile again, for what moved there."""
+        self.topology.forget()
+        before = self.topology.shares()
         yield from self._scan_nodes(before, scan, options)
-        shares = self._shares()
-        again = (n for n in shares if shares[n] != before.get(n) or _IMPORTING in shares[n])
+        self.topology.forget()
+        after = self.topology.shares()
+        again = [node for node in after if after[node] - before.get(node, set())]
         yield from self._scan_nodes(again, scan, options)
 
     def _scan_nodes(
@@ -195,20 +193,6 @@ class ClusterConnection(_SlotConnection):
     ) -> Iterator[list[bytes]]:
         for node in nodes:
             yield from self._to(node)._pages(scan, options)
-
-    def _shares(self) -> dict[ClusterNode, bytes]:
-        """The slots of each primary by its own account, also those that are moving there.
-
-        The other nodes hear of a change a moment later.
-        """
-        self.topology.forget()
-        shares: dict[ClusterNode, bytes] = {}
-        for node in self.topology.primaries():
-            (reply,) = self._to(node)._exchange([("CLUSTER", "NODES")], writes=False)
-            lines = reply.splitlines() if isinstance(reply, bytes) else ()
-            own = next((line for line in lines if b"myself" in line), b"")
-            shares[node] = b" ".join(own.split()[_SLOTS_AT:])
-        return shares
 
     def _to(self, node: ClusterNode) -> Connection:
         """A connection to one node, whatever slots it has."""

@@ -45,16 +45,13 @@ def durability_of(connection: "Connection") -> Durability:
     pair = list(saves.values()) if isinstance(saves, dict) else saves
     rules = pair[-1] if isinstance(pair, list) and pair else None
     appends = info.get("aof_enabled")
-    persists: bool | None = None
-    if appends:
-        persists = True
-    elif appends is not None and rules is not None:
-        persists = bool(rules)
-    outcomes = (info.get("aof_last_write_status"), info.get("rdb_last_bgsave_status"))
+    persists = (
+        None if appends is None or (rules is None and not appends) else bool(appends or rules)
+    )
     return Durability(
         info.get("maxmemory"),
         info.get("maxmemory_policy"),
         persists,
         None if appends is None else bool(appends),
-        is_failing="err" in outcomes,
+        "err" in (info.get("aof_last_write_status"), info.get("rdb_last_bgsave_status")),
     )

@@ -24,6 +24,7 @@ class _Meaning(NamedTuple):
     hint: str | None
 
 
+_SOON = "try again in a moment"
 _AUTHENTICATION = _Meaning(
     errors.AuthenticationFailed,
     "rejected the password, or requires one",
@@ -45,21 +46,18 @@ _UNDECLARED = _Meaning(
     "allow others, such as by Dragonfly's --default_lua_flags=allow-undeclared-keys; "
     "docs/servers.md says which servers can be used",
 )
-_SOON = "try again in a moment"
+_PROTECTED = _PERMISSION._replace(hint="set a password on it, or turn its protected mode off")
 _MOVING = _Meaning(errors.Unavailable, "is moving this queue to another node of its cluster", _SOON)
-_NO_WRITES = "does not accept writes"
-_UNPROTECTED = "set a password on it, or turn its protected mode off"
-_WAIT = "wait, or end that script with SCRIPT KILL"
-_OTHER_URL = "use redis+cluster:// in place of redis://"
-_TAG = "give the queue's name a hash tag: {jobs} instead of jobs"
-_MEMORY = "raise its maxmemory or complete some items"
+_READ_ONLY = _Meaning(errors.ReadOnly, "does not accept writes", "point -u at the primary")
 _MEANINGS = {
     "NOAUTH": _AUTHENTICATION,
     "WRONGPASS": _AUTHENTICATION,
     "NOPERM": _PERMISSION,
-    "DENIED": _Meaning(errors.PermissionDenied, "denied permission", _UNPROTECTED),
+    "DENIED": _PROTECTED,
     "LOADING": _Meaning(errors.Loading, "is still loading its data", _SOON),
-    "BUSY": _Meaning(errors.Busy, "is busy with a script", _WAIT),
+    "BUSY": _Meaning(
+        errors.Busy, "is busy with a script", "wait, or end that script with SCRIPT KILL"
+    ),
     "MASTERDOWN": _Meaning(
         errors.Unavailable, "has lost its primary", "point -u at the primary, or try again"
     ),
@@ -68,15 +66,21 @@ _MEANINGS = {
     "TRYAGAIN": _MOVING,
     "ASK": _MOVING,
     "MOVED": _Meaning(
-        errors.WrongNode, "is a cluster node that does not hold this queue", _OTHER_URL
+        errors.WrongNode,
+        "is a cluster node that does not hold this queue",
+        "use redis+cluster:// in place of redis://",
     ),
     "CROSSSLOT": _Meaning(
-        errors.ServerError, "is in a cluster, and the queue's keys are on several nodes of it", _TAG
+        errors.ServerError,
+        "is in a cluster, and the queue's keys are on several nodes of it",
+        "give the queue's name a hash tag: {jobs} instead of jobs",
     ),
-    "READONLY": _Meaning(errors.ReadOnly, _NO_WRITES, "point -u at the primary"),
-    "MISCONF": _Meaning(errors.ReadOnly, _NO_WRITES, "check its disk: it cannot save its data"),
-    "NOREPLICAS": _Meaning(errors.ReadOnly, _NO_WRITES, "check its replicas: some are missing"),
-    "OOM": _Meaning(errors.OutOfMemory, "is out of memory", _MEMORY),
+    "READONLY": _READ_ONLY,
+    "MISCONF": _READ_ONLY._replace(hint="check its disk: it cannot save its data"),
+    "NOREPLICAS": _READ_ONLY._replace(hint="check its replicas: some are missing"),
+    "OOM": _Meaning(
+        errors.OutOfMemory, "is out of memory", "raise its maxmemory or complete some items"
+    ),
 }
 # Of errors without a code, by how their text begins.
 _TEXTS = {
@@ -87,9 +91,8 @@ _TEXTS = {
     # A command that is denied inside a script, by Redis up to 7.0 and by later servers.
     "The user executing the script can't ": _PERMISSION,
     "ACL failure in script: ": _PERMISSION,
-    **dict.fromkeys(
-        ("script tried accessing undeclared", "Script attempted to access"), _UNDECLARED
-    ),
+    # By Dragonfly.
+    "script tried accessing undeclared": _UNDECLARED,
 }
 
 # redis-py strips the code from these. Newer versions keep it in `status_code`.

@@ -2,8 +2,6 @@
 
 import os
 import re
-import socket
-from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import parse_qs, parse_qsl, unquote, urlencode, urlsplit
 
@@ -18,10 +16,8 @@ SENTINEL_OPTIONS = ("sentinel_username", "sentinel_password")
 _PORTS = {"sentinel": 26379}
 _PORT = 6379
 _MASK = "***"
-# The first 12 bytes of an IPv4 address in IPv6, ::ffff:1.2.3.4 (RFC 4291, section 2.5.5.2).
-_MAPPED_IPV4 = bytes(10) + b"\xff\xff"
-# :: and ::1.
-_LOCALHOST_IPV6 = (bytes(16), bytes(15) + b"\1")
+# The unspecified address connects to the loopback, too.
+_LOCALHOST = ("127.0.0.1", "::1", "0.0.0.0", "::")
 
 
 def full_url(url: str) -> str:
@@ -172,31 +168,18 @@ def _endpoints(url: str) -> set[tuple[object, ...]]:
             hosts = split_hosts(f"{scheme}://{place}")
             service = (hosts.service,) if hosts.service else ()
             db = int(hosts.db or 0)
-            return {(_address(host), port, *service, db) for host, port in hosts.hosts}
+            return {(_host(host), port, *service, db) for host, port in hosts.hosts}
         parts = urlsplit(f"{scheme}://{place}")
         path = unquote(parts.path)
         (name,) = parse_qs(parts.query).get("db", [""])[:1]
         if scheme == "unix":
             return {(os.path.realpath(path), int(name or 0))}
         host = unquote(parts.hostname or "localhost")
-        return {(_address(host), parts.port or _PORT, int(name or path.strip("/") or 0))}
+        return {(_host(host), parts.port or _PORT, int(name or path.strip("/") or 0))}
     except ValueError:
         return {(url,)}
 
 
-def _address(name: str) -> str | bytes:
-    """The address as bytes, or the name in lower case; names are not looked up.
-
-    Every address of this machine's loopback is `localhost`, and so is the unspecified address,
-    which connects to it.
-    """
-    name = name.lower()
-    address = b""
-    with suppress(OSError):
-        address = socket.inet_pton(socket.AF_INET6, name).removeprefix(_MAPPED_IPV4)
-    with suppress(OSError):
-        # It also reads short forms such as 127.1.
-        address = socket.inet_aton(name)
-    if address in _LOCALHOST_IPV6 or (len(address) == 4 and address[0] in (0, 127)):
-        return "localhost"
-    return address or name
+def _host(name: str) -> str:
+    """The name, which is not looked up; every address of the loopback is `localhost`."""
+    return "localhost" if name in _LOCALHOST or name.startswith("127.") else name.lower()
