@@ -172,20 +172,9 @@ def _after_anchors(window: list[bytes], anchors: list[bytes], expected: int) -> 
 class ScheduledCursor(Iterator[list[bytes]]):
     """Pages of the IDs in the delayed or the buried sorted set, by score.
 
-    It neither skips nor repeats an entry whose score does not change: each page begins after the
-    last entry of the previous page that is still there, wherever that is now. If all of the last
-    few have left, it continues at the score of the last one, and drops entries that were read by
-    their IDs.
-
-    Args:
-        queue: The queue.
-        name: `delayed` or `buried`.
-        latest_first: From the latest to the earliest.
-        page_size: Entries in the first page.
-        page_max: Each page has twice as many as the one before, up to this many.
-
-    Attributes:
-        scores: The scores of the last page's entries, unix ms.
+    It neither skips nor repeats an entry whose score does not change: each page begins at the score
+    of the last entry, wherever that is now, without the entries of that score that were read. Its
+    pages grow as those of `ListCursor`; `scores` has the scores of the last page, unix ms.
     """
 
     def __init__(
@@ -198,47 +187,50 @@ class ScheduledCursor(Iterator[list[bytes]]):
         page_max: int = _SCHEDULED_ENTRIES,
     ) -> None:
         self._queue = queue
-        self._name = name
+        self._key = queue.name + b":" + name.encode()
         self._latest_first = latest_first
         self._page_size = min(page_size, _SCHEDULED_ENTRIES)
         self._page_max = max(self._page_size, page_max)
-        # The last page, as the server replied.
-        self._last: list[tuple[bytes, bytes]] = []
-        self._first: list[bytes] | None = None
+        # The last score, as the server printed it, and the entries of it that were read.
+        self._score: bytes | None = None
+        self._read: set[bytes] = set()
+        self._first: list[Any] | None = None
         self._is_at_end = False
         self.scores: list[float] = []
 
     def first_command(self) -> Command:
         """The command that reads the first page."""
-        key = self._queue.name + b":" + self._name.encode()
-        command = "ZREVRANGE" if self._latest_first else "ZRANGE"
-        return (command, key, 0, self._page_size - 1, "WITHSCORES")
+        return self._command()
 
     def start(self, reply: list[Any]) -> None:
         """Begin with the reply to `first_command`."""
-        # Some clients make pairs of IDs and scores.
-        is_flat = not reply or isinstance(reply[0], bytes)
-        self._first = reply if is_flat else list(chain.from_iterable(reply))
+        self._first = reply
+
+    def _command(self) -> Command:
+        first, last = (b"+inf", b"-inf") if self._latest_first else (b"-inf", b"+inf")
+        options = ("BYSCORE", *["REV"] * self._latest_first, "LIMIT", 0, self._asked, "WITHSCORES")
+        return ("ZRANGE", self._key, first if self._score is None else self._score, last, *options)
+
+    @property
+    def _asked(self) -> int:
+        return self._page_size + len(self._read)
 
     def __next__(self) -> list[bytes]:
         while not self._is_at_end:
-            if self._first is None and not self._last:
-                self.start(self._queue.call(*self.first_command()))
             reply, self._first = self._first, None
             if reply is None:
-                reply = self._queue.run(
-                    "scheduled_page",
-                    *chain.from_iterable(self._last[: -_OVERLAP - 1 : -1]),
-                    which=self._name,
-                    reversed=self._latest_first,
-                    count=self._page_size,
-                )
-            known = {item_id for item_id, _ in self._last}
-            self._last = list(zip(reply[::2], reply[1::2], strict=True))
-            self._is_at_end = len(self._last) < self._page_size
+                reply = self._queue.call(*self._command())
+            if reply and not isinstance(reply[0], bytes):
+                # Some clients make pairs of IDs and scores.
+                reply = list(chain.from_iterable(reply))
+            entries = list(zip(reply[::2], reply[1::2], strict=True))
+            self._is_at_end = len(entries) < self._asked
             self._page_size = min(2 * self._page_size, self._page_max)
-            fresh = [each for each in self._last if each[0] not in known]
+            fresh = [each for each in entries if each[0] not in self._read]
             if fresh:
+                if self._score != fresh[-1][1]:
+                    self._score, self._read = fresh[-1][1], set()
+                self._read.update(i for i, score in fresh if score == self._score)
                 self.scores = [float(score) for _, score in fresh]
                 return [item_id for item_id, _ in fresh]
         raise StopIteration

@@ -1,38 +1,16 @@
-"""Finding the first item of a list or sorted set, behind any number of ghosts."""
+"""Finding the first item of a list, behind ghosts."""
 
 from collections.abc import Mapping
-from contextlib import suppress
-from math import inf
+from typing import Any
 
-from rwq_cli.core.errors import InvalidArgument, PermissionDenied, WrongType
 from rwq_cli.core.handle import Queue
 
-# How many entries of each structure are read before a script looks at the rest.
-_SAMPLE = 50
-# Entries that one script looks at.
-LOOK_ENTRIES = 5000
-
-
-def first_item(
-    queue: Queue, key: bytes, *, skip: int = 0, entries_max: float = inf
-) -> bytes | None:
-    """The first entry of a list or sorted set that is an item; None if there is none.
-
-    After `skip` entries it looks at about `entries_max`. While the list moves, a few may be missed.
-    """
-    name = key.rpartition(b":")[2]
-    read = LOOK_ENTRIES
-    while read == LOOK_ENTRIES and skip < entries_max:
-        read, *found = queue.run("first_item", structure=name, skip=skip, count=LOOK_ENTRIES)
-        if found:
-            item_id: bytes = found[0]
-            return item_id
-        skip += read
-    return None
+# How many entries of a list or sorted set are looked at. Ghosts are few, or all of its entries.
+LOOK_ENTRIES = 1000
 
 
 def has_items(queue: Queue) -> bool:
-    """Whether an entry of a list or sorted set is an item.
+    """Whether one of the first entries of a list or sorted set is an item.
 
     The keys of other programs may have the same names, but have no data of items.
     """
@@ -40,50 +18,37 @@ def has_items(queue: Queue) -> bool:
     lists, zsets = (keys.main, keys.processing, keys.cleaning), (keys.delayed, keys.buried)
     pages = queue.call_all(
         [
-            *(("LRANGE", key, -_SAMPLE, -1) for key in lists),
-            *(("ZRANGE", key, 0, _SAMPLE - 1) for key in zsets),
+            *(("LRANGE", key, -LOOK_ENTRIES, -1) for key in lists),
+            *(("ZRANGE", key, 0, LOOK_ENTRIES - 1) for key in zsets),
         ],
         return_errors=True,
     )
-    ids = [item_id for page in pages if isinstance(page, list) for item_id in page]
-    if any(queue.call_all([("EXISTS", keys.item(item_id)) for item_id in ids])):
-        return True
-    longer = [
-        key
-        for key, page in zip((*lists, *zsets), pages, strict=True)
-        if isinstance(page, list) and len(page) == _SAMPLE
-    ]
-    try:
-        return any(first_item(queue, key, skip=_SAMPLE) is not None for key in longer)
-    except (WrongType, InvalidArgument):
-        # Another of its keys has the wrong type, or they are on several nodes.
-        return False
+    ids = {item_id for page in pages if isinstance(page, list) for item_id in page}
+    return any(queue.call_all([("EXISTS", keys.item(item_id)) for item_id in ids]))
 
 
-def next_ages(next_ids: Mapping[Queue, bytes], *, entries_max: float = inf) -> dict[bytes, int]:
+def next_ages(next_ids: Mapping[Queue, bytes]) -> dict[bytes, int]:
     """By queue name, about how long its next item has waited, seconds; unknown ones are left out.
 
     The queues, on one connection, come with the next entry of their main lists, which may be a
-    ghost: then about `entries_max` entries are looked at.
+    ghost.
     """
-    ages = _idle_times(next_ids)
-    behind: dict[Queue, bytes] = {}
-    for queue, age in ages.items():
-        if age is None:
-            # A ghost. No script can look behind it if the keys are on several nodes.
-            with suppress(WrongType, PermissionDenied, InvalidArgument):
-                item_id = first_item(queue, queue.keys.main, entries_max=entries_max)
-                if item_id is not None:
-                    behind[queue] = item_id
-    ages |= _idle_times(behind)
-    return {queue.name: age for queue, age in ages.items() if isinstance(age, int)}
+    ages = _idle_times({queue: [item_id] for queue, item_id in next_ids.items()})
+    behind = [queue for queue, (age,) in ages.items() if age is None]
+    if behind:
+        commands = [("LRANGE", queue.keys.main, -LOOK_ENTRIES, -1) for queue in behind]
+        pages = behind[0].connection.root.call_all(commands, return_errors=True)
+        found = zip(behind, pages, strict=True)
+        ages |= _idle_times({q: page[::-1] for q, page in found if isinstance(page, list)})
+    known = {queue.name: [a for a in each if a is not None][:1] for queue, each in ages.items()}
+    return {name: age for name, first in known.items() for age in first if isinstance(age, int)}
 
 
-def _idle_times(ids: Mapping[Queue, bytes]) -> dict[Queue, object]:
-    """The idle time of the data of each queue's ID; None if there is no data."""
-    if not ids:
+def _idle_times(ids: Mapping[Queue, list[bytes]]) -> dict[Queue, list[Any]]:
+    """The idle times of the data of each queue's IDs; None if there is no data."""
+    pairs = [(queue, item_id) for queue, own in ids.items() for item_id in own]
+    if not pairs:
         return {}
-    queues = list(ids)
-    commands = [("OBJECT", "IDLETIME", queue.keys.item(ids[queue])) for queue in queues]
-    replies = queues[0].connection.root.call_all(commands, return_errors=True)
-    return dict(zip(queues, replies, strict=True))
+    commands = [("OBJECT", "IDLETIME", queue.keys.item(item_id)) for queue, item_id in pairs]
+    replies = iter(pairs[0][0].connection.root.call_all(commands, return_errors=True))
+    return {queue: [next(replies) for _ in own] for queue, own in ids.items()}

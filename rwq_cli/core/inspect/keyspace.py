@@ -5,7 +5,6 @@ A command scans the keys once, and tells by a key's prefix what it is.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied
@@ -29,7 +28,7 @@ _TYPES = 4000
 _SUFFIXES = b"|".join(name.strip(b":") for name in PER_QUEUE_SUFFIXES)
 _INFIXES = b"|".join(name.strip(b":") for name in PER_ID_INFIXES)
 _MEMBER = re.compile(rb"(?:\A|:)(?:%b):" % _INFIXES)
-_OWNED = re.compile(rb":(?:(?:%b)\Z|(%b):)" % (_SUFFIXES, _INFIXES), re.DOTALL)
+_OWNED = re.compile(rb":(?:(?:%b)\Z|(?:%b):)" % (_SUFFIXES, _INFIXES), re.DOTALL)
 
 
 def ids_of(keys: Iterable[bytes], *prefixes: bytes) -> list[bytes]:
@@ -78,20 +77,6 @@ def owner_of_data(keys: QueueKeys, item_id: bytes) -> bytes:
     return (keys.item_prefix + item_id[:at]).removesuffix(b":")
 
 
-@dataclass(slots=True)
-class Tally:
-    """A count with the first few examples."""
-
-    count: int = 0
-    examples: list[bytes] = field(default_factory=list)
-
-    def add(self, name: bytes) -> None:
-        """Count one more."""
-        self.count += 1
-        if len(self.examples) < EXAMPLES and name not in self.examples:
-            self.examples.append(name)
-
-
 class KeyNotes:
     """What a walk over all keys of a queue meets besides data and entries.
 
@@ -100,13 +85,16 @@ class KeyNotes:
     Attributes:
         wrong: Keys of items, leases and results of the wrong type, with their types.
         results: The IDs of results; None if this user may not read them.
+        unowned: How many keys begin with the queue's name and look like those of no queue.
+        examples: The first few of them.
     """
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
-        self._foreign = _ForeignKeys(queue.keys)
         self.wrong: dict[bytes, str] = {}
         self.results: set[bytes] | None = set()
+        self.unowned = 0
+        self.examples: list[bytes] = []
 
     def add(self, page: Sequence[bytes], listed: Collection[bytes] = ()) -> Iterator[Facts]:
         """Note a page of keys; yield the facts about leased IDs that are not listed."""
@@ -116,7 +104,7 @@ class KeyNotes:
             pairs = zip(reply[::2], reply[1::2], strict=True)
             self.wrong.update((key, kind.decode()) for key, kind in pairs)
         self._note_results(ids_of(page, keys.result_prefix))
-        self._foreign.add(page)
+        self._note_unowned(page)
         leased = dict.fromkeys(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
         yield from probe(
             queue, (i for i in leased if i not in listed and not may_be_in_nested_queue(i))
@@ -155,49 +143,17 @@ class KeyNotes:
             return None
         return sum(not is_key_of(key_of(item_id), nested) for item_id in self.results)
 
-    def unowned(self) -> Tally:
-        """The keys that begin with the queue's name and belong to no queue."""
-        return self._foreign.unowned()
-
-
-class _ForeignKeys:
-    """Counts keys that begin with a queue's name but belong to no queue.
-
-    The keys of a queue named `jobs:high` are not foreign: a key that looks like part of a queue is
-    counted under that queue's name until the queue is known. These names are kept.
-    """
-
-    def __init__(self, keys: QueueKeys) -> None:
-        self._keys = keys
-        self._ours = (*keys.id_prefixes, keys.result_prefix, keys.undo_prefix)
-        self._own = {*keys.structures, keys.clean_lock}
-        self._unowned = Tally()
-        self._queues: set[bytes] = set()
-        # By name, the keys of what is no queue as far as is known.
-        self._leftovers: dict[bytes, Tally] = {}
-
-    def add(self, page: Iterable[bytes]) -> None:
+    def _note_unowned(self, page: Sequence[bytes]) -> None:
+        keys = self._queue.keys
+        ours, own = (*keys.id_prefixes, keys.result_prefix, keys.undo_prefix), keys.structures
         for key in page:
-            if key.startswith(self._ours) or key in self._own:
+            if key.startswith(ours) or key in own or key == keys.clean_lock:
                 continue
-            match = _OWNED.search(key, len(self._keys.name) + 1)
-            if match is None:
-                self._unowned.add(key)
-                continue
-            owner = key[: match.start()]
-            if match[1] in (None, b"item"):
-                # A structure or an item makes a queue; a lease that was left over does not.
-                self._queues.add(owner)
-                self._leftovers.pop(owner, None)
-            elif owner not in self._queues:
-                self._leftovers.setdefault(owner, Tally()).add(key)
-
-    def unowned(self) -> Tally:
-        found = Tally(self._unowned.count, list(self._unowned.examples))
-        for tally in self._leftovers.values():
-            found.count += tally.count
-            found.examples += tally.examples[: EXAMPLES - len(found.examples)]
-        return found
+            # The keys of a queue named `jobs:high` are not foreign.
+            if _OWNED.search(key, len(keys.name) + 1) is None:
+                self.unowned += 1
+                if len(self.examples) < EXAMPLES and key not in self.examples:
+                    self.examples.append(key)
 
 
 def shadowed_by_name(queue: Queue) -> list[bytes]:

@@ -153,7 +153,7 @@ class QueueWatch:
             self._activities[name].add(each)
         started_s = perf_counter()
         next_ids = {self._queues[n]: each.next for n, each in samples.items() if each.next}
-        ages = next_ages(next_ids, entries_max=_ENTRIES_PER_TICK)
+        ages = next_ages(next_ids)
         call_s = max(call_s, perf_counter() - started_s)
         oldest_s = self._count_taken(samples, now_s)
         rows = [self._row(name, sample, ages.get(name)) for name, sample in samples.items()]

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from copy import copy
 from enum import Enum
 from itertools import islice
-from os import urandom
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_ITEMS
@@ -50,17 +48,10 @@ class ItemReport(NamedTuple):
 def inspect_items(queue: Queue, ids: Iterable[bytes]) -> list[ItemReport]:
     """Read everything that the server stores about IDs, in order.
 
-    A key of the wrong type, even one of the queue's lists, is reported in the facts, and counts as
-    empty.
+    A key of an item that has the wrong type is reported in its facts, and counts as empty.
     """
     queue.connection.set_no_touch()
-    wanted = list(ids)
-    wrong: dict[bytes, str] = {}
-    try:
-        found = list(look_up(queue, wanted))
-    except WrongType:
-        queue, wrong = _without_wrong_structures(queue)
-        found = list(look_up(queue, wanted))
+    found = list(look_up(queue, list(ids)))
     # The scripts only say of a lease that it is not a string.
     types = _types(queue, (key for facts, *_ in found for key in facts.wrong_types))
     reports = []
@@ -68,7 +59,7 @@ def inspect_items(queue: Queue, ids: Iterable[bytes]) -> list[ItemReport]:
         keys = (queue.keys.lease(facts.item_id), queue.keys.old_lease(facts.item_id))
         pairs = zip(keys, (facts.new_lease, facts.old_lease), strict=True)
         leases = [(key, lease) for key, lease in pairs if lease is not None]
-        own = {**{key: types[key] for key in facts.wrong_types}, **wrong}
+        own = {key: types[key] for key in facts.wrong_types}
         reports.append(
             ItemReport(
                 facts._replace(wrong_types=own) if own else facts,
@@ -133,19 +124,6 @@ def wrong_structures(queue: Queue) -> dict[bytes, str]:
     structures = queue.keys.structures
     types = _types(queue, structures)
     return {key: kind for key, kind in types.items() if kind not in ("none", structures[key])}
-
-
-def _without_wrong_structures(queue: Queue) -> tuple[Queue, dict[bytes, str]]:
-    """A handle that hides the queue's lists and sorted sets of the wrong type, and their types."""
-    wrong = wrong_structures(queue)
-    hidden = {key: queue.name + b":" + urandom(16).hex().encode() for key in wrong}
-    masked, masked.keys = copy(queue), copy(queue.keys)
-    for name, key in vars(queue.keys).items():
-        if isinstance(key, bytes):
-            setattr(masked.keys, name, hidden.get(key, key))
-    structures = queue.keys.structures.items()
-    masked.keys.structures = {hidden.get(key, key): kind for key, kind in structures}
-    return masked, wrong
 
 
 def _types(queue: Queue, keys: Iterable[bytes]) -> dict[bytes, str]:

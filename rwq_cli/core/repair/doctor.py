@@ -177,10 +177,9 @@ def _first_look(
 
     def about_keys() -> Iterator[Finding]:
         names = dict.fromkeys([*notes.nested, *outsiders, *shadowed_by_name(queue)])
-        unowned = notes.unowned()
         yield _about_keys(Code.WRONG_TYPE, notes.wrong_keys())
         yield _about_keys(Code.SHADOWED_NAME, list(names))
-        yield _about_keys(Code.FOREIGN_KEY, unowned.examples, unowned.count)
+        yield _about_keys(Code.FOREIGN_KEY, notes.examples, notes.unowned)
 
     return suspects, about_keys()
 

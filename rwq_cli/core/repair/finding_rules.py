@@ -21,7 +21,7 @@ def findings_about(facts: Facts) -> tuple[Code, ...]:
         return (Code.WRONG_TYPE,)
     if not facts.item_id and (facts.has_data or facts.is_listed or facts.has_schedule_entry):
         return (Code.EMPTY_ID,)
-    found = [code for may, rules in _RULES if may(facts) for code, holds in rules if holds(facts)]
+    found = [code for code, holds in _RULES if holds(facts)]
     state = facts.state
     return (_STATES[state], *found) if state in _STATES else tuple(found)
 
@@ -48,36 +48,15 @@ def _is_stray(facts: Facts, *, ends: bool) -> bool:
     return not (facts.has_schedule_entry and is_guard(lease))
 
 
-# The rules, in groups. Each group has a cheap precondition, because most items are healthy.
-_RULES: tuple[
-    tuple[Callable[[Facts], bool], tuple[tuple[Code, Callable[[Facts], bool]], ...]], ...
-] = (
-    (
-        lambda facts: facts.new_lease is not None or facts.old_lease is not None,
-        (
-            (Code.TWO_HOLDERS, _has_two_holders),
-            (Code.ENDLESS_LEASE, lambda facts: _is_stray(facts, ends=False)),
-            (Code.STRAY_LEASE, lambda facts: _is_stray(facts, ends=True)),
-        ),
-    ),
-    (
-        lambda facts: facts.has_schedule_entry,
-        (
-            (Code.DUE, _is_late),
-            (Code.UNGUARDED, lambda facts: facts.is_unguarded),
-            (Code.INVALID_SCORE, lambda facts: facts.has_invalid_score),
-            (Code.STALE_SCHEDULE, lambda facts: facts.has_stale_schedule),
-        ),
-    ),
-    (
-        lambda facts: facts.in_cleaning > 0,
-        ((Code.STALE_CLEANING, lambda facts: facts.is_stale_in_cleaning),),
-    ),
-    (
-        lambda facts: facts.returns is not None or facts.has_invalid_returns,
-        (
-            (Code.STALE_RETURNS, lambda facts: facts.has_stale_returns),
-            (Code.INVALID_RETURNS, lambda facts: facts.has_data and facts.has_invalid_returns),
-        ),
-    ),
+_RULES: tuple[tuple[Code, Callable[[Facts], bool]], ...] = (
+    (Code.TWO_HOLDERS, _has_two_holders),
+    (Code.ENDLESS_LEASE, lambda facts: _is_stray(facts, ends=False)),
+    (Code.STRAY_LEASE, lambda facts: _is_stray(facts, ends=True)),
+    (Code.DUE, _is_late),
+    (Code.UNGUARDED, lambda facts: facts.is_unguarded),
+    (Code.INVALID_SCORE, lambda facts: facts.has_invalid_score),
+    (Code.STALE_SCHEDULE, lambda facts: facts.has_stale_schedule),
+    (Code.STALE_CLEANING, lambda facts: facts.is_stale_in_cleaning),
+    (Code.STALE_RETURNS, lambda facts: facts.has_stale_returns),
+    (Code.INVALID_RETURNS, lambda facts: facts.has_data and facts.has_invalid_returns),
 )

@@ -149,39 +149,6 @@ def test_positions_count_the_items_ahead(
     ]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    "key",
-    [
-        *(b"jobs:queue", b"jobs:processing", b"jobs:cleaning", b"jobs:delayed", b"jobs:buried"),
-        *(b"jobs:returns", b"jobs:item:1", b"jobs:lease:1", b"jobs:leased_by_session:1"),
-    ],
-)
-def test_a_key_of_the_wrong_type_is_named_and_the_rest_still_seen(
-    queue: WorkQueue,
-    raw: Redis,
-    foreign: Foreign,
-    monkeypatch: pytest.MonkeyPatch,
-    key: bytes,
-    way: str,
-) -> None:
-    force(way, monkeypatch)
-    foreign.leased(b"1", ttl_ms=None)
-    foreign.waiting(b"1")
-    raw.delete(key)
-    raw.sadd(key, b"1")
-    facts = facts_of(queue)
-    # Of a lease that is no string, nobody can say who holds it.
-    unreadable = {b"jobs:lease:1": "new_lease", b"jobs:leased_by_session:1": "old_lease"}
-    assert facts == DATA._replace(
-        in_main=0 if key == b"jobs:queue" else 1,
-        in_processing=0 if key == b"jobs:processing" else 1,
-        **both(b"them") | ({unreadable[key]: Lease(b"", None)} if key in unreadable else {}),
-        wrong_types={key: "set"},
-    )
-    assert facts.state is State.WRONG_TYPE
-
-
 @pytest.mark.parametrize("name", [b"*", b"\x00\xff", b"a:item:b"])
 def test_names_and_ids_can_be_any_bytes(backend: Backend, raw: Redis, name: bytes) -> None:
     queue = WorkQueue(backend.connect(), name)
