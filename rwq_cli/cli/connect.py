@@ -89,7 +89,7 @@ def _local_url(settings: Settings, url: str) -> str:
     from rwq_cli.local import LocalServer
 
     server = LocalServer(settings.local_directory(url), settings.environment.variables)
-    server.ensure_running()
+    server.ensure_running(reply_timeout_s=settings.reply_timeout_s)
     return server.url
 
 

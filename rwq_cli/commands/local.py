@@ -30,7 +30,7 @@ Directory = Annotated[
 )
 def start(settings: Settings, directory: Directory = None) -> ExitStatus:
     server = _server(settings, directory)
-    server.ensure_running()
+    server.ensure_running(reply_timeout_s=settings.reply_timeout_s)
     settings.out.describe([server.status()], LOCAL_FIELDS, local_sections)
     return ExitStatus.OK
 

@@ -18,6 +18,8 @@ from rwq_cli.local.directory import DataDirectory, size_bytes
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
+# A server that is alive says at least that it is loading its data.
+REPLY_TIMEOUT_S = 30.0
 
 # A server listens before it loads its data: within milliseconds, or seconds if the machine swaps.
 _LISTEN_TIMEOUT_S = 15.0
@@ -82,21 +84,25 @@ class LocalServer:
         self.url = f"unix://{quote(os.fsencode(self._files.socket))}"
 
     @_file_errors()
-    def ensure_running(self, timeout_s: float = START_TIMEOUT_S) -> None:
+    def ensure_running(
+        self, timeout_s: float = START_TIMEOUT_S, reply_timeout_s: float = REPLY_TIMEOUT_S
+    ) -> None:
         """Start the server unless it runs, and wait until it answers.
 
         Concurrent calls start one server. If a call is interrupted, the server keeps starting, and
         the next call waits for it.
         """
         self._files.create()
-        began_s = last_seen_s = time.monotonic()
+        began_s = last_seen_s = last_reply_s = time.monotonic()
         log_start_bytes: int | None = None
         for pause_s in _pauses_s():
-            reply = self._ask(b"PING", min(timeout_s, _PING_TIMEOUT_S))
+            reply = self._ask(b"PING", min(timeout_s, reply_timeout_s, _PING_TIMEOUT_S))
             # Any other error is an answer, too: if its disk is full, a server replies MISCONF.
             if reply and not reply.startswith(b"-LOADING"):
                 return
             now_s = time.monotonic()
+            if reply != b"":
+                last_reply_s = now_s
             if reply is not None:
                 last_seen_s = now_s
             else:
@@ -108,9 +114,11 @@ class LocalServer:
                         log_start_bytes = size_bytes(self._files.log)
                         launch(self._files, descriptor, self._environ)
                         last_seen_s = time.monotonic()
-            if now_s - began_s > timeout_s:
+            is_silent = now_s - last_reply_s >= reply_timeout_s
+            if is_silent or now_s - began_s > timeout_s:
                 raise self._error(
-                    f"did not answer within {timeout_s:g} s", "it may be loading its data"
+                    f"did not answer within {reply_timeout_s if is_silent else timeout_s:g} s",
+                    "it may be stopped, or loading its data",
                 )
             if now_s - last_seen_s > _LISTEN_TIMEOUT_S:
                 raise self._error(

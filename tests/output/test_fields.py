@@ -92,15 +92,6 @@ class TestFields:
         assert max(len(header), len(row)) <= 40
         assert (row.count("…"), row[-1]) == (3, "9")
 
-    def test_a_list_is_the_same_in_plain_as_in_csv(self, rwq: Rwq) -> None:
-        words = ("show", "a", "--fields", "commands")
-        assert rwq(*words, "-o", "csv").text == "commands\n" + rwq(*words).text
-
-    def test_chosen_columns_are_shown_even_if_empty(self, rwq: Rwq) -> None:
-        lines = rwq("ls", "-n", "1", "--fields", "id,lease_holder,reason", "-o", "table").lines
-        assert lines[0] == "ID  HOLDER  REASON"
-        assert lines[2].split() == ["b1", "-"]
-
 
 @pytest.mark.usefixtures("three")
 @pytest.mark.needs("no-touch")
@@ -167,15 +158,6 @@ class TestWide:
         assert rows[1].endswith("y" * 150)
         assert "3 shown of 3 waiting in jobs" in rows[-1]
 
-    def test_counts_have_every_column(self, rwq: Rwq) -> None:
-        for words in (("stats",), ("stats", "-q", "jobs", "-q", "other")):
-            lines = rwq(*words, "-o", "wide").lines
-            assert lines[0].startswith("QUEUE  WAITING  PROCESSING  LEASED")
-            assert "WRONG TYPES" in lines[0]
-
-    def test_a_described_item_is_as_in_a_table(self, rwq: Rwq) -> None:
-        assert rwq("show", "a", "-o", "wide").text == rwq("show", "a", "-o", "table").text
-
 
 @pytest.mark.usefixtures("three")
 @pytest.mark.needs("no-touch")
@@ -186,10 +168,6 @@ class TestIndentedJson:
         piped = rwq("show", "a", "-o", "json")
         assert {**json.loads(seen), "idle_seconds": 0} == {**piped.json, "idle_seconds": 0}
         assert piped.text.count("\n") == 1
-
-    def test_listings_and_lines_are_not(self, rwq: Rwq) -> None:
-        assert rwq.on_screen("ls", "-o", "json")[1].startswith(b'[\n {"queue": ')
-        assert rwq.on_screen("show", "a", "-o", "jsonl")[1].count(b"\n") == 1
 
     def test_it_is_safe_too(self, rwq: Rwq, three: Foreign) -> None:
         three.raw.set("jobs:item:a", "\x1b[2J\u202e\x7f")
@@ -243,26 +221,6 @@ class TestBeforeAnythingIsDone:
         assert said in result.notes
         assert result.notes.count("\n") == 1
 
-    def test_fields_that_there_are_are_written(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        words = ("work", "--dry-run", "--fields", "id,items", "--sort", "id", "-o", "csv")
-        assert rwq(*words, "--", "true").text == "id,items\na,1\n"
-        assert rwq("rm", "a", "--yes", "--fields", "id", "-o", "jsonl").text == '{"id": "a"}\n'
-        prune = ("undo", "--prune", "--older-than", "0", "--yes", "--fields", "status")
-        assert rwq(*prune, "-o", "jsonl").text == '{"status": "deleted"}\n'
-
-    def test_the_editor_is_not_run(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        ran = rwq.home / "ran"
-        result = rwq("edit", "a", "--reverse", variables={"EDITOR": f"touch {ran} #"})
-        assert (result.code, ran.exists()) == (2, False)
-
-    def test_a_job_log_is_not_created(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        log = rwq.home / "log"
-        result = rwq("work", "--drain", "--joblog", str(log), "--sort", "id", "--", "true")
-        assert (result.code, log.exists()) == (2, False)
-
 
 @pytest.mark.usefixtures("three")
 class TestNothingToPrint:
@@ -286,22 +244,6 @@ class TestNothingToPrint:
             "rwq: error: -o data prints nothing of what this command lists; "
             "use one of table, plain, wide, json, jsonl, csv\n",
         )
-
-    def test_monitoring_reads_stdout(self, rwq: Rwq) -> None:
-        result = rwq("check", "-o", "data")
-        assert result.code == 3
-        assert "-o data prints nothing" in result.text
-
-    @pytest.mark.parametrize("output", ["ids", "data"])
-    def test_a_local_server_is_not_started(self, rwq: Rwq, output: str) -> None:
-        place = rwq.home / "data"
-        result = rwq("local", "start", str(place), "-o", output)
-        assert (result.code, result.text, place.exists()) == (2, "", False)
-        assert f"-o {output} prints nothing" in result.notes
-
-    def test_a_context_is_not_changed(self, rwq: Rwq) -> None:
-        assert rwq("context", "set", "dev", "-u", "local:", "-o", "data").code == 2
-        assert rwq("context", "list", "-o", "ids").text == ""
 
     @pytest.mark.parametrize("words", [("--reverse",), ("--sort", "code")])
     def test_the_items_of_findings_have_no_order(self, rwq: Rwq, words: tuple[str, ...]) -> None:

@@ -196,13 +196,6 @@ class TestListings:
         assert [list(record) for record in records] == [LISTINGS[line]] * len(records)
 
     @pytest.mark.parametrize("line", LISTINGS)
-    def test_jsonl_is_an_object_a_line(self, run: Run, line: str) -> None:
-        result = run(line, "-o", "jsonl")
-        assert result.out.endswith(b"\n")
-        assert result.jsonl
-        assert [list(record) for record in result.jsonl] == [LISTINGS[line]] * len(result.jsonl)
-
-    @pytest.mark.parametrize("line", LISTINGS)
     def test_csv_has_a_header_and_the_columns_of_the_table(self, run: Run, line: str) -> None:
         rows = list(csv.reader(io.StringIO(run(line, "-o", "csv").text)))
         assert len(rows) > 1
@@ -267,12 +260,6 @@ class TestListings:
     def test_data_is_separated_but_for_one_item(self, run: Run, line: str, data: str) -> None:
         assert run(line, "-o", "data").text == data
 
-    @pytest.mark.parametrize("line", [*LISTINGS, *OBJECTS])
-    def test_a_table_without_a_terminal_has_no_colour(self, run: Run, line: str) -> None:
-        result = run(line, "-o", "table")
-        assert result.out
-        assert b"\x1b" not in result.out
-
 
 def without_times(output: bytes) -> bytes:
     """The output without time spans, which depend on when the command ran."""
@@ -286,11 +273,6 @@ class TestObjects:
         result = run(line, "-o", "json")
         assert list(result.json) == OBJECTS[line]
         assert result.out.count(b"\n") == 1
-
-    @pytest.mark.parametrize("line", OBJECTS)
-    def test_jsonl_is_one_line(self, run: Run, line: str) -> None:
-        (record,) = run(line, "-o", "jsonl").jsonl
-        assert list(record) == OBJECTS[line]
 
     @pytest.mark.parametrize("line", OBJECTS)
     def test_csv_is_a_header_and_a_row(self, run: Run, line: str) -> None:
@@ -320,16 +302,6 @@ class TestVerbs:
         counts, _ = VERBS[line]
         assert sorted(result.json) == sorted([*SUMMARY, *counts, *failures_of(line)])
         assert result.notes == ""
-
-    @pytest.mark.parametrize(
-        "line", ["complete gone", "release gone", "touch gone", "bury gone", "kick gone"]
-    )
-    def test_json_has_counts_of_zero(self, run: Run, line: str) -> None:
-        counts = next(
-            counts for known, (counts, _) in VERBS.items() if known.split()[0] == line.split()[0]
-        )
-        expected = sorted([*SUMMARY, *counts, *failures_of(line)])
-        assert sorted(run(line, "-o", "json").json) == expected
 
     @pytest.mark.usefixtures("filled")
     @pytest.mark.parametrize("line", VERBS)
@@ -423,20 +395,6 @@ class TestEmpty:
             note += DEEP
         assert run(line, "-o", "table").as_tuple() == (0, f"{sentence}\n", note)
 
-    def test_nothing_to_lease_ends_with_1_in_every_format(self, run: Run) -> None:
-        said = "Nothing to lease in jobs.\n"
-        assert run("lease", "-o", "table").as_tuple() == (1, said, "")
-        assert run("lease", "-o", "json").as_tuple() == (1, "[]\n", said)
-        for output in ("jsonl", "plain", "ids", "data"):
-            assert run("lease", "-o", output).as_tuple() == (1, "", said), output
-
-    def test_an_empty_batch_has_a_summary(self, run: Run) -> None:
-        summary = "nothing completed\n"
-        for output in ("plain", "table", "jsonl", "ids", "data"):
-            assert run("complete -", "-o", output).as_tuple() == (0, "", summary), output
-        header = ",".join(OUTCOME_FIELDS) + "\n"
-        assert run("complete -", "-o", "csv").as_tuple() == (0, header, summary)
-
 
 class TestValues:
     """What is in the fields, for one listing. The server's clock may strike a second meanwhile."""
@@ -464,17 +422,6 @@ class TestValues:
         foreign.waiting(b"a", b"b")
         text = run("ls", "-o", "plain").text.replace("\t1\t9", "\t0\t9")
         assert text == "a\t0\t0\t9\tdata of a\nb\t1\t0\t9\tdata of b\n"
-
-    def test_a_lease_without_end_in_json(self, run: Run, foreign: Foreign) -> None:
-        foreign.leased(b"a", holder=b"ann", ttl_ms=None)
-        (record,) = run("leases", "-o", "json").json
-        assert (record["state"], record["lease"]) == ("held", {"holder": "ann", "ttl_ms": None})
-
-    @pytest.mark.needs("no-touch")
-    def test_data_is_left_out_by_default(self, run: Run, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        (record,) = run("ls", "-o", "json").json
-        assert (record["data"], record["preview"], record["bytes"]) == (None, "data of a", 9)
 
     @pytest.mark.needs("no-touch")
     def test_a_preview_ends_with_a_whole_character(

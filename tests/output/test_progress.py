@@ -52,14 +52,6 @@ def test_the_line_has_items_rate_and_time_left(screen: Screen) -> None:
     screen.progress.end()
 
 
-def test_the_total_is_computed_when_the_stage_begins(screen: Screen) -> None:
-    screen.progress.begin("listing", lambda: 4000)
-    screen.now_s += 4
-    screen.progress.advance(1000)
-    assert screen.said() == "listing 1,000 of 4,000, 250/s, 12s left"
-    screen.progress.end()
-
-
 def test_without_a_total_there_is_no_time_left(screen: Screen) -> None:
     screen.progress.begin("reading the data keys")
     screen.now_s += 2
@@ -83,15 +75,6 @@ def test_a_new_stage_counts_from_zero(screen: Screen) -> None:
     screen.progress.advance(100)
     screen.progress.begin("returning", 50)
     assert screen.said() == "returning 0 of 50"
-    screen.progress.end()
-
-
-def test_more_items_than_the_total(screen: Screen) -> None:
-    """Others go on adding."""
-    screen.progress.begin("listing", 100)
-    screen.now_s += 2
-    screen.progress.advance(150)
-    assert screen.said() == "listing 150 of 150, 75/s, 1s left"
     screen.progress.end()
 
 
@@ -130,12 +113,6 @@ def test_a_long_clean_shows_progress_on_a_terminal(rwq: Rwq, foreign: Foreign) -
     assert code == 0
     assert b"repairing 0 of 2" in seen
     assert ESCAPE.sub("", seen.decode()).splitlines()[-1] == "returned 2"
-
-
-def test_no_progress_without_a_terminal(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.abandoned(b"a", b"b")
-    result = rwq("clean", "light", "--grace", "1.1")
-    assert result.as_tuple() == (0, "", "returned 2\n")
 
 
 def test_the_line_is_as_wide_as_the_terminal() -> None:

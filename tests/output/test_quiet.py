@@ -39,10 +39,6 @@ def test_a_quiet_listing_has_no_footer_and_no_sentence(rwq: Rwq, foreign: Foreig
     assert b"shown" not in seen
 
 
-def test_a_quiet_lease_of_nothing_has_its_exit_code_alone(rwq: Rwq) -> None:
-    assert rwq("-Q", "lease", "-o", "ids").as_tuple() == (1, "", "")
-
-
 def test_a_skipped_queue_is_reported_even_when_quiet(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     foreign.raw.rpush("jobs:item:b", "x")
@@ -71,12 +67,6 @@ def test_a_quiet_clean_prints_only_news(rwq: Rwq, foreign: Foreign, kind: str) -
     assert (result.code, result.text) == (0, "")
     assert result.notes.startswith("returned 1")
     assert result.notes.count("\n") == 1
-
-
-def test_an_export_ends_without_its_summary(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    result = rwq("-Q", "export")
-    assert (result.code, result.out.count(b"\n"), result.notes) == (0, 2, "")
 
 
 @pytest.mark.parametrize("quiet", [True, False])

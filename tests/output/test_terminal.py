@@ -1,6 +1,5 @@
 """On a terminal: tables that fit, colour only where it means something, no colour when unwanted."""
 
-import json
 import re
 
 import pytest
@@ -84,28 +83,6 @@ class TestWidth:
                 assert len(rows) >= 3
                 assert max(map(cell_len, rows)) <= columns, line
 
-    @pytest.mark.parametrize(
-        ("line", "title"),
-        [
-            ("ls", "ID"),
-            ("ls all --fields state,bytes", "STATE"),
-            ("leases", "ID"),
-            ("queues", "QUEUE"),
-            ("stats -q jobs -q jobs-2", "QUEUE"),
-            ("doctor", "FINDING"),
-        ],
-    )
-    @pytest.mark.usefixtures("slept_s")
-    def test_the_most_important_column_is_always_there(
-        self, rwq: Rwq, line: str, title: str
-    ) -> None:
-        for columns in range(1, 12):
-            rows = rwq(*line.split(), "-o", "table", variables={"COLUMNS": str(columns)}).lines
-            shown = title if columns >= len(title) else f"{title[: columns - 1]}…"
-            assert rows[0].startswith(shown)
-            assert len(rows) >= 3
-            assert max(map(cell_len, rows[:3])) <= columns
-
     def test_a_long_id_loses_its_middle(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.raw.flushall()
         foreign.waiting(b"cc34" + b"0" * 55 + b"47b49")
@@ -138,38 +115,12 @@ class TestWidth:
         header = plain(rwq.on_screen("leases", columns=160)[1])[0]
         assert header.split() == ["ID", "STATE", "SIZE"]
 
-    @pytest.mark.parametrize("words", [(), ("--fix", "--dry-run"), ("--fix",)])
-    def test_the_overview_of_findings_fits(
-        self, rwq: Rwq, slept_s: list[float], words: tuple[str, ...]
-    ) -> None:
-        rows = plain(rwq.on_screen("doctor", *words, columns=40)[1])
-        overview = rows[:3]
-        assert overview[0].split()[:3] == ["SEVERITY", "FINDING", "COUNT"]
-        assert max(map(len, overview)) <= 40
-        assert slept_s
-
-    def test_a_narrow_terminal_shows_why_items_are_buried(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.raw.flushall()
-        foreign.waiting(b"i" * 32)
-        rwq("bury", "--all", "--reason", "bad address")
-        header, _, row, _ = plain(rwq.on_screen("ls", "buried", columns=40)[1])
-        assert header.split()[-1] == "REASON"
-        assert row.endswith("bad address")
-
     def test_a_long_table_has_one_header(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.raw.flushall()
         foreign.waiting(*(b"%d" % number for number in range(10_500)))
         rows = plain(rwq.on_screen("ls", "-n", "0", "--fields", "position,id", columns=160)[1])
         assert len(rows) == 2 + 10_500 + 1
         assert [rows[0], rows[2], rows[-2]] == ["   #  ID", "   0  0", "10499  10499"]
-
-    @pytest.mark.parametrize("columns", [80, 160])
-    def test_ids_that_fit_are_never_cut(self, rwq: Rwq, columns: int) -> None:
-        for line in ("ls", "leases", "ls all"):
-            _, seen = rwq.on_screen(*line.split(), columns=columns)
-            text = "\n".join(plain(seen))
-            expected = ["f" * 32, "e" * 32] if line != "ls" else [f"{1:032x}"]
-            assert all(item_id in text for item_id in expected)
 
     @pytest.mark.parametrize("columns", [80, 160])
     def test_detailed_records_fit_the_terminal(self, rwq: Rwq, columns: int) -> None:
@@ -197,13 +148,6 @@ class TestColour:
     def test_abandoned_items_are_red(self, rwq: Rwq) -> None:
         _, seen = rwq.on_screen("leases", columns=160)
         assert b"\x1b[31mabandoned" in seen
-
-    def test_a_count_of_zero_is_not_red(self, rwq: Rwq, raw: redis.Redis) -> None:
-        _, seen = rwq.on_screen("stats")
-        assert b"\x1b[31m1" in seen
-        raw.flushall()
-        _, seen = rwq.on_screen("stats")
-        assert b"\x1b[31m" not in seen
 
     @pytest.mark.parametrize("line", ["ls", "stats", "show " + "f" * 32])
     def test_a_command_without_colour_prints_no_escape(self, rwq: Rwq, line: str) -> None:
@@ -254,10 +198,6 @@ class TestColour:
             "rwq: error: --color cannot be 'yes'; it must be one of auto, always, never\n",
         )
 
-    def test_any_value_of_no_color_is_accepted(self, rwq: Rwq) -> None:
-        code, _ = rwq.on_screen("leases", variables={"NO_COLOR": "0"})
-        assert code == 0
-
     def test_formats_for_programs_have_no_colour(self, rwq: Rwq) -> None:
         for output in ("plain", "json", "jsonl", "csv", "ids"):
             _, seen = rwq.on_screen("ls", "all", "-o", output)
@@ -295,17 +235,3 @@ class TestDefaults:
         code, seen = rwq.on_terminal("complete", "-", type_in=[(b"Ctrl-D", b"a\n\x04")])
         assert code == 0
         assert b"completed 1" in seen
-
-    def test_data_of_one_item_get_no_line_end(self, rwq: Rwq) -> None:
-        rwq("add", "--id", "a", "no line end")
-        assert rwq.on_screen("show", "a", "-o", "data")[1] == b"no line end"
-
-    @pytest.mark.needs("no-touch")
-    def test_jsonl_on_a_terminal_has_the_footer_below(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        foreign.raw.set("jobs:item:a", b"x" * 190)
-        _, seen = rwq.on_screen("ls", "-o", "jsonl", columns=40)
-        line, footer = seen.replace(b"\r\n", b"\n").splitlines(keepends=True)
-        (piped,) = rwq("ls", "-o", "jsonl").jsonl
-        assert {**json.loads(line), "idle_seconds": piped["idle_seconds"]} == piped
-        assert footer == b"1 shown of 1 waiting in jobs\n"
