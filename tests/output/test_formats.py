@@ -54,7 +54,7 @@ RESULT_FIELDS = [
 ]
 CHECK_FIELDS = [
     *("queue", "queue_b64", "status", "waiting", "oldest_waiting_seconds", "abandoned"),
-    *("processing", "delayed", "buried", "orphaned", "alerts"),
+    *("processing", "delayed", "buried", "orphaned", "alerts", "server_up_seconds"),
 ]
 
 # Listings, with the fields of one record.
