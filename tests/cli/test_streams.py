@@ -52,9 +52,7 @@ class TestClosedStdout:
     @pytest.mark.needs("no-touch")
     def test_a_listing_ends_quietly(self, rwq: Rwq, output: str) -> None:
         rwq("add", "--id-from", "line", stdin=b"".join(b"%040d\n" % n for n in range(3000)))
-        result = rwq.shell(
-            f"rwq ls -n 0 -o {output} | head -n 1; exit ${{PIPESTATUS[0]}}", forks=True
-        )
+        result = rwq.shell(f"rwq ls -n 0 -o {output} | head -n 1; exit ${{PIPESTATUS[0]}}")
         assert result.code == 0
         assert result.err == b""
         assert len(result.out) > 0

@@ -28,7 +28,8 @@ FINDING_FIELDS = [
     *("examples_b64", "examples_are", "cause", "cure", "command", "left_because", "dry_run"),
 ]
 COUNT_FIELDS = [
-    *("queue", "queue_b64", "waiting", "processing", "leased", "held", "abandoned", "delayed"),
+    *("queue", "queue_b64", "waiting", "processing", "leased", "held", "abandoned"),
+    *("abandoned_is_least", "delayed"),
     *("due", "buried", "returned", "orphaned", "unlisted", "duplicated", "ghosts"),
     *("stray_leases", "wrong_types", "returns", "results", "oldest_waiting_seconds"),
     *("lease_soonest_ms", "lease_latest_ms", "payload_sampled", "payload_min_bytes"),
