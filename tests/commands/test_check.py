@@ -59,9 +59,6 @@ class TestLine:
         )
         assert contents(filled.raw) == before
 
-    def test_the_line_is_the_same_on_a_terminal(self, rwq: Rwq) -> None:
-        assert rwq("check", "-o", "table").text == rwq("check", "-o", "plain").text
-
     def test_large_numbers_are_grouped(self) -> None:
         counts = Counts(b"jobs", 1_234_567, 9, 0, 0, abandoned=0, oldest_waiting_s=86_400)
         limits = {Measure.WAITING: Limits(1000, 1_000_000), Measure.AGE: Limits(0.5)}
@@ -148,14 +145,6 @@ class TestCodes:
             result = rwq("check", "--critical", f"{measure}=0", "--deep")
             assert result.code == 2
             assert f"1 {measure} (above 0)" in result.text
-
-    def test_codes_are_those_of_monitoring_plugins(self) -> None:
-        assert {status.name: int(status) for status in MonitoringStatus} == {
-            "OK": 0,
-            "WARNING": 1,
-            "CRITICAL": 2,
-            "UNKNOWN": 3,
-        }
 
     def test_a_process_ends_with_the_code(self, rwq: Rwq, filled: Foreign) -> None:
         assert filled.raw.llen("jobs:queue") == 3
@@ -252,10 +241,6 @@ class TestUnknown:
             assert (result.code, result.text) == (3, "")
             assert f'"code": "{code}"' in result.notes
 
-    def test_other_commands_keep_their_codes(self, rwq: Rwq) -> None:
-        assert rwq("stats", "-q", "check", *NOWHERE).code == 69
-        assert rwq("ls", "--what", "check").code == 2
-
     def test_an_interrupt_ends_it_with_130(self, rwq: Rwq, filled: Foreign) -> None:
         """While it waits for its second look."""
         last = max(int(client["id"]) for client in filled.raw.client_list())
@@ -289,9 +274,6 @@ class TestJson:
             "server_up_seconds": None,
         }
         assert filled.raw.llen("jobs:queue") == 3
-
-    def test_counts_that_are_unknown_are_null(self, rwq: Rwq) -> None:
-        assert rwq("check", "-o", "json").json["orphaned"] is None
 
     def test_csv_has_the_fields_of_json(self, rwq: Rwq) -> None:
         header, row = rwq("check", "-o", "csv").text.splitlines()

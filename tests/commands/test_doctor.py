@@ -11,12 +11,11 @@ import pytest
 import redis
 
 from rwq_cli.core import Code, Severity
-from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.repair.doctor import AUTO_FIXABLE
 from rwq_cli.views.remedies import REMEDIES
 from tests.conftest import Foreign, contents
-from tests.driver import TIMEOUT_S, Rwq
-from tests.item_cases import BROKEN, ITEM_CASES, STRANGE_IDS, real_items
+from tests.driver import Rwq
+from tests.item_cases import BROKEN, ITEM_CASES, STRANGE_IDS
 from tests.servers import PrivateServer
 
 NOW = ("--grace", "0")
@@ -310,45 +309,6 @@ class TestDryRun:
             "",
             "rwq: error: --dry-run needs --fix; without --fix, doctor changes nothing\n",
         )
-
-
-class TestGrace:
-    def test_a_worker_between_pop_and_lease_is_not_a_finding(
-        self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        foreign.abandoned(b"a")
-        monkeypatch.setattr(SystemClock, "sleep", lambda *_: foreign.lease(b"a", holder=b"worker"))
-        result = rwq("doctor", "--fix", *AROUND)
-        assert result.as_tuple() == (
-            0,
-            "Nothing is wrong with jobs: items 1\n",
-            "",
-        )
-
-    def test_it_is_a_second_and_only_if_something_looks_broken(
-        self, rwq: Rwq, foreign: Foreign, slept_s: list[float]
-    ) -> None:
-        foreign.waiting(b"w")
-        assert rwq("doctor").code == 0
-        assert slept_s == []
-        foreign.abandoned(b"a")
-        assert rwq("doctor").code == 1
-        assert slept_s == [1.0]
-
-
-def test_three_doctors_repair_each_item_once(rwq: Rwq, foreign: Foreign) -> None:
-    for name, case in BROKEN.items():
-        for copy in range(20):
-            case.make(foreign, b"%s %d" % (name.encode(), copy))
-    before = real_items(foreign.raw, foreign)
-    words = ("doctor", "--fix", "--grace", "200ms", "-o", "jsonl", "--only", "abandoned,orphaned")
-    doctors = [rwq.start(*words) for _ in range(3)]
-    outputs = [doctor.communicate(timeout=TIMEOUT_S)[0] for doctor in doctors]
-    assert [doctor.returncode for doctor in doctors] == [0, 0, 0]
-    fixed = [int(number) for out in outputs for number in re.findall(rb'"fixed": (\d+)', out)]
-    cured = [case for case in BROKEN.values() if {"abandoned", "orphaned"} & {*case.findings}]
-    assert sum(fixed) == 20 * len(cured)
-    assert real_items(foreign.raw, foreign) == before
 
 
 def test_quiet_is_quiet_about_notes(rwq: Rwq, foreign: Foreign) -> None:

@@ -172,11 +172,6 @@ class TestSelection:
         assert ids(rwq, "--match", regex) == expected.split()
 
     @pytest.mark.needs("no-touch")
-    def test_match_of_non_ascii(self, rwq: Rwq) -> None:
-        rwq("add", "--id", "c", "café")
-        assert ids(rwq, "--match", "café") == ["c"]
-
-    @pytest.mark.needs("no-touch")
     def test_match_looks_beyond_the_preview(self, rwq: Rwq) -> None:
         rwq("add", "--id", "long", "x" * 10_000 + "needle")
         assert ids(rwq, "--match", "needle") == ["long"]
@@ -216,11 +211,6 @@ class TestSelection:
         assert ids(rwq, "--match", "42", "--id-glob", "b*") == ["b1"]
         assert ids(rwq, "--match", "user", "-n", "1", "--offset", "1") == ["a2"]
 
-    @pytest.mark.needs("no-touch")
-    def test_no_match_is_an_empty_list(self, rwq: Rwq) -> None:
-        result = rwq("ls", "--match", "nothing", "-o", "table")
-        assert result.as_tuple() == (0, "No such waiting items in jobs.\n", "")
-
 
 class TestTable:
     @pytest.mark.needs("no-touch")
@@ -236,23 +226,11 @@ class TestTable:
         ]
         assert (result.code, result.notes) == (0, "1 shown of 3 waiting in jobs\n")
 
-    @pytest.mark.needs("no-touch")
-    def test_markup_in_data_is_printed(self, rwq: Rwq) -> None:
-        rwq("add", "--id", "[red]x[/red]", "[/etc/passwd] :smile:")
-        text = rwq("ls", "-o", "table").text
-        assert "[red]x[/red]" in text
-        assert "[/etc/passwd] :smile:" in text
-
     def test_lines_end_without_spaces(self, rwq: Rwq) -> None:
         rwq("add", "--id", "a", "short")
         rwq("add", "--id", "b", "a good deal longer")
         for line in rwq("ls", "-o", "table").text.splitlines():
             assert line == line.rstrip()
-
-    def test_the_first_column_has_no_indent(self, rwq: Rwq) -> None:
-        rwq("add", "--id", "a", "x")
-        header, rule, row = rwq("ls", "-o", "table").text.splitlines()
-        assert (header[0], rule[0], row[0]) == ("#", "─", "0")
 
 
 @pytest.mark.usefixtures("slept_s")
@@ -310,11 +288,6 @@ def test_a_page_of_a_long_list_needs_no_more_calls(rwq: Rwq, raw: redis.Redis) -
         return sent_bytes() - before
 
     assert cost(100_000) < cost(20) + 3000
-
-
-def test_a_pattern_matches_empty_data(rwq: Rwq) -> None:
-    rwq("add", "--id", "empty", "")
-    assert rwq("ls", "--match", "^$", "-o", "ids").text == "empty\n"
 
 
 def test_a_table_shows_what_was_returned_again_and_again(rwq: Rwq, foreign: Foreign) -> None:

@@ -32,10 +32,6 @@ def test_queues_are_sorted_and_counted(rwq: Rwq) -> None:
     assert (result.code, result.notes) == (0, "")
 
 
-def test_no_queue_has_to_be_named(rwq: Rwq) -> None:
-    assert rwq("queues", "-o", "ids", variables={"RWQ_QUEUE": ""}).code == 0
-
-
 @pytest.mark.parametrize(
     ("pattern", "names"),
     [

@@ -123,13 +123,6 @@ def test_all_of_a_waiting_item(rwq: Rwq, foreign: Foreign) -> None:
     ]
 
 
-def test_the_position_is_the_number_of_items_ahead(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(*(b"%04d" % number for number in range(1500)))
-    for item_id, position in (("0000", 0), ("0001", 1), ("1499", 1499)):
-        assert rwq("show", item_id, "-o", "json").json["position"] == position
-    assert "after the 1,499 items ahead of it" in rwq("show", "1499", "-o", "table").text
-
-
 MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (UTC|[-+]\d\d:\d\d)"
 
 
@@ -161,13 +154,6 @@ def test_a_buried_item_has_its_time_and_reason(rwq: Rwq, foreign: Foreign) -> No
     assert "  reason  it broke\n" in text
     # A guard is nobody's lease.
     assert "  lease  none; guarded, no expiry\n" in text
-
-
-def test_a_delayed_item_has_its_due_time(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.delayed(b"a", FAR_MS)
-    record = rwq("show", "a", "-o", "json").json
-    assert (record["state"], record["due_ms"]) == ("delayed", FAR_MS)
-    assert record["next"].startswith("It is due in ")
 
 
 class TestSeveral:
@@ -242,11 +228,6 @@ class TestData:
         assert "12345678901234567890.123456789" in text
         assert "1e400" in text
 
-    def test_repeated_keys_are_kept(self, rwq: Rwq) -> None:
-        rwq("add", "--id", "a", '{"k": 1, "k": 2}')
-        text = rwq("show", "a", "--data", "-o", "table").text
-        assert text.count('"k"') == 2
-
     def test_lines_of_data_are_indented(self, rwq: Rwq) -> None:
         rwq("add", "--id", "a", "one\ntwo\x1b[2J\n\nfour")
         lines = rwq("show", "a", "--data", "-o", "table").lines
@@ -312,14 +293,6 @@ class TestWhen:
         record = rwq("show", "a", "-o", "json").json
         assert 3600 < record["next_in_seconds"] <= 3700
         assert record["next"].startswith("It is due in 1h1m")
-
-    @pytest.mark.parametrize(
-        "state", ["waiting", "held", "abandoned", "orphaned", "buried", "ghost", "gone"]
-    )
-    def test_an_unknown_time_is_null(self, rwq: Rwq, foreign: Foreign, state: str) -> None:
-        MAKERS[state](foreign)
-        record = rwq("show", "a", "-o", "json").json
-        assert (record["next_in_seconds"], record["places_per_second"]) == (None, None)
 
     def test_the_turn_of_a_waiting_item_is_estimated(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(*(b"%d" % number for number in range(5000)))

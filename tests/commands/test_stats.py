@@ -94,12 +94,6 @@ class TestCounts:
             ["results", "1"],
         ]
 
-    def test_no_returns_are_not_shown(self, rwq: Rwq, raw: redis.Redis) -> None:
-        raw.delete("jobs:returns", "jobs:result:done")
-        text = rwq("stats", "--deep", "-o", "table").text
-        assert "retur" not in text
-        assert "results" not in text
-
     def test_numbers_are_aligned_to_the_right(self, rwq: Rwq, filled: Foreign) -> None:
         filled.waiting(*(b"%05d" % number for number in range(1234)))
         lines = rwq("stats", "-o", "table").text.splitlines()[1:5]
@@ -133,13 +127,6 @@ class TestSizes:
         text = rwq("stats", "-o", "table").text
         assert "1 B to 9.8 KiB, median 100 B (a sample of 5 waiting)" in text
         assert raw.dbsize() == 6
-
-    @pytest.mark.needs("no-touch")
-    def test_sizes_of_a_long_queue_are_sampled(self, rwq: Rwq) -> None:
-        rwq("add", stdin=b"x\n" * 5000)
-        record = rwq("stats", "-o", "json").json
-        assert record["waiting"] == 5000
-        assert 0 < record["payload_sampled"] <= 100
 
 
 def test_an_empty_queue_has_no_sizes(rwq: Rwq) -> None:
