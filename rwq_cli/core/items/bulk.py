@@ -240,13 +240,17 @@ def _seen_in_lists(
             for place in found.get(item_id, ())
         )
 
+    last = 0
+
     def effort(item_id: bytes) -> int:
-        depths = (
-            min(place, length - place)
-            for length, found in zip(lengths, (main, processing), strict=True)
-            for place in found.get(item_id, ())
-        )
-        return 1 + max(depths, default=0) // _SEEK_ENTRIES
+        nonlocal last
+        result = 1
+        for length, found in zip(lengths, (main, processing), strict=True):
+            for place in found.get(item_id, ()):
+                # Adjacent entries are read together.
+                result += min(place, length - place) // _SEEK_ENTRIES + (abs(place - last) > 1)
+                last = place
+        return result
 
     for batch in in_batches(ordered, items_max=items_max, size_max=items_max, size_of=effort):
         yield Located.at_places(batch, list(map(seen, batch)), since_ms)

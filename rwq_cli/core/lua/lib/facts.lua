@@ -77,32 +77,9 @@ local function pushed_ms(facts)
   return value and tonumber(string.match(value, '%d+$'))
 end
 
--- The facts about an ID without leases or scores. Most IDs have neither, so equal facts share one table: a table
--- for each ID would add half the cost of reading its type. Never write to a shared table. `in_main` and
--- `in_processing` are false until the ID is located.
-local bare = {}
-local function bare_facts(data, in_main, in_processing)
-  bare[data] = bare[data] or {}
-  local by_main = bare[data]
-  by_main[in_main] = by_main[in_main] or {}
-  local by_processing = by_main[in_main]
-  local found = by_processing[in_processing]
-  if not found then
-    found = { data = data, main = in_main, processing = in_processing }
-    by_processing[in_processing] = found
-  end
-  return found
-end
-
--- Set how often an ID is in main and in processing. Use this instead of assigning the fields: IDs without leases
--- or scores share a facts table.
+-- Set how often an ID is in main and in processing; until then they are false.
 local function set_places(facts, id, in_main, in_processing)
-  local found = facts[id]
-  if found.id then
-    found.main, found.processing = in_main, in_processing
-  else
-    facts[id] = bare_facts(found.data, in_main, in_processing)
-  end
+  facts[id].main, facts[id].processing = in_main, in_processing
 end
 
 -- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`.
@@ -114,18 +91,12 @@ local function read_facts(ids, type_of)
   local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
   for i = 1, #ids do
     local id = ids[i]
-    local new, old = values[2 * i - 1], values[2 * i]
-    local data = type_of and type_of(id) or redis.call('TYPE', item_prefix .. id).ok
-    if new or old or due[i] or burials[i] then
-      -- Eight fields at most: a larger table would cost twice as much.
-      facts[id] = {
-        id = id, data = data, main = false, processing = false, new = new or false, old = old or false,
-        due_ms = due[i] and tonumber(due[i]) or nil,
-        buried_ms = burials[i] and tonumber(burials[i]) or nil,
-      }
-    else
-      facts[id] = bare_facts(data, false, false)
-    end
+    -- Eight fields at most: a larger table would cost twice as much.
+    facts[id] = {
+      id = id, data = type_of and type_of(id) or redis.call('TYPE', item_prefix .. id).ok,
+      main = false, processing = false, new = values[2 * i - 1] or false, old = values[2 * i] or false,
+      due_ms = due[i] and tonumber(due[i]) or nil, buried_ms = burials[i] and tonumber(burials[i]) or nil,
+    }
   end
   return facts, due, burials
 end

@@ -29,7 +29,7 @@ local function untaken_status(id, found, now_ms, already)
   end
   local other_session = other_session_of(found, own_holder)
   if other_session then
-    -- For `outcome_reply`. Facts with a lease are of one ID alone.
+    -- For `outcome_reply`.
     found.other_session = other_session
   end
   if own_only and (other_session or session_of(found) ~= own_holder) then

@@ -10,7 +10,7 @@
 -- time and its time of burial, unix ms, or ''; how often it was returned, or ''.
 local length, facts = redis.call('LLEN', main), {}
 for i = 1, #ids do
-  facts[ids[i]] = bare_facts('string', false, false)
+  facts[ids[i]] = { data = 'string', main = false, processing = false }
 end
 locate(ids, facts)
 
