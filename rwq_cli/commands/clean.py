@@ -1,13 +1,14 @@
 """`rwq clean light` and `rwq clean deep`: return lost items to the queue."""
 
-from collections.abc import Callable, Iterator
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import CommandModule, provided
 from rwq_cli.cli.connect import naming
 from rwq_cli.cli.open_queues import open_matching_queues, warn_if_missing
 from rwq_cli.cli.options import (
     DEFAULT_GRACE,
+    Address,
     AllQueuesOption,
     DryRunOption,
     Duration,
@@ -28,9 +29,6 @@ from rwq_cli.output.outcomes import Outcomes, Parts
 from rwq_cli.views.cleaning import CLEAN, CLEAN_FIELDS
 
 app = CommandModule("Return what dead workers left behind.")
-
-# Cleans a queue, deep or not.
-Clean = Callable[[WorkQueue, bool], Iterator[CleanBatch]]
 
 BuryAfterOption = Annotated[
     int | None,
@@ -62,6 +60,38 @@ _EXITS: dict[ExitCode, str] = {
 }
 
 
+class Cleaning(NamedTuple):
+    """How to clean, and for how long; see the options."""
+
+    grace_s: float
+    bury_after: int | None
+    dry_run: bool
+    every: Duration | None
+    notify: bool
+    listen: Address | None
+    all_queues: bool
+
+    def batches(self, queue: WorkQueue, *, is_deep: bool) -> Iterator[CleanBatch]:
+        """Clean a queue."""
+        clean = deep_clean if is_deep else light_clean
+        return clean(
+            queue, grace_s=self.grace_s, bury_after=self.bury_after, dry_run=self.dry_run
+        ).batches
+
+
+def _cleaning(
+    _settings: Settings,
+    grace_s: GraceOption = DEFAULT_GRACE,
+    bury_after: BuryAfterOption = None,
+    dry_run: DryRunOption = False,
+    every: EveryOption = None,
+    notify: NotifyOption = False,
+    listen: ListenOption = None,
+    all_queues: AllQueuesOption = False,
+) -> Cleaning:
+    return Cleaning(grace_s, bury_after, dry_run, every, notify, listen, all_queues)
+
+
 @app.command(
     record=CLEAN_FIELDS,
     help="Return abandoned items and promote due ones; fast. Abandoned items are in "
@@ -74,25 +104,9 @@ _EXITS: dict[ExitCode, str] = {
     ),
     exits=_EXITS,
 )
-def light(
-    settings: Settings,
-    grace_s: GraceOption = DEFAULT_GRACE,
-    bury_after: BuryAfterOption = None,
-    dry_run: DryRunOption = False,
-    every: EveryOption = None,
-    deep_every: DeepEveryOption = None,
-    notify: NotifyOption = False,
-    listen: ListenOption = None,
-    all_queues: AllQueuesOption = False,
-) -> ExitStatus:
-    clean = _cleaner(grace_s=grace_s, bury_after=bury_after, dry_run=dry_run)
-    if every is None:
-        _need_every(deep_every=deep_every, notify=notify, listen=listen)
-        return _clean_once(settings, clean, is_deep=False, all_queues=all_queues, dry_run=dry_run)
-    from rwq_cli.commands.cleaning_process import CleaningProcess, Schedule
-
-    schedule = Schedule(every, False, deep_every, notify, listen)
-    return CleaningProcess(settings, schedule, clean, all_queues=all_queues, dry_run=dry_run).run()
+@provided("cleaning", _cleaning)
+def light(settings: Settings, cleaning: Cleaning, deep_every: DeepEveryOption = None) -> ExitStatus:
+    return _clean(settings, cleaning, deep_every=deep_every, is_deep=False)
 
 
 @app.command(
@@ -107,64 +121,39 @@ def light(
     ),
     exits=_EXITS,
 )
-def deep(
-    settings: Settings,
-    grace_s: GraceOption = DEFAULT_GRACE,
-    bury_after: BuryAfterOption = None,
-    dry_run: DryRunOption = False,
-    every: EveryOption = None,
-    notify: NotifyOption = False,
-    listen: ListenOption = None,
-    all_queues: AllQueuesOption = False,
+@provided("cleaning", _cleaning)
+def deep(settings: Settings, cleaning: Cleaning) -> ExitStatus:
+    return _clean(settings, cleaning, deep_every=None, is_deep=True)
+
+
+def _clean(
+    settings: Settings, cleaning: Cleaning, *, deep_every: Duration | None, is_deep: bool
 ) -> ExitStatus:
-    clean = _cleaner(grace_s=grace_s, bury_after=bury_after, dry_run=dry_run)
-    if every is None:
-        _need_every(notify=notify, listen=listen)
-        return _clean_once(settings, clean, is_deep=True, all_queues=all_queues, dry_run=dry_run)
-    from rwq_cli.commands.cleaning_process import CleaningProcess, Schedule
+    if cleaning.every is not None:
+        from rwq_cli.commands.cleaning_process import CleaningProcess
 
-    schedule = Schedule(every, True, None, notify, listen)
-    return CleaningProcess(settings, schedule, clean, all_queues=all_queues, dry_run=dry_run).run()
-
-
-def _need_every(**given: object) -> None:
-    """Raise `InvalidArgument` if an option was given that needs `--every`."""
-    for name, value in given.items():
-        if value:
-            flag = f"--{name.replace('_', '-')}"
-            raise InvalidArgument(f"{flag} needs --every", "add --every 30s, or leave it out")
-
-
-def _cleaner(*, grace_s: float, bury_after: int | None, dry_run: bool) -> Clean:
-    """What cleans a queue, deep or not."""
-
-    def clean(queue: WorkQueue, is_deep: bool) -> Iterator[CleanBatch]:
-        work = deep_clean if is_deep else light_clean
-        return work(queue, grace_s=grace_s, bury_after=bury_after, dry_run=dry_run).batches
-
-    return clean
-
-
-def _clean_once(
-    settings: Settings, clean: Clean, *, is_deep: bool, all_queues: bool, dry_run: bool
-) -> ExitStatus:
-    opened = open_matching_queues(settings, all_queues=all_queues, changes=True)
+        return CleaningProcess(settings, cleaning, deep_every, is_deep=is_deep).run()
+    given = {"--deep-every": deep_every, "--notify": cleaning.notify, "--listen": cleaning.listen}
+    for flag in (flag for flag, value in given.items() if value):
+        raise InvalidArgument(f"{flag} needs --every", "add --every 30s, or leave it out")
+    opened = open_matching_queues(settings, all_queues=cleaning.all_queues, changes=True)
     parts = None if opened.is_one else Parts(settings.output_options)
     status = ExitStatus.OK
     for queue in opened.queues:
-        out = Outcomes(
+        with Outcomes(
             settings.output_options,
             CLEAN,
             queue.name,
-            dry_run=dry_run,
+            dry_run=cleaning.dry_run,
             where=naming(settings, queue, is_prefixed=not opened.is_one).summary_end,
             parts=parts,
             name="" if opened.is_one else escaped(queue.name),
-        )
-        with out:
+        ) as out:
             for batch in opened.reader(
                 settings,
-                lambda queue: warn_if_missing(settings, queue, clean(queue, is_deep)),
+                lambda queue: warn_if_missing(
+                    settings, queue, cleaning.batches(queue, is_deep=is_deep)
+                ),
                 queue,
             ):
                 out.rows(batch)

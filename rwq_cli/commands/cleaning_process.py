@@ -1,72 +1,56 @@
 """`rwq clean --every`: cleans until it is stopped."""
 
 import time
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterator
 
 from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.cli.open_queues import OpenQueues, QueueFinder, warn_if_missing
-from rwq_cli.cli.options import Address, Duration
+from rwq_cli.cli.options import Duration
 from rwq_cli.cli.queue_scraper import QueueScraper
 from rwq_cli.cli.settings import Settings
+from rwq_cli.commands.clean import Cleaning
 from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.repair.actions import CleanBatch
+from rwq_cli.core.repair.actions import CleanBatch, Repair
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
+from rwq_cli.output.exposition import Metric
 from rwq_cli.output.outcomes import Outcomes, Parts
 from rwq_cli.service.rounds import Rounds, Timer
 from rwq_cli.service.supervision import BeatingClock, BeatingProgress, Supervision
 from rwq_cli.views.cleaning import CLEAN
-from rwq_cli.views.cleaning_process import CleanTally, clean_metrics, clean_status
 
 # How much longer than any call the process may be silent before it counts as stuck.
 _MARGIN_S = 30.0
-
-
-class Schedule(NamedTuple):
-    """When `rwq clean` cleans, deep or light and then deep now and then, and who watches it."""
-
-    every: Duration
-    is_deep: bool
-    deep_every: Duration | None
-    notifies: bool
-    listen: Address | None
+# What a round only prunes was no item.
+_KIND = CLEAN._replace(news=CLEAN.news - {Repair.PRUNED.value})
 
 
 class CleaningProcess:
-    """Cleans queues in rounds; see `Schedule`.
-
-    Raises:
-        InvalidArgument: No queue is named, or the output format needs an end.
-    """
+    """Cleans queues in rounds, deep or light, and then deep now and then."""
 
     def __init__(
-        self,
-        settings: Settings,
-        schedule: Schedule,
-        clean: Callable[[WorkQueue, bool], Iterator[CleanBatch]],
-        *,
-        all_queues: bool,
-        dry_run: bool,
+        self, settings: Settings, cleaning: Cleaning, deep_every: Duration | None, *, is_deep: bool
     ) -> None:
         settings.check_endless("--every")
-        self._settings = settings
-        self._schedule = schedule
-        self._clean = clean
-        self._dry_run = dry_run
+        assert cleaning.every is not None
+        self._settings, self._cleaning = settings, cleaning
+        self._deep_every, self._is_deep = deep_every, is_deep
         self._parts = Parts(settings.output_options)
-        self._finder = QueueFinder(settings, all_queues=all_queues, changes=True)
+        self._finder = QueueFinder(settings, all_queues=cleaning.all_queues, changes=True)
         self._queues: list[WorkQueue] = []
-        self._tally = CleanTally()
+        # How many rounds are complete, by their depth, and what was done, by queue.
+        self._done: Counter[str] = Counter()
+        self._actions: Counter[tuple[bytes, Repair]] = Counter()
         connection = self._finder.connection
         scraper = QueueScraper(connection)
         self._supervision = Supervision(
-            notifies=schedule.notifies,
-            address=schedule.listen,
+            notifies=cleaning.notify,
+            address=cleaning.listen,
             variables=settings.environment.variables,
-            metrics=lambda: [*scraper.read(self._queues), *clean_metrics(self._tally)],
+            metrics=lambda: [*scraper.read(self._queues), *self._metrics()],
             silence_s=_MARGIN_S
             + settings.connect_timeout_s
             + settings.reply_timeout_s
@@ -76,7 +60,7 @@ class CleaningProcess:
         self._progress = BeatingProgress(connection.progress, self._supervision.beat)
         connection.progress = self._progress
         self._rounds = Rounds(
-            schedule.every,
+            cleaning.every,
             self._clock,
             supervision=self._supervision,
             note=lambda line: settings.environment.error(f"rwq: {line}"),
@@ -84,45 +68,40 @@ class CleaningProcess:
 
     def run(self) -> ExitStatus:
         """Clean until SIGTERM or Ctrl-C."""
-        deep_every = self._schedule.deep_every
-        timer = Timer(deep_every, self._clock) if deep_every else None
+        timer = Timer(self._deep_every, self._clock) if self._deep_every else None
         is_deep = False
         with ending_on_terminate(), self._supervision:
             self._note_start()
             for number in self._rounds:
                 # A deep clean that failed is due again.
-                is_deep = is_deep or self._schedule.is_deep or bool(timer and timer.is_due())
-                if self._clean_all(is_deep=is_deep, is_first=number == 1):
+                is_deep = is_deep or self._is_deep or bool(timer and timer.is_due())
+                try:
+                    self._clean_all(is_deep=is_deep, is_first=number == 1)
                     is_deep = False
+                except ServerError as error:
+                    self._rounds.failed(error)
         return ExitStatus.OK
 
     def _note_start(self) -> None:
         note = self._settings.environment.note
-        every, deep_every = self._schedule.every, self._schedule.deep_every
-        depth = "deep" if self._schedule.is_deep else "light"
-        more = f" and a deep one every {deep_every}" if deep_every else ""
+        depth = "deep" if self._is_deep else "light"
+        more = f" and a deep one every {self._deep_every}" if self._deep_every else ""
         note(
-            f"rwq: running a {depth} clean of {self._finder.label} every {every}{more} on "
-            f"{self._settings.server_label}"
+            f"rwq: running a {depth} clean of {self._finder.label} every {self._cleaning.every}"
+            f"{more} on {self._settings.server_label}"
         )
         if self._supervision.url is not None:
             note(f"rwq: listening on {self._supervision.url}")
 
-    def _clean_all(self, *, is_deep: bool, is_first: bool) -> bool:
-        """Clean each queue once; return True if no server was lost meanwhile."""
-        try:
-            opened = self._finder.find()
-            self._queues = opened.queues
-            for queue in opened.queues:
-                # On a cluster, each queue has a connection of its own.
-                queue.clock, queue.connection.progress = self._clock, self._progress
-                self._clean_one(opened, queue, is_deep=is_deep, is_first=is_first)
-        except ServerError as error:
-            self._rounds.failed(error)
-            return False
-        self._tally.rounds["deep" if is_deep else "light"] += 1
-        self._supervision.ready(clean_status(self._tally, opened.label))
-        return True
+    def _clean_all(self, *, is_deep: bool, is_first: bool) -> None:
+        opened = self._finder.find()
+        self._queues = opened.queues
+        for queue in opened.queues:
+            # On a cluster, each queue has a connection of its own.
+            queue.clock, queue.connection.progress = self._clock, self._progress
+            self._clean_one(opened, queue, is_deep=is_deep, is_first=is_first)
+        self._done["deep" if is_deep else "light"] += 1
+        self._supervision.ready(self._status(opened.label))
 
     def _clean_one(
         self, opened: OpenQueues, queue: WorkQueue, *, is_deep: bool, is_first: bool
@@ -130,24 +109,23 @@ class CleaningProcess:
         settings = self._settings
 
         def clean(queue: WorkQueue) -> Iterator[CleanBatch]:
-            batches = self._clean(queue, is_deep)
+            batches = self._cleaning.batches(queue, is_deep=is_deep)
             return warn_if_missing(settings, queue, batches) if is_first else batches
 
-        out = Outcomes(
+        with Outcomes(
             settings.output_options,
-            CLEAN,
+            _KIND,
             queue.name,
-            dry_run=self._dry_run,
+            dry_run=self._cleaning.dry_run,
             where=self._when,
             parts=self._parts,
             name="" if opened.is_one else escaped(queue.name),
-        )
-        with out:
+        ) as out:
             try:
                 for batch in opened.reader(settings, clean, queue):
                     out.rows(batch)
                     for repair, number in batch.counts().items():
-                        self._tally.actions[queue.name, repair] += number
+                        self._actions[queue.name, repair] += number
             except ServerError:
                 out.note_unfinished()
                 raise
@@ -159,3 +137,25 @@ class CleaningProcess:
         # Elsewhere, a logger such as journald adds the time.
         is_terminal = self._settings.environment.stderr_is_terminal
         return time.strftime(" at %H:%M:%S") if is_terminal else ""
+
+    def _status(self, label: str) -> str:
+        """A line for systemd on what was done in these queues."""
+        counts: Counter[Repair] = Counter()
+        for (_, action), number in self._actions.items():
+            counts[action] += number
+        done = ", ".join(f"{word} {number:,}" for word, number in counts.items())
+        rounds = self._done.total()
+        what = done or "nothing to clean"
+        return f"{label}: {what} in {rounds:,} round{'' if rounds == 1 else 's'}"
+
+    def _metrics(self) -> list[Metric]:
+        # The main loop goes on meanwhile.
+        rounds = [({"depth": depth}, number) for depth, number in self._done.copy().items()]
+        actions = [
+            ({"queue": queue, "action": action.value}, number)
+            for (queue, action), number in self._actions.copy().items()
+        ]
+        return [
+            Metric("clean_rounds_total", "Complete rounds of this process.", rounds, "counter"),
+            Metric("cleaned_items_total", "Repairs by this process.", actions, "counter"),
+        ]

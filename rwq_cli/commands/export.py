@@ -1,13 +1,13 @@
 """`rwq export`: write a queue as JSON lines."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import cast
 
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import summary_end_of
-from rwq_cli.cli.open_queues import OpenQueues, open_matching_queues, warn_missing
+from rwq_cli.cli.open_queues import open_matching_queues, warn_missing
 from rwq_cli.cli.options import AllQueuesOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
@@ -30,7 +30,7 @@ app = CommandModule()
 _Entry = tuple[bytes, ItemSnapshot | Result]
 
 # The formats that write the lines of an export, which include results.
-_WITH_RESULTS = (OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.PLAIN, OutputFormat.JSONL)
+_LINES = (OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.PLAIN, OutputFormat.JSONL)
 _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, defaults_to_all=True)
 
 
@@ -65,132 +65,78 @@ def export(
     opened = open_matching_queues(settings, all_queues=all_queues)
     if choice.by_name and not opened.is_one:
         raise InvalidArgument("IDs can be exported from one queue only", "give -q once")
-    return _Run(settings, choice, opened).write()
+    options, environment = settings.output_options, settings.environment
+    is_lines = options.format in _LINES and options.fields is None
+    exports: list[Export] = []
+    empty: list[WorkQueue] = []
+    named = 0
 
+    def begin(queue: WorkQueue) -> Export:
+        nonlocal named
+        chosen: frozenset[bytes] | None = None
+        if not choice.is_whole_queue:
+            ids = choice.choose(queue, settings).ids
+            chosen = frozenset(item_id for item_id in ids if not isinstance(item_id, Flush))
+            named += len(chosen) if choice.by_name else 0
+        exports.append(export_items(queue, chosen))
+        return exports[-1]
 
-class _Run:
-    """An export of one or several queues."""
+    # The header of one queue has its time, that of several comes before the first is read.
+    first = begin(opened.queues[0]) if opened.is_one else None
 
-    def __init__(self, settings: Settings, choice: Choice, opened: OpenQueues) -> None:
-        self._settings = settings
-        self._choice = choice
-        self._opened = opened
-        self._has_results = (
-            choice.is_whole_queue and settings.output in _WITH_RESULTS and not settings.fields
-        )
-        self._exports: list[Export] = []
-        self._empty: list[WorkQueue] = []
-        # The IDs on the command line.
-        self._named: frozenset[bytes] = frozenset()
+    def read(queue: WorkQueue) -> Iterator[Sequence[_Entry]]:
+        run = first or begin(queue)
+        is_empty = True
+        batches: Iterator[Sequence[ItemSnapshot | Result]] = run.batches()
+        if choice.is_whole_queue and is_lines:
+            batches = chain(batches, _results(settings, run))
+        for batch in batches:
+            is_empty = is_empty and not batch
+            yield [(queue.name, entry) for entry in batch]
+        # A selection by options has its own note.
+        if is_empty and not run.skipped.wrong_keys and (choice.by_name or choice.is_whole_queue):
+            empty.append(queue)
 
-    def write(self) -> ExitStatus:
-        queues, is_one = self._opened.queues, self._opened.is_one
-        options, stdout = self._settings.output_options, self._settings.environment.stdout
-        # The header of several queues comes before the first is read.
-        first = self._begin(queues[0]) if is_one else None
+    batches = opened.each(settings, read)
+    if is_lines:
+        header = Header(b"", opened.queues[0].now_ms() if opened.queues and not first else 0)
         if first is not None:
             header = Header(first.queue, first.exported_ms)
-        else:
-            header = Header(b"", queues[0].now_ms() if queues else 0)
-        batches = self._batches(first)
-        if options.format in _WITH_RESULTS and options.fields is None:
-            written = 0
-            stdout.write(header_line(header))
-            for batch in progress_until_first(batches, options):
-                for queue, entry in batch:
-                    stdout.write(entry_line(entry, None if is_one else queue))
-                written += len(batch)
-        else:
-            items = cast(Iterator[tuple[bytes, ItemSnapshot]], chain.from_iterable(batches))
-            written = self._settings.out.table(items, EXPORT_FIELDS, ())
-        stdout.flush()
-        self._settings.environment.note(self._summary(written))
-        return self._status(written)
-
-    def _begin(self, queue: WorkQueue) -> Export:
-        chosen: frozenset[bytes] | None = None
-        if not self._choice.is_whole_queue:
-            ids = self._choice.choose(queue, self._settings).ids
-            chosen = frozenset(item_id for item_id in ids if not isinstance(item_id, Flush))
-            self._named = chosen if self._choice.by_name else self._named
-        self._exports.append(export_items(queue, chosen))
-        return self._exports[-1]
-
-    def _batches(self, first: Export | None) -> Iterator[Sequence[_Entry]]:
-        choice = self._choice
-        # A selection by options has its own note.
-        is_selected = not (choice.by_name or choice.is_whole_queue)
-
-        def read(queue: WorkQueue) -> Iterator[Sequence[_Entry]]:
-            run = first or self._begin(queue)
-            is_empty = True
-            for batch in _entries(self._settings, run, has_results=self._has_results):
-                is_empty = is_empty and not batch
-                yield [(queue.name, entry) for entry in batch]
-            if is_empty and not (is_selected or run.skipped.wrong_keys):
-                self._empty.append(queue)
-
-        yield from self._opened.each(self._settings, read)
-
-    def _missing(self, exported: int) -> int:
-        """How many of the named items do not exist."""
-        if not self._choice.by_name:
-            return 0
-        return len(self._named) - exported - _wrong_types(self._exports)
-
-    def _summary(self, written: int) -> str:
-        settings, opened = self._settings, self._opened
-        results = sum(run.results_read for run in self._exports)
-        exported = written - results
-        for queue in self._empty:
-            warn_missing(settings, queue)
-        for key in chain.from_iterable(run.skipped.wrong_keys for run in self._exports):
-            settings.environment.error(f"rwq: {escaped(key)} has the wrong type; not exported")
-        not_found = self._missing(exported)
-        counts = f", missing {human.count(not_found)}" if not_found else ""
-        if results:
-            counts += f", results {human.count(results)}"
-        origin = "" if opened.is_one else f" from {opened.label}"
-        if not settings.target_from_env:
-            origin = summary_end_of(settings, opened.label)
-        skipped = _skipped_text(self._exports, has_missing=self._choice.by_name)
-        done = f"exported {human.count(exported)}" if exported else "nothing exported"
-        return f"{done}{counts}{origin}{skipped}"
-
-    def _status(self, exported: int) -> ExitStatus:
-        failures = [self._opened.left_out, _wrong_types(self._exports), self._missing(exported)]
-        return batch_status(exported, sum(map(bool, failures)))
+        environment.stdout.write(header_line(header))
+        written = 0
+        for batch in progress_until_first(batches, options):
+            for queue, entry in batch:
+                environment.stdout.write(entry_line(entry, None if opened.is_one else queue))
+            written += len(batch)
+    else:
+        items = cast(Iterator[tuple[bytes, ItemSnapshot]], chain.from_iterable(batches))
+        written = settings.out.table(items, EXPORT_FIELDS, ())
+    environment.stdout.flush()
+    for nothing in empty:
+        warn_missing(settings, nothing)
+    for key in chain.from_iterable(run.skipped.wrong_keys for run in exports):
+        environment.error(f"rwq: {escaped(key)} has the wrong type; not exported")
+    results = sum(run.results_read for run in exports)
+    wrong = sum(len(run.skipped.wrong_types) for run in exports)
+    missing = named - (written - results) - wrong if named else 0
+    counts = [("missing", missing), ("results", results)]
+    skipped = [
+        (wrong, "of the wrong type"),
+        (0 if named else sum(len(run.skipped.missing) for run in exports), "without data"),
+        (sum(run.skipped.stray_leases for run in exports), "stray leases"),
+    ]
+    where = "" if opened.is_one else f" from {opened.label}"
+    if not settings.target_from_env:
+        where = summary_end_of(settings, opened.label)
+    done = f"exported {human.count(written - results)}" if written > results else "nothing exported"
+    done += "".join(f", {word} {human.count(number)}" for word, number in counts if number)
+    rest = ", ".join(f"{human.count(number)} {kind}" for number, kind in skipped if number)
+    environment.note(f"{done}{where}" + (f"; skipped {rest}" if rest else ""))
+    return batch_status(written, bool(opened.left_out) + bool(wrong) + bool(missing))
 
 
-def _entries(
-    settings: Settings, run: Export, *, has_results: bool
-) -> Iterator[Sequence[ItemSnapshot | Result]]:
-    """The items of one queue, and its results."""
-    yield from run.batches()
-    if not has_results:
-        return
+def _results(settings: Settings, run: Export) -> Iterator[Sequence[Result]]:
     try:
         yield from run.results()
     except PermissionDenied:
         settings.environment.note("rwq: this user may not read results; none are in the export")
-
-
-def _wrong_types(runs: Iterable[Export]) -> int:
-    return sum(len(run.skipped.wrong_types) for run in runs)
-
-
-def _skipped_text(runs: Iterable[Export], *, has_missing: bool) -> str:
-    """The part of the summary on entries that were skipped.
-
-    Args:
-        runs: The export of each queue.
-        has_missing: True if IDs without data are counted as missing already.
-    """
-    skipped = [run.skipped for run in runs]
-    counts = (
-        (sum(len(each.wrong_types) for each in skipped), "of the wrong type"),
-        (0 if has_missing else sum(len(each.missing) for each in skipped), "without data"),
-        (sum(each.stray_leases for each in skipped), "stray leases"),
-    )
-    texts = [f"{human.count(number)} {kind}" for number, kind in counts if number]
-    return f"; skipped {', '.join(texts)}" if texts else ""

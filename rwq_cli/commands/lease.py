@@ -1,6 +1,6 @@
 """`rwq lease`: lease items, the next ones or by ID."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import Annotated
 
@@ -18,14 +18,17 @@ from rwq_cli.cli.options import (
 )
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.lease import Shuffle, lease_from
+from rwq_cli.core.items.lease import lease_from
 from rwq_cli.core.items.lease_by_id import lease_ids
 from rwq_cli.core.model import Item
+from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.views.items import ITEM_FIELDS, plain_names
-from rwq_cli.views.leasing import refusal, waiting_note, write_leased
+from rwq_cli.output.outcomes import DRY_RUN
+from rwq_cli.views.items import ITEM_FIELDS, LEASED_COLUMNS, plain_names
+from rwq_cli.views.leasing import held, refusal, waiting_note
+from rwq_cli.views.listing import write_items
 
 app = CommandModule()
 
@@ -74,26 +77,43 @@ def lease(
     ] = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
+    wants_data = settings.output is not OutputFormat.IDS
     if ids:
         if number is not None or wait or timeout_s is not None or fair:
             raise InvalidArgument(
                 "--id cannot be used with -n, --wait, --timeout or --fair",
                 "drop the other options",
             )
-        return _lease_ids(settings, ids, lease_s, dry_run=dry_run)
-    if not _wants_data(settings) and len(set(settings.queues)) > 1:
+        queue, refused = open_queue(settings), list[str]()
+
+        def leased() -> Iterator[Item]:
+            attempts = lease_ids(queue, ids, lease_s=lease_s, data=wants_data, dry_run=dry_run)
+            for attempt in attempts:
+                if attempt.is_leased:
+                    yield attempt.item
+                else:
+                    lines = naming(settings, queue).lines()
+                    refused.append(refusal(lines, queue.name, attempt.item))
+
+        # If nothing was leased, the refusals are the output.
+        shown = _write(settings, [queue], leased(), len(ids), lambda: "\n".join(refused), dry_run)
+        if not refused:
+            return ExitStatus.OK
+        if shown:
+            settings.environment.note("\n".join(refused))
+        return ExitStatus.PARTIAL if shown else ExitStatus.NO
+    if not wants_data and len(set(settings.queues)) > 1:
         raise InvalidArgument(
             "-o ids does not show which of several queues an item comes from",
             "use -o jsonl, csv or plain",
         )
     queues = open_queues(settings)
-    shuffle: Shuffle | None = None
+    shuffle = None
     if fair:
         import random
 
         shuffle = random.shuffle
-    names = [queue.name for queue in queues]
-    count = number or 1
+    names = ", ".join(escaped(queue.name) for queue in queues)
     wait_s = timeout_s if timeout_s is not None else inf if wait else 0.0
 
     def note_waiting() -> None:
@@ -101,55 +121,57 @@ def lease(
 
     items = lease_from(
         queues,
-        count,
+        number or 1,
         lease_s=lease_s,
         wait_s=wait_s,
-        data=_wants_data(settings),
+        data=wants_data,
         shuffle=shuffle,
         before_waiting=None if settings.output.is_json else note_waiting,
         dry_run=dry_run,
     )
-    shown = write_leased(
-        settings.out,
-        items,
-        one=count == 1,
-        dry_run=dry_run,
-        empty=f"Nothing to lease in {', '.join(map(escaped, names))}.",
-        id_batches=(batch.ids for batch in items.batches),
-        has_queue=len(queues) > 1,
-    )
+    batches = (batch.ids for batch in items.batches)
+    nothing = f"Nothing to lease in {names}."
+    shown = _write(settings, queues, items, number or 1, lambda: nothing, dry_run, batches)
     return ExitStatus.OK if shown else ExitStatus.NO
 
 
-def _lease_ids(
-    settings: Settings, ids: Sequence[bytes], lease_s: float, *, dry_run: bool
-) -> ExitStatus:
-    queue = open_queue(settings)
-    attempts = lease_ids(queue, ids, lease_s=lease_s, data=_wants_data(settings), dry_run=dry_run)
-    refusals: list[str] = []
+def _write(
+    settings: Settings,
+    queues: Sequence[WorkQueue],
+    items: Iterable[Item],
+    number: int,
+    empty: Callable[[], str],
+    dry_run: bool,
+    id_batches: Iterable[Sequence[bytes]] | None = None,
+) -> int:
+    """Write leased items; returns their number. Reading them, or their IDs, leases them."""
+    environment = settings.environment
 
-    def leased() -> Iterator[Item]:
-        for attempt in attempts:
-            if attempt.is_leased:
-                yield attempt.item
-            else:
-                lines = naming(settings, queue).lines()
-                refusals.append(refusal(lines, queue.name, attempt.item))
+    def noted() -> Iterator[Item]:
+        for at, item in enumerate(items):
+            if dry_run and not at:
+                environment.note(f"{DRY_RUN}these would be leased now")
+            if settings.output is OutputFormat.DATA and (line := held(item)):
+                environment.note(line)
+            yield item
 
-    shown = write_leased(
-        settings.out,
-        leased(),
-        one=len(ids) == 1,
-        dry_run=dry_run,
-        # If nothing was leased, the refusals are the output.
-        empty=lambda: "\n".join(refusals),
-    )
-    if not refusals:
-        return ExitStatus.OK
-    if shown:
-        settings.out.note("\n".join(refusals))
-    return ExitStatus.PARTIAL if shown else ExitStatus.NO
-
-
-def _wants_data(settings: Settings) -> bool:
-    return settings.output is not OutputFormat.IDS
+    try:
+        shown = write_items(
+            settings.out,
+            noted(),
+            LEASED_COLUMNS,
+            empty=empty,
+            has_queue=len(queues) > 1,
+            # In a dry run, a note comes first.
+            id_batches=None if dry_run else id_batches,
+            unframed=number == 1,
+        )
+    except OSError as error:
+        if not dry_run and not isinstance(error, BrokenPipeError):
+            environment.error(
+                "rwq: items may now be leased to this session; rwq release --mine puts them back"
+            )
+        raise
+    if not shown and not settings.output.is_table:
+        environment.note(empty())
+    return shown

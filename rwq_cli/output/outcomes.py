@@ -95,7 +95,7 @@ class Kind(NamedTuple, Generic[T]):
             all.
         successes: Words of added counts that are successes.
         idle: The summary of nothing; empty for `nothing` and the first word.
-        is_news: True if a quiet run has a summary, too, if anything was done.
+        news: Words for which a quiet run has a summary, too, and without which a part has none.
         preview: Returns what a dry run says of an outcome, for people; None to say nothing.
     """
 
@@ -110,7 +110,7 @@ class Kind(NamedTuple, Generic[T]):
     names: Mapping[str, str] = {}
     successes: frozenset[str] = frozenset()
     idle: str = ""
-    is_news: bool = False
+    news: frozenset[str] = frozenset()
     preview: Callable[[T], str] | None = None
 
     def name_of(self, word: str) -> str:
@@ -267,8 +267,9 @@ class Outcomes(Generic[T]):
         except OSError:
             environment.note(self._named(self.summary()))
             raise
-        if output is not OutputFormat.JSON and (self._parts is None or self.has_work):
-            is_news = self._kind.is_news and any(self.counts.values())
+        is_news = any(self.counts[word] for word in self._kind.news)
+        has_summary = self._parts is None or is_news or (self.has_work and not self._kind.news)
+        if output is not OutputFormat.JSON and has_summary:
             (environment.error if is_news else environment.note)(self._named(self.summary()))
         totals = self.totals()
         failures = sum(totals.get(word, 0) for word in self._kind.failed)

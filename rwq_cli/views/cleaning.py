@@ -39,6 +39,6 @@ CLEAN: Kind[CleanAction] = Kind(
     shown=frozenset(_REPAIRS),
     idle="nothing to clean",
     # For cron, which mails what is printed.
-    is_news=True,
+    news=frozenset(_REPAIRS),
     preview=_preview,
 )

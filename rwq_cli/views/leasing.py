@@ -1,72 +1,23 @@
-"""Leased items, and the reasons why others could not be leased."""
+"""The words about leased items, and about those that could not be leased."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import time
 from typing import TYPE_CHECKING
 
 from rwq_cli.core.model import Item, State
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.outcomes import DRY_RUN
-from rwq_cli.output.records import Output
-from rwq_cli.views.items import columns_for
-from rwq_cli.views.listing import write_items
 
 if TYPE_CHECKING:
     from rwq_cli.views.command_lines import CommandLines
 
-_UNWRITTEN = "rwq: items may now be leased to this session; rwq release --mine puts them back"
 
-
-def write_leased(
-    out: Output,
-    items: Iterable[Item],
-    *,
-    one: bool,
-    dry_run: bool,
-    empty: str | Callable[[], str],
-    id_batches: Iterable[Sequence[bytes]] | None = None,
-    has_queue: bool = False,
-) -> int:
-    """Write leased items; returns their number. Reading them, or their IDs, leases them."""
-    environment = out.options.environment
-
-    def noted() -> Iterator[Item]:
-        for number, item in enumerate(items):
-            if dry_run and not number:
-                environment.note(f"{DRY_RUN}these would be leased now")
-            if out.options.format is OutputFormat.DATA and (held := _held(item)):
-                environment.note(held)
-            yield item
-
-    try:
-        shown = write_items(
-            out,
-            noted(),
-            columns_for("leased now"),
-            empty=empty,
-            has_queue=has_queue,
-            # In a dry run, a note comes first.
-            id_batches=None if dry_run else id_batches,
-            unframed=one,
-        )
-    except OSError as error:
-        if not dry_run and not isinstance(error, BrokenPipeError):
-            environment.error(_UNWRITTEN)
-        raise
-    if not shown and not out.options.format.is_table:
-        environment.note(empty if isinstance(empty, str) else empty())
-    return shown
-
-
-def waiting_note(queues: Sequence[bytes], wait_s: float) -> str:
+def waiting_note(queues: str, wait_s: float) -> str:
     """What a lease waits for, and how long at most."""
     limit = "" if wait_s == float("inf") else f", {human.duration(wait_s)} at most"
-    return f"waiting for an item in {', '.join(map(escaped, queues))}{limit}"
+    return f"waiting for an item in {queues}{limit}"
 
 
-def _held(item: Item) -> str | None:
+def held(item: Item) -> str | None:
     """The ID and the end of the lease of an item, of which only the data is shown."""
     if item.lease is None or item.lease.ttl_ms is None:
         return None
