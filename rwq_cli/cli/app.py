@@ -38,6 +38,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "show": "Explain items: state, reasons, what is next.",
         "stats": "Count a queue's items by state.",
         "queues": "List the queues of a server with their counts.",
+        "diff": "Compare two queues, of one server or of two.",
         "top": "Show queues live, on the whole terminal.",
         "wait": "Wait until a queue is empty or items are gone.",
     },

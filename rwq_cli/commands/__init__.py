@@ -1,4 +1,4 @@
 """One module per command, which parses, calls the core and writes what became of it.
 
-`cleaning_process` and `undoing` are helpers of commands.
+`cleaning`, `cleaning_process` and `undoing` are helpers of commands.
 """

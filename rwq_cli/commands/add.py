@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Annotated
 
 import typer
@@ -12,14 +13,15 @@ from rwq_cli.cli.options import DryRunOption, Duration, option, parse_id
 from rwq_cli.cli.outcomes import bad_record_reporter, outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
-from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.add import add_batches
+from rwq_cli.core.errors import InvalidArgument, ServerError
+from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER, add_batches
 from rwq_cli.core.items.new_items import Due, NewItems
-from rwq_cli.core.model import Outcome, Status
+from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.records import RANDOM_IDS, IdRule, InputFormat, RecordReader, with_id
-from rwq_cli.output.escape import escaped
+from rwq_cli.output import human
+from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import bytes_fields
 from rwq_cli.output.outcomes import Outcomes
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
@@ -33,6 +35,8 @@ _KIND = kind_of(Status.ADDED, ())._replace(
     # Duplicates are counted only.
     shows_all=False,
 )
+# The pause before a lost server is tried again.
+_RETRY_S = 0.5
 # A summary names at most this many queues.
 _NAMED_QUEUES = 8
 
@@ -109,6 +113,14 @@ def add(
         ),
     ] = None,
     strict: Annotated[bool, option("--strict", "Stop at the first bad record.")] = False,
+    reconnect_s: Annotated[
+        Duration | None,
+        option(
+            "--reconnect DUR",
+            "Go on after a lost server; needs IDs, so that what it may have added is a duplicate.",
+            Duration,
+        ),
+    ] = None,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
     if data == ["-"]:
@@ -121,8 +133,16 @@ def add(
         raise InvalidArgument.both("--id", "--id-from")
     if delay_s is not None and at is not None:
         raise InvalidArgument.both("--delay", "--at")
+    if reconnect_s is not None:
+        has_ids = item_id is not None or id_from or input_format is InputFormat.JSONL
+        if unique or not has_ids:
+            raise InvalidArgument(
+                "--reconnect needs items with IDs, and their check", "use --id-from, not --unique"
+            )
     queues = open_queues(settings)
     queue = queues[0]
+    if len(queues) > 1 and reconnect_s is not None:
+        raise InvalidArgument("--reconnect adds to one queue", "give -q once")
     reader = RecordReader(
         settings.environment,
         input_format,
@@ -143,9 +163,61 @@ def add(
     out = outcomes_of(settings, queue, _KIND, dry_run=dry_run)
     out.extra = lambda: {"rejected": reader.rejected, "empty": reader.empty}
     with out:
-        for batch in add_batches(queue, items, unique=unique, dry_run=dry_run).batches:
+        for batch in _batches(settings, queue, items, reconnect_s, unique=unique, dry_run=dry_run):
             out.rows(batch)
     return out.finish()
+
+
+def _batches(
+    settings: Settings,
+    queue: WorkQueue,
+    items: Iterable[NewItems | Flush],
+    reconnect_s: float | None,
+    *,
+    unique: bool,
+    dry_run: bool,
+) -> Iterator[OutcomeBatch]:
+    """Add items, and those without an acknowledgement again while a lost server may come back."""
+    if reconnect_s is None:
+        yield from add_batches(queue, items, unique=unique, dry_run=dry_run).batches
+        return
+    stream = iter(items)
+    # Parts of one call each: those that were read, and those sent and not acknowledged.
+    parts: list[NewItems] = []
+    sent: list[NewItems] = []
+    lost_s: float | None = None
+
+    def later() -> Iterator[NewItems | Flush]:
+        while True:
+            while parts:
+                sent.append(parts.pop(0))
+                yield sent[-1]
+            batch = next(stream, None)
+            if batch is None:
+                return
+            if isinstance(batch, Flush):
+                yield batch
+            else:
+                parts.extend(batch.split(ADD_ITEMS if batch.dues is None else ADD_ITEMS_LATER))
+
+    while True:
+        try:
+            for batch in add_batches(queue, chain(list(sent), later()), dry_run=dry_run).batches:
+                # A call may have been refused, and the next one not.
+                at = next(at for at, part in enumerate(sent) if part.ids[0] == batch.ids[0])
+                del sent[at]
+                lost_s = None
+                yield batch
+            return
+        except ServerError as error:
+            now_s = queue.clock.monotonic()
+            if lost_s is None:
+                lost_s = now_s
+                note = f"rwq: {escaped_text(error.message)}; trying again for "
+                settings.environment.error(note + human.duration(reconnect_s))
+            if not error.is_transient or now_s - lost_s >= reconnect_s:
+                raise
+            queue.clock.sleep(_RETRY_S)
 
 
 def _add_to_several(

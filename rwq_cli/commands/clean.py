@@ -1,28 +1,18 @@
 """`rwq clean light` and `rwq clean deep`: return lost items to the queue."""
 
-from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule, provided
 from rwq_cli.cli.connect import naming
 from rwq_cli.cli.open_queues import open_matching_queues, warn_if_missing
 from rwq_cli.cli.options import (
-    DEFAULT_GRACE,
-    Address,
-    AllQueuesOption,
-    DryRunOption,
     Duration,
-    GraceOption,
-    ListenOption,
-    NotifyOption,
     interval,
     option,
 )
 from rwq_cli.cli.settings import Settings
+from rwq_cli.commands.cleaning import Cleaning, read_cleaning
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.repair.actions import CleanBatch
-from rwq_cli.core.repair.clean import deep_clean, light_clean
 from rwq_cli.exit_codes import ExitCode, ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.outcomes import Outcomes, Parts
@@ -30,25 +20,6 @@ from rwq_cli.views.cleaning import CLEAN, CLEAN_FIELDS
 
 app = CommandModule("Return what dead workers left behind.")
 
-BuryAfterOption = Annotated[
-    int | None,
-    option(
-        "--bury-after N",
-        "Bury an item instead of returning it if it has already been returned N times, by cleans "
-        "or after failed attempts.",
-        min=0,
-    ),
-]
-
-
-EveryOption = Annotated[
-    Duration | None,
-    option(
-        "--every DUR",
-        "Clean about this often until stopped; if the server is lost, wait for it.",
-        interval,
-    ),
-]
 DeepEveryOption = Annotated[
     Duration | None,
     option("--deep-every DUR", "With --every: also a deep clean about this often.", interval),
@@ -58,38 +29,6 @@ _EXITS: dict[ExitCode, str] = {
     ExitStatus.OK: "done; with --every: stopped by SIGTERM",
     ExitStatus.SERVER: f"{ExitStatus.SERVER.meaning}; with --every, only if the server refuses",
 }
-
-
-class Cleaning(NamedTuple):
-    """How to clean, and for how long; see the options."""
-
-    grace_s: float
-    bury_after: int | None
-    dry_run: bool
-    every: Duration | None
-    notify: bool
-    listen: Address | None
-    all_queues: bool
-
-    def batches(self, queue: WorkQueue, *, is_deep: bool) -> Iterator[CleanBatch]:
-        """Clean a queue."""
-        clean = deep_clean if is_deep else light_clean
-        return clean(
-            queue, grace_s=self.grace_s, bury_after=self.bury_after, dry_run=self.dry_run
-        ).batches
-
-
-def _cleaning(
-    _settings: Settings,
-    grace_s: GraceOption = DEFAULT_GRACE,
-    bury_after: BuryAfterOption = None,
-    dry_run: DryRunOption = False,
-    every: EveryOption = None,
-    notify: NotifyOption = False,
-    listen: ListenOption = None,
-    all_queues: AllQueuesOption = False,
-) -> Cleaning:
-    return Cleaning(grace_s, bury_after, dry_run, every, notify, listen, all_queues)
 
 
 @app.command(
@@ -104,7 +43,7 @@ def _cleaning(
     ),
     exits=_EXITS,
 )
-@provided("cleaning", _cleaning)
+@provided("cleaning", read_cleaning)
 def light(settings: Settings, cleaning: Cleaning, deep_every: DeepEveryOption = None) -> ExitStatus:
     return _clean(settings, cleaning, deep_every=deep_every, is_deep=False)
 
@@ -121,7 +60,7 @@ def light(settings: Settings, cleaning: Cleaning, deep_every: DeepEveryOption = 
     ),
     exits=_EXITS,
 )
-@provided("cleaning", _cleaning)
+@provided("cleaning", read_cleaning)
 def deep(settings: Settings, cleaning: Cleaning) -> ExitStatus:
     return _clean(settings, cleaning, deep_every=None, is_deep=True)
 

@@ -9,7 +9,7 @@ from rwq_cli.cli.open_queues import OpenQueues, QueueFinder, warn_if_missing
 from rwq_cli.cli.options import Duration
 from rwq_cli.cli.queue_scraper import QueueScraper
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.clean import Cleaning
+from rwq_cli.commands.cleaning import Cleaning
 from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.queue import WorkQueue

@@ -26,7 +26,7 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.outcomes import DRY_RUN
-from rwq_cli.views.items import ITEM_FIELDS, LEASED_COLUMNS, plain_names
+from rwq_cli.views.items import ITEM_FIELDS, columns_for, plain_names
 from rwq_cli.views.leasing import held, refusal, waiting_note
 from rwq_cli.views.listing import write_items
 
@@ -159,7 +159,7 @@ def _write(
         shown = write_items(
             settings.out,
             noted(),
-            LEASED_COLUMNS,
+            columns_for("leased now"),
             empty=empty,
             has_queue=len(queues) > 1,
             # In a dry run, a note comes first.

@@ -90,6 +90,13 @@ PREPARED = {
     "rwq mv -q jobs --to jobs --to-context new --all --follow --yes": (
         'rwq context set new -u "$RWQ_URL?db=1"'
     ),
+    **dict.fromkeys(
+        ("rwq diff jobs jobs-copy", "rwq diff jobs jobs-copy -o jsonl"),
+        "rwq export -q jobs | rwq import -q jobs-copy -",
+    ),
+    "rwq diff jobs --to-context new": (
+        'rwq context set new -u "$RWQ_URL?db=1"; rwq export -q jobs | rwq import -c new -q jobs -'
+    ),
     "rwq edit -q jobs 4f2a9c": "export EDITOR=true",
     "EDITOR='code --wait' rwq edit -q jobs 4f2a9c": "ln -s /bin/true bin/code",
     "rwq edit -q jobs 4f2a9c -f fixed.json": "echo '{}' > fixed.json",

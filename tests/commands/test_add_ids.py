@@ -8,6 +8,7 @@ import redis
 
 from tests.conftest import Foreign
 from tests.driver import Rwq
+from tests.proxies import Line
 
 
 def ids(raw: redis.Redis) -> list[bytes]:
@@ -171,3 +172,32 @@ class TestDuplicates:
         assert result.notes == "added 1\n"
         assert raw.get("jobs:item:a") == b"new"
         assert ids(raw) == [b"a", b"a"]
+
+
+class TestReconnect:
+    @pytest.mark.usefixtures("slept_s")
+    @pytest.mark.parametrize("side", ["up", "down"])
+    def test_it_goes_on_after_a_lost_server(self, rwq: Rwq, raw: redis.Redis, side: str) -> None:
+        ids = [b"%05d" % number for number in range(5000)]
+        words = ("add", "--id-from", "line", "-o", "jsonl")
+        with Line() as whole:
+            rwq(*words, stdin=b"\n".join(ids))
+        raw.flushall()
+        with Line(side, whole.passed[side] // 2):
+            result = rwq(*words, "--reconnect", "1m", stdin=b"\n".join(ids))
+        assert (result.code, len(result.notes.splitlines())) == (0, 2)
+        assert "; trying again for 1m\n" in result.notes
+        assert sorted(raw.lrange("jobs:queue", 0, -1)) == ids
+        # What it may have added is a duplicate, and no line comes twice.
+        assert sorted(each["id"].encode() for each in result.jsonl) == sorted(
+            {each["id"].encode() for each in result.jsonl}
+        )
+
+    def test_it_gives_up_in_time(self, rwq: Rwq) -> None:
+        words = ("add", "--id", "a", "x", "-u", "unix:///nowhere")
+        result = rwq(*words, "--reconnect", "10ms")
+        assert result.code == 69
+
+    @pytest.mark.parametrize("words", ["x", "x --id a --unique", "x --id a -q jobs -q other"])
+    def test_it_needs_ids_and_their_check(self, rwq: Rwq, words: str) -> None:
+        assert rwq("add", *words.split(), "--reconnect", "1m").code == 2

@@ -74,6 +74,16 @@ def test_rounds_that_did_something_say_so(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"2", b"1", b"0"]
 
 
+def test_a_round_that_only_prunes_is_no_news(rwq: Rwq, foreign: Foreign, between: Between) -> None:
+    foreign.waiting(b"0")
+    foreign.raw.hset("jobs:returns", "gone", 1)
+    between(lambda: foreign.abandoned(b"1"))
+    result = rwq("clean", "light", *EVERY)
+    assert (result.code, result.notes) == (130, "returned 1\n")
+    assert foreign.raw.exists("jobs:returns") == 1, "only the count of what was returned"
+    assert foreign.raw.hkeys("jobs:returns") == [b"1"]
+
+
 def test_each_id_is_a_line_of_json_at_once(rwq: Rwq, foreign: Foreign) -> None:
     process = started(rwq, *FAST, "-o", "jsonl")
     for item_id in ("1", "2"):
@@ -374,7 +384,7 @@ class TestUsage:
             (("--every", "0"), "must be more than 0"),
             (("--every", "often"), "often"),
             (("--every", "1s", "--deep-every", "0s"), "must be more than 0"),
-            (("--every", "1s", "-o", "json"), "-o json is one document"),
+            (("--every", "1s", "-o", "json"), "-o json cannot be combined with --every"),
             (("--every", "1s", "--listen", "9113"), "--listen cannot be '9113'"),
             (("--every", "1s", "--listen", "host:http"), "--listen cannot be 'host:http'"),
             (("--every", "1s", "--listen", "::1:9113"), "--listen cannot be '::1:9113'"),

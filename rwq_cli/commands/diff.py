@@ -1,0 +1,72 @@
+"""`rwq diff`: compare two queues."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
+from rwq_cli.cli.options import offer_queues
+from rwq_cli.cli.settings import Settings
+from rwq_cli.core.inspect.differences import Difference, differences
+from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output.escape import escaped
+from rwq_cli.views.differences import DIFFERENCE_COLUMNS, DIFFERENCE_FIELDS
+
+app = CommandModule()
+
+
+@app.command(
+    record=DIFFERENCE_FIELDS,
+    help="Compare two queues, of one server or of two, by ID: what only one of them has, and what "
+    "differs in data or state. Without OTHER, the queue of the same name is compared. While "
+    "workers run, what they change meanwhile may be listed, too.",
+    examples=(
+        "rwq diff jobs jobs-copy",
+        "rwq diff jobs --to-context new",
+        "rwq diff jobs jobs-copy -o jsonl",
+    ),
+    exits={ExitStatus.OK: "no differences", ExitStatus.NO: "differences"},
+    reads_only=True,
+    plain={"a difference": ", ".join(DIFFERENCE_COLUMNS)},
+)
+def diff(
+    settings: Settings,
+    name: Annotated[
+        str,
+        typer.Argument(metavar="QUEUE", help="The first queue.", autocompletion=offer_queues),
+    ],
+    other: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[OTHER]",
+            help="The other queue; without it, the one of the same name.",
+            autocompletion=offer_queues,
+        ),
+    ] = None,
+    to_url: ToUrlOption = None,
+    to_context: ToContextOption = None,
+) -> ExitStatus:
+    queue = open_queue(settings.replaced(queue=[name]))
+    there, label = open_elsewhere(settings, queue, os.fsencode(other or name), to_url, to_context)
+    kinds: Counter[str] = Counter()
+
+    def counted() -> Iterator[Difference]:
+        for each in differences(queue, there):
+            kinds[each.kind.value] += 1
+            yield each
+
+    here = escaped(queue.name)
+    found = settings.out.table(
+        counted(),
+        DIFFERENCE_FIELDS,
+        DIFFERENCE_COLUMNS,
+        empty=f"No differences between {here} and {label}.",
+    )
+    counts = ", ".join(f"{kind.replace('-', ' ')} {number:,}" for kind, number in kinds.items())
+    settings.environment.note(f"{counts or 'no differences'} ({here} and {label})")
+    return ExitStatus.NO if found else ExitStatus.OK
