@@ -2,20 +2,29 @@
 
 import configparser
 import gzip
+import os
 import re
 import shlex
 import shutil
+import signal
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
+import redis
 
 from rwq_cli.core.keys import QueueKeys
-from tests.conftest import Foreign
+from tests.conftest import Foreign, StartServer
 from tests.driver import TIMEOUT_S, Rwq, next_line, until
+from tests.processes import COMMAND
 from tests.service.managers import Manager
+from tests.tls import TlsFronts
 
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "docs" / "recipes"
@@ -121,11 +130,12 @@ def test_the_worker_of_systemd_works_and_stops(rwq: Rwq, foreign: Foreign, tmp_p
 
 
 def test_the_worker_in_bash_works(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"1", b"2")
+    foreign.waiting(b"1", b"2", b"a/../b%2F")
     (rwq.home / "done").mkdir()
     result = rwq.shell(f"{RECIPES / 'worker.sh'} --drain -Q")
     assert (result.code, result.text) == (0, "")
     assert gzip.decompress((rwq.home / "done" / "2.gz").read_bytes()) == b"data of 2"
+    assert (rwq.home / "done" / "a%2F..%2Fb%252F.gz").exists()
     lines = (RECIPES / "worker.sh").read_text("utf-8").splitlines()
     assert len([line for line in lines if not line.startswith("# ")]) == 3
 
@@ -237,7 +247,7 @@ FIELDS = {
     *("backoffLimit", "restartPolicy", "scaleTargetRef", "minReplicaCount", "maxReplicaCount"),
     *("pollingInterval", "cooldownPeriod", "triggers", "type", "address", "listName"),
     *("listLength", "activationListLength", "authenticationRef", "secretTargetRef", "parameter"),
-    *("volumes", "volumeMounts", "mountPath", "emptyDir"),
+    *("databaseIndex", "enableTLS", "volumes", "volumeMounts", "mountPath", "emptyDir"),
 }
 VERSIONS = {
     "Deployment": "apps/v1",
@@ -319,5 +329,158 @@ class TestKubernetes:
         for trigger in triggers:
             assert trigger["type"] == "redis"
             assert trigger["authenticationRef"]["name"] == secret["metadata"]["name"]
+            # As in the url of the other manifests' secret.
+            assert trigger["metadata"]["address"] == "redis:6379"
+            assert (trigger["metadata"]["databaseIndex"], trigger["metadata"]["enableTLS"]) == (
+                "0",
+                "false",
+            )
             # KEDA reads numbers from strings.
             assert {type(value) for value in trigger["metadata"].values()} == {str}
+        parameters = {each["parameter"] for each in secret["spec"]["secretTargetRef"]}
+        assert parameters == {"username", "password"}
+
+    def test_the_workers_of_keda_reach_a_server_with_user_database_and_tls(
+        self, rwq: Rwq, start_server: StartServer, tmp_path: Path
+    ) -> None:
+        """What the first lines of the manifest say of `rediss://worker@...`."""
+        server = start_server()
+        fronts = TlsFronts(tmp_path)
+
+        def connect() -> socket.socket:
+            made = socket.socket(socket.AF_UNIX)
+            made.connect(str(server.socket))
+            return made
+
+        try:
+            port = fronts.open(connect)
+            raw = redis.Redis(unix_socket_path=str(server.socket), db=3)
+            raw.execute_command("ACL", "SETUSER", "worker", "on", ">hunter2", "~*", "&*", "+@all")
+            Foreign(raw).waiting(b"1")
+            deployment, _, _ = documents(RECIPES / "kubernetes" / "worker-keda.yaml")
+            args = [word.replace(":9113", "127.0.0.1:0") for word in container(deployment)["args"]]
+            words = with_program(rwq, args, "/app/work")
+            at = words.index("--")
+            variables = {
+                "RWQ_URL": f"rediss://worker@localhost:{port}/3?ssl_ca_certs={fronts.authority}",
+                "RWQ_PASSWORD": "hunter2",
+            }
+            result = rwq.process(*words[:at], "--drain", *words[at:], variables=variables)
+            assert result.code == 0, result.notes
+            assert (rwq.home / "1").read_bytes() == b"data of 1"
+            assert raw.dbsize() == 0
+        finally:
+            fronts.close()
+
+
+# A container, as far as there is one without an engine: process 1 of its own namespace, on files
+# that cannot be written, without a way to more rights, and with few processes.
+POD = (
+    *(
+        "unshare",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+        "--mount",
+        "setpriv",
+        "--no-new-privs",
+        "--",
+    ),
+    *("prlimit", "--nproc=200:200", "--nofile=1024:1024", "--"),
+    *("sh", "-c", 'mount --bind / / && mount -o remount,ro,bind / && exec "$@"', "sh"),
+)
+HAS_PODS = subprocess.run([*POD, "true"], capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not HAS_PODS, reason="this machine allows no namespaces")
+class TestPods:
+    """The signals and limits of Kubernetes: SIGTERM to process 1, and SIGKILL after the grace."""
+
+    @pytest.fixture
+    def start(self, rwq: Rwq) -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
+        pods: list[subprocess.Popen[bytes]] = []
+
+        def start(*words: str) -> "subprocess.Popen[bytes]":
+            pods.append(
+                subprocess.Popen(
+                    [*POD, *COMMAND, *words],
+                    env=rwq.variables,
+                    cwd=rwq.home,
+                    stderr=subprocess.PIPE,
+                    bufsize=0,
+                )
+            )
+            return pods[-1]
+
+        yield start
+        for pod in pods:
+            pod.kill()
+            pod.wait()
+
+    @staticmethod
+    def terminate(pod: "subprocess.Popen[bytes]") -> None:
+        children = Path(f"/proc/{pod.pid}/task/{pod.pid}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGTERM)
+
+    @staticmethod
+    def peak_mib(pod: "subprocess.Popen[bytes]") -> float:
+        children = Path(f"/proc/{pod.pid}/task/{pod.pid}/children").read_text().split()
+        status = Path(f"/proc/{children[0]}/status").read_text()
+        return int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1024
+
+    def test_the_cleaning_process_answers_and_ends_in_its_time(
+        self, start: Callable[..., "subprocess.Popen[bytes]"], foreign: Foreign
+    ) -> None:
+        foreign.abandoned(b"1")
+        (deployment,) = documents(RECIPES / "kubernetes" / "clean-deployment.yaml")
+        grace_s = deployment["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+        found = container(deployment)
+        pod = start(*(word.replace(":9113", "127.0.0.1:0") for word in found["args"]))
+        lines = [next_line(pod.stderr).decode() for _ in range(3)]
+        url = lines[1].split()[-1]
+        assert lines[2] == "returned 1\n"
+        probe = found["livenessProbe"]
+        answer = urlopen(url + probe["httpGet"]["path"], timeout=probe["timeoutSeconds"])
+        assert answer.status == 200
+        limit = found["resources"]["limits"]["memory"]
+        assert self.peak_mib(pod) < int(limit.removesuffix("Mi")) / 2
+        began_s = time.monotonic()
+        self.terminate(pod)
+        assert pod.wait(TIMEOUT_S) == 0
+        assert time.monotonic() - began_s < grace_s
+
+    def test_a_worker_finishes_what_runs_and_takes_no_more(
+        self, start: Callable[..., "subprocess.Popen[bytes]"], foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"1", b"2")
+        deployment, _, _ = documents(RECIPES / "kubernetes" / "worker-keda.yaml")
+        words = [word.replace(":9113", "127.0.0.1:0") for word in container(deployment)["args"]]
+        words[words.index("-j") + 1] = "1"
+        # It leaves a process behind, which process 1 has to reap.
+        leaves = "setsid sleep 0.1 >/dev/null 2>&1 & echo begins >&2; sleep 2"
+        pod = start(*words[:-1], "sh", "-c", leaves)
+        while next_line(pod.stderr) != b"begins\n":
+            pass
+        self.terminate(pod)
+        _, told = pod.communicate(timeout=TIMEOUT_S)
+        assert (pod.returncode, told.splitlines()[-1]) == (0, b"completed 1")
+        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"2"]
+        assert foreign.raw.exists("jobs:item:1", "jobs:returns", "jobs:processing") == 0
+
+    def test_a_worker_that_is_killed_after_the_grace_loses_nothing(
+        self, start: Callable[..., "subprocess.Popen[bytes]"], rwq: Rwq, foreign: Foreign
+    ) -> None:
+        """A pod whose grace is too short: its item runs again, and no return is counted."""
+        foreign.waiting(b"1")
+        for _ in range(2):
+            pod = start("work", "--for", "1s", "--", "sh", "-c", "echo begins >&2; sleep 60")
+            while next_line(pod.stderr) != b"begins\n":
+                pass
+            self.terminate(pod)
+            time.sleep(1.5)
+            pod.kill()
+            pod.wait()
+            until(lambda: "returned 1" in rwq("clean", "light", "--bury-after", "2").notes)
+        until(lambda: foreign.raw.lrange("jobs:queue", 0, -1) == [b"1"])
+        assert foreign.raw.hgetall("jobs:returns") == {b"1": b"1"}
