@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from rwq_cli.cli.command import Function, provided
-from rwq_cli.cli.open_queues import warn_if_missing
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, offer_holders, offer_ids, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import Comparison, Selection
 from rwq_cli.core.model import State
-from rwq_cli.core.queue import WorkQueue
 from rwq_cli.input.durations import parse_duration
 from rwq_cli.input.regex import Regex
 from rwq_cli.input.streams import read_ids
 
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.choosing import Chosen
+    from rwq_cli.core.queue import WorkQueue
     from rwq_cli.input.conditions import Condition
 
 
@@ -185,7 +184,7 @@ class Choice(NamedTuple):
 
     def choose(
         self,
-        queue: WorkQueue,
+        queue: "WorkQueue",
         settings: Settings,
         *,
         confirm: str | None = None,
@@ -206,6 +205,7 @@ class Choice(NamedTuple):
                 counts; None if it acts on all that exist.
         """
         from rwq_cli.cli.confirm import confirm_ids, is_confirmed
+        from rwq_cli.cli.open_queues import warn_if_missing
         from rwq_cli.core.inspect.choosing import Chosen, choose
 
         if self.named is not None:
@@ -305,7 +305,7 @@ def selects(scope: SelectionScope) -> Callable[[Function], Function]:
 
 
 def warn_of_idle_reset(
-    settings: Settings, queues: Sequence[WorkQueue], selection: Selection
+    settings: Settings, queues: "Sequence[WorkQueue]", selection: Selection
 ) -> None:
     """Print a note if `--match` or `--where` resets the idle times of items on this server."""
     if selection.needs_data and queues and not queues[0].connection.set_no_touch():

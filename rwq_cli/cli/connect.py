@@ -11,11 +11,11 @@ from rwq_cli.cli.interrupts import cancel_on_interrupt
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.target import LOCAL
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.views.naming import Naming
 
 if TYPE_CHECKING:
+    from rwq_cli.core.queue import WorkQueue
     from rwq_cli.core.server.connection import Connection
     from rwq_cli.views.command_lines import CommandLines
 
@@ -159,7 +159,7 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
     }
 
 
-def naming(settings: Settings, queue: WorkQueue, *, is_prefixed: bool = False) -> Naming:
+def naming(settings: Settings, queue: "WorkQueue", *, is_prefixed: bool = False) -> Naming:
     """How a report names this queue and its server."""
 
     def summary_end() -> str:
@@ -201,7 +201,7 @@ def command_lines(settings: Settings, connection: "Connection") -> "CommandLines
     return CommandLines(server, redis_cli(connection.primary_url))
 
 
-def open_queue(settings: Settings) -> WorkQueue:
+def open_queue(settings: Settings) -> "WorkQueue":
     """The one queue that the settings name; see `open_connection`.
 
     Raises:
@@ -210,7 +210,7 @@ def open_queue(settings: Settings) -> WorkQueue:
     return _open(settings, [settings.queue])[0]
 
 
-def open_queues(settings: Settings) -> list[WorkQueue]:
+def open_queues(settings: Settings) -> "list[WorkQueue]":
     """The queues that the settings name, each once, on one connection; see `open_connection`.
 
     Raises:
@@ -219,7 +219,7 @@ def open_queues(settings: Settings) -> list[WorkQueue]:
     return _open(settings, list(dict.fromkeys(settings.queues)) or [settings.queue])
 
 
-def _open(settings: Settings, names: Sequence[bytes]) -> list[WorkQueue]:
+def _open(settings: Settings, names: Sequence[bytes]) -> "list[WorkQueue]":
     for name in names:
         # Raises for an empty name.
         QueueKeys(name)
@@ -228,8 +228,10 @@ def _open(settings: Settings, names: Sequence[bytes]) -> list[WorkQueue]:
 
 def queue_handles(
     settings: Settings, connection: "Connection", names: Sequence[bytes], origin: str
-) -> list[WorkQueue]:
+) -> "list[WorkQueue]":
     """The queues with these names, which come from `origin`, on an open connection."""
+    from rwq_cli.core.queue import WorkQueue
+
     if settings.verbose:
         for name in names:
             settings.environment.note(f"queue {escaped(name)} ({origin})", once=True)

@@ -9,19 +9,19 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.inspect.selection import Selection, Source
 from rwq_cli.core.model import Item
-from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.items import columns_for
 from rwq_cli.views.listing import footer, write_items
 
 if TYPE_CHECKING:
     from rwq_cli.cli.options import Duration
+    from rwq_cli.core.queue import WorkQueue
     from rwq_cli.views.watching import Tick
 
 
 def list_items(
     settings: Settings,
-    read: Callable[[WorkQueue], Iterator[Item]],
+    read: "Callable[[WorkQueue], Iterator[Item]]",
     *,
     listing: str | None,
     noun: str,
@@ -33,7 +33,7 @@ def list_items(
     limit: int,
     offset: int = 0,
     joined: Callable[[Iterable[Iterable[Item]]], Iterator[Item]] | None = None,
-    read_ids: Callable[[WorkQueue], Iterator[Sequence[bytes]]] | None = None,
+    read_ids: "Callable[[WorkQueue], Iterator[Sequence[bytes]]] | None" = None,
     last_note: str = "",
 ) -> ExitStatus:
     """List items.

@@ -4,15 +4,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from time import monotonic
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rwq_cli.cli.connect import open_connection, open_queues, queue_handles
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, ServerError, WrongType
 from rwq_cli.core.keys import is_glob
-from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.options import OutputFormat
+
+if TYPE_CHECKING:
+    from rwq_cli.core.queue import WorkQueue
 
 T = TypeVar("T")
 
@@ -44,7 +46,7 @@ class OpenQueues:
         left_out: Those that a pattern found, but have a structure of the wrong type.
     """
 
-    def __init__(self, queues: list[WorkQueue], *, is_one: bool, are_found: bool) -> None:
+    def __init__(self, queues: "list[WorkQueue]", *, is_one: bool, are_found: bool) -> None:
         self.queues = queues
         self.is_one = is_one
         # A pattern finds keys of other programs, too.
@@ -58,18 +60,18 @@ class OpenQueues:
             return escaped(self.queues[0].name)
         return f"{len(self.queues):,} queues"
 
-    def each(self, settings: Settings, read: Callable[[WorkQueue], Iterable[T]]) -> Iterator[T]:
+    def each(self, settings: Settings, read: "Callable[[WorkQueue], Iterable[T]]") -> Iterator[T]:
         """What is read from each queue, one after the other."""
         return chain.from_iterable(self.readers(settings, read))
 
     def readers(
-        self, settings: Settings, read: Callable[[WorkQueue], Iterable[T]]
+        self, settings: Settings, read: "Callable[[WorkQueue], Iterable[T]]"
     ) -> list[Iterator[T]]:
         """What is read from each queue; a queue that a pattern found may be left out."""
         return [self.reader(settings, read, queue) for queue in self.queues]
 
     def reader(
-        self, settings: Settings, read: Callable[[WorkQueue], Iterable[T]], queue: WorkQueue
+        self, settings: Settings, read: "Callable[[WorkQueue], Iterable[T]]", queue: "WorkQueue"
     ) -> Iterator[T]:
         """What is read from one queue; see `readers`."""
         if queue.name in self.left_out:
@@ -126,7 +128,7 @@ class QueueFinder:
         is_one = len(queues) == 1 and not are_found
         return OpenQueues(queues, is_one=is_one, are_found=are_found)
 
-    def _find(self) -> tuple[list[WorkQueue], bool]:
+    def _find(self) -> "tuple[list[WorkQueue], bool]":
         """The queues, and False if what looked like patterns were names."""
         from rwq_cli.core.inspect.queues import matching_queues, queue_names
 
@@ -153,7 +155,7 @@ class QueueFinder:
             ]
         return queues, self._is_all or names != self._words
 
-    def _has_items_or_note(self, queue: WorkQueue) -> bool:
+    def _has_items_or_note(self, queue: "WorkQueue") -> bool:
         """True if a queue that a pattern found has items; if not, note that it is skipped."""
         from rwq_cli.core.inspect.first_items import has_items
 
@@ -177,7 +179,7 @@ def open_matching_queues(
 
 def warn_if_missing(
     settings: Settings,
-    queue: WorkQueue,
+    queue: "WorkQueue",
     results: Iterable[T],
     is_nothing: Callable[[T], bool] | None = None,
 ) -> Iterator[T]:
@@ -193,7 +195,7 @@ def warn_if_missing(
         warn_missing(settings, queue)
 
 
-def warn_missing(settings: Settings, queue: WorkQueue) -> None:
+def warn_missing(settings: Settings, queue: "WorkQueue") -> None:
     """Note on stderr if no key of the queue exists."""
     # The command itself succeeded without this.
     with suppress(ServerError):
@@ -207,7 +209,7 @@ def warn_missing(settings: Settings, queue: WorkQueue) -> None:
 
 
 def warn_sizes_skipped(
-    settings: Settings, queues: Sequence[WorkQueue], items: Iterable[T], *, data: bool
+    settings: Settings, queues: "Sequence[WorkQueue]", items: Iterable[T], *, data: bool
 ) -> Iterator[T]:
     """Yield items; note before the first one if their sizes and data are not read."""
     if data or not settings.shows_sizes:
@@ -218,7 +220,7 @@ def warn_sizes_skipped(
 
 def warn_of_idle_reset(
     settings: Settings,
-    queues: Sequence[WorkQueue],
+    queues: "Sequence[WorkQueue]",
     records: Iterable[T],
     consequence: str,
     applies: Callable[[T], bool] = lambda _record: True,

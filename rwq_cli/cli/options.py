@@ -135,12 +135,16 @@ def option(
         min: For a whole number, the smallest one allowed.
         offer: What a Tab offers for its value.
     """
-    words = usage.split()
-    names = [word.rstrip(",") for word in words if word.startswith("-")]
-    metavar = None if words[-1].startswith("-") else words[-1]
+    names, metavar = _names_and_metavar(usage)
     if min is not None:
         parser = _whole_number(names[0], min)
     return typer.Option(*names, metavar=metavar, parser=parser, help=help, autocompletion=offer)
+
+
+def _names_and_metavar(usage: str) -> tuple[list[str], str | None]:
+    words = usage.replace(", ", " ").split()
+    names = [word for word in words if word.startswith("-")]
+    return names, None if words[-1].startswith("-") else words[-1]
 
 
 def _whole_number(name: str, least: int) -> Callable[[str], int]:
@@ -269,6 +273,85 @@ AllQueuesOption = Annotated[
 DataOption = Annotated[bool, option("--data", "Read whole payloads, for json, jsonl and csv.")]
 
 
+# The options of every command: names and metavar, help, and what else Typer is told.
+_GLOBAL: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    (
+        "-q --queue NAME",
+        "The queue. Default: RWQ_QUEUE, else the context's.",
+        {"multiple": True, "autocompletion": offer_queues},
+    ),
+    (
+        "-u --url URL",
+        "The server. Default: -c, RWQ_URL, RWQ_CONTEXT, the current context, REDIS_URL, "
+        "redis://localhost:6379/0.",
+        {},
+    ),
+    (
+        "-c --context CONTEXT",
+        "The server of this context.",
+        {"autocompletion": offer_contexts},
+    ),
+    (
+        "-o --output FORMAT",
+        f"{', '.join(OutputFormat)}. Default: RWQ_OUTPUT, else table on a terminal.",
+        {"autocompletion": lambda *_: list(OutputFormat)},
+    ),
+    (
+        "--password-file FILE",
+        "A file with the password. Default: the password of the URL or context; else, for a "
+        "server named by its URL, RWQ_PASSWORD.",
+        {},
+    ),
+    ("--tls-ca FILE", "Certificate authorities to trust (rediss://).", {}),
+    ("--tls-cert FILE", "The client's certificate.", {}),
+    ("--tls-key FILE", "The client's key.", {}),
+    ("--tls-insecure", "Accept any server certificate.", {}),
+    (
+        "--connect-timeout DUR",
+        f"How long connecting may take.  [default: {CONNECT_TIMEOUT_S:g}s]",
+        {},
+    ),
+    (
+        "--reply-timeout DUR",
+        "How long to wait for one reply, for slow servers; a command that waits by design waits "
+        f"longer.  [default: {REPLY_TIMEOUT_S:g}s]",
+        {},
+    ),
+    (
+        "--patience DUR",
+        "How long to wait while a server loads its data, for a failover, or until a queue has "
+        f"moved to another node.  [default: {PATIENCE_S:g}s]",
+        {},
+    ),
+    ("--write", "Allow changes in a read-only context.", {}),
+    (
+        "--fields NAME,...",
+        "Only these fields, in this order, in any format; an unknown name lists the valid ones, "
+        "and .tenant.id is a path into JSON data.",
+        {"autocompletion": _fields},
+    ),
+    ("--sort FIELD", "Sort the records by this field.", {"autocompletion": _fields}),
+    (
+        "--by FIELD",
+        "Count the records by the values of this field, most first.",
+        {"autocompletion": _fields},
+    ),
+    ("--reverse", "Reverse the order of the records.", {}),
+    (
+        "--color WHEN",
+        f"{', '.join(ColourMode)}. Default: auto: on a terminal, without NO_COLOR.",
+        {"autocompletion": lambda *_: list(ColourMode)},
+    ),
+    ("-Q --quiet", "Print only results and errors: no notes, summaries or progress.", {}),
+    (
+        "-v --verbose",
+        "Print server, queue and format on stderr, and where each comes from.",
+        {},
+    ),
+    ("--debug", "Show the traceback of an error.", {}),
+)
+
+
 def _store(context: Any, parameter: Any, value: Any) -> None:
     context.find_root().obj.give(parameter.name, value)
 
@@ -278,104 +361,21 @@ def global_options() -> list[TyperOption]:
 
     New objects for each command: two cannot share them.
     """
-
-    def option(*names: str, help: str, **more: Any) -> TyperOption:
-        return TyperOption(
-            param_decls=list(names), help=help, callback=_store, expose_value=False, **more
+    made = []
+    for usage, help, more in _GLOBAL:
+        names, metavar = _names_and_metavar(usage)
+        made.append(
+            TyperOption(
+                param_decls=names,
+                metavar=metavar,
+                is_flag=metavar is None,
+                help=help,
+                callback=_store,
+                expose_value=False,
+                **more,
+            )
         )
-
-    return [
-        option(
-            *("-q", "--queue"),
-            metavar="NAME",
-            multiple=True,
-            autocompletion=offer_queues,
-            help="The queue. Default: RWQ_QUEUE, else the context's.",
-        ),
-        option(
-            *("-u", "--url"),
-            metavar="URL",
-            help="The server. Default: -c, RWQ_URL, RWQ_CONTEXT, the current context, REDIS_URL, "
-            "redis://localhost:6379/0.",
-        ),
-        option(
-            *("-c", "--context"),
-            metavar="CONTEXT",
-            autocompletion=offer_contexts,
-            help="The server of this context.",
-        ),
-        option(
-            *("-o", "--output"),
-            metavar="FORMAT",
-            autocompletion=lambda *_: list(OutputFormat),
-            help=f"{', '.join(OutputFormat)}. Default: RWQ_OUTPUT, else table on a terminal.",
-        ),
-        option(
-            "--password-file",
-            metavar="FILE",
-            help="A file with the password. Default: the password of the URL or context; else, "
-            "for a server named by its URL, RWQ_PASSWORD.",
-        ),
-        option("--tls-ca", metavar="FILE", help="Certificate authorities to trust (rediss://)."),
-        option("--tls-cert", metavar="FILE", help="The client's certificate."),
-        option("--tls-key", metavar="FILE", help="The client's key."),
-        option("--tls-insecure", is_flag=True, help="Accept any server certificate."),
-        option(
-            "--connect-timeout",
-            metavar="DUR",
-            help=f"How long connecting may take.  [default: {CONNECT_TIMEOUT_S:g}s]",
-        ),
-        option(
-            "--reply-timeout",
-            metavar="DUR",
-            help="How long to wait for one reply, for slow servers; a command that waits by design "
-            f"waits longer.  [default: {REPLY_TIMEOUT_S:g}s]",
-        ),
-        option(
-            "--patience",
-            metavar="DUR",
-            help="How long to wait while a server loads its data, for a failover, or until a queue "
-            f"has moved to another node.  [default: {PATIENCE_S:g}s]",
-        ),
-        option("--write", is_flag=True, help="Allow changes in a read-only context."),
-        option(
-            "--fields",
-            metavar="NAME,...",
-            autocompletion=_fields,
-            help="Only these fields, in this order, in any format; an unknown name lists "
-            "the valid ones, and .tenant.id is a path into JSON data.",
-        ),
-        option(
-            "--sort",
-            metavar="FIELD",
-            autocompletion=_fields,
-            help="Sort the records by this field.",
-        ),
-        option(
-            "--by",
-            metavar="FIELD",
-            autocompletion=_fields,
-            help="Count the records by the values of this field, most first.",
-        ),
-        option("--reverse", is_flag=True, help="Reverse the order of the records."),
-        option(
-            "--color",
-            metavar="WHEN",
-            autocompletion=lambda *_: list(ColourMode),
-            help=f"{', '.join(ColourMode)}. Default: auto: on a terminal, without NO_COLOR.",
-        ),
-        option(
-            *("-Q", "--quiet"),
-            is_flag=True,
-            help="Print only results and errors: no notes, summaries or progress.",
-        ),
-        option(
-            *("-v", "--verbose"),
-            is_flag=True,
-            help="Print server, queue and format on stderr, and where each comes from.",
-        ),
-        option("--debug", is_flag=True, help="Show the traceback of an error."),
-    ]
+    return made
 
 
 GLOBAL_NAMES = frozenset(option.name for option in global_options())

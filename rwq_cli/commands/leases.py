@@ -7,7 +7,6 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import IN_PROCESSING, filters
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.listing import list_items
 from rwq_cli.cli.options import (
     NULL_RECORDS,
     AllQueuesOption,
@@ -56,6 +55,9 @@ def leases(
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,
 ) -> ExitStatus:
+    # A Tab needs none of it.
+    from rwq_cli.cli.listing import list_items
+
     if mine and selection.holder_glob is not None:
         raise InvalidArgument.both("--mine", "--holder")
     if mine:

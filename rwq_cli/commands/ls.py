@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rwq_cli.cli.choosing import filters
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.listing import list_items
 from rwq_cli.cli.options import (
     NULL_RECORDS,
     AllQueuesOption,
@@ -19,13 +18,14 @@ from rwq_cli.cli.options import (
 )
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.listing import listed_ids
 from rwq_cli.core.inspect.selection import Selection, Source, source_of
 from rwq_cli.core.model import Item, State
-from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.views.items import ITEM_FIELDS, plain_names
+
+if TYPE_CHECKING:
+    from rwq_cli.core.queue import WorkQueue
 
 app = CommandModule()
 
@@ -102,6 +102,9 @@ def ls(
     all_queues: AllQueuesOption = False,
     selection: Selection,
 ) -> ExitStatus:
+    # A Tab needs none of it.
+    from rwq_cli.cli.listing import list_items
+
     such = "" if selection.is_all else "such "
     states = selection.states
     source = _SOURCES.get(which or Which.WAITING, _IN_PROCESSING)
@@ -120,7 +123,7 @@ def ls(
     # An ID that is in processing twice is one item, so its entries have to be compared.
     needs_ids_only = selection.is_all and source.is_one and not source.processing
 
-    def items(queue: WorkQueue) -> Iterator[Item]:
+    def items(queue: "WorkQueue") -> Iterator[Item]:
         return queue.items(
             source,
             selection,
@@ -131,7 +134,9 @@ def ls(
             bare=settings.needs_ids_only,
         )
 
-    def ids(queue: WorkQueue) -> Iterator[Sequence[bytes]]:
+    def ids(queue: "WorkQueue") -> Iterator[Sequence[bytes]]:
+        from rwq_cli.core.inspect.listing import listed_ids
+
         return listed_ids(queue, source, limit=limit or None, offset=offset, tail=tail)
 
     # IDs are mostly piped to another command, which has notes of its own.
