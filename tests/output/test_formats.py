@@ -29,11 +29,11 @@ FINDING_FIELDS = [
 ]
 COUNT_FIELDS = [
     *("queue", "queue_b64", "waiting", "processing", "leased", "held", "abandoned"),
-    *("abandoned_is_least", "delayed"),
+    "delayed",
     *("due", "buried", "returned", "orphaned", "unlisted", "duplicated", "ghosts"),
     *("stray_leases", "wrong_types", "returns", "results", "oldest_waiting_seconds"),
     *("lease_soonest_ms", "lease_latest_ms", "payload_sampled", "payload_min_bytes"),
-    *("payload_median_bytes", "payload_max_bytes"),
+    *("payload_median_bytes", "payload_max_bytes", "abandoned_is_least"),
 ]
 OUTCOME_FIELDS = ["queue", "queue_b64", "id", "id_b64", "status", "holder"]
 CLEAN_FIELDS = [
