@@ -1,13 +1,12 @@
 """The lines of an export and of an undo file: a header, then an item or a result each, all JSON."""
 
-import json
 from base64 import b64encode
 from enum import Enum, StrEnum
 from typing import Any, NamedTuple
 
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.state.snapshot import ItemSnapshot
-from rwq_cli.output.field import Field, Fields, bytes_fields
+from rwq_cli.output.field import Field, Fields, bytes_fields, to_json
 
 # The version of the format, which changes if older readers would misread the file: in the second,
 # each line names its queue.
@@ -15,17 +14,10 @@ VERSION = 2
 
 
 class UndoOrigin(NamedTuple):
-    """The part of a header that only undo files have: what removed the items.
+    """The part of a header that only undo files have: which command removed or changed the items.
 
-    Attributes:
-        verb: The command that removed or changed the items: `rm`, `mv`, `purge`, `complete`,
-            `edit` or `import`.
-        server: The server's URL, without user and password.
-        context: The name of the server's context then; None if there is none.
-        by: Who ran it, such as `ann@ops1`.
-        to: For `mv`, the queue that they were moved to; else None.
-        to_server: The server of that queue, if it is another one; else None.
-        to_context: The name of that server's context; None if there is none.
+    The server is its URL, without user and password; the contexts are their names then. Only an
+    `mv` has `to`, the queue that they were moved to, and another server if it is there.
     """
 
     verb: str
@@ -43,13 +35,7 @@ class UndoOrigin(NamedTuple):
 
 
 class Header(NamedTuple):
-    """The first line.
-
-    Attributes:
-        queue: The queue's name; empty if each line names its own.
-        exported_ms: The server's clock when reading began, unix ms.
-        origin: What removed the items; None for an export.
-    """
+    """The first line: the queue, empty if each line names its own, and when reading began."""
 
     queue: bytes
     exported_ms: int
@@ -71,12 +57,9 @@ class ControlWord(StrEnum):
 class ControlLine(NamedTuple):
     """A line of an undo file that is neither an item nor a result.
 
-    Attributes:
-        word: Its kind.
-        item_id: For `NOT_REMOVED`, the item; else None.
-        lines: For `RESTORED`, a bitmap of the restored lines, beginning with line 0; else empty.
-        written: For `REPLACED_BY`, what replaced the line above it: see `Journal`; else empty.
-        number: For `REMOVED`, how many items; for `TRIED` and `REDONE`, when, unix ms; else 0.
+    `NOT_REMOVED` has an item, `RESTORED` a bitmap of the restored lines, `REPLACED_BY` what
+    replaced the line above it (see `Journal`), `REMOVED` the number of items, and `TRIED` and
+    `REDONE` when it was, unix ms.
     """
 
     word: ControlWord
@@ -96,7 +79,7 @@ def header_line(header: Header) -> bytes:
     }
     if header.origin is not None:
         fields["undo"] = {**header.origin._asdict(), **bytes_fields("to", header.origin.to)}
-    return _line(fields)
+    return to_json(fields) + b"\n"
 
 
 def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> bytes:
@@ -107,10 +90,9 @@ def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> byte
     """
     named = {} if queue is None else bytes_fields("queue", queue)
     if isinstance(entry, ItemSnapshot):
-        return _line({**named, **_ITEM_FIELDS.json((b"", entry))})
-    return _line(
-        {
-            **named,
+        fields = _ITEM_FIELDS.json((b"", entry))
+    else:
+        fields = {
             **bytes_fields("result_of", entry.item_id),
             "status": entry.status.value,
             "completed_ms": entry.completed_ms,
@@ -118,7 +100,7 @@ def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> byte
             **bytes_fields("holder", entry.holder),
             "ttl_ms": entry.ttl_ms,
         }
-    )
+    return to_json({**named, **fields}) + b"\n"
 
 
 def control_line(line: ControlLine) -> bytes:
@@ -131,7 +113,7 @@ def control_line(line: ControlLine) -> bytes:
         fields.update(bytes_fields("id", line.item_id))
     if word is ControlWord.RESTORED:
         fields["lines_b64"] = b64encode(line.lines).decode()
-    return _line(fields)
+    return to_json(fields) + b"\n"
 
 
 def _exported(name: str, help: str, **kinds: Any) -> "Field[tuple[bytes, ItemSnapshot]]":
@@ -178,18 +160,6 @@ EXPORT_FIELDS = _ITEM_FIELDS.plus(
     )
 )
 
-
-def _line(fields: dict[str, Any]) -> bytes:
-    # Not `to_json`, which checks every character of unprintable text: an item may have many
-    # megabytes. Here such a line is written in ASCII.
-    text = _ENCODER.encode(fields)
-    if not text.isprintable():
-        text = _ASCII_ENCODER.encode(fields).replace("\x7f", "\\u007f")
-    return text.encode() + b"\n"
-
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False)
-_ASCII_ENCODER = json.JSONEncoder(check_circular=False)
 
 # Written to an undo file before anything in it is restored.
 BEGUN_LINE = control_line(ControlLine(ControlWord.BEGUN))

@@ -1,6 +1,6 @@
 """The text format of Prometheus.
 
-It takes forty lines. Measured, prometheus_client takes 27 ms and 4 MiB, besides the HTTP server of
+It takes thirty lines. Measured, prometheus_client takes 27 ms and 4 MiB, besides the HTTP server of
 the standard library, which it imports, too.
 """
 
@@ -15,13 +15,9 @@ Labels = Mapping[str, str | bytes]
 
 
 class Metric(NamedTuple):
-    """A metric with its samples.
+    """A metric: its name without the prefix `rwq_`, and the labels and value of each sample.
 
-    Attributes:
-        name: Its name without the prefix `rwq_`; that of a counter ends in `_total`.
-        help: What it measures.
-        samples: The labels of each sample, and its value; None for unknown.
-        kind: Its type: `gauge` or `counter`.
+    The name of a counter ends in `_total`. A value that is None is unknown.
     """
 
     name: str
@@ -38,7 +34,7 @@ def exposition(metrics: Iterable[Metric]) -> str:
 def _lines(metric: Metric) -> str:
     name = f"rwq_{metric.name}"
     samples = [
-        f"{name}{_label_text(labels)} {_number(value)}\n"
+        f"{name}{_label_text(labels)} {value if isinstance(value, int) else f'{value:.10g}'}\n"
         for labels, value in metric.samples
         if value is not None
     ]
@@ -47,14 +43,9 @@ def _lines(metric: Metric) -> str:
 
 
 def _label_text(labels: Labels) -> str:
-    pairs = ",".join(f'{name}="{_value(value)}"' for name, value in labels.items())
-    return f"{{{pairs}}}" if pairs else ""
-
-
-def _value(value: str | bytes) -> str:
-    text = escaped(value) if isinstance(value, bytes) else escaped_text(value)
-    return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.10g}"
+    pairs = []
+    for name, value in labels.items():
+        text = escaped(value) if isinstance(value, bytes) else escaped_text(value)
+        text = text.replace("\\", "\\\\").replace('"', '\\"')
+        pairs.append(f'{name}="{text}"')
+    return f"{{{','.join(pairs)}}}" if pairs else ""

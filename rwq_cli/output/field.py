@@ -25,7 +25,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.output import human
-from rwq_cli.output.escape import JsonText, escaped, escaped_text, is_safe
+from rwq_cli.output.escape import JsonText, escaped, escaped_text, with_escapes
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -380,12 +380,12 @@ def to_json(value: Any) -> bytes:
         text = f"{{{', '.join(pairs)}}}"
     else:
         text = _encode(value)
-    if not text.isprintable():
-        # The encoder escapes only the controls below space; the others can only be in strings.
-        text = "".join(
-            character if is_safe(character) else json.dumps(character)[1:-1] for character in text
-        ).replace("\x7f", "\\u007f")
-    return text.encode("utf-8")
+    return with_escapes(text, _escape).encode("utf-8")
+
+
+def _escape(character: str) -> str:
+    # Only strings can hold one, and JSON itself has escapes for those below the space.
+    return json.dumps(character)[1:-1].replace("\x7f", "\\u007f")
 
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode

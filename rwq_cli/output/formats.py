@@ -28,13 +28,9 @@ class Writer:
         *,
         unframed: bool = False,
     ) -> None:
-        """Write records of one kind from now on.
+        """Write records of one kind from now on: with these columns of lines, and those of CSV.
 
-        Args:
-            fields: Their fields.
-            columns: The columns of plain lines.
-            table: The columns of CSV, with the values of JSON; without any, it has all fields.
-            unframed: True if `data` writes nothing after the bytes.
+        Without `table`, CSV has all fields. With `unframed`, nothing follows the bytes of `data`.
         """
         self._fields = fields
         self._columns = columns or fields.columns()

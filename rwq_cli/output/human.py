@@ -1,28 +1,27 @@
-"""Numbers for people: `3m ago`, `4m59s`, `1.2 MiB`, `12,345`."""
+"""Numbers for people: `3m ago`, `4m59s`, `1.2 MiB`, `12,345`; `-` for what is unknown."""
 
 
 def count(number: int | None) -> str:
-    """A number with thousands separators; `-` for unknown."""
+    """A number with thousands separators."""
     return "-" if number is None else f"{number:,}"
 
 
 def size(number: int | None) -> str:
-    """Bytes in binary units; `-` for unknown."""
+    """Bytes in binary units."""
     if number is None:
         return "-"
     if number < 1024:
         return f"{number} B"
-    amount = float(number)
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
+    amount, units = number / 1024, ["KiB", "MiB", "GiB", "TiB"]
+    # A larger amount would be rounded to 1024.0.
+    while amount >= 1023.95 and len(units) > 1:
         amount /= 1024
-        # A larger amount would be rounded to 1024.0.
-        if amount < 1023.95 or unit == "TiB":
-            return f"{amount:.1f} {unit}"
-    raise AssertionError
+        units.pop(0)
+    return f"{amount:.1f} {units[0]}"
 
 
 def rate(per_s: float | None, *, is_least: bool = False) -> str:
-    """A rate per second; `-` for unknown, `≥` before one that may be higher."""
+    """A rate per second; `≥` before one that may be higher."""
     if per_s is None or (is_least and not per_s):
         return "-"
     text = f"{per_s:.1f}" if 0 < per_s < 9.95 else f"{round(per_s):,}"
@@ -30,15 +29,14 @@ def rate(per_s: float | None, *, is_least: bool = False) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time span in its two largest units; `-` for unknown."""
+    """A time span in its two largest units."""
     if seconds is None:
         return "-"
     if seconds < 9.95:
         return f"{seconds:.1f}s" if seconds % 1 else f"{int(seconds)}s"
-    whole = max(10, int(seconds))
-    days, rest = divmod(whole, 86400)
-    hours, rest = divmod(rest, 3600)
-    minutes, secs = divmod(rest, 60)
+    minutes, secs = divmod(max(10, int(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
     parts = [(days, "d"), (hours, "h"), (minutes, "m"), (secs, "s")]
     while parts[0][0] == 0:
         parts.pop(0)
@@ -46,14 +44,14 @@ def duration(seconds: float | None) -> str:
 
 
 def ago(seconds: float | None) -> str:
-    """How long ago; `-` for unknown."""
+    """How long ago."""
     if seconds is None:
         return "-"
     return "just now" if seconds < 1 else f"{duration(seconds)} ago"
 
 
 def due(ahead_s: float | None) -> str:
-    """How long until a time, or since it; `-` for unknown."""
+    """How long until a time, or since it."""
     if ahead_s is None:
         return "-"
     if ahead_s >= 1:

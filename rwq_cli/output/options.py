@@ -46,16 +46,8 @@ class OutputFormat(StrEnum):
 class OutputOptions(NamedTuple):
     """Where and how to write.
 
-    Attributes:
-        environment: The streams.
-        format: The output format.
-        colour: True if colour may be used on a terminal.
-        null_separated: True if `ids` and `data` end each record with NUL; IDs are not escaped then.
-        progress: The progress line, which ends before results are written; None if there is none.
-        fields: The fields to write, in this order; None for all.
-        sort: The field to sort by; None for the order in which the records are read.
-        reverse: True to reverse that order.
-        by: The field by whose values records are counted; None to list them.
+    With `null_separated`, `ids` and `data` end each record with NUL, and IDs are not escaped. The
+    progress line ends before results are written. `fields`, `sort` and `by` are names of fields.
     """
 
     environment: Environment

@@ -37,12 +37,7 @@ _WITH_ROWS = (OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.IDS)
 
 
 class Word(NamedTuple):
-    """A word for what became of an item, in `status`, or of something else that is counted.
-
-    Attributes:
-        infinitive: What a dry run says that it would do; empty if it would do nothing.
-        meaning: What it means, for the reference.
-    """
+    """What a word in `status` or in a summary means; and what a dry run says that it would do."""
 
     infinitive: str
     meaning: str
@@ -80,37 +75,29 @@ class Row(NamedTuple, Generic[T]):
 
 
 class Kind(NamedTuple, Generic[T]):
-    """How outcomes of one kind are counted and shown.
-
-    Attributes:
-        fields: The fields of a row.
-        word: Returns the word of an outcome: that of the core, such as `not-owner`.
-        item_id: Returns the ID of an outcome.
-        counted: The words that JSON always has, in order; the first is what the command is for.
-        failed: Words that count as failures.
-        shown: Words whose rows `-o ids` prints.
-        json_counted: Further words that JSON always has.
-        shows_all: True if `jsonl` and `csv` have the rows of all words.
-        names: What a word is counted as, if not as itself, such as `duplicates`; empty for not at
-            all.
-        successes: Words of added counts that are successes.
-        idle: The summary of nothing; empty for `nothing` and the first word.
-        news: Words for which a quiet run has a summary, too, and without which a part has none.
-        preview: Returns what a dry run says of an outcome, for people; None to say nothing.
-    """
+    """How outcomes of one kind are counted and shown."""
 
     fields: Fields[Row[T]]
+    # The word of an outcome: that of the core, such as `not-owner`.
     word: Callable[[T], str]
     item_id: Callable[[T], bytes]
+    # The words that JSON always has, in order, the first being what the command is for; those that
+    # count as failures; those whose rows `-o ids` prints; and further ones that JSON always has.
     counted: Sequence[str]
     failed: frozenset[str] = frozenset()
     shown: frozenset[str] = frozenset()
     json_counted: Sequence[str] = ()
+    # True if `jsonl` and `csv` have the rows of all words.
     shows_all: bool = True
+    # What a word is counted as, if not as itself, such as `duplicates`; empty for not at all.
     names: Mapping[str, str] = {}
+    # Words of added counts that are successes.
     successes: frozenset[str] = frozenset()
+    # The summary of nothing; empty for `nothing` and the first word.
     idle: str = ""
+    # Words for which a quiet run has a summary, too, and without which a part has none.
     news: frozenset[str] = frozenset()
+    # What a dry run says of an outcome, for people.
     preview: Callable[[T], str] | None = None
 
     def name_of(self, word: str) -> str:
@@ -137,12 +124,6 @@ class Outcomes(Generic[T]):
         suffix: Returns the end of the summary.
         parts: The parts of which this is one; None for a command on one queue.
         name: The queue's name in notes, escaped; empty if they do not name it.
-
-    Attributes:
-        counts: The number of rows by what they are counted as.
-        extra: Returns the numbers of what has no row, such as rejected lines, so far.
-        rejected: Why parts of the input became no rows, for the failures in JSON.
-        suffix: See above.
     """
 
     def __init__(
@@ -161,6 +142,8 @@ class Outcomes(Generic[T]):
     ) -> None:
         self._facts = bytes_fields("queue", queue) if facts is None else facts
         self.suffix = suffix
+        # The number of rows by what they are counted as; returns the numbers of what has no row,
+        # such as rejected lines; and why parts of the input became no rows, for JSON.
         self.counts: Counter[str] = Counter()
         self.extra: Callable[[], Mapping[str, int]] = dict
         self.rejected: Sequence[str] = ()
@@ -200,12 +183,7 @@ class Outcomes(Generic[T]):
         self.rows((outcome,))
 
     def rows(self, batch: Any, queue: bytes | None = None) -> None:
-        """Count and write outcomes: a batch of the core, or any sequence.
-
-        Args:
-            batch: The outcomes.
-            queue: Their queue, if it is not that of all.
-        """
+        """Count and write a batch of the core, or any sequence, of this queue if it has another."""
         kind = self._kind
         counts = Counter(map(kind.word, batch)) if isinstance(batch, Sequence) else batch.counts()
         for word, number in counts.items():
@@ -233,10 +211,7 @@ class Outcomes(Generic[T]):
             self._unwritten = error
 
     def finish(self, **facts: object) -> ExitStatus:
-        """Write what follows the rows, and return the exit code.
-
-        Args:
-            facts: Further fields of the JSON summary, before the counts.
+        """Write what follows the rows, and return the exit code; JSON has these facts, too.
 
         Raises:
             OSError: stdout could not be written.

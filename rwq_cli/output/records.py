@@ -62,21 +62,20 @@ class Output:
         limit: int | None = None,
         offset: int = 0,
     ) -> int:
-        """Write a listing; returns the number of records.
+        """Write a listing; returns the number of records, which are read as they are written.
 
         Args:
-            records: The records; reading them may do work.
+            records: The records.
             fields: Their fields.
-            columns: The columns of a table and of CSV.
-            plain_columns: The columns of `-o plain`; empty for `columns`.
-            wide: The columns of `-o wide`; empty for all fields.
+            columns: The columns of a table and of CSV; `plain_columns` are those of `-o plain`, and
+                `wide` of `-o wide`, if they are others.
             empty: The sentence in place of a table without rows.
             id_batches: The IDs of the records, read in place of them for `-o ids`; None if only
                 the records can be read.
             unframed: True if `-o data` adds nothing to the bytes.
             csv_also: Columns that CSV has besides.
-            limit: The number of records to write if they are sorted or counted; None for all.
-            offset: How many to skip then.
+            limit: The number of records to write if they are sorted or counted, after skipping
+                `offset`; None for all.
 
         Raises:
             InvalidArgument: `--fields`, `--sort`, `--by` or `-o` names what the records lack.
@@ -144,15 +143,12 @@ class Output:
         """Write detailed records; returns their number.
 
         Args:
-            records: The records; reading them may do work.
+            records: The records.
             fields: Their fields.
             sections: Returns the parts of a record, for people.
             is_one: True if the user asked for one record: JSON is an object then.
             text: The output for people and `plain`, with line ends; None for the parts.
             csv_columns: The columns of CSV; empty for all fields.
-
-        Raises:
-            InvalidArgument: As `table`.
         """
         options, out = self.options, self._environment.stdout
         is_json = options.format is OutputFormat.JSON

@@ -31,11 +31,7 @@ _EMPTY = frozenset({"", "-"})
 class TableWriter:
     """Draws a table in pieces; the header is drawn again only if other columns fit.
 
-    Args:
-        columns: The columns, in the order in which they are shown.
-        options: Where to draw.
-        keeps_all: True if columns without values are shown, too.
-        is_wide: True if nothing is cut or left out.
+    With `keeps_all`, columns without values are shown, too; with `is_wide`, nothing is cut.
     """
 
     def __init__(
