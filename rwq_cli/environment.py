@@ -33,16 +33,8 @@ class Environment:
 
     Every command loads this class first. It is not a dataclass, because creating one takes longer.
 
-    Attributes:
-        variables: The environment variables.
-        stdin: Standard input, bytes.
-        stdout: Standard output, bytes: results only.
-        stderr: Standard error, bytes: everything else.
-        stdin_is_closed: True if stdin is closed; `stdin` is empty then.
-        stdout_is_closed: True if stdout is closed; a write to `stdout` fails then.
-        quiet: True if notes are left out; errors are written.
-        note_above: Writes a line above the progress line; None while there is none.
-        written_once: The lines that are not written again.
+    stdout is for results only, and stderr for everything else; all are bytes. A closed stdin is
+    empty, and a write to a closed stdout fails. `note_above` writes a line above the progress line.
     """
 
     quiet: bool = False

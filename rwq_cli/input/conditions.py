@@ -67,10 +67,7 @@ def opposite(test: Test) -> Test:
 def equals(value: str, *, is_quoted: bool) -> Test:
     """The test for a string; unless quoted, also for a number, true, false or null.
 
-    What is missing is null, as in jq.
-
-    Raises:
-        OverflowError: The value is a number whose exponent is too large.
+    What is missing is null, as in jq. `OverflowError` is for an exponent that is too large.
     """
     number = None if is_quoted else _number(value)
     word = None if is_quoted else value.encode()
@@ -86,11 +83,7 @@ def equals(value: str, *, is_quoted: bool) -> Test:
 
 
 def compares(compare: Callable[[Any, Any], bool], value: str, *, is_quoted: bool) -> Test:
-    """The test that compares numbers with a number, or strings with any other value.
-
-    Raises:
-        OverflowError: The value is a number whose exponent is too large.
-    """
+    """The test that compares numbers with a number, or strings with any value; see `equals`."""
     number = None if is_quoted else _number(value)
 
     def test(text: bytes | None) -> bool:
@@ -117,11 +110,7 @@ def matches(regex: Regex[str]) -> Test:
 
 
 def _number(text: str) -> int | Decimal | None:
-    """A number of any length; None for other text.
-
-    Raises:
-        OverflowError: Its exponent has about twenty digits.
-    """
+    """A number of any length; None for other text; `OverflowError` for such an exponent."""
     if not _NUMBER.fullmatch(text):
         return None
     try:

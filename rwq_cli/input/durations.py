@@ -11,14 +11,10 @@ _BARE = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 
 
 def parse_duration(text: str, limit_s: float = HUNDRED_YEARS_S) -> float:
-    """Parse a duration, and return it in seconds.
-
-    Args:
-        text: Parts such as `1h30m`, or a bare number of seconds.
-        limit_s: The longest duration, seconds: servers count milliseconds in 64 bits.
+    """The seconds of parts such as `1h30m`, or of a bare number.
 
     Raises:
-        InvalidArgument: It is neither, or too long.
+        InvalidArgument: It is neither, or too long: servers count milliseconds in 64 bits.
     """
     stripped = text.strip()
     seconds = None

@@ -79,19 +79,9 @@ class ExportSource(NamedTuple):
 
 
 class ExportReader:
-    """Reads an export, and counts its bad lines.
+    """Reads an export, and counts its bad lines; with `strict`, it stops at the first.
 
-    Args:
-        source: Where it is read from.
-        strict: Stop at the first bad line.
-        report: Takes each bad line: its number, from 1 for the header, and the reason.
-
-    Attributes:
-        name: What the file is called in messages.
-        header: The first line.
-        file_id: See `file_id_of`.
-        rejected: Bad lines so far.
-        is_stopped: True if a bad line ended the reading.
+    `report` takes each: its number, from 1 for the header, and the reason.
 
     Raises:
         InvalidArgument: The file cannot be read, or does not begin with a header.

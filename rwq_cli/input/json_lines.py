@@ -51,17 +51,10 @@ def payloads(lines: Sequence[bytes]) -> list[bytes] | None:
 
 
 def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due | None]:
-    """Parse one line.
-
-    Args:
-        line: The line.
-        due: The due time of items that have no `delay`; None if there is none.
+    """The ID of a line, None if it has none; its data; and when it is due, `due` without a delay.
 
     Raises:
         BadRecord: It is not such an object.
-
-    Returns:
-        The ID, or None if it has none; the data; the due time, or None.
     """
     record = _decode(_record, line, "not a JSON object with data or data_b64")
     if record.data_b64 is not None:
@@ -87,11 +80,7 @@ def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due
 
 
 def field_of(data: bytes, name: str) -> bytes:
-    """Return a field of data that is a JSON object.
-
-    Raises:
-        BadRecord: The data is not an object, or the field is missing, null or empty.
-    """
+    """A field of data that is a JSON object; a `BadRecord` if it is missing, null or empty."""
     try:
         value = _decode(_fields, data, "not a JSON object").get(name, Raw())
     except BadRecord as error:

@@ -97,19 +97,10 @@ def with_id(batches: Iterable[NewItems | Flush], item_id: bytes) -> Iterator[New
 
 
 class RecordReader:
-    """Reads items, and counts the records that it skips.
+    """Reads items, and counts the records that it skips; with `strict`, it stops at the first.
 
-    Args:
-        environment: The streams.
-        input_format: How files and stdin are split.
-        id_rule: How to make IDs.
-        strict: Stop at the first bad record.
-        report: Called for each bad record, with its source, its number from 1, and the reason.
-        due: When items without a delay of their own are due; None for now.
-
-    Attributes:
-        rejected: The number of bad records so far.
-        empty: The number of empty lines so far.
+    `report` takes each: its source, its number from 1, and the reason. Items without a delay of
+    their own are due at `due`.
     """
 
     def __init__(

@@ -19,18 +19,11 @@ _DATED = re.compile(rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}", re.ASCII)
 
 
 def parse_time(text: str, now_ms: Callable[[], int]) -> int:
-    """Parse a time.
-
-    Args:
-        text: `@` and unix seconds; a date and a time of day as in ISO 8601, local unless a zone is
-            given; or a time of day, which means the next such time.
-        now_ms: Returns the time, unix ms; called only for a time of day.
+    """The unix ms of a time: `@` and unix seconds; a date and a time of day as in ISO 8601, local
+    unless a zone is given; or a time of day, which means the next such time after `now_ms`.
 
     Raises:
         InvalidArgument: It is none of these, does not exist, or is too far in the future.
-
-    Returns:
-        Unix ms.
     """
     stripped = text.strip()
     try:
