@@ -42,11 +42,6 @@ def test_batches_keep_all_entries_and_are_full_but_for_the_last(
         assert all(1 <= len(batch) <= items_max for batch in batches[-1:])
 
 
-def test_a_batch_has_500_entries_by_default() -> None:
-    batches = in_batches(range(2 * BATCH_ITEMS + 1))
-    assert [len(batch) for batch in batches] == [BATCH_ITEMS, BATCH_ITEMS, 1]
-
-
 @given(
     st.lists(st.sampled_from((0, 1, BATCH_BYTES // 3, BATCH_BYTES)), max_size=12),
     st.lists(st.integers(0, 30), max_size=3),
@@ -64,10 +59,6 @@ def test_batches_of_items_have_at_most_4_mib_before_their_last_item(
     for batch in batches:
         assert 1 <= len(batch.ids) <= ADD_ITEMS
         assert sum(map(len, [*batch.ids[:-1], *batch.data[:-1]])) < BATCH_BYTES
-
-
-def test_nothing_gives_no_batch() -> None:
-    assert list(in_batches([])) == []
 
 
 def test_the_stream_is_not_read_ahead() -> None:

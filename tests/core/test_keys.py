@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import InvalidArgument
-from rwq_cli.core.keys import QueueKeys, escape_glob, hash_tag, queue_of_structure
+from rwq_cli.core.keys import QueueKeys, hash_tag, queue_of_structure
 
 STRANGE = [
     b"jobs",
@@ -82,13 +82,6 @@ def test_a_pattern_matches_its_own_queue_only(raw: Redis, name: bytes) -> None:
     assert found == wanted | {QueueKeys(name).item(b"other")}
     of_all = {key for key in raw.scan_iter() if key.startswith(name + b":")}
     assert set(raw.scan_iter(match=QueueKeys(name).pattern)) == of_all >= wanted
-
-
-def test_only_glob_characters_are_escaped() -> None:
-    assert escape_glob(bytes(range(33, 127))) == (
-        rb"""!"#$%&'()\*+,\-./0123456789:;<=>\?@ABCDEFGHIJKLMNOPQRSTUVWXYZ\[\\\]\^_`"""
-        rb"""abcdefghijklmnopqrstuvwxyz{|}~"""
-    )
 
 
 @pytest.mark.parametrize(

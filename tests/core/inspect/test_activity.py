@@ -57,13 +57,6 @@ def test_pushes_are_counted_though_as_many_leave(
     assert sampled.look() == Rates(2.0, 2.0, False, None)
 
 
-def test_what_is_leased_has_not_left(sampled: Sampled, foreign: Foreign, raw: redis.Redis) -> None:
-    foreign.waiting(b"a", b"b", b"c", b"d")
-    sampled.look()
-    raw.lmove("jobs:queue", "jobs:processing", "RIGHT", "LEFT")
-    assert sampled.look() == Rates(0.0, 0.0, False, 6.0)
-
-
 def test_a_queue_that_drains_says_when_it_is_empty(
     sampled: Sampled, foreign: Foreign, raw: redis.Redis
 ) -> None:
@@ -102,13 +95,6 @@ def test_a_promotion_or_a_kick_is_nothing_new(
     assert sampled.look() == Rates(0.0, 0.0, False, None)
 
 
-def test_a_delayed_item_came_in(sampled: Sampled, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    sampled.look()
-    foreign.delayed(b"b", 9_999_999_999_999)
-    assert sampled.look()[:2] == (0.5, 0.0)
-
-
 def test_more_pushes_than_are_looked_for_are_a_lower_bound(
     sampled: Sampled, foreign: Foreign, raw: redis.Redis
 ) -> None:
@@ -128,31 +114,6 @@ def test_a_removal_of_the_newest_item_is_no_push(
     list(queue.bury_many([b"8"], reason=b"x"))
     foreign.waiting(b"x", b"y")
     assert sampled.look()[:3] == (0.5, 0.25, False)
-
-
-def test_a_removal_of_the_newest_items_of_a_long_list_is_no_push(
-    sampled: Sampled, foreign: Foreign, raw: redis.Redis
-) -> None:
-    foreign.waiting(*(b"%d" % number for number in range(PUSHES_MAX + 10)))
-    sampled.look()
-    raw.lpop("jobs:queue", 4)
-    raw.rpop("jobs:queue", 2)
-    foreign.waiting(b"x")
-    # What came is hidden by what left.
-    assert sampled.look()[:3] == (0.0, 2.5, True)
-    foreign.waiting(*(b"new %d" % number for number in range(20)))
-    raw.lrem("jobs:queue", 1, "x")
-    raw.lrem("jobs:queue", 1, str(PUSHES_MAX + 5))
-    assert sampled.look()[:3] == (4.5, 1.25, True)
-
-
-def test_a_short_list_that_does_not_move_has_not_been_leased(
-    sampled: Sampled, foreign: Foreign, raw: redis.Redis
-) -> None:
-    foreign.waiting(*(b"%d" % number for number in range(10)))
-    sampled.look()
-    raw.lpop("jobs:queue", 4)
-    assert sampled.look()[:3] == (0.0, 2.0, True)
 
 
 def test_a_key_of_the_wrong_type_is_the_answer_of_its_queue_alone(
@@ -182,13 +143,6 @@ def test_many_queues_cost_a_fixed_number_of_commands_each(
     assert {name: calls[name] for name in expected} == expected
     assert calls.keys() - expected.keys() <= {"info"} | before.calls.keys()
     assert after.bytes_sent - before.bytes_sent < 120 * 200
-
-
-def test_a_history_has_an_end() -> None:
-    activity = Activity()
-    for number in range(2 * HISTORY_SAMPLES):
-        activity.add(Sample(number, number, 0, 0, 0, None, None, None, False))
-    assert activity.waiting == list(range(HISTORY_SAMPLES, 2 * HISTORY_SAMPLES))
 
 
 def test_a_queue_is_idle_once_all_samples_are_empty() -> None:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Selection, Source, State, Status, WorkQueue
+from rwq_cli.core import Selection, State, Status, WorkQueue
 from rwq_cli.core.inspect.choosing import choose, choose as choose_items
-from rwq_cli.core.inspect.selection import ITEMS, source_of
 from rwq_cli.core.items.schedule import bury as bury_items
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved, contents
 
@@ -39,33 +38,6 @@ def one_of_each(raw: Redis, foreign: Foreign) -> None:
     raw.lpush(b"jobs:processing", b"wrong-type")
 
 
-def test_the_states_of_items() -> None:
-    assert {State.GHOST, State.WRONG_TYPE} == SELECTABLE - ITEMS
-
-
-@pytest.mark.parametrize(
-    ("wanted", "source"),
-    [
-        ({State.WAITING}, Source(main=True)),
-        ({State.LEASED}, Source(processing=True)),
-        ({State.ABANDONED}, Source(processing=True)),
-        ({State.HELD}, Source(processing=True, deep=True)),
-        ({State.ORPHANED}, Source(deep=True)),
-        ({State.UNLISTED}, Source(deep=True)),
-        ({State.DUPLICATED}, Source(deep=True)),
-        ({State.DELAYED}, Source(delayed=True)),
-        ({State.DUE, State.BURIED}, Source(delayed=True, buried=True)),
-        ({State.GHOST}, Source(main=True, processing=True, delayed=True, buried=True)),
-        ({State.WRONG_TYPE}, Source(main=True, processing=True, delayed=True, buried=True)),
-        (SELECTABLE, Source(main=True, processing=True, delayed=True, buried=True, deep=True)),
-    ],
-)
-def test_only_the_structures_that_can_hold_it_are_walked(
-    wanted: set[State], source: Source
-) -> None:
-    assert source_of(frozenset(wanted)) == source
-
-
 @pytest.mark.usefixtures("one_of_each")
 @pytest.mark.parametrize("state", sorted(SELECTABLE))
 def test_each_state_is_chosen(queue: WorkQueue, raw: Redis, state: State) -> None:
@@ -78,30 +50,10 @@ def test_each_state_is_chosen(queue: WorkQueue, raw: Redis, state: State) -> Non
     assert contents(raw) == before
 
 
-@pytest.mark.usefixtures("one_of_each")
-def test_no_state_is_every_item_and_each_once(queue: WorkQueue) -> None:
-    chosen = choose_items(queue, Selection())
-    assert sorted(chosen.ids) == sorted(state.value.encode() for state in ITEMS)
-
-
-@pytest.mark.usefixtures("one_of_each")
-def test_several_states_are_chosen(queue: WorkQueue) -> None:
-    wanted = states(State.BURIED, State.LEASED, State.WAITING, State.ORPHANED)
-    # To find orphans all lists are read, which tells that the duplicated one does not only wait.
-    assert choose_items(queue, wanted).ids == [b"waiting", b"leased", b"buried", b"orphaned"]
-
-
 def test_a_limit_takes_the_first(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(*(b"%d" % number for number in range(1, 6)))
     assert choose_items(queue, states(State.WAITING), limit=2).ids == [b"1", b"2"]
     assert choose_items(queue, states(State.WAITING), limit=9).ids == [b"1", b"2", b"3", b"4", b"5"]
-
-
-def test_a_limit_counts_an_id_once(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    foreign.waiting(b"1")
-    raw.lpush(b"jobs:queue", b"1", b"1")
-    foreign.waiting(b"2", b"3")
-    assert choose_items(queue, states(State.WAITING), limit=2).ids == [b"1", b"2"]
 
 
 def test_items_are_chosen_by_their_contents(queue: WorkQueue, foreign: Foreign) -> None:
@@ -131,14 +83,6 @@ def test_by_what_a_function_says_of_the_data(queue: WorkQueue, foreign: Foreign)
     assert choose_items(queue, Selection(both, id_glob=b"*2", where=where)).ids == [b"a2"]
 
 
-def test_an_item_without_data_is_not_asked_about(queue: WorkQueue, raw: Redis) -> None:
-    raw.lpush(b"jobs:queue", b"ghost")
-    raw.hset(b"jobs:item:wrong-type", "field", "value")
-    raw.lpush(b"jobs:queue", b"wrong-type")
-    everything = Selection(SELECTABLE, where=lambda data: True)  # noqa: ARG005
-    assert choose_items(queue, everything).ids == []
-
-
 def test_data_that_changes_after_the_choice_is_noticed(
     queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
@@ -159,19 +103,6 @@ def test_items_are_chosen_by_age(queue: WorkQueue, foreign: Foreign) -> None:
 
 
 class TestSecondLook:
-    def test_items_that_cannot_match_are_checked_once(
-        self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"w")
-        foreign.leased(b"l")
-        foreign.buried(b"b")
-        assert choose_items(queue, states(State.WAITING, State.LEASED, State.BURIED)).ids == [
-            b"w",
-            b"l",
-            b"b",
-        ]
-        assert clock.slept_s == []
-
     @pytest.mark.parametrize(
         "state",
         [State.ABANDONED, State.ORPHANED, State.UNLISTED, State.DUPLICATED, State.GHOST],
@@ -186,32 +117,6 @@ class TestSecondLook:
     ) -> None:
         foreign.abandoned(b"alive", b"dead")
         clock.during_sleep = lambda: foreign.lease(b"alive")
-        assert choose_items(queue, states(State.ABANDONED)).ids == [b"dead"]
-
-    def test_a_producer_between_its_data_and_its_push(
-        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.data(b"new", b"lost")
-        clock.during_sleep = lambda: raw.lpush(b"jobs:queue", b"new")
-        assert choose_items(queue, states(State.ORPHANED)).ids == [b"lost"]
-
-    def test_a_worker_between_the_two_steps_of_its_complete(
-        self, queue: WorkQueue, clock: FakeClock, raw: Redis
-    ) -> None:
-        raw.lpush(b"jobs:processing", b"done", b"ghost")
-        clock.during_sleep = lambda: raw.lrem(b"jobs:processing", 0, b"done")
-        assert choose_items(queue, states(State.GHOST)).ids == [b"ghost"]
-
-    def test_another_item_of_that_id_that_a_worker_has_popped(
-        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
-    ) -> None:
-        """It was completed, added again and popped; the worker has no lease yet."""
-        foreign.abandoned(b"again", b"dead")
-
-        def replace_one() -> None:
-            raw.set(b"jobs:item:again", b"other data")
-
-        clock.during_sleep = replace_one
         assert choose_items(queue, states(State.ABANDONED)).ids == [b"dead"]
 
     def test_an_item_that_another_clean_has_returned_and_a_worker_popped(
@@ -229,14 +134,6 @@ class TestSecondLook:
 
         clock.during_sleep = return_one
         assert choose_items(queue, states(State.ABANDONED)).ids == [b"dead"]
-
-    def test_items_that_do_not_change_in_the_grace_period_stay_chosen(
-        self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"w1", b"w2")
-        foreign.abandoned(b"a1", b"a2")
-        clock.during_sleep = lambda: foreign.lease(b"a1")
-        assert choose_items(queue, Selection()).ids == [b"w1", b"w2", b"a2"]
 
 
 def test_many_items_are_chosen(queue: WorkQueue, raw: Redis) -> None:
@@ -261,13 +158,3 @@ def test_an_item_that_moves_during_the_walk_is_chosen_once(
     interleaved.before = lease_one
     chosen = choose(WorkQueue(interleaved, QUEUE), states(State.WAITING, State.LEASED))
     assert (leased, chosen.ids) == ([b"1"], [b"1", b"2"])
-
-
-def test_a_page_is_enough_for_a_few(interleaved: Interleaved, raw: Redis) -> None:
-    ids = [b"%d" % number for number in range(5000)]
-    raw.lpush(b"jobs:queue", *ids)
-    raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
-    chosen = choose(WorkQueue(interleaved, QUEUE), states(State.WAITING), limit=3)
-    assert chosen.ids == [b"0", b"1", b"2"]
-    assert interleaved.calls.count("LRANGE") == 1
-    assert set(interleaved.calls) == {"LRANGE", "states"}

@@ -3,14 +3,12 @@
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Code, Counts, Server, WorkQueue, connect
-from rwq_cli.core.errors import WrongType
+from rwq_cli.core import Counts, Server, WorkQueue, connect
 from rwq_cli.core.inspect.counting import count_states, lengths_and_abandoned
 from tests.conftest import (
     QUEUE,
     AsUser,
     Foreign,
-    Interleaved,
     StartServer,
     contents,
     supports_no_touch,
@@ -41,12 +39,6 @@ def test_the_counts_of_an_empty_queue_are_zero(queue: WorkQueue) -> None:
         returns=0,
         results=0,
     )
-
-
-def test_lengths_cost_one_round_trip(interleaved: Interleaved, foreign: Foreign) -> None:
-    arrange_all(foreign)
-    assert WorkQueue(interleaved, QUEUE).lengths() == Counts(b"jobs", 10, 14, 4, 5, 2)
-    assert interleaved.calls == ["LLEN+LLEN+ZCARD+ZCARD+HLEN"]
 
 
 @pytest.mark.parametrize("deep", [False, True])
@@ -92,16 +84,6 @@ def test_each_state_is_counted(queue: WorkQueue, raw: Redis, foreign: Foreign, d
     )
 
 
-def test_a_held_item_in_no_list_is_held_and_not_unlisted(
-    queue: WorkQueue, foreign: Foreign
-) -> None:
-    """As its state is; `unlisted` is for leases that end."""
-    foreign.data(b"1")
-    foreign.lease(b"1", ttl_ms=None)
-    counts = queue.counts(deep=True)
-    assert (counts.held, counts.unlisted, counts.orphaned) == (1, 0, 0)
-
-
 def test_returns_are_summed_and_invalid_counts_ignored(queue: WorkQueue, raw: Redis) -> None:
     raw.hset(b"jobs:returns", mapping={b"%d" % number: number for number in range(3000)})
     raw.hset(b"jobs:returns", mapping={b"text": b"x", b"minus": b"-4", b"\xff": b""})
@@ -120,15 +102,6 @@ def test_returns_of_what_is_gone(queue: WorkQueue, raw: Redis, foreign: Foreign)
     counts = queue.counts(deep=True)
     assert (counts.returned, counts.returns) == (1, 2)
     assert queue.counts().returned == queue.lengths().returned == 2
-
-
-def test_stray_leases_are_those_that_the_doctor_finds(queue: WorkQueue, foreign: Foreign) -> None:
-    """A lease that may be a key of another queue is none, whether that queue has a list or not."""
-    for item_id in (b"a", b"b", b"order:item:5", b"x:lease:1"):
-        foreign.lease(item_id)
-    assert queue.counts(deep=True).stray_leases == 2
-    (finding,) = [each for each in queue.diagnose().findings if each.code is Code.STRAY_LEASE]
-    assert set(finding.examples) == {b"a", b"b"}
 
 
 def test_results_of_this_queue_alone(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
@@ -171,32 +144,6 @@ def test_ghosts_and_wrong_types_have_no_size(raw: Redis, queue: WorkQueue) -> No
     raw.lpush(b"jobs:queue", b"strange", b"ghost", b"empty")
     counts = count_states(queue, sample_sizes=True, deep=False)
     assert (counts.payload_sampled, counts.payload_min_bytes, counts.payload_max_bytes) == (1, 0, 0)
-
-
-@pytest.mark.parametrize("structure", ["queue", "processing", "delayed", "buried", "returns"])
-def test_a_structure_of_the_wrong_type(queue: WorkQueue, raw: Redis, structure: str) -> None:
-    raw.set(f"jobs:{structure}", b"text")
-    with pytest.raises(WrongType):
-        queue.lengths()
-    with pytest.raises(WrongType):
-        queue.counts()
-
-
-def test_thousands_of_entries_in_processing_are_counted(queue: WorkQueue, raw: Redis) -> None:
-    pipeline = raw.pipeline()
-    crowd = Foreign(pipeline)
-    for number in range(1100):
-        crowd.leased(b"l%d" % number)
-        crowd.abandoned(b"a%d" % number)
-    crowd.leased(b"held", ttl_ms=None)
-    pipeline.execute()
-    counts = queue.counts()
-    assert (counts.processing, counts.leased, counts.held, counts.abandoned) == (
-        2201,
-        1100,
-        1,
-        1100,
-    )
 
 
 def test_how_long_the_next_item_has_waited(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:

@@ -9,8 +9,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, WorkQueue
-from rwq_cli.core.errors import WrongType
-from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, walk_scheduled
+from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor
 from tests.conftest import QUEUE, Interleaved
 
 LIST = b"list"
@@ -40,23 +39,6 @@ def test_pages_of_a_list_that_does_not_change(
         assert pages == [wanted[at : at + 10] for at in range(0, len(wanted), 10)], start
 
 
-@DIRECTIONS
-def test_repeated_entries_are_read_each_time(
-    connection: Connection, raw: Redis, from_left: bool
-) -> None:
-    raw.rpush(LIST, *(b"%d" % (number % 7) for number in range(100)), *[b"x"] * 50)
-    entries = raw.lrange(LIST, 0, -1)
-    pages = walk(connection, from_left=from_left, page_size=10)
-    assert list(chain(*pages)) == (entries if from_left else entries[::-1])
-
-
-def test_a_page_is_one_call(interleaved: Interleaved, raw: Redis) -> None:
-    raw.rpush(LIST, *numbered(2500))
-    pages = walk(interleaved, from_left=False, page_size=1000)
-    assert [len(page) for page in pages] == [1000, 1000, 500]
-    assert interleaved.calls == ["LRANGE"] * 3
-
-
 def test_pages_grow(connection: Connection, raw: Redis) -> None:
     raw.rpush(LIST, *numbered(2500))
     raw.zadd("jobs:buried", {entry: at for at, entry in enumerate(numbered(100))})
@@ -65,20 +47,6 @@ def test_pages_grow(connection: Connection, raw: Redis) -> None:
     assert [len(page) for page in pages] == [400, 800, 1300]
     entries = ScheduledCursor(queue, "buried", page_size=20, page_max=50)
     assert [len(page) for page in entries] == [20, 40, 40]
-
-
-def test_pages_are_read_on_demand(interleaved: Interleaved, raw: Redis) -> None:
-    raw.rpush(LIST, *numbered(5000))
-    pages = ListCursor(WorkQueue(interleaved, QUEUE), LIST)
-    assert interleaved.calls == []
-    next(pages)
-    assert interleaved.calls == ["LRANGE"]
-
-
-def test_a_key_of_another_type_is_an_error(connection: Connection, raw: Redis) -> None:
-    raw.set(LIST, b"text")
-    with pytest.raises(WrongType):
-        walk(connection, from_left=True, page_size=10)
 
 
 Change = Callable[[Redis, random.Random, list[bytes]], None]
@@ -201,47 +169,6 @@ def once(action: Callable[[], object], at_call: int) -> Callable[[str], None]:
 
 
 @DIRECTIONS
-def test_several_pages_are_pushed_at_once(
-    interleaved: Interleaved, raw: Redis, from_left: bool
-) -> None:
-    raw.rpush(LIST, *numbered(50))
-    push = raw.lpush if from_left else raw.rpush
-    interleaved.before = once(lambda: push(LIST, *(b"new %d" % n for n in range(500))), 3)
-    pages = walk(interleaved, from_left=from_left, page_size=10)
-    assert list(chain(*pages)) == (numbered(50) if from_left else numbered(50)[::-1])
-
-
-@DIRECTIONS
-def test_exactly_a_page_is_pushed_at_once(
-    interleaved: Interleaved, raw: Redis, from_left: bool
-) -> None:
-    """Then the page that is read holds old entries only, and yet is not the end."""
-    raw.rpush(LIST, *numbered(50))
-    push = raw.lpush if from_left else raw.rpush
-    interleaved.before = once(lambda: push(LIST, *(b"new %d" % n for n in range(10))), 3)
-    pages = walk(interleaved, from_left=from_left, page_size=10)
-    assert list(chain(*pages)) == (numbered(50) if from_left else numbered(50)[::-1])
-
-
-@DIRECTIONS
-def test_pages_are_pushed_and_the_last_entry_removed(
-    interleaved: Interleaved, raw: Redis, from_left: bool
-) -> None:
-    """The place is found again by an older entry, from which the walk must go on."""
-    raw.rpush(LIST, *numbered(50))
-    entries = numbered(50) if from_left else numbered(50)[::-1]
-    push = raw.lpush if from_left else raw.rpush
-
-    def change() -> None:
-        push(LIST, *(b"new %d" % n for n in range(500)))
-        raw.lrem(LIST, 0, entries[9])
-
-    interleaved.before = once(change, 2)
-    pages = walk(interleaved, from_left=from_left, page_size=10)
-    assert list(chain(*pages)) == entries
-
-
-@DIRECTIONS
 @pytest.mark.parametrize("removed", [10, 70])
 def test_the_entries_last_read_are_removed(
     interleaved: Interleaved, raw: Redis, from_left: bool, removed: int
@@ -322,14 +249,6 @@ class TestScheduled:
         ids = self.fill(raw, count) if count else []
         assert self.read(queue) == ids
         assert self.read(queue, latest_first=True) == ids[::-1]
-
-    def test_entries_come_with_their_scores_in_order_of_time(
-        self, queue: WorkQueue, raw: Redis
-    ) -> None:
-        raw.zadd(b"jobs:buried", {b"a": 1_764_000_000_000.125, b"b": 1})
-        assert list(walk_scheduled(queue, "buried")) == [
-            [(b"b", 1.0), (b"a", 1_764_000_000_000.125)]
-        ]
 
     @pytest.mark.parametrize("latest_first", [False, True])
     @pytest.mark.parametrize("leave", [3, 10, 17])

@@ -35,17 +35,3 @@ class TestWaitingItems:
 
     def test_items_that_do_not_move_have_no_estimate(self, queue: WorkQueue) -> None:
         assert forecasts(queue, b"9") == [Forecast(0.0, None)]
-
-    def test_items_overtaken_by_new_ones_have_no_estimate(
-        self, queue: WorkQueue, raw: Redis, clock: FakeClock
-    ) -> None:
-        clock.during_sleep = lambda: raw.rpush("jobs:queue", "new")
-        assert forecasts(queue, b"9") == [Forecast(0.0, None)]
-
-
-def test_without_waiting_items_nothing_is_watched(
-    queue: WorkQueue, foreign: Foreign, clock: FakeClock
-) -> None:
-    foreign.leased(b"l")
-    assert forecasts(queue, b"l", b"gone") == [None, None]
-    assert clock.slept_s == []

@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Item, Lease, Selection, Source, State, WorkQueue
-from rwq_cli.core.errors import InvalidArgument, WrongType
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.choosing import choose
 from rwq_cli.core.inspect.listing import listed_ids
 from rwq_cli.core.inspect.report import inspect_items
@@ -36,11 +36,6 @@ def numbered(count: int) -> list[bytes]:
 
 def ids(items) -> list[bytes]:
     return [item.item_id for item in items]
-
-
-def test_an_empty_queue_lists_nothing(queue: WorkQueue) -> None:
-    assert list(queue.items(BOTH)) == []
-    assert list(queue.leases()) == []
 
 
 def test_waiting_items_have_positions_sizes_and_previews(
@@ -101,13 +96,6 @@ def test_items_are_listed_with_all_of_their_data(
     ]
 
 
-def test_data_of_the_wrong_type_has_none(queue: WorkQueue, raw: Redis) -> None:
-    raw.hset(b"jobs:item:1", "field", "value")
-    raw.lpush(b"jobs:queue", b"1")
-    (item,) = queue.items(MAIN, data=True)
-    assert (item.data, item.preview, item.payload_bytes) == (None, None, None)
-
-
 @pytest.mark.parametrize("tail", [False, True])
 @pytest.mark.parametrize(("limit", "offset"), [(None, 0), (7, 0), (7, 5), (None, 18), (5, 20)])
 def test_offset_and_limit_cut_a_window_of_main(
@@ -120,33 +108,6 @@ def test_offset_and_limit_cut_a_window_of_main(
     items = queue.items(MAIN, limit=limit, offset=offset, tail=tail)
     stop = None if limit is None else offset + limit
     assert [(item.position, item.item_id) for item in items] == order[offset:stop]
-
-
-def test_no_items_at_all_cost_nothing(interleaved: Interleaved, foreign: Foreign) -> None:
-    foreign.waiting(b"1")
-    assert list(WorkQueue(interleaved, QUEUE).items(MAIN, limit=0)) == []
-    assert interleaved.calls == []
-
-
-@pytest.mark.parametrize(("limit", "offset"), [(None, 0), (12, 0), (4, 8), (3, 11), (9, 19)])
-def test_offset_and_limit_cut_a_window_of_both_lists(
-    queue: WorkQueue, foreign: Foreign, limit: int | None, offset: int
-) -> None:
-    foreign.waiting(*numbered(10))
-    foreign.abandoned(*(b"p%d" % number for number in range(10)))
-    order = [*numbered(10), *(b"p%d" % number for number in range(10))]
-    stop = None if limit is None else offset + limit
-    assert ids(queue.items(BOTH, limit=limit, offset=offset)) == order[offset:stop]
-
-
-def test_a_listing_goes_over_several_pages(queue: WorkQueue, raw: Redis) -> None:
-    raw.lpush(b"jobs:queue", *numbered(2500))
-    raw.mset({b"jobs:item:" + item_id: b"" for item_id in numbered(2500)})
-    items = list(queue.items(MAIN))
-    assert ids(items) == numbered(2500)
-    assert [item.position for item in items] == list(range(2500))
-    assert ids(queue.items(MAIN, offset=2400, limit=50)) == numbered(2500)[2400:2450]
-    assert ids(queue.items(MAIN, tail=True, limit=1200)) == numbered(2500)[:1299:-1]
 
 
 def test_page_one_of_a_long_list_costs_what_it_costs_of_a_short_one(
@@ -213,28 +174,8 @@ class TestListedIds:
             pages = listed_ids(queue, source, limit=limit, offset=offset, tail=tail)
             assert [item_id for page in pages for item_id in page] == order[offset:stop]
 
-    def test_no_waiting_item_is_looked_at(self, interleaved: Interleaved, foreign: Foreign) -> None:
-        foreign.waiting(b"w")
-        assert list(listed_ids(WorkQueue(interleaved, QUEUE), MAIN)) == [[b"w"]]
-        assert set(interleaved.calls) == {"LRANGE"}
-
 
 class TestSelection:
-    def test_no_criteria_select_all(self) -> None:
-        assert Selection().is_all is True
-
-    @pytest.mark.parametrize(
-        "selection",
-        [
-            Selection(states=frozenset({State.LEASED})),
-            Selection(id_glob=b"*"),
-            Selection(match=re.compile(b"")),
-            Selection(older_than_s=0),
-        ],
-    )
-    def test_any_criterion_selects_some(self, selection: Selection) -> None:
-        assert selection.is_all is False
-
     def test_items_are_selected_by_state(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -323,50 +264,6 @@ class TestLeases:
         ]
         assert items[-1].lease == Lease(b"worker-2", None)
 
-    @pytest.mark.usefixtures("in_work")
-    @pytest.mark.parametrize("limit", range(8))
-    def test_a_limit_keeps_the_first_leases(self, queue: WorkQueue, limit: int) -> None:
-        order = [b"dead 1", b"ghost", b"dead 2", b"soon", b"late", b"held"]
-        assert ids(queue.leases(limit=limit)) == order[:limit]
-
-    @pytest.mark.usefixtures("in_work")
-    @pytest.mark.parametrize(
-        ("glob", "chosen"),
-        [
-            (b"worker-*", [b"soon", b"late", b"held"]),
-            (b"worker-?", [b"late", b"held"]),
-            (b"*22", [b"soon"]),
-            (b"nobody", []),
-        ],
-    )
-    def test_leases_are_selected_by_holder(
-        self, queue: WorkQueue, glob: bytes, chosen: list[bytes]
-    ) -> None:
-        assert ids(queue.leases(Selection(holder_glob=glob))) == chosen
-
-    @pytest.mark.usefixtures("in_work")
-    def test_leases_are_listed_with_their_data(self, queue: WorkQueue) -> None:
-        data = {item.item_id: item.data for item in queue.leases(data=True)}
-        assert data == {
-            b"ghost": None,
-            **{
-                item_id: b"data of " + item_id
-                for item_id in (b"dead 1", b"dead 2", b"soon", b"late", b"held")
-            },
-        }
-
-    @pytest.mark.needs("no-touch")
-    def test_only_what_is_shown_is_read(
-        self,
-        interleaved: Interleaved,
-        raw: Redis,
-    ) -> None:
-        raw.lpush(b"jobs:processing", *numbered(1500))
-        shown = WorkQueue(interleaved, QUEUE).leases(limit=2)
-        assert ids(shown) == [b"0", b"1"]
-        assert interleaved.calls.count("details") == 1
-        assert interleaved.words[-2:] == (b"0", b"1")
-
 
 class TestFactsFilter:
     """By holder, by reason and by returns."""
@@ -425,23 +322,6 @@ def test_the_count_of_returns_is_read(
     assert [item.returns for item in items] == [None, 12, None]
 
 
-@pytest.mark.parametrize("source", [MAIN, PROCESSING])
-def test_a_structure_of_the_wrong_type(queue: WorkQueue, raw: Redis, source: Source) -> None:
-    raw.set(b"jobs:queue", b"text")
-    raw.set(b"jobs:processing", b"text")
-    with pytest.raises(WrongType):
-        list(queue.items(source))
-
-
-def test_a_lease_key_of_the_wrong_type_spoils_its_own_line_only(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
-    foreign.leased(b"1", b"strange", b"2")
-    raw.delete(b"jobs:lease:strange")
-    raw.lpush(b"jobs:lease:strange", b"text")
-    assert ids(queue.items(PROCESSING)) == [b"1", b"strange", b"2"]
-
-
 def test_a_server_that_denies_optional_commands(as_user: AsUser, server: PrivateServer) -> None:
     """Without CLIENT nothing that counts as use is read unasked; without OBJECT no age."""
     raw = server.client()
@@ -497,11 +377,6 @@ def test_an_item_in_processing_and_scheduled_is_listed_once(
         b"left": [State.ABANDONED],
     }
     assert states(queue.leases()) == states(queue.items(PROCESSING))
-
-
-def test_a_leased_item_is_not_listed_as_scheduled(queue: WorkQueue, foreign: Foreign) -> None:
-    scheduled_items_in_lists(foreign)
-    assert ids(queue.items(Source(buried=True))) == [b"buried", b"guarded"]
 
 
 def test_a_scheduled_item_is_listed_as_what_its_state_is(

@@ -35,11 +35,6 @@ def comparable(found: Found) -> Found:
     return Found(facts, list(found.main), list(found.processing))
 
 
-def test_the_state_of_every_case(queue: WorkQueue, every_case: list[bytes]) -> None:
-    for facts in facts_of(queue, every_case):
-        assert facts.state is ITEM_CASES[facts.item_id.decode()].state, facts.item_id
-
-
 @pytest.mark.parametrize("way", WAYS[1:])
 def test_each_way_finds_the_same(
     queue: WorkQueue, every_case: list[bytes], monkeypatch: pytest.MonkeyPatch, way: str
@@ -64,24 +59,6 @@ def test_positions_are_counted_from_the_right(
         b"both": ([], [1, 3]),
         b"none": ([], []),
     }
-
-
-def test_no_ids_cost_nothing(interleaved: Interleaved) -> None:
-    assert list(look_up(WorkQueue(interleaved, QUEUE), [])) == []
-    assert interleaved.calls == []
-
-
-def test_few_ids_in_long_lists_and_many_in_short_ones_cost_few_calls(
-    interleaved: Interleaved, raw: Redis, foreign: Foreign
-) -> None:
-    foreign.waiting(*(b"%d" % number for number in range(500)))
-    queue = WorkQueue(interleaved, QUEUE)
-    assert len(list(look_up(queue, [b"%d" % number for number in range(500)]))) == 500
-    assert interleaved.calls == ["look_up"]
-    raw.lpush("jobs:queue", *(b"p%d" % number for number in range(40_000)))
-    interleaved.calls.clear()
-    assert len(list(look_up(queue, [b"%d" % number for number in range(30)]))) == 30
-    assert len(interleaved.calls) < 5
 
 
 def test_many_ids_in_long_lists_are_looked_for_in_one_walk(
@@ -139,9 +116,3 @@ class TestMovingItems:
         foreign.abandoned(b"x")
         found = found_while(before, lambda: raw.rpoplpush("jobs:processing", "jobs:queue"))
         assert found == (1, 0)
-
-    def test_an_id_pushed_between_the_reads_is_found_once(
-        self, foreign: Foreign, raw: Redis, found_while: Callable[..., tuple[int, int]]
-    ) -> None:
-        foreign.data(b"x")
-        assert found_while("processing", lambda: raw.lpush("jobs:queue", "x")) == (1, 0)

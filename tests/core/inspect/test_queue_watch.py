@@ -3,11 +3,11 @@
 import pytest
 import redis
 
-from rwq_cli.core import ServerError, WorkQueue
+from rwq_cli.core import WorkQueue
 from rwq_cli.core.inspect.activity import HISTORY_SAMPLES
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.inspect.queue_watch import SLOW_S, QueueWatch, interval_s
-from tests.conftest import AsUser, FakeClock, Foreign, has_aged, work_of
+from tests.conftest import FakeClock, Foreign, has_aged, work_of
 
 
 def watch_of(queue: WorkQueue, *names: bytes) -> QueueWatch:
@@ -120,18 +120,6 @@ def test_the_status_of_the_server_is_read_now_and_then(
     clock.now_s += 60
     watch.tick()
     assert work_of(raw).calls["info"] - before > 4
-
-
-def test_without_queues_the_server_is_known(queue: WorkQueue) -> None:
-    overview = watch_of(queue).tick()
-    assert (overview.rows, overview.left_out) == ([], [])
-    assert overview.status is not None
-
-
-def test_a_refusal_is_an_error(as_user: AsUser) -> None:
-    queue = WorkQueue(as_user("+info", "+config"), b"jobs")
-    with pytest.raises(ServerError, match="denied permission"):
-        watch_of(queue, b"jobs").tick()
 
 
 @pytest.mark.parametrize(

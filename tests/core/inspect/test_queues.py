@@ -1,16 +1,10 @@
 """The queues of a server, by the names of their keys."""
 
-import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, queue_names
-from rwq_cli.core.server.scan import SCAN_COUNT
 from tests.conftest import Foreign, Interleaved
 from tests.core.test_keys import STRANGE
-
-
-def test_an_empty_server_has_no_queues(connection: Connection) -> None:
-    assert queue_names(connection) == []
 
 
 def test_every_list_and_zset_gives_its_queue_away(connection: Connection, raw: Redis) -> None:
@@ -77,12 +71,3 @@ def test_hundreds_among_thousands_of_keys(interleaved: Interleaved, raw: Redis) 
     assert queue_names(interleaved) == sorted(b"q%d" % number for number in range(300))
     # Never KEYS: the server would stand still.
     assert set(interleaved.calls) == {"SCAN"}
-
-
-@pytest.mark.parametrize("kind", ["list", "zset"])
-def test_only_lists_and_zsets_are_sent(interleaved: Interleaved, raw: Redis, kind: str) -> None:
-    raw.lpush(b"jobs:queue", b"1")
-    asked = []
-    interleaved.before = lambda _: asked.append(interleaved.words)
-    queue_names(interleaved)
-    assert ("SCAN", 0, "COUNT", SCAN_COUNT, "TYPE", kind) in asked

@@ -9,11 +9,10 @@ from redis import Redis
 from rwq_cli.core import Item, Lease, NewItem, Selection, Source, State, WorkQueue
 from rwq_cli.core.inspect.report import (
     describe as describe_items,
-    describe_with_results,
     inspect_items,
 )
 from rwq_cli.core.state.rules import Facts
-from tests.conftest import QUEUE, AsUser, Backend, Foreign, Interleaved, supports_no_touch
+from tests.conftest import QUEUE, AsUser, Foreign, supports_no_touch
 from tests.core.inspect.test_survey import arrange_all
 from tests.core.inspect.ways import WAYS, force
 from tests.servers import PrivateServer
@@ -89,26 +88,6 @@ ARRANGED: dict[str, tuple[Callable[[Foreign], Any], Facts, State]] = {
 }
 
 
-@pytest.mark.parametrize("name", ARRANGED)
-@pytest.mark.parametrize("way", WAYS)
-def test_the_facts_of_each_state(
-    queue: WorkQueue,
-    foreign: Foreign,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    way: str,
-) -> None:
-    """In lists of any length they are the same."""
-    force(way, monkeypatch)
-    foreign.waiting(b"a", b"b", b"c")
-    foreign.leased(b"d", b"e", b"f")
-    arrange, facts, state = ARRANGED[name]
-    arrange(foreign)
-    assert facts_of(queue) == facts
-    assert queue.state(b"1") is state
-    assert queue.state("1") is state
-
-
 @pytest.mark.parametrize("generations", ["old", "new", "both"])
 def test_the_facts_of_a_lease(queue: WorkQueue, foreign: Foreign, generations: str) -> None:
     foreign.leased(b"1", ttl_ms=60_000, generations=generations)
@@ -147,14 +126,6 @@ def test_positions_count_the_items_ahead(
         (b"leased", None),
         (b"gone", None),
     ]
-
-
-@pytest.mark.parametrize("name", [b"*", b"\x00\xff", b"a:item:b"])
-def test_names_and_ids_can_be_any_bytes(backend: Backend, raw: Redis, name: bytes) -> None:
-    queue = WorkQueue(backend.connect(), name)
-    for item_id in (b"", b"*", b"\x00\r\n", b"a:item:b"):
-        Foreign(raw, name).waiting(item_id)
-        assert facts_of(queue, item_id) == DATA._replace(item_id=item_id, in_main=1)
 
 
 def test_the_item_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
@@ -245,20 +216,6 @@ def test_the_idle_time_is_the_age(queue: WorkQueue, foreign: Foreign) -> None:
         (described,) = describe_items(queue, inspect_items(queue, [b"1"]), data=True)
         (listed,) = queue.items(Source(main=True))
         assert (described.idle_s in (7, 8), listed.idle_s in (7, 8)) == (True, True)
-
-
-def test_a_page_of_ids_costs_two_round_trips(interleaved: Interleaved, foreign: Foreign) -> None:
-    ids = [b"%d" % number for number in range(250)]
-    foreign.waiting(*ids)
-    queue = WorkQueue(interleaved, QUEUE)
-    assert [report.position for report in inspect_items(queue, ids)] == list(range(250))
-    assert interleaved.calls == ["look_up"]
-    for size in (250, 500):
-        interleaved.calls.clear()
-        ids = [b"%d" % number for number in range(size)]
-        items, results = describe_with_results(queue, inspect_items(queue, ids))
-        assert [item.item_id for item in items] == [found.item_id for found in results] == ids
-        assert len(interleaved.calls) == 2
 
 
 def test_each_lease_key_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:

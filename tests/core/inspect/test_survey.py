@@ -6,7 +6,6 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.survey import Totals, survey_facts
 from rwq_cli.core.repair.finding_rules import findings_about
 from tests.conftest import QUEUE, Backend, Foreign, Interleaved
@@ -113,29 +112,6 @@ def test_only_an_item_that_is_called_like_a_list_is_not_mistaken_for_one(
     ids = [b"queue", b"x:queue", b"x:item:1", b"item:1", b"x:processing", b":delayed"]
     foreign.data(*ids)
     assert found(queue) == {"orphaned": sorted(ids)}
-
-
-def test_data_of_the_wrong_type_is_not_an_orphan(queue: WorkQueue, raw: Redis) -> None:
-    """Nothing is guessed about it, and no clean would return it."""
-    raw.hset(b"jobs:item:1", "field", "value")
-    assert found(queue) == {"wrong-type": [b"1"]}
-
-
-@pytest.mark.parametrize("structure", ["queue", "processing", "cleaning", "delayed", "returns"])
-def test_a_structure_of_the_wrong_type(queue: WorkQueue, raw: Redis, structure: str) -> None:
-    raw.set(f"jobs:{structure}", b"text")
-    with pytest.raises(WrongType):
-        list(survey_facts(queue))
-
-
-def test_thousands_of_items_are_surveyed(queue: WorkQueue, raw: Redis) -> None:
-    pipeline = raw.pipeline()
-    crowd = Foreign(pipeline)
-    crowd.waiting(*(b"w%d" % number for number in range(2500)))
-    crowd.leased(*(b"l%d" % number for number in range(1200)))
-    crowd.data(*(b"o%d" % number for number in range(1100)))
-    pipeline.execute()
-    assert found(queue) == {"orphaned": sorted(b"o%d" % number for number in range(1100))}
 
 
 @pytest.mark.parametrize("place", ["main", "processing", "delayed", "buried", "none"])

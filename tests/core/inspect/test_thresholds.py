@@ -11,7 +11,6 @@ from rwq_cli.core.inspect.thresholds import (
     Measure,
     check as check_queue,
     evaluate,
-    worst,
 )
 from rwq_cli.core.model import Counts
 from tests.conftest import FakeClock, Foreign, contents
@@ -66,26 +65,9 @@ class TestAge:
         assert evaluate(self.unknown(1), limits).level is Level.UNKNOWN
         assert evaluate(self.unknown(1), {}).level is Level.OK
 
-    def test_of_nothing_is_none(self) -> None:
-        found = evaluate(self.unknown(0), {Measure.AGE: Limits(warn=0, critical=10)})
-        assert (found[Measure.AGE].value, found.level) == (0, Level.OK)
-
     def test_an_unknown_count_does_not_hide_an_alarm(self) -> None:
         limits = {Measure.AGE: Limits(warn=1), Measure.WAITING: Limits(warn=0)}
         assert evaluate(self.unknown(1), limits).level is Level.WARNING
-
-
-@pytest.mark.parametrize(
-    ("levels", "expected"),
-    [
-        ([Level.OK], Level.OK),
-        ([Level.OK, Level.UNKNOWN], Level.UNKNOWN),
-        ([Level.WARNING, Level.UNKNOWN, Level.OK], Level.WARNING),
-        ([Level.WARNING, Level.CRITICAL, Level.UNKNOWN], Level.CRITICAL),
-    ],
-)
-def test_the_worst_level_wins(levels: list[Level], expected: Level) -> None:
-    assert worst(levels) is expected
 
 
 class TestCheck:
@@ -140,25 +122,9 @@ class TestCheck:
         found = self.check(queue, Measure.ABANDONED)
         assert (found.level, found[Measure.ABANDONED].value) == (Level.OK, 0)
 
-    def test_a_producer_between_its_data_and_its_push(
-        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.data(b"lost", b"new")
-        clock.during_sleep = lambda: raw.lpush(b"jobs:queue", b"new")
-        found = self.check(queue, Measure.ORPHANED, deep=True)
-        assert (found.level, found[Measure.ORPHANED].value) == (Level.WARNING, 1)
-
     def test_without_an_alarm_there_is_no_second_count(
         self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
     ) -> None:
         foreign.abandoned(b"a")
         assert check_queue(queue, {Measure.ABANDONED: Limits(warn=1)}).level is Level.OK
         assert clock.slept_s == []
-
-    def test_ghosts_do_not_hide_an_age(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        raw.lpush(b"jobs:queue", b"ghost 1", b"ghost 2")
-        foreign.waiting(b"a", b"b")
-        foreign.unused_for(b"a", 2)
-        assert check_queue(queue, {})[Measure.AGE].value in (2, 3)

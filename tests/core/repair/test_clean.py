@@ -82,22 +82,11 @@ def in_main(foreign: Foreign, *entries: bytes) -> None:
 CASES = {
     "gone": Case(lambda _: None),
     "waiting": Case(lambda foreign: foreign.waiting(b"1")),
-    "waiting and leased": Case(lambda foreign: (foreign.waiting(b"1"), foreign.lease(b"1"))),
     "leased": Case(lambda foreign: foreign.leased(b"1")),
     "leased by an old worker": Case(lambda foreign: foreign.leased(b"1", generations="old")),
-    "leased by a new worker": Case(lambda foreign: foreign.leased(b"1", generations="new")),
     "held": Case(lambda foreign: foreign.leased(b"1", ttl_ms=None)),
-    "held by an old worker": Case(
-        lambda foreign: foreign.leased(b"1", ttl_ms=None, generations="old")
-    ),
     "held in no list": Case(lambda foreign: (foreign.data(b"1"), foreign.lease(b"1", ttl_ms=None))),
     "unlisted": Case(lambda foreign: (foreign.data(b"1"), foreign.lease(b"1"))),
-    "unlisted, of an old worker": Case(
-        lambda foreign: (foreign.data(b"1"), foreign.lease(b"1", generations="old"))
-    ),
-    "unlisted, of a new worker": Case(
-        lambda foreign: (foreign.data(b"1"), foreign.lease(b"1", generations="new"))
-    ),
     "delayed": Case(lambda foreign: foreign.delayed(b"1", FAR_MS)),
     "buried": Case(lambda foreign: foreign.buried(b"1")),
     "buried, with an old entry in processing": Case(
@@ -122,11 +111,6 @@ CASES = {
         deep=[ORPHAN_RETURNED],
         deep_after=FROM_NOWHERE,
     ),
-    "orphaned, with empty data": Case(
-        lambda foreign: foreign.raw.set(foreign.keys.item(b"1"), b""),
-        deep=[ORPHAN_RETURNED],
-        deep_after=FROM_NOWHERE,
-    ),
     "left by an old cleaner": Case(
         lambda foreign: (foreign.data(b"1"), foreign.raw.lpush(foreign.keys.cleaning, b"1")),
         deep=[ORPHAN_RETURNED],
@@ -144,14 +128,6 @@ CASES = {
     ),
     "twice waiting": Case(
         lambda foreign: (foreign.data(b"1"), in_main(foreign, b"1", b"new", b"1", b"old")),
-        deep=[DUPLICATE_DROPPED],
-        deep_after=IN_MAIN_ONLY_ONCE,
-    ),
-    "five times waiting": Case(
-        lambda foreign: (
-            foreign.data(b"1"),
-            in_main(foreign, b"1", b"1", b"1", b"new", b"1", b"1", b"old"),
-        ),
         deep=[DUPLICATE_DROPPED],
         deep_after=IN_MAIN_ONLY_ONCE,
     ),
@@ -174,16 +150,6 @@ CASES = {
         {b"jobs:processing": [b"l2", b"l1"]},
         {b"jobs:processing": [b"l2", b"l1"]},
     ),
-    "ghost in processing, with a lease": Case(
-        lambda foreign: (
-            foreign.raw.lpush(foreign.keys.processing, b"1"),
-            foreign.lease(b"1"),
-        ),
-        [GHOST_DROPPED],
-        [GHOST_DROPPED],
-        {b"jobs:processing": [b"l2", b"l1"]},
-        {b"jobs:processing": [b"l2", b"l1"]},
-    ),
     "ghost in main": Case(
         lambda foreign: in_main(foreign, b"1", b"new", b"1", b"old", b"1"),
         deep=[MAIN_GHOST_DROPPED],
@@ -197,31 +163,10 @@ CASES = {
         deep=[pruned("delayed")],
         deep_after={b"jobs:delayed": None, **NO_LEASE},
     ),
-    "ghost in delayed, whose ID a worker holds": Case(
-        lambda foreign: (
-            foreign.delayed(b"1", FAR_MS),
-            foreign.raw.delete(foreign.keys.item(b"1")),
-            foreign.lease(b"1", generations="old"),
-        ),
-        deep=[pruned("delayed")],
-        deep_after={b"jobs:delayed": None, b"jobs:lease:1": None},
-    ),
     "ghost in buried": Case(
         lambda foreign: (foreign.buried(b"1"), foreign.raw.delete(foreign.keys.item(b"1"))),
         deep=[pruned("buried")],
         deep_after={b"jobs:buried": None, **NO_LEASE},
-    ),
-    "ghost in buried, whose ID a worker holds": Case(
-        lambda foreign: (
-            foreign.buried(b"1"),
-            foreign.raw.delete(foreign.keys.item(b"1")),
-            foreign.lease(b"1", ttl_ms=None),
-        ),
-        deep=[pruned("buried")],
-        deep_after={b"jobs:buried": None},
-    ),
-    "a count of returns": Case(
-        lambda foreign: (foreign.waiting(b"1"), foreign.raw.hset(foreign.keys.returns, b"1", 2))
     ),
     "a count of returns that is left over": Case(
         lambda foreign: foreign.raw.hset(foreign.keys.returns, b"1", 2),
@@ -251,13 +196,6 @@ CASES = {
         {b"jobs:delayed": None, **NO_LEASE},
         {b"jobs:delayed": None, **NO_LEASE},
     ),
-    "due, without data": Case(
-        lambda foreign: (foreign.delayed(b"1", 1), foreign.raw.delete(foreign.keys.item(b"1"))),
-        [pruned("delayed")],
-        [pruned("delayed")],
-        {b"jobs:delayed": None, **NO_LEASE},
-        {b"jobs:delayed": None, **NO_LEASE},
-    ),
     # Completed by another while it was put away, and added again.
     "delayed and waiting": Case(
         lambda foreign: (
@@ -268,11 +206,6 @@ CASES = {
         deep=[pruned("delayed", State.WAITING)],
         deep_after={b"jobs:delayed": None, **NO_LEASE},
     ),
-    "buried and waiting": Case(
-        lambda foreign: (foreign.buried(b"1"), in_main(foreign, b"1", b"new", b"old")),
-        deep=[pruned("buried", State.WAITING)],
-        deep_after={b"jobs:buried": None, **NO_LEASE},
-    ),
     "buried and leased by a worker of one generation": Case(
         lambda foreign: (
             foreign.buried(b"1"),
@@ -281,15 +214,6 @@ CASES = {
         ),
         deep=[pruned("buried", State.LEASED)],
         deep_after={b"jobs:buried": None, b"jobs:leased_by_session:1": None},
-    ),
-    "buried, delayed and waiting": Case(
-        lambda foreign: (
-            foreign.delayed(b"1", FAR_MS),
-            foreign.buried(b"1"),
-            in_main(foreign, b"1", b"new", b"old"),
-        ),
-        deep=[pruned("delayed", State.WAITING), pruned("buried", State.WAITING)],
-        deep_after={b"jobs:delayed": None, b"jobs:buried": None, **NO_LEASE},
     ),
     "abandoned, and counted before": Case(
         lambda foreign: (foreign.abandoned(b"1"), foreign.raw.hset(foreign.keys.returns, b"1", 7)),
@@ -359,16 +283,6 @@ def test_a_dry_run_and_a_clean_of_each_state(
 
 
 @each_kind
-def test_a_healthy_queue_needs_no_grace_period(
-    queue: WorkQueue, foreign: Foreign, clock: FakeClock, kind: str
-) -> None:
-    foreign.waiting(b"1")
-    foreign.leased(b"2")
-    assert clean(queue, kind) == []
-    assert clock.slept_s == []
-
-
-@each_kind
 def test_the_grace_period_is_a_second_by_default(
     queue: WorkQueue, foreign: Foreign, clock: FakeClock, kind: str
 ) -> None:
@@ -400,16 +314,6 @@ def test_data_of_another_type_are_left_alone(queue: WorkQueue, raw: Redis, where
     before = contents(raw)
     assert clean(queue, "deep") == []
     assert contents(raw) == before
-
-
-def test_a_lease_key_of_another_type_does_not_stop_the_clean(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
-    """A key that exists is a lease to every cleaner; the other items are returned."""
-    foreign.abandoned(b"1", b"strange")
-    raw.lpush(b"jobs:lease:strange", b"text")
-    assert clean(queue, "light") == [RETURNED]
-    assert raw.lrange(b"jobs:processing", 0, -1) == [b"strange"]
 
 
 class TestGrace:
@@ -454,15 +358,6 @@ class TestGrace:
             *(queue, clock, raw, kind, lambda: foreign.lease(b"1", generations=generations)),
             dry_run=dry_run,
         ) == ([], True)
-
-    def test_a_producer_pushes_the_item(
-        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.data(b"1")
-        assert self.act(*(queue, clock, raw, "deep", lambda: raw.lpush(b"jobs:queue", b"1"))) == (
-            [],
-            True,
-        )
 
     def test_a_producer_pushes_and_a_worker_pops_the_item(
         self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
@@ -577,33 +472,6 @@ class TestOrphan:
             **dict.fromkeys(lease_keys[generations], ("expires", b"them")),
         }
 
-    @pytest.mark.parametrize("end", ["complete", "release"])
-    def test_an_orphan_that_is_completed_or_released_is_left_alone(
-        self,
-        interleaved: Interleaved,
-        backend: Backend,
-        clock: FakeClock,
-        raw: Redis,
-        foreign: Foreign,
-        end: str,
-    ) -> None:
-        foreign.data(b"1")
-        other = WorkQueue(backend.connect(), QUEUE)
-
-        def act(name: str) -> None:
-            if name == "repair":
-                done = {
-                    "complete": lambda: other.complete_many([b"1"]),
-                    "release": lambda: other.release_many([b"1"], force=True),
-                }
-                list(done[end]())
-
-        interleaved.before = act
-        assert clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep") == []
-        assert contents(raw) == (
-            {} if end == "complete" else {b"jobs:queue": [b"1"], b"jobs:item:1": b"data of 1"}
-        )
-
     def test_a_late_push_is_seen(
         self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
     ) -> None:
@@ -693,21 +561,6 @@ class Upstream:
 
 
 class TestTwoCleaners:
-    def test_an_item_with_a_second_entry_is_returned_once(
-        self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
-    ) -> None:
-        """After both looks, while the list is turned round page by page."""
-        foreign.abandoned(*numbered(40))
-        interleaved.before = lambda name: (
-            name == "repair"
-            and interleaved.calls.count(name) == 1
-            and raw.rpush(b"jobs:processing", b"5")
-        )
-        clean(WorkQueue(interleaved, QUEUE, clock=clock), "light")
-        assert "repair" in interleaved.calls
-        assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == sorted(numbered(40))
-        assert raw.exists(b"jobs:processing") == 0
-
     def test_upstreams_deep_clean_between_any_two_calls(
         self, backend: Backend, raw: Redis, foreign: Foreign
     ) -> None:
@@ -820,22 +673,6 @@ class TestManyItems:
             b"live %d" % number for number in range(count)
         )
 
-    def test_ghosts_duplicates_and_abandoned_items(self, queue: WorkQueue, raw: Redis) -> None:
-        pipeline = raw.pipeline()
-        crowd = Foreign(pipeline)
-        crowd.abandoned(*numbered(50), b"twin")
-        pipeline.lpush(b"jobs:processing", *(b"ghost %d" % number for number in range(50)))
-        crowd.abandoned(b"twin")
-        pipeline.lpush(b"jobs:processing", b"ghost 7")
-        pipeline.execute()
-        actions = clean(queue, "light")
-        assert len(actions) == len({action.item_id for action in actions}) == 101
-        assert {action.item_id for action in actions if action.action is Repair.DROPPED} == {
-            b"ghost %d" % number for number in range(50)
-        }
-        assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == sorted([*numbered(50), b"twin"])
-        assert raw.exists(b"jobs:processing") == 0
-
     def test_orphans_duplicates_and_ghosts(self, queue: WorkQueue, raw: Redis) -> None:
         pipeline = raw.pipeline()
         crowd = Foreign(pipeline)
@@ -870,17 +707,6 @@ class TestManyItems:
 
 class TestLongCleaningList:
     """A cleaner of 0.1 can leave very many IDs there: a search for each would take minutes."""
-
-    def test_many_are_pruned(
-        self, interleaved: Interleaved, raw: Redis, foreign: Foreign, clock: FakeClock
-    ) -> None:
-        foreign.waiting(b"w")
-        raw.lpush(b"jobs:cleaning", b"w", *numbered(2_000), b"w")
-        with no_call_searches_often(interleaved, raw, SEARCHED_MAX // 2_000):
-            actions = clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep")
-        assert sorted(action.item_id for action in actions) == sorted([*numbered(2_000), b"w"])
-        assert {action.action for action in actions} == {Repair.PRUNED}
-        assert contents(raw) == {b"jobs:item:w": b"data of w", b"jobs:queue": [b"w"]}
 
     @pytest.mark.parametrize("stale", [1, 30, 31, 700])
     def test_entries_that_a_cleaner_works_on_stay(
@@ -933,20 +759,6 @@ class TestNestedNames:
         assert clean(queue, "deep", dry_run=dry_run) == []
         assert contents(raw) == before
 
-    @pytest.mark.parametrize("other", NESTED)
-    def test_a_deep_clean_repairs_its_own_queue(
-        self, backend: Backend, raw: Redis, clock: FakeClock, other: bytes
-    ) -> None:
-        self.fill(Foreign(raw, other))
-        theirs = contents(raw)
-        own = Foreign(raw, b"a")
-        break_all(own)
-        queue = WorkQueue(backend.connect(), b"a", clock=clock)
-        clean(queue, "deep")
-        assert sorted(raw.lrange(b"a:queue", 0, -1)) == HEALTHY
-        after = contents(raw)
-        assert {key: after.get(key) for key in theirs} == theirs
-
 
 @pytest.mark.parametrize("name", [b"*", b"[j]obs", b"\x00\xff:\\"])
 def test_names_and_ids_can_be_any_bytes(
@@ -989,31 +801,6 @@ class TestReturns:
         clean(queue, "deep")
         once = dict.fromkeys([*numbered(count), *orphans], b"1")
         assert raw.hgetall(b"jobs:returns") == {**once, b"0": b"5", orphans[-1]: b"5"}
-
-    def test_returns_by_the_doctor_are_counted(self, queue: WorkQueue, raw: Redis) -> None:
-        foreign = Foreign(raw)
-        foreign.abandoned(b"1")
-        foreign.data(b"2")
-        queue.diagnose(fix=True)
-        assert raw.hgetall(b"jobs:returns") == {b"1": b"1", b"2": b"1"}
-
-    @each_kind
-    def test_promotions_and_drops_are_not_counted(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str
-    ) -> None:
-        foreign.delayed(b"due", 1)
-        foreign.waiting(b"both")
-        foreign.abandoned(b"both")
-        assert len(clean(queue, kind)) == 2
-        assert raw.exists(b"jobs:returns") == 0
-
-    def test_completing_deletes_the_count(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.abandoned(b"1")
-        clean(queue, "light")
-        list(queue.complete_many([b"1"]))
-        assert contents(raw) == {}
 
     def test_thousands_of_stale_counts_are_pruned(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
@@ -1109,22 +896,6 @@ class TestBuryAfter:
         assert [item_id for item_id, _ in buried] == ids
         assert len({at_ms for _, at_ms in buried}) == count
 
-    def test_one_return_is_singular(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-        foreign.abandoned(b"1")
-        returned_before(foreign, 1, b"1")
-        clean(queue, "light", bury_after=1)
-        assert raw.get(b"jobs:lease:1") == b"rwq-buried:returned 1 time"
-
-    def test_a_limit_of_zero_buries_at_once(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.abandoned(b"1")
-        assert clean(queue, "light", bury_after=0) == [
-            CleanAction(b"1", Repair.BURIED, State.ABANDONED, "processing")
-        ]
-        assert raw.get(b"jobs:lease:1") == b"rwq-buried:returned 0 times"
-        assert raw.exists(b"jobs:returns", b"jobs:queue") == 0
-
     def test_an_item_whose_worker_dies_again_and_again_is_buried(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -1135,18 +906,6 @@ class TestBuryAfter:
             done += [action.action for action in clean(queue, "light", bury_after=3)]
         assert done == [Repair.RETURNED] * 3 + [Repair.BURIED]
         assert raw.get(b"jobs:lease:1") == b"rwq-buried:returned 3 times"
-
-    def test_an_orphan_that_is_leased_is_not_buried(
-        self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.data(b"1")
-        interleaved.before = lambda name: (
-            name == "repair" and foreign.lease(b"1", generations="old")
-        )
-        queue = WorkQueue(interleaved, QUEUE, clock=clock)
-        assert clean(queue, "deep", bury_after=0) == []
-        assert raw.exists(b"jobs:buried", b"jobs:returns", b"jobs:lease:1") == 0
-        assert raw.get(b"jobs:leased_by_session:1") == b"them"
 
 
 class TestPromotion:
@@ -1204,25 +963,6 @@ class TestStaleSchedule:
         assert clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep") == []
         del before[b"jobs:queue"]
         assert contents(raw) == before
-
-    def test_an_entry_has_to_look_stale_twice(
-        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.buried(b"1")
-        raw.lpush(b"jobs:queue", b"1")
-        clock.during_sleep = lambda: raw.delete(b"jobs:queue")
-        assert clean(queue, "deep", dry_run=True) == []
-
-    def test_hundreds_of_stale_entries_are_pruned(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        for item_id in numbered(300):
-            foreign.buried(item_id)
-        foreign.raw.lpush(foreign.keys.main, *numbered(300))
-        assert len(clean(queue, "deep")) == 300
-        assert raw.exists(b"jobs:buried") == 0
-        assert lease_keys(raw) == []
-        assert raw.llen(b"jobs:queue") == 300
 
 
 @pytest.mark.parametrize("where", ["main", "processing"])

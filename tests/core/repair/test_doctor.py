@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from itertools import chain, cycle, pairwise
+from itertools import cycle
 
 import pytest
 from redis import Redis
@@ -75,37 +75,6 @@ def test_each_case_has_exactly_its_findings_and_is_fixed_or_left(
     assert again == {code: (1, 0, 1) for code, left in case.findings.items() if left}
 
 
-def test_healthy_ones_are_not_touched(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
-    for name, case in HEALTHY.items():
-        case.make(foreign, name.encode())
-    before = contents(raw)
-    assert counted(queue.diagnose(fix=True)) == {}
-    assert contents(raw) == before
-
-
-def test_the_repair_of_one_item_leaves_another_alone(
-    queue: WorkQueue, foreign: Foreign, raw: Redis
-) -> None:
-    names = [*ITEM_CASES]
-    for one, other in chain(pairwise(names), zip(names, names[9:], strict=False)):
-        raw.flushall()
-        ITEM_CASES[one].make(foreign, b"one")
-        ITEM_CASES[other].make(foreign, b"other \xff")
-        before = real_items(raw, foreign)
-        found = Counter([*ITEM_CASES[one].findings, *ITEM_CASES[other].findings])
-        left = Counter(
-            code
-            for name in (one, other)
-            for code, is_left in ITEM_CASES[name].findings.items()
-            if is_left
-        )
-        assert {code: n for code, (n, _, _) in counted(queue.diagnose(fix=True)).items()} == found
-        assert real_items(raw, foreign) == before, (one, other)
-        assert queue.state(b"one") is ITEM_CASES[one].state_after, (one, other)
-        assert queue.state(b"other \xff") is ITEM_CASES[other].state_after, (one, other)
-        assert {code: n for code, (n, _, _) in counted(queue.diagnose()).items()} == left
-
-
 def test_all_at_once_among_healthy_ones(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
     pipeline = raw.pipeline()
     there = Foreign(pipeline)
@@ -167,36 +136,6 @@ class TestGrace:
         assert queue.state(b"x") == "leased"
         assert raw.dbsize() == 4
 
-    @pytest.mark.parametrize("one", ["abandoned", "orphaned", "ghost in main", "unlisted"])
-    @pytest.mark.parametrize("other", ["abandoned", "orphaned", "ghost in main", "unlisted"])
-    def test_only_what_looks_the_same_twice_is_a_finding(
-        self,
-        queue: WorkQueue,
-        foreign: Foreign,
-        raw: Redis,
-        clock: FakeClock,
-        one: str,
-        other: str,
-    ) -> None:
-        BROKEN[one].make(foreign, b"x")
-
-        def change() -> None:
-            raw.flushall()
-            BROKEN[other].make(foreign, b"x")
-
-        clock.during_sleep = change
-        assert set(counted(queue.diagnose())) == (
-            set(BROKEN[one].findings) if one == other else set()
-        )
-
-    def test_a_second_entry_that_a_worker_has_just_popped_is_not_abandoned(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis, clock: FakeClock
-    ) -> None:
-        BROKEN["in main and abandoned"].make(foreign, b"x")
-        clock.during_sleep = lambda: raw.rpoplpush("jobs:queue", "jobs:processing")
-        assert counted(queue.diagnose(fix=True)) == {}
-        assert raw.lrange("jobs:processing", 0, -1) == [b"x", b"x"]
-
 
 class TestConcurrentClients:
     """Something changes right before each script that acts: it looks once more."""
@@ -244,16 +183,6 @@ class TestConcurrentClients:
             assert left == quicker[code][2], code
             assert count >= left
 
-    def test_a_lease_that_has_an_item_again_stays(
-        self, interleaved: Interleaved, foreign: Foreign, clock: FakeClock
-    ) -> None:
-        foreign.lease(b"x", ttl_ms=None)
-        act = "delete_stray_leases"
-        interleaved.before = lambda command: command == act and foreign.data(b"x")
-        found = counted(WorkQueue(interleaved, QUEUE, clock=clock).diagnose(fix=True))
-        assert found == {Code.ENDLESS_LEASE: (1, 0, 0)}
-        assert foreign.raw.get("jobs:lease:x") == b"them"
-
     @pytest.mark.parametrize("name", ["delayed without a guard", "due without a guard"])
     def test_an_item_leased_before_its_repair_keeps_its_lease(
         self, interleaved: Interleaved, foreign: Foreign, clock: FakeClock, name: str
@@ -265,22 +194,6 @@ class TestConcurrentClients:
         assert foreign.raw.get("jobs:lease:x") == b"them"
         assert foreign.raw.zscore("jobs:delayed", "x") is not None
         assert foreign.raw.llen("jobs:queue") == 0
-
-    @pytest.mark.parametrize("key", ["queue", "processing"])
-    def test_an_item_listed_far_from_the_end_is_not_listed_twice(
-        self, interleaved: Interleaved, foreign: Foreign, clock: FakeClock, key: str
-    ) -> None:
-        BROKEN["due without a guard"].make(foreign, b"x")
-
-        def list_it(command: str) -> None:
-            if command in ACTS and not foreign.raw.llen(f"jobs:{key}"):
-                foreign.raw.rpush(f"jobs:{key}", *(b"w%d" % number for number in range(600)), b"x")
-
-        interleaved.before = list_it
-        WorkQueue(interleaved, QUEUE, clock=clock).diagnose(fix=True)
-        assert foreign.raw.lrange(f"jobs:{key}", 0, -1).count(b"x") == 1
-        assert foreign.raw.exists("jobs:lease:x") == 0
-        assert foreign.raw.exists("jobs:queue") == (key == "queue")
 
 
 class TestKilled:
@@ -353,12 +266,6 @@ class TestCodes:
             expected = case.state_after if cured else case.state
             assert queue.state(name.encode()) is expected, name
 
-    def test_codes_are_ordered_by_severity(self) -> None:
-        order = [Severity.ERROR, Severity.WARNING, Severity.NOTE]
-        assert [order.index(code.severity) for code in Code] == sorted(
-            order.index(code.severity) for code in Code
-        )
-
 
 @pytest.mark.parametrize(
     ("code", "fixed", "left", "dry_run", "is_healthy"),
@@ -379,27 +286,6 @@ def test_a_diagnosis_is_healthy_without_unfixed_errors_and_warnings(
 
 
 class TestRestoredGuards:
-    def test_of_a_delayed_item_ends_a_minute_after_it_is_due(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis
-    ) -> None:
-        now_ms = queue.now_ms()
-        foreign.data(b"d")
-        raw.zadd("jobs:delayed", {b"d": now_ms + 100_000})
-        queue.diagnose(fix=True)
-        for key in ("jobs:lease:d", "jobs:leased_by_session:d"):
-            assert raw.get(key) == b"rwq-delayed:%d" % (now_ms + 100_000)
-            assert lasts(raw, 160, key)
-
-    def test_of_a_buried_item_never_ends(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis
-    ) -> None:
-        foreign.data(b"b")
-        raw.zadd("jobs:buried", {b"b": 1})
-        queue.diagnose(fix=True)
-        for key in ("jobs:lease:b", "jobs:leased_by_session:b"):
-            assert raw.get(key) == b"rwq-buried:its reason was lost with its guard"
-            assert raw.pttl(key) == -1
-
     def test_a_due_item_goes_to_the_end_of_the_queue(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis
     ) -> None:
@@ -416,16 +302,6 @@ class TestRestoredGuards:
     ) -> None:
         foreign.delayed(b"d", raw.time()[0] * 1000 - 30_000)
         assert counted(queue.diagnose()) == {}
-
-    def test_entries_without_this_finding_stay_beside_a_due_item(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis
-    ) -> None:
-        foreign.delayed(b"due", 1)
-        foreign.delayed(b"recent", raw.time()[0] * 1000 - 30_000)
-        foreign.buried(b"buried")
-        raw.zadd("jobs:delayed", {b"buried": 0})
-        assert counted(queue.diagnose(fix=True)) == {Code.DUE: (1, 1, 0)}
-        assert raw.zrange("jobs:delayed", 0, -1) == [b"buried", b"recent"]
 
 
 class TestEmptyIds:
@@ -459,23 +335,6 @@ class TestKeys:
         assert counted(found) == {Code.WRONG_TYPE: (1, 0, 1)}
         assert finding(found, Code.WRONG_TYPE).examples == (f"jobs:{key}".encode(),)
         assert (found.items, found.is_healthy) == (None, False)
-        assert contents(raw) == before
-
-    @pytest.mark.parametrize("kind", ["string", "list", "hash"])
-    def test_of_a_result_of_the_wrong_type(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis, kind: str
-    ) -> None:
-        foreign.waiting(b"a")
-        if kind == "string":
-            raw.set("jobs:result:a", "x")
-        elif kind == "list":
-            raw.lpush("jobs:result:a", "x")
-        else:
-            raw.hset("jobs:result:a", "field", "value")
-        before = contents(raw)
-        found = queue.diagnose(fix=True)
-        assert counted(found) == {Code.WRONG_TYPE: (1, 0, 1)}
-        assert finding(found, Code.WRONG_TYPE).examples == (b"jobs:result:a",)
         assert contents(raw) == before
 
     def test_keys_that_belong_to_nothing_are_foreign(
@@ -580,14 +439,6 @@ class TestServer:
             (Code.GHOST, (b"g",)),
             (Code.NO_PERSISTENCE, ()),
         ]
-
-    def test_a_persistent_server_without_eviction_is_healthy(
-        self, start_server: StartServer
-    ) -> None:
-        server = start_server("--appendonly", "yes", "--maxmemory", "64mb")
-        connection = connect(Server(server.url))
-        assert WorkQueue(connection, "{jobs}").diagnose().findings == ()
-        connection.close()
 
     def test_a_server_that_hides_its_settings_has_no_finding(self, as_user: AsUser) -> None:
         connection = as_user("+@all", "-info", "-config")

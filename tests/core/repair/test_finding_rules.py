@@ -63,15 +63,3 @@ def test_a_score_that_is_not_a_time(field: str, score: float) -> None:
     # No guard can outlast an item that is never due.
     missing = () if field == "due_ms" else (Code.UNGUARDED,)
     assert findings_about(unguarded) == (*missing, Code.INVALID_SCORE)
-
-
-def test_an_invalid_count_of_returns() -> None:
-    waiting = Facts(b"x", True, in_main=1, has_invalid_returns=True)
-    assert findings_about(waiting) == (Code.INVALID_RETURNS,)
-    gone = Facts(b"x", False, has_invalid_returns=True)
-    assert findings_about(gone) == (Code.STALE_RETURNS,)
-
-
-def test_the_empty_id_has_a_finding_of_its_own() -> None:
-    assert findings_about(Facts(b"", True, in_processing=1)) == (Code.EMPTY_ID,)
-    assert findings_about(Facts(b"", False)) == ()

@@ -152,33 +152,6 @@ def test_given_up_an_orphan_that_another_deep_clean_has_pushed_waits_twice(
     assert raw.llen("jobs:queue") == others + 299
 
 
-@pytest.mark.parametrize("how", ["deep", "doctor"])
-@others_and_dry_run
-@pytest.mark.parametrize("broken", [1, 100])
-@pytest.mark.parametrize("entries", [0, 2])
-def test_an_orphaned_or_duplicated_id_with_other_data_stays(
-    queue: WorkQueue,
-    clock: FakeClock,
-    raw: Redis,
-    foreign: Foreign,
-    how: str,
-    others: int,
-    dry_run: bool,
-    broken: int,
-    entries: int,
-) -> None:
-    ids = [b"%d" % number for number in range(broken)]
-    foreign.data(*ids)
-    for _ in range(entries):
-        raw.lpush("jobs:queue", *ids)
-    add_others(foreign, others)
-
-    def replace() -> None:
-        raw.mset({b"jobs:item:" + item_id: b"new data" for item_id in ids})
-
-    assert left_alone(queue, clock, raw, how, replace, dry_run=dry_run)
-
-
 @all_cleaners
 @pytest.mark.parametrize(
     ("before", "after"),
@@ -233,32 +206,3 @@ def test_an_item_that_is_still_the_same_is_repaired(
     assert repair(queue, how, dry_run=False) == 2
     assert queue.state(b"1") == "waiting"
     assert raw.get("jobs:item:1") == data
-
-
-@all_cleaners
-def test_the_older_of_two_entries_in_processing_counts(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, how: str
-) -> None:
-    foreign.abandoned(b"1", b"2", b"1")
-    assert repair(queue, how, dry_run=False) == 2
-    assert raw.lrange("jobs:processing", 0, -1) == []
-    assert sorted(raw.lrange("jobs:queue", 0, -1)) == [b"1", b"2"]
-
-
-@pytest.mark.parametrize("how", ["light", "deep"])
-def test_promoting_items_in_processing_hides_no_abandoned_one(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, how: str
-) -> None:
-    """Promotion takes the due items out of processing."""
-    due = [b"due-%d" % number for number in range(40)]
-    for item_id in due:
-        foreign.delayed(item_id, 1)
-    foreign.abandoned(*(b"dead-%d" % number for number in range(40)))
-    foreign.abandoned(*due)
-    with raw.pipeline(transaction=False) as writes:
-        Foreign(writes).leased(*(b"leased-%d" % number for number in range(3000)))
-        writes.execute()
-
-    assert repair(queue, how, dry_run=True) == 80
-    assert repair(queue, how, dry_run=False) == 80
-    assert raw.llen("jobs:queue") == 80
