@@ -221,3 +221,21 @@ def is_full(error: OSError) -> bool:
 def os_reason(error: Exception) -> str:
     """Why the operating system refused something, for the end of a message."""
     return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+def how_to_install(requirement: str) -> str | None:
+    """The command that adds a package to this installation of rwq; None if that is not clear.
+
+    It never names `rwq-cli[EXTRA]`: rwq is on no registry, so that anyone may take that name.
+    """
+    from importlib.util import find_spec
+    from shlex import quote
+
+    environment = Path(sys.prefix)
+    if (environment / "pipx_metadata.json").exists():
+        return f"pipx inject {quote(environment.name)} {quote(requirement)}"
+    if sys.prefix == sys.base_prefix:
+        # The system's Python, which its package manager may manage.
+        return None
+    pip = "uv pip install --python {}" if find_spec("pip") is None else "{} -m pip install"
+    return f"{pip.format(quote(sys.executable))} {quote(requirement)}"

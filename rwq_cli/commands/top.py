@@ -16,6 +16,7 @@ from rwq_cli.core.inspect.queues import matching_queues, queue_names
 from rwq_cli.core.keys import is_glob
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.environment import how_to_install
 from rwq_cli.exit_codes import ExitStatus, UsageError
 from rwq_cli.views.item_report import Shown
 
@@ -95,7 +96,7 @@ def _check_usable(settings: Settings) -> None:
             "top needs a terminal for stdin, stdout and stderr", "use rwq queues --watch 2s"
         )
     if find_spec("textual") is None:
-        raise InvalidArgument("top needs Textual", 'pip install "rwq-cli[top]"')
+        raise InvalidArgument("top needs Textual", how_to_install("textual>=8.0,<9"))
 
 
 def open_session(settings: Settings, every_s: float, guard: "TerminalGuard") -> "Session":

