@@ -27,7 +27,7 @@ Where to look:
 | what an outcome is called           | `Status` in `core/model.py`, `output/outcomes.py` |
 | how `rwq work` runs commands        | `work/worker.py`, around `core/work`              |
 | topics, recipes and variables       | `help/`                                           |
-| what a Tab offers                   | `cli/completing.py`                               |
+| what a Tab offers                   | `cli/options.py`, `completion/`                   |
 """
 
 __version__ = "0.2.0"

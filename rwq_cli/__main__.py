@@ -3,9 +3,14 @@
 import signal
 
 # Before any other import: until work begins, Ctrl-C ends the process at once, without a traceback,
-# unless it is ignored, as in a background job. See `rwq_cli.cli.interrupts`.
+# unless it is ignored, as in a background job.
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+from rwq_cli.cli.interrupts import end_at_once
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+    signal.signal(signal.SIGINT, end_at_once)
 
 import os
 
@@ -47,6 +52,8 @@ def main() -> None:
         if instruction := os.environ.get("_RWQ_COMPLETE"):
             from rwq_cli.completion import complete
 
+            # Nothing is said beside what a Tab offers.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             complete(instruction)
         else:
             from rwq_cli.cli.program import main as program_main

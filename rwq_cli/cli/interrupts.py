@@ -1,6 +1,6 @@
 """SIGINT and SIGTERM handling.
 
-While modules are imported, Ctrl-C ends the process at once (`rwq_cli.__main__` arranges that): an
+While modules are imported, Ctrl-C ends the process (`rwq_cli.__main__` arranges that): an
 exception raised in a callback of the import system can be lost, and the command would continue.
 Once a command runs, Ctrl-C raises `KeyboardInterrupt`. While calls are outstanding, the first
 Ctrl-C only cancels the rest, so that their replies are still read.
@@ -34,9 +34,18 @@ _TIME_TO_END_S = 0.7
 _TIME_TO_LEAVE_A_CALLBACK_S = 0.01
 
 
+def end_at_once(number: int, _frame: FrameType | None) -> None:
+    """End the process by this signal: nothing was done yet."""
+    _end_line()
+    with suppress(OSError):
+        os.write(2, b"interrupted: nothing done\n")
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
 def raise_on_interrupt() -> None:
     """Make Ctrl-C raise from now on, unless the caller has set another handler."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+    if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, end_at_once):
         signal.signal(signal.SIGINT, _interrupt)
         sys.unraisablehook = _interrupt_again
 
@@ -47,10 +56,15 @@ def cancel_on_interrupt(token: "CancelToken") -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    if os.isatty(2) and not _is_redrawn:
-        # The terminal has shown `^C`; a message or the shell's prompt has a line of its own.
-        os.write(2, b"\n")
+    _end_line()
     _cancel_or_raise(number, frame)
+
+
+def _end_line() -> None:
+    """The terminal has shown `^C`; a message or the shell's prompt has a line of its own."""
+    with suppress(OSError):
+        if os.isatty(2) and not _is_redrawn:
+            os.write(2, b"\n")
 
 
 def _cancel_or_raise(number: int, frame: FrameType | None) -> None:

@@ -27,7 +27,7 @@ import os, signal, sys
 
 class Finder:
     def find_spec(self, name, *_):
-        if name.startswith("rwq_cli.") and name != "rwq_cli.__main__":
+        if name.startswith("{name}") and name != "rwq_cli.__main__":
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Finder())
@@ -38,14 +38,20 @@ rwq.main()
 """
 
 
-def test_ctrl_c_ends_the_process_at_its_first_import() -> None:
-    result = run((sys.executable, "-c", _AT_AN_IMPORT.format(ignored="")), capture_output=True)
-    assert (result.returncode, result.stdout, result.stderr) == (-signal.SIGINT, b"", b"")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("rwq_cli.", b""), ("rwq_cli.cli.app", b"interrupted: nothing done\n")],
+)
+def test_ctrl_c_ends_the_process_at_an_import(name: str, said: bytes) -> None:
+    program = _AT_AN_IMPORT.format(ignored="", name=name)
+    result = run((sys.executable, "-c", program), capture_output=True)
+    assert (result.returncode, result.stdout, result.stderr) == (-signal.SIGINT, b"", said)
 
 
 def test_ctrl_c_is_ignored_in_a_background_job() -> None:
     ignored = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
-    result = run((sys.executable, "-c", _AT_AN_IMPORT.format(ignored=ignored)), capture_output=True)
+    program = _AT_AN_IMPORT.format(ignored=ignored, name="rwq_cli.")
+    result = run((sys.executable, "-c", program), capture_output=True)
     assert (result.returncode, result.stderr) == (0, b"")
 
 
