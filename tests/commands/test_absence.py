@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.conftest import ABSENT, Foreign, contents, until_another_asks
-from tests.driver import TIMEOUT_S, Rwq
+from tests.conftest import ABSENT, Foreign, contents
+from tests.driver import Rwq
 
 pytestmark = pytest.mark.usefixtures("slept_s")
 
@@ -61,19 +61,6 @@ def test_each_of_several_queues_is_looked_at(rwq: Rwq, foreign: Foreign) -> None
     assert result.as_tuple() == (0, "jobs\njbos\n", NOTE)
 
 
-def test_strange_names_are_escaped(rwq: Rwq) -> None:
-    assert rwq("ls", "-q", "\x1b[2J").notes.startswith("rwq: \\x1b[2J: there is no such queue")
-
-
-def test_a_queue_that_is_drained_meanwhile_existed(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    with until_another_asks(foreign.raw, "exec"):
-        waiting = rwq.start("wait")
-    assert rwq("complete", "a").code == 0
-    assert waiting.wait(TIMEOUT_S) == 0
-    assert b"no such queue" not in waiting.communicate()[1]
-
-
 def test_a_user_who_may_not_ask_gets_no_error(rwq: Rwq, foreign: Foreign) -> None:
     foreign.raw.execute_command("ACL", "SETUSER", "default", "-exists")
     try:
@@ -81,10 +68,6 @@ def test_a_user_who_may_not_ask_gets_no_error(rwq: Rwq, foreign: Foreign) -> Non
         assert result.as_tuple() == (0, "No waiting items in jbos.\n", "")
     finally:
         foreign.raw.execute_command("ACL", "SETUSER", "default", "+@all")
-
-
-def test_show_of_no_ids_looks_for_nothing(rwq: Rwq) -> None:
-    assert rwq("show", "-").as_tuple() == (0, "", "")
 
 
 def test_one_id_of_several_that_exists_is_enough(rwq: Rwq, foreign: Foreign) -> None:

@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from rwq_cli.input import records
-from tests.conftest import Foreign, contents
+from tests.conftest import contents
 from tests.driver import Rwq
 
 
@@ -28,25 +28,9 @@ def test_an_item_is_its_data_and_an_entry(rwq: Rwq, raw: redis.Redis) -> None:
     assert [raw.ttl("jobs:item:a"), raw.ttl("jobs:queue")] == [-1, -1]
 
 
-@pytest.mark.parametrize("unique", [[], ["--unique"]])
-def test_a_named_item_inherits_nothing_from_an_earlier_one(
-    rwq: Rwq, raw: redis.Redis, foreign: Foreign, unique: list[str]
-) -> None:
-    foreign.lease(b"a", holder=b"a dead worker")
-    raw.zadd("jobs:buried", {"a": 1})
-    raw.hset("jobs:returns", "a", 7)
-    assert rwq("add", "some work", "--id", "a", *unique).code == 0
-    assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue"]
-
-
 def test_arguments_are_items_in_order(rwq: Rwq, raw: redis.Redis) -> None:
     assert rwq("add", "one", "two words", "", "two words").code == 0
     assert waiting_data(raw) == [b"one", b"two words", b"", b"two words"]
-
-
-def test_without_arguments_stdin_is_read(rwq: Rwq, raw: redis.Redis) -> None:
-    assert rwq("add", stdin=b"one\ntwo\n").code == 0
-    assert waiting_data(raw) == [b"one", b"two"]
 
 
 def test_stdin_is_not_read_if_there_are_arguments(rwq: Rwq, raw: redis.Redis) -> None:
@@ -82,11 +66,6 @@ class TestLines:
             f"{said or 'nothing added'}\n",
         )
         assert waiting_data(raw) == items
-
-    def test_lines_and_batches_of_any_length(self, rwq: Rwq, raw: redis.Redis) -> None:
-        given = [b"%d " % number * 50 for number in range(5000)]
-        assert rwq("add", stdin=b"\n".join(given)).code == 0
-        assert waiting_data(raw) == given
 
 
 class TestJsonl:
@@ -136,14 +115,6 @@ class TestJsonl:
     def test_arguments_are_json_lines(self, rwq: Rwq, raw: redis.Redis) -> None:
         assert rwq("add", "--format", "jsonl", '{"data": "x", "id": "a"}').code == 0
         assert raw.get("jobs:item:a") == b"x"
-
-    def test_the_output_of_ls_can_be_added_again(self, rwq: Rwq, raw: redis.Redis) -> None:
-        rwq("add", "--format", "nul", stdin=b"plain\0\xff\0a\nb")
-        before = waiting_data(raw)
-        written = rwq("ls", "--data", "-o", "jsonl").out
-        raw.flushall()
-        assert rwq("add", "--format", "jsonl", stdin=written).code == 0
-        assert waiting_data(raw) == before
 
 
 def test_records_end_with_nul(rwq: Rwq, raw: redis.Redis) -> None:
@@ -233,12 +204,6 @@ class TestStrict:
         assert result.code == 1
         assert raw.keys() == []
 
-    def test_other_lines_are_added_without_strict(self, rwq: Rwq, raw: redis.Redis) -> None:
-        result = rwq("add", "--format", "jsonl", stdin=self.GIVEN)
-        assert result.code == 3
-        assert result.notes.splitlines()[-1] == "added 2, rejected 2"
-        assert waiting_data(raw) == [b"1", b"2"]
-
 
 class TestDryRun:
     def test_changes_nothing_and_reports_the_same(self, rwq: Rwq, raw: redis.Redis) -> None:
@@ -258,29 +223,6 @@ class TestDryRun:
         assert real["dry_run"] is False
 
 
-def test_jsonl_prints_the_added_items(rwq: Rwq) -> None:
-    rwq("add", "--id-from", "line", "a")
-    result = rwq("add", "--id-from", "line", "a", "b", "-o", "jsonl")
-    assert [(record["id"], record["status"]) for record in result.jsonl] == [("b", "added")]
-
-
-def test_a_data_key_of_another_type_is_no_duplicate(rwq: Rwq, raw: redis.Redis) -> None:
-    raw.hset("jobs:item:a", "x", "y")
-    assert rwq("add", "--id-from", "line", "a").code == 1
-    for dry in ((), ("--dry-run",)):
-        raw.delete("jobs:queue", "jobs:item:b")
-        result = rwq("add", "--id-from", "line", "a", "b", *dry)
-        assert result.code == 3
-        assert (
-            "rwq: a: one of its keys has the wrong type; rwq show -q jobs a says which"
-            in result.notes
-        )
-        counts = rwq("add", "--id-from", "line", "a", "c", "-o", "json", "--dry-run").json
-        assert (counts["added"], counts["duplicates"], counts["wrong_type"]) == (1, 0, 1)
-        assert [failure["id"] for failure in counts["failures"]] == ["a"]
-    assert raw.hgetall("jobs:item:a") == {b"x": b"y"}
-
-
 def test_the_summary_in_json(rwq: Rwq) -> None:
     result = rwq("add", "a", "b", "-o", "json")
     assert result.as_tuple() == (
@@ -289,9 +231,3 @@ def test_the_summary_in_json(rwq: Rwq) -> None:
         '"rejected": 0, "empty": 0}\n',
         "",
     )
-
-
-def test_numbers_are_grouped_for_people_only(rwq: Rwq) -> None:
-    given = b"x\n" * 1234
-    assert rwq("add", stdin=given).notes == "added 1,234\n"
-    assert rwq("add", "-o", "json", stdin=given).json["added"] == 1234

@@ -6,7 +6,6 @@ import re
 import pytest
 import redis
 
-from tests.conftest import Foreign
 from tests.driver import Rwq
 from tests.proxies import Line
 
@@ -24,25 +23,12 @@ class TestUuid:
         form = re.compile(rb"[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}")
         assert [item_id for item_id in ids(raw) if not form.fullmatch(item_id)] == []
 
-    def test_the_printed_ids_are_in_the_queue(self, rwq: Rwq, raw: redis.Redis) -> None:
-        result = rwq("add", "a", "b", "-o", "ids")
-        assert result.out.split() == ids(raw)
-
 
 class TestSha256:
     def test_the_id_is_the_digest_of_the_data(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq("add", "--id-from", "sha256", stdin=b"a\nb\na\n")
         assert result.notes == "added 2, duplicates 1\n"
         assert ids(raw) == [hashlib.sha256(data).hexdigest().encode() for data in (b"a", b"b")]
-
-    def test_the_same_data_is_added_once(self, rwq: Rwq, raw: redis.Redis) -> None:
-        rwq("add", "--id-from", "sha256", "a")
-        assert rwq("add", "--id-from", "sha256", "a").as_tuple() == (
-            0,
-            "",
-            "duplicates 1\n",
-        )
-        assert raw.llen("jobs:queue") == 1
 
 
 class TestLine:
@@ -125,17 +111,6 @@ class TestOneId:
         )
         assert raw.keys() == []
 
-    def test_one_id_for_two_lines_is_an_error(self, rwq: Rwq, raw: redis.Redis) -> None:
-        assert rwq("add", "--id", "a", stdin=b"x\ny\n").code == 2
-        assert raw.keys() == []
-
-    def test_an_empty_id_is_an_error(self, rwq: Rwq, raw: redis.Redis) -> None:
-        result = rwq("add", "--id", "", "x")
-        assert (result.code, result.text) == (2, "")
-        assert result.notes.startswith("rwq: error: an ID is empty; ")
-        assert result.notes.count("\n") == 1
-        assert raw.keys() == []
-
     def test_an_id_excludes_a_rule(self, rwq: Rwq, raw: redis.Redis) -> None:
         """Which of the two would win? Nobody can tell, so it is refused."""
         assert rwq("add", "--id", "a", "--id-from", "sha256", "x").code == 2
@@ -150,11 +125,6 @@ class TestDuplicates:
         assert raw.get("jobs:item:a") == b"old"
         assert ids(raw) == [b"a"]
 
-    def test_a_leased_item_is_a_duplicate(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"a")
-        assert rwq("add", "--id", "a", "new", "-o", "ids").text == ""
-        assert foreign.raw.llen("jobs:queue") == 0
-
     def test_duplicates_within_a_batch(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq(
             "add",
@@ -164,14 +134,6 @@ class TestDuplicates:
         )
         assert result.notes == "added 2, duplicates 2\n"
         assert ids(raw) == [b"a", b"b"]
-
-    def test_unique_skips_the_check(self, rwq: Rwq, raw: redis.Redis) -> None:
-        """What upstream's add_unique does: the caller vouches, and the data are replaced."""
-        rwq("add", "--id", "a", "old")
-        result = rwq("add", "--unique", "--id", "a", "new")
-        assert result.notes == "added 1\n"
-        assert raw.get("jobs:item:a") == b"new"
-        assert ids(raw) == [b"a", b"a"]
 
 
 class TestReconnect:

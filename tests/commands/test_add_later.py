@@ -1,6 +1,5 @@
 """`rwq add --delay`, `--at` and `delay` in JSON lines: what is put off, and until when."""
 
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -38,22 +37,6 @@ class TestDelay:
         assert rwq("add", "--delay", "1h30m", "--format", form, stdin=given).code == 0
         (seconds,) = due_in_s(raw).values()
         assert seconds in near(5400)
-
-    @pytest.mark.parametrize("text", ["0", "0s", "0ms"])
-    def test_a_delay_of_zero_adds_at_once(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:
-        assert rwq("add", "--delay", text, "--id", "a", "x").code == 0
-        assert contents(raw) == {b"jobs:queue": [b"a"], b"jobs:item:a": b"x"}
-
-    def test_a_delayed_item_can_have_an_id(self, rwq: Rwq, raw: redis.Redis) -> None:
-        assert rwq("add", "--delay", "1d", "--id", "a", "x").code == 0
-        assert due_in_s(raw)["a"] in near(86400)
-
-    def test_thousands_of_lines_are_delayed_in_order(self, rwq: Rwq, raw: redis.Redis) -> None:
-        lines = [b"line %d" % number for number in range(1200)]
-        given = b"\n".join(lines)
-        result = rwq("add", "--delay", "5m", "--id-from", "line", "-o", "ids", stdin=given)
-        assert result.out == given + b"\n"
-        assert raw.zrange("jobs:delayed", 0, -1) == lines
 
     @pytest.mark.parametrize("text", ["-5", "soon", "5 minutes"])
     def test_a_bad_delay_is_a_usage_error(self, rwq: Rwq, raw: redis.Redis, text: str) -> None:
@@ -181,108 +164,3 @@ class TestAt:
             f"rwq: error: too far in the future: {text!r}; give a time before the year 2200\n",
         )
         assert raw.keys() == []
-
-    def test_items_of_one_time_keep_the_order_of_commands(self, rwq: Rwq, raw: redis.Redis) -> None:
-        at = f"@{raw.time()[0] + 3600}"
-        for item_id in "cab":
-            rwq("add", "--at", at, "--id", item_id, "x")
-        rwq("add", "--at", at, "--id-from", "line", stdin=b"z\ny\n")
-        assert raw.zrange("jobs:delayed", 0, -1) == [b"c", b"a", b"b", b"z", b"y"]
-
-
-@pytest.mark.parametrize("days", [-3, 3])
-def test_a_wrong_clock_of_the_client_has_no_effect(
-    rwq: Rwq, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch, days: int
-) -> None:
-    right_time = time.time
-    now = datetime.fromtimestamp(raw.time()[0])
-    of_day = f"{now + timedelta(minutes=10):%H:%M}"
-    moment = raw.time()[0] + 3600
-
-    class WrongDate(datetime):
-        @classmethod
-        def now(cls, _tz: object = None) -> datetime:
-            raise AssertionError("the date of this machine was asked for")
-
-    monkeypatch.setattr(time, "time", lambda: right_time() + days * 86400)
-    monkeypatch.setattr(time, "time_ns", lambda: int((right_time() + days * 86400) * 1e9))
-    monkeypatch.setattr("rwq_cli.input.times.datetime", WrongDate)
-    rwq("add", "--delay", "5m", "--id", "delay", "x")
-    rwq("add", "--at", of_day, "--id", "of-day", "x")
-    rwq("add", "--at", f"@{moment}", "--id", "at", "x")
-    rwq("add", "--at", f"@{moment - 7200}", "--id", "past", "x")
-    due = due_in_s(raw)
-    assert list(due) == ["delay", "of-day", "at"]
-    assert due["delay"] in near(300)
-    assert 9 * 60 - 5 <= due["of-day"] <= 10 * 60
-    assert due["at"] in near(3600)
-    assert raw.lrange("jobs:queue", 0, -1) == [b"past"]
-    shown = rwq("ls", "delayed", "-o", "table").text
-    assert "in 4m5" in shown
-    assert "in 59m" in shown
-
-
-class TestDryRun:
-    @pytest.mark.parametrize("unique", [(), ("--unique",)])
-    def test_a_dry_run_reports_the_same_and_changes_nothing(
-        self, rwq: Rwq, raw: redis.Redis, unique: tuple[str, ...]
-    ) -> None:
-        rwq("add", "--delay", "5m", "--id-from", "line", "a")
-        before = contents(raw)
-        words = ("add", "--delay", "5m", "--id-from", "line", *unique, "a", "b", "b", "-o", "json")
-        dry = rwq(*words, "--dry-run").json
-        assert contents(raw) == before
-        real = rwq(*words).json
-        assert (real["added"], real["duplicates"]) == (1, 2)
-        assert dry == {**real, "dry_run": True}
-
-
-class TestListing:
-    @pytest.fixture(autouse=True)
-    def filled(self, rwq: Rwq, raw: redis.Redis) -> None:
-        for item_id, delay in (("day", "1d"), ("hour", "90m"), ("minute", "5m")):
-            rwq("add", "--delay", delay, "--id", item_id, "x")
-        raw.zadd("jobs:delayed", {"minute": (raw.time()[0] - 200) * 1000})
-
-    @pytest.mark.needs("no-touch")
-    def test_tables_show_the_time_left(self, rwq: Rwq) -> None:
-        result = rwq("ls", "delayed", "-o", "table")
-        cells = [line.split()[:3] for line in result.lines[2:]]
-        assert [cell[0] for cell in cells] == ["minute", "hour", "day"]
-        assert cells[0][1] == "due"
-        assert cells[0][2].startswith("3m2")
-        assert cells[1][1:] == ["in", "1h29m"]
-        assert cells[2][1:] == ["in", "23h59m"]
-        assert result.notes == "3 shown of 3 delayed in jobs\n"
-
-    def test_json_has_the_due_time(self, rwq: Rwq, raw: redis.Redis) -> None:
-        due = [int(raw.zscore("jobs:delayed", name)) for name in ("minute", "hour", "day")]
-        assert [record["due_ms"] for record in rwq("ls", "delayed", "-o", "json").json] == due
-        plain = [line.split("\t")[:2] for line in rwq("ls", "delayed", "-o", "plain").lines]
-        assert plain == [["minute", str(due[0])], ["hour", str(due[1])], ["day", str(due[2])]]
-
-    @pytest.mark.needs("no-touch")
-    def test_pages_of_delayed_items(self, rwq: Rwq) -> None:
-        def ids(*words: str) -> str:
-            return rwq("ls", "delayed", "-o", "ids", *words).text
-
-        assert ids("-n", "1") == "minute\n"
-        assert ids("--offset", "1") == "hour\nday\n"
-        assert ids("--tail") == "day\nhour\nminute\n"
-        assert ids("--tail", "-n", "1", "--offset", "1") == "hour\n"
-        assert rwq("ls", "delayed", "-n", "1", "-o", "table").notes == (
-            "1 shown of 3 delayed in jobs\n"
-        )
-
-    def test_show_says_when_it_is_due_and_how_to_release_it(self, rwq: Rwq) -> None:
-        record = rwq("show", "hour", "-o", "json").json
-        assert record["next"].startswith("It is due in 1h29m; then the next rwq lease")
-        assert record["commands"] == [
-            "rwq release -q jobs hour",
-            "rwq release --delay 5m -q jobs hour",
-            "rwq complete -q jobs hour",
-        ]
-        record = rwq("show", "minute", "-o", "json").json
-        assert record["next"].startswith("It has been due for 3m2")
-        assert rwq("release", "hour").code == 0
-        assert rwq("ls", "-o", "ids").text == "hour\n"

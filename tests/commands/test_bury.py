@@ -42,26 +42,6 @@ def test_a_buried_item_gets_the_new_reason(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("ls", "buried", "-o", "json").json[0]["buried_ms"] == 1_700_000_000_000
 
 
-def test_a_reason_is_optional(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    assert rwq("bury", "a").code == 0
-    assert buried(rwq) == [("a", "by hand")]
-
-
-def test_a_reason_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b")
-    assert rwq.process("bury", "a", b"--reason=\xff\x1b[2J").code == 0
-    assert rwq.process("bury", "b", b"--reason=\xe2\x80\xae!").code == 0
-    assert foreign.raw.get("jobs:lease:a") == b"rwq-buried:\xff\x1b[2J"
-    first, second = rwq("ls", "buried", "-o", "json").json
-    assert (first["reason"], first["reason_b64"]) == (None, "/xtbMko=")
-    assert (second["reason"], second["reason_b64"]) == ("\u202e!", None)
-    plain = rwq("ls", "buried", "-o", "plain").text
-    assert [line.split("\t")[2] for line in plain.splitlines()] == ["\\xff\\x1b[2J", "\\u202e!"]
-    assert "\\xff\\x1b[2J" in rwq("ls", "buried", "-o", "table").text
-    assert "\\u202e!" in rwq("show", "b", "-o", "table").text
-
-
 def test_a_long_reason_is_an_error(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     before = contents(foreign.raw)
@@ -95,13 +75,3 @@ def test_force_chooses_leased_items_too(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("bury", "--all", "--force", "--yes")
     assert result.as_tuple() == (0, "", "buried 4\n")
     assert {item_id for item_id, _ in buried(rwq)} == {"w", "l", "h", "u"}
-
-
-def test_ids_from_a_pipe_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:
-    strange = [b"\xff\xfe", b"a\nb", b"-", b"--force", b"\x1b[2J"]
-    foreign.waiting(*strange)
-    result = rwq("bury", "-0", "-", "-o", "ids", stdin=b"\0".join(strange))
-    assert (result.code, sorted(result.out.split(b"\0")[:-1])) == (0, sorted(strange))
-    assert sorted(foreign.raw.zrange("jobs:buried", 0, -1)) == sorted(strange)
-    assert rwq("kick", "-0", "-", stdin=b"\0".join(strange)).code == 0
-    assert foreign.raw.lrange("jobs:queue", 0, -1)[::-1] == strange

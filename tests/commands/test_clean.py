@@ -1,11 +1,9 @@
 """`rwq clean light` and `deep`: what was broken works again, live work is left alone."""
 
 import pytest
-import redis
 
-from rwq_cli.core.clock import SystemClock
 from tests.conftest import Foreign, contents
-from tests.driver import TIMEOUT_S, Rwq
+from tests.driver import Rwq
 
 NOW = ("--grace", "0")
 
@@ -109,74 +107,6 @@ class TestGrace:
         assert rwq("clean", "light").notes == "returned 1\n"
         assert slept_s == [1.0]
 
-    @pytest.mark.parametrize("verb", ["light", "deep"])
-    def test_a_worker_between_its_pop_and_its_lease_is_left_alone(
-        self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, verb: str
-    ) -> None:
-        foreign.abandoned(b"a1")
-        monkeypatch.setattr(SystemClock, "sleep", lambda *_: foreign.lease(b"a1", holder=b"worker"))
-        result = rwq("clean", verb)
-        assert result.notes == "nothing to clean\n"
-        assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"a1"]
-
-    def test_a_producer_between_its_data_and_its_push_is_left_alone(
-        self, rwq: Rwq, foreign: Foreign, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        foreign.data(b"o1")
-        monkeypatch.setattr(SystemClock, "sleep", lambda *_: raw.lpush("jobs:queue", b"o1"))
-        result = rwq("clean", "deep")
-        assert result.notes == "nothing to clean\n"
-        assert raw.lrange("jobs:queue", 0, -1) == [b"o1"]
-
-
-def test_concurrent_cleans_return_each_item_once(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.abandoned(*(b"a%02d" % number for number in range(40)))
-    foreign.data(*(b"o%02d" % number for number in range(40)))
-    cleaners = [rwq.start("clean", "deep", "--grace", "200ms", "-o", "ids") for _ in range(3)]
-    outputs = [cleaner.communicate(timeout=TIMEOUT_S)[0].split() for cleaner in cleaners]
-    assert [cleaner.returncode for cleaner in cleaners] == [0, 0, 0]
-    waiting = foreign.raw.lrange("jobs:queue", 0, -1)
-    assert len(waiting) == len(set(waiting)) == 80
-    assert sorted(item_id for ids in outputs for item_id in ids) == sorted(waiting)
-    assert foreign.raw.llen("jobs:processing") == 0
-    assert foreign.raw.hgetall("jobs:returns") == dict.fromkeys(waiting, b"1")
-
-
-def test_concurrent_cleans_bury_each_item_once(rwq: Rwq, foreign: Foreign) -> None:
-    abandoned = [b"a%02d" % number for number in range(40)]
-    orphaned = [b"o%02d" % number for number in range(40)]
-    foreign.abandoned(*abandoned)
-    foreign.data(*orphaned)
-    often = abandoned[::2] + orphaned[::2]
-    foreign.raw.hset(foreign.keys.returns, mapping=dict.fromkeys(often, 2))
-    words = ("clean", "deep", "--grace", "200ms", "--bury-after", "2", "-o", "ids")
-    cleaners = [rwq.start(*words) for _ in range(3)]
-    outputs = [cleaner.communicate(timeout=TIMEOUT_S)[0].split() for cleaner in cleaners]
-    assert sorted(item_id for ids in outputs for item_id in ids) == sorted(abandoned + orphaned)
-    waiting = foreign.raw.lrange("jobs:queue", 0, -1)
-    assert sorted(waiting) == sorted(abandoned[1::2] + orphaned[1::2])
-    assert sorted(foreign.raw.zrange("jobs:buried", 0, -1)) == sorted(often)
-    assert foreign.raw.hgetall("jobs:returns") == {
-        **dict.fromkeys(waiting, b"1"),
-        **dict.fromkeys(often, b"2"),
-    }
-    assert sum(b":lease" in key for key in contents(foreign.raw)) == 2 * len(often)
-
-
-def test_thousands_of_items_are_returned(rwq: Rwq, foreign: Foreign) -> None:
-    ids = [b"%04d" % number for number in range(3000)]
-    foreign.abandoned(*ids)
-    result = rwq("clean", "light", *NOW)
-    assert result.notes == "returned 3,000\n"
-    assert sorted(foreign.raw.lrange("jobs:queue", 0, -1)) == ids
-
-
-def test_without_a_depth_it_is_a_usage_error(rwq: Rwq) -> None:
-    result = rwq("clean")
-    assert (result.code, result.text) == (2, "")
-    assert "rwq clean light" in result.notes
-    assert "rwq clean deep" in result.notes
-
 
 class TestBuryAfter:
     def test_an_item_is_buried_after_its_last_return(self, rwq: Rwq, foreign: Foreign) -> None:
@@ -194,30 +124,6 @@ class TestBuryAfter:
         assert rwq("ls", "buried", "-o", "json").json[0]["reason"] == "returned 3 times"
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a2"]
 
-    @pytest.mark.parametrize("wrong", ["-1", "x", ""])
-    def test_a_bad_number_is_a_usage_error(self, rwq: Rwq, foreign: Foreign, wrong: str) -> None:
-        foreign.abandoned(b"a1")
-        result = rwq("clean", "deep", *NOW, "--bury-after", wrong)
-        assert (result.code, result.text) == (2, "")
-        assert "--bury-after" in result.notes
-        assert foreign.raw.llen("jobs:processing") == 1
-
-
-@pytest.mark.parametrize("verb", ["light", "deep"])
-def test_due_items_are_promoted_without_a_grace_period(
-    rwq: Rwq, foreign: Foreign, verb: str
-) -> None:
-    foreign.delayed(b"late", 2)
-    foreign.delayed(b"first", 1)
-    foreign.delayed(b"d1", 9_999_999_999_999)
-    result = rwq("clean", verb, "--grace", "1h", "-o", "ids")
-    assert result.as_tuple() == (
-        0,
-        "first\nlate\n",
-        "promoted 2\n",
-    )
-    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"late", b"first"]
-
 
 def test_a_dry_run_names_the_first_items_for_people(rwq: Rwq, foreign: Foreign) -> None:
     foreign.abandoned(*(b"%d" % number for number in range(7)), b"\x1b[2J")
@@ -234,15 +140,3 @@ def test_a_dry_run_names_the_first_items_for_people(rwq: Rwq, foreign: Foreign) 
     assert rwq(*words, "-o", "jsonl").notes == summary
     assert rwq(*words, "-Q").notes == summary
     assert rwq("clean", "light", *NOW).notes == "returned 8\n"
-
-
-def test_a_dry_run_names_no_more_than_there_are(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.abandoned(b"\x1b[2J")
-    dry = rwq("clean", "light", *NOW, "--dry-run")
-    assert dry.notes == "would return \\x1b[2J: abandoned\ndry run: would return 1\n"
-
-
-def test_a_main_list_of_the_wrong_type_is_not_a_clean_queue(rwq: Rwq, raw: redis.Redis) -> None:
-    raw.set("jobs:queue", "text")
-    result = rwq("clean", "light", *NOW)
-    assert (result.code, "jobs:queue" in result.notes) == (69, True)

@@ -93,18 +93,6 @@ def test_each_id_is_a_line_of_json_at_once(rwq: Rwq, foreign: Foreign) -> None:
     assert ended(process)[0] == 0
 
 
-def test_the_header_of_csv_is_written_once(rwq: Rwq, foreign: Foreign, between: Between) -> None:
-    foreign.abandoned(b"1")
-    between(lambda: None, lambda: foreign.abandoned(b"2"), lambda: None)
-    result = rwq("clean", "light", *EVERY, "-o", "csv")
-    assert result.code == 130
-    assert [line.split(",")[:2] for line in result.lines] == [
-        ["queue", "queue_b64"],
-        ["jobs", ""],
-        ["jobs", ""],
-    ]
-
-
 def test_queues_that_appear_later_are_cleaned_too(
     rwq: Rwq, raw: redis.Redis, between: Between, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,46 +141,12 @@ def test_deep_cleans_come_between_light_ones(rwq: Rwq, foreign: Foreign) -> None
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"orphan", b"1"]
 
 
-def test_each_round_of_a_deep_clean_is_deep(rwq: Rwq, foreign: Foreign, between: Between) -> None:
-    foreign.data(b"1")
-    between(lambda: foreign.data(b"2"))
-    result = rwq("clean", "deep", *EVERY, "-o", "ids")
-    assert result.as_tuple() == (130, "1\n2\n", "returned 1\nreturned 1\n")
-
-
-def test_a_poison_item_is_buried(rwq: Rwq, foreign: Foreign, between: Between) -> None:
-    foreign.raw.hset(foreign.keys.returns, "1", 3)
-    foreign.abandoned(b"1")
-    between()
-    assert rwq("clean", "light", *EVERY, "--bury-after", "3").notes == "buried 1\n"
-
-
-def test_two_on_one_queue_return_each_item_once(rwq: Rwq, foreign: Foreign) -> None:
-    cleaners = [started(rwq, *FAST, "--deep-every", "100ms", "-o", "ids") for _ in range(2)]
-    ids = [b"%03d" % number for number in range(300)]
-    for at in range(0, 300, 50):
-        foreign.abandoned(*ids[at : at + 25])
-        foreign.data(*ids[at + 25 : at + 50])
-        time.sleep(0.05)
-    until(lambda: foreign.raw.llen("jobs:queue") >= 300)
-    outputs = [ended(cleaner)[1].split() for cleaner in cleaners]
-    assert sorted(outputs[0] + outputs[1]) == ids
-    assert sorted(foreign.raw.lrange("jobs:queue", 0, -1)) == ids
-
-
 class TestStopping:
     def test_sigterm_ends_a_pause(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.abandoned(b"1")
         process = started(rwq, "--every", "1h", "--grace", "0")
         assert next_line(process.stderr) == b"returned 1\n"
         assert ended(process) == (0, b"", b"")
-
-    def test_sigterm_ends_a_grace_period(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.abandoned(b"1")
-        process = started(rwq, "--every", "1h", "--grace", "1h")
-        until(lambda: foreign.raw.info("commandstats").get("cmdstat_lrange", {}).get("calls"))
-        assert ended(process) == (0, b"", b"")
-        assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"1"]
 
     @pytest.mark.parametrize("when", ["at its start", "later"])
     def test_sigterm_ends_it_while_the_server_does_not_reply(
@@ -284,12 +238,6 @@ class TestLostServer:
         assert result.code == 69
         assert "password" in result.notes.splitlines()[-1]
 
-    def test_a_key_of_the_wrong_type_is_the_end(self, rwq: Rwq, raw: redis.Redis) -> None:
-        raw.set("jobs:processing", "x")
-        result = rwq("clean", "light", *FAST)
-        assert result.code == 69
-        assert "jobs:processing has the wrong type" in result.notes
-
 
 class TestSupervisors:
     @pytest.fixture
@@ -314,10 +262,6 @@ class TestSupervisors:
             pass
         assert message == b"STOPPING=1"
         assert process.wait(TIMEOUT_S) == 0
-
-    def test_without_the_option_systemd_hears_nothing(self, rwq: Rwq, manager: Manager) -> None:
-        process = started(rwq, *FAST, variables={"NOTIFY_SOCKET": manager.name})
-        assert ended(process)[0] == 0
 
     def test_a_long_pause_or_grace_period_is_not_ill_health(
         self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
@@ -399,12 +343,3 @@ class TestUsage:
         assert (result.code, result.text) == (2, "")
         assert reason in result.notes
         assert raw.keys() == []
-
-    def test_a_dry_run_says_what_each_round_would_do(
-        self, rwq: Rwq, foreign: Foreign, between: Between
-    ) -> None:
-        foreign.abandoned(b"1")
-        between(lambda: None)
-        result = rwq("clean", "light", *EVERY, "--dry-run")
-        assert result.as_tuple() == (130, "", "dry run: would return 1\n" * 2)
-        assert foreign.raw.llen("jobs:processing") == 1

@@ -4,10 +4,8 @@ import os
 import re
 import shlex
 import subprocess
-from pathlib import Path
 
 import pytest
-import redis
 
 from rwq_cli.input import payload
 from tests.conftest import Foreign, contents, lasts
@@ -38,21 +36,6 @@ def test_an_unknown_id_is_missing(rwq: Rwq, foreign: Foreign) -> None:
     )
 
 
-def test_one_of_two_completes_wins(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    assert rwq("complete", "a").code == 0
-    assert rwq("complete", "a").code == 1
-
-
-def test_a_repeated_id_counts_once(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    assert rwq("complete", "a", "a").as_tuple() == (
-        0,
-        "",
-        "completed 1\n",
-    )
-
-
 def test_the_outcome_of_each_in_jsonl(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     foreign.leased(b"l", holder=b"worker-7")
@@ -76,25 +59,6 @@ class TestOwner:
         assert re.fullmatch(rf"rwq: theirs: leased by them for (1m|\d+s); {reason}", failure)
         assert (result.code, result.text, summary) == (3, "mine\n", "completed 1, not owner 1")
         assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"theirs"]
-
-    def test_an_expired_lease_has_no_owner(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.abandoned(b"a")
-        assert rwq("complete", "a", "--owner", "me").code == 1
-        assert foreign.raw.exists("jobs:item:a") == 1
-
-    @pytest.mark.parametrize("generation", ["old", "new"])
-    def test_leases_of_both_generations_have_owners(
-        self, rwq: Rwq, foreign: Foreign, generation: str
-    ) -> None:
-        foreign.abandoned(b"a")
-        foreign.lease(b"a", holder=b"me", generations=generation)
-        assert rwq("complete", "a", "--owner", "me").code == 0
-        assert foreign.raw.keys() == []
-
-    def test_an_item_leased_by_rwq_has_an_owner(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        rwq("lease")
-        assert rwq("complete", "a", "--owner", OWN).code == 0
 
 
 class TestSession:
@@ -147,21 +111,6 @@ class TestSession:
         assert rwq("complete", "a", "--owner", "me", "--mine").code == 2
 
 
-class TestDryRun:
-    def test_changes_nothing_and_reports_the_same(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        foreign.leased(b"l", ttl_ms=None)
-        before = contents(foreign.raw)
-        for words in (("a", "l", "gone"), ("gone",), ("a", "l", "--owner", "them")):
-            dry = rwq("complete", *words, "--dry-run", "-o", "jsonl")
-            assert contents(foreign.raw) == before
-            assert dry.notes.startswith("dry run: ")
-        dry = rwq("complete", "a", "l", "gone", "--dry-run", "-o", "json")
-        real = rwq("complete", "a", "l", "gone", "-o", "json")
-        assert dry.code == real.code == 3
-        assert dry.json == {**real.json, "dry_run": True}
-
-
 class TestResult:
     def kept(self, foreign: Foreign, item_id: str) -> dict[bytes, bytes]:
         fields: dict[bytes, bytes] = foreign.raw.hgetall(f"jobs:result:{item_id}")
@@ -198,32 +147,6 @@ class TestResult:
         left_ms = foreign.raw.pttl("jobs:result:a")
         assert round(left_ms / 1000) == (90 if "90s" in words else 3600)
 
-    def test_ids_from_stdin_and_the_result_from_a_file(
-        self, rwq: Rwq, foreign: Foreign, tmp_path: Path
-    ) -> None:
-        ids = [b"%04d" % number for number in range(1200)]
-        foreign.abandoned(*ids)
-        file = tmp_path / "result"
-        file.write_bytes(b"r" * 20_000)
-        result = rwq("complete", "-", "--result", str(file), stdin=b"\n".join(ids))
-        assert result.notes == "completed 1,200\n"
-        assert foreign.raw.dbsize() == 1200
-        assert foreign.raw.hstrlen("jobs:result:0999", "result") == 20_000
-
-    def test_only_items_of_the_owner_get_a_result(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"mine", holder=b"me")
-        foreign.leased(b"theirs")
-        assert rwq("complete", "mine", "theirs", "--owner", "me", "--rejected").code == 3
-        assert self.kept(foreign, "mine") == {b"status": b"rejected", b"holder": b"me"}
-        assert self.kept(foreign, "theirs") == {}
-
-    def test_a_dry_run_keeps_no_result(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"a")
-        before = contents(foreign.raw)
-        result = rwq("complete", "a", "--dry-run", "--result", "-", stdin=b"x")
-        assert result.notes == ("dry run: would complete 1\n")
-        assert contents(foreign.raw) == before
-
     @pytest.mark.parametrize(
         ("words", "said"),
         [
@@ -252,57 +175,6 @@ class TestResult:
         before = contents(foreign.raw)
         assert rwq("complete", *words, stdin=b"a\n").as_tuple() == (2, "", f"rwq: error: {said}\n")
         assert contents(foreign.raw) == before
-
-    def test_a_result_key_of_another_type_is_the_failure_of_one_item(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"a", b"b")
-        foreign.raw.lpush("jobs:result:a", "x")
-        result = rwq("complete", "a", "b", "--rejected")
-        assert result.as_tuple() == (
-            3,
-            "",
-            "rwq: a: one of its keys has the wrong type; rwq show -q jobs a says which\n"
-            "completed 1, wrong type 1\n",
-        )
-        assert foreign.raw.exists("jobs:item:a") == 1
-
-
-class TestStdin:
-    def test_thousands_of_ids_on_stdin_are_completed(self, rwq: Rwq, raw: redis.Redis) -> None:
-        ids = [b"%05d" % number for number in range(5000)]
-        rwq("add", "--id-from", "line", stdin=b"\n".join(ids))
-        rwq("lease", "-n", "5000", "-o", "ids")
-        result = rwq("complete", "-", stdin=b"\n".join(ids))
-        assert result.as_tuple() == (0, "", "completed 5,000\n")
-        assert raw.keys() == []
-
-    def test_a_dash_excludes_other_ids(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        assert rwq("complete", "a", "-", stdin=b"a\n").as_tuple() == (
-            2,
-            "",
-            "rwq: error: - reads the IDs from stdin, and cannot be combined with other IDs; drop "
-            "the other IDs\n",
-        )
-        assert foreign.raw.llen("jobs:queue") == 1
-
-    def test_without_ids_it_is_a_usage_error(self, rwq: Rwq) -> None:
-        assert rwq("complete", stdin=b"a\n").as_tuple() == (
-            2,
-            "",
-            "rwq: error: no items chosen; give IDs, or - to read them from stdin; or choose by "
-            "--state, --match, --where, --id-glob, --older-than or -n; or use --all\n",
-        )
-
-    def test_an_empty_id_is_a_usage_error(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        assert rwq("complete", "a", "").as_tuple() == (
-            2,
-            "",
-            "rwq: error: an ID is empty; is a variable in the script unset?\n",
-        )
-        assert foreign.raw.llen("jobs:queue") == 1
 
 
 class TestResultFile:
@@ -382,16 +254,6 @@ class TestUndo:
         assert rwq("doctor", "--grace", "0", "--skip", "no-persistence").code == 0
         assert rwq("undo", "--yes").code == 1
 
-    def test_waiting_items_return_to_the_end_that_was_nearer(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
-        foreign.waiting(*(b"%d" % number for number in range(10)))
-        result = rwq("complete", "--id-glob", "[1368]", "--yes", "-o", "json").json
-        assert result["undo_file"] == str(undo_files(rwq)[0])
-        assert rwq("undo", "--yes").code == 0
-        ids = foreign.raw.lrange("jobs:queue", 0, -1)[::-1]
-        assert b"".join(ids) == b"1302457968"
-
     def test_named_items_leave_no_file(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b", b"c")
         assert rwq("complete", "a", "-o", "json").json["undo_file"] is None
@@ -410,19 +272,3 @@ class TestUndo:
         assert rwq("complete", "--all", "--owner", "nobody", "--yes").code == 1
         # Nothing was completed: there is no file.
         assert len(undo_files(rwq)) == 1
-
-    def test_results_are_kept_as_of_named_items(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"a", b"b")
-        result = rwq("complete", "--state", "leased", "--yes", "--result", "-", stdin=b"done")
-        assert result.code == 0
-        assert foreign.raw.hget("jobs:result:a", "result") == b"done"
-        assert rwq("undo", "--yes").code == 0
-        assert foreign.raw.hget("jobs:result:a", "result") == b"done"
-
-    def test_a_file_that_cannot_be_written_stops_it(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        (rwq.home / "file").write_text("")
-        variables = {"XDG_STATE_HOME": str(rwq.home / "file")}
-        result = rwq("complete", "--all", "--yes", variables=variables)
-        assert (result.code, foreign.raw.exists("jobs:item:a")) == (1, 1)
-        assert rwq("complete", "a", variables=variables).code == 0

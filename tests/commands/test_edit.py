@@ -113,12 +113,6 @@ def test_nothing_is_written_if_nothing_changed(
 
 
 class TestEditor:
-    def test_has_arguments(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        variables = {"EDITOR": "sed -i -e 's/data of/changed,/' --"}
-        assert rwq("edit", "a", variables=variables).code == 0
-        assert foreign.raw.get("jobs:item:a") == b"changed, a"
-
     def test_is_visual_before_editor(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         variables = {"VISUAL": "sed -i s/a/V/", "EDITOR": "sed -i s/a/E/"}
@@ -162,24 +156,6 @@ class TestEditor:
         assert kept(drafts) == [b"saved\n"]
         assert foreign.raw.get("jobs:item:a") == b"data of a"
 
-    def test_an_editor_that_does_not_exist_is_an_error(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        result = rwq("edit", "a", variables={"EDITOR": "no-such-editor --wait"})
-        assert result.as_tuple() == (
-            1,
-            "",
-            "rwq: error: the editor ended with code 127, so nothing was written; "
-            "VISUAL or EDITOR names it: no-such-editor --wait\n",
-        )
-
-    def test_that_removes_the_file(
-        self, foreign: Foreign, drafts: Path, edit: Callable[..., Result]
-    ) -> None:
-        foreign.waiting(b"a")
-        result = edit('rm "$1"', "a")
-        assert (result.code, "nothing was written" in result.notes) == (1, True)
-        assert list(drafts.iterdir()) == []
-
     def test_that_empties_the_file(
         self, foreign: Foreign, drafts: Path, edit: Callable[..., Result]
     ) -> None:
@@ -193,13 +169,6 @@ class TestEditor:
         )
         assert foreign.raw.get("jobs:item:a") == b"data of a"
         assert list(drafts.iterdir()) == []
-
-    def test_writes_nothing_to_stdout(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        script = "sh -c 'echo drawn; sed -i s/data/DATA/ \"$1\"' -"
-        result = rwq.process("edit", "a", "-o", "json", variables={"EDITOR": script})
-        assert (result.code, result.json["set"]) == (0, 1)
-        assert b"drawn" in result.err
 
     def test_gets_ctrl_c_alone(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
@@ -281,16 +250,6 @@ class TestMeanwhile:
         assert f"your text is in {drafts}/rwq-edit-" in result.notes
         assert kept(drafts) == [b"mine\n"]
 
-    def test_an_undo_file_that_cannot_be_written_loses_no_text(
-        self, rwq: Rwq, foreign: Foreign, drafts: Path, edit: Callable[..., Result]
-    ) -> None:
-        foreign.waiting(b"a")
-        (rwq.home / "file").write_text("")
-        result = edit('echo mine > "$1"', "a", XDG_STATE_HOME=str(rwq.home / "file"))
-        assert (result.code, foreign.raw.get("jobs:item:a")) == (1, b"data of a")
-        assert "cannot write the undo file" in result.notes
-        assert kept(drafts) == [b"mine\n"]
-
 
 class TestJson:
     def test_to_break_it_needs_yes_and_keeps_the_text(
@@ -351,12 +310,3 @@ def test_a_dry_run_writes_nothing_and_keeps_the_text(
 
 
 # Several times what a batch of items may hold.
-def test_megabytes_are_edited(
-    rwq: Rwq, raw: redis.Redis, drafts: Path, edit: Callable[..., Result]
-) -> None:
-    raw.set("jobs:item:a", b"a" * 12_000_000)
-    assert edit('printf b >> "$1"', "a").code == 0
-    assert raw.strlen("jobs:item:a") == 12_000_001
-    assert rwq("undo", "--yes").code == 0
-    assert raw.strlen("jobs:item:a") == 12_000_000
-    assert list(drafts.iterdir()) == []

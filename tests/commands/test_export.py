@@ -1,13 +1,11 @@
 """`rwq export`: JSON lines behind a header, whatever the bytes."""
 
-import json
 import sys
 
 import pytest
 
 from tests.conftest import ABSENT, Foreign, contents
 from tests.driver import Rwq
-from tests.servers import PrivateServer
 
 
 def test_an_empty_queue_is_a_header(rwq: Rwq) -> None:
@@ -52,17 +50,6 @@ def test_a_leased_item_has_its_lease(rwq: Rwq, foreign: Foreign) -> None:
     }
 
 
-def test_ghosts_and_stray_leases_are_counted_not_exported(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    foreign.raw.lpush("jobs:queue", "ghost")
-    foreign.lease(b"stray")
-    result = rwq("export")
-    assert (result.code, result.notes) == (
-        0,
-        "exported 1; skipped 1 without data, 1 stray leases\n",
-    )
-
-
 def test_a_key_of_another_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
     foreign.raw.hset("jobs:item:h", "a", "b")
     result = rwq("export")
@@ -76,22 +63,6 @@ def test_a_key_of_another_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("export", "-o", "ids")
     assert (result.code, result.text) == (3, "a\n")
     assert result.notes.startswith("rwq: jobs:lease:b has the wrong type; ")
-
-
-def test_other_formats_are_refused(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b")
-    assert rwq("export", "-o", "ids").text == "a\nb\n"
-    assert rwq("export", "-o", "data").text == "data of a\ndata of b\n"
-    assert [record["id"] for record in rwq("export", "-o", "json").json] == ["a", "b"]
-    assert rwq("export", "-o", "csv").text.startswith("id,id_b64,data,data_b64,state,place,lease")
-    assert rwq("export", "-o", "jsonl").jsonl[1:] == rwq("export").jsonl[1:]
-
-
-def test_a_closed_pipe_ends_it_quietly(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(*(b"%d" % number for number in range(3000)))
-    result = rwq.shell("rwq export | head -n 1")
-    assert (result.code, json.loads(result.out)["rwq_export"]) == (0, 1)
-    assert result.notes == ""
 
 
 def test_memory_does_not_grow_with_the_data(rwq: Rwq, foreign: Foreign) -> None:
@@ -130,13 +101,6 @@ def test_ids_and_options_select_exported_items(rwq: Rwq, foreign: Foreign) -> No
     assert exported(rwq, "-n", "2") == ["w1", "w2"]
 
 
-def test_a_named_ghost_is_counted_once(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    foreign.raw.lpush("jobs:queue", "ghost")
-    result = rwq("export", "a", "ghost")
-    assert (result.code, result.notes) == (3, "exported 1, missing 1\n")
-
-
 def test_unknown_ids_are_missing(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     result = rwq("export", "a", "gone")
@@ -144,13 +108,6 @@ def test_unknown_ids_are_missing(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("export", "gone")
     assert (result.code, result.notes) == (1, "nothing exported, missing 1\n")
     assert len(result.jsonl) == 1
-
-
-def test_selected_items_are_imported_as_they_were(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"w1", b"w2", b"w3")
-    text = rwq("export", "w1", "w3").out
-    assert rwq("import", "-q", "copy", "-", stdin=text).code == 0
-    assert foreign.raw.lrange("copy:queue", 0, -1) == [b"w3", b"w1"]
 
 
 class TestResults:
@@ -198,29 +155,3 @@ class TestResults:
             result = rwq("export", *words)
             assert (result.code, result.notes) == (0, "exported 1\n")
         assert len(rwq("export", "a").jsonl) == 2
-
-    def test_results_are_imported_as_they_were(self, rwq: Rwq, foreign: Foreign) -> None:
-        self.keep(foreign)
-        foreign.raw.hset("jobs:result:held", mapping={"status": "completed", "completed_ms": 5})
-        foreign.raw.hset("jobs:result:held", "holder", b"\xfe")
-        for item_id in (b"a", b"\xff", b"held"):
-            foreign.raw.pexpire(b"jobs:result:" + item_id, 60_000)
-        before, text = contents(foreign.raw), rwq("export").out
-        foreign.raw.flushall()
-        result = rwq("import", "-", stdin=text)
-        assert (result.code, result.notes) == (
-            0,
-            "imported 1, results 3\n",
-        )
-        assert contents(foreign.raw) == before
-        assert 30_000 < foreign.raw.pttl("jobs:result:held") <= 60_000
-
-
-def test_the_summary_names_queue_and_server_of_the_command_line(
-    rwq: Rwq, foreign: Foreign, server: PrivateServer
-) -> None:
-    foreign.waiting(b"a")
-    place = f"(jobs on {server.url})"
-    assert rwq("export", "-q", "jobs").notes == f"exported 1 {place}\n"
-    foreign.raw.lpush("jobs:queue", "ghost")
-    assert rwq("export", "-q", "jobs").notes == f"exported 1 {place}; skipped 1 without data\n"

@@ -3,11 +3,10 @@
 import re
 
 import pytest
-import redis
 
 from rwq_cli.core.errors import ConnectionLost
 from rwq_cli.core.inspect import report
-from tests.conftest import ABSENT, Foreign
+from tests.conftest import Foreign
 from tests.driver import Rwq
 
 pytestmark = pytest.mark.usefixtures("slept_s")
@@ -45,24 +44,6 @@ def test_a_leased_item_names_its_holder_and_the_way_out(
     assert re.search(r"for 4m\d+s;", result.notes)
 
 
-def test_an_item_that_nobody_holds_has_another_owner(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    notes = rwq("complete", "a", "--owner", "me").notes
-    assert named(notes) == {
-        "a": "nobody holds it; rwq show -q jobs a says more; without --owner it would be completed",
-    }
-
-
-def test_a_guard_has_no_holder(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.buried(b"b")
-    foreign.delayed(b"d", 9_999_999_999_999)
-    notes = rwq("mv", "--to", "other", "--yes", "b", "d").notes
-    assert named(notes) == {
-        "b": "it is buried; --force moves it anyway",
-        "d": "it is delayed; --force moves it anyway",
-    }
-
-
 def test_an_id_that_the_other_queue_has_is_a_conflict(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     foreign.raw.set("other:item:a", "x")
@@ -84,16 +65,6 @@ def test_the_first_five_are_named(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("complete", "-", stdin="\n".join(["a", *ids]).encode())
     assert list(named(result.notes)) == ids[:5]
     assert result.notes.splitlines()[5:] == ["completed 1, missing 1,500"]
-
-
-def test_ids_are_shown_escaped(rwq: Rwq) -> None:
-    notes = rwq("complete", "-", stdin=b"\x1b[2J\n").notes
-    assert notes == "rwq: \\x1b[2J: no such item\nmissing 1\n"
-
-
-@pytest.mark.parametrize("output", ["json", "jsonl", "csv"])
-def test_formats_for_programs_have_the_outcomes_instead(rwq: Rwq, output: str) -> None:
-    assert "no such item" not in rwq("complete", "gone", "-o", output).notes
 
 
 def test_json_names_the_first_failures(rwq: Rwq, foreign: Foreign) -> None:
@@ -125,19 +96,6 @@ def test_each_queue_of_several_has_its_failures(rwq: Rwq, foreign: Foreign) -> N
     assert [[each["id"] for each in one["failures"]] for one in documents] == [[], ["a"]]
 
 
-def test_a_dry_run_names_them_too(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    result = rwq("rm", "a", "gone", "--dry-run")
-    assert result.notes == "rwq: gone: no such item\ndry run: would remove 1, missing 1\n"
-    assert raw.llen("jobs:queue") == 1
-
-
-def test_a_run_without_work_says_so(rwq: Rwq) -> None:
-    assert rwq("complete", "-").notes == "nothing completed\n"
-    assert rwq("complete", "-", "--dry-run").notes == "dry run: nothing to complete\n"
-    assert rwq("clean", "light").notes == f"{ABSENT}nothing to clean\n"
-
-
 def test_a_server_that_is_lost_at_the_end_takes_no_report_away(
     rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,9 +110,3 @@ def test_a_server_that_is_lost_at_the_end_takes_no_report_away(
     assert result.notes == (
         "rwq: 17: leased by worker-3; --force ends its lease\nreleased 1, not owner 1\n"
     )
-
-
-def test_a_holder_named_like_a_placeholder_is_shown_as_it_is(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.leased(b"a", holder=b"SHOWROOM-1")
-    notes = rwq("release", "a").notes
-    assert "leased by SHOWROOM-1 for " in notes

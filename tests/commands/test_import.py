@@ -5,8 +5,7 @@ import json
 import pytest
 
 from tests.conftest import Foreign, contents
-from tests.driver import TIMEOUT_S, UNDO, Rwq, configure, undo_files, until
-from tests.servers import PrivateServer
+from tests.driver import TIMEOUT_S, UNDO, Rwq, undo_files, until
 
 HEADER = '{"rwq_export": 1, "queue": "jobs"}\n'
 
@@ -38,13 +37,6 @@ def test_an_export_is_imported_as_it_was(rwq: Rwq, foreign: Foreign) -> None:
     again = rwq("import", "-", stdin=(rwq.home / "file").read_bytes())
     assert again.notes == "already there 5\n"
     assert contents(foreign.raw) == before
-
-
-def test_an_export_can_be_piped_into_another_queue(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b")
-    result = rwq.shell("set -o pipefail; rwq export | rwq import -q copy -")
-    assert result.code == 0
-    assert foreign.raw.lrange("copy:queue", 0, -1) == [b"b", b"a"]
 
 
 @pytest.mark.parametrize(
@@ -128,24 +120,6 @@ def test_json_has_the_first_rejected_lines(rwq: Rwq, foreign: Foreign) -> None:
     assert [each["reason"][:7] for each in many["failures"]] == [f"line {n}:" for n in range(3, 8)]
 
 
-def test_json_has_the_rejected_lines_of_each_queue(rwq: Rwq) -> None:
-    given = (
-        b'{"rwq_export": 2}\n{"queue": "jobs"}\n'
-        b'{"queue": "jobs", "id": "a", "data": "x", "place": "main"}\n[]\n'
-        b'{"queue": "mail", "id": "a", "data": "x", "place": "main"}\n'
-        b'{"queue": "web", "id": "a", "data": "x", "place": "main"}\n{}\n'
-    )
-    documents = rwq("import", "-", "-o", "json", stdin=given, variables={"RWQ_QUEUE": ""}).json
-    assert [
-        (each["queue"], each["rejected"], [line["reason"][:7] for line in each["failures"]])
-        for each in documents
-    ] == [
-        ("jobs", 2, ["line 2:", "line 4:"]),
-        ("mail", 0, []),
-        ("web", 1, ["line 7:"]),
-    ]
-
-
 @pytest.mark.parametrize(("line", "why"), BAD)
 def test_a_bad_line_is_rejected_alone(rwq: Rwq, foreign: Foreign, line: bytes, why: str) -> None:
     given = lines(item("a")) + line + b"\n" + lines(item("b"))[len(HEADER) :]
@@ -177,23 +151,6 @@ def test_a_bad_header_is_an_error(rwq: Rwq, foreign: Foreign, given: bytes, said
     assert (result.code, result.text) == (2, "")
     assert result.notes.startswith(f"rwq: error: {said}")
     assert foreign.raw.keys() == []
-
-
-def test_ids_are_those_imported(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    given = lines(item("a", "data of a"), item("b"))
-    assert rwq("import", "-", "-o", "ids", stdin=given).text == "b\n"
-    assert [r["status"] for r in rwq("import", "-", "-o", "jsonl", stdin=given).jsonl] == [
-        "already-there",
-        "already-there",
-    ]
-
-
-def test_an_undo_file_is_an_export(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    file = rwq("rm", "a", "--yes", "-o", "json").json["undo_file"]
-    assert rwq("import", file, "-q", "copy").code == 0
-    assert foreign.raw.lrange("copy:queue", 0, -1) == [b"a"]
 
 
 def test_lines_of_a_slow_pipe_are_imported_at_once(rwq: Rwq, foreign: Foreign) -> None:
@@ -229,38 +186,11 @@ class TestResults:
                 assert dry.json == {**result.json, "dry_run": True}
                 assert [result.json["imported"], result.json["results"]] == [1, 1]
 
-    @pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
-    def test_a_result_key_of_another_type_is_reported(
-        self, rwq: Rwq, foreign: Foreign, dry_run: tuple[str, ...]
-    ) -> None:
-        """Part of it was done, though none of it was an item."""
-        foreign.raw.set("jobs:result:a", "s")
-        result = rwq("import", "-", *dry_run, stdin=lines(self.kept("a"), self.kept("b")))
-        assert result.code == 3
-        assert result.notes.endswith("results 1, results rejected 1\n")
-        result = rwq("import", "-", *dry_run, stdin=lines(self.kept("a")))
-        assert result.code == 1
-
     def test_a_result_without_an_expiry_gets_one(self, rwq: Rwq, foreign: Foreign) -> None:
         given = lines(self.kept("a", ttl_ms=None), self.kept("b"), self.kept("c", ttl_ms=60_000))
         assert rwq("import", "-", stdin=given).code == 0
         ends = [foreign.raw.pttl(f"jobs:result:{item_id}") for item_id in "abc"]
         assert [round(ttl_ms / 60_000) for ttl_ms in ends] == [60, 60, 1]
-
-    def test_results_may_stand_between_items(self, rwq: Rwq, foreign: Foreign) -> None:
-        given = lines(item("a"), self.kept("x"), item("b"), self.kept("y"), self.kept("z"))
-        assert rwq("import", "-", stdin=given).notes == ("imported 2, results 3\n")
-        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]
-
-    def test_the_largest_numbers_that_are_accepted_are_read_back(self, rwq: Rwq) -> None:
-        most = 10**15 - 1
-        results = self.kept("a", completed_ms=most), self.kept("b", completed_ms=0)
-        assert rwq("import", "-", stdin=lines(item("c", returns=most), *results)).code == 0
-        found = {finding["code"] for finding in rwq("doctor", "-o", "json").json}
-        assert found.isdisjoint({"wrong-type", "invalid-returns"})
-        _, counted, *kept = map(json.loads, rwq("export").out.splitlines())
-        assert counted["returns"] == most
-        assert {each["result_of"]: each["completed_ms"] for each in kept} == {"a": most, "b": 0}
 
     def test_a_bad_result_is_rejected(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.raw.set("jobs:result:s", "string")
@@ -327,26 +257,6 @@ class TestReplace:
         for words in (("--on-conflict", "skip"), ("--on-conflict", "replace", "--dry-run")):
             assert rwq("import", "-", *words, stdin=self.GIVEN).code == 0
 
-    @pytest.mark.parametrize("lease", ["lease", "leased_by_session"])
-    def test_a_lease_of_the_wrong_type_is_the_reason_in_a_dry_run_and_in_the_run(
-        self, rwq: Rwq, foreign: Foreign, lease: str
-    ) -> None:
-        foreign.raw.rpush(f"jobs:{lease}:a", "no string")
-        before = contents(foreign.raw)
-        replace = ("import", "-", "--on-conflict", "replace", "--yes", "-o", "json")
-        found = [rwq(*replace, *more, stdin=lines(item("a"))) for more in (("--dry-run",), ())]
-        assert [result.code for result in found] == [1, 1]
-        dry, run = ({**result.json, "dry_run": None, "undo_file": None} for result in found)
-        assert dry == run
-        assert run["rejected"] == 1
-        assert "one of its keys has the wrong type" in run["failures"][0]["reason"]
-        assert contents(foreign.raw) == before
-
-    def test_what_replaces_nothing_needs_no_yes(self, rwq: Rwq) -> None:
-        given = lines(item("fresh"), item("same", "data of same"))
-        result = rwq("import", "-", "--on-conflict", "replace", stdin=given)
-        assert result.as_tuple() == (0, "", "imported 1, already there 1\n")
-
     def test_an_undo_restores_what_was_replaced_and_no_more(
         self, rwq: Rwq, foreign: Foreign
     ) -> None:
@@ -381,16 +291,6 @@ class TestReplace:
         assert "changed 1, missing 1" in undone.notes
         assert foreign.raw.get("jobs:item:a") == b"newer"
         assert foreign.raw.exists("jobs:item:l") == 0
-
-    def test_a_killed_import_leaves_nothing_to_overwrite(self, rwq: Rwq, foreign: Foreign) -> None:
-        rwq("import", "-", "--on-conflict", "replace", "--yes", stdin=self.GIVEN)
-        (file,) = undo_files(rwq)
-        # It was killed while it wrote, so before it replaced anything.
-        header, first, *_ = file.read_bytes().splitlines(keepends=True)
-        file.write_bytes(header + first)
-        foreign.raw.set("jobs:item:a", "newer")
-        undone = rwq("undo", "--yes", str(file))
-        assert (undone.code, foreign.raw.get("jobs:item:a")) == (1, b"newer")
 
     def test_results_are_undone_too(self, rwq: Rwq, foreign: Foreign) -> None:
         rwq("complete", "a", "--result", "-", stdin=b"old")
@@ -427,15 +327,3 @@ class TestReplace:
             rwq("undo", "--yes", "-q", "other").code == rwq("undo", "--yes", "-q", "jobs").code == 0
         )
         assert contents(foreign.raw) == before
-
-    def test_a_protected_context_is_typed(
-        self, rwq: Rwq, foreign: Foreign, server: PrivateServer
-    ) -> None:
-        configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\nprotect = "type"\n')
-        before = contents(foreign.raw)
-        words = ("import", "-", "--on-conflict", "replace")
-        for more in ((), ("--yes",)):
-            refused = rwq(*words, *more, stdin=self.GIVEN)
-            assert (refused.code, "use --yes=prod" in refused.notes) == (2, True)
-        assert contents(foreign.raw) == before
-        assert rwq(*words, "--yes=prod", stdin=self.GIVEN).code == 0

@@ -33,25 +33,12 @@ def test_named_items_are_kicked_in_the_given_order(rwq: Rwq, foreign: Foreign) -
     ]
 
 
-def test_n_kicks_the_oldest(rwq: Rwq, foreign: Foreign) -> None:
-    bury(foreign, b"c", b"a", b"b")
-    assert rwq("kick", "-n", "2", "-o", "ids").text == "c\na\n"
-    assert waiting(foreign) == [b"c", b"a"]
-
-
 def test_all_are_kicked_in_the_order_of_burial(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"w")
     bury(foreign, b"c", b"a", b"b")
     assert rwq("kick", "--all").code == 0
     assert waiting(foreign) == [b"w", b"c", b"a", b"b"]
     assert foreign.raw.exists("jobs:buried", "jobs:returns") == 0
-
-
-def test_matching_items_are_kicked(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"ab")
-    bury(foreign, b"aa", b"b", b"ac")
-    assert rwq("kick", "--match", "of a", "-o", "ids").text == "aa\nac\n"
-    assert rwq("kick", "--id-glob", "b*", "-o", "ids").text == "b\n"
 
 
 def test_an_item_that_is_not_buried_is_reported(rwq: Rwq, foreign: Foreign) -> None:
@@ -63,27 +50,5 @@ def test_an_item_that_is_not_buried_is_reported(rwq: Rwq, foreign: Foreign) -> N
     assert (result.code, result.notes) == (
         1,
         "not buried 2, missing 1\n",
-    )
-    assert contents(foreign.raw) == before
-
-
-def test_it_takes_no_state(rwq: Rwq) -> None:
-    result = rwq("kick", "--state", "buried")
-    assert result.code == 2
-    assert result.notes.startswith("rwq: error: no such option: --state ")
-
-
-def test_a_buried_item_that_another_program_pushed_is_left_with_the_reason(
-    rwq: Rwq, foreign: Foreign
-) -> None:
-    """Its entry in the sorted set and its guards say buried; its entry in main says waiting."""
-    foreign.buried(b"a")
-    foreign.raw.lpush("jobs:queue", "a")
-    before = contents(foreign.raw)
-    assert rwq("kick", "--all").as_tuple() == (
-        1,
-        "",
-        "rwq: a: it is in another state, or no longer matches; "
-        "rwq show -q jobs a says what it is now\nchanged 1\n",
     )
     assert contents(foreign.raw) == before

@@ -30,12 +30,6 @@ def test_a_lease_is_written_under_both_names(rwq: Rwq, foreign: Foreign) -> None
     assert raw.dbsize() == 6
 
 
-def test_a_lease_lasts_five_minutes_by_default(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    rwq("lease")
-    assert lasts(foreign.raw, 300, "jobs:lease:a")
-
-
 @pytest.mark.parametrize(
     ("text", "ms"),
     [("500ms", 500), ("30s", 30_000), ("45", 45_000), ("1h30m", 5_400_000), ("2d", 172_800_000)],
@@ -64,11 +58,6 @@ def test_several_items_are_leased_in_order(rwq: Rwq, foreign: Foreign) -> None:
     assert result.text.split() == [f"{number:04}" for number in range(2400)]
     assert foreign.raw.llen("jobs:queue") == 100
     assert foreign.raw.llen("jobs:processing") == 2400
-
-
-def test_fewer_items_than_asked_for_are_a_success(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b")
-    assert rwq("lease", "-n", "5", "-o", "ids").as_tuple() == (0, "a\nb\n", "")
 
 
 def test_the_data_of_one_item_are_printed_unchanged(rwq: Rwq, raw: redis.Redis) -> None:
@@ -126,24 +115,6 @@ def test_an_item_in_json(rwq: Rwq, foreign: Foreign) -> None:
     }
 
 
-def test_plain_has_id_and_data(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    assert rwq("lease").as_tuple() == (0, "a\t300000\t9\tdata of a\n", "")
-
-
-def test_lease_skips_and_drops_ghosts(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.raw.lpush("jobs:queue", "ghost1", "ghost2")
-    foreign.waiting(b"a")
-    assert rwq("lease", "-o", "ids").as_tuple() == (0, "a\n", "")
-    assert foreign.raw.exists("jobs:queue", "jobs:lease:ghost1") == 0
-
-
-def test_only_ghosts_are_nothing_to_lease(rwq: Rwq, raw: redis.Redis) -> None:
-    raw.lpush("jobs:queue", "ghost")
-    assert rwq("lease").as_tuple() == (1, "", "Nothing to lease in jobs.\n")
-    assert raw.keys() == []
-
-
 def test_a_dry_run_leases_nothing(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     before = sorted(foreign.raw.keys())
@@ -154,46 +125,6 @@ def test_a_dry_run_leases_nothing(rwq: Rwq, foreign: Foreign) -> None:
         "dry run: these would be leased now\n",
     )
     assert sorted(foreign.raw.keys()) == before
-
-
-def test_a_dry_run_skips_ghosts(rwq: Rwq, foreign: Foreign) -> None:
-    """The same report as the real thing: a ghost is not leased but dropped."""
-    foreign.raw.lpush("jobs:queue", "ghost")
-    foreign.waiting(b"a")
-    assert rwq("lease", "--dry-run", "-o", "ids").text == "a\n"
-
-
-def test_a_dry_run_shows_due_items(rwq: Rwq, foreign: Foreign) -> None:
-    """Due items are promoted on the way."""
-    foreign.delayed(b"due", 1)
-    foreign.delayed(b"later", 9_999_999_999_999)
-    foreign.waiting(b"a")
-    assert rwq("lease", "-n", "9", "--dry-run", "-o", "ids").text == "a\ndue\n"
-    assert rwq("lease", "-n", "9", "-o", "ids").text == "a\ndue\n"
-
-
-def test_a_failed_dry_run_prints_nothing(rwq: Rwq, raw: redis.Redis) -> None:
-    raw.hset("jobs:item:H", "a", "b")
-    raw.lpush("jobs:queue", "H")
-    assert rwq("lease", "--dry-run").as_tuple() == (
-        69,
-        "",
-        "rwq: error: jobs:item:H has the wrong type: a hash, not a string; it is the data of the "
-        "next item; see what it is with the TYPE command, or name another queue\n",
-    )
-    assert rwq("lease", "--id", "H", "--dry-run").as_tuple() == (
-        1,
-        "",
-        "H: one of its keys has the wrong type; rwq show -q jobs H says which\n",
-    )
-
-
-def test_a_dry_run_of_an_empty_queue(rwq: Rwq) -> None:
-    said = "Nothing to lease in jobs.\n"
-    assert rwq("lease", "--dry-run").as_tuple() == (1, "", said)
-    assert rwq("lease", "--dry-run", "-o", "table").as_tuple() == (1, said, "")
-    assert rwq("lease", "--dry-run", "-o", "json").as_tuple() == (1, "[]\n", said)
-    assert rwq("lease", "--dry-run", "--id", "x").as_tuple() == (1, "", "no such item: x\n")
 
 
 class TestWaiting:
@@ -234,37 +165,6 @@ class TestWaiting:
         foreign.waiting(b"a")
         assert rwq("lease", "--wait", "-o", "ids").as_tuple() == (0, "a\n", "")
 
-    def test_without_wait_it_does_not_block(self, rwq: Rwq, raw: redis.Redis) -> None:
-        raw.config_resetstat()
-        assert rwq("lease").code == 1
-        assert rwq("lease", "--timeout", "0").code == 1
-        assert "cmdstat_blmove" not in raw.info("commandstats")
-
-    def test_it_waits_only_for_the_first_item(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        foreign.raw.config_resetstat()
-        assert rwq("lease", "-n", "2", "--wait", "-o", "ids").text == "a\n"
-        assert "cmdstat_blmove" not in foreign.raw.info("commandstats")
-
-    def test_several_waiting_commands_get_an_item_each(self, rwq: Rwq, raw: redis.Redis) -> None:
-        waiting = [rwq.start("lease", "--timeout", "1m", "-o", "ids") for _ in range(3)]
-        until(lambda: raw.info("clients")["blocked_clients"] == 3)
-        rwq("add", "x", "y", "z", "--id-from", "line")
-        taken = sorted(process.communicate(timeout=TIMEOUT_S)[0] for process in waiting)
-        assert taken == [b"x\n", b"y\n", b"z\n"]
-
-    def test_a_push_by_upstream_ends_the_wait(self, rwq: Rwq, raw: redis.Redis) -> None:
-        process = rwq.start("lease", "--wait", "-o", "ids")
-        until(lambda: raw.info("clients")["blocked_clients"] == 1)
-        Foreign(raw).waiting(b"a")
-        assert process.communicate(timeout=TIMEOUT_S)[0] == b"a\n"
-
-    def test_a_due_item_ends_the_wait(self, rwq: Rwq, raw: redis.Redis) -> None:
-        process = rwq.start("lease", "--wait", "-o", "ids")
-        until(lambda: raw.info("clients")["blocked_clients"] == 1)
-        Foreign(raw).delayed(b"a", round(time.time() * 1000) + 100)
-        assert process.communicate(timeout=TIMEOUT_S)[0] == b"a\n"
-
     def test_a_killed_wait_leases_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
         process = rwq.start("lease", "--wait", "-q", "high", "-q", "jobs")
         until(lambda: raw.info("clients")["blocked_clients"] == 2)
@@ -274,17 +174,6 @@ class TestWaiting:
         Foreign(raw).waiting(b"a")
         assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
         assert raw.exists("jobs:processing", "high:processing") == 0
-
-    def test_one_of_two_waiting_commands_gets_the_item(self, rwq: Rwq, raw: redis.Redis) -> None:
-        words = ("lease", "--wait", "-q", "high", "-q", "low", "-o", "jsonl")
-        waiting = [rwq.start(*words) for _ in range(2)]
-        until(lambda: raw.info("clients")["blocked_clients"] == 4)
-        Foreign(raw, b"low").waiting(b"a")
-        until(lambda: any(process.poll() is not None for process in waiting))
-        assert raw.lrange("low:processing", 0, -1) == [b"a"]
-        Foreign(raw, b"low").waiting(b"b")
-        taken = [json.loads(process.communicate(timeout=TIMEOUT_S)[0]) for process in waiting]
-        assert sorted((item["queue"], item["id"]) for item in taken) == [("low", "a"), ("low", "b")]
 
 
 QUEUES = ("-q", "high", "-q", "normal", "-q", "low")
@@ -313,10 +202,6 @@ class TestSeveralQueues:
             "Nothing to lease in high, normal, low.\n",
         )
 
-    def test_plain_ends_with_the_queue(self, rwq: Rwq) -> None:
-        result = rwq("lease", *QUEUES)
-        assert result.as_tuple() == (0, "n1\t300000\t10\tdata of n1\tnormal\n", "")
-
     def test_a_table_begins_with_the_queue(self, rwq: Rwq) -> None:
         assert rwq("lease", *QUEUES, "-o", "table").lines == [
             "QUEUE   ID  TIME LEFT  SIZE  DATA",
@@ -333,15 +218,6 @@ class TestSeveralQueues:
         )
         assert raw.exists("normal:processing") == 0
         assert rwq("lease", "-q", "low", "-q", "low", "-o", "ids").text == "l1\n"
-
-    def test_a_dry_run_looks_at_the_queues_in_order(self, rwq: Rwq, raw: redis.Redis) -> None:
-        result = rwq("lease", *QUEUES, "-n", "2", "--dry-run", "-o", "jsonl")
-        assert [(record["queue"], record["id"]) for record in result.jsonl] == [
-            ("normal", "n1"),
-            ("normal", "n2"),
-        ]
-        assert result.notes == "dry run: these would be leased now\n"
-        assert raw.exists("normal:processing") == 0
 
     def test_fair_shuffles_the_queues(self, rwq: Rwq, raw: redis.Redis) -> None:
         """Of two queues each is the first in its turn; neither of them for forty times in a row."""
@@ -363,15 +239,6 @@ class TestSeveralQueues:
             out, err = process.communicate(timeout=TIMEOUT_S)
             assert (json.loads(out)["queue"], err) == (name.decode(), b"")
 
-    def test_an_interrupted_wait_leases_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
-        raw.flushall()
-        process = rwq.start("lease", *QUEUES, "--wait")
-        until(lambda: raw.info("clients")["blocked_clients"] == 3)
-        process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=TIMEOUT_S) == (b"", WAITING)
-        assert process.returncode == 130
-        until(lambda: raw.info("clients")["blocked_clients"] == 0)
-
 
 class TestLeaseById:
     def test_an_item_is_leased_in_any_waiting_state(self, rwq: Rwq, foreign: Foreign) -> None:
@@ -390,11 +257,6 @@ class TestLeaseById:
             for key in (f"jobs:lease:{item_id}", f"jobs:leased_by_session:{item_id}"):
                 assert raw.get(key) == HOLDER
                 assert lasts(raw, 3600, key)
-
-    def test_the_data_is_printed_unchanged(self, rwq: Rwq, raw: redis.Redis) -> None:
-        raw.set(b"jobs:item:\xff", b"\x00\n")
-        raw.lpush("jobs:queue", b"\xff")
-        assert rwq.process("lease", "--id", b"\xff", "-o", "data").out == b"\x00\n"
 
     def test_a_leased_item_stays_with_its_holder(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"a", holder=b"worker-7", ttl_ms=3_600_500)
@@ -463,13 +325,6 @@ class TestLeaseById:
         assert rwq(*words).as_tuple() == (3, "2\n1\n", said)
         assert rwq("lease", "--id", "x", "--id", "y").as_tuple() == (1, "", said)
 
-    def test_a_dry_run_changes_nothing(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.buried(b"a")
-        before = sorted(foreign.raw.keys())
-        (record,) = rwq("lease", "--id", "a", "--dry-run", "-o", "json").json
-        assert (record["id"], record["state"], record["data"]) == ("a", "buried", "data of a")
-        assert sorted(foreign.raw.keys()) == before
-
     @pytest.mark.parametrize("more", ["-n 1", "--wait", "--timeout 1s", "--fair"])
     def test_ids_exclude_n_and_several_queues(self, rwq: Rwq, foreign: Foreign, more: str) -> None:
         foreign.waiting(b"a")
@@ -479,12 +334,3 @@ class TestLeaseById:
             "rwq: error: --id cannot be used with -n, --wait, --timeout or --fair; "
             "drop the other options\n",
         )
-
-    def test_an_empty_id_is_a_usage_error(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        assert rwq("lease", "--id", "").as_tuple() == (
-            2,
-            "",
-            "rwq: error: an ID is empty; is a variable in the script unset?\n",
-        )
-        assert foreign.raw.exists("jobs:processing") == 0

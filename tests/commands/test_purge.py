@@ -1,7 +1,5 @@
 """`rwq purge`: a whole queue, after its name was typed."""
 
-import pytest
-
 from tests.conftest import Foreign, contents
 from tests.driver import UNDO, Rwq, undo_files
 
@@ -41,18 +39,6 @@ def test_an_empty_queue_is_not_an_error(rwq: Rwq) -> None:
         "rwq: jobs: there is no such queue, or it is empty; rwq queues lists the queues\nnothing "
         "removed\n",
     )
-
-
-@pytest.mark.usefixtures("slept_s")
-def test_an_item_of_another_type_stays(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    foreign.raw.hset("jobs:item:h", "a", "b")
-    result = rwq("purge", "--yes")
-    assert result.code == 3
-    failure, summary = result.notes.splitlines()
-    assert failure == ("rwq: h: one of its keys has the wrong type; rwq show -q jobs h says which")
-    assert summary.startswith("removed 1, wrong type 1; undo file ")
-    assert foreign.raw.keys() == [b"jobs:item:h"]
 
 
 class TestResults:
@@ -97,15 +83,3 @@ class TestResults:
         assert sorted(foreign.raw.keys()) == [b"jobs:result:odd", b"jobs:result:s"]
         foreign.raw.delete("jobs:result:s")
         assert rwq("purge", "-o", "json").notes == said.replace("2", "1")
-
-    def test_results_alone_are_purged(self, rwq: Rwq, foreign: Foreign) -> None:
-        self.keep(foreign)
-        before = contents(foreign.raw)
-        result = rwq("purge", "--yes", "-o", "json")
-        assert (result.json["removed"], result.json["results"]) == (0, 2)
-        assert foreign.raw.keys() == []
-        back = rwq("undo", "--yes")
-        assert back.code == 0
-        assert back.notes.startswith("results 2; purge of jobs, from ")
-        assert contents(foreign.raw) == before
-        assert rwq("undo", "--yes").code == 1

@@ -28,20 +28,6 @@ def test_front_puts_the_items_first_in_order(rwq: Rwq, foreign: Foreign) -> None
     assert waiting(foreign) == [b"c", b"a", b"d"]
 
 
-def test_front_moves_waiting_items_to_the_front(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b", b"c")
-    assert rwq("release", "--front", "c").code == 0
-    assert waiting(foreign) == [b"c", b"a", b"b"]
-
-
-def test_a_waiting_item_keeps_its_place(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b")
-    result = rwq("release", "a", "-o", "jsonl")
-    assert [record["status"] for record in result.jsonl] == ["already-waiting"]
-    assert result.code == 0
-    assert waiting(foreign) == [b"a", b"b"]
-
-
 @pytest.mark.parametrize("state", ["abandoned", "data", "buried"])
 def test_items_that_nobody_holds_are_released(rwq: Rwq, foreign: Foreign, state: str) -> None:
     getattr(foreign, state)(b"a")
@@ -50,45 +36,7 @@ def test_items_that_nobody_holds_are_released(rwq: Rwq, foreign: Foreign, state:
     assert list(contents(foreign.raw)) == [b"jobs:item:a", b"jobs:queue"]
 
 
-def test_an_unknown_id_is_missing(rwq: Rwq, foreign: Foreign) -> None:
-    assert rwq("release", "a").as_tuple() == (1, "", "rwq: a: no such item\nmissing 1\n")
-    assert foreign.raw.keys() == []
-
-
-def test_thousands_from_stdin_are_released(rwq: Rwq, foreign: Foreign) -> None:
-    ids = [b"%04d" % number for number in range(3000)]
-    foreign.abandoned(*ids)
-    result = rwq("release", "-", "-o", "json", stdin=b"\n".join(ids))
-    assert result.json["released"] == 3000
-    assert sorted(waiting(foreign)) == ids
-    assert foreign.raw.llen("jobs:processing") == 0
-
-
 class TestDelay:
-    def test_a_delayed_item_is_promoted_when_due(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a", b"b")
-        result = rwq("release", "a", "--delay", "10m")
-        assert result.as_tuple() == (0, "", "delayed 1\n")
-        (record,) = rwq("ls", "delayed", "-o", "json").json
-        assert record["id"] == "a"
-        left_s = record["due_ms"] / 1000 - foreign.raw.time()[0]
-        assert 500 < left_s <= 601
-        assert waiting(foreign) == [b"b"]
-        foreign.raw.zadd("jobs:delayed", {"a": 1})
-        assert rwq("lease", "-n", "2", "-o", "ids").text == "b\na\n"
-
-    def test_a_delayed_item_can_be_delayed_again(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.delayed(b"a", 9_999_999_999_999)
-        foreign.buried(b"b")
-        assert rwq("release", "a", "b", "--delay", "1h").code == 0
-        assert rwq("ls", "delayed", "-o", "ids").text == "a\nb\n"
-        assert foreign.raw.exists("jobs:buried", "jobs:queue") == 0
-
-    def test_a_delay_of_zero_releases_at_once(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.abandoned(b"a")
-        assert rwq("release", "a", "--delay", "0").notes == "released 1\n"
-        assert waiting(foreign) == [b"a"]
-
     @pytest.mark.parametrize(
         ("words", "said"),
         [
@@ -134,11 +82,3 @@ class TestMine:
         assert rwq("leases", "--mine", "-o", "ids").text == ""
         assert sorted(rwq("leases", "-o", "ids").text.split()) == ["glob", "theirs"]
         assert rwq("release", "--mine").code == 0
-
-    def test_an_item_that_another_session_took_meanwhile_is_left(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
-        foreign.leased(b"a")
-        result = rwq("release", "a", "--mine", "--delay", "1h")
-        assert (result.code, "; --mine leaves it" in result.notes) == (1, True)
-        assert rwq("release", "a", "--mine", "--force").code == 2

@@ -68,14 +68,6 @@ def test_no_undo_file_is_left_if_nothing_is_removed(rwq: Rwq) -> None:
     assert undo_files(rwq) == []
 
 
-def test_options_select_the_items_to_remove(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a1", b"b", b"a2")
-    foreign.leased(b"a3")
-    result = rwq("rm", "--id-glob", "a*", "--yes", "-o", "ids")
-    assert sorted(result.text.split()) == ["a1", "a2", "a3"]
-    assert contents(foreign.raw) == {b"jobs:item:b": b"data of b", b"jobs:queue": [b"b"]}
-
-
 def test_ids_from_stdin_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"\xff\n", b"b")
     assert rwq("rm", "-", "-0", "--yes", stdin=b"\xff\n\0b\0").code == 0
@@ -113,16 +105,6 @@ class TestConfirmation:
         assert contents(foreign.raw) == before
         assert undo_files(rwq) == []
 
-    @pytest.mark.parametrize("line", ["rm a", "mv --to other a", "purge", "undo"])
-    def test_a_dry_run_needs_no_confirmation(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
-        foreign.waiting(b"a", b"b")
-        rwq("rm", "b", "--yes")
-        before, files = contents(foreign.raw), undo_files(rwq)
-        result = rwq(*line.split(), "--dry-run")
-        assert result.code == 0
-        assert result.notes.startswith("dry run: ")
-        assert (contents(foreign.raw), undo_files(rwq)) == (before, files)
-
 
 @pytest.mark.parametrize(("kib", "code"), [(20, 1), (1900, 3)])
 def test_nothing_is_removed_that_does_not_fit_on_the_disk(
@@ -153,13 +135,3 @@ def test_nothing_is_removed_without_a_state_directory(rwq: Rwq, foreign: Foreign
     assert result.notes.startswith("rwq: error: cannot write the undo file ")
     assert result.notes.count("\n") == 1
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
-
-
-def test_an_item_of_another_type_is_an_error(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.raw.hset("jobs:item:h", "a", "b")
-    assert rwq("rm", "h", "--yes").as_tuple() == (
-        1,
-        "",
-        "rwq: h: one of its keys has the wrong type; rwq show -q jobs h says which\nwrong type 1\n",
-    )
-    assert foreign.raw.hgetall("jobs:item:h") == {b"a": b"b"}

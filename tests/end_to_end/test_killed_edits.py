@@ -49,21 +49,6 @@ def test_a_killed_edit_can_be_undone(rwq: Rwq, foreign: Foreign, number: int) ->
     assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
 
 
-@pytest.mark.parametrize("number", range(KILLS))
-def test_a_killed_undo_of_an_edit_can_be_run_again(rwq: Rwq, foreign: Foreign, number: int) -> None:
-    assert number >= 0
-    foreign.waiting(b"a")
-    foreign.raw.set("jobs:item:a", OLD)
-    assert rwq.process("edit", "a", "-f", "-", stdin=NEW).code == 0
-    (file,) = undo_files(rwq)
-    size = file.stat().st_size
-    kill_after(rwq, foreign.raw, lambda: not file.exists() or file.stat().st_size != size, "undo")
-    again = rwq("undo", "--yes")
-    assert again.code == 0 or foreign.raw.get("jobs:item:a") == OLD
-    assert foreign.raw.get("jobs:item:a") == OLD
-    assert "in doubt" not in again.notes
-
-
 def test_of_several_at_once_one_wins(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     # From now on the server has the script that reads.

@@ -87,22 +87,6 @@ def exported(server: PrivateServer, folder: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("number", range(KILLS))
-def test_a_killed_import_can_be_run_again(
-    number: int, server: PrivateServer, tmp_path: Path
-) -> None:
-    assert number >= 0
-    with server.client() as raw:
-        fill(raw)
-        file = exported(server, tmp_path)
-        raw.flushall()
-        kill_in_the_middle(command(server, tmp_path, "import", str(file)), raw, "jobs:queue", 0)
-        there = held(raw, "jobs")
-        assert there == IDS[: len(there)]
-        assert command(server, tmp_path, "import", str(file)).wait() == 0
-        assert held(raw, "jobs") == IDS
-
-
 @pytest.mark.parametrize(
     "verb",
     ["rm --id-glob *[0-4] --yes", "purge --yes", "rm --all --yes", "complete --all --yes"],
@@ -122,18 +106,6 @@ def test_a_killed_removal_can_be_undone(
         assert known | written_down(tmp_path) == set(IDS)
         assert command(server, tmp_path, "undo", "--yes").wait() == 0
         assert sorted(held(raw, "jobs")) == sorted(IDS)
-
-
-@pytest.mark.parametrize("number", range(KILLS))
-def test_a_killed_mv_can_be_undone(number: int, server: PrivateServer, tmp_path: Path) -> None:
-    assert number >= 0
-    with server.client() as raw:
-        fill(raw)
-        process = command(server, tmp_path, "mv", "--to", "other", "--all", "--yes")
-        kill_in_the_middle(process, raw, "jobs:queue", ITEMS)
-        assert held(raw, "other") + held(raw, "jobs") == IDS
-        assert command(server, tmp_path, "undo", "--yes").wait() == 3 or not held(raw, "other")
-        assert sorted(held(raw, "other") + held(raw, "jobs")) == sorted(IDS)
 
 
 def complete_all(raw: redis.Redis) -> set[bytes]:
@@ -181,15 +153,3 @@ def test_a_killed_import_restores_nothing_that_was_completed_meanwhile(
         if interrupted:
             assert (there | back, there & back) == (set(IDS), set())
         assert raw.keys("jobs:undo:*") == []
-
-
-def test_two_purges_save_every_item(server: PrivateServer, tmp_path: Path) -> None:
-    with server.client() as raw:
-        fill(raw)
-        both = [command(server, tmp_path, "purge", "--yes") for _ in range(2)]
-        assert [process.wait() for process in both] == [0, 0]
-        assert raw.dbsize() == 0
-        assert written_down(tmp_path) == set(IDS)
-        for _ in both:
-            command(server, tmp_path, "undo", "--yes").wait()
-        assert sorted(held(raw, "jobs")) == sorted(IDS)

@@ -71,17 +71,6 @@ def without_times(exported: bytes) -> str:
     return digest.hexdigest()
 
 
-def test_undo_of_a_purge_restores_everything(server: PrivateServer, rwq: Shell) -> None:
-    with server.client() as raw:
-        fill(raw, ITEMS)
-        before = rwq(server, "export")
-        assert before.count(b"\n") == ITEMS + 103
-        summary = json.loads(rwq(server, "purge", "--yes", "-o", "json"))
-        assert (summary["removed"], raw.dbsize()) == (ITEMS + 102, 0)
-        rwq(server, "undo", "--yes")
-        assert without_times(rwq(server, "export")) == without_times(before)
-
-
 def test_an_export_restores_everything_on_another_server(
     server: PrivateServer, start_server: StartServer, rwq: Shell
 ) -> None:
@@ -112,21 +101,3 @@ def test_large_items_are_exported_moved_and_restored(
     rwq(other, "undo", "--yes")
     for each in (server, other):
         assert without_times(rwq(each, "export")) == without_times(exported)
-
-
-@pytest.mark.parametrize("items", [100, 3000, 20_000])
-def test_rm_and_undo_of_some_keep_the_order(server: PrivateServer, rwq: Shell, items: int) -> None:
-    with server.client() as raw:
-        raw.flushall()
-        Foreign(raw).waiting(*(b"%d" % number for number in range(items)))
-        ids = raw.lrange("jobs:queue", 0, -1)
-        removed = ids[::10]
-        # Not through a pipe: if that pauses, what came before is a part of its own.
-        rwq(server, "rm", "--state", "waiting", "--id-glob", "*9", "--yes")
-        gone = set(removed)
-        left = [item_id for item_id in ids if item_id not in gone]
-        assert raw.lrange("jobs:queue", 0, -1) == left
-        rwq(server, "undo", "--yes")
-        now = raw.lrange("jobs:queue", 0, -1)
-        assert [item_id for item_id in now if item_id not in gone] == left
-        assert [item_id for item_id in now if item_id in gone] == removed

@@ -147,12 +147,3 @@ def test_stored_times_are_by_the_servers_clock(wrong: Rwq, raw: redis.Redis) -> 
     does(wrong, "complete", "a", "--rejected", "--result-ttl", "1h")
     assert is_about(float(raw.hget("jobs:result:a", "completed_ms") or 0), began_ms)
     assert abs(raw.pttl("jobs:result:a") - _HOUR_MS) < _SLACK_MS
-
-
-@pytest.mark.parametrize("wrong", [-_DAYS_S], ids=["behind"], indirect=True)
-def test_cleans_promote_due_items(wrong: Rwq, raw: redis.Redis) -> None:
-    for item_id, depth in (("a", "light"), ("b", "deep")):
-        does(wrong, "add", "--id", item_id, "--delay", "1h", "x")
-        raw.zadd("jobs:delayed", {item_id: now_ms(raw) - 1})
-        assert tells(wrong, "clean", depth, "--grace", "0")["promoted"] == 1
-    assert raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]
