@@ -7,12 +7,14 @@ Each command runs as a process on a terminal of that width, with a server and a 
 
 import fcntl
 import io
+import json
 import os
 import pty
 import re
 import shlex
 import signal
 import struct
+import subprocess
 import sys
 import tempfile
 import termios
@@ -78,6 +80,24 @@ SCREENS = (
     Screen("question", "rwq mv --state abandoned --to quarantine", asks=True),
     Screen("question-of-many", "rwq purge -q mail-2025", asks=True),
 )
+
+
+# After the others: see `move_away`.
+UNDO = (Screen("undo", "rwq undo -q mail-2025", asks=True),)
+
+
+def move_away(home: Path) -> None:
+    """Move a queue, as if ann had done that a while ago."""
+    words = "mv -q mail-2025 --all --to mail-archive --yes=prod -Q"
+    subprocess.run(
+        [sys.executable, "-m", "rwq_cli", *words.split()], env={"HOME": str(home)}, check=True
+    )
+    file = home / ".local" / "state" / "rwq" / "undo" / "1.jsonl"
+    header, rest = file.read_text().split("\n", 1)
+    fields = json.loads(header)
+    fields["exported_ms"] -= 13 * 60_000
+    fields["undo"]["by"] = "ann@ops1"
+    file.write_text(json.dumps(fields) + "\n" + rest)
 
 
 def fill(raw: redis.Redis) -> None:
@@ -226,12 +246,16 @@ def main() -> None:
             'color = "red"\nprotect = "type"\n'
         )
         config.chmod(0o600)
-        for fills, screens in ((fill, SCREENS), (fill_with_abandoned, INCIDENT)):
-            with server.client() as raw:
-                fills(raw)
-            for screen in screens:
-                for columns in WIDTHS:
-                    write(folder, screen, columns, shown(screen, Path(home), columns))
+        with server.client() as raw:
+            for fills, screens in (
+                (lambda: fill(raw), SCREENS),
+                (lambda: move_away(Path(home)), UNDO),
+                (lambda: fill_with_abandoned(raw), INCIDENT),
+            ):
+                fills()
+                for screen in screens:
+                    for columns in WIDTHS:
+                        write(folder, screen, columns, shown(screen, Path(home), columns))
 
 
 def write(folder: Path, screen: Screen, columns: int, seen: bytes) -> None:

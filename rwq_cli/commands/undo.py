@@ -238,7 +238,8 @@ def _ask(
     if origin.to is not None:
         place += f" to {escaped(moved_to.name)}"
         place += f" on {escaped_text(origin.to_server)}" if origin.to_server else ""
-    age = human.ago(max(0.0, (queue.now_ms() - reader.header.exported_ms) / 1000))
+    age_s = max(0.0, (queue.now_ms() - reader.header.exported_ms) / 1000)
+    age = human.ago(age_s if age_s < 60 else age_s - age_s % 60)
     by = "" if origin.by is None else f", by {escaped_text(origin.by)}"
     question = f"{'Redo' if redo else 'Undo'} {shown}{place}, {age}{by}?"
     where = f"On {server_shown(settings)}."
