@@ -49,7 +49,6 @@ class TestLines:
             (b"a", [b"a"], 0),
             (b"a\n", [b"a"], 0),
             (b"a\n\n\nb\n\n", [b"a", b"b"], 3),
-            (b"a\r\n", [b"a\r"], 0),
             (b" a \n\t\n", [b" a ", b"\t"], 0),
             (b"a\0b\nc", [b"a\0b", b"c"], 0),
         ],

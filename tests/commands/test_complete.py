@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from rwq_cli.input import payload
+from rwq_cli.input import streams
 from tests.conftest import Foreign, contents, lasts
 from tests.driver import COMMAND, UNDO, Rwq, undo_files
 
@@ -208,7 +208,7 @@ class TestResultFile:
     def test_a_file_without_an_end_is_an_error(
         self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(payload, "ITEM_BYTES_MAX", 1000)
+        monkeypatch.setattr(streams, "ITEM_BYTES_MAX", 1000)
         foreign.waiting(b"a")
         assert rwq("complete", "a", "--result", "/dev/zero").as_tuple() == (
             2,

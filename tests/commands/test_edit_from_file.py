@@ -2,7 +2,7 @@
 
 import pytest
 
-from rwq_cli.input import payload
+from rwq_cli.input import streams
 from tests.conftest import Foreign, contents
 from tests.driver import TIMEOUT_S, UNDO, Rwq, undo_files, until
 
@@ -133,7 +133,7 @@ class TestInput:
     def test_input_that_is_too_large_is_refused(
         self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(payload, "ITEM_BYTES_MAX", 1000)
+        monkeypatch.setattr(streams, "ITEM_BYTES_MAX", 1000)
         foreign.waiting(b"a")
         result = rwq("edit", "a", "-f", "-", stdin=b"x" * 1001)
         assert result.as_tuple() == (
