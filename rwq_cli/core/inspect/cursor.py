@@ -58,7 +58,7 @@ class ListCursor(Iterator[list[bytes]]):
         self._reports_progress = reports_progress
         self._key = key
         self._from_left = from_left
-        self._page_size = page_size
+        self.page_size = page_size
         self._page_max = max(page_size, page_max)
         self._position = start
         self._overlap = _OVERLAP
@@ -72,7 +72,7 @@ class ListCursor(Iterator[list[bytes]]):
         while not self._is_at_end:
             start = max(0, self._position - min(self._overlap, len(self._anchors)))
             back = self._position - start
-            asked = back + self._page_size
+            asked = back + self.page_size
             window = self._read(start, asked)
             fresh: int | None = back
             if self._anchors and window[:back] != self._anchors[len(self._anchors) - back :]:
@@ -106,11 +106,11 @@ class ListCursor(Iterator[list[bytes]]):
         self.offset = self._position
         self._position += len(page)
         self._anchors = (self._anchors + page)[-_ANCHORS:]
-        self._page_size = min(2 * self._page_size, self._page_max)
+        self.page_size = min(2 * self.page_size, self._page_max)
 
     def first_command(self) -> Command:
         """The command that reads the first page."""
-        return self._command(self._position, self._page_size)
+        return self._command(self._position, self.page_size)
 
     def start(self, reply: list[bytes]) -> None:
         """Begin with the reply to `first_command`."""
@@ -189,8 +189,8 @@ class ScheduledCursor(Iterator[list[bytes]]):
         self._queue = queue
         self._key = queue.name + b":" + name.encode()
         self._latest_first = latest_first
-        self._page_size = min(page_size, _SCHEDULED_ENTRIES)
-        self._page_max = max(self._page_size, page_max)
+        self.page_size = min(page_size, _SCHEDULED_ENTRIES)
+        self._page_max = max(self.page_size, page_max)
         # The last score, as the server printed it, and the entries of it that were read.
         self._score: bytes | None = None
         self._read: set[bytes] = set()
@@ -213,7 +213,7 @@ class ScheduledCursor(Iterator[list[bytes]]):
 
     @property
     def _asked(self) -> int:
-        return self._page_size + len(self._read)
+        return self.page_size + len(self._read)
 
     def __next__(self) -> list[bytes]:
         while not self._is_at_end:
@@ -225,7 +225,7 @@ class ScheduledCursor(Iterator[list[bytes]]):
                 reply = list(chain.from_iterable(reply))
             entries = list(zip(reply[::2], reply[1::2], strict=True))
             self._is_at_end = len(entries) < self._asked
-            self._page_size = min(2 * self._page_size, self._page_max)
+            self.page_size = min(2 * self.page_size, self._page_max)
             fresh = [each for each in entries if each[0] not in self._read]
             if fresh:
                 if self._score != fresh[-1][1]:
@@ -246,6 +246,18 @@ def read_first_pages(queue: Queue, *cursors: ListCursor | ScheduledCursor) -> No
     replies = queue.call_all([cursor.first_command() for cursor in cursors])
     for cursor, reply in zip(cursors, replies, strict=True):
         cursor.start(reply)
+
+
+def read_short(queue: Queue, *cursors: ListCursor | ScheduledCursor) -> None:
+    """Read the first pages in one round trip, up to the first that is not all there is: what comes
+    after that one is read in its turn, so that what moves on meanwhile is not missed."""
+    if len(cursors) < 2:
+        return
+    replies = queue.call_all([cursor.first_command() for cursor in cursors])
+    for cursor, reply in zip(cursors, replies, strict=True):
+        cursor.start(reply)
+        if len(reply) >= cursor.page_size:
+            break
 
 
 def walk_scheduled(

@@ -13,6 +13,7 @@ from rwq_cli.core.inspect.cursor import (
     ListCursor,
     ScheduledCursor,
     lengths_of,
+    read_short,
 )
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.report import Detail, detail_of, item_from, with_details
@@ -249,19 +250,23 @@ class _Walk:
         return deep
 
     def _pages(self) -> Iterator[tuple[str, _Places]]:
-        queue, source = self._queue, self._source
-        lists = {"main": queue.keys.main, "processing": queue.keys.processing}
-        for where, key in lists.items():
-            cursor = ListCursor(
-                queue, key, from_left=self._tail, start=self._skip, page_size=self._page_size
-            )
-            for page in cursor if getattr(source, where) else ():
+        queue, keys, tail, size = self._queue, self._queue.keys, self._tail, self._page_size
+        lists = {
+            where: ListCursor(queue, key, from_left=tail, start=self._skip, page_size=size)
+            for where, key in (("main", keys.main), ("processing", keys.processing))
+            if getattr(self._source, where)
+        }
+        zsets = {
+            where: ScheduledCursor(queue, where, latest_first=tail, page_size=size)
+            for where in SCHEDULED_STATES
+            if getattr(self._source, where)
+        }
+        read_short(queue, *lists.values(), *zsets.values())
+        for where, cursor in lists.items():
+            for page in cursor:
                 yield where, self._wanted(page, cursor.offset, once=where != "main")
-        for where in SCHEDULED_STATES:
-            entries = ScheduledCursor(
-                queue, where, latest_first=self._tail, page_size=self._page_size
-            )
-            for page in entries if getattr(source, where) else ():
+        for where, entries in zsets.items():
+            for page in entries:
                 yield where, self._wanted(page, 0, once=True)
 
     def _wanted(self, page: Sequence[bytes], offset: int, *, once: bool) -> _Places:

@@ -8,7 +8,13 @@ from rwq_cli.core.batches import BATCH_PLACES, BATCH_WRITES, BLOCK_IDS, in_batch
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_scheduled
+from rwq_cli.core.inspect.cursor import (
+    WALK_ENTRIES,
+    ListCursor,
+    ScheduledCursor,
+    lengths_of,
+    read_short,
+)
 from rwq_cli.core.inspect.keyspace import ids_of, names_of_unlisted, nested_names
 from rwq_cli.core.inspect.lookup import places_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
@@ -179,20 +185,26 @@ class _Purge:
         """What is in a list or sorted set now, also without data: next or longest leased first."""
         queue, keys = self._queue, self._queue.keys
         found: _Ids = {}
-        for key in (keys.main, keys.processing):
-            newest = queue.call("LINDEX", key, 0)
-            if newest and queue.call("LPOS", key, newest, "RANK", 2) is not None:
-                # It is there twice: its older entry must not end the walk.
-                newest = None
-            for page in ListCursor(queue, key, page_size=WALK_ENTRIES, reports_progress=False):
-                if newest in page:
-                    # What follows was pushed since.
-                    found.update(dict.fromkeys(page[: page.index(newest) + 1]))
-                    break
-                found.update(dict.fromkeys(page))
-        for name in ("delayed", "buried"):
-            for scheduled in walk_scheduled(queue, name, page_size=WALK_ENTRIES):
-                found.update((item_id, None) for item_id, _ in scheduled)
+        newest = queue.call("LINDEX", keys.main, 0)
+        if newest and queue.call("LPOS", keys.main, newest, "RANK", 2) is not None:
+            # It is there twice: its older entry must not end the walk.
+            newest = None
+        main, processing = (
+            ListCursor(queue, key, page_size=WALK_ENTRIES, reports_progress=False)
+            for key in (keys.main, keys.processing)
+        )
+        zsets = [
+            ScheduledCursor(queue, name, page_size=WALK_ENTRIES) for name in ("delayed", "buried")
+        ]
+        read_short(queue, main, processing, *zsets)
+        for page in main:
+            if newest in page:
+                # What follows was pushed since.
+                found.update(dict.fromkeys(page[: page.index(newest) + 1]))
+                break
+            found.update(dict.fromkeys(page))
+        found.update((item_id, None) for page in processing for item_id in page)
+        found.update((item_id, None) for entries in zsets for page in entries for item_id in page)
         return found
 
     def _in_no_list(self, ids: Iterable[bytes]) -> list[bytes]:
@@ -234,9 +246,12 @@ class _Purge:
             types = queue.call_all([("TYPE", key) for key in marks])
             ours = [key for key, kind in zip(marks, types, strict=True) if kind == b"string"]
             queue.call_all([("DEL", key) for key in ours])
+        structures = (keys.delayed, keys.buried, keys.returns, keys.cleaning)
+        if not any(queue.call_all([("EXISTS", key) for key in structures])):
+            return
         for name in ("delayed", "buried"):
-            for page in walk_scheduled(queue, name):
-                for _ in prune(queue, name, [item_id for item_id, _ in page]):
+            for page in ScheduledCursor(queue, name):
+                for _ in prune(queue, name, page):
                     queue.progress.advance(1)
         for fields in scan_members(queue.connection, "HSCAN", keys.returns):
             for _ in prune(queue, "returns", fields):

@@ -170,7 +170,7 @@ def test_it_goes_no_further_than_the_newest_of_its_start(
     foreign = Foreign(raw)
 
     def others(_: str) -> None:
-        if interleaved.calls[:-1].count("LINDEX") == 1 and interleaved.calls[-2] == "LINDEX":
+        if interleaved.calls[-2:-1] == ["LINDEX"]:
             for item_id in raw.rpop("jobs:queue", 100):
                 raw.delete(b"jobs:item:" + item_id)
             foreign.waiting(*(b"new%d" % number for number in range(100)))
