@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from rwq_cli.core.items.results import ResultLookup
     from rwq_cli.core.items.waiting import WaitCondition, WaitResult
     from rwq_cli.core.leased import LeasedItem
-    from rwq_cli.core.model import Counts, Item, Lease, Outcome, Outcomes, State, Status
+    from rwq_cli.core.model import (
+        Counts,
+        Item,
+        Lease,
+        Outcome,
+        OutcomeBatch,
+        Outcomes,
+        State,
+        Status,
+    )
     from rwq_cli.core.queue import WorkQueue
     from rwq_cli.core.repair.actions import CleanAction, Repair
     from rwq_cli.core.repair.doctor import Diagnosis
@@ -32,10 +41,22 @@ if TYPE_CHECKING:
         Outage,
         Started,
         StopToken,
+        WorkEvent,
         WorkSummary,
     )
     from rwq_cli.core.work.job import Ended, Job, Loss
-    from rwq_cli.core.work.policy import Done, Failure, Fate, GiveUp, OnFail, PutBack, RetryPolicy
+    from rwq_cli.core.work.loop import Handler
+    from rwq_cli.core.work.policy import (
+        Done,
+        Failure,
+        Fate,
+        GiveUp,
+        JobEnd,
+        OnFail,
+        PutBack,
+        RetryPolicy,
+        Step,
+    )
 
 __all__ = [
     "CleanAction",
@@ -53,9 +74,11 @@ __all__ = [
     "Fate",
     "Finding",
     "GiveUp",
+    "Handler",
     "InvalidArgument",
     "Item",
     "Job",
+    "JobEnd",
     "Lease",
     "LeaseLost",
     "LeasedItem",
@@ -65,6 +88,7 @@ __all__ = [
     "OnFail",
     "Outage",
     "Outcome",
+    "OutcomeBatch",
     "Outcomes",
     "PutBack",
     "Repair",
@@ -81,9 +105,11 @@ __all__ = [
     "Started",
     "State",
     "Status",
+    "Step",
     "StopToken",
     "WaitCondition",
     "WaitResult",
+    "WorkEvent",
     "WorkQueue",
     "WorkSummary",
     "connect",
@@ -99,7 +125,7 @@ _HOMES = {
     "items.results": "ResultLookup",
     "items.waiting": "WaitCondition WaitResult",
     "leased": "LeasedItem",
-    "model": "Counts Item Lease Outcome Outcomes State Status",
+    "model": "Counts Item Lease Outcome OutcomeBatch Outcomes State Status",
     "queue": "WorkQueue",
     "repair.actions": "CleanAction Repair",
     "repair.doctor": "Diagnosis",
@@ -107,8 +133,9 @@ _HOMES = {
     "server.address": "Server connect",
     "server.connection": "Connection",
     "work.job": "Ended Job Loss",
-    "work.control": "Contact EndReason Failed Lost Outage Started StopToken WorkSummary",
-    "work.policy": "Done Failure Fate GiveUp OnFail PutBack RetryPolicy",
+    "work.control": "Contact EndReason Failed Lost Outage Started StopToken WorkEvent WorkSummary",
+    "work.loop": "Handler",
+    "work.policy": "Done Failure Fate GiveUp JobEnd OnFail PutBack RetryPolicy Step",
 }
 
 

@@ -57,10 +57,8 @@ class State(StrEnum):
 
     @property
     def may_be_in_transit(self) -> bool:
-        """Whether a healthy item looks so between two commands of its worker or producer.
-
-        Only a second look, a grace period later, tells the two apart.
-        """
+        """Whether a healthy item looks so between two commands of its worker or producer."""
+        # Only a second look, a grace period later, tells the two apart.
         return self in _IN_TRANSIT
 
 
@@ -244,15 +242,13 @@ class OutcomeBatch:
     def of(cls, outcomes: Iterable[Outcome]) -> "OutcomeBatch":
         """A batch of these outcomes."""
         known = list(outcomes)
-        return cls(
-            [outcome.item_id for outcome in known],
-            "".join(STATUS_CODES[outcome.status] for outcome in known),
-            [
-                outcome.state.encode() if outcome.state else outcome.holder or b""
-                for outcome in known
-                if outcome.status in (Status.NOT_OWNER, Status.PRUNED)
-            ],
-        )
+        details = [
+            each.state.encode() if each.state else each.holder or b""
+            for each in known
+            if each.status in (Status.NOT_OWNER, Status.PRUNED)
+        ]
+        codes = "".join(STATUS_CODES[each.status] for each in known)
+        return cls([each.item_id for each in known], codes, details)
 
     @classmethod
     def all_of(cls, ids: Sequence[bytes], status: Status) -> "OutcomeBatch":
@@ -366,8 +362,7 @@ class Counts(NamedTuple):
         payload_median_bytes: The median of the sample.
         payload_max_bytes: The largest of the sample.
         is_least: Whether `abandoned` may be more: the time was over before all were counted.
-        server_up_s: How long the server has been up, seconds; None if it was not asked, or does not
-            say.
+        server_up_s: How long the server has been up, seconds; None if unknown.
     """
 
     queue: bytes

@@ -19,7 +19,6 @@ from rwq_cli.core.repair.actions import CleanAction
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rwq_cli.core.handle import Queue
     from rwq_cli.core.inspect.selection import Selection, Source
     from rwq_cli.core.items.results import ResultLookup
     from rwq_cli.core.items.waiting import WaitCondition, WaitResult
@@ -167,7 +166,7 @@ class WorkQueue(ActingQueue):
         self,
         handler: "Handler",
         *,
-        more_queues: "Sequence[Queue]" = (),
+        more_queues: "Sequence[WorkQueue]" = (),
         fair: bool = False,
         concurrency: int = 1,
         batch: int | None = None,
@@ -290,14 +289,7 @@ class WorkQueue(ActingQueue):
         from rwq_cli.core.inspect.listing import items
 
         return items(
-            self,
-            source,
-            selection,
-            limit=limit,
-            offset=offset,
-            tail=tail,
-            data=data,
-            bare=bare,
+            self, source, selection, limit=limit, offset=offset, tail=tail, data=data, bare=bare
         )
 
     def leases(
