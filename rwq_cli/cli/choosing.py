@@ -150,16 +150,10 @@ def _without_use(offered: Iterable[State]) -> list[str]:
 
 
 class Choice(NamedTuple):
-    """The items that the command line chooses, by ID or by options.
+    """The items that the command line chooses: the `named` IDs, else the selection.
 
-    Attributes:
-        named: The IDs; None if options choose.
-        selection: The selection, if there are no IDs.
-        limit: How many items to select at most; None for all.
-        is_whole_queue: True if the whole queue is chosen: no IDs, and no option except `--all`.
-        from_stdin: True if the IDs are read from stdin.
-        has_states: True if `--state` was given.
-        mine: Choose only items that this session has leased.
+    `is_whole_queue` is true without IDs and options except `--all`, `from_stdin` if the IDs are
+    read there, `has_states` if `--state` was given, `mine` for what this session has leased.
     """
 
     named: Iterator[bytes | Flush] | None
@@ -194,15 +188,9 @@ class Choice(NamedTuple):
     ) -> "Chosen":
         """Return the named IDs as a stream, or select the items now.
 
-        Args:
-            queue: The queue.
-            settings: The settings.
-            confirm: The action to confirm, such as `remove {}`; None for no question.
-            yes: True if `--yes` was given.
-            only_many: Ask only about items that options chose, if they are many or the context is
-                protected.
-            affected: Returns the items on which the action would succeed, which the question
-                counts; None if it acts on all that exist.
+        `confirm` is the action to confirm, such as `remove {}`; with `only_many`, only if options
+        chose the items and they are many or the context is protected. `affected` returns the items
+        on which the action would succeed, which the question counts; None for all that exist.
         """
         from rwq_cli.cli.confirm import confirm_ids, is_confirmed
         from rwq_cli.cli.open_queues import warn_if_missing

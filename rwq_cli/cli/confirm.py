@@ -30,11 +30,7 @@ class Declined(RwqError):
 
 
 def is_confirmed(settings: Settings, *, yes: bool) -> bool:
-    """True if `--yes` or `--yes=NAME` confirms a destructive action, so that nothing is asked.
-
-    Raises:
-        InvalidArgument: There is no terminal to ask on, and `--yes` has to name the context.
-    """
+    """True if `--yes` or `--yes=NAME` confirms a destructive action, so that nothing is asked."""
     context, named = settings.protecting_context, settings.given.get("yes_for")
     if not yes or context is None or not context.is_protected:
         return yes
@@ -50,19 +46,11 @@ def is_confirmed(settings: Settings, *, yes: bool) -> bool:
 def confirm(
     settings: Settings, what: str, items: int, queue: str, *, leased: int = 0, note: str = ""
 ) -> None:
-    """Return only if the user agrees.
+    """Return only if the user agrees to what is done to items; without any, nothing is asked.
 
-    Args:
-        settings: The run's settings, which name the server.
-        what: The action, in which `{}` stands for the items, such as `remove {}`.
-        items: The number of items; without any, nothing is asked.
-        queue: The queue's name, escaped.
-        leased: How many of them are leased.
-        note: More about the items, in parentheses.
-
-    Raises:
-        Declined: The answer was no.
-        InvalidArgument: There is no terminal to ask on.
+    `what` is the action, in which `{}` stands for the items, such as `remove {}`. The queue's name
+    is escaped. `leased` is how many of the items are leased, and `note` more about them, in
+    parentheses. Raises `Declined`, or `InvalidArgument` where there is no terminal to ask on.
     """
     if not items:
         return

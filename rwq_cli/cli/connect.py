@@ -12,7 +12,6 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.target import LOCAL
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.views.naming import Naming
 
 if TYPE_CHECKING:
     from rwq_cli.core.queue import WorkQueue
@@ -24,6 +23,17 @@ _TLS_FILES = {"tls_ca": "ssl_ca_certs", "tls_cert": "ssl_certfile", "tls_key": "
 _FILES = ("password_file", *_TLS_FILES)
 
 
+class Naming(NamedTuple):
+    """How a report names the queue and the server; neither is worked out unless it is needed.
+
+    `summary_end` returns the end of a summary, such as ` (jobs on prod)`; empty if the environment
+    names both. `lines` returns what makes command lines.
+    """
+
+    summary_end: Callable[[], str]
+    lines: "Callable[[], CommandLines]"
+
+
 class _Password(NamedTuple):
     """A password outside the URL, None for none; where it is from; if it wins over the URL's."""
 
@@ -33,14 +43,7 @@ class _Password(NamedTuple):
 
 
 def open_connection(settings: Settings) -> "Connection":
-    """Connect to the server that the settings name; start an embedded one if necessary.
-
-    Raises:
-        InvalidArgument: The URL is malformed, the context cannot be used or is read-only, or the
-            password file cannot be read.
-        PasswordCommandFailed: The context's password command gave no password.
-        LocalServerError: The embedded server could not be started.
-    """
+    """Connect to the server that the settings name; start an embedded one if necessary."""
     # redis takes half of a start, and `--help` needs none of it.
     from rwq_cli.core.server.address import Server, connect
 
@@ -202,20 +205,12 @@ def command_lines(settings: Settings, connection: "Connection") -> "CommandLines
 
 
 def open_queue(settings: Settings) -> "WorkQueue":
-    """The one queue that the settings name; see `open_connection`.
-
-    Raises:
-        InvalidArgument: No queue is named, or several are.
-    """
+    """The one queue that the settings name; see `open_connection`."""
     return _open(settings, [settings.queue])[0]
 
 
 def open_queues(settings: Settings) -> "list[WorkQueue]":
-    """The queues that the settings name, each once, on one connection; see `open_connection`.
-
-    Raises:
-        InvalidArgument: No queue is named.
-    """
+    """The queues that the settings name, each once, on one connection; see `open_connection`."""
     return _open(settings, list(dict.fromkeys(settings.queues)) or [settings.queue])
 
 

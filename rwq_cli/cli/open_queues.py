@@ -38,12 +38,10 @@ def remembered(find: Callable[[], T]) -> Callable[[], T]:
 
 
 class OpenQueues:
-    """The queues that a command looks at.
+    """The queues that a command looks at; none if no queue matches.
 
-    Attributes:
-        queues: The queues; none if no queue matches.
-        is_one: True if the user named one queue: the output is then that of one.
-        left_out: Those that a pattern found, but have a structure of the wrong type.
+    `is_one` is true if the user named one: the output is then that of one. `left_out` are those
+    that a pattern found, but have a structure of the wrong type.
     """
 
     def __init__(self, queues: "list[WorkQueue]", *, is_one: bool, are_found: bool) -> None:
@@ -94,9 +92,6 @@ class QueueFinder:
     Attributes:
         connection: The connection of all queues.
         label: The names and patterns of the queues.
-
-    Raises:
-        InvalidArgument: No queue is named.
     """
 
     def __init__(

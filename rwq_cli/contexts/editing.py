@@ -26,11 +26,7 @@ from rwq_cli.environment import os_reason
 def set_context(
     path: Path, name: str, values: dict[str, str | bool], unset: frozenset[str]
 ) -> Contexts:
-    """Create or change a context.
-
-    Raises:
-        ContextError: The context would not be valid, or the file cannot be changed.
-    """
+    """Create or change a context."""
     check_name(name)
 
     def change(_document: tomlkit.TOMLDocument, tables: Any) -> None:
@@ -47,11 +43,7 @@ def set_context(
 
 
 def remove_contexts(path: Path, names: list[str]) -> Contexts:
-    """Remove contexts; the current or previous context is unset if it is removed.
-
-    Raises:
-        ContextError: One of them does not exist, or the file cannot be changed.
-    """
+    """Remove contexts; the current or previous context is unset if it is removed."""
 
     def change(document: tomlkit.TOMLDocument, tables: Any) -> None:
         for name in names:
@@ -66,11 +58,7 @@ def remove_contexts(path: Path, names: list[str]) -> Contexts:
 
 
 def use_context(path: Path, name: str) -> Contexts:
-    """Make a context the current one; `-` is the previous one.
-
-    Raises:
-        ContextError: There is none, or the file cannot be changed.
-    """
+    """Make a context the current one; `-` is the previous one."""
 
     def change(document: tomlkit.TOMLDocument, tables: Any) -> None:
         current, previous = document.get("current"), document.get("previous")

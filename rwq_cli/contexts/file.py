@@ -39,14 +39,9 @@ class ContextError(InvalidArgument):
 
 
 class Protection(StrEnum):
-    """How a destructive action must be confirmed; each level includes the previous one.
+    """How a destructive action must be confirmed; each level includes the previous one."""
 
-    Attributes:
-        NONE: A destructive action asks, unless `--yes` is given.
-        ASK: On a terminal it asks even with `--yes`.
-        TYPE: The context's name has to be typed, or given as `--yes=NAME`.
-    """
-
+    # It asks, unless `--yes` is given; on a terminal even then; the context's name is typed.
     NONE = "none"
     ASK = "ask"
     TYPE = "type"
@@ -54,18 +49,7 @@ class Protection(StrEnum):
 
 # A dataclass would take three times as long to create, at every start.
 class Context(NamedTuple):
-    """A named server.
-
-    Attributes:
-        name: Its name.
-        url: The server's URL.
-        queue: The queue if none is named; None if there is none.
-        password_command: A shell command that prints the password; None if there is none.
-        password_file: A file whose first line is the password; None if there is none.
-        color: The colour of its name; None if there is none.
-        read_only: True if commands that change the server need `--write`.
-        protect: What destructive commands ask.
-    """
+    """A named server, with the keys of the file; see `rwq context set --help`."""
 
     name: str
     url: str
@@ -99,15 +83,8 @@ _TOP_KEYS = ("current", "previous", "contexts")
 
 
 class Contexts(NamedTuple):
-    """The contents of the file, which may not exist.
-
-    Attributes:
-        path: The file.
-        by_name: The contexts, in the order of the file.
-        current: The name of the current context; None if there is none.
-        previous: The name of the one before it; None if there is none.
-        is_readable_by_others: True if the file's mode lets other users read it.
-    """
+    """The contents of the file, which may not exist: the contexts in its order, and the names of
+    the current one and of the one before it."""
 
     path: Path
     by_name: Mapping[str, Context] = MappingProxyType({})
@@ -116,11 +93,7 @@ class Contexts(NamedTuple):
     is_readable_by_others: bool = False
 
     def get(self, name: str) -> Context:
-        """The context of this name, to be used.
-
-        Raises:
-            ContextError: There is none, or others may read its password.
-        """
+        """The context of this name, to be used."""
         context = self.named(name)
         if self.is_readable_by_others and holds_secret(context.url):
             raise ContextError(
@@ -148,11 +121,7 @@ def holds_secret(url: str) -> bool:
 
 
 def read_contexts(path: Path) -> Contexts:
-    """Read the file; one that does not exist has no contexts.
-
-    Raises:
-        ContextError: It cannot be read, others may write it, or its contents are wrong.
-    """
+    """Read the file; one that does not exist has no contexts."""
     text, mode = read_text(path)
     try:
         document = tomllib.loads(text)
@@ -162,11 +131,7 @@ def read_contexts(path: Path) -> Contexts:
 
 
 def read_text(path: Path) -> tuple[str, int]:
-    """The text of the file and its mode; nothing if it does not exist.
-
-    Raises:
-        ContextError: It cannot be read, it is not a regular file, or others may write it.
-    """
+    """The text of the file and its mode; nothing if it does not exist."""
     try:
         # Opening a FIFO would wait for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
@@ -198,11 +163,7 @@ def malformed(path: Path, error: Exception) -> ContextError:
 def parse_contexts(
     path: Path, document: Mapping[str, Any], *, is_readable_by_others: bool = False
 ) -> Contexts:
-    """The contexts in a TOML document.
-
-    Raises:
-        ContextError: A key is unknown, or a value is wrong.
-    """
+    """The contexts in a TOML document."""
     for key in document:
         if key not in _TOP_KEYS:
             raise ContextError(

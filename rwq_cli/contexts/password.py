@@ -25,11 +25,7 @@ class PasswordCommandFailed(ServerError):
 
 
 def read_password_file(path: Path, option: str) -> str:
-    """The first line of a file, or of a pipe such as bash's `<(pass show redis)`.
-
-    Raises:
-        InvalidArgument: It cannot be read.
-    """
+    """The first line of a file, or of a pipe such as bash's `<(pass show redis)`."""
     try:
         # Opening a FIFO would wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -61,12 +57,7 @@ def _first_line(descriptor: int) -> bytes:
 
 
 def password_of(context: Context, file: Path) -> str | None:
-    """The password of a context; None if its URL has it, or there is none.
-
-    Raises:
-        InvalidArgument: Its password file cannot be read.
-        PasswordCommandFailed: Its password command failed, hung, or printed something else.
-    """
+    """The password of a context; None if its URL has it, or there is none."""
     if context.password_file is not None:
         path = file.parent / os.path.expanduser(context.password_file)
         return read_password_file(path, f"password_file of context {context.name}")

@@ -5,13 +5,13 @@ import re
 
 import pytest
 
-from rwq_cli.cli import reference
 from rwq_cli.core.model import Status
 from rwq_cli.core.repair.actions import Repair
-from rwq_cli.help.fields import OTHER_KINDS, SUMMARY
 from rwq_cli.output.outcomes import WORDS
 from rwq_cli.work.events import EventKind
 from tests.conftest import Foreign
+from tests.docs import reference
+from tests.docs.json_kinds import OTHER_KINDS, SUMMARY
 from tests.docs.pages import pages, text_of
 from tests.driver import Rwq
 
