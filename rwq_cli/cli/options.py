@@ -319,8 +319,8 @@ _GLOBAL: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ),
     (
         "--patience DUR",
-        "How long to wait while a server loads its data, for a failover, or until a queue has "
-        f"moved to another node.  [default: {PATIENCE_S:g}s]",
+        "How long to wait while a server is busy or loads its data, for a failover, or until a "
+        f"queue has moved to another node.  [default: {PATIENCE_S:g}s]",
         {},
     ),
     ("--write", "Allow changes in a read-only context.", {}),

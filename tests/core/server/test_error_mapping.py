@@ -103,7 +103,7 @@ REPLIES: list[tuple[str, tuple[type[ServerError], str, str | None]]] = [
     ("NOPERM ACL failure in script: No permissions" + NEW, DENIED),
     ("ERR user_script:12: attempt to index a nil value" + NEW, BUG),
     ("ERR value is not an integer or out of range" + NEW, BUG),
-    ("ERR script tried accessing undeclared key" + NEW, UNDECLARED),
+    (OLD + "script tried accessing undeclared key, key: jobs:item:1", UNDECLARED),
 ]
 
 
