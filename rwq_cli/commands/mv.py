@@ -20,7 +20,7 @@ from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.move import move
-from rwq_cli.core.model import OutcomeBatch, Status
+from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.field import bytes_fields
@@ -119,14 +119,21 @@ def mv(
         later = _later(queue, choice) if follow else iter(())
         # What stays is tried once.
         left: set[bytes] = set()
-        for each in chain([chosen], later):
-            ids = (item_id for item_id in each.ids if item_id not in left) if left else each.ids
-            for batch in move(
-                queue, ids, there, undo, force=force, expected=each.expected, dry_run=dry_run
-            ).batches:
-                out.rows(batch)
-                if follow:
-                    left.update(_kept(batch))
+        try:
+            for each in chain([chosen], later):
+                ids = (item_id for item_id in each.ids if item_id not in left) if left else each.ids
+                for batch in move(
+                    queue, ids, there, undo, force=force, expected=each.expected, dry_run=dry_run
+                ).batches:
+                    out.rows(batch)
+                    if follow:
+                        left.update(i.item_id for i in batch if i.status is not Status.MOVED)
+        except KeyboardInterrupt:
+            if is_elsewhere:
+                settings.environment.note(
+                    "rwq: items in transit are buried; the same rwq mv finishes them"
+                )
+            raise
     return out.finish(undo_file=undo.name)
 
 
@@ -135,7 +142,3 @@ def _later(queue: WorkQueue, choice: Choice) -> Iterator[Chosen]:
     while True:
         queue.clock.sleep(_FOLLOW_EVERY_S)
         yield choose(queue, choice.selection, limit=choice.limit)
-
-
-def _kept(batch: OutcomeBatch) -> Iterator[bytes]:
-    return (each.item_id for each in batch if each.status is not Status.MOVED)
