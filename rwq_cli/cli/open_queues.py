@@ -152,7 +152,7 @@ class QueueFinder:
 
     def _has_items_or_note(self, queue: "WorkQueue") -> bool:
         """True if a queue that a pattern found has items; if not, note that it is skipped."""
-        from rwq_cli.core.inspect.first_items import has_items
+        from rwq_cli.core.inspect.queues import has_items
 
         if has_items(queue):
             return True

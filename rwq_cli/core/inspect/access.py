@@ -54,38 +54,25 @@ _VERBS = {
 
 
 class ServerAccess(NamedTuple):
-    """What can be done on a server.
+    """What can be done on a server; None for what it does not say."""
 
-    Attributes:
-        version: The server and its version, such as `Valkey 8.1.1`; None if it does not say.
-        latency_ms: The shortest of a few round trips, milliseconds.
-        user: The user's name; None if the server does not say.
-        no_writes_because: Why the server accepts no writes; None if it does.
-        has_no_touch: Whether reads can be kept from resetting idle times.
-        no_times_because: Why idle times are unavailable; None if they are available.
-        denied: The commands of rwq that the user may not run, each with the reason; None if the
-            server cannot be asked, or no queue was named.
-    """
-
+    # Such as `Valkey 8.1.1`.
     version: str | None
+    # The shortest of a few round trips.
     latency_ms: float
     user: str | None
+    # Why the server accepts no writes, and why idle times are unavailable; None if that is not so.
     no_writes_because: str | None
+    # Whether reads can be kept from resetting idle times.
     has_no_touch: bool
     no_times_because: str | None
+    # The commands of rwq that the user may not run, each with the reason; None if no queue was
+    # named.
     denied: Mapping[str, str] | None
 
 
 def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess:
-    """Find out what can be done on a server.
-
-    Args:
-        connection: The server.
-        queue: The queue for whose keys the user's permissions are checked; None if there is none.
-
-    Raises:
-        ServerError: The server could not be reached, or was lost.
-    """
+    """Find out what can be done on a server, and with the keys of a queue."""
     if queue is not None:
         connection = queue.connection
     # The connection is made here.

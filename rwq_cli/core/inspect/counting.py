@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import PAGE_SIZE, ListCursor
-from rwq_cli.core.inspect.first_items import next_ages
+from rwq_cli.core.inspect.queues import next_ages
 from rwq_cli.core.inspect.server_status import uptime_of
 from rwq_cli.core.model import Counts, State
 from rwq_cli.core.server.commands import Command
@@ -19,16 +19,11 @@ COUNT_S = 1.0
 
 
 class Taken(NamedTuple):
-    """The entries of processing.
-
-    Attributes:
-        abandoned: How many items have no lease.
-        running: How many entries are not abandoned.
-        is_least: Whether there are more, and the time was over before they were read.
-    """
+    """How many entries of processing are abandoned, and how many are not."""
 
     abandoned: int = 0
     running: int = 0
+    # Whether there are more, and the time was over before they were read.
     is_least: bool = False
 
 

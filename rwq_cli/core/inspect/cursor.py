@@ -29,18 +29,9 @@ class ListCursor(Iterator[list[bytes]]):
     from the right, they were leased, and so was everything before them: reading continues at the
     right end. Read from the left, all older entries left before them: reading ends.
 
-    Args:
-        queue: The queue.
-        key: The list.
-        from_left: Read from the left, where IDs are pushed, not from the right, where they are
-            popped.
-        start: How many entries to skip first.
-        page_size: Entries in the first page.
-        page_max: Each page has twice as many as the one before, up to this many.
-        reports_progress: Whether to report each entry as it is read.
-
-    Attributes:
-        offset: The place of the last page's first entry, counted from this end.
+    IDs are pushed at the left and popped at the right end. The first page comes after `start`
+    entries, and each has twice as many as the one before, up to `page_max`. `offset` is the place
+    of the last page's first entry, counted from the end where reading began.
     """
 
     def __init__(

@@ -8,11 +8,8 @@ from rwq_cli.core.inspect.report import ItemReport, inspect_items
 
 
 class Forecast(NamedTuple):
-    """When an item will be leased, estimated from its place at two times.
-
-    Attributes:
-        rate_per_s: How many places it moves up per second.
-        turn_in_s: Seconds until its turn at that rate; None if it did not move up.
+    """How many places an item moves up per second, and in how many seconds its turn comes at that
+    rate; None if it did not move up.
     """
 
     rate_per_s: float
@@ -22,19 +19,11 @@ class Forecast(NamedTuple):
 def forecast(
     queue: Queue, reports: Sequence[ItemReport], *, sample_s: float
 ) -> list[Forecast | None]:
-    """Compare the places of items with their places after a while.
+    """Compare the places of items with those after a while; None if one is not waiting both times.
 
     The server does not store how fast a queue is processed, so a forecast holds only for the
     moment. The rate counts the entries that leave the list ahead of an item, by a lease or
     otherwise, minus those that are pushed in front of it.
-
-    Args:
-        queue: The queue.
-        reports: The reports of the first look.
-        sample_s: How long to wait before the second look, seconds.
-
-    Returns:
-        A forecast for each, in order; None for an item that is not waiting at both times.
     """
     clock = queue.clock
     began_s = clock.monotonic()

@@ -81,18 +81,15 @@ class KeyNotes:
     """What a walk over all keys of a queue meets besides data and entries.
 
     Keys may belong to a queue whose name begins like this queue's lease or result keys.
-
-    Attributes:
-        wrong: Keys of items, leases and results of the wrong type, with their types.
-        results: The IDs of results; None if this user may not read them.
-        unowned: How many keys begin with the queue's name and look like those of no queue.
-        examples: The first few of them.
     """
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
+        # Keys of items, leases and results of the wrong type, with their types.
         self.wrong: dict[bytes, str] = {}
+        # The IDs of results; None if this user may not read them.
         self.results: set[bytes] | None = set()
+        # How many keys begin with the queue's name and look like those of no queue; the first few.
         self.unowned = 0
         self.examples: list[bytes] = []
 

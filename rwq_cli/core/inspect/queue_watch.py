@@ -17,7 +17,7 @@ from rwq_cli.core.inspect.activity import (
 )
 from rwq_cli.core.inspect.counting import Taken, count_taken
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
-from rwq_cli.core.inspect.first_items import next_ages
+from rwq_cli.core.inspect.queues import next_ages
 from rwq_cli.core.inspect.server_status import ServerStatus, server_status
 
 if TYPE_CHECKING:
@@ -44,22 +44,16 @@ def interval_s(every_s: float, call_s: float) -> float:
 
 
 class QueueRow(NamedTuple):
-    """What is known of a queue.
-
-    Attributes:
-        queue: Its name.
-        sample: Its lengths.
-        taken: What is in processing; None if that was not counted.
-        next_age_s: About how long the next item has waited; None if unknown.
-        rates: How fast it fills and drains.
-        history: How many items waited in the last samples, the latest last.
-    """
+    """What is known of a queue; None for what is unknown."""
 
     queue: bytes
     sample: Sample
+    # What is in processing.
     taken: Taken | None = None
+    # About how long the next item has waited.
     next_age_s: int | None = None
     rates: Rates = UNKNOWN_RATES
+    # How many items waited in the last samples, the latest last.
     history: Sequence[int] = ()
 
     @property
@@ -81,20 +75,15 @@ class QueueRow(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """What is known of all watched queues.
-
-    Attributes:
-        rows: The queues, by name.
-        status: The server's status; None if it is not known yet.
-        left_out: Why some queues are left out.
-        call_s: How long a sampling call took on average, or the call for the ages, if longer.
-        abandoned_age_s: How old the oldest count of abandoned items is, seconds.
-    """
+    """What is known of all watched queues, by name, and of their server."""
 
     rows: Sequence[QueueRow] = ()
     status: ServerStatus | None = None
+    # Why some queues are left out.
     left_out: Sequence[ServerError] = ()
+    # How long a sampling call took on average, or the call for the ages, if longer.
     call_s: float = 0.0
+    # How old the oldest count of abandoned items is.
     abandoned_age_s: float = 0.0
 
 

@@ -1,7 +1,7 @@
-"""The queues of a server."""
+"""The queues of a server, and the first items of each."""
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import PER_ID_INFIXES, glob_pattern, is_glob, queue_of_structure
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # The ends of the keys whose lengths are counts of items.
 _COUNTED = (b":queue", b":processing", b":delayed", b":buried")
+# How many entries of a list or sorted set are looked at. Ghosts are few, or all of its entries.
+LOOK_ENTRIES = 1000
 
 
 def queue_names(connection: "Connection", *, any_type: bool = False) -> list[bytes]:
@@ -50,12 +52,7 @@ def matching_queues(
     """The queues that each word names: one name, or all that match a pattern, in order.
 
     A pattern that is also the name of a queue, even of one with items in no list, is that name.
-    Keys are scanned only if there is a pattern.
-
-    Args:
-        connection: The server.
-        words: The names and patterns.
-        any_type: See `queue_names`.
+    Keys are scanned only if there is a pattern; for `any_type` see `queue_names`.
     """
     found: dict[bytes, list[bytes]] = {}
     names: Sequence[bytes] | None = None
@@ -72,3 +69,48 @@ def _has_keys(queue: Queue) -> bool:
     """Whether the queue exists, or has items in no list."""
     pages = scan_keys(queue.connection, queue.keys.item_pattern)
     return exists(queue) or next(pages, None) is not None
+
+
+def has_items(queue: Queue) -> bool:
+    """Whether one of the first entries of a list or sorted set is an item.
+
+    The keys of other programs may have the same names, but have no data of items.
+    """
+    keys = queue.keys
+    lists, zsets = (keys.main, keys.processing, keys.cleaning), (keys.delayed, keys.buried)
+    pages = queue.call_all(
+        [
+            *(("LRANGE", key, -LOOK_ENTRIES, -1) for key in lists),
+            *(("ZRANGE", key, 0, LOOK_ENTRIES - 1) for key in zsets),
+        ],
+        return_errors=True,
+    )
+    ids = {item_id for page in pages if isinstance(page, list) for item_id in page}
+    return any(queue.call_all([("EXISTS", keys.item(item_id)) for item_id in ids]))
+
+
+def next_ages(next_ids: Mapping[Queue, bytes]) -> dict[bytes, int]:
+    """By queue name, about how long its next item has waited, seconds; unknown ones are left out.
+
+    The queues, on one connection, come with the next entry of their main lists, which may be a
+    ghost.
+    """
+    ages = _idle_times({queue: [item_id] for queue, item_id in next_ids.items()})
+    behind = [queue for queue, (age,) in ages.items() if age is None]
+    if behind:
+        commands = [("LRANGE", queue.keys.main, -LOOK_ENTRIES, -1) for queue in behind]
+        pages = behind[0].connection.root.call_all(commands, return_errors=True)
+        found = zip(behind, pages, strict=True)
+        ages |= _idle_times({q: page[::-1] for q, page in found if isinstance(page, list)})
+    known = {queue.name: [a for a in each if a is not None][:1] for queue, each in ages.items()}
+    return {name: age for name, first in known.items() for age in first if isinstance(age, int)}
+
+
+def _idle_times(ids: Mapping[Queue, list[bytes]]) -> dict[Queue, list[Any]]:
+    """The idle times of the data of each queue's IDs; None if there is no data."""
+    pairs = [(queue, item_id) for queue, own in ids.items() for item_id in own]
+    if not pairs:
+        return {}
+    commands = [("OBJECT", "IDLETIME", queue.keys.item(item_id)) for queue, item_id in pairs]
+    replies = iter(pairs[0][0].connection.root.call_all(commands, return_errors=True))
+    return {queue: [next(replies) for _ in own] for queue, own in ids.items()}

@@ -23,19 +23,13 @@ from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES
 
 
 class ItemReport(NamedTuple):
-    """The facts about an ID, its lease keys and its places.
-
-    Attributes:
-        facts: The facts.
-        lease_keys: The lease keys that exist.
-        leases: Each lease key of the right type, with its lease.
-        main_places: Its places in main, counted from the right: 0 is next to be leased.
-        processing_places: Its places in processing, counted from the right: 0 is the oldest entry.
-    """
+    """The facts about an ID, its lease keys and its places."""
 
     facts: Facts
+    # The lease keys that exist; and those of the right type, each with its lease.
     lease_keys: tuple[bytes, ...] = ()
     leases: tuple[tuple[bytes, Lease], ...] = ()
+    # Counted from the right: 0 is next to be leased, or the oldest entry.
     main_places: Positions = ()
     processing_places: Positions = ()
 

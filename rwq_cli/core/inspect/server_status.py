@@ -10,25 +10,17 @@ if TYPE_CHECKING:
 
 
 class ServerStatus(NamedTuple):
-    """The status of a server, or of one of a cluster; None for what it does not report.
+    """The status of a server, or of one of a cluster; None for what it does not report."""
 
-    Attributes:
-        version: The server and its version, such as `Valkey 8.1.1`.
-        used_bytes: How much memory it uses; None for a cluster, whose servers differ.
-        durability: Its eviction and persistence.
-    """
-
+    # Such as `Valkey 8.1.1`.
     version: str | None
+    # None for a cluster, whose servers differ.
     used_bytes: int | None
     durability: Durability
 
 
 def server_status(connection: "Connection") -> ServerStatus:
-    """Read the status of a server.
-
-    Raises:
-        ServerError: The connection was lost.
-    """
+    """Read the status of a server."""
     server, memory = connection.call_all(
         [("INFO", "server"), ("INFO", "memory")], return_errors=True
     )

@@ -26,15 +26,11 @@ OnKeys = Callable[[list[bytes]], object]
 
 @dataclass(slots=True)
 class Totals:
-    """Totals of a walk.
+    """Totals of a walk."""
 
-    Attributes:
-        items: How many data keys SCAN returned, which may return a key twice.
-        returned: How many items have a count of returns.
-        returns: The sum of those counts.
-    """
-
+    # How many data keys SCAN returned, which may return a key twice.
     items: int = 0
+    # How many items have a count of returns, and the sum of those.
     returned: int = 0
     returns: int = 0
 
@@ -56,15 +52,8 @@ def survey_facts(
     The walk keeps all listed IDs until it finds their data keys: about 115 bytes for an ID of 32
     bytes. Hashes would take less, but a collision could hide an orphan or a ghost.
 
-    Args:
-        queue: The queue.
-        on_listed: Receives the facts about each ID in processing or in a sorted set, as if it were
-            nowhere else.
-        on_keys: Receives pages of all keys under the queue's prefix.
-        totals: Receives the totals.
-
-    Yields:
-        The facts about each ID that was looked up, including healthy ones.
+    `on_listed` receives the facts about each ID in processing or in a sorted set, as if it were
+    nowhere else; `on_keys` pages of all keys under the queue's prefix.
     """
     totals = totals or Totals()
     lists = queue.keys.main, queue.keys.processing

@@ -50,18 +50,13 @@ class Limits(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """A measure, compared with its limits.
-
-    Attributes:
-        measure: The measure.
-        value: An age in seconds, or a count; None if it is unknown.
-        limits: Its limits.
-        level: The level. An unknown value is `UNKNOWN` only if it has a limit.
-    """
+    """A measure, compared with its limits."""
 
     measure: Measure
+    # An age in seconds, or a count; None if it is unknown.
     value: int | None
     limits: Limits
+    # An unknown value is `UNKNOWN` only if it has a limit.
     level: Level
 
 

@@ -25,11 +25,7 @@ class CleanLock:
     """Holds `Q:clean-lock` within a `with` block; another clean is waited for.
 
     The scripts of a clean check everything again, so a lock that was lost, because its holder was
-    stopped for a while, is only taken again.
-
-    Args:
-        queue: The queue.
-        dry_run: Take no lock: nothing is written.
+    stopped for a while, is only taken again. A dry run takes none.
     """
 
     def __init__(self, queue: Queue, *, dry_run: bool) -> None:

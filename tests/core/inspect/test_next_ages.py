@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.inspect.first_items import LOOK_ENTRIES, has_items, next_ages
+from rwq_cli.core.inspect.queues import LOOK_ENTRIES, has_items, next_ages
 from tests.conftest import AsUser, Foreign, has_aged
 
 GHOSTS = [0, 1, LOOK_ENTRIES - 1]
