@@ -9,6 +9,7 @@ import io
 import os
 import select
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from rwq_cli.core.errors import InvalidArgument
@@ -40,29 +41,33 @@ def is_ready(descriptor: int) -> bool:
 class Writer(io.BufferedWriter):
     """Writes to an open file all that it is given, or raises an `OSError`.
 
-    The accounts of what was written are the C code's: no signal comes between.
+    What several threads write does not mix. The accounts of what was written are the C code's: no
+    signal comes between.
     """
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(io.FileIO(descriptor, "w", closefd=False), _BUFFER_BYTES)
+        self._turn = RLock()
 
     def write(self, data: "ReadableBuffer", /) -> int:
         left = memoryview(data)
         size = left.nbytes
-        while True:
-            try:
-                super().write(left)
-                return size
-            except BlockingIOError as full:
-                left = left[full.characters_written :]
-                wait_for(self.fileno(), select.POLLOUT)
+        with self._turn:
+            while True:
+                try:
+                    super().write(left)
+                    return size
+                except BlockingIOError as full:
+                    left = left[full.characters_written :]
+                    wait_for(self.fileno(), select.POLLOUT)
 
     def flush(self) -> None:
-        while True:
-            try:
-                return super().flush()
-            except BlockingIOError:
-                wait_for(self.fileno(), select.POLLOUT)
+        with self._turn:
+            while True:
+                try:
+                    return super().flush()
+                except BlockingIOError:
+                    wait_for(self.fileno(), select.POLLOUT)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -11,10 +11,12 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from threading import Thread
 
 import pytest
 
 from rwq_cli.cli.app import CommandInfo, all_commands
+from rwq_cli.streams import Writer
 from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Result, Rwq
 
@@ -228,3 +230,29 @@ def test_an_undo_file_without_room_says_what_was_removed(rwq: Rwq, foreign: Fore
     assert "file too large; nothing is removed or changed before it is written: make room" in (
         result.notes
     )
+
+
+def test_what_several_threads_write_does_not_mix() -> None:
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    writer = Writer(writes)
+    lines = [b"%d" % number * 3000 + b"\n" for number in range(4)]
+
+    def write(line: bytes) -> None:
+        for _ in range(100):
+            writer.write(line)
+
+    threads = [Thread(target=write, args=(line,)) for line in lines]
+    for thread in threads:
+        thread.start()
+    found = b""
+    while len(found) < 400 * len(lines[0]) - 65536:
+        found += os.read(reads, 4096)
+    for thread in threads:
+        thread.join()
+    closing = Thread(target=lambda: (writer.flush(), os.close(writes)))
+    closing.start()
+    with open(reads, "rb") as rest:
+        found += rest.read()
+    closing.join()
+    assert sorted(found.splitlines(keepends=True)) == [line for line in lines for _ in range(100)]

@@ -37,8 +37,8 @@ COMMANDS: tuple[Fault, ...] = (
         "output-is-lost",
         "A slow reader of a pipe that does not block gets a part of an export, and exit 0.",
         "rwq_cli/streams.py",
-        "except BlockingIOError:\n                wait_for(self.fileno(), select.POLLOUT)",
-        "except BlockingIOError:\n                return None",
+        "except BlockingIOError:\n                    wait_for(self.fileno(), select.POLLOUT)",
+        "except BlockingIOError:\n                    return None",
     ),
     Fault(
         "pause-is-the-end",
