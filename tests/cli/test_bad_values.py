@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import redis
 
 from tests.conftest import Foreign
 from tests.driver import Rwq
@@ -139,53 +138,6 @@ def test_an_enormous_number_is_refused_or_means_all(
     result = rwq(*line.split(), number)
     assert "this is a bug" not in result.notes
     assert (result.code, result.text) in ((2, ""), (0, out))
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        (b"{", "not JSON: "),
-        (b"x", "not JSON: "),
-        (b"\xff", "not JSON: "),
-        (b"[1]", "not a JSON object with data or data_b64"),
-        (b'"x"', "not a JSON object with data or data_b64"),
-        (b"null", "not a JSON object with data or data_b64"),
-        (b"{}", "it has neither data nor data_b64"),
-        (b'{"data": "a", "data_b64": "YQ=="}', "it has both data and data_b64"),
-        (b'{"data": "a", "id": "b", "id_b64": "Yg=="}', "it has both id and id_b64"),
-        (b'{"data_b64": "*"}', "data_b64 is not base64"),
-        (b'{"data_b64": 1}', "data_b64 is not base64"),
-        (b'{"data": 1, "id_b64": "*"}', "id_b64 is not base64"),
-        (b'{"data": 1, "id": ""}', "its id is empty"),
-        (b'{"data": "\\ud800"}', ""),
-        (b'{"data": 1, "delay": "soon"}', "its delay is not a duration: 'soon'"),
-        (b'{"data": 1, "delay": ""}', "its delay is not a duration: ''"),
-        (b'{"data": 1, "delay": -1}', "its delay is not a duration: -1"),
-        (b'{"data": 1, "delay": true}', "its delay is not a duration: true"),
-        (b'{"data": 1, "delay": [5]}', "its delay is not a duration: [5]"),
-        (b'{"data": 1, "delay": 1e300}', "its delay is a duration longer than a hundred years"),
-        (
-            b'{"data": 1, "delay": "99999999d"}',
-            "its delay is a duration longer than a hundred years",
-        ),
-        (b"[" * 100_000, "not a JSON object"),
-        (b'{"data": ' + b"[" * 100_000, "not JSON: nested too deeply"),
-        (b'{"data": {"a": "\xff"}}', "not JSON: "),
-        (b'{"data": 1, "other": "\xff"}', "not JSON: "),
-    ],
-)
-def test_a_malformed_json_line_is_rejected_with_its_number(
-    rwq: Rwq, raw: redis.Redis, line: bytes, why: str
-) -> None:
-    """Reported with its number; the rest goes in; the exit is 3."""
-    given = b'{"data": 1, "id": "a"}\n\n' + line + b'\n{"data": 2, "id": "b"}\n'
-    result = rwq("add", "--format", "jsonl", stdin=given)
-    first, summary = result.notes.splitlines()
-    assert first.startswith(f"rwq: line 3: {why}")
-    assert first.endswith("; not added")
-    assert summary == "added 2, rejected 1, empty 1"
-    assert (result.code, result.text) == (3, "")
-    assert raw.lrange("jobs:queue", 0, -1) == [b"b", b"a"]
 
 
 def test_a_rejected_line_is_reported_in_json(rwq: Rwq) -> None:

@@ -59,11 +59,6 @@ class TestEveryCommand:
             common = parameter.name in GLOBAL_NAMES
             assert common or record[0].split(",")[0].split()[0] in text
 
-    def test_its_examples_run_it(self, command: CommandInfo) -> None:
-        assert command.manual.examples
-        for example in command.manual.examples:
-            assert f"rwq {command.path}" in example
-
 
 # A command that stops its worker.
 STOPPING = "printf '#!/bin/sh\\nkill -TERM $PPID\\n'"

@@ -53,11 +53,6 @@ def test_options_at_every_level_of_a_nested_command(rwq: Rwq, words: tuple[str, 
     assert (result.code, result.json["queue"], result.notes) == (0, "jobs", ABSENT)
 
 
-@pytest.mark.parametrize("command", ["add x", "lease", "complete a", "touch a", "release a", "ls"])
-def test_no_queue_is_a_usage_error(rwq: Rwq, command: str) -> None:
-    assert rwq(*command.split(), variables={"RWQ_QUEUE": ""}).as_tuple() == (2, "", NO_QUEUE)
-
-
 def test_an_empty_queue_name_is_refused_and_not_replaced(rwq: Rwq, raw: redis.Redis) -> None:
     assert rwq("add", "x", "-q", "").as_tuple() == (
         2,
@@ -207,13 +202,6 @@ class TestOutputVariable:
         assert json.loads(result.notes)["code"] == "usage"
         plain = rwq("nonsense", "-o", "plain", variables={"RWQ_OUTPUT": "json"})
         assert plain.notes.startswith("rwq: error: ")
-
-    @pytest.mark.parametrize("output", ["json", "csv", "ids", "table"])
-    def test_an_export_can_be_imported(self, rwq: Rwq, foreign: Foreign, output: str) -> None:
-        foreign.waiting(b"b")
-        header, line = rwq("export", variables={"RWQ_OUTPUT": output}).out.splitlines()
-        assert header.startswith(b'{"rwq_export": ')
-        assert line == rwq("export").out.splitlines()[1]
 
 
 class TestTimeouts:

@@ -24,16 +24,8 @@ def commands(rwq: Rwq, *words: str, variables: dict[str, str] | None = None) -> 
 
 @pytest.mark.usefixtures("item")
 class TestCommands:
-    def test_what_the_environment_names_is_left_out(self, rwq: Rwq) -> None:
-        assert commands(rwq) == ["rwq bury -q jobs a", "rwq complete -q jobs a"]
-
     def test_a_url_is_carried(self, rwq: Rwq, server: PrivateServer) -> None:
         assert commands(rwq, "-u", server.url)[0] == f"rwq bury -u {server.url} -q jobs a"
-
-    def test_a_url_is_carried_if_only_the_queue_is_named(
-        self, rwq: Rwq, server: PrivateServer
-    ) -> None:
-        assert commands(rwq, "-q", "jobs")[0] == f"rwq bury -u {server.url} -q jobs a"
 
     def test_a_context_is_carried(self, rwq: Rwq, server: PrivateServer) -> None:
         configure(
@@ -87,8 +79,8 @@ class TestPassword:
         assert f" --password-file {path} -q jobs a" in commands(bare_rwq, *words)[0]
 
     def test_a_pipe_gets_the_hint_once(self, bare_rwq: Rwq, url: str) -> None:
-        result = bare_rwq("doctor", "-q", "jobs", "-q", "other", "-u", url)
-        assert "rwq stats -u " in bare_rwq("doctor", "-v", "-q", "jobs", "-u", url).text
+        result = bare_rwq("doctor", "-v", "-q", "jobs", "-q", "other", "-u", url)
+        assert "rwq stats -u " in result.text
         assert result.notes.count(self.NOTE) == 1
         removed = bare_rwq("rm", "a", "--yes", "-q", "jobs", "-u", url)
         assert (removed.code, self.NOTE in removed.notes) == (0, True)

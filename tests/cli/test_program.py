@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import redis
 
-from rwq_cli.cli.app import CommandInfo, all_commands
 from rwq_cli.core.errors import OutOfMemory
 from tests.driver import Rwq, next_line
 from tests.processes import COMMAND
@@ -199,20 +198,6 @@ NEEDS = {
 }
 
 
-@pytest.mark.parametrize("command", all_commands(), ids=lambda command: command.path)
-def test_no_command_starts_with_an_unknown_format(
-    rwq: Rwq, monkeypatch: pytest.MonkeyPatch, command: CommandInfo
-) -> None:
-    def never(*_: object) -> None:
-        raise AssertionError("it was started")
-
-    monkeypatch.setattr("rwq_cli.cli.command.TyperCommand.invoke", never)
-    path = command.path.split()
-    result = rwq(*path, *NEEDS.get(command.path, ()), "-o", "xml")
-    assert result.code == (3 if command.manual.monitors else 2)
-    assert "-o cannot be 'xml'" in result.notes + result.text
-
-
 @pytest.mark.parametrize(
     ("error", "said"),
     [
@@ -246,16 +231,6 @@ def test_sigterm_ends_it_as_the_first_process_of_a_container(rwq: Rwq) -> None:
     assert next_line(process.stderr).startswith(b"server ")
     os.kill(children_of(process.pid)[0], signal.SIGTERM)
     assert process.wait(10) == 143
-
-
-def test_a_local_server_is_not_stopped_with_an_unknown_format(rwq: Rwq) -> None:
-    place = str(rwq.home / "data")
-    assert rwq.process("local", "start", place).code == 0
-    try:
-        assert rwq.process("local", "stop", place, "-o", "xml").code == 2
-        assert rwq.process("local", "status", place).code == 0
-    finally:
-        assert rwq.process("local", "stop", place).code == 0
 
 
 def test_control_characters_in_errors_are_escaped(rwq: Rwq) -> None:

@@ -3,14 +3,13 @@
 import json
 import re
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import pytest
 import redis
 
 from tests.conftest import Foreign, StartServer
 from tests.driver import TIMEOUT_S, Result, Rwq, next_line, until
-from tests.item_cases import BROKEN, real_items
 from tests.proxies import FaultyProxy, answering
 from tests.servers import PrivateServer
 
@@ -124,22 +123,6 @@ class TestPermissions:
         assert sorted(foreign.raw.keys()) == before
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
 
-    def test_a_denied_doctor_loses_nothing(
-        self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str]
-    ) -> None:
-        for name, case in BROKEN.items():
-            case.make(foreign, name.encode())
-        before = real_items(foreign.raw, foreign)
-        limited = lacking("+@all", "-lrem")
-        result = rwq("doctor", "--fix", "--grace", "0", "-u", limited)
-        assert result.code == 69
-        assert "'lrem'" in result.notes
-        assert real_items(foreign.raw, foreign) == before
-        assert rwq("doctor", "--fix", "--grace", "0").code == 1
-        assert real_items(foreign.raw, foreign) == before
-        entries = foreign.raw.lrange("jobs:queue", 0, -1)
-        assert len(entries) == len(set(entries))
-
     def test_optional_commands_may_be_denied(
         self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str]
     ) -> None:
@@ -244,23 +227,6 @@ class TestConnectionLost:
         assert len(waiting) - len(acknowledged) <= int(in_doubt[1].replace(",", ""))
         deep = rwq("stats", "--deep", "-o", "json").json
         assert [deep[name] for name in ("orphaned", "ghosts", "duplicated")] == [0, 0, 0]
-
-    @pytest.mark.parametrize("which", [(), ("--id", "1"), ("-n", "3")])
-    def test_a_lost_lease_can_be_found(
-        self, rwq: Rwq, server: PrivateServer, foreign: Foreign, which: Sequence[str]
-    ) -> None:
-        foreign.waiting(b"1", b"2", b"3")
-        for item_id in (b"1", b"2", b"3"):
-            foreign.raw.set(foreign.keys.item(item_id), b"x" * 100_000)
-        proxy = FaultyProxy(server.socket, after_bytes=50_000, side="down")
-        try:
-            result = rwq("lease", "-u", proxy.url, *which)
-        finally:
-            proxy.close()
-        assert result.code == 69
-        assert "items may now be leased to this session: see rwq leases --mine" in result.notes
-        lost = rwq("leases", "--mine", "-o", "ids").text.split()
-        assert lost == ["1", "2", "3"][: 3 if which[:1] == ("-n",) else 1]
 
     def test_a_paused_stream_reconnects(self, rwq: Rwq, raw: redis.Redis) -> None:
         """As a server with a `timeout` does, or a load balancer."""
@@ -376,11 +342,3 @@ class TestResultsDenied:
     ) -> None:
         result = rwq(*line.split(), variables={"RWQ_URL": url})
         assert (result.code, result.notes) == (code, notes)
-
-    def test_a_purge_leaves_results(self, rwq: Rwq, raw: redis.Redis, url: str) -> None:
-        result = rwq("purge", "--yes", "-u", url)
-        assert (result.code, result.notes.splitlines()[0]) == (
-            0,
-            "rwq: this user may not access results; they are kept",
-        )
-        assert raw.keys() == [b"jobs:result:d"]

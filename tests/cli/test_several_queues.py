@@ -7,8 +7,8 @@ import redis
 
 from rwq_cli.core import Connection
 from rwq_cli.core.inspect.queues import matching_queues
-from tests.conftest import Foreign, Interleaved, contents, work_of
-from tests.driver import TIMEOUT_S, Rwq, until
+from tests.conftest import Foreign, Interleaved, contents
+from tests.driver import Rwq
 from tests.servers import PrivateServer
 
 LOOKING = ["ls", "leases", "stats", "check", "wait", "clean light", "clean deep", "doctor"]
@@ -28,14 +28,6 @@ def mails(raw: redis.Redis) -> dict[bytes, Foreign]:
 
 
 class TestMatching:
-    def test_names_are_themselves(self, interleaved: Interleaved) -> None:
-        assert matching_queues(interleaved, [b"b", b"a", b"jobs[1]"]) == {
-            b"b": [b"b"],
-            b"a": [b"a"],
-            b"jobs[1]": [b"jobs[1]"],
-        }
-        assert interleaved.calls == []
-
     @pytest.mark.usefixtures("mails")
     def test_patterns_are_the_queues_that_match(self, connection: Connection) -> None:
         assert matching_queues(
@@ -111,11 +103,6 @@ class TestWhich:
         assert rwq(*words, "-q", "nail:*", "-o", "json").as_tuple() == (0, "[]\n", said)
         assert rwq(*words, "-q", "nail:*", "-q", "other", "-o", "json").notes.startswith(said)
 
-    def test_a_server_without_queues(self, rwq: Rwq, raw: redis.Redis) -> None:
-        raw.flushdb()
-        said = "rwq: no queues on this server\n"
-        assert rwq("stats", *ALL, "-o", "json").as_tuple() == (0, "[]\n", said)
-
     @pytest.mark.parametrize("command", ["ls", "leases", "stats", "check", "wait --below 9"])
     def test_several_are_an_array_however_many_match(self, rwq: Rwq, command: str) -> None:
         for words in (("-q", "oth*"), ("-q", "other", "-q", "mail:in"), ALL):
@@ -169,13 +156,6 @@ class TestListings:
             "\t".join(rwq("ls", *ALL, "-o", "plain").lines).split("\t")
         )
 
-    def test_the_limit_counts_in_each_queue(self, rwq: Rwq) -> None:
-        assert rwq("ls", *ALL, "-n", "1", "-o", "ids").text.split() == ["i1", "o1", "x1"]
-        assert rwq("ls", *ALL, "-n", "1", "--tail", "-o", "json").json[0]["id"] == "i2"
-        assert rwq("ls", *ALL, "--offset", "1", "-o", "ids").text.split() == ["i2"]
-        chosen = rwq("ls", "all", *ALL, "--id-glob", "o*", "-o", "ids")
-        assert chosen.text.split() == ["o1", "o2"]
-
     def test_leases_of_all_queues_are_one_list(self, rwq: Rwq, mails: dict[bytes, Foreign]) -> None:
         mails[b"mail:in"].leased(b"long", ttl_ms=500_000)
         mails[b"mail:in"].leased(b"short", ttl_ms=9_000)
@@ -217,30 +197,6 @@ class TestCheck:
             f"RWQ WARNING - {reason}; mail:in: 2 waiting (above 1); 1 of 3 queues OK"
         )
 
-    @pytest.mark.parametrize("suffix", ["queue", "processing", "delayed", "buried"])
-    @pytest.mark.parametrize("words", [ALL, ("-q", "*")])
-    def test_one_that_has_only_keys_of_the_wrong_type_is_unknown(
-        self, rwq: Rwq, raw: redis.Redis, words: tuple[str, ...], suffix: str
-    ) -> None:
-        raw.set(f"odd:{suffix}", "text")
-        result = rwq("check", *words)
-        assert result.code == 3
-        reason = f"odd: odd:{suffix} has the wrong type"
-        assert result.text.startswith(f"RWQ UNKNOWN - {reason}; 3 of 4 queues OK | ")
-        assert result.notes.startswith(f"rwq: error: odd:{suffix} has the wrong type")
-        result = rwq("check", *words, "--format", "prometheus")
-        assert result.code == 3
-        assert 'rwq_up{queue="odd"} 0\n' in result.text
-
-    def test_a_server_that_is_away_is_asked_once(self, rwq: Rwq) -> None:
-        result = rwq("check", "-q", "a", "-q", "b", variables={"RWQ_URL": "unix:///nowhere"})
-        reason = "cannot reach unix:///nowhere: no such file or directory"
-        assert result.as_tuple() == (
-            3,
-            f"RWQ UNKNOWN - a, b: {reason}; 0 of 2 queues OK\n",
-            f"rwq: error: {reason}\n",
-        )
-
 
 class TestWait:
     def test_all_queues_must_meet_the_condition(
@@ -254,28 +210,6 @@ class TestWait:
         assert rwq("wait", "-q", "mail:*", "--below", "3", "--timeout", "0").code == 0
         mails[b"mail:in"].raw.delete("mail:in:queue")
         assert rwq("wait", "-q", "mail:in", "-q", "new", "--timeout", "0", "-o", "json").code == 0
-
-    def test_it_ends_when_the_last_queue_meets_the_condition(
-        self, rwq: Rwq, mails: dict[bytes, Foreign]
-    ) -> None:
-        raw = mails[b"other"].raw
-        process = rwq.start("wait", "--below", "1", "-q", "mail:in", "-q", "other", "-o", "json")
-
-        def until_it_looks_again() -> None:
-            # The next look may have begun before.
-            looks = work_of(raw).calls.get("exec", 0)
-            until(
-                lambda: process.poll() is not None or work_of(raw).calls.get("exec", 0) >= looks + 2
-            )
-
-        until_it_looks_again()
-        raw.delete("other:queue")
-        until_it_looks_again()
-        assert process.poll() is None
-        raw.delete("mail:in:queue")
-        out, _ = process.communicate(timeout=TIMEOUT_S)
-        assert process.returncode == 0
-        assert [each["reached"] for each in json.loads(out)] == [True, True]
 
 
 @pytest.mark.usefixtures("slept_s")
@@ -308,37 +242,6 @@ class TestClean:
         assert raw.llen("other:processing") == 0
         assert rwq("clean", "light", *ALL).notes == "nothing to clean in 3 queues\n"
         assert rwq("clean", "light", *ALL, "-Q").notes == ""
-
-    def test_json_is_an_object_for_each(self, rwq: Rwq) -> None:
-        records = rwq("clean", "light", *ALL, "-o", "json").json
-        assert [(each["queue"], each["returned"]) for each in records] == [
-            *(("mail:in", 0), ("mail:out", 2), ("other", 1))
-        ]
-
-    @pytest.mark.parametrize("output", ["jsonl", "csv", "ids"])
-    def test_records_are_those_of_one_run(self, rwq: Rwq, output: str) -> None:
-        result = rwq("clean", "light", *ALL, "-o", output)
-        if output == "jsonl":
-            found = [(each["queue"], each["id"]) for each in result.jsonl]
-            assert found == [("mail:out", "a1"), ("mail:out", "a2"), ("other", "a3")]
-        elif output == "csv":
-            header, *rows = result.lines
-            assert header.startswith("queue,queue_b64,id,")
-            assert [row.split(",")[0] for row in rows] == ["mail:out", "mail:out", "other"]
-        else:
-            assert result.text == "a1\na2\na3\n"
-
-    def test_a_found_queue_with_another_type_is_left_out(self, rwq: Rwq, raw: redis.Redis) -> None:
-        raw.set("a:processing", "text")
-        Foreign(raw, b"a").waiting(b"1")
-        result = rwq("clean", "light", *ALL)
-        assert result.as_tuple() == (
-            0,
-            "",
-            "skipped: a:processing has the wrong type: a string, not a list\n"
-            "mail:out: returned 2\nother: returned 1\n",
-        )
-        assert rwq("clean", "light", "-q", "a", "-q", "other").code == 69
 
 
 @pytest.mark.usefixtures("mails", "slept_s")
@@ -398,16 +301,6 @@ class TestDoctor:
         lines = rwq(*words, "-o", "plain").lines
         assert [(line.split("\t")[-1], line.split("\t")[0]) for line in lines] == expected
         assert rwq(*words, "-o", "ids").text == "a1\na2\nghost\n"
-
-    def test_people_see_a_heading_for_each_queue(self, rwq: Rwq) -> None:
-        result = rwq("doctor", *ALL, "--only", "abandoned,ghost", "-o", "table")
-        headings = [line for line in result.lines if line in ("mail:in", "mail:out", "other")]
-        assert headings == ["mail:out", "other"]
-        assert result.lines[0] == "mail:in has none of these findings: items 2"
-        assert "command  rwq clean deep -q other" in result.text
-        assert [line.partition(":  ")[0][:9] for line in result.notes.splitlines()] == [
-            *("mail:out:", "other: wa")
-        ]
 
     def test_the_worst_decides(self, rwq: Rwq) -> None:
         only = ("--only", "abandoned,ghost")
@@ -486,14 +379,6 @@ class TestExport:
         said = "rwq: error: IDs can be exported from one queue only; give -q once\n"
         assert result.as_tuple() == (2, "", said)
 
-    def test_no_queue_is_an_empty_export(self, rwq: Rwq, raw: redis.Redis) -> None:
-        exported = rwq("export", "-q", "none*")
-        assert (exported.code, len(exported.jsonl)) == (0, 1)
-        assert "\nnothing exported (0 queues on " in exported.notes
-        before = contents(raw)
-        assert rwq("import", "-", stdin=exported.out).as_tuple() == (0, "", "")
-        assert contents(raw) == before
-
     def test_a_queue_cannot_be_named_for_the_import(self, rwq: Rwq, raw: redis.Redis) -> None:
         exported = rwq("export", *ALL).out
         raw.flushdb()
@@ -521,26 +406,3 @@ class TestExport:
         assert "it does not name a queue" in result.notes
         assert raw.lrange("mail:in:queue", 0, -1) == [b"i2", b"i1"]
         assert raw.exists("mail:out:item:o1", "mail:in:item:lost") == 0
-
-    def test_bad_lines_alone_are_an_error(self, rwq: Rwq, raw: redis.Redis) -> None:
-        result = rwq("import", "-", stdin=b'{"rwq_export": 2}\n{"id": "a", "data": "x"}\n')
-        assert (result.code, raw.exists("jobs:item:a")) == (2, 0)
-        assert result.notes.endswith(
-            "rwq: error: no line of this export can be used; see the errors above\n"
-        )
-
-    def test_an_interrupted_import_goes_on(self, rwq: Rwq, raw: redis.Redis) -> None:
-        file = rwq.home / "all.jsonl"
-        file.write_bytes(rwq("export", *ALL).out)
-        raw.flushdb()
-        raw.set("other:queue", "not a list")
-        assert rwq("import", str(file)).code != 0
-        # What was restored before, and completed since, must not come back.
-        assert rwq("complete", "-q", "mail:in", "i1").code == 0
-        raw.delete("other:queue")
-        result = rwq("import", str(file))
-        assert result.code == 0, result.notes
-        assert "imported before" in result.notes
-        assert raw.lrange("mail:in:queue", 0, -1) == [b"i2"]
-        assert raw.lrange("other:queue", 0, -1) == [b"x1"]
-        assert raw.keys("*:undo:*") == []

@@ -126,12 +126,6 @@ class TestEveryListing:
             f"({escaped}); -0 prints them unescaped\n"
         )
 
-    @pytest.mark.parametrize("output", ["json", "jsonl"])
-    def test_has_whole_ids_in_json(self, rwq: Rwq, listed: Foreign, line: str, output: str) -> None:
-        result = run_listing(rwq, listed, line, output)
-        records = result.json if output == "json" else result.jsonl
-        assert [raw_bytes(record, "id") for record in records] == shown_by(line)
-
     def test_has_base64_in_csv_where_the_field_is_asked_for(
         self, rwq: Rwq, listed: Foreign, line: str
     ) -> None:
@@ -144,14 +138,6 @@ class TestEveryListing:
                 assert (record["id"], raw_bytes(record, "id")) == ("", item_id)
 
 
-@pytest.mark.needs("no-touch")
-def test_a_line_of_plain_is_one_record(rwq: Rwq, listed: Foreign) -> None:
-    rows = [row.split("\t") for row in rwq("ls", "-o", "plain").text.split("\n")[:-1]]
-    assert [(row[0], row[4]) for row in rows] == [(shown, shown) for shown in STRANGE.values()]
-    assert {len(row) for row in rows} == {5}
-    assert listed.raw.llen(listed.keys.main) == len(rows)
-
-
 def test_ids_go_from_ls_to_a_verb_as_they_are(rwq: Rwq, listed: Foreign) -> None:
     ids = b"".join(item_id + b"\0" for item_id in STRANGE)
     assert rwq("ls", "-n", "0", "-o", "ids", "-0").as_bytes() == (0, ids, b"")
@@ -160,14 +146,6 @@ def test_ids_go_from_ls_to_a_verb_as_they_are(rwq: Rwq, listed: Foreign) -> None
     assert rwq("complete", "-", stdin=with_nul + b"\n").notes == "completed 1\n"
     assert rwq("complete", "-", "-0", stdin=rest).notes == "completed 21\n"
     assert listed.raw.keys() == []
-
-
-def test_ids_are_arguments_of_a_process(rwq: Rwq, listed: Foreign) -> None:
-    ids = [item_id for item_id in STRANGE if b"\0" not in item_id]
-    assert rwq.process("release", "--front", "--", *ids).notes == "released 21\n"
-    assert listed.raw.lrange(listed.keys.main, 0, -1) == [b"a\0b", *ids[::-1]]
-    assert rwq.process("complete", "--", *ids).notes == "completed 21\n"
-    assert listed.raw.lrange(listed.keys.main, 0, -1) == [b"a\0b"]
 
 
 @pytest.mark.parametrize("output", ["table", "plain", "json", "jsonl", "csv", "ids"])
