@@ -16,9 +16,9 @@ def _handler(turn: Turn) -> Iterator[Sample]:
     from rwq_cli.core import Server, WorkQueue, connect
 
     count = turn.size(10_000)
-    turn.fill(waiting=count)
-    upstream_s = upstream_loop_s(turn, count)
-    for concurrency, limit in ((1, 1 / 0.8), (4, 1 / 0.8)):
+    for concurrency, limit in ((1, 1 / 0.9), (4, 1 / 1.3)):
+        turn.fill(waiting=count)
+        upstream_s = upstream_loop_s(turn, count)
         turn.fill(waiting=count)
         connection = connect(Server(turn.server.url))
         started = time.perf_counter()
@@ -37,32 +37,36 @@ def _handler(turn: Turn) -> Iterator[Sample]:
 
 
 def _commands(turn: Turn) -> Iterator[Sample]:
-    """`rwq work` with a command that does nothing, against xargs.
+    """`rwq work` with short commands, against xargs, in turn.
 
     The whole run, start-up included; and from the first item to the last, by the job log.
     """
-    for count in map(turn.size, (1_000, 10_000)):
+    log = turn.folder / "jobs.tsv"
+    for items, command, limit, logged in (
+        (1_000, ("true",), 1 / 0.6, False),
+        (10_000, ("true",), 1 / 0.75, False),
+        (10_000, ("true",), 1 / 0.75, True),
+        (1_000, ("sleep", "0.01"), 1 / 0.95, True),
+    ):
+        count = turn.size(items)
         lines = write_lines(turn.folder / "lines", (b"%d" % number for number in range(count)))
-        xargs_s = timed(["xargs", "-P2", "-n1", "true"], stdin=lines).seconds
-        log = turn.folder / "jobs.tsv"
+        xargs_s = timed(["xargs", "-P2", "-I{}", *command], stdin=lines).seconds
+        turn.fill(waiting=count)
         log.unlink(missing_ok=True)
-        for title, options in (
-            (f"work -j 2 -- true on {count:,}", ()),
-            (f"the same, from its first item to its last, of {count:,}", ("--joblog", str(log))),
-        ):
-            turn.fill(waiting=count)
-            run = turn.rwq("work", "-j", "2", "--drain", *options, "--", "true")
-            assert turn.server.client.dbsize() == 0
-            seconds = run.seconds if not options else _logged_s(log) * count / max(1, count - 1)
-            yield Sample(
-                title,
-                seconds,
-                microseconds_each(count),
-                1 / 0.8,
-                "xargs -P2 -n1 true",
-                xargs_s,
-                None if options else run,
-            )
+        options = ("--joblog", str(log)) if logged else ()
+        run = turn.rwq("work", "-j", "2", "--drain", *options, "--", *command)
+        assert turn.server.client.dbsize() == 0
+        name = " ".join(command)
+        title = f"work -j 2 -- {name} on {count:,}" + (", first item to last" if logged else "")
+        yield Sample(
+            title,
+            _logged_s(log) * count / max(1, count - 1) if logged else run.seconds,
+            microseconds_each(count),
+            limit,
+            f"xargs -P2 {name}",
+            xargs_s,
+            None if logged else run,
+        )
 
 
 def _logged_s(log: Path) -> float:

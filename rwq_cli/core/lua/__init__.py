@@ -178,7 +178,8 @@ def script_words(name: str, rest: Iterable[object] = (), **args: object) -> list
     names = load_script(name).args
     if len(args) != len(names) or not args.keys() >= set(names):
         raise TypeError(f"{name} takes {', '.join(names)}, not {', '.join(args)}")
-    return [*map(_word, map(args.__getitem__, names)), *rest]
+    values = (args[each] for each in names)
+    return [*(each if type(each) is bytes else _word(each) for each in values), *rest]
 
 
 def _word(value: object) -> bytes | str:

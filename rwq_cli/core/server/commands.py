@@ -39,7 +39,7 @@ class ScriptCommand(tuple[Any, ...]):
         cls, script_name: str, keys: Sequence[bytes], args: Sequence[Any]
     ) -> "ScriptCommand":
         script = load_script(script_name)
-        made = super().__new__(cls, ("EVALSHA", script.sha1, len(keys), *keys, *args))
+        made = super().__new__(cls, ("EVALSHA", script.sha1, b"%d" % len(keys), *keys, *args))
         made.script, made.script_name = script, script_name
         return made
 
