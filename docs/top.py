@@ -15,11 +15,11 @@ from typing import Any, cast
 from uuid import uuid4
 
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.top import open_session
 from rwq_cli.core import NewItem, Server, WorkQueue, connect
 from rwq_cli.environment import Environment
 from rwq_cli.local import throwaway
 from rwq_cli.top.app import TopApp
+from rwq_cli.top.session import Session
 
 # Queues, with how many items are added and taken in a tenth of a second.
 _TRAFFIC = {"images": (3, 4), "mail:in": (4, 3), "mail:out": (1, 2), "reports": (0, 0)}
@@ -76,9 +76,9 @@ def main() -> None:
             streams = (io.BytesIO(), io.BytesIO(), io.BytesIO())
             environment = Environment({**os.environ, "XDG_CONFIG_HOME": config}, *streams)
             settings = Settings(environment, {"context": "shop", "color": "always"})
-            session = open_session(settings, _EVERY_S, cast(Any, None))
+            session = Session(settings, _EVERY_S, cast(Any, None))
             # Where the server was is of no interest.
-            session.server = session.server._replace(url="redis://db1:6379/0")
+            session.server[1] = "redis://db1:6379/0", None
             picture = asyncio.run(_run(TopApp(session)))
         finally:
             stop.set()

@@ -1,26 +1,19 @@
 """`rwq show`: everything about items."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import command_lines, open_queue
+from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.open_queues import warn_if_missing, warn_of_idle_reset
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, Duration, IdsArgument, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.batches import BLOCK_IDS, Flush, in_batches
-from rwq_cli.core.errors import PermissionDenied
-from rwq_cli.core.inspect.forecast import Forecast, forecast as forecast_items
-from rwq_cli.core.inspect.report import describe, describe_with_results, inspect_items
-from rwq_cli.core.inspect.results import ResultKey
+from rwq_cli.cli.showing import read_shown
 from rwq_cli.core.model import State
-from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus, batch_status
 from rwq_cli.input.streams import read_ids
 from rwq_cli.output.escape import escaped
 from rwq_cli.views.item_report import SHOWN_FIELDS, Shown, show_sections
-
-_PAGE_IDS = BLOCK_IDS // 2
 
 app = CommandModule()
 
@@ -86,39 +79,3 @@ def show(
     is_one = given != ["-"] and len(given) == 1
     total = settings.out.describe(noted(), SHOWN_FIELDS, show_sections, is_one=is_one)
     return batch_status(total - missing, missing)
-
-
-def read_shown(
-    settings: Settings,
-    queue: WorkQueue,
-    ids: Iterable[bytes | Flush],
-    *,
-    data: bool = False,
-    sizes: bool = False,
-    eta_s: float | None = None,
-) -> Iterator[Shown]:
-    """Read everything that is shown of each ID, a page at a time.
-
-    `data` reads whole payloads, and `sizes` sizes and previews even if that resets idle times;
-    `eta_s` is how long to watch the queue for a forecast.
-    """
-    lines = command_lines(settings, queue.connection)
-    may_read_results = True
-    # Each page of many IDs walks over the lists. Whole payloads are kept for a page.
-    for page in in_batches(ids, later_max=0 if data else _PAGE_IDS):
-        reports = inspect_items(queue, page)
-        results: Sequence[ResultKey | None] = [None] * len(page)
-        items = None
-        if may_read_results:
-            try:
-                items, results = describe_with_results(queue, reports, data=data, sizes=sizes)
-            except PermissionDenied:
-                may_read_results = False
-                settings.environment.note("rwq: this user may not read results; none are shown")
-        if items is None:
-            items = list(describe(queue, reports, data=data, sizes=sizes))
-        forecasts: Sequence[Forecast | None] = [None] * len(page)
-        if eta_s is not None:
-            forecasts = forecast_items(queue, reports, sample_s=eta_s)
-        for item, report, key, forecast in zip(items, reports, results, forecasts, strict=True):
-            yield Shown(item, report, lines, key, forecast)

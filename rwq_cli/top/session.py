@@ -1,26 +1,35 @@
 """What one run of `rwq top` knows: it is read in threads of its own, and the screens show it."""
 
+import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from itertools import chain
 from threading import Event, Thread
 from time import monotonic
 from typing import Any, NamedTuple
 
+from rwq_cli.cli.connect import command_lines, open_connection
+from rwq_cli.cli.settings import Settings
+from rwq_cli.cli.showing import read_shown
 from rwq_cli.core.errors import RwqError, ServerError
 from rwq_cli.core.inspect.counting import lengths_and_abandoned
-from rwq_cli.core.inspect.queue_watch import Overview, QueueRow, QueueWatch, interval_s
+from rwq_cli.core.inspect.queue_watch import QueueWatch, interval_s
+from rwq_cli.core.inspect.queues import matching_queues, queue_names
 from rwq_cli.core.inspect.selection import Source
+from rwq_cli.core.keys import is_glob
 from rwq_cli.core.model import Counts, Item
+from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.server.connection import Connection
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import Field
 from rwq_cli.output.sections import Piece
 from rwq_cli.top.running import Runner
+from rwq_cli.top.terminal import TerminalGuard
 from rwq_cli.views.item_report import Shown
 from rwq_cli.views.items import columns_for
-from rwq_cli.views.top import ShownServer
+from rwq_cli.views.top import sort_column
 
 # How often keys are scanned for new queues, seconds; less often if that takes long.
 SCAN_EVERY_S = 30.0
@@ -47,49 +56,68 @@ LISTS = {
 }
 
 
-@dataclass(eq=False)
 class Session:
-    """One run of `rwq top`.
+    """One run of `rwq top`. It looks for the first time when it is made.
+
+    Args:
+        settings: The run's settings.
+        every_s: How often to look, seconds.
+        guard: Ends commands that run on the terminal.
 
     Attributes:
-        find: Finds the names of the queues, by a scan; None if all were named.
-        show: Reads everything about an item.
-        every_s: How often to look, seconds.
-        sort: The column that rows are sorted by at first.
+        server: The parts of the header that do not change.
         page: The screen that is shown, a `LiveScreen`: it is read again and again. None if it is
             covered.
         is_frozen: True if the user has stopped reading.
     """
 
-    watch: QueueWatch
-    overview: Overview
-    find: Callable[[], Iterable[bytes]] | None
-    handle: Callable[[bytes], WorkQueue]
-    show: Callable[[WorkQueue, bytes], Shown]
-    run: Runner
-    server: ShownServer
-    every_s: float
-    colour: bool
-    sort: Field[QueueRow]
-    reverse: bool = False
-    page: Any = None
-    is_frozen: bool = False
-    _now_every_s: float = 0.0
-    _trouble: RwqError | None = None
-    # When the server answered last, and since when it is asked; None while it is not.
-    _answered_s: float = field(default_factory=monotonic)
-    _asked_s: float | None = None
-    _usual_s: float = 0.0
-    _message: tuple[str, float] = ("", 0.0)
-    _found: list[bytes] | None = None
-    _soon: Event = field(default_factory=Event)
-    _over: Event = field(default_factory=Event)
+    def __init__(self, settings: Settings, every_s: float, guard: TerminalGuard) -> None:
+        connection = open_connection(settings)
+        # Nothing but the app may draw.
+        connection.progress = ProgressListener()
+        connection.set_no_touch()
+        self._settings, self._connection = settings, connection
+        # RWQ_QUEUE names the queue of commands that work in one.
+        self._words = [os.fsencode(name) for name in settings.given.get("queue") or ()]
+        self.every_s = self._now_every_s = every_s
+        self.colour = settings.colour
+        self.sort = sort_column(settings.given.get("sort") or "queue")
+        # Numbers usually come from the highest; --sort means from the lowest, as everywhere.
+        self.reverse = bool(settings.given.get("reverse")) != self.sort.right
+        self.run = Runner(settings, command_lines(settings, connection), guard)
+        self.server = _server_parts(settings, connection)
+        self.watch = QueueWatch(connection, self._names(connection))
+        self.overview = self.watch.tick()
+        self.page: Any = None
+        self.is_frozen = False
+        self._trouble: RwqError | None = None
+        # When the server answered last, since when it is asked, and how long that takes usually.
+        self._answered_s = monotonic()
+        self._asked_s: float | None = None
+        self._usual_s = 0.0
+        self._message = "", 0.0
+        self._found: list[bytes] | None = None
+        self._soon, self._over = Event(), Event()
+
+    def handle(self, name: bytes) -> WorkQueue:
+        """A queue."""
+        return WorkQueue(self._connection, name, holder=self._settings.holder)
+
+    def show(self, queue: WorkQueue, item_id: bytes) -> Shown:
+        """Read everything about an item."""
+        (shown,) = read_shown(self._settings, queue, [item_id])
+        return shown
+
+    def _names(self, connection: Connection) -> Iterable[bytes]:
+        if not self._words:
+            return queue_names(connection)
+        found = matching_queues(connection, self._words)
+        return dict.fromkeys(chain.from_iterable(found.values()))
 
     def start(
         self, changed: Callable[[], object], failed: Callable[[BaseException], object]
     ) -> None:
         """Begin to read. Both functions are called in other threads."""
-        self._now_every_s = self.every_s
 
         def guarded(work: Callable[[Callable[[], object]], None]) -> None:
             try:
@@ -153,14 +181,15 @@ class Session:
                 page.next_read_s += interval_s(took_s, took_s)
 
     def _scan_forever(self, _changed: Callable[[], object]) -> None:
-        took_s = 0.0
-        while self.find is not None and not self._over.wait(
-            max(SCAN_EVERY_S, _SCAN_SHARE * took_s)
-        ):
+        if self._words and not any(map(is_glob, self._words)):
+            return
+        took_s, reply_timeout_s = 0.0, self._settings.reply_timeout_s
+        connection = self._connection.for_other_thread(reply_timeout_s=reply_timeout_s)
+        while not self._over.wait(max(SCAN_EVERY_S, _SCAN_SHARE * took_s)):
             started_s = monotonic()
             with suppress(ServerError):
                 if not self.is_frozen:
-                    self._found = list(self.find())
+                    self._found = list(self._names(connection))
             took_s = monotonic() - started_s
 
     def notices(self) -> list[Piece]:
@@ -198,6 +227,19 @@ class Session:
         if trouble is not None:
             old += f", trying again: {escaped_text(trouble.message)}"
         return [(old, "bold red reverse")]
+
+
+def _server_parts(settings: Settings, connection: Connection) -> list[Piece]:
+    """The server in the colour of its context, and where it is."""
+    context, is_named = settings.protecting_context, settings.server.context is not None
+    label = settings.server_label
+    if context is not None and not is_named:
+        label += f" (context {escaped_text(context.name)})"
+    style = f"bold {context.color}" if context is not None and context.color else "bold"
+    parts: list[Piece] = [(label, style)]
+    if is_named:
+        parts.append((escaped_text(connection.name), None))
+    return [*parts, *[("read-only", None)] * settings.is_read_only]
 
 
 class QueueDetail(NamedTuple):

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.activity import Rates
 from rwq_cli.core.inspect.queue_watch import QueueRow
 from rwq_cli.core.inspect.server_status import ServerStatus
@@ -92,6 +92,19 @@ QUEUE_COLUMNS: tuple[Field[QueueRow], ...] = (
 SORT_COLUMNS = QUEUE_COLUMNS[:-1]
 
 
+def sort_column(name: str) -> Field[QueueRow]:
+    """The column of `--sort`.
+
+    Raises:
+        InvalidArgument: Rows cannot be sorted by it.
+    """
+    for column in SORT_COLUMNS:
+        if column.name == name:
+            return column
+    known = ", ".join(column.name for column in SORT_COLUMNS)
+    raise InvalidArgument(f"no field {name!r}", f"the fields are {known}")
+
+
 def sorted_rows(
     rows: Iterable[QueueRow], column: Field[QueueRow], *, reverse: bool
 ) -> list[QueueRow]:
@@ -115,36 +128,13 @@ def sort_columns(chosen: Field[QueueRow], *, reverse: bool) -> list[Field[QueueR
     ]
 
 
-class ShownServer(NamedTuple):
-    """The server that `rwq top` looks at.
-
-    Attributes:
-        label: Its context, else its masked URL; escaped.
-        url: Its masked URL, escaped; empty if that is the label.
-        style: The style of the label.
-        is_read_only: True if its context is read-only.
-    """
-
-    label: str
-    url: str = ""
-    style: str = "bold"
-    is_read_only: bool = False
-
-
-def header(server: ShownServer, status: ServerStatus | None) -> list[Piece]:
-    """The server, its version, memory and persistence, the most important first."""
-    parts: list[Piece] = [(server.label, server.style)]
-    if server.url:
-        parts.append((server.url, None))
-    if server.is_read_only:
-        parts.append(("read-only", None))
-    if status is not None:
-        if status.version is not None:
-            parts.append((escaped_text(status.version), None))
-        if status.used_bytes is not None:
-            parts.append(_memory(status))
-        parts.append(_persistence(status))
-    return parts
+def status_parts(status: ServerStatus | None) -> list[Piece]:
+    """The server's version, memory and persistence."""
+    if status is None:
+        return []
+    version: list[Piece] = [(escaped_text(status.version), None)] if status.version else []
+    memory = [_memory(status)] if status.used_bytes is not None else []
+    return [*version, *memory, _persistence(status)]
 
 
 def _memory(status: ServerStatus) -> Piece:

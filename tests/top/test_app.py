@@ -12,7 +12,6 @@ import pytest
 import redis
 
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.top import open_session
 from rwq_cli.core.errors import ConnectionLost, InvalidArgument
 from rwq_cli.core.inspect.queue_watch import Overview
 from rwq_cli.environment import Environment
@@ -120,7 +119,7 @@ def play(rwq: Rwq, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         @asynccontextmanager
         async def running() -> AsyncIterator[Live]:
             ran: list[str] = []
-            session = open_session(settings, every_s, cast(Any, None))
+            session = session_module.Session(settings, every_s, cast(Any, None))
 
             def note(action: Any, options: Sequence[str]) -> None:
                 ran.append(action.line(lines, " ".join(options)))

@@ -11,12 +11,11 @@ from rwq_cli.core.server.durability import Durability
 from rwq_cli.views.counts import COUNT_FIELDS
 from rwq_cli.views.top import (
     QUEUE_COLUMNS,
-    ShownServer,
-    header,
     reason_parts,
     sorted_rows,
     sparkline,
     state_parts,
+    status_parts,
 )
 
 
@@ -37,13 +36,11 @@ def test_bars_are_relative_to_the_highest_of_those_shown(values: list[int], bars
 STATUS = ServerStatus("Valkey 8.1.1", 3 << 20, Durability(0, "noeviction", True, True))
 
 
-def test_a_header_has_the_context_before_the_server() -> None:
-    server = ShownServer("prod", "redis://db1", "bold red", is_read_only=True)
-    assert header(server, STATUS) == [
-        ("prod", "bold red"),
-        *((word, None) for word in ("redis://db1", "read-only", "Valkey 8.1.1", "3.0 MiB")),
-        ("append-only file", None),
+def test_the_status_has_version_memory_and_persistence() -> None:
+    assert status_parts(STATUS) == [
+        (word, None) for word in ("Valkey 8.1.1", "3.0 MiB", "append-only file")
     ]
+    assert status_parts(None) == []
 
 
 @pytest.mark.parametrize(
@@ -59,13 +56,13 @@ def test_persistence_is_one_word_or_two(
     durability: Durability, shown: tuple[str, str | None]
 ) -> None:
     status = ServerStatus(None, None, durability)
-    assert header(ShownServer("x"), status)[1:] == [shown]
+    assert status_parts(status) == [shown]
 
 
 def test_memory_near_its_limit_is_red() -> None:
     for used, style in ((800, None), (950, "red")):
         status = ServerStatus(None, used, Durability(1000, "noeviction", True, True))
-        assert header(ShownServer("x"), status)[1] == (f"{used} B of 1000 B", style)
+        assert status_parts(status)[0] == (f"{used} B of 1000 B", style)
 
 
 def row(name: bytes, waiting: int, age_s: int | None = None) -> QueueRow:
