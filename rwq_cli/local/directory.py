@@ -32,19 +32,13 @@ class DataDirectory:
     servers never use the same data, even if the launcher was killed or the socket was deleted, and
     a pid file alone is never trusted.
 
-    Its methods raise an OSError for what cannot be accessed, and a LocalServerError for what
-    belongs to another user or is not a directory.
+    The path is absolute and without symlinks, so that two names lead to one socket. Trust the pid
+    file only while the lock is held. The socket is in the directory, or, if that path is too long
+    for a socket, in one under /tmp, the same whatever TMPDIR is.
 
-    Args:
-        path: The directory, which may not exist yet.
-
-    Attributes:
-        path: The same, absolute and without symlinks, so that two names lead to one socket.
-        log: The server's log.
-        pid_file: The server's process ID. Trust it only while the lock is held.
-        append_directory: The append-only files, from Redis 7 on.
-        socket: The server's socket: in the directory, or, if that path is too long for a socket,
-            in a directory under /tmp, the same whatever TMPDIR is.
+    Raises:
+        OSError: Something cannot be accessed.
+        LocalServerError: It belongs to another user or is not a directory.
     """
 
     def __init__(self, path: Path) -> None:
@@ -83,11 +77,9 @@ class DataDirectory:
 
     @contextmanager
     def try_lock(self) -> Iterator[int | None]:
-        """Take the lock while the block runs, without waiting.
+        """Take the lock while the block runs, without waiting; None if it is held, else its file.
 
-        Yields:
-            The descriptor of the lock file, or None if the lock is held. A process that inherits
-            the descriptor keeps the lock after the block.
+        A process that inherits the descriptor keeps the lock after the block.
         """
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self._lock, flags, 0o600)

@@ -33,11 +33,8 @@ _PAUSE_MAX_S = 0.05
 class LocalStatus(NamedTuple):
     """The state of a local server; what only it can tell is None if it does not answer.
 
-    Attributes:
-        running: True if its process exists, even if it does not answer yet.
-        pid: Its process ID; None if it does not run, or has not written it yet.
-        server: Name and version, as in `valkey 8.1.3`.
-        aof_bytes: The size of its data on disk; None if there is none.
+    It runs if its process exists. `server` is as in `valkey 8.1.3`, and `aof_bytes` the size of its
+    data on disk, None if there is none.
     """
 
     running: bool
@@ -66,15 +63,8 @@ class LocalServer:
     """A private Valkey or Redis on a unix socket, with its data in one directory.
 
     Only `ensure_running` starts a server or creates files. Every method raises a LocalServerError
-    for what fails, also if the directory belongs to another user or cannot be used.
-
-    Args:
-        directory: The data directory.
-        environ: The environment variables, which select the program.
-
-    Attributes:
-        directory: The same, absolute and without symlinks.
-        url: The `unix://` URL of the server, even if it does not run.
+    for what fails, also if the directory belongs to another user or cannot be used. The environment
+    selects the program; the URL is that of the socket, even if the server does not run.
     """
 
     def __init__(self, directory: Path, environ: Mapping[str, str]) -> None:
@@ -187,12 +177,11 @@ class LocalServer:
         )
 
     def _ask(self, command: bytes, timeout_s: float) -> bytes | None:
-        """Send a command without arguments, and return the reply.
+        """Send a command; the content of a bulk string, else the line of the reply.
 
-        That is the content of a bulk string, else the line with its first character; b"" if the
-        server did not answer; None if nothing listens. A plain socket takes 0.03 ms, redis-py
-        0.75 ms: every command with `-u local:` asks once, and a start, which takes about 10 ms,
-        asks repeatedly.
+        It is b"" if the server did not answer, and None if nothing listens. A plain socket takes
+        0.03 ms, redis-py 0.75 ms: every command with `-u local:` asks once, and a start, which
+        takes about 10 ms, asks repeatedly.
         """
         try:
             with socket.socket(socket.AF_UNIX) as connection:
