@@ -126,17 +126,12 @@ class RwqGroup(TyperGroup):
     """A command with subcommands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        try:
-            left: list[str] = super().parse_args(ctx, args)
-        except typer.TyperException as error:
-            option_name = getattr(error, "option_name", None)
-            if option_name is None or ctx.parent is None:
-                raise
-            from rwq_cli.cli.unknown_words import option_of_commands
-
-            raise option_of_commands(self, ctx, option_name) or error from error
+        left: list[str] = super().parse_args(ctx, args)
         if not (ctx._protected_args or ctx.resilient_parsing):
-            raise self._missing_command(ctx)
+            names = f": {' or '.join(self.list_commands(ctx))}" if ctx.parent else ""
+            raise UsageError(
+                f"{ctx.info_name} needs a command{names}", f"see {ctx.command_path} --help"
+            )
         return left
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -145,22 +140,6 @@ class RwqGroup(TyperGroup):
 
             raise unknown_command(ctx, args[0])
         return super().resolve_command(ctx, args)
-
-    def _missing_command(self, ctx: Any) -> UsageError:
-        path, names = ctx.command_path, self.list_commands(ctx)
-        if ctx.parent is None:
-            return UsageError("no command given", f"see {path} --help")
-        error = UsageError(
-            f"{ctx.info_name} needs a command: {' or '.join(names)}", f"see {path} --help"
-        )
-        formatter = ctx.make_formatter()
-        formatter.write(f"rwq: error: {ctx.info_name} needs a command:\n")
-        with formatter.indentation():
-            formatter.write_dl(
-                [(f"{path} {name}", text) for name, text in self.summaries().items()]
-            )
-        error.help = formatter.getvalue().rstrip("\n")
-        return error
 
     def summaries(self) -> dict[str, str]:
         """The names of the commands, each with what it does."""

@@ -1,6 +1,6 @@
 """The counts of queues for `/metrics`, read at each scrape."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rwq_cli.core.errors import ConnectionLost, ServerError, Unreachable
 from rwq_cli.core.handle import Queue
@@ -13,25 +13,24 @@ from rwq_cli.views.monitoring import queue_metrics
 _REPLY_TIMEOUT_S = 4.0
 
 
-class QueueScraper:
-    """Reads the counts of queues on a connection of its own, so that another thread may use it.
+def queue_scraper(connection: Connection) -> Callable[[Sequence[Queue]], list[Metric]]:
+    """A function that returns the metrics of `rwq check --format prometheus`.
 
-    Args:
-        connection: The main thread's connection to the server.
+    It has a connection of its own, so that another thread may call it with the queues of the main
+    thread.
     """
+    own = connection.for_other_thread(reply_timeout_s=_REPLY_TIMEOUT_S)
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection.for_other_thread(reply_timeout_s=_REPLY_TIMEOUT_S)
-
-    def read(self, queues: Sequence[Queue]) -> list[Metric]:
-        """The metrics of `rwq check --format prometheus`; `queues` may be the main thread's."""
+    def read(queues: Sequence[Queue]) -> list[Metric]:
         names = [queue.name for queue in queues]
         checks: list[Check] = []
         for name in names:
             try:
-                checks.append(check(Queue(self._connection, name), {}))
+                checks.append(check(Queue(own, name), {}))
             except (Unreachable, ConnectionLost):
                 break
             except ServerError:
                 continue
         return queue_metrics(names, checks)
+
+    return read

@@ -59,6 +59,10 @@ class Settings(Target):
         self.null_separated = null_separated
         self.quiet = bool(self.given.get("quiet"))
         self.verbose = bool(self.given.get("verbose"))
+        # The fields that `--fields` chooses, each once; None for all. The field of `--by`.
+        chosen = (name.strip() for name in self.given.get("fields", "").split(","))
+        self.fields = list(dict.fromkeys(filter(None, chosen))) if "fields" in self.given else None
+        self.by: str | None = self.given.get("by")
         self._default_output = default_output
         self._always_table = always_table
 
@@ -172,20 +176,6 @@ class Settings(Target):
         """Remove the progress line, before results are written."""
         if (progress := vars(self).get("progress")) is not None:
             progress.end()
-
-    @property
-    def fields(self) -> Sequence[str] | None:
-        """The fields that `--fields` chooses, each once; None for all."""
-        given = self.given.get("fields")
-        if given is None:
-            return None
-        return list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
-
-    @property
-    def by(self) -> str | None:
-        """The field by whose values `--by` counts the records; None to list them."""
-        given: str | None = self.given.get("by")
-        return given
 
     def read_limit(self, limit: int) -> int | None:
         """How many records a listing with this `-n` reads; None for all.

@@ -76,11 +76,6 @@ class Target:
         context = self.contexts.get(name)
         return ServerSetting(context.url, origin, context)
 
-    @property
-    def url(self) -> str:
-        """The server's URL."""
-        return self.server.url
-
     @cached_property
     def protecting_context(self) -> "Context | None":
         """The context whose protection applies: the one that was named, else that of the address.

@@ -62,21 +62,6 @@ def _is_destructive(command: Any) -> bool:
     return hasattr(command, "manual") and command.manual.destructive
 
 
-def option_of_commands(group: Any, context: Any, option: str) -> UsageError | None:
-    """The error for an option before the command that it is for; None if no command has it."""
-    path = context.command_path
-    meant = [
-        f"{path} {name} {option}"
-        for name, command in group.commands.items()
-        if any(option in (*each.opts, *each.secondary_opts) for each in command.params)
-    ]
-    if not meant:
-        return None
-    return UsageError(
-        f"{context.info_name} needs a command before {option}", f"as in {' or '.join(meant)}"
-    )
-
-
 def unexpected_words(command: Any, context: Any, extra: Sequence[str]) -> UsageError:
     """The error for more words than the command has arguments."""
     path, call = context.command_path, context.find_root().obj

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.cli.open_queues import OpenQueues, QueueFinder, warn_if_missing
 from rwq_cli.cli.options import Duration
-from rwq_cli.cli.queue_scraper import QueueScraper
+from rwq_cli.cli.queue_scraper import queue_scraper
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.cleaning import Cleaning
 from rwq_cli.core.clock import SystemClock
@@ -45,12 +45,12 @@ class CleaningProcess:
         self._done: Counter[str] = Counter()
         self._actions: Counter[tuple[bytes, Repair]] = Counter()
         connection = self._finder.connection
-        scraper = QueueScraper(connection)
+        read_counts = queue_scraper(connection)
         self._supervision = Supervision(
             notifies=cleaning.notify,
             address=cleaning.listen,
             variables=settings.environment.variables,
-            metrics=lambda: [*scraper.read(self._queues), *self._metrics()],
+            metrics=lambda: [*read_counts(self._queues), *self._metrics()],
             silence_s=_MARGIN_S
             + settings.connect_timeout_s
             + settings.reply_timeout_s

@@ -64,7 +64,8 @@ def status(settings: Settings, directory: Directory = None) -> ExitStatus:
 
 
 def _server(settings: Settings, directory: str | None) -> LocalServer:
-    url = settings.url if settings.url.startswith(LOCAL) else LOCAL
+    url = settings.server.url
+    url = url if url.startswith(LOCAL) else LOCAL
     if directory is not None:
         url = LOCAL + directory
     return LocalServer(settings.local_directory(url), settings.environment.variables)

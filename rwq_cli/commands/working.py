@@ -120,9 +120,9 @@ def _write(stream: BinaryIO, data: bytes) -> None:
 def scraped(queues: Sequence[WorkQueue], progress: Progress) -> list[Metric]:
     """What `/metrics` has of a worker."""
     # Its imports take as long as a short command.
-    from rwq_cli.cli.queue_scraper import QueueScraper
+    from rwq_cli.cli.queue_scraper import queue_scraper
 
-    return [*QueueScraper(queues[0].connection).read(queues), *work_metrics(progress)]
+    return [*queue_scraper(queues[0].connection)(queues), *work_metrics(progress)]
 
 
 def run_worker(

@@ -95,7 +95,7 @@ class TestPrecedence:
         self, settings: Callable[..., Settings], tmp_path: Path
     ) -> None:
         configure(tmp_path, "[contexts")
-        assert settings({"url": "redis://a"}).url == "redis://a"
+        assert settings({"url": "redis://a"}).server.url == "redis://a"
         for given in ({}, {"context": "named"}):
             with pytest.raises(ContextError, match="is not TOML"):
                 _ = settings(given).server
