@@ -9,7 +9,6 @@ import time
 import pytest
 import redis
 
-from rwq_cli.work.output import RESULT_BYTES_MAX, Head
 from tests.cli.work.test_commands import DRAIN, put
 from tests.cli.work.test_exits import script
 from tests.conftest import Foreign, StartServer, contents, work_of
@@ -46,36 +45,8 @@ class TestMaxTime:
         result = rwq(*DRAIN, *times, *script("trap '' TERM; sleep 60; echo not"))
         assert (result.code, result.text) == (3, "")
 
-    def test_what_it_has_started_has_time_to_end_and_is_then_killed(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
-        """The shell ends at once; its group may not."""
-        foreign.waiting(b"1")
-        times = ("--max-time", "1s", "--kill-after", "1s")
-        inner = 'trap "echo saved" TERM; echo $$; sleep 60; sleep 60'
-        result = rwq(*DRAIN, *times, *script(f"sh -c '{inner}' & wait"))
-        pid, said = result.text.splitlines()
-        assert (result.code, said) == (3, "saved")
-        assert state_of(int(pid)) in ("", "Z")
-
 
 class TestTheLease:
-    def test_is_renewed_while_the_command_runs(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"1")
-        os.mkfifo(rwq.home / "go")
-        worker = rwq.start("work", "--for", "3s", "--drain", *script("echo; read x < go"))
-        next_line(worker.stdout)
-        for _ in range(2):
-            for key in ("jobs:lease:1", "jobs:leased_by_session:1"):
-                raw.pexpire(key, 100_000)
-            until(lambda: raw.pttl("jobs:lease:1") <= 3000)
-        (rwq.home / "go").write_text("go\n")
-        _, told = worker.communicate()
-        assert (worker.returncode, told) == (0, b"completed 1\n")
-        assert contents(raw) == {}
-
     def test_that_is_lost_ends_the_command_and_completes_nothing(
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
     ) -> None:
@@ -90,22 +61,6 @@ class TestTheLease:
         )
         assert raw.get("jobs:lease:1") == b"other"
         assert (raw.exists("jobs:item:1"), raw.lrange("jobs:processing", 0, -1)) == (1, [b"1"])
-
-    def test_that_was_lost_at_the_end_completes_nothing(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"1")
-        os.mkfifo(rwq.home / "go")
-        worker = rwq.start("work", "--max", "1", *script("echo; read x < go; :"))
-        next_line(worker.stdout)
-        foreign.lease(b"1", holder=b"other")
-        (rwq.home / "go").write_text("go\n")
-        _, told = worker.communicate()
-        assert (worker.returncode, told) == (
-            3,
-            b"rwq: 1: another session holds the item; lost, not completed by this worker\nlost 1\n",
-        )
-        assert raw.exists("jobs:item:1") == 1
 
 
 class TestAServerThatGoes:
@@ -367,12 +322,3 @@ def cpu_of(pid: int) -> float:
     with open(f"/proc/{pid}/stat") as file:
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def test_a_head_keeps_what_it_may() -> None:
-    head, most = Head(), b"a" * RESULT_BYTES_MAX
-    for piece in (most[:-1], b"a"):
-        head(piece)
-    assert (head.value, head.is_cut) == (most, False)
-    head(b"b")
-    assert (head.value, head.is_cut) == (most, True)

@@ -407,15 +407,6 @@ class TestOutput:
         )
         assert contents(raw) == {}
 
-    def test_lines_of_commands_that_run_at_once_are_not_mixed(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
-        foreign.waiting(*(b"%d" % number for number in range(8)))
-        text = 'for i in 1 2 3; do printf "a$RWQ_ID"; sleep 0.01; printf "b$RWQ_ID\\n"; done'
-        result = rwq(*DRAIN, "-j", "8", *script(text))
-        found = sorted(result.text.splitlines())
-        assert found == sorted(f"a{number}b{number}" for number in range(8) for _ in range(3))
-
 
 class TestDryRun:
     def test_shows_the_next_item_and_its_command(

@@ -212,15 +212,6 @@ class TestACommandThatCannotRun:
         )
 
 
-def test_tries_of_killed_workers_count(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
-    """A clean counted them when it returned the item."""
-    foreign.waiting(b"1")
-    raw.hset("jobs:returns", "1", 3)
-    result = rwq("work", "--drain", *script('echo "$RWQ_ATTEMPT $RWQ_RETURNS $RWQ_LAST"; exit 7'))
-    assert (result.code, result.text) == (3, "4 3 1\n")
-    assert raw.zrange("jobs:buried", 0, -1) == [b"1"]
-
-
 def test_an_item_that_killed_every_worker_is_buried_without_a_try(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign
 ) -> None:
@@ -247,15 +238,6 @@ class TestTheEnd:
         assert raw.lrange("jobs:queue", 0, -1) == [b"%d" % number for number in range(9, 2, -1)]
         assert raw.exists("jobs:processing") == 0
 
-    def test_max_counts_items_that_are_given_up_without_an_attempt(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"1", b"2", b"3", b"4")
-        raw.hset("jobs:returns", mapping={"1": 1, "2": 1, "3": 1})
-        result = rwq("work", "--max", "2", "--retries", "0", "--", "true")
-        assert (result.code, result.notes.splitlines()[-1]) == (3, "buried 2")
-        assert raw.lrange("jobs:queue", 0, -1) == [b"4", b"3"]
-
     def test_max_failures_ends_with_3(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
         foreign.waiting(*(b"%d" % number for number in range(10)))
         result = rwq("work", "--max-failures", "2", *script("exit 1"))
@@ -265,17 +247,6 @@ class TestTheEnd:
     def test_idle_ends_after_so_long(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"1")
         assert rwq("work", "--idle", "50ms", "--", "true").as_tuple() == (0, "", "completed 1\n")
-
-    def test_drain_waits_for_its_own_retries(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"1")
-        result = rwq(
-            *("work", "--drain", "--backoff", "50ms"),
-            *script('[ "$RWQ_ATTEMPT" = 3 ]'),
-        )
-        assert (result.code, result.notes.splitlines()[-1]) == (0, "completed 1, retry 2")
-        assert contents(raw) == {}
 
     def test_drain_of_an_empty_queue_ends_at_once(self, rwq: Rwq) -> None:
         assert rwq("work", "--drain", "--", "true").as_tuple() == (0, "", "nothing completed\n")
@@ -296,21 +267,6 @@ def test_after_many_short_commands_the_first_failure_is_the_last_command(
     assert result.code == 3
     assert (rwq.home / "ran").read_text().split() == [str(number) for number in range(41)]
     assert raw.lrange("jobs:queue", 0, -1)[-19:] == [b"%d" % number for number in range(59, 40, -1)]
-
-
-def test_a_result_that_cannot_be_kept_is_the_failure_of_one_item(
-    rwq: Rwq, raw: redis.Redis, foreign: Foreign
-) -> None:
-    foreign.waiting(b"a", b"b", b"c")
-    raw.set("jobs:result:a", "theirs")
-    result = rwq(*WORK, "-j", "3", "--result", "--", "cat")
-    reason = "jobs:result:a has the wrong type"
-    assert (result.code, sorted(result.notes.splitlines())) == (
-        3,
-        ["completed 2, buried 1", f"rwq: a: {reason}; buried after attempt 1"],
-    )
-    assert raw.hget("jobs:result:c", "result") == b"data of c"
-    assert raw.get("jobs:result:a") == b"theirs"
 
 
 def test_a_queue_that_cannot_be_read_is_not_said_to_answer_again(
