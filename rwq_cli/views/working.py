@@ -1,11 +1,11 @@
 """What a worker shows: its events, its failures, a live line on a terminal, and a summary."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from threading import RLock
 from time import monotonic
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.model import Item
@@ -41,22 +41,10 @@ _FIELDS: tuple[Field[Event], ...] = (
     ),
     Field("queue", lambda event: event.queue, "the queue's name", is_bytes=True),
     Field("id", lambda event: event.item_id, "the item's ID", is_bytes=True, is_id=True),
-    Field(
-        "attempt",
-        lambda event: event.attempt,
-        "which attempt it is, from 1; the last one, if none are left",
-    ),
+    Field("attempt", lambda event: event.attempt, "which attempt it is, from 1, or was the last"),
     Field("returns", lambda event: event.returns, "how often it failed or was returned before"),
-    Field(
-        "pid",
-        lambda event: event.exit.pid,
-        "the process ID of the command; null if none was started",
-    ),
-    Field(
-        "exit",
-        lambda event: event.exit.exit_code,
-        "its exit code; null while it runs, or if a signal ended it",
-    ),
+    Field("pid", lambda event: event.exit.pid, "the command's process ID; null if none began"),
+    Field("exit", lambda event: event.exit.exit_code, "its exit code; null until it exits"),
     Field("signal", lambda event: event.exit.signal, "the number of the signal that ended it"),
     Field("seconds", lambda event: _milli(event.exit.run_s), "how long it ran"),
     Field(
@@ -147,9 +135,8 @@ class Notes(Listener):
         )
 
     def reconnected(self, seconds: float) -> None:
-        self._environment.error(
-            f"rwq: the server is responding again after {human.duration(seconds)}"
-        )
+        after = human.duration(seconds)
+        self._environment.error(f"rwq: the server is responding again after {after}")
 
     def status(self, progress: Progress) -> str:
         return f"{_counts(progress)} · {_running(progress)}"
@@ -278,41 +265,22 @@ class Planned(NamedTuple):
 NO_PLAN = Planned([], None, None)
 
 
-def _first(plan: Planned) -> Item | None:
-    return plan.items[0] if plan.items else None
+def _of_first(name: str, get: Callable[[Item], object], help: str, **kinds: Any) -> Field[Planned]:
+    return Field(name, lambda plan: get(plan.items[0]) if plan.items else None, help, **kinds)
+
+
+def _of_command(name: str, get: Callable[[Invocation], object], help: str) -> Field[Planned]:
+    return Field(name, lambda plan: None if plan.invocation is None else get(plan.invocation), help)
 
 
 PLAN_FIELDS: Fields[Planned] = Fields(
     "What a worker would start",
-    Field(
-        "queue",
-        lambda plan: (item := _first(plan)) and item.queue,
-        "the queue's name",
-        is_bytes=True,
-    ),
-    Field(
-        "id",
-        lambda plan: (item := _first(plan)) and item.item_id,
-        "the item's ID",
-        is_bytes=True,
-        is_id=True,
-    ),
+    _of_first("queue", lambda item: item.queue, "the queue's name", is_bytes=True),
+    _of_first("id", lambda item: item.item_id, "the item's ID", is_bytes=True, is_id=True),
     Field("items", lambda plan: len(plan.items), "how many items the command would get"),
-    Field(
-        "returns",
-        lambda plan: (item := _first(plan)) and (item.returns or 0),
-        "how often the item was returned",
-    ),
-    Field(
-        "command",
-        lambda plan: plan.invocation and list(map(escaped, plan.invocation.arguments)),
-        "the words of the command",
-    ),
-    Field(
-        "stdin_bytes",
-        lambda plan: plan.invocation and len(plan.invocation.stdin or b""),
-        "the size of its stdin",
-    ),
+    _of_first("returns", lambda item: item.returns or 0, "how often the item was returned"),
+    _of_command("command", lambda run: list(map(escaped, run.arguments)), "the command's words"),
+    _of_command("stdin_bytes", lambda run: len(run.stdin or b""), "the size of its stdin"),
     Field("reason", lambda plan: plan.reason, "why no command can be made"),
 )
 
