@@ -3,7 +3,6 @@
 import gc
 import os
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,17 +20,6 @@ if TYPE_CHECKING:
 # The options that name files for TLS, with redis-py's names.
 _TLS_FILES = {"tls_ca": "ssl_ca_certs", "tls_cert": "ssl_certfile", "tls_key": "ssl_keyfile"}
 _FILES = ("password_file", *_TLS_FILES)
-
-
-class Naming(NamedTuple):
-    """How a report names the queue and the server; neither is worked out unless it is needed.
-
-    `summary_end` returns the end of a summary, such as ` (jobs on prod)`; empty if the environment
-    names both. `lines` returns what makes command lines.
-    """
-
-    summary_end: Callable[[], str]
-    lines: "Callable[[], CommandLines]"
 
 
 class _Password(NamedTuple):
@@ -162,15 +150,11 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
     }
 
 
-def naming(settings: Settings, queue: "WorkQueue", *, is_prefixed: bool = False) -> Naming:
-    """How a report names this queue and its server."""
-
-    def summary_end() -> str:
-        if settings.target_from_env:
-            return ""
-        return summary_end_of(settings, None if is_prefixed else escaped(queue.name))
-
-    return Naming(summary_end, cache(lambda: command_lines(settings, queue.connection)))
+def summary_end(settings: Settings, queue: "WorkQueue", *, is_prefixed: bool = False) -> str:
+    """The end of a summary about a queue, which a prefix may name; see `target_from_env`."""
+    if settings.target_from_env:
+        return ""
+    return summary_end_of(settings, None if is_prefixed else escaped(queue.name))
 
 
 def summary_end_of(settings: Settings, queues: str | None) -> str:

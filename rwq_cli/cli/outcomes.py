@@ -2,18 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
-from rwq_cli.cli.connect import naming
+from rwq_cli.cli.connect import command_lines, summary_end
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.model import Outcome, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import bytes_fields, to_json
 from rwq_cli.output.outcomes import Kind, Outcomes, Parts
-
-if TYPE_CHECKING:
-    from rwq_cli.views.failures import Reason
 
 
 def outcomes_of(
@@ -22,7 +18,7 @@ def outcomes_of(
     kind: Kind[Outcome],
     *,
     dry_run: bool,
-    reasons: "Mapping[Status, Reason] | None" = None,
+    reasons: Mapping[Status, str] | None = None,
     facts: Mapping[str, object] | None = None,
     suffix: Callable[[], str] = str,
     parts: Parts | None = None,
@@ -34,15 +30,15 @@ def outcomes_of(
     `reasons` are further ones for `failure_reasons`, `facts` fields of the JSON summary after the
     queue, and `leased_in` is the queue whose leases keep items from being changed.
     """
-    named = naming(settings, queue, is_prefixed=bool(name))
 
     def explain(failed: Sequence[Outcome]) -> Iterable[str]:
         from rwq_cli.core.inspect.report import effective_leases
-        from rwq_cli.views.failures import failure_reasons, not_as_chosen
+        from rwq_cli.views.failures import NOT_AS_CHOSEN, failure_reasons
 
-        known = {Status.CHANGED: not_as_chosen, **(reasons or {})}
+        known = {Status.CHANGED: NOT_AS_CHOSEN, **(reasons or {})}
+        lines = partial(command_lines, settings, queue.connection)
         leases = partial(effective_leases, leased_in or queue)
-        return failure_reasons(queue.name, failed, leases, known, named.lines)
+        return failure_reasons(queue.name, failed, leases, known, lines)
 
     return Outcomes(
         settings.output_options,
@@ -51,7 +47,7 @@ def outcomes_of(
         dry_run=dry_run,
         facts={**bytes_fields("queue", queue.name), **(facts or {})},
         explain=explain,
-        where=named.summary_end,
+        where=partial(summary_end, settings, queue, is_prefixed=bool(name)),
         suffix=suffix,
         parts=parts,
         name=name,

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import Annotated
 
 import typer
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import naming, open_queues
+from rwq_cli.cli.connect import command_lines, open_queues
 from rwq_cli.cli.options import DryRunOption, Duration, option, parse_id
 from rwq_cli.cli.outcomes import bad_record_reporter, outcomes_of
 from rwq_cli.cli.settings import Settings
@@ -235,7 +236,7 @@ def _add_to_several(
 
     added: Counter[bytes] = Counter()
     picked: dict[bytes, bytes] = {}
-    lines = naming(settings, queues[0]).lines
+    lines = partial(command_lines, settings, queues[0].connection)
 
     def explain(failed: Sequence[Outcome]) -> Iterator[str]:
         for each in failed:

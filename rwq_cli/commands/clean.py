@@ -1,9 +1,10 @@
 """`rwq clean light` and `rwq clean deep`: return lost items to the queue."""
 
+from functools import partial
 from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule, provided
-from rwq_cli.cli.connect import naming
+from rwq_cli.cli.connect import summary_end
 from rwq_cli.cli.open_queues import open_matching_queues, warn_if_missing
 from rwq_cli.cli.options import (
     Duration,
@@ -84,7 +85,7 @@ def _clean(
             CLEAN,
             queue.name,
             dry_run=cleaning.dry_run,
-            where=naming(settings, queue, is_prefixed=not opened.is_one).summary_end,
+            where=partial(summary_end, settings, queue, is_prefixed=not opened.is_one),
             parts=parts,
             name="" if opened.is_one else escaped(queue.name),
         ) as out:

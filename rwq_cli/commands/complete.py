@@ -30,6 +30,7 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.streams import read_payload
 from rwq_cli.output import human
 from rwq_cli.output.outcomes import Outcomes
+from rwq_cli.views.failures import SHOW
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 app = CommandModule()
@@ -120,11 +121,7 @@ def complete(
     with outcomes(
         _KIND,
         dry_run=dry_run,
-        reasons={
-            Status.NOT_OWNER: lambda show: (
-                f"{show} says more; without {without} it would be completed"
-            )
-        },
+        reasons={Status.NOT_OWNER: f"{SHOW} says more; without {without} it would be completed"},
     ) as out:
         chosen = choice.choose(queue, settings, confirm=question, yes=yes, only_many=True)
         for batch in complete_items(

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import command_lines, naming
+from rwq_cli.cli.connect import command_lines, summary_end
 from rwq_cli.cli.open_queues import open_matching_queues, warn_missing
 from rwq_cli.cli.options import DEFAULT_GRACE, NULL_IDS, AllQueuesOption, GraceOption, option
 from rwq_cli.cli.settings import Settings
@@ -103,7 +103,7 @@ def doctor(
         is_news = serious or any(each.fixed for each in diagnosis.findings)
         if is_table and not is_news and not (settings.verbose and diagnosis.findings):
             if not settings.quiet:
-                end = naming(settings, queue, is_prefixed=True).summary_end()
+                end = summary_end(settings, queue, is_prefixed=True)
                 out.text(f"{healthy_line(diagnosis, is_all=is_all)}{end}\n")
             continue
         shows_notes = not (settings.quiet and settings.is_for_people)
@@ -132,7 +132,7 @@ def doctor(
                 id_batches=(each.finding.examples for each in found if not each.finding.of_keys),
             )
         line = summary(diagnosis, fix=fix, explains_notes=explains_notes)
-        line += naming(settings, queue, is_prefixed=not is_one).summary_end()
+        line += summary_end(settings, queue, is_prefixed=not is_one)
         out.note(line if is_one else f"{name}: {line}")
     if not is_one:
         out.end()

@@ -34,7 +34,7 @@ from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.json_text import json_error
 from rwq_cli.output.outcomes import NAMED_FAILURES
 from rwq_cli.views.command_lines import shell_word
-from rwq_cli.views.failures import changed_meanwhile
+from rwq_cli.views.failures import CHANGED_MEANWHILE
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 app = CommandModule()
@@ -128,7 +128,7 @@ def _edit_one(
                 data = read_payload(settings.environment, file)
             if not dry_run:
                 _confirm(settings, queue, [(item, data)], set(), yes=yes)
-        reasons = {Status.CHANGED: changed_meanwhile}
+        reasons = {Status.CHANGED: CHANGED_MEANWHILE}
         with undo.outcomes(_KIND, dry_run=dry_run, reasons=reasons) as out:
             outcome = Outcome(item_id, Status.MISSING)
             if item is not None:

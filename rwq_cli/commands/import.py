@@ -28,7 +28,7 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.export_reader import ExportReader, ExportSource
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.outcomes import NAMED_FAILURES, Parts
-from rwq_cli.views.failures import Reason, changed_meanwhile
+from rwq_cli.views.failures import CHANGED_MEANWHILE
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -37,8 +37,8 @@ from rwq_cli.views.outcomes import OUTCOME_FIELDS
 app = CommandModule()
 
 _KIND = restoring_kind("imported", "already-there", "skipped", "replaced", "conflicts", "rejected")
-_REASONS: dict[Status, Reason] = {
-    Status.CHANGED: changed_meanwhile,
+_REASONS: dict[Status, str] = {
+    Status.CHANGED: CHANGED_MEANWHILE,
     Status.CONFLICT: "it exists with other data; --on-conflict skip leaves it, replace "
     "overwrites it",
 }

@@ -5,7 +5,7 @@ from math import inf
 from typing import Annotated
 
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import naming, open_queue, open_queues
+from rwq_cli.cli.connect import command_lines, open_queue, open_queues
 from rwq_cli.cli.options import (
     DEFAULT_LEASE,
     NULL_RECORDS,
@@ -92,7 +92,7 @@ def lease(
                 if attempt.is_leased:
                     yield attempt.item
                 else:
-                    lines = naming(settings, queue).lines()
+                    lines = command_lines(settings, queue.connection)
                     refused.append(refusal(lines, queue.name, attempt.item))
 
         # If nothing was leased, the refusals are the output.

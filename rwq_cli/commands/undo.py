@@ -44,7 +44,7 @@ from rwq_cli.undo.catalog import (
 from rwq_cli.undo.file import UndoFileError, numbered, undo_directory
 from rwq_cli.undo.reader import UndoReader
 from rwq_cli.undo.run import UndoRun, remove_again
-from rwq_cli.views.failures import changed_meanwhile
+from rwq_cli.views.failures import CHANGED_MEANWHILE
 from rwq_cli.views.outcomes import OUTCOME_FIELDS
 from rwq_cli.views.undo_files import PRUNED, PRUNED_FIELDS, UNDO_COLUMNS, UNDO_FIELDS
 
@@ -198,7 +198,7 @@ def _restore(
         _REDONE if redo else _UNDONE,
         dry_run=dry_run,
         reasons={
-            Status.CHANGED: changed_meanwhile,
+            Status.CHANGED: CHANGED_MEANWHILE,
             Status.CONFLICT: "it exists with other data, and is left as it is",
             Status.MISSING: f"it is not in {escaped((queue if redo else moved_to).name)} any more",
             Status.NOT_OWNER: "try again when it is free",

@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from typing import BinaryIO
 
-from rwq_cli.cli.connect import naming, summary_end_of
+from rwq_cli.cli.connect import summary_end, summary_end_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.items.lease import lease_from
@@ -160,7 +160,7 @@ def run_worker(
 def _summary_end(settings: Settings, queues: Sequence[WorkQueue]) -> Callable[[], str]:
     """Where the work was done, for the summary."""
     if len(queues) == 1:
-        return naming(settings, queues[0]).summary_end
+        return partial(summary_end, settings, queues[0])
     names = ", ".join(escaped(queue.name) for queue in queues)
     return lambda: summary_end_of(settings, names)
 

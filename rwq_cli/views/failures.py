@@ -13,30 +13,18 @@ from rwq_cli.views.command_lines import CommandLines
 # Reads the effective leases of a few IDs.
 ReadLeases = Callable[[Sequence[bytes]], Sequence[Lease | None]]
 
-# The reason for a failure, or what makes it from the command line that shows the item.
-Reason = str | Callable[[str], str]
-
-
-def changed_meanwhile(show: str) -> str:
-    """The reason why an item is left that is not as it was read."""
-    return f"it changed meanwhile; {show} says what it is now"
-
-
-def not_as_chosen(show: str) -> str:
-    """The reason why an item is left that options chose.
-
-    An item that is listed twice, or with the guard of another state, may have been chosen by one of
-    its entries.
-    """
-    return f"it is in another state, or no longer matches; {show} says what it is now"
-
-
-_REASONS: dict[Status, Reason] = {
+# In a reason, what stands for the command line that shows the item.
+SHOW = "{show}"
+CHANGED_MEANWHILE = f"it changed meanwhile; {SHOW} says what it is now"
+# An item that is listed twice, or with the guard of another state, may have been chosen by one of
+# its entries.
+NOT_AS_CHOSEN = f"it is in another state, or no longer matches; {SHOW} says what it is now"
+_REASONS = {
     Status.MISSING: "no such item",
-    Status.CHANGED: changed_meanwhile,
-    Status.NOT_LEASED: lambda show: f"it has no live lease; {show} says where it is",
-    Status.NOT_BURIED: lambda show: f"it is not buried; {show} says where it is",
-    Status.WRONG_TYPE: lambda show: f"one of its keys has the wrong type; {show} says which",
+    Status.CHANGED: CHANGED_MEANWHILE,
+    Status.NOT_LEASED: f"it has no live lease; {SHOW} says where it is",
+    Status.NOT_BURIED: f"it is not buried; {SHOW} says where it is",
+    Status.WRONG_TYPE: f"one of its keys has the wrong type; {SHOW} says which",
 }
 
 
@@ -44,7 +32,7 @@ def failure_reasons(
     queue: bytes,
     failures: Iterable[Outcome],
     leases: ReadLeases,
-    reasons: Mapping[Status, Reason],
+    reasons: Mapping[Status, str],
     lines: Callable[[], CommandLines],
 ) -> Iterator[str]:
     """The reason for each failure, and what to do about it."""
@@ -53,8 +41,8 @@ def failure_reasons(
     found = dict(zip(held, _read(leases, held), strict=True)) if held else {}
     for each in failures:
         reason = reasons.get(each.status) or _REASONS.get(each.status, each.status.value)
-        if not isinstance(reason, str):
-            reason = reason(lines().of_item("show", queue, each.item_id))
+        if SHOW in reason:
+            reason = reason.replace(SHOW, lines().of_item("show", queue, each.item_id))
         if each.status is Status.NOT_OWNER:
             reason = f"{_holding(each, found[each.item_id])}; {reason}"
         yield reason
