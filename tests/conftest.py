@@ -52,9 +52,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.long:
         os.environ["RWQ_LONG"] = "1"
     config.addinivalue_line(
-        "markers", "server_only(reason): skipped with --backend=fake, which cannot do it"
-    )
-    config.addinivalue_line(
         "markers",
         "needs(feature): skipped on a server without it; see FEATURES in tests/conftest.py",
     )
@@ -235,34 +232,20 @@ class Backend:
     connect: Callable[[], Connection]
 
 
-def fake_backend() -> Backend:
-    """fakeredis, with a `redis.sha1hex` that tells texts apart, which it lacks."""
-    import fakeredis
-
-    server = fakeredis.FakeServer(version=(7, 4))
-    raw = fakeredis.FakeRedis(server=server)
-    raw.eval(
-        """
-        redis.sha1hex = function(text)
-            local sum = 7
-            for i = 1, #text do
-                sum = (sum * 31 + string.byte(text, i)) % 4294967291
-            end
-            return string.rep(string.format('%08x', sum), 5)
-        end
-        """,
-        0,
-    )
-    return Backend(raw, lambda: Connection(fakeredis.FakeRedis(server=server), "a fake server"))
-
-
 @pytest.fixture
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """The server, and any number of connections to it."""
     if request.config.option.backend == "fake":
-        for marker in request.node.iter_markers("server_only"):
-            pytest.skip(marker.args[0])
-        yield fake_backend()
+        # Its import takes half a second.
+        from tests import fake
+
+        if reason := fake.why_not(request.node.nodeid):
+            pytest.skip(reason)
+        fake_server = fake.new_server()
+        yield Backend(
+            fake.client_of(fake_server),
+            lambda: Connection(fake.client_of(fake_server), "a fake server"),
+        )
         return
     server: PrivateServer = request.getfixturevalue("server")
     with ExitStack() as stack:

@@ -1,0 +1,51 @@
+"""`--backend=fake`: fakeredis in place of a server, and what it cannot do."""
+
+import hashlib
+
+import fakeredis
+import redis
+
+# What has this in its name is skipped, for this reason.
+CANNOT = {
+    "items/test_full_server.py": "fakeredis has no limit of memory",
+    "items/test_bulk.py": "its lists are long: fakeredis takes minutes",
+    "test_a_lease_from_a_long_queue_searches": "its lists are long: fakeredis takes minutes",
+    "test_a_call_looks_for_few_of_them_in_a_long_list": "fakeredis counts no calls",
+    "test_no_call_": "fakeredis counts no calls",
+    "TestLongCleaningList": "fakeredis counts no calls",
+    "TestLeasePromotes::test_if_the_lists_are_very_long": "fakeredis counts no calls",
+    "test_a_push_onto_any_wakes_it": "fakeredis lists no clients",
+    "TestWaiting": "fakeredis lists no clients",
+}
+# The errors of `redis.pcall` are no texts.
+_MEND_PCALL = """
+local call = redis.pcall
+redis.pcall = function(...)
+    local reply = call(...)
+    if type(reply) == 'table' and reply.err then
+        reply.err = tostring(reply.err)
+    end
+    return reply
+end
+"""
+
+
+def why_not(nodeid: str) -> str | None:
+    """Why a test cannot run on fakeredis, or None."""
+    return next((reason for part, reason in CANNOT.items() if part in nodeid), None)
+
+
+def new_server() -> fakeredis.FakeServer:
+    """A server of fakeredis, with the `redis.sha1hex` that it lacks."""
+    server = fakeredis.FakeServer(version=(7, 4))
+    client_of(server).eval(_MEND_PCALL, 0)
+    # Its interpreter, of which nothing public knows.
+    runtime = server._lua_runtime
+    runtime.globals().redis.sha1hex = lambda text: hashlib.sha1(text).hexdigest().encode()
+    return server
+
+
+def client_of(server: fakeredis.FakeServer) -> redis.Redis:
+    """A client of it."""
+    client: redis.Redis = fakeredis.FakeRedis(server=server)
+    return client
