@@ -176,7 +176,9 @@ def _restore(
             moved_to, _ = open_elsewhere(settings, queue, origin.to, url, origin.to_context)
         for number, reason in reader.rejected:
             bad_line_reporter(settings, str(reader.path))(number, reason)
-        if not (dry_run or is_confirmed(settings, yes=yes)):
+        # Of what is restored already, nothing is asked.
+        has_work = redo or not reader.is_done()
+        if has_work and not (dry_run or is_confirmed(settings, yes=yes)):
             _ask(settings, reader, queue, moved_to, redo=redo)
     except BaseException:
         reader.close()

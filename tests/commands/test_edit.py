@@ -170,6 +170,18 @@ class TestEditor:
         assert foreign.raw.get("jobs:item:a") == b"data of a"
         assert list(drafts.iterdir()) == []
 
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+    def test_a_signal_leaves_no_data_behind(
+        self, rwq: Rwq, foreign: Foreign, drafts: Path, number: int
+    ) -> None:
+        foreign.waiting(b"a")
+        variables = {"EDITOR": "exec sleep 60;", "TMPDIR": str(drafts)}
+        process = rwq.start("edit", "a", variables=variables)
+        until(lambda: kept(drafts) == [b"data of a"])
+        process.send_signal(number)
+        assert process.wait(TIMEOUT_S) == 143
+        assert kept(drafts) == []
+
     def test_gets_ctrl_c_alone(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a")
         script = f"{sys.executable} -c " + shlex.quote(

@@ -53,7 +53,7 @@ def test_a_purge_is_undone(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq(*BACK).code == 1
     # What was put back never is a second time, also not by its number.
     rwq("complete", "a", "o")
-    again = rwq(*BACK, "1")
+    again = rwq("undo", "1")
     assert (again.code, again.notes) == (
         0,
         f"restored before 7; purge of jobs, from {FIRST}.undone\n",
