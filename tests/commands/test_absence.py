@@ -61,21 +61,6 @@ def test_each_of_several_queues_is_looked_at(rwq: Rwq, foreign: Foreign) -> None
     assert result.as_tuple() == (0, "jobs\njbos\n", NOTE)
 
 
-def test_a_user_who_may_not_ask_gets_no_error(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.raw.execute_command("ACL", "SETUSER", "default", "-exists")
-    try:
-        result = rwq("ls", "-q", "jbos", "-o", "table")
-        assert result.as_tuple() == (0, "No waiting items in jbos.\n", "")
-    finally:
-        foreign.raw.execute_command("ACL", "SETUSER", "default", "+@all")
-
-
-def test_one_id_of_several_that_exists_is_enough(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.data(b"orphan")
-    assert "no such queue" not in rwq("show", "orphan", "gone").notes
-    assert "no such queue" not in rwq("show", "gone", "orphan").notes
-
-
 def test_a_verb_that_takes_no_patterns_says_so(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     notes = rwq("rm", "-q", "jo*", "--all", "--yes").notes

@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 import redis
 
-from rwq_cli.input import records
-from tests.conftest import contents
 from tests.driver import Rwq
 
 
@@ -130,16 +128,6 @@ def test_the_whole_input_is_one_item(rwq: Rwq, raw: redis.Redis, tmp_path: Path)
     assert waiting_data(raw) == [b"\n\xff\0\n", b"a\nb\n", b""]
 
 
-def test_input_without_an_end_is_an_error(
-    rwq: Rwq, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(records, "ITEM_BYTES_MAX", 2_000_000)
-    result = rwq("add", "--format", "raw", "-f", "/dev/zero")
-    assert result.code == 1
-    assert "larger than the 512 MB that a server accepts" in result.notes
-    assert raw.keys() == []
-
-
 class TestFiles:
     def test_files_and_stdin_are_read_in_order(
         self, rwq: Rwq, raw: redis.Redis, tmp_path: Path
@@ -171,14 +159,6 @@ class TestFiles:
         assert result.notes.startswith("rwq: error: cannot read nowhere: no such file or directory")
         assert raw.keys() == []
 
-    def test_arguments_exclude_files(self, rwq: Rwq, raw: redis.Redis) -> None:
-        assert rwq("add", "x", "-f", "y").as_tuple() == (
-            2,
-            "",
-            "rwq: error: items come from arguments or from files, not both; use one of them\n",
-        )
-        assert raw.keys() == []
-
 
 class TestStrict:
     GIVEN = b'{"data": 1}\nbad\n{"data": 2}\nbad\n'
@@ -191,35 +171,10 @@ class TestStrict:
         assert result.code == 3
         assert waiting_data(raw) == [b"1"]
 
-    def test_later_files_are_not_read(self, rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
-        (tmp_path / "more").write_bytes(b'{"data": 3}\n')
-        words = ("-f", "-", "-f", str(tmp_path / "more"))
-        result = rwq("add", "--format", "jsonl", "--strict", *words, stdin=self.GIVEN)
-        assert result.code == 3
-        assert waiting_data(raw) == [b"1"]
-
     def test_a_bad_first_line_adds_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq("add", "--format", "jsonl", "--strict", stdin=b"bad\n" + self.GIVEN)
         assert result.code == 1
         assert raw.keys() == []
-
-
-class TestDryRun:
-    def test_changes_nothing_and_reports_the_same(self, rwq: Rwq, raw: redis.Redis) -> None:
-        rwq("add", "--id-from", "line", "a")
-        before = contents(raw)
-        words = ("add", "--id-from", "line", "a", "b", "b", "c")
-        result = rwq(*words, "--dry-run", "-o", "ids")
-        assert result.as_tuple() == (
-            0,
-            "b\nc\n",
-            "dry run: would add 2, duplicates 2\n",
-        )
-        assert contents(raw) == before
-        dry = rwq(*words, "--dry-run", "-o", "json").json
-        real = rwq(*words, "-o", "json").json
-        assert dry == {**real, "dry_run": True}
-        assert real["dry_run"] is False
 
 
 def test_the_summary_in_json(rwq: Rwq) -> None:

@@ -84,16 +84,6 @@ class TestField:
         assert ids(raw) == [b"a", b"b", b"c"]
 
 
-@pytest.mark.parametrize("rule", ["", "what", "field", "field:", "uuid:x", "sha1", "UUID"])
-def test_an_unknown_rule_is_a_usage_error(rwq: Rwq, raw: redis.Redis, rule: str) -> None:
-    assert rwq("add", "x", f"--id-from={rule}").as_tuple() == (
-        2,
-        "",
-        f"rwq: error: --id-from cannot be {rule!r}; it must be uuid, sha256, line or field:NAME\n",
-    )
-    assert raw.keys() == []
-
-
 class TestOneId:
     @pytest.mark.parametrize("stdin", [b"data", b"data\n", b"\ndata\n"])
     def test_one_id_for_one_record_of_stdin(self, rwq: Rwq, raw: redis.Redis, stdin: bytes) -> None:
@@ -109,11 +99,6 @@ class TestOneId:
             "",
             "rwq: error: --id names one item, but there are more; use --id-from\n",
         )
-        assert raw.keys() == []
-
-    def test_an_id_excludes_a_rule(self, rwq: Rwq, raw: redis.Redis) -> None:
-        """Which of the two would win? Nobody can tell, so it is refused."""
-        assert rwq("add", "--id", "a", "--id-from", "sha256", "x").code == 2
         assert raw.keys() == []
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import redis
 
-from tests.conftest import ABSENT, Foreign, StartServer
+from tests.conftest import Foreign, StartServer
 from tests.driver import TIMEOUT_S, Rwq, next_line, until
 from tests.service.managers import Manager
 
@@ -93,16 +93,6 @@ def test_each_id_is_a_line_of_json_at_once(rwq: Rwq, foreign: Foreign) -> None:
     assert ended(process)[0] == 0
 
 
-def test_queues_that_appear_later_are_cleaned_too(
-    rwq: Rwq, raw: redis.Redis, between: Between, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rwq_cli.cli.open_queues._FIND_EVERY_S", 0)
-    Foreign(raw, b"mail:a").abandoned(b"1")
-    between(lambda: Foreign(raw, b"mail:b").abandoned(b"2"))
-    result = rwq("clean", "light", "-q", "mail:*", *EVERY, "-o", "ids")
-    assert result.as_tuple() == (130, "1\n2\n", "mail:a: returned 1\nmail:b: returned 1\n")
-
-
 def test_its_first_line_says_what_it_will_do(rwq: Rwq, foreign: Foreign, between: Between) -> None:
     foreign.waiting(b"1")
     where = f"on {rwq.variables['RWQ_URL']}\n"
@@ -120,16 +110,6 @@ def test_its_first_line_says_what_it_will_do(rwq: Rwq, foreign: Foreign, between
         between()
         notes = rwq("clean", *words, "--every", "30s", "--grace", "0").notes
         assert notes.splitlines(keepends=True)[0] == f"rwq: {what}{where}"
-
-
-def test_a_missing_queue_is_noted_once(rwq: Rwq, raw: redis.Redis, between: Between) -> None:
-    assert raw.keys() == []
-    between(lambda: None, lambda: None)
-    result = rwq("clean", "light", *EVERY[:-1])
-    assert result.code == 130
-    start, missing = result.notes.splitlines()
-    assert start.startswith("rwq: running a light clean of jobs every 30s on unix://")
-    assert f"{missing}\n" == ABSENT
 
 
 def test_deep_cleans_come_between_light_ones(rwq: Rwq, foreign: Foreign) -> None:
@@ -231,12 +211,6 @@ class TestLostServer:
         link.symlink_to(start_server().socket)
         assert b"is responding again" in next_line(process.stderr)
         assert ended(process)[0] == 0
-
-    def test_a_refusal_is_the_end(self, rwq: Rwq, start_server: StartServer) -> None:
-        server = start_server("--requirepass", "secret", password="secret")
-        result = rwq("clean", "light", *FAST, variables={"RWQ_URL": server.url})
-        assert result.code == 69
-        assert "password" in result.notes.splitlines()[-1]
 
 
 class TestSupervisors:

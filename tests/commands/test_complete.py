@@ -2,14 +2,11 @@
 
 import os
 import re
-import shlex
-import subprocess
 
 import pytest
 
-from rwq_cli.input import streams
 from tests.conftest import Foreign, contents, lasts
-from tests.driver import COMMAND, UNDO, Rwq, undo_files
+from tests.driver import UNDO, Rwq, undo_files
 
 OWN = f"rwq:tester@{os.uname().nodename}:s1"
 
@@ -24,16 +21,6 @@ def test_nothing_is_left_of_an_item_in_any_state(rwq: Rwq, foreign: Foreign) -> 
     result = rwq("complete", "w", "l", "a", "o", "d", "b")
     assert result.as_tuple() == (0, "", "completed 6\n")
     assert foreign.raw.keys() == []
-
-
-def test_an_unknown_id_is_missing(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    assert rwq("complete", "x").as_tuple() == (1, "", "rwq: x: no such item\nmissing 1\n")
-    assert rwq("complete", "x", "a").as_tuple() == (
-        3,
-        "",
-        "rwq: x: no such item\ncompleted 1, missing 1\n",
-    )
 
 
 def test_the_outcome_of_each_in_jsonl(rwq: Rwq, foreign: Foreign) -> None:
@@ -146,78 +133,6 @@ class TestResult:
         assert self.kept(foreign, "a") == {b"status": status}
         left_ms = foreign.raw.pttl("jobs:result:a")
         assert round(left_ms / 1000) == (90 if "90s" in words else 3600)
-
-    @pytest.mark.parametrize(
-        ("words", "said"),
-        [
-            (
-                ("-", "--result", "-"),
-                "stdin cannot hold both the IDs and the result; put one of them in a file",
-            ),
-            (
-                ("a", "--result-ttl", "0"),
-                "a result must be kept for at least 1 ms; give a longer time",
-            ),
-            (
-                ("a", "--result", "nowhere"),
-                "cannot read nowhere: no such file or directory; check the file's name",
-            ),
-            (
-                ("a", "--rejected", "--result-ttl", "soon"),
-                "not a duration: 'soon'; write it like 500ms, 30s, 5m, 1h30m or 2d",
-            ),
-        ],
-    )
-    def test_bad_result_options_are_usage_errors(
-        self, rwq: Rwq, foreign: Foreign, words: tuple[str, ...], said: str
-    ) -> None:
-        foreign.waiting(b"a")
-        before = contents(foreign.raw)
-        assert rwq("complete", *words, stdin=b"a\n").as_tuple() == (2, "", f"rwq: error: {said}\n")
-        assert contents(foreign.raw) == before
-
-
-class TestResultFile:
-    def test_an_empty_file_name_is_an_error(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        assert rwq("complete", "a", "--result", "").as_tuple() == (
-            2,
-            "",
-            "rwq: error: the name of the result's file is empty; is a variable in the "
-            "script unset?\n",
-        )
-        assert foreign.raw.llen("jobs:queue") == 1
-
-    def test_a_closed_stdin_is_an_error(self, rwq: Rwq, foreign: Foreign) -> None:
-        """An empty one is a result."""
-        foreign.waiting(b"a")
-        line = f"exec {shlex.join(COMMAND)} complete a --result - <&-"
-        done = subprocess.run(
-            ["sh", "-c", line], env=rwq.variables, cwd=rwq.home, capture_output=True, check=False
-        )
-        assert (done.returncode, done.stdout, done.stderr) == (
-            2,
-            b"",
-            b"rwq: error: stdin is closed, so the result cannot be read from it; name a file, "
-            b"or omit --result to store an outcome without a result\n",
-        )
-        assert foreign.raw.llen("jobs:queue") == 1
-        assert rwq("complete", "a", "--result", "-").code == 0
-        assert foreign.raw.hget("jobs:result:a", "result") == b""
-
-    def test_a_file_without_an_end_is_an_error(
-        self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(streams, "ITEM_BYTES_MAX", 1000)
-        foreign.waiting(b"a")
-        assert rwq("complete", "a", "--result", "/dev/zero").as_tuple() == (
-            2,
-            "",
-            "rwq: error: the result is larger than the 512 MB that a server accepts; keep it "
-            "elsewhere\n",
-        )
-        assert rwq("complete", "a", "--result", "-", stdin=b"x" * 1001).code == 2
-        assert rwq("complete", "a", "--result", "-", stdin=b"x" * 1000).code == 0
 
 
 class TestUndo:

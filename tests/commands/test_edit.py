@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
 from rwq_cli.core.server.connection import Connection
 from tests.conftest import Foreign, contents
@@ -156,20 +155,6 @@ class TestEditor:
         assert kept(drafts) == [b"saved\n"]
         assert foreign.raw.get("jobs:item:a") == b"data of a"
 
-    def test_that_empties_the_file(
-        self, foreign: Foreign, drafts: Path, edit: Callable[..., Result]
-    ) -> None:
-        foreign.waiting(b"a")
-        result = edit(': > "$1"', "a")
-        assert result.as_tuple() == (
-            1,
-            "",
-            "rwq: error: the edited file is empty, so nothing was written; "
-            "rwq edit -f writes empty data\n",
-        )
-        assert foreign.raw.get("jobs:item:a") == b"data of a"
-        assert list(drafts.iterdir()) == []
-
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
     def test_a_signal_leaves_no_data_behind(
         self, rwq: Rwq, foreign: Foreign, drafts: Path, number: int
@@ -294,18 +279,6 @@ def test_binary_data_is_refused(
     )
     assert foreign.raw.get("jobs:item:a") == data
     assert list(drafts.iterdir()) == []
-
-
-def test_no_editor_is_started_for_what_is_not_there(
-    raw: redis.Redis, edit: Callable[..., Result]
-) -> None:
-    assert edit("exit 9", "gone").as_tuple() == (
-        1,
-        "",
-        "rwq: gone: no such item\nmissing 1\n",
-    )
-    raw.hset("jobs:item:h", "x", "y")
-    assert edit("exit 9", "h").code == 69
 
 
 def test_a_dry_run_writes_nothing_and_keeps_the_text(

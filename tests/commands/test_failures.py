@@ -52,13 +52,6 @@ def test_an_id_that_the_other_queue_has_is_a_conflict(rwq: Rwq, foreign: Foreign
     assert named(notes) == {"a": reason}
 
 
-def test_commands_in_a_reason_can_be_pasted(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"it's")
-    notes = rwq("kick", "it's").notes
-    (command,) = re.findall(r"rwq show .*(?= says)", notes)
-    assert rwq.shell(command).code == 0
-
-
 def test_the_first_five_are_named(rwq: Rwq, foreign: Foreign) -> None:
     ids = [f"gone-{number:04}" for number in range(1500)]
     foreign.waiting(b"a")
@@ -85,15 +78,6 @@ def test_json_names_the_first_failures(rwq: Rwq, foreign: Foreign) -> None:
     assert [each["id"] for each in many["failures"]] == gone[:5]
     assert many["missing"] == 9
     assert rwq("complete", "a", "-o", "json").json["failures"] == []
-
-
-def test_each_queue_of_several_has_its_failures(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    Foreign(foreign.raw, b"other").waiting(b"a")
-    given = rwq("export", "--all-queues").out
-    foreign.raw.set("other:item:a", "else")
-    documents = rwq("import", "-", "-o", "json", stdin=given, variables={"RWQ_QUEUE": ""}).json
-    assert [[each["id"] for each in one["failures"]] for one in documents] == [[], ["a"]]
 
 
 def test_a_server_that_is_lost_at_the_end_takes_no_report_away(

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.conftest import Foreign, contents
-from tests.driver import TIMEOUT_S, UNDO, Rwq, undo_files, until
+from tests.driver import UNDO, Rwq, undo_files
 
 HEADER = '{"rwq_export": 1, "queue": "jobs"}\n'
 
@@ -153,16 +153,6 @@ def test_a_bad_header_is_an_error(rwq: Rwq, foreign: Foreign, given: bytes, said
     assert foreign.raw.keys() == []
 
 
-def test_lines_of_a_slow_pipe_are_imported_at_once(rwq: Rwq, foreign: Foreign) -> None:
-    process = rwq.start("import", "-")
-    assert process.stdin is not None
-    process.stdin.write(lines(item("a")))
-    process.stdin.flush()
-    until(lambda: foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"])
-    process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == 0
-
-
 class TestResults:
     def kept(self, item_id: str, **more: object) -> dict[str, object]:
         return {"result_of": item_id, "status": "completed", "completed_ms": 1, **more}
@@ -185,12 +175,6 @@ class TestResults:
             if not words:
                 assert dry.json == {**result.json, "dry_run": True}
                 assert [result.json["imported"], result.json["results"]] == [1, 1]
-
-    def test_a_result_without_an_expiry_gets_one(self, rwq: Rwq, foreign: Foreign) -> None:
-        given = lines(self.kept("a", ttl_ms=None), self.kept("b"), self.kept("c", ttl_ms=60_000))
-        assert rwq("import", "-", stdin=given).code == 0
-        ends = [foreign.raw.pttl(f"jobs:result:{item_id}") for item_id in "abc"]
-        assert [round(ttl_ms / 60_000) for ttl_ms in ends] == [60, 60, 1]
 
     def test_a_bad_result_is_rejected(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.raw.set("jobs:result:s", "string")
@@ -281,16 +265,6 @@ class TestReplace:
         assert rwq("complete", "fresh").code == 0
         assert contents(foreign.raw) == before
         assert [each.name for each in undo_files(rwq)] == [f"{file.name}.undone"]
-
-    def test_an_undo_leaves_what_has_changed_since(self, rwq: Rwq, foreign: Foreign) -> None:
-        rwq("import", "-", "--on-conflict", "replace", "--yes", stdin=self.GIVEN)
-        foreign.raw.set("jobs:item:a", "newer")
-        rwq("complete", "l")
-        undone = rwq("undo", "--yes")
-        assert undone.code == 1
-        assert "changed 1, missing 1" in undone.notes
-        assert foreign.raw.get("jobs:item:a") == b"newer"
-        assert foreign.raw.exists("jobs:item:l") == 0
 
     def test_results_are_undone_too(self, rwq: Rwq, foreign: Foreign) -> None:
         rwq("complete", "a", "--result", "-", stdin=b"old")

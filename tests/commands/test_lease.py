@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import shlex
-import signal
 import time
 from collections.abc import Callable
 
@@ -83,13 +81,6 @@ def test_with_data_output_the_lease_is_printed_on_stderr(
     assert rwq("lease", "--dry-run", "-o", "data").as_tuple() == (0, "data of c", said)
 
 
-def test_data_of_several_items_are_separated(rwq: Rwq) -> None:
-    rwq("add", "one", "two")
-    assert rwq("lease", "-n", "2", "-o", "data").out == b"one\ntwo\n"
-    rwq("add", "one", "two\n2")
-    assert rwq("lease", "-n", "2", "-o", "data", "-0").out == b"one\0two\n2\0"
-
-
 def test_an_item_in_json(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     (record,) = rwq("lease", "--for", "1h", "-o", "json").json
@@ -150,34 +141,8 @@ class TestWaiting:
         )
         assert time.monotonic() - began >= 0.1
 
-    def test_a_quiet_one_waits_without_a_word(self, rwq: Rwq) -> None:
-        assert rwq("lease", "--timeout", "10ms", "-Q").as_tuple() == (1, "", "")
-
-    def test_programs_get_an_error_alone_on_stderr(self, rwq: Rwq, raw: redis.Redis) -> None:
-        raw.set("jobs:delayed", "x")
-        result = rwq("lease", "--timeout", "10ms", "-o", "json", "-q", "none", "-q", "jobs")
-        assert (result.code, json.loads(result.notes)["code"]) == (69, "wrong-type")
-        assert rwq("lease", "--timeout", "10ms", "-o", "jsonl", "-q", "none").notes == (
-            "Nothing to lease in none.\n"
-        )
-
-    def test_no_note_is_printed_without_a_wait(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        assert rwq("lease", "--wait", "-o", "ids").as_tuple() == (0, "a\n", "")
-
-    def test_a_killed_wait_leases_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
-        process = rwq.start("lease", "--wait", "-q", "high", "-q", "jobs")
-        until(lambda: raw.info("clients")["blocked_clients"] == 2)
-        process.kill()
-        assert process.wait(TIMEOUT_S) == -signal.SIGKILL
-        until(lambda: raw.info("clients")["blocked_clients"] == 0)
-        Foreign(raw).waiting(b"a")
-        assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
-        assert raw.exists("jobs:processing", "high:processing") == 0
-
 
 QUEUES = ("-q", "high", "-q", "normal", "-q", "low")
-WAITING = b"waiting for an item in high, normal, low\n"
 
 
 class TestSeveralQueues:
@@ -306,24 +271,6 @@ class TestLeaseById:
         assert (result.code, result.text) == (1, "")
         assert result.notes == f"{said}\n"
         assert sorted(foreign.raw.keys()) == before
-
-    @pytest.mark.usefixtures("slept_s")
-    def test_the_command_in_a_refusal_makes_the_item_leasable(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
-        foreign.abandoned(b"a b")
-        said = rwq("lease", "--id", "a b").notes
-        command = said.partition("return it: ")[2].partition(" (")[0]
-        assert rwq(*shlex.split(command)[1:]).code == 0
-        assert rwq("lease", "--id", "a b", "-o", "ids").as_tuple() == (0, "a b\n", "")
-
-    def test_leasing_some_of_several_is_partial(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"1", b"2")
-        words = ("lease", "--id", "2", "--id", "x", "--id", "1", "--id", "y", "-o", "ids")
-        assert rwq(*words, "--dry-run").as_tuple()[:2] == (3, "2\n1\n")
-        said = "no such item: x\nno such item: y\n"
-        assert rwq(*words).as_tuple() == (3, "2\n1\n", said)
-        assert rwq("lease", "--id", "x", "--id", "y").as_tuple() == (1, "", said)
 
     @pytest.mark.parametrize("more", ["-n 1", "--wait", "--timeout 1s", "--fair"])
     def test_ids_exclude_n_and_several_queues(self, rwq: Rwq, foreign: Foreign, more: str) -> None:

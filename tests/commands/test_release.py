@@ -21,13 +21,6 @@ def test_an_item_of_this_session_is_released(rwq: Rwq, foreign: Foreign) -> None
     assert list(contents(foreign.raw)) == [b"jobs:item:a", b"jobs:item:b", b"jobs:queue"]
 
 
-def test_front_puts_the_items_first_in_order(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b", b"c", b"d")
-    rwq("lease", "-n", "3")
-    assert rwq("release", "--front", "c", "a").code == 0
-    assert waiting(foreign) == [b"c", b"a", b"d"]
-
-
 @pytest.mark.parametrize("state", ["abandoned", "data", "buried"])
 def test_items_that_nobody_holds_are_released(rwq: Rwq, foreign: Foreign, state: str) -> None:
     getattr(foreign, state)(b"a")

@@ -47,16 +47,6 @@ def test_scripts_are_sent_again_if_the_server_forgets_them(
     assert stage.check(verb, result) == "done"
 
 
-@pytest.mark.needs("functions")
-def test_functions_do_not_matter(stage: Stage, raw: redis.Redis) -> None:
-    (verb, *_) = _ACTING
-    stage.arrange(verb)
-    with Line() as line:
-        line.before_send = lambda: raw.execute_command("FUNCTION", "FLUSH")
-        result = stage.run(verb)
-    assert stage.check(verb, result) == "done"
-
-
 @some_verbs
 def test_a_client_that_is_killed_loses_nothing(stage: Stage, raw: redis.Redis, verb: Verb) -> None:
     """Before its last call, and before another one."""
@@ -214,17 +204,6 @@ def test_a_managed_server_refuses_what_is_only_useful(
         assert stage.check(verb, result) == "done"
     finally:
         raw.execute_command("ACL", "DELUSER", "managed")
-
-
-def test_commands_may_have_other_names(
-    start_server: StartServer, stage_at: Callable[[PrivateServer], Stage]
-) -> None:
-    renamed = ("CONFIG", "OBJECT", "DEBUG", "MONITOR", "MEMORY", "INFO")
-    words = [word for name in renamed for word in ("--rename-command", name, "")]
-    stage = stage_at(start_server(*words))
-    for verb in VERBS:
-        stage.arrange(verb)
-        assert stage.check(verb, stage.run(verb)) == "done", name_of(verb)
 
 
 # Without these a client cannot connect, or no script runs.
