@@ -4,7 +4,7 @@ from copy import copy
 from typing import Annotated
 
 from rwq_cli.cli.connect import open_connection
-from rwq_cli.cli.options import option
+from rwq_cli.cli.options import offer_contexts, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.keys import QueueKeys
@@ -17,7 +17,7 @@ ToUrlOption = Annotated[
 ]
 ToContextOption = Annotated[
     str | None,
-    option("--to-context NAME", "The context of that server."),
+    option("--to-context NAME", "The context of that server.", offer=offer_contexts),
 ]
 # What reaches the server of the run, and no other one may see.
 _OWN = ("RWQ_PASSWORD", "RWQ_SENTINEL_PASSWORD")

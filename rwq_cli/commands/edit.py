@@ -101,7 +101,8 @@ def edit(
     named = [item_id for item_id in choice.named or () if not isinstance(item_id, Flush)]
     if len(named) != 1:
         raise InvalidArgument("one ID is needed", "--run changes the data of several items")
-    return _edit_one(settings, named[0], file, yes=yes, dry_run=dry_run)
+    with _ended_by_signals():
+        return _edit_one(settings, named[0], file, yes=yes, dry_run=dry_run)
 
 
 def _undo(settings: Settings, queue: WorkQueue) -> Undo:
@@ -276,7 +277,6 @@ def _kept(settings: Settings, draft: Draft | None) -> Iterator[None]:
     if draft is None:
         yield
         return
-    before = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     except BaseException as error:
@@ -289,10 +289,18 @@ def _kept(settings: Settings, draft: Draft | None) -> Iterator[None]:
         else:
             settings.environment.error(f"rwq: {where}")
         raise
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """In the block, SIGTERM and SIGHUP end the command as an error does."""
+
+    def end(_number: int, _frame: object) -> NoReturn:
+        raise typer.Exit(int(ExitStatus.TERMINATED))
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _end(_number: int, _frame: object) -> NoReturn:
-    raise typer.Exit(int(ExitStatus.TERMINATED))
