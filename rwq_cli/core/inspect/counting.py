@@ -210,8 +210,9 @@ def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
     by_state: Counter[State] = Counter()
 
     def note_keys(page: list[bytes]) -> None:
-        found = notes.add(page)
-        stray.update(facts.item_id for facts in found if facts.state is State.STRAY_LEASE)
+        leased = notes.add(page)
+        found = zip(leased, states(queue, leased), strict=True)
+        stray.update(item_id for item_id, state in found if state is State.STRAY_LEASE)
 
     for facts in survey_facts(queue, on_keys=note_keys, totals=totals):
         state = facts.state

@@ -11,8 +11,6 @@ PAGE_SIZE = 1000
 # Pages grow up to this many entries, whose IDs the server reads in about a millisecond: over a
 # long line each page costs a round trip.
 WALK_ENTRIES = 16_000
-# With their scores, which take ten times as long to print.
-_SCHEDULED_ENTRIES = 4000
 # The cursor loses its place only if this many entries leave the list between two reads.
 _ANCHORS = 1024
 _OVERLAP = 8
@@ -175,12 +173,12 @@ class ScheduledCursor(Iterator[list[bytes]]):
         *,
         latest_first: bool = False,
         page_size: int = PAGE_SIZE,
-        page_max: int = _SCHEDULED_ENTRIES,
+        page_max: int = WALK_ENTRIES,
     ) -> None:
         self._queue = queue
         self._key = queue.name + b":" + name.encode()
         self._latest_first = latest_first
-        self.page_size = min(page_size, _SCHEDULED_ENTRIES)
+        self.page_size = min(page_size, WALK_ENTRIES)
         self._page_max = max(self.page_size, page_max)
         # The last score, as the server printed it, and the entries of it that were read.
         self._score: bytes | None = None

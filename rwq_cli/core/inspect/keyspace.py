@@ -4,7 +4,7 @@ A command scans the keys once, and tells by a key's prefix what it is.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied
@@ -18,8 +18,6 @@ from rwq_cli.core.keys import (
     is_key_of,
     owner_of_structure,
 )
-from rwq_cli.core.state.probe import probe
-from rwq_cli.core.state.rules import Facts
 
 EXAMPLES = 5
 # Keys of which one call reads the types, in about two milliseconds.
@@ -93,8 +91,8 @@ class KeyNotes:
         self.unowned = 0
         self.examples: list[bytes] = []
 
-    def add(self, page: Sequence[bytes], listed: Collection[bytes] = ()) -> Iterator[Facts]:
-        """Note a page of keys; yield the facts about leased IDs that are not listed."""
+    def add(self, page: Sequence[bytes]) -> list[bytes]:
+        """Note a page of keys; return the IDs of leases."""
         queue, keys = self._queue, self._queue.keys
         strings = [key for key in page if key.startswith(keys.id_prefixes)]
         for _, reply in queue.read_each("wrong_types", in_batches(strings, items_max=_TYPES)):
@@ -103,9 +101,7 @@ class KeyNotes:
         self._note_results(ids_of(page, keys.result_prefix))
         self._note_unowned(page)
         leased = dict.fromkeys(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
-        yield from probe(
-            queue, (i for i in leased if i not in listed and not may_be_in_nested_queue(i))
-        )
+        return [item_id for item_id in leased if not may_be_in_nested_queue(item_id)]
 
     def _note_results(self, ids: Sequence[bytes]) -> None:
         if self.results is None:

@@ -115,7 +115,8 @@ def _own_keys(queue: Queue) -> _Keys:
     if nested:
         own, other = (each.decode("utf-8", "backslashreplace") for each in (queue.name, nested[0]))
         raise InvalidArgument(
-            f"keys of the queue {other} look like items of {own}", f"purge {other} first"
+            f"keys of the queue {other} look like items of {own}",
+            f"purge {other} first; or if they are items of {own} in no list, clean it first",
         )
     return found
 

@@ -33,6 +33,7 @@ from rwq_cli.core.repair.lock import CleanLock
 from rwq_cli.core.repair.repairs import repair, restore_guards, without
 from rwq_cli.core.server.durability import durability_of
 from rwq_cli.core.state.expected import FirstLook
+from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
 
 # By ID, its problems.
@@ -163,7 +164,7 @@ def _first_look(
         note(facts)
 
     def note_keys(page: list[bytes]) -> None:
-        for facts in notes.add(page, listed):
+        for facts in probe(queue, [i for i in notes.add(page) if i not in listed]):
             codes = tuple(code for code in findings_about(facts) if code in _OF_LEASES)
             if codes:
                 suspects[facts.item_id] = codes

@@ -32,7 +32,7 @@ def make(raw: Redis, key: str, kind: str) -> None:
 def notes(queue: WorkQueue, keys: list[bytes]) -> KeyNotes:
     """What is noted of these keys."""
     found = KeyNotes(queue)
-    list(found.add(keys))
+    found.add(keys)
     return found
 
 
