@@ -10,7 +10,7 @@ from rwq_cli.cli.options import DryRunOption, ForceOption, YesToForceOption, opt
 from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.schedule import NO_REASON, REASON_BYTES_MAX, Burial, bury as bury_items
+from rwq_cli.core.items.schedule import NO_REASON, REASON_BYTES_MAX, burial, bury as bury_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
@@ -26,7 +26,9 @@ _KIND = kind_of(Status.BURIED, (Status.NOT_OWNER, Status.MISSING), neutral=(Stat
 
 
 def _reason(text: str) -> bytes:
-    return Burial(os.fsencode(text)).reason or b""
+    reason = os.fsencode(text)
+    burial(reason)
+    return reason
 
 
 @app.command(

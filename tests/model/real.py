@@ -9,11 +9,10 @@ import redis
 
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.lease import LeaseRequest
-from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.items.move import moving_args
 from rwq_cli.core.items.remove import REMOVE_ARGS
 from rwq_cli.core.items.results import ResultOptions, completing_args
-from rwq_cli.core.items.schedule import Burial, Delay, Release
+from rwq_cli.core.items.schedule import How, burial, delay, returning, schedule_args
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import (
     DIGEST_DIGITS,
@@ -167,9 +166,11 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
     def call(script: str, *rest: object, **named: object) -> tuple[str, list[object]]:
         return script, script_words(script, rest, **named)
 
-    def policy(own: str, force: bool, first_look: bool, own_only: bool = False) -> dict[str, Any]:
-        policy = LeasePolicy(own.encode(), force, own_only)
-        return {**policy.args(), "is_first_look": first_look}
+    def put(how: How, own: str, first_look: bool, **policy: bool) -> dict[str, Any]:
+        return {**schedule_args(how, own.encode(), **policy), "is_first_look": first_look}
+
+    def put_off(how: str) -> How:
+        return delay(LATER_S * 1000) if how == "delayed" else burial(b"why")
 
     match name:
         case "add":
@@ -192,12 +193,9 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             return call(name, item_id, **named)
         case "end_job":
             item_id, own, how, counts = args
-            named = {**leased, **anything, **policy(own, False, False, True)}
-            named["counts_attempt"] = counts
-            if how == "released":
-                return call("release", item_id, **named, **Release(False).args())
-            what = Delay(LATER_S * 1000) if how == "delayed" else Burial(b"why")
-            return call("schedule", item_id, **named, **what.args())
+            what = returning(front=False) if how == "released" else put_off(how)
+            named = put(what, own, False, own_only=True, counts_attempt=counts)
+            return call(what.script, item_id, **leased, **anything, **named)
         case "delete_result":
             return call("delete_results", args[0], args[1][1])
         case "move" | "move_back":
@@ -217,13 +215,12 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             return call(name, *args, lease_ms=SESSION_S * 1000, has_owners=len(args) > 1)
         case "release":
             item_id, own, force, first_look, front = args
-            named = {**by_name, **anything, **policy(own, force, first_look)}
-            return call(name, item_id, **named, counts_attempt=False, **Release(front).args())
+            named = put(returning(front=front), own, first_look, force=force)
+            return call(name, item_id, **by_name, **anything, **named)
         case "schedule":
             item_id, how, own, force, first_look = args
-            what = Delay(LATER_S * 1000) if how == "delayed" else Burial(b"why")
-            named = {**by_name, **anything, **policy(own, force, first_look)}
-            return call(name, item_id, **named, counts_attempt=False, **what.args())
+            named = put(put_off(how), own, first_look, force=force)
+            return call(name, item_id, **by_name, **anything, **named)
         case "push_scheduled":
             named = {"which": args[0], "keeps_counts": args[0] == "delayed"}
             return call(name, *args[1], **by_name, **anything, **named)

@@ -5,8 +5,7 @@ promotes.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.clock import GRACE_S
@@ -14,7 +13,6 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import walk_scheduled
 from rwq_cli.core.items.bulk import by_script, run
-from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected
 
@@ -23,67 +21,63 @@ REASON_BYTES_MAX = 1024
 NO_REASON = b"by hand"
 
 
-@dataclass(frozen=True)
-class Burial:
+class How(NamedTuple):
+    """A way to put items elsewhere: a script, a word for progress, and its own arguments."""
+
+    script: str
+    doing: str
+    args: Mapping[str, Any]
+
+
+def burial(reason: bytes | None) -> How:
     """Bury items until they are kicked.
 
     The reason replaces that of an item that is already buried; None stands for `NO_REASON`, which
     does not. One that is longer than `REASON_BYTES_MAX` is an `InvalidArgument`.
     """
-
-    reason: bytes | None
-    script: ClassVar = "schedule"
-    doing: ClassVar = "burying"
-
-    def __post_init__(self) -> None:
-        if len(self.reason or b"") > REASON_BYTES_MAX:
-            raise InvalidArgument(
-                f"the reason has {len(self.reason or b'')} bytes; the maximum is "
-                f"{REASON_BYTES_MAX}",
-                "shorten it",
-            )
-
-    def args(self) -> Mapping[str, Any]:
-        """The script arguments."""
-        reason = NO_REASON if self.reason is None else self.reason
-        return {"delay_ms": None, "reason": reason, "replaces_reason": self.reason is not None}
+    if len(reason or b"") > REASON_BYTES_MAX:
+        raise InvalidArgument(
+            f"the reason has {len(reason or b'')} bytes; the maximum is {REASON_BYTES_MAX}",
+            "shorten it",
+        )
+    given = NO_REASON if reason is None else reason
+    args = {"delay_ms": None, "reason": given, "replaces_reason": reason is not None}
+    return How("schedule", "burying", args)
 
 
-@dataclass(frozen=True)
-class Delay:
+def delay(delay_ms: int) -> How:
     """Delay items, from now by the server's clock."""
-
-    delay_ms: int
-    script: ClassVar = "schedule"
-    doing: ClassVar = "delaying"
-
-    def args(self) -> Mapping[str, Any]:
-        """The script arguments."""
-        return {"delay_ms": self.delay_ms, "reason": None, "replaces_reason": False}
+    args = {"delay_ms": delay_ms, "reason": None, "replaces_reason": False}
+    return How("schedule", "delaying", args)
 
 
-@dataclass(frozen=True)
-class Release:
+def returning(*, front: bool) -> How:
     """Return items to the end of the main list, or to its front in their order."""
-
-    front: bool
-    script: ClassVar = "release"
-    doing: ClassVar = "releasing"
-
-    def args(self) -> Mapping[str, Any]:
-        """The script arguments."""
-        return {"front": self.front}
-
-
-How = Burial | Delay | Release
+    return How("release", "releasing", {"front": front})
 
 
 def schedule_args(
-    policy: LeasePolicy, how: How, *, is_first_look: bool = False, counts_attempt: bool = False
+    how: How,
+    holder: bytes,
+    *,
+    force: bool = False,
+    own_only: bool = False,
+    counts_attempt: bool = False,
 ) -> dict[str, Any]:
-    """The arguments of `lua/ops/release.lua` and `schedule.lua`."""
-    look = {"is_first_look": is_first_look, "counts_attempt": counts_attempt}
-    return {**policy.args(), **look, **how.args()}
+    """The arguments of a script of `How`.
+
+    It ends leases of this holder, but for an item that another has leased under the other lease
+    name; of all with `force`. With `own_only` it skips what this holder has not leased alone.
+    `counts_attempt` counts a return of each item, because an attempt of it failed.
+    """
+    return {
+        **how.args,
+        "own_holder": holder,
+        "force": force,
+        "own_only": own_only,
+        "is_first_look": False,
+        "counts_attempt": counts_attempt,
+    }
 
 
 def bury(
@@ -98,8 +92,8 @@ def bury(
     dry_run: bool = False,
 ) -> Outcomes:
     """Bury items; see `WorkQueue.bury_many`, and `release` for the other arguments."""
-    policy = LeasePolicy(queue.holder, force, own_only)
-    return _reschedule(queue, ids, policy, Burial(reason), expected, grace_s, dry_run=dry_run)
+    args = schedule_args(burial(reason), queue.holder, force=force, own_only=own_only)
+    return _reschedule(queue, ids, burial(reason), args, expected, grace_s, dry_run=dry_run)
 
 
 def release(
@@ -121,25 +115,24 @@ def release(
     """
     if own_only and force:
         raise InvalidArgument.both("own_only", "force")
-    policy = LeasePolicy(queue.holder, force, own_only)
     delay_ms = round(delay_s * 1000)
     if delay_ms > 0 and front:
         raise InvalidArgument.both("front", "delay")
-    how = Delay(delay_ms) if delay_ms > 0 else Release(front)
-    return _reschedule(queue, ids, policy, how, expected, grace_s, dry_run=dry_run)
+    how = delay(delay_ms) if delay_ms > 0 else returning(front=front)
+    args = schedule_args(how, queue.holder, force=force, own_only=own_only)
+    return _reschedule(queue, ids, how, args, expected, grace_s, dry_run=dry_run)
 
 
 def _reschedule(
     queue: Queue,
     ids: Iterable[bytes | Flush],
-    policy: LeasePolicy,
     how: How,
+    args: Mapping[str, Any],
     expected: Expected,
     grace_s: float,
     *,
     dry_run: bool,
 ) -> Outcomes:
-    args = schedule_args(policy, how)
     act = by_script(queue, how.script, args, expected, dry_run=dry_run)
     return Outcomes(
         run(
@@ -147,8 +140,8 @@ def _reschedule(
             act,
             ids,
             how.doing,
-            in_order=isinstance(how, Release) and how.front,
-            grace_s=None if policy.force else grace_s,
+            in_order=bool(args.get("front")),
+            grace_s=None if args["force"] else grace_s,
             looked_twice=expected.looked_twice,
         )
     )

@@ -23,10 +23,9 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, walk_scheduled
 from rwq_cli.core.items.bulk import by_script
-from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.items.remove import REMOVE_ARGS
 from rwq_cli.core.items.restore import OnConflict, item_args, restore_args
-from rwq_cli.core.items.schedule import Burial, schedule_args
+from rwq_cli.core.items.schedule import burial, schedule_args
 from rwq_cli.core.keys import BURIED_GUARD
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
@@ -74,7 +73,7 @@ class Transfer:
         statuses.update((i, Outcome(i, Status.CONFLICT)) for i in taken)
         if not self.dry_run:
             leaves = set(movable) - taken
-            args = schedule_args(LeasePolicy(b"", self.force), Burial(self._leaving))
+            args = schedule_args(burial(self._leaving), b"", force=self.force)
             bury = by_script(self.queue, "schedule", args, self.expected)
             for batch in bury((call.only(leaves) for call in known), is_first_look):
                 statuses.update((each.item_id, each) for each in batch)

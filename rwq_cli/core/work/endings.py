@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_WRITES, in_batches
 from rwq_cli.core.inspect.results import ResultStatus
-from rwq_cli.core.items.lease_policy import LeasePolicy
 from rwq_cli.core.items.results import ResultOptions, completing_args
-from rwq_cli.core.items.schedule import Burial, Delay, How, Release, schedule_args
+from rwq_cli.core.items.schedule import How, burial, delay, returning, schedule_args
 from rwq_cli.core.model import Lease, Outcome, Status
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.expected import ANY
@@ -54,13 +53,12 @@ def ending_of(job: Job, end: JobEnd | None, step: Step, result_ttl_s: float) -> 
             args = completing_args(options, (job.holder,))
             return Ending(job, end, step, "complete", {**_PLACE, **args})
         case Fate.RETRY:
-            how = Delay(round(step.delay_s * 1000))
+            how = delay(round(step.delay_s * 1000))
         case Fate.BURIED:
-            how = Burial(step.data)
+            how = burial(step.data)
         case _:
-            how = Release(step.front)
-    policy = LeasePolicy(job.holder, force=False, own_only=True)
-    args = schedule_args(policy, how, is_first_look=False, counts_attempt=step.counted)
+            how = returning(front=step.front)
+    args = schedule_args(how, job.holder, own_only=True, counts_attempt=step.counted)
     return Ending(job, end, step, how.script, {**_PLACE, **args})
 
 
