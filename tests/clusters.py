@@ -116,14 +116,12 @@ class PrivateCluster:
         nodes: The servers: first the primaries, as they were at the start, then the replicas.
         ids: Their IDs.
         ports: The ports that they announce.
-        password: Their password; None for none.
         moving: The slots that are on their way.
     """
 
     nodes: list[TcpServer]
     ids: list[str]
     ports: list[int]
-    password: str | None = None
     moving: "list[Moving]" = field(default_factory=list)
 
     @property
@@ -138,7 +136,7 @@ class PrivateCluster:
 
     def call(self, number: int, *command: Any) -> Any:
         """Send a command to a node."""
-        return self.nodes[number].call(*command, password=self.password)
+        return self.nodes[number].call(*command)
 
     def owner(self, name: bytes | str) -> int:
         """The number of the node that now has the slot of a queue or key."""
@@ -158,7 +156,7 @@ class PrivateCluster:
 
     def client(self, name: bytes | str) -> redis.Redis:
         """A plain client of the node that has the slot of a queue."""
-        return self.nodes[self.owner(name)].client(password=self.password)
+        return self.nodes[self.owner(name)].client()
 
     def is_primary(self, number: int) -> bool:
         """Whether a node is a primary now."""
@@ -172,7 +170,7 @@ class PrivateCluster:
 
     def is_replicated(self, number: int) -> bool:
         """Whether the replica of a primary has everything that the primary has."""
-        return _is_replicated(self.nodes[number].client(password=self.password))
+        return _is_replicated(self.nodes[number].client())
 
     def is_ok(self) -> bool:
         """Whether every node that runs knows that all slots are served, and replicas follow."""
@@ -184,7 +182,7 @@ class PrivateCluster:
         )
 
     def _info(self, number: int, *command: str) -> bytes:
-        with self.nodes[number].client(password=self.password) as client:
+        with self.nodes[number].client() as client:
             client.response_callbacks.clear()
             reply: bytes = client.execute_command(*command)
             return reply
@@ -201,7 +199,6 @@ def running_cluster(
     primaries: int = 3,
     replicas: int = 3,
     *options: str,
-    password: str | None = None,
     announced: Callable[[int], int] = int,
 ) -> Iterator[PrivateCluster]:
     """A cluster of one's own while the block runs.
@@ -210,7 +207,6 @@ def running_cluster(
         primaries: How many primaries it has.
         replicas: How many replicas.
         options: Further words of the command line of every node.
-        password: The password of the default user, if any.
         announced: Gives the port to announce for the port of a node.
 
     The nodes find their configuration written, which is quicker than to let them meet. All they
@@ -223,7 +219,6 @@ def running_cluster(
     public = [announced(port) for port in ports]
     ids = [f"{number:x}".rjust(40, "0") for number in range(1, count + 1)]
     root = Path(tempfile.mkdtemp(prefix="rwq-cluster-"))
-    secrets = ("--requirepass", password, "--masterauth", password) if password else ()
     nodes = []
     try:
         for number, (port, bus) in enumerate(zip(ports, buses, strict=True)):
@@ -234,7 +229,7 @@ def running_cluster(
                 *("--appendonly", "yes", "--cluster-enabled", "yes", "--cluster-port", str(bus)),
                 *("--cluster-node-timeout", str(NODE_TIMEOUT_MS), "--daemonize", "no"),
                 *("--cluster-allow-replica-migration", "no", "--repl-diskless-sync-delay", "0"),
-                *("--cluster-replica-validity-factor", "0", *secrets, *options),
+                *("--cluster-replica-validity-factor", "0", *options),
                 *("--cluster-announce-port", str(public[number])),
             ]
             configuration = "".join(
@@ -243,7 +238,7 @@ def running_cluster(
             configuration += f"vars currentEpoch {primaries} lastVoteEpoch 0\n"
             (folder / "nodes.conf").write_text(configuration)
             nodes.append(TcpServer(port, folder, words))
-        cluster = PrivateCluster(nodes, ids, public, password)
+        cluster = PrivateCluster(nodes, ids, public)
         for node in nodes:
             node.start()
         until(cluster.is_ok, "the cluster", START_TIMEOUT_S)
@@ -346,14 +341,10 @@ class PrivateSentinels:
     Attributes:
         servers: The primary, as it was at the start, and the replica.
         sentinels: The Sentinels.
-        password: The password of the servers; None for none.
-        sentinel_password: The password of the Sentinels; None for none.
     """
 
     servers: list[TcpServer]
     sentinels: list[TcpServer]
-    password: str | None = None
-    sentinel_password: str | None = None
 
     SERVICE = "main"
 
@@ -373,13 +364,13 @@ class PrivateSentinels:
             with suppress(redis.RedisError):
                 if server.process is None:
                     continue
-                if server.call("ROLE", password=self.password)[0] == b"master":
+                if server.call("ROLE")[0] == b"master":
                     return server
         raise redis.ConnectionError("no primary")
 
     def ask(self, number: int, *command: Any) -> Any:
         """Send a command to a Sentinel."""
-        return self.sentinels[number].call(*command, password=self.sentinel_password)
+        return self.sentinels[number].call(*command)
 
     def hurry(self) -> bool:
         """Shorten the periods of the Sentinels: with those of seconds, they take half a minute."""
@@ -390,7 +381,7 @@ class PrivateSentinels:
 
     def is_replicated(self) -> bool:
         """Whether the replica has everything that the primary has."""
-        return _is_replicated(self.primary().client(password=self.password))
+        return _is_replicated(self.primary().client())
 
     def is_ready(self) -> bool:
         """Whether each Sentinel sees the others, a primary and its replica."""
@@ -404,7 +395,7 @@ class PrivateSentinels:
                 return False
             if state["flags"] != "master":
                 return False
-        roles = [server.call("ROLE", password=self.password) for server in self.servers]
+        roles = [server.call("ROLE") for server in self.servers]
         return any(role[0] == b"slave" and role[3] == b"connected" for role in roles)
 
     def fail_over(self) -> None:
@@ -479,8 +470,6 @@ def running_pair() -> Iterator[PrivatePair]:
 @contextmanager
 def running_sentinels(
     *options: str,
-    password: str | None = None,
-    sentinel_password: str | None = None,
     sentinel_lines: Sequence[str] = (),
     announced: Callable[[int], int] = int,
 ) -> Iterator[PrivateSentinels]:
@@ -488,17 +477,11 @@ def running_sentinels(
 
     Args:
         options: Further words of the command line of both servers.
-        password: The password of their default user, if any.
-        sentinel_password: That of the Sentinels.
         sentinel_lines: Further lines of the configuration of every Sentinel.
         announced: Gives the port to announce for the port of a server.
     """
     _skip_before_7()
     service = PrivateSentinels.SERVICE
-    options += ("--requirepass", password, "--masterauth", password) if password else ()
-    own = [f"sentinel auth-pass {service} {password}"] if password else []
-    if sentinel_password:
-        own += [f"requirepass {sentinel_password}", f"sentinel sentinel-pass {sentinel_password}"]
     ports = free_ports(5)
     public = [announced(port) for port in ports[:2]]
     root = Path(tempfile.mkdtemp(prefix="rwq-sentinel-"))
@@ -516,13 +499,13 @@ def running_sentinels(
                 f"sentinel monitor {service} {HOST} {public[0]} 2",
                 f"sentinel down-after-milliseconds {service} {NODE_TIMEOUT_MS}",
                 f"sentinel failover-timeout {service} 3000",
-                *(*own, *sentinel_lines),
+                *sentinel_lines,
             )
             (folder / "sentinel.conf").write_text("\n".join(lines) + "\n")
             sentinels.append(TcpServer(port, folder, (str(folder / "sentinel.conf"), "--sentinel")))
         for server in (*servers, *sentinels):
             server.start()
-        private = PrivateSentinels(servers, sentinels, password, sentinel_password)
+        private = PrivateSentinels(servers, sentinels)
         until(private.hurry, "the Sentinels", START_TIMEOUT_S)
         until(private.is_ready, "the replica", START_TIMEOUT_S)
         yield private

@@ -16,7 +16,7 @@ from tests.tls import TlsFronts
 # What the README says that a user needs.
 _USER = (
     *("--user", "rwq", "on", ">pw", "~*", "&*", "+@read", "+@write", "+@scripting", "+time"),
-    *("+@transaction", "+@connection", "+cluster|slots", "+cluster|nodes", "+role"),
+    *("+@transaction", "+@connection", "+cluster|slots", "+role"),
 )
 
 

@@ -143,9 +143,8 @@ class Endpoint:
             self._shared.told.add(kind)
             self.on_wait(f"rwq: {line}")
 
-    def _tell(self, message: str) -> None:
-        is_endless = inf in (self.patience_s, limits.patience_s)
-        limit = "" if is_endless else f" up to {self.patience_s:g} s"
+    def _tell(self, message: str, limit_s: float) -> None:
+        limit = "" if limit_s == inf else f" up to {limit_s:g} s"
         self.note_once(f"waiting{limit}: {message}", "wait")
 
     def _may_repeat(self, error: errors.ServerError, patience: Patience, *, writes: bool) -> bool:

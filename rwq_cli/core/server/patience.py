@@ -134,14 +134,14 @@ class CancelToken:
 class Patience:
     """Waits between the attempts of one call, for `seconds` in all, until `stop`.
 
-    `tell` is called with what is waited for, if it takes long.
+    `tell` is called with what is waited for, and for how long at most, if it takes long.
     """
 
     def __init__(
         self,
         seconds: float,
         stop: CancelToken,
-        tell: Callable[[str], object],
+        tell: Callable[[str, float], object],
         *,
         is_found_again: bool,
         has_written: bool,
@@ -189,7 +189,7 @@ class Patience:
         if waited_s < _REPORT_AFTER_S:
             pause_s = min(pause_s, _REPORT_AFTER_S - waited_s)
         else:
-            self._tell(error.message)
+            self._tell(error.message, waited_s + left_s)
         sleep(min(pause_s, left_s))
         self._pause_s = min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, 2 * self._pause_s))
         return True
