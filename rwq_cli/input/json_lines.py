@@ -16,6 +16,7 @@ from rwq_cli.core.items.new_items import Due
 from rwq_cli.input.durations import in_limits, parse_duration
 from rwq_cli.input.streams import BadRecord
 from rwq_cli.output.json_text import check_utf8, reason_of, text_of
+from rwq_cli.streams import MARK
 
 
 class _Record(Struct, gc=False):
@@ -56,7 +57,8 @@ def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due
     Raises:
         BadRecord: It is not such an object.
     """
-    record = _decode(_record, line, "not a JSON object with data or data_b64")
+    # Where files were joined, a mark is in the middle.
+    record = _decode(_record, line.removeprefix(MARK), "not a JSON object with data or data_b64")
     if record.data_b64 is not None:
         if bytes(record.data) not in _ABSENT:
             raise BadRecord("it has both data and data_b64")
