@@ -25,7 +25,6 @@ from rwq_cli.views.working import (
     NO_PLAN,
     PLAN_FIELDS,
     LiveNotes,
-    Notes,
     Planned,
     joblog_lines,
     plan_sections,
@@ -34,6 +33,7 @@ from rwq_cli.views.working import (
 from rwq_cli.work.events import Event, Progress
 from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.joblog import JobLog
+from rwq_cli.work.notes import Notes
 from rwq_cli.work.output import Outputs
 from rwq_cli.work.programs import BadArguments
 from rwq_cli.work.worker import Worker

@@ -1,15 +1,13 @@
 """What a worker shows: its events, its failures, a live line on a terminal, and a summary."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from threading import RLock
 from time import monotonic
 from typing import Any, BinaryIO, NamedTuple
 
-from rwq_cli.core.errors import ServerError
 from rwq_cli.core.model import Item
-from rwq_cli.core.repair.actions import Repair
 from rwq_cli.environment import Environment
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
@@ -19,14 +17,13 @@ from rwq_cli.output.outcomes import Kind, Row
 from rwq_cli.output.progress import LiveLine
 from rwq_cli.output.sections import COMMAND_STYLE, Section
 from rwq_cli.views.command_lines import shell_word
-from rwq_cli.work.events import Event, EventKind, Listener, Progress
+from rwq_cli.work.events import Event, EventKind, Progress
+from rwq_cli.work.notes import Notes, counted
 from rwq_cli.work.programs import Invocation
 
 _TICK_S = 0.5
 # The rate is that of this many ticks.
 _RATE_TICKS = 20
-# The last line of a command's stderr is cut to this length; all of it is on stderr.
-_LAST_LINE_MAX = 200
 
 
 def _event(row: Row[Event]) -> Event:
@@ -88,88 +85,6 @@ def joblog_lines(events: Iterable[Event]) -> Iterator[str]:
         yield "\t".join(map(plain, (*cells, ended.exit_code, ended.signal, run_s, event.reason)))
 
 
-class Notes(Listener):
-    """Writes failures, with the names of their queues if there are several, and notes to stderr."""
-
-    def __init__(self, environment: Environment, *, names_queues: bool, reconnect_s: float) -> None:
-        self._environment = environment
-        self._names_queues = names_queues
-        self._reconnect_s = reconnect_s
-
-    def failed(self, event: Event) -> None:
-        name = escaped(event.item_id)
-        if self._names_queues:
-            name += f" of {escaped(event.queue)}"
-        self._environment.error(f"rwq: {name}: {_short(event.reason or b'')}; {_fate(event)}")
-
-    def stopping(self, running: int) -> None:
-        if running:
-            them = "it" if running == 1 else "them"
-            self._environment.note(
-                f"rwq: waiting for {_commands(running)} to end; Ctrl-C ends {them} and releases "
-                "the items"
-            )
-
-    def ending(self, running: int) -> None:
-        if running:
-            self._environment.note(
-                f"rwq: sent SIGTERM to {_commands(running)}; Ctrl-C sends SIGKILL"
-            )
-
-    def is_stopped(self, item_id: bytes, pid: int) -> None:
-        self._environment.error(
-            f"rwq: {escaped(item_id)}: its command (process {pid}) is stopped; kill -CONT {pid} "
-            "lets it go on"
-        )
-
-    def result_cut(self, item_id: bytes) -> None:
-        self._environment.error(
-            f"rwq: {escaped(item_id)}: its command printed more than 1 MiB; only the first "
-            "MiB is kept as its result"
-        )
-
-    def disconnected(self, error: ServerError) -> None:
-        self._environment.error(
-            f"rwq: {escaped_text(error.message)}; commands keep running, and rwq will try to "
-            f"reconnect for {human.duration(self._reconnect_s)}"
-        )
-
-    def reconnected(self, seconds: float) -> None:
-        after = human.duration(seconds)
-        self._environment.error(f"rwq: the server is responding again after {after}")
-
-    def status(self, progress: Progress) -> str:
-        return f"{_counts(progress)} · {_running(progress)}"
-
-    def cleaned(self, queue: bytes, counts: Mapping[Repair, int]) -> None:
-        text = ", ".join(f"{repair.value} {number:,}" for repair, number in counts.items())
-        self._environment.note(f"rwq: clean light: {text} ({escaped(queue)})")
-
-
-def _commands(number: int) -> str:
-    return "1 command" if number == 1 else f"{number:,} commands"
-
-
-def _short(reason: bytes) -> str:
-    """How a command failed, and the last line of its stderr."""
-    how, _, said = reason.partition(b": ")
-    last = said.rpartition(b"\n")[2][:_LAST_LINE_MAX]
-    return escaped(how) + (f": {escaped(last)}" if last else "")
-
-
-def _fate(event: Event) -> str:
-    """What becomes of an item that failed."""
-    if event.kind is EventKind.RETRY:
-        # What waits is taken first.
-        when = "not before" if event.has_backlog else "in"
-        return f"attempt {event.attempt + 1:,} {when} {human.duration(event.delay_s)}"
-    if event.kind is EventKind.LOST:
-        return "lost, not completed by this worker"
-    if event.gave_up:
-        return f"{event.kind.value} after attempt {event.attempt:,}"
-    return event.kind.value
-
-
 class LiveNotes(Notes):
     """The same, above a live line on the terminal."""
 
@@ -210,7 +125,7 @@ class LiveNotes(Notes):
 
 def live_line(progress: Progress, rate: float) -> str:
     """The live line."""
-    parts = [_counts(progress), f"{rate:,.1f}/s", _running(progress)]
+    parts = [counted(progress), f"{rate:,.1f}/s", f"{progress.running:,} running"]
     if progress.left is not None:
         left = f"{progress.left:,} left"
         if progress.left and rate:
@@ -221,23 +136,6 @@ def live_line(progress: Progress, rate: float) -> str:
     elif progress.is_paused:
         parts.append("paused")
     return " · ".join(parts)
-
-
-def _counts(progress: Progress) -> str:
-    counts = progress.counts
-    parts = [
-        f"{counts[EventKind.COMPLETED]:,} done",
-        f"{counts[EventKind.RETRY]:,} retry",
-        f"{counts[EventKind.BURIED]:,} buried",
-    ]
-    for kind in (EventKind.REJECTED, EventKind.RELEASED, EventKind.LOST):
-        if counts[kind]:
-            parts.append(f"{counts[kind]:,} {kind.value}")
-    return " · ".join(parts)
-
-
-def _running(progress: Progress) -> str:
-    return f"{progress.running:,} running"
 
 
 def work_metrics(progress: Progress) -> list[Metric]:

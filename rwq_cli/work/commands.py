@@ -11,8 +11,9 @@ from typing import NamedTuple
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.work.job import Job
 from rwq_cli.core.work.policy import Done, Failure, GiveUp, JobEnd, PutBack
-from rwq_cli.work.events import Event, EventKind, Exit, News, Progress
+from rwq_cli.work.events import Event, EventKind, Exit, Progress
 from rwq_cli.work.invocations import Invocations
+from rwq_cli.work.notes import Notes
 from rwq_cli.work.output import LeftoverReader, Outputs
 from rwq_cli.work.programs import BadArguments, CannotRun, Exhausted
 from rwq_cli.work.running import Cause, Run
@@ -51,9 +52,9 @@ class Commands:
         outputs: Where their output goes.
         limits: How long they run.
         progress: The progress of the worker.
-        news: What the main thread is told.
+        notes: Is told what happens.
         may_begin: Says whether a command may begin.
-        yields_starts: Whether the start of a command is news.
+        started: Takes an event for each job whose command has begun; None for nothing.
 
     Attributes:
         exits: How the command of a job has ended, until the end of the job is settled.
@@ -65,18 +66,17 @@ class Commands:
         outputs: Outputs,
         limits: CommandLimits,
         progress: Progress,
-        news: News,
+        notes: Notes,
         may_begin: Callable[[], bool],
-        *,
-        yields_starts: bool,
+        started: Callable[[Event], object] | None,
     ) -> None:
         self._invocations = invocations
         self._outputs = outputs
         self._limits = limits
         self._progress = progress
-        self._news = news
+        self._notes = notes
         self._may_begin = may_begin
-        self._yields_starts = yields_starts
+        self._tell_started = started
         self._runs: dict[int, tuple[Run, Sequence[Job]]] = {}
         self._leftovers = LeftoverReader()
         # Held while a process is started, which is not known yet.
@@ -123,7 +123,9 @@ class Commands:
             with self._invocations.file_for(jobs) as file:
                 run = self._start(jobs, file)
                 try:
-                    run.wait(self._leftovers, lambda: self._tell_stopped(jobs[0], run.pid))
+                    run.wait(
+                        self._leftovers, lambda: self._notes.is_stopped(jobs[0].item_id, run.pid)
+                    )
                 finally:
                     del self._runs[run.pid]
                     self._progress.running = len(self._runs)
@@ -156,20 +158,12 @@ class Commands:
                     raise
                 time.sleep(_RETRY_S)
         self._progress.running = len(self._runs)
-        if self._yields_starts:
-            now_s, pid = time.time(), Exit(run.pid)
-            self._news.events += (
-                Event(
-                    now_s, EventKind.STARTED, job.queue, job.item_id, job.attempt, job.returns, pid
-                )
-                for job in jobs
-            )
+        if self._tell_started is not None:
+            for job in jobs:
+                self._tell_started(Event.of(job, EventKind.STARTED, Exit(run.pid)))
         if self._is_ended:
             run.end(Cause.STOP)
         return run
-
-    def _tell_stopped(self, job: Job, pid: int) -> None:
-        self._news.say(lambda notes: notes.is_stopped(job.item_id, pid))
 
     def _judge(self, jobs: Sequence[Job], run: Run) -> JobEnd:
         """Decide what becomes of the items of a command; it may end the worker."""
@@ -182,7 +176,7 @@ class Commands:
             return Failure(b"timed out after %gs" % (self._limits.max_time_s or 0) + said)
         if code == 0:
             if run.result.is_cut:
-                self._news.say(lambda notes: notes.result_cut(jobs[0].item_id))
+                self._notes.result_cut(jobs[0].item_id)
             return Done(run.result.value if self._outputs.stdout is None else None)
         # The signal that stops the worker, such as that of Ctrl-C, also reaches a command that has
         # no session of its own yet.

@@ -1,13 +1,10 @@
 """What a worker reports."""
 
-from collections import deque
-from collections.abc import Callable, Mapping
 from enum import StrEnum
-from threading import Event as Flag
+from time import time
 from typing import NamedTuple
 
-from rwq_cli.core.errors import ServerError
-from rwq_cli.core.repair.actions import Repair
+from rwq_cli.core.work.job import Job
 
 
 class EventKind(StrEnum):
@@ -57,6 +54,11 @@ class Event(NamedTuple):
     has_backlog: bool = False
     gave_up: bool = False
 
+    @classmethod
+    def of(cls, job: Job, kind: EventKind, exited: Exit) -> "Event":
+        """What happens to a job now."""
+        return cls(time(), kind, job.queue, job.item_id, job.attempt, job.returns, exited)
+
 
 class Progress:
     """The progress of a worker.
@@ -70,48 +72,3 @@ class Progress:
         self.gave_up = self.vanished = self.running = 0
         self.left: int | None = None
         self.is_paused = self.is_stopping = False
-
-
-class Listener:
-    """Tells a person how a worker fares, in the main thread; this one tells nothing."""
-
-    # How often `tick` is called, seconds; None for never.
-    tick_s: float | None = None
-
-    # An item was retried, given up, put back after its last attempt, or lost.
-    def failed(self, event: Event) -> None: ...
-
-    # No more items are taken; SIGTERM was sent; with how many commands that run.
-    def stopping(self, running: int) -> None: ...
-    def ending(self, running: int) -> None: ...
-
-    # A command was stopped, as by SIGSTOP; it printed more than a result may hold.
-    def is_stopped(self, item_id: bytes, pid: int) -> None: ...
-    def result_cut(self, item_id: bytes) -> None: ...
-
-    # The server does not answer, while commands keep running; it does again.
-    def disconnected(self, error: ServerError) -> None: ...
-    def reconnected(self, seconds: float) -> None: ...
-
-    def cleaned(self, queue: bytes, counts: Mapping[Repair, int]) -> None: ...
-
-    # What supervisors show; time has passed; the terminal is about to belong to somebody else.
-    def status(self, progress: Progress) -> str:  # noqa: ARG002
-        return ""
-
-    def tick(self, progress: Progress) -> None: ...
-    def hide(self) -> None: ...
-
-
-class News:
-    """What the threads of a worker have for its main thread: events, and what is to be written."""
-
-    def __init__(self) -> None:
-        self.events: deque[Event] = deque()
-        self.to_say: deque[Callable[[Listener], object]] = deque()
-        self.flag = Flag()
-
-    def say(self, what: Callable[[Listener], object]) -> None:
-        """Have the main thread write something."""
-        self.to_say.append(what)
-        self.flag.set()

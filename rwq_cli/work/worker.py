@@ -1,13 +1,14 @@
 """A worker that runs commands: the loop in one thread, signals in one, and what the main one does.
 
-The main thread alone writes: what has happened, on the terminal and to supervisors. So nobody who
-reads slowly, and no terminal that is stopped, holds up the loop or a signal.
+The main thread alone writes what has happened. So nobody who reads slowly, and no terminal that is
+stopped, holds up the loop or a signal.
 """
 
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from enum import IntEnum
 from threading import Event as Flag, Thread, Timer
@@ -15,7 +16,6 @@ from threading import Event as Flag, Thread, Timer
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.inspect.report import state
 from rwq_cli.core.model import State
-from rwq_cli.core.repair.actions import Repair
 from rwq_cli.core.work.control import (
     Contact,
     EndReason,
@@ -31,9 +31,10 @@ from rwq_cli.core.work.policy import Failure, Fate, GiveUp
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.work.commands import CommandLimits, Commands, EndWorker
-from rwq_cli.work.events import Event, EventKind, Exit, Listener, News, Progress
+from rwq_cli.work.events import Event, EventKind, Exit, Progress
 from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.leftover_commands import watch_leftovers
+from rwq_cli.work.notes import Notes, status
 from rwq_cli.work.output import Outputs
 from rwq_cli.work.programs import occupy_standard_files
 from rwq_cli.work.signals import handled_signals
@@ -87,7 +88,7 @@ class Worker:
         invocations: Invocations,
         outputs: Outputs,
         limits: CommandLimits,
-        notes: Listener,
+        notes: Notes,
         supervision: Supervision,
         housekeeping: Callable[..., None] | None = None,
         *,
@@ -103,15 +104,16 @@ class Worker:
         self._summary: WorkSummary | None = None
         self._stop = StopToken()
         self._stage = _Stage.WORKING
-        self._news = News()
+        # That nobody has read.
+        self._events: deque[Event] = deque()
         self._commands = Commands(
             invocations,
             outputs,
             limits,
             self.progress,
-            self._news,
+            notes,
             self._may_begin,
-            yields_starts=yields_starts,
+            self._events.append if yields_starts else None,
         )
         self._ended = Flag()
         self._failure: BaseException | None = None
@@ -158,15 +160,13 @@ class Worker:
     def _report(self, worker: Thread) -> Iterator[Sequence[Event]]:
         """Yield events, and do what the main thread has to, until the loop has ended."""
         beats_s = ticks_s = 0.0
-        news = self._news
         while True:
             is_over = self._is_abandoned or not worker.is_alive()
-            news.flag.clear()
-            while news.to_say:
-                news.to_say.popleft()(self._notes)
+            self._notes.news.clear()
+            self._notes.write()
             if self._is_continued:
                 self._resume()
-            if events := [news.events.popleft() for _ in range(len(news.events))]:
+            if events := [self._events.popleft() for _ in range(len(self._events))]:
                 yield events
                 self._follow_pause()
             if is_over:
@@ -181,10 +181,10 @@ class Worker:
                 beats_s = now_s + _BEAT_S
                 self._supervision.beat(_BEAT_S)
                 if self._has_contact and not self._is_out:
-                    self._supervision.status(self._notes.status(self.progress))
+                    self._supervision.status(status(self.progress))
             if os.getpid() == 1:
                 self._commands.reap_orphans()
-            news.flag.wait(_LOOK_S)
+            self._notes.news.wait(_LOOK_S)
 
     # The threads of the loop and of the housekeeping.
 
@@ -195,7 +195,7 @@ class Worker:
             self._failure = end.error
         except BaseException as error:
             self._failure = error
-        self._news.flag.set()
+        self._notes.news.set()
         if self._stage >= _Stage.ENDING:
             # The reader of stdout may have stalled.
             _after(_LAST_CALL_S, lambda: os._exit(128 + signal.SIGINT))
@@ -203,14 +203,11 @@ class Worker:
     def _keep_house(self) -> None:
         assert self._housekeeping is not None
 
-        def cleaned(queue: bytes, counts: Mapping[Repair, int]) -> None:
-            self._news.say(lambda notes: notes.cleaned(queue, counts))
-
         def counted(waiting: int) -> None:
             self.progress.left = waiting
 
         try:
-            self._housekeeping(self._ended, cleaned=cleaned, counted=counted)
+            self._housekeeping(self._ended, cleaned=self._notes.cleaned, counted=counted)
         except BaseException as error:
             self._fail(error)
 
@@ -244,14 +241,14 @@ class Worker:
         running = self._commands.running
         if stage is _Stage.STOPPING:
             self._stop.set()
-            self._news.say(lambda _: self._supervision.stopping())
+            self._supervision.stopping()
             if self._limits.grace_s is not None:
                 _after(self._limits.grace_s, lambda: self._advance(_Stage.ENDING))
-            self._news.say(lambda notes: notes.stopping(running))
+            self._notes.stopping(running)
         elif stage is _Stage.ENDING:
             self._stop.set()
             self._commands.end_all()
-            self._news.say(lambda notes: notes.ending(running))
+            self._notes.ending(running)
         else:
             for run in self._commands.runs:
                 run.kill()
@@ -261,12 +258,12 @@ class Worker:
         """End without waiting for commands, the server, or the reader of stdout."""
         Thread(target=self._stop.release, daemon=True).start()
         self._is_abandoned = True
-        self._news.flag.set()
+        self._notes.news.set()
         time.sleep(_LAST_CALL_S / 3)
         os._exit(128 + signal.SIGINT)
 
     def _follow_pause(self) -> None:
-        self._stop.pause(is_paused=self._is_paused or len(self._news.events) > _UNREAD_MAX)
+        self._stop.pause(is_paused=self._is_paused or len(self._events) > _UNREAD_MAX)
 
     def _suspend(self) -> None:
         """Ctrl-Z: stop the commands, and then this process, until it is continued."""
@@ -279,7 +276,7 @@ class Worker:
         for run in self._commands.runs:
             run.shift(time.monotonic() - began_s)
         self._is_continued = True
-        self._news.flag.set()
+        self._notes.news.set()
 
     def _resume(self) -> None:
         """Let the commands go on when it is known whose items they still are."""
@@ -298,14 +295,13 @@ class Worker:
             self._commands.lose(event.job)
         elif isinstance(event, Contact):
             self._has_contact, self._is_out = True, False
-            self._news.say(lambda notes: self._supervision.ready(notes.status(self.progress)))
-            if (after_s := event.after_s) is not None:
-                self._news.say(lambda notes: notes.reconnected(after_s))
+            self._supervision.ready(status(self.progress))
+            if event.after_s is not None:
+                self._notes.reconnected(event.after_s)
         elif isinstance(event, Outage) and not self._is_out:
             self._is_out = True
-            error = event.error
-            self._news.say(lambda _: self._supervision.lost(escaped_text(error.message)))
-            self._news.say(lambda notes: notes.disconnected(error))
+            self._supervision.lost(escaped_text(event.error.message))
+            self._notes.disconnected(event.error)
         elif isinstance(event, Failed) and not isinstance(event.error, ServerError | EndWorker):
             self._fail(event.error)
 
@@ -320,26 +316,20 @@ class Worker:
         exited = self._commands.exits.pop(job, Exit())
         is_own_doing = is_lost and exited.exit_code == 0 and _is_own_doing(job)
         is_retry = ended.fate is Fate.RETRY
-        event = Event(
-            time.time(),
-            EventKind(ended.fate.value),
-            job.queue,
-            job.item_id,
-            job.attempt if ended.end is not None else job.attempt - 1,
-            job.returns,
-            exited,
-            _LOSSES[job.loss or Loss.ENDED] if is_lost else _reason_of(ended),
-            ended.step.delay_s if is_retry else None,
-            is_retry and _has_backlog(job),
-            ended.gave_up,
+        event = Event.of(job, EventKind(ended.fate.value), exited)._replace(
+            attempt=job.attempt if ended.end is not None else job.attempt - 1,
+            reason=_LOSSES[job.loss or Loss.ENDED] if is_lost else _reason_of(ended),
+            delay_s=ended.step.delay_s if is_retry else None,
+            has_backlog=is_retry and _has_backlog(job),
+            gave_up=ended.gave_up,
         )
         self.progress.counts[event.kind] += 1
         self.progress.gave_up += event.gave_up
-        self._news.events.append(event)
+        self._events.append(event)
         if event.reason is not None and not is_own_doing:
             self.progress.vanished += is_lost
-            self._news.say(lambda notes: notes.failed(event))
-        if len(self._news.events) > _UNREAD_MAX:
+            self._notes.failed(event)
+        if len(self._events) > _UNREAD_MAX:
             self._follow_pause()
 
 
