@@ -317,21 +317,20 @@ def _open(
         is_listed = path.name == file and not os.path.exists(file)
         return UndoReader(directory / file if is_listed else path)
     # RWQ_QUEUE or the context may name the queue.
-    queue = None
-    if settings.given.get("queue") or (settings.queues and not anywhere):
-        queue = settings.queue
-    entries = _all(settings, counted=False)
-
-    def is_here(server: str) -> bool:
-        return anywhere or is_same_server(server, connection.address)
+    is_one_queue = settings.given.get("queue") or (settings.queues and not anywhere)
+    queue = settings.queue if is_one_queue else None
+    entries = (
+        entry
+        for entry in _all(settings, counted=False)
+        if queue in (None, entry.queue)
+        and (anywhere or is_same_server(entry.origin.server, connection.address))
+    )
 
     def skipped(path: Path) -> None:
         shown = short_path(settings, path)
         settings.environment.note(f"rwq: another rwq is writing or restoring {shown}; skipped")
 
-    if redo:
-        return open_undone(entries, queue, is_here)
-    return open_latest(entries, queue, is_here, skipped)
+    return open_undone(entries) if redo else open_latest(entries, skipped)
 
 
 def _check(

@@ -14,11 +14,11 @@ from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.environment import os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.streams import BadRecord
-from rwq_cli.output.escape import escaped
 from rwq_cli.output.export_file import ControlWord, UndoOrigin
 from rwq_cli.undo.file import REDO, UNDONE, lock, numbered
 from rwq_cli.undo.reader import UndoFileBusy, UndoReader
 
+_OTHERS = "rwq undo --list lists the undo files, and rwq undo N takes one of them"
 # The last line of a file that was undone, or redone, is shorter.
 _LAST_LINE_BYTES = 64
 
@@ -132,68 +132,29 @@ def _read(number: int, path: Path, *, counted: bool) -> UndoEntry | None:
     )
 
 
-def open_latest(
-    entries: Iterable[UndoEntry],
-    queue: bytes | None,
-    is_here: Callable[[str], bool],
-    skipped: Callable[[Path], object],
-) -> UndoReader:
-    """Open the latest undo file of a queue, or of any, that is not restored yet.
-
-    Those of servers that are not here are passed over, and so are those in use, which are passed to
-    `skipped`. If there is none, the hint of the error names another one.
-    """
-    # The latest of each kind that is passed over.
-    tried: UndoEntry | None = None
-    elsewhere: UndoEntry | None = None
-    other: UndoEntry | None = None
+def open_latest(entries: Iterable[UndoEntry], skipped: Callable[[Path], object]) -> UndoReader:
+    """Open the latest of these undo files that is not restored yet, and not in use."""
+    done = (UndoState.RESTORED, UndoState.REDONE, UndoState.INCOMPLETE)
     for entry in entries:
-        is_wanted, is_local = queue in (None, entry.queue), is_here(entry.origin.server)
-        if entry.state in (UndoState.RESTORED, UndoState.REDONE):
+        if entry.state in done:
             continue
-        if entry.state is UndoState.INCOMPLETE:
-            tried = tried or (entry if is_wanted and is_local else None)
-        elif not is_wanted:
-            other = other or (entry if is_local else None)
-        elif not is_local:
-            elsewhere = elsewhere or entry
-        else:
-            try:
-                reader = UndoReader(entry.path)
-            except UndoFileBusy:
-                skipped(entry.path)
-                continue
-            if not reader.is_done():
-                return reader
-            reader.close()
-    message = "there is nothing to undo" + ("" if queue is None else f" in {escaped(queue)}")
-    hint = "rwq undo --list lists the undo files"
-    if other is not None:
-        hint = f"-q {escaped(other.queue)} restores the latest of this server"
-    if elsewhere is not None:
-        message = (
-            f"there is nothing to undo on this server; number {elsewhere.number} was written for "
-            f"{elsewhere.origin.server}"
-        )
-        hint = "name that server with -u, or use --anywhere"
-    if tried is not None:
-        hint = f"number {tried.number} has items that could not be restored: rwq undo "
-        hint += f"{tried.number} tries again"
-    raise NothingToUndo(message, hint)
+        try:
+            reader = UndoReader(entry.path)
+        except UndoFileBusy:
+            skipped(entry.path)
+            continue
+        if not reader.is_done():
+            return reader
+        reader.close()
+    raise NothingToUndo("there is nothing to undo here", _OTHERS)
 
 
-def open_undone(
-    entries: Iterable[UndoEntry], queue: bytes | None, is_here: Callable[[str], bool]
-) -> UndoReader:
-    """Open the file that was undone last, of a queue or of any; see `open_latest`."""
+def open_undone(entries: Iterable[UndoEntry]) -> UndoReader:
+    """Open that of these undo files that was undone last."""
     done = (UndoState.RESTORED, UndoState.INCOMPLETE)
-    undone = [
-        entry
-        for entry in entries
-        if entry.state in done and queue in (None, entry.queue) and is_here(entry.origin.server)
-    ]
+    undone = [entry for entry in entries if entry.state in done]
     if not undone:
-        raise NothingToUndo("there is no undo to undo", "rwq undo --list lists the undo files")
+        raise NothingToUndo("there is no undo to undo here", _OTHERS)
     return UndoReader(max(undone, key=lambda entry: entry.undone_ms).path)
 
 

@@ -100,7 +100,7 @@ class UndoFile:
     def __init__(
         self, directory: Path, header: Callable[[], Header], path: Path | None = None
     ) -> None:
-        # A path that was chosen has no number, and may exist: lines are added to it then.
+        # A path that was chosen has no number, and replaces a file that is there.
         self._directory, self._header, self._chosen = directory, header, path
         self._file: BinaryIO | None = None
         self._end = 0
@@ -175,23 +175,20 @@ class UndoFile:
 
     def _open(self, header: bytes) -> BinaryIO:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
         while self.path is None:
             number = max(numbered(self._directory), default=0) + 1
             path = self._chosen or self._directory / f"{number}{SUFFIX}"
             # Of two processes one gets the number.
             with suppress(FileExistsError):
-                is_new = os.O_EXCL if self._chosen is None else 0
-                descriptor = os.open(path, flags | is_new, 0o600)
+                how = os.O_EXCL if self._chosen is None else os.O_TRUNC
+                descriptor = os.open(path, flags | how, 0o600)
                 self.path = path
-        file: BinaryIO = os.fdopen(descriptor, "r+b", buffering=0)
+        file: BinaryIO = os.fdopen(descriptor, "wb", buffering=0)
         # A reader that has it locks an empty file, and closes it.
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
-        known = b"".join(iter(lambda: file.read(1 << 20), b"")) if self._chosen else b""
-        self._end = known.rfind(b"\n") + 1
-        file.seek(self._end)
-        self._pending = b"" if self._end else header
+        self._pending = header
         # The name, too, has to survive a crash.
         folder = os.open(self._directory, os.O_RDONLY)
         try:

@@ -21,6 +21,10 @@ from tests.driver import Rwq, configure, undo_files
 
 FIRST = "~/.local/state/rwq/undo/1.jsonl"
 BACK = ("undo", "--yes")
+NOTHING = (
+    "rwq: error: there is nothing to undo here; "
+    "rwq undo --list lists the undo files, and rwq undo N takes one of them\n"
+)
 
 
 @pytest.fixture
@@ -84,15 +88,8 @@ class TestWhich:
         rwq("rm", "o", "-q", "other", "--yes")
         assert ids(rwq, "-q", "jobs") == "b"
         assert ids(rwq) == "a", "RWQ_QUEUE names the queue, too"
-        nothing = rwq(*BACK)
-        assert nothing.as_tuple() == (
-            1,
-            "",
-            "rwq: error: there is nothing to undo in jobs; -q other restores the latest of this "
-            "server\n",
-        )
+        assert rwq(*BACK).as_tuple() == (1, "", NOTHING)
         assert rwq(*BACK, "-o", "ids", variables={"RWQ_QUEUE": ""}).text == "o\n"
-        assert "; rwq undo --list lists the undo files" in rwq(*BACK).notes
 
     def test_no_clock_decides_which_is_the_latest(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(*(b"%d" % number for number in range(11)))
@@ -160,12 +157,7 @@ class TestWhich:
         rwq("rm", "x", "--yes", "-u", elsewhere)
         # Another login is the same server.
         assert ids(rwq) == "a"
-        assert rwq(*BACK).as_tuple() == (
-            1,
-            "",
-            f"rwq: error: there is nothing to undo on this server; number 2 was written for "
-            f"{elsewhere}; name that server with -u, or use --anywhere\n",
-        )
+        assert rwq(*BACK).as_tuple() == (1, "", NOTHING)
         assert rwq(*BACK, "2").as_tuple() == (
             2,
             "",
@@ -250,12 +242,7 @@ class TestConflicts:
         assert rwq("complete", "a", "b").code == 0
         # Its rest hides nothing that is older.
         assert ids(rwq) == "older"
-        assert rwq(*BACK).as_tuple() == (
-            1,
-            "",
-            "rwq: error: there is nothing to undo in jobs; "
-            "number 2 has items that could not be restored: rwq undo 2 tries again\n",
-        )
+        assert rwq(*BACK).as_tuple() == (1, "", NOTHING)
         assert ids(rwq, "2") == "a"
         assert [each.name for each in undo_files(rwq)] == ["1.jsonl.undone", "2.jsonl.undone"]
         assert sorted(rwq("ls", "-o", "ids").text.split()) == ["a", "c", "older"]
