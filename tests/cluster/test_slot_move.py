@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from rwq_cli.core import Connection, Server, WorkQueue, connect
+from rwq_cli.core.items import transfer
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.lease_by_id import lease_ids
 from rwq_cli.core.items.move import move as move_items
@@ -125,8 +126,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
 
 @pytest.mark.parametrize("after", [0, 1])
 def test_a_move_may_be_killed_at_any_call(
-    cluster: PrivateCluster, calls: dict[str, int], after: int
+    cluster: PrivateCluster, calls: dict[str, int], after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for limit in ("BATCH_PLACES", "BATCH_WRITES"):
+        monkeypatch.setattr(transfer, limit, 1)
     wanted = [b"a", b"b", b"c"]
     kill_at = 0
     while True:

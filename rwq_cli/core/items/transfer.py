@@ -155,18 +155,19 @@ class Transfer:
         deque(by_script(queue, "push_scheduled", args)(_unlisted(ids), False), maxlen=0)
 
     def finish(self) -> None:
-        """Finish what a killed move between these queues has left."""
-        for ids in self._marked(self.queue, self._leaving):
-            deque(self._carry(ids), maxlen=0)
-        for ids in self._marked(self.to, self._coming):
+        """Finish what a killed move between these queues has left, in order: what has gone from
+        here was in front."""
+        leaving = self._marked(self.queue, self._leaving)
+        for ids in in_batches(self._marked(self.to, self._coming), items_max=_PART_ITEMS):
             there = _existing(self.queue, ids)
             self._push(self.to, [item_id for item_id in ids if item_id not in there])
             # It was kicked here since: the copy is not needed.
-            moving = {i for batch in self._marked(self.queue, self._leaving) for i in batch}
-            copies = read_snapshots(self.to, _unlisted(there - moving), Skipped())
+            copies = read_snapshots(self.to, _unlisted(there.difference(leaving)), Skipped())
             _remove(self.to, {i.item_id: fingerprint(i.data) for _, b in copies for i in b})
+        for ids in in_batches(leaving, items_max=_PART_ITEMS):
+            deque(self._carry(ids), maxlen=0)
 
-    def _marked(self, queue: Queue, reason: bytes) -> Iterator[list[bytes]]:
+    def _marked(self, queue: Queue, reason: bytes) -> list[bytes]:
         """The buried items that have this reason."""
         found: list[bytes] = []
         for page in walk_scheduled(queue, "buried", page_size=WALK_ENTRIES):
@@ -174,7 +175,7 @@ class Transfer:
             guards = queue.call("MGET", *map(queue.keys.lease, ids))
             pairs = zip(ids, guards, strict=True)
             found += [item_id for item_id, guard in pairs if guard == BURIED_GUARD + reason]
-        yield from in_batches(found, items_max=_PART_ITEMS)
+        return found
 
 
 def _remove(queue: Queue, prints: Mapping[bytes, str]) -> set[bytes]:
