@@ -43,6 +43,9 @@ def test_everybody_goes_on_after_a_failover(bare_rwq: Rwq, pair: PrivatePair) ->
     idle = rwq.start("work", "-q", "idle", "--", "true")
     cleaner = rwq.start("clean", "light", "--every", "0.2s", "--grace", "0.1s")
     waiting = rwq.start("lease", "--wait", "-q", "other", "-o", "data")
+    watcher = rwq.start(
+        "stats", "--fast", "--watch", "0.2s", "-o", "jsonl", stdout=subprocess.DEVNULL
+    )
     adder = rwq.start("add", "--id-from", "line", stdin=subprocess.PIPE)
     assert adder.stdin is not None
     feed, is_over, added = adder.stdin, Event(), 0
@@ -76,12 +79,13 @@ def test_everybody_goes_on_after_a_failover(bare_rwq: Rwq, pair: PrivatePair) ->
     assert waiting.wait(60) == 0
     assert ended(waiting)[1] == b"pushed"
     code, _, notes = ended(worker)
-    assert (code, notes[-1]) == (0, b"completed %d" % added)
+    assert (code, notes[-1].decode()) == (0, f"completed {added:,}")
     code, _, notes = ended(idle)
     assert (code, notes[-1][:11]) == (0, b"completed 1")
     code, _, notes = ended(cleaner)
     assert code in (0, 143)
-    assert not any(b"error" in line or b"trying again" in line for line in notes), notes
+    for lines in (notes, ended(watcher)[2]):
+        assert not any(b"error" in line or b"trying again" in line for line in lines), lines
 
 
 def test_a_cut_while_waiting_is_no_event(bare_rwq: Rwq, pair: PrivatePair) -> None:
@@ -92,7 +96,7 @@ def test_a_cut_while_waiting_is_no_event(bare_rwq: Rwq, pair: PrivatePair) -> No
     worker = rwq.start("work", "--", "true")
     cleaner = rwq.start("clean", "light", "--every", "2s", "--grace", "0.1s")
     waiting = rwq.start("lease", "--wait", "-q", "other", "-o", "data")
-    until(lambda: pair.servers[0].client().info("clients")["blocked_clients"] == 2, "the waits")
+    until(lambda: pair.servers[0].client().info("clients")["blocked_clients"] >= 1, "the waits")
     before = address.accepted
     until(lambda: address.accepted > before + 4, "the cuts")
     assert rwq("add", "-q", "other", "pushed", "-Q").code == 0

@@ -47,6 +47,8 @@ class PushWaiter:
         self._interrupt = interrupt
         self._selector: DefaultSelector | None = None
         self._woken: set[bytes] = set()
+        # Of these, the lists whose link was lost.
+        self._lost: set[bytes] = set()
         self._is_crowded = self._polls = False
 
     def wait(self, seconds: float, *, was_fruitless: bool = False) -> bool:
@@ -66,10 +68,11 @@ class PushWaiter:
             self._selector = DefaultSelector()
             if self._interrupt is not None:
                 self._selector.register(self._interrupt, EVENT_READ)
-        self._is_crowded = was_fruitless or (self._is_crowded and not self._woken)
-        if was_fruitless:
-            self._rest(self._woken)
+        taken = self._woken - self._lost if was_fruitless else set()
+        self._is_crowded = bool(taken) or (self._is_crowded and not self._woken)
+        self._rest(taken)
         self._woken.clear()
+        self._lost.clear()
         ends_s = monotonic() + seconds
         while True:
             left_s = ends_s - monotonic()
@@ -130,6 +133,7 @@ class PushWaiter:
             connection.forget()
             # The caller looks at the list on its new node first.
             self._close(key)
+            self._lost.add(key)
             reply = error
         if reply is not NO_REPLY:
             self._unwatched[key] = 0.0
