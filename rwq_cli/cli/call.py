@@ -26,37 +26,29 @@ _EXITS_OF_A_MONITOR: Mapping[ExitCode, str] = {
 
 
 class Manual(NamedTuple):
-    """What a command says of itself besides its options.
+    """What a command says of itself besides its options."""
 
-    Attributes:
-        examples: Command lines that work.
-        exits: The meanings of exit codes that are specific to this command.
-        reads_only: It changes nothing on the server.
-        works_read_only: It is allowed in a read-only context without `--write`: it checks itself
-            which of its actions change the server.
-        changes_with: The flag with which alone it changes the server, such as `fix`.
-        always_table: It describes something rather than listing it: in a pipe, too, it writes by
-            default what it writes on a terminal, except with `--watch`.
-        output: Its default format; None for that of RWQ_OUTPUT or of where the output goes.
-        monitors: Its exit codes are those of monitoring plugins, all of them in `exits`, and its
-            errors are one line on stdout, with the code `UNKNOWN`.
-        record: The fields of its records, or a function of its options that returns them; without
-            options, those that the reference has. None for none.
-        destructive: It removes or replaces items or data: it is never suggested for a mistyped
-            command.
-        plain: The columns of `-o plain`, by what a line stands for.
-    """
-
+    # Command lines that work.
     examples: Sequence[str] = ()
+    # The meanings of exit codes that are specific to this command.
     exits: Mapping[ExitCode, str] = {}
+    # It changes nothing on the server.
     reads_only: bool = False
+    # It is allowed in a read-only context: it checks itself which of its actions change the server.
     works_read_only: bool = False
+    # The flag with which alone it changes the server, such as `fix`.
     changes_with: str | None = None
+    # It describes rather than lists: in a pipe, too, it writes what it writes on a terminal.
     always_table: bool = False
+    # Its default format; None for that of RWQ_OUTPUT or of where the output goes.
     output: str | None = None
+    # Its exit codes are those of monitoring plugins, and its errors a line on stdout.
     monitors: bool = False
+    # The fields of its records, or a function of its options that returns them.
     record: "Fields[Any] | Callable[[Mapping[str, Any]], Fields[Any]] | None" = None
+    # It removes or replaces items or data: it is never suggested for a mistyped command.
     destructive: bool = False
+    # The columns of `-o plain`, by what a line stands for.
     plain: Mapping[str, str] = {}
 
     @property

@@ -216,15 +216,10 @@ class Choice(NamedTuple):
 
 
 class SelectionScope(NamedTuple):
-    """Which items a verb takes.
+    """Which states a verb takes: without `--state`, with `--all`, and those of `--state`.
 
-    Attributes:
-        default: The states that are selected without `--state`.
-        everything: The states that `--all` selects.
-        offered: The states that `--state` accepts.
-        defaults_to_all: True if the verb acts on the whole queue without IDs and options.
-        mine: The help of `--mine`; None if the verb does not take it.
-        has_reason: True if `--reason` is an option of the verb itself.
+    `defaults_to_all` is true if it acts on the whole queue without IDs and options, `has_reason` if
+    `--reason` is an option of the verb itself. `mine` is the help of `--mine`; None without it.
     """
 
     default: frozenset[State]

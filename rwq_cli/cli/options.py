@@ -273,83 +273,57 @@ AllQueuesOption = Annotated[
 DataOption = Annotated[bool, option("--data", "Read whole payloads, for json, jsonl and csv.")]
 
 
-# The options of every command: names and metavar, help, and what else Typer is told.
-_GLOBAL: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    (
-        "-q --queue NAME",
-        "The queue. Default: RWQ_QUEUE, else the context's.",
-        {"multiple": True, "autocompletion": offer_queues},
-    ),
-    (
-        "-u --url URL",
+# The options of every command with their help.
+_GLOBAL = {
+    "-q --queue NAME": "The queue. Default: RWQ_QUEUE, else the context's.",
+    "-u --url URL": (
         "The server. Default: -c, RWQ_URL, RWQ_CONTEXT, the current context, REDIS_URL, "
-        "redis://localhost:6379/0.",
-        {},
+        "redis://localhost:6379/0."
     ),
-    (
-        "-c --context CONTEXT",
-        "The server of this context.",
-        {"autocompletion": offer_contexts},
+    "-c --context CONTEXT": "The server of this context.",
+    "-o --output FORMAT": (
+        f"{', '.join(OutputFormat)}. Default: RWQ_OUTPUT, else table on a terminal."
     ),
-    (
-        "-o --output FORMAT",
-        f"{', '.join(OutputFormat)}. Default: RWQ_OUTPUT, else table on a terminal.",
-        {"autocompletion": lambda *_: list(OutputFormat)},
-    ),
-    (
-        "--password-file FILE",
+    "--password-file FILE": (
         "A file with the password. Default: the password of the URL or context; else, for a "
-        "server named by its URL, RWQ_PASSWORD.",
-        {},
+        "server named by its URL, RWQ_PASSWORD."
     ),
-    ("--tls-ca FILE", "Certificate authorities to trust (rediss://).", {}),
-    ("--tls-cert FILE", "The client's certificate.", {}),
-    ("--tls-key FILE", "The client's key.", {}),
-    ("--tls-insecure", "Accept any server certificate.", {}),
-    (
-        "--connect-timeout DUR",
-        f"How long connecting may take.  [default: {CONNECT_TIMEOUT_S:g}s]",
-        {},
-    ),
-    (
-        "--reply-timeout DUR",
+    "--tls-ca FILE": "Certificate authorities to trust (rediss://).",
+    "--tls-cert FILE": "The client's certificate.",
+    "--tls-key FILE": "The client's key.",
+    "--tls-insecure": "Accept any server certificate.",
+    "--connect-timeout DUR": f"How long connecting may take.  [default: {CONNECT_TIMEOUT_S:g}s]",
+    "--reply-timeout DUR": (
         "How long to wait for one reply, for slow servers; a command that waits by design waits "
-        f"longer.  [default: {REPLY_TIMEOUT_S:g}s]",
-        {},
+        f"longer.  [default: {REPLY_TIMEOUT_S:g}s]"
     ),
-    (
-        "--patience DUR",
+    "--patience DUR": (
         "How long to wait while a server is busy or loads its data, for a failover, or until a "
-        f"queue has moved to another node.  [default: {PATIENCE_S:g}s]",
-        {},
+        f"queue has moved to another node.  [default: {PATIENCE_S:g}s]"
     ),
-    ("--write", "Allow changes in a read-only context.", {}),
-    (
-        "--fields NAME,...",
+    "--write": "Allow changes in a read-only context.",
+    "--fields NAME,...": (
         "Only these fields, in this order, in any format; an unknown name lists the valid ones, "
-        "and .tenant.id is a path into JSON data.",
-        {"autocompletion": _fields},
+        "and .tenant.id is a path into JSON data."
     ),
-    ("--sort FIELD", "Sort the records by this field.", {"autocompletion": _fields}),
-    (
-        "--by FIELD",
-        "Count the records by the values of this field, most first.",
-        {"autocompletion": _fields},
-    ),
-    ("--reverse", "Reverse the order of the records.", {}),
-    (
-        "--color WHEN",
-        f"{', '.join(ColourMode)}. Default: auto: on a terminal, without NO_COLOR.",
-        {"autocompletion": lambda *_: list(ColourMode)},
-    ),
-    ("-Q --quiet", "Print only results and errors: no notes, summaries or progress.", {}),
-    (
-        "-v --verbose",
-        "Print server, queue and format on stderr, and where each comes from.",
-        {},
-    ),
-    ("--debug", "Show the traceback of an error.", {}),
-)
+    "--sort FIELD": "Sort the records by this field.",
+    "--by FIELD": "Count the records by the values of this field, most first.",
+    "--reverse": "Reverse the order of the records.",
+    "--color WHEN": f"{', '.join(ColourMode)}. Default: auto: on a terminal, without NO_COLOR.",
+    "-Q --quiet": "Print only results and errors: no notes, summaries or progress.",
+    "-v --verbose": "Print server, queue and format on stderr, and where each comes from.",
+    "--debug": "Show the traceback of an error.",
+}
+# What a Tab offers for their values.
+_OFFERS: dict[str, Callable[..., list[str]]] = {
+    "queue": offer_queues,
+    "context": offer_contexts,
+    "output": lambda *_: list(OutputFormat),
+    "fields": _fields,
+    "sort": _fields,
+    "by": _fields,
+    "color": lambda *_: list(ColourMode),
+}
 
 
 def _store(context: Any, parameter: Any, value: Any) -> None:
@@ -362,17 +336,18 @@ def global_options() -> list[TyperOption]:
     New objects for each command: two cannot share them.
     """
     made = []
-    for usage, help, more in _GLOBAL:
+    for usage, help in _GLOBAL.items():
         names, metavar = _names_and_metavar(usage)
         made.append(
             TyperOption(
                 param_decls=names,
                 metavar=metavar,
                 is_flag=metavar is None,
+                multiple=names[-1] == "--queue",
                 help=help,
+                autocompletion=_OFFERS.get(names[-1].lstrip("-")),
                 callback=_store,
                 expose_value=False,
-                **more,
             )
         )
     return made
