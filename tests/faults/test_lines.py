@@ -50,7 +50,7 @@ def test_a_line_that_stalls_is_given_up(
 ) -> None:
     # What passes may be some digits of a time shorter than before. A clean that is done lets go of
     # its lock, and does not mind if that fails.
-    at = lengths(stage, verb)[side] - (400 if verb.words.startswith("clean") else 20)
+    at = lengths(stage, verb)[side] - (400 if verb.words.startswith(("clean", "doctor")) else 20)
     timeouts = ("--connect-timeout", "0.1", "--reply-timeout", "0.1")
     came_to, notes = run_through(stage, server, verb, Fault.STALL, side, at, *timeouts)
     assert came_to != "done"
