@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from rwq_cli.cli.connect import command_lines
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import BLOCK_IDS, Flush, in_batches
-from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.inspect.forecast import Forecast, forecast as forecast_items
-from rwq_cli.core.inspect.report import describe, describe_with_results, inspect_items
+from rwq_cli.core.inspect.report import describe, inspect_items
 from rwq_cli.core.inspect.results import ResultKey
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.views.item_report import Shown
@@ -30,20 +29,14 @@ def read_shown(
     `eta_s` is how long to watch the queue for a forecast.
     """
     lines = command_lines(settings, queue.connection)
-    may_read_results = True
     # Each page of many IDs walks over the lists. Whole payloads are kept for a page.
     for page in in_batches(ids, later_max=0 if data else _PAGE_IDS):
         reports = inspect_items(queue, page)
-        results: Sequence[ResultKey | None] = [None] * len(page)
-        items = None
-        if may_read_results:
-            try:
-                items, results = describe_with_results(queue, reports, data=data, sizes=sizes)
-            except PermissionDenied:
-                may_read_results = False
-                settings.environment.note("rwq: this user may not read results; none are shown")
-        if items is None:
-            items = list(describe(queue, reports, data=data, sizes=sizes))
+        items, found = describe(queue, reports, data=data, sizes=sizes)
+        results: Sequence[ResultKey | None] = found or [None] * len(page)
+        if found is None:
+            note = "rwq: this user may not read results; none are shown"
+            settings.environment.note(note, once=True)
         forecasts: Sequence[Forecast | None] = [None] * len(page)
         if eta_s is not None:
             forecasts = forecast_items(queue, reports, sample_s=eta_s)

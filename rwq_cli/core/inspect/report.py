@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_ITEMS
-from rwq_cli.core.errors import WrongType
+from rwq_cli.core.errors import PermissionDenied, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.lookup import Positions, look_up
 from rwq_cli.core.inspect.results import (
@@ -79,38 +79,24 @@ def effective_leases(queue: Queue, ids: Iterable[bytes]) -> list[Lease | None]:
 
 def describe(
     queue: Queue, reports: Iterable[ItemReport], *, data: bool = False, sizes: bool = False
-) -> Iterator[Item]:
-    """The items of reports, in order, with their idle times, sizes and previews, or all data.
+) -> tuple[list[Item], list[ResultKey] | None]:
+    """The items of reports, in order, with their idle times, sizes and previews, or all data; and
+    the result key of each ID, None if this user may not read them.
 
-    `sizes` reads sizes and previews even if that resets idle times, which are read before.
+    `sizes` reads sizes and previews even if that resets idle times, which are read before. Unless
+    there are many IDs or all data is read, it takes one round trip.
     """
-    detail = detail_of(queue, data=data, sizes=sizes)
-    return with_details(queue, _items_of(queue, reports), detail)
-
-
-def describe_with_results(
-    queue: Queue, reports: Iterable[ItemReport], *, data: bool = False, sizes: bool = False
-) -> tuple[list[Item], list[ResultKey]]:
-    """The items of reports, as from `describe`, and the result key of each ID.
-
-    Both are read in one round trip, unless there are many IDs or all data is read.
-
-    Raises:
-        PermissionDenied: This user may not read result keys.
-    """
-    items = _items_of(queue, reports)
+    items = [item_from(queue.name, report.facts, report.position) for report in reports]
     ids = [item.item_id for item in items]
     detail = detail_of(queue, data=data, sizes=sizes)
-    if detail is Detail.DATA or not 0 < len(items) <= BATCH_ITEMS:
-        found = [key for batch in read_result_keys(queue, ids) for key in batch]
-        return list(with_details(queue, items, detail)), found
-    details = queue.script("details", *ids, **_detail_args(detail))
-    reply, kept = queue.call_all([details, results_command(queue, ids)])
-    return list(_detailed(items, reply, detail)), result_keys_from(ids, kept)
-
-
-def _items_of(queue: Queue, reports: Iterable[ItemReport]) -> list[Item]:
-    return [item_from(queue.name, report.facts, report.position) for report in reports]
+    kept: list[ResultKey] | None = None
+    with suppress(PermissionDenied):
+        if detail is not Detail.DATA and 0 < len(items) <= BATCH_ITEMS:
+            details = queue.script("details", *ids, **_detail_args(detail))
+            reply, found = queue.call_all([details, results_command(queue, ids)])
+            return list(_detailed(items, reply, detail)), result_keys_from(ids, found)
+        kept = [key for batch in read_result_keys(queue, ids) for key in batch]
+    return list(with_details(queue, items, detail)), kept
 
 
 def wrong_structures(queue: Queue) -> dict[bytes, str]:

@@ -144,10 +144,10 @@ def test_the_item_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) ->
         reason=b"exit 3: no such file",
         returns=4,
     )
-    (item,) = describe_items(queue, [report])
+    ((item,), _) = describe_items(queue, [report])
     assert item.idle_s in (0, 1)
     assert item._replace(idle_s=None) == expected
-    (item,) = describe_items(queue, [report], data=True)
+    ((item,), _) = describe_items(queue, [report], data=True)
     assert item._replace(idle_s=None) == expected._replace(
         data=b"data of 1", payload_bytes=9, preview=b"data of 1"
     )
@@ -159,7 +159,7 @@ def test_a_server_that_may_not_say_how_old_an_item_is(
     """What cannot be read is shown as unknown, and the rest is shown."""
     Foreign(server.client()).waiting(b"1")
     queue = WorkQueue(as_user("+@all", "-object"), QUEUE)
-    (item,) = describe_items(queue, inspect_items(queue, [b"1"]))
+    ((item,), _) = describe_items(queue, inspect_items(queue, [b"1"]))
     assert (item.idle_s, item.state) == (None, State.WAITING)
 
 
@@ -198,7 +198,7 @@ def test_looking_changes_nothing_not_even_an_idle_time(
     list(queue.items(both, Selection(older_than_s=0)))
     list(queue.leases())
     list(queue.leases(data=True))
-    list(describe_items(queue, inspect_items(queue, everything_there_is), data=True))
+    describe_items(queue, inspect_items(queue, everything_there_is), data=True)
 
     assert everything() == before
     # A waiting item's idle time is its age, which nothing else tells; that of a list is not.
@@ -213,7 +213,7 @@ def test_the_idle_time_is_the_age(queue: WorkQueue, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     foreign.unused_for(b"1", 7)
     for _ in range(2):
-        (described,) = describe_items(queue, inspect_items(queue, [b"1"]), data=True)
+        ((described,), _) = describe_items(queue, inspect_items(queue, [b"1"]), data=True)
         (listed,) = queue.items(Source(main=True))
         assert (described.idle_s in (7, 8), listed.idle_s in (7, 8)) == (True, True)
 
