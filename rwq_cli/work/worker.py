@@ -198,7 +198,7 @@ class Worker:
         self._notes.news.set()
         if self._stage >= _Stage.ENDING:
             # The reader of stdout may have stalled.
-            _after(_LAST_CALL_S, lambda: os._exit(128 + signal.SIGINT))
+            self._after(_LAST_CALL_S, lambda: os._exit(128 + signal.SIGINT))
 
     def _keep_house(self) -> None:
         assert self._housekeeping is not None
@@ -210,6 +210,17 @@ class Worker:
             self._housekeeping(self._ended, cleaned=self._notes.cleaned, counted=counted)
         except BaseException as error:
             self._fail(error)
+
+    def _after(self, seconds: float, what: Callable[[], object]) -> None:
+        def guarded() -> None:
+            try:
+                what()
+            except BaseException as error:
+                self._fail(error)
+
+        timer = Timer(seconds, guarded)
+        timer.daemon = True
+        timer.start()
 
     def _fail(self, error: BaseException) -> None:
         """End with this error, and with all commands: nothing goes on half alive."""
@@ -243,7 +254,7 @@ class Worker:
             self._stop.set()
             self._supervision.stopping()
             if self._limits.grace_s is not None:
-                _after(self._limits.grace_s, lambda: self._advance(_Stage.ENDING))
+                self._after(self._limits.grace_s, lambda: self._advance(_Stage.ENDING))
             self._notes.stopping(running)
         elif stage is _Stage.ENDING:
             self._stop.set()
@@ -252,7 +263,7 @@ class Worker:
         else:
             for run in self._commands.runs:
                 run.kill()
-            _after(_LAST_CALL_S, self._abandon)
+            self._after(_LAST_CALL_S, self._abandon)
 
     def _abandon(self) -> None:
         """End without waiting for commands, the server, or the reader of stdout."""
@@ -331,12 +342,6 @@ class Worker:
             self._notes.failed(event)
         if len(self._events) > _UNREAD_MAX:
             self._follow_pause()
-
-
-def _after(seconds: float, what: Callable[[], object]) -> None:
-    timer = Timer(seconds, what)
-    timer.daemon = True
-    timer.start()
 
 
 def _is_own_doing(job: Job) -> bool:
