@@ -47,17 +47,8 @@ class EndWorker(BaseException):
 class Commands:
     """Runs commands, in the threads of the loop; any thread may end them.
 
-    Args:
-        invocations: Makes the commands.
-        outputs: Where their output goes.
-        limits: How long they run.
-        progress: The progress of the worker.
-        notes: Is told what happens.
-        may_begin: Says whether a command may begin.
-        started: Takes an event for each job whose command has begun; None for nothing.
-
-    Attributes:
-        exits: How the command of a job has ended, until the end of the job is settled.
+    `may_begin` says whether a command may begin; `started` takes an event for each job whose
+    command has.
     """
 
     def __init__(
@@ -82,6 +73,7 @@ class Commands:
         # Held while a process is started, which is not known yet.
         self._starting = Lock()
         self._is_ended = False
+        # How the command of a job has ended, until the end of the job is settled.
         self.exits: dict[Job, Exit] = {}
 
     @property

@@ -34,12 +34,9 @@ class Exit(NamedTuple):
 class Event(NamedTuple):
     """Something that happened to an item, at this unix time.
 
-    Attributes:
-        attempt: Which attempt it is, from 1; the last one that was made, if none are left.
-        returns: How often it failed or was returned before.
-        reason: Why it was retried, given up or lost; None for the others.
-        delay_s: For a retry, in how many seconds it is due; else None.
-        has_backlog: For a retry, whether other items are probably taken before it.
+    Of an item without attempts left, `attempt` is the last one that was made. It has a reason if it
+    was retried, given up or lost. Of a retry, it has the delay, and whether other items are
+    probably taken before it.
     """
 
     at_s: float

@@ -35,19 +35,9 @@ _WORKER = b"RWQ_WORKER"
 class Invocations:
     """Makes the invocation for an item, or for a batch of them, which are JSON lines on stdin.
 
-    Args:
-        words: The command, whose first word is taken literally.
-        program: The path of the command's program; None for a task of `task_dir`.
-        task_dir: The directory of the tasks; None for a command.
-        input: How the command gets the data; None for stdin, if it was not chosen.
-        is_batch: Whether it gets several items.
-        inherited: The environment of rwq, and what names the server; None for what must be unset.
-        holder_prefix: What precedes the name of a session in the holder of a lease.
-        lease_s: How long a lease lasts, seconds.
-        file_directory: The directory of the files of `--input file`.
-
-    Attributes:
-        mark: An entry of the environment of every command, and of no other process.
+    Of the words, the first is taken literally, and `program` is its path; or the data names a task
+    of `task_dir`. `inherited` is the environment of rwq with what names the server; None stands for
+    what must be unset. `holder_prefix` precedes a session's name in the holder of a lease.
     """
 
     def __init__(
@@ -72,6 +62,7 @@ class Invocations:
         self._file_directory = file_directory
         self._used = _placeholders(words)
         worker = os.urandom(8).hex().encode()
+        # An entry of the environment of every command, and of no other process.
         self.mark = _WORKER + b"=" + worker
         made = {**inherited, _WORKER: worker, b"RWQ_LEASE_SECONDS": f"{lease_s:g}".encode()}
         # A worker may run in a command of another one.
@@ -109,11 +100,7 @@ class Invocations:
         return os.fsencode(os.path.join(self._file_directory, "rwq-work"))
 
     def of(self, items: Sequence[Job], file: bytes | None) -> Invocation:
-        """The invocation for these items of one queue, given what `file_for` gives.
-
-        Raises:
-            BadArguments: The data names no task.
-        """
+        """The invocation for these items of one queue, given what `file_for` gives."""
         first, variables = items[0], self._variables(items)
         stdin = first.data if self._input is Input.STDIN else None
         if self._task_dir is not None:
@@ -163,11 +150,7 @@ def _placeholders(words: Sequence[bytes]) -> set[bytes]:
 
 
 def check_command(words: Sequence[bytes], input: Input | None, *, is_batch: bool) -> None:
-    """Check that placeholders and the chosen input agree.
-
-    Raises:
-        InvalidArgument: They do not.
-    """
+    """Check that placeholders and the chosen input agree."""
     used = _placeholders(words)
     if is_batch and used:
         raise InvalidArgument(

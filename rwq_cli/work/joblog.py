@@ -9,11 +9,7 @@ from rwq_cli.streams import write_all
 
 
 class JobLog:
-    """Appends lines to a file; if that fails, it warns once, and work continues.
-
-    Raises:
-        InvalidArgument: The file cannot be opened.
-    """
+    """Appends lines to a file; if that fails, it warns once, and work continues."""
 
     def __init__(self, path: str, warn: Callable[[str], object]) -> None:
         self._path = path

@@ -30,15 +30,9 @@ send "$1" KILL
 def watch_leftovers(mark: bytes, kill_after_s: float) -> DeathWatch | None:
     """Send SIGTERM, and later SIGKILL, to the commands if this process is killed and cannot.
 
-    They and what they have started are found by their environment, so that starting one costs
-    nothing more. When the watch is closed, what commands have left running goes on.
-
-    Args:
-        mark: An entry of the environment of every command of this worker.
-        kill_after_s: How long after SIGTERM to send SIGKILL, seconds.
-
-    Returns:
-        The watch; None on systems without /proc, where commands cannot be found.
+    They and what they have started are found by the mark in their environment, so that starting one
+    costs nothing more; without /proc, they are not. When the watch is closed, what commands have
+    left running goes on.
     """
     # A pattern of two lines would be two patterns.
     if not os.path.exists("/proc/self/environ") or b"\n" in mark:

@@ -16,13 +16,9 @@ _LAST_LINE_MAX = 200
 
 
 class Notes:
-    """Failures, with the names of their queues if there are several, and notes.
+    """Failures, with the names of their queues if there are several, and notes."""
 
-    Attributes:
-        tick_s: How often `tick` is to be called, seconds; None for never.
-        news: Set if there is something to write, or else to do for the main thread.
-    """
-
+    # How often `tick` is to be called, seconds; None for never.
     tick_s: float | None = None
 
     def __init__(self, environment: Environment, *, names_queues: bool, reconnect_s: float) -> None:
@@ -31,6 +27,7 @@ class Notes:
         self._reconnect_s = reconnect_s
         # Each, and whether it is written with --quiet, too.
         self._lines: deque[tuple[str, bool]] = deque()
+        # Set if there is something to write, or else to do for the main thread.
         self.news = Flag()
 
     def write(self) -> None:

@@ -46,11 +46,7 @@ class Invocation(NamedTuple):
 
 
 def find_program(word: bytes, path: str) -> bytes:
-    """The path of a program, given its name or a path, and the directories of PATH.
-
-    Raises:
-        CannotRun: There is no such program, or it is not executable.
-    """
+    """The path of a program, given its name or a path, and the directories of PATH."""
     name = os.fsdecode(word) or "''"
     if "/" in name:
         if os.path.isdir(word):
@@ -70,11 +66,7 @@ def find_program(word: bytes, path: str) -> bytes:
 
 
 def allow_open_files(children: int) -> None:
-    """Raise the limit of open files, if that many children need more.
-
-    Raises:
-        InvalidArgument: It cannot be raised that far.
-    """
+    """Raise the limit of open files, if that many children need more."""
     import resource
 
     needed = _FILES_EACH * children + _FILES_BESIDE
@@ -100,12 +92,8 @@ def start(invocation: Invocation, stdout: int, stderr: int) -> int:
     """Start a process in a session of its own; returns its ID, which is that of its group.
 
     It has no terminal, so that what asks on `/dev/tty` fails at once, and Ctrl-C does not reach it.
-    `stdout` and `stderr` are descriptors.
-
-    Raises:
-        CannotRun: It cannot be run for any item.
-        BadArguments: Its arguments are too long, or contain NUL.
-        Exhausted: The machine cannot start another process now.
+    `stdout` and `stderr` are descriptors. The error says whether it cannot be run for any item, for
+    this one, or only now.
     """
     data: int | None = None
     try:

@@ -34,13 +34,7 @@ class Cause(Enum):
 class Run:
     """A command that runs; one thread waits for it, any thread may end it.
 
-    Attributes:
-        pid: Its process ID.
-        began_s: When it was started, by `time.monotonic`.
-        cause: Why it was ended; None if it was not.
-        code: Its exit code, negative for the signal that killed it; None while it runs.
-        result: What it wrote to stdout, if that is kept.
-        stderr: What it wrote to stderr.
+    Its `code` is negative for the signal that killed it, and None while it runs.
     """
 
     def __init__(

@@ -11,11 +11,7 @@ from rwq_cli.work.programs import BadArguments
 
 
 def read_task(directory: bytes, data: bytes) -> list[bytes]:
-    """The path of a program and its arguments: `["NAME", [ARGS...]]` or `{"task": "NAME", ...}`.
-
-    Raises:
-        BadArguments: The data is neither, or there is no such program.
-    """
+    """The path of a program and its arguments: `["NAME", [ARGS...]]` or `{"task": "NAME", ...}`."""
     try:
         # Numbers stay as they are: a float would lose digits.
         value = json.loads(data, parse_float=Raw, parse_int=Raw, parse_constant=Raw)

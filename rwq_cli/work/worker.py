@@ -68,18 +68,8 @@ class _Stage(IntEnum):
 class Worker:
     """Runs commands until it is to end; iterate over `events`.
 
-    Args:
-        work: `WorkQueue.work` with all its options but the function, the token and the listener.
-        invocations: Makes the commands.
-        outputs: Where their output goes.
-        limits: The limits of the commands.
-        notes: Is told what happens.
-        supervision: Answers supervisors.
-        housekeeping: `keep_house` with its options but the flag and the listeners; None for none.
-        yields_starts: Whether the start of a command is an event, too.
-
-    Attributes:
-        progress: Its progress.
+    `work` is `WorkQueue.work` with all its options but the function, the token and the listener;
+    `housekeeping` is `keep_house` with its options but the flag and the listeners.
     """
 
     def __init__(
@@ -130,12 +120,7 @@ class Worker:
     # The main thread.
 
     def events(self) -> Iterator[Sequence[Event]]:
-        """Work; yields what happened.
-
-        Raises:
-            RwqError: The command cannot be run, or the server refused, or was lost for too long.
-            KeyboardInterrupt: Signals ended the commands.
-        """
+        """Work; yields what happened. KeyboardInterrupt means that signals ended the commands."""
         occupy_standard_files()
         watch = watch_leftovers(self._mark, self._limits.kill_after_s)
         worker = Thread(target=self._run_loop, name="rwq-work", daemon=True)

@@ -19,15 +19,12 @@ _WATCHED_QUEUES = 8
 
 
 class WorkWaiter:
-    """Finds out which queues may have an item to lease; `wake` may be called by any thread.
-
-    Attributes:
-        due_in_s: In how many seconds the next delayed item is due, as of the last look.
-        was_fruitless: A push ended the last wait, and no item was leased since.
-    """
+    """Finds out which queues may have an item to lease; `wake` may be called by any thread."""
 
     def __init__(self, queues: Sequence[Queue]) -> None:
+        # Until the next delayed item is due, as of the last look.
         self.due_in_s = inf
+        # A push ended the last wait, and no item was leased since.
         self.was_fruitless = False
         self._queues = queues
         self._clock = queues[0].clock

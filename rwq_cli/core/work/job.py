@@ -98,14 +98,7 @@ class Ended(NamedTuple):
 
 
 class ExchangeResult(NamedTuple):
-    """The result of an exchange with the server.
-
-    Attributes:
-        jobs: The jobs that were taken.
-        ended: The jobs whose end is settled now.
-        lost: Running jobs that were found lost.
-        error: Why some ends are not settled or nothing was taken; None if nothing failed.
-    """
+    """What an exchange with the server took, settled and found lost; and why not all of it."""
 
     jobs: Sequence[Job] = ()
     ended: Sequence[Ended] = ()

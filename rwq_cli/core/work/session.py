@@ -50,14 +50,6 @@ class WorkSession:
     The queues are in order of preference, on one connection. An item is completed, retried, buried
     or released only while this session holds its lease, in one atomic step. The longer the list of
     processing is, the fewer jobs end in one call, because each is looked up in it.
-
-    Attributes:
-        clock: The clock of the queues.
-        name: What the holders of all leases begin with.
-        held: The jobs.
-        waiter: Waits for work, or not for work; its `wake` ends that.
-        error: The error of the last call; None if it succeeded.
-        failing_since_s: When the failures since the last success began, on the clock of the queues.
     """
 
     def __init__(
@@ -79,10 +71,12 @@ class WorkSession:
         self._random = rng or random.Random()
         # On a cluster, the connection that sends each call to its node.
         self._connection, self.clock = first.connection.root, first.clock
+        # What the holders of all leases begin with.
         self.name = first.holder + b"+" + os.urandom(4).hex().encode()
         self._exchanges = count(1)
         self.held = HeldJobs(policy or RetryPolicy(), self.clock, result_ttl_s, self._random)
         self.waiter = WorkWaiter(self._queues)
+        # That of the last call, and since when calls fail, on the clock.
         self.error: ServerError | None = None
         self.failing_since_s = 0.0
         self._renewed_s = -inf

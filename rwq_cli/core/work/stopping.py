@@ -30,18 +30,15 @@ class StopConditions:
 
     It is told of each exchange, by `reserve` before and `note` after. It is not thread-safe. All
     times are on the clock of the session.
-
-    Attributes:
-        drains: Whether to end when the queues are empty.
-        why: Why the worker ends; None while it goes on.
-        running: How many items are taken, or about to be, and not settled.
     """
 
     def __init__(self, limits: WorkLimits, session: "WorkSession") -> None:
         self._limits = limits
         self._session = session
         self.drains = limits.drain
+        # None while it goes on.
         self.why: EndReason | None = None
+        # How many items are taken, or about to be, and not settled.
         self.running = 0
         self._fates: Counter[Fate] = Counter()
         self._taken = self._failures = self._given_up = 0
