@@ -196,9 +196,12 @@ class ClusterConnection(_SlotConnection):
 
     def _to(self, node: ClusterNode) -> Connection:
         """A connection to one node, whatever slots it has."""
-        made = Connection(self.topology.client_of(node), f"{node.name} of {self.topology.name}")
-        made.timeouts = self.timeouts
-        return made
+        return Connection(
+            self.topology.client_of(node),
+            f"{node.name} of {self.topology.name}",
+            connect_timeout_s=self.connect_timeout_s,
+            reply_timeout_s=self.reply_timeout_s,
+        )
 
 
 class _OneSlot(_SlotConnection):

@@ -24,13 +24,7 @@ _READS = frozenset(
 
 
 class ScriptCommand(tuple[Any, ...]):
-    """A script call among other commands.
-
-    Args:
-        script_name: The file's name in `core/lua/ops`, without `.lua`.
-        keys: The KEYS of the script.
-        args: The ARGV of the script.
-    """
+    """A call of a script of `core/lua/ops` among other commands."""
 
     script: Script
     script_name: str

@@ -14,7 +14,7 @@ from redis import exceptions as rx
 from rwq_cli.core import errors
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand, Transaction
-from rwq_cli.core.server.endpoint import Endpoint, Timeouts
+from rwq_cli.core.server.endpoint import Endpoint
 from rwq_cli.core.server.error_mapping import translate
 from rwq_cli.core.server.patience import CancelToken, deadline
 from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
@@ -69,7 +69,13 @@ class Connection(Endpoint):
                 "the redis client decodes replies, and IDs and data may be any bytes",
                 "make it without decode_responses",
             )
-        super().__init__(client, name, Timeouts(connect_timeout_s, reply_timeout_s, patience_s))
+        super().__init__(
+            client,
+            name,
+            connect_timeout_s=connect_timeout_s,
+            reply_timeout_s=reply_timeout_s,
+            patience_s=patience_s,
+        )
         self.address = name if address is None else address
         self.progress = ProgressListener()
 
@@ -97,8 +103,8 @@ class Connection(Endpoint):
     def for_other_thread(self, *, reply_timeout_s: float) -> "Connection":
         """A connection for another thread, which must not wait for a failover."""
         other = copy(self)
-        connect_s = min(self.timeouts.connect_s, reply_timeout_s)
-        other.timeouts = Timeouts(connect_s, reply_timeout_s)
+        other.connect_timeout_s = min(self.connect_timeout_s, reply_timeout_s)
+        other.reply_timeout_s = reply_timeout_s
         other.stop, other.patience_s = CancelToken(), 0
         return other
 

@@ -3,19 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 from redis import exceptions as rx
 from redis.connection import SSLConnection
 
 from rwq_cli.core import errors
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction, writes
-from rwq_cli.core.server.error_mapping import (
-    REPLIES,
-    code_of,
-    translate,
-    unreachable,
-)
+from rwq_cli.core.server.error_mapping import REPLIES, code_of, translate, unreachable
 from rwq_cli.core.server.link import FAILURES, Link, Shared
 from rwq_cli.core.server.patience import (
     CASES,
@@ -27,15 +22,6 @@ from rwq_cli.core.server.patience import (
     limits,
 )
 from rwq_cli.core.server.recognizing import recognized
-from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
-
-
-class Timeouts(NamedTuple):
-    """How long connecting, one reply, and a refusal that passes are waited for, seconds."""
-
-    connect_s: float = CONNECT_TIMEOUT_S
-    reply_s: float = REPLY_TIMEOUT_S
-    patience_s: float = PATIENCE_S
 
 
 class Endpoint:
@@ -44,11 +30,20 @@ class Endpoint:
     # By Sentinel or a cluster, after a failover.
     is_found_again = False
 
-    def __init__(self, client: Any, name: str, timeouts: Timeouts) -> None:
+    def __init__(
+        self,
+        client: Any,
+        name: str,
+        *,
+        connect_timeout_s: float,
+        reply_timeout_s: float,
+        patience_s: float,
+    ) -> None:
         self._client = client
         self.name = name
-        self.timeouts = timeouts
-        self.patience_s = timeouts.patience_s
+        self.connect_timeout_s = connect_timeout_s
+        self.reply_timeout_s = reply_timeout_s
+        self.patience_s = patience_s
         self.on_wait: Callable[[str], object] = lambda _message: None
         self.stop = CancelToken()
         self._shared = Shared()
@@ -70,10 +65,10 @@ class Endpoint:
     def _take(self, *, writes: bool) -> Link:
         """A link that is ready for a command; the caller releases or closes it."""
         limits.grace_s = GRACE_S if writes else READ_GRACE_S
-        limits.connect_s = self.timeouts.connect_s
+        limits.connect_s = self.connect_timeout_s
         pool = self.client().connection_pool
         try:
-            link = Link(pool, self.name, self.timeouts.reply_s, self._shared)
+            link = Link(pool, self.name, self.reply_timeout_s, self._shared)
         except errors.RwqError:
             raise
         except (*FAILURES, ValueError) as error:
@@ -124,7 +119,7 @@ class Endpoint:
         place = pool.connection_kwargs.get("host"), pool.connection_kwargs.get("port")
         has_tls = issubclass(pool.connection_class, SSLConnection)
         other = recognized(error, place, self.name, has_tls=has_tls)
-        return other or unreachable(error, self.name, limited(self.timeouts.connect_s))
+        return other or unreachable(error, self.name, limited(self.connect_timeout_s))
 
     # What is repeated; see `patience`.
 
