@@ -1,7 +1,7 @@
 """What became of items: a row for each, and a summary at the end.
 
-    out = outcomes_of(settings, queue, _KIND, dry_run=dry_run, suffix=undo.summary_end)
-    with out, undo:                                         # of cli.outcomes
+    undo = Undo(settings, queue, "rm")
+    with undo.outcomes(_KIND, dry_run=dry_run) as out:      # or outcomes_of, of cli.outcomes
         for batch in queue.remove(ids, undo, dry_run=dry_run).batches:
             out.rows(batch)                                 # or out.row(outcome)
     return out.finish(undo_file=undo.name)
