@@ -3,6 +3,13 @@
 from rwq_cli.core.inspect.differences import Difference
 from rwq_cli.output.field import Cut, Field, Fields
 
+
+def _data(each: Difference) -> str:
+    if each.here is None or each.there is None:
+        return ""
+    return "same" if each.same_data else "differs"
+
+
 DIFFERENCE_FIELDS: Fields[Difference] = Fields(
     "A difference of two queues",
     Field(
@@ -34,7 +41,7 @@ DIFFERENCE_FIELDS: Fields[Difference] = Fields(
         lambda each: each.same_data if each.here and each.there else None,
         "whether both have the same data; null if only one has it",
         title="DATA",
-        format=lambda each: "same" if each.same_data else "differs",
+        format=_data,
         rank=1,
     ),
     is_stream=True,
