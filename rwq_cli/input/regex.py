@@ -97,8 +97,8 @@ class Regex(Generic[AnyStr]):
         except _TooSlow:
             _Clock.left_s = _SECONDS
             raise InvalidArgument(
-                f"the regular expression of {self._option} takes too long, for {len(text):,} "
-                "characters at last",
+                f"the regular expression of {self._option} takes too long on data of "
+                f"{len(text):,} characters",
                 "write it without nested repetitions such as (a+)+",
             ) from None
         finally:
