@@ -20,6 +20,7 @@ Where to look:
 | what a command takes and calls      | `commands/NAME.py`                                |
 | what is shown of a result           | `views/`                                          |
 | how a table, JSON or CSV is written | `output/tables.py`, `output/formats.py`           |
+| how streams are read and written    | `streams.py`, `input/streams.py`                  |
 | how a service is run and watched    | `service/`, `commands/cleaning_process.py`        |
 | how `--watch` redraws               | `cli/watching.py`, `output/live.py`               |
 | which columns of a table fit        | `output/tables.py`                                |

@@ -30,13 +30,6 @@ def filled(foreign: Foreign) -> Foreign:
 @pytest.mark.usefixtures("filled")
 @pytest.mark.needs("no-touch")
 class TestWidth:
-    @pytest.mark.parametrize("columns", [80, 100, 160])
-    @pytest.mark.parametrize("line", ["ls", "leases", "ls all", "queues", "stats -q jobs -q other"])
-    def test_tables_fit_the_terminal(self, rwq: Rwq, line: str, columns: int) -> None:
-        code, seen = rwq.on_screen(*line.split(), columns=columns)
-        assert code == 0
-        assert max(len(row) for row in plain(seen)) <= columns
-
     def test_the_width_of_a_real_terminal_is_found(self, rwq: Rwq) -> None:
         shown = [plain(rwq.on_terminal("ls", "all", columns=columns)[1]) for columns in (90, 120)]
         assert [max(map(len, lines)) for lines in shown] == [90, 120]
@@ -82,12 +75,6 @@ class TestWidth:
                 assert code == 0
                 assert len(rows) >= 3
                 assert max(map(cell_len, rows)) <= columns, line
-
-    def test_a_long_id_loses_its_middle(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.raw.flushall()
-        foreign.waiting(b"cc34" + b"0" * 55 + b"47b49")
-        _, seen = rwq.on_screen("ls", "--fields", "id,state", columns=19)
-        assert plain(seen)[2] == "cc34…47b49  waiting"
 
     def test_extras_are_left_out_before_an_id_is_cut(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.raw.flushall()
