@@ -64,6 +64,13 @@ def main() -> None:
 
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.exit(ExitStatus.INTERRUPTED)
+    except Exception as error:
+        # Before a command runs: an import found no memory, or no file descriptor.
+        if "--debug" in sys.argv:
+            raise
+        os.write(2, b"rwq: error: cannot start: %s\n" % ascii(error).encode())
+        # Not 1, which is an answer; and without what the interpreter does at its end.
+        os._exit(70)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -252,3 +253,11 @@ def test_debug_shows_the_traceback_and_keeps_the_exit_code(rwq: Rwq, line: str, 
     result = rwq.process(*line.split(), "--debug")
     assert result.code == code
     assert (b"Traceback" in result.err) == (code > 1)
+
+
+def test_what_cannot_even_start_is_not_taken_for_an_answer(rwq: Rwq) -> None:
+    broken = "import rwq_cli.__main__ as it, rwq_cli.cli.program as program; program.main = None"
+    process = rwq.start("lease", command=(sys.executable, "-c", f"{broken}; it.main()"))
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 70
+    assert err.startswith(b"rwq: error: cannot start: TypeError")
