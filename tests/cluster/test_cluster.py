@@ -72,6 +72,21 @@ def test_every_command_runs_on_the_slot_of_the_queue(crwq: Rwq) -> None:
             assert WAITING not in result.notes, (line, result)
 
 
+def test_a_worker_takes_from_queues_in_different_slots(connection: Connection) -> None:
+    """Also what falls due in the last of them, while it is idle."""
+    queues = [WorkQueue(connection, name) for name in ("{a}", "{b}", "{c}")]
+    assert len({key_slot(queue.name) for queue in queues}) == 3
+    for queue in queues:
+        queue.add(b"data", b"now")
+    queues[2].add(b"data", b"later", delay_s=1.5)
+    ran: list[tuple[bytes, bytes]] = []
+    summary = queues[0].work(
+        lambda job: ran.append((job.queue, job.item_id)), more_queues=queues[1:], max_items=4
+    )
+    assert summary.fates == {"completed": 4}
+    assert ran == [*((queue.name, b"now") for queue in queues), (b"{c}", b"later")]
+
+
 @pytest.mark.parametrize(
     "line", ["add x", "lease --wait", "clean deep --grace 0", "mv a --to {jobs} --yes", "ls"]
 )
