@@ -26,11 +26,7 @@ _OWN = ("RWQ_PASSWORD", "RWQ_SENTINEL_PASSWORD")
 def open_elsewhere(
     settings: Settings, queue: WorkQueue, name: bytes, url: str | None, context: str | None
 ) -> tuple[WorkQueue, str]:
-    """Open the other queue; return it with what to call it: `jobs`, or `jobs on prod`.
-
-    Raises:
-        InvalidArgument: It is the same queue, or both a URL and a context are given.
-    """
+    """Open the other queue; return it with what to call it: `jobs`, or `jobs on prod`."""
     if url is not None and context is not None:
         raise InvalidArgument.both("--to-url", "--to-context")
     QueueKeys(name)

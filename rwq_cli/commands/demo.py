@@ -22,14 +22,7 @@ app = CommandModule()
 
 
 class TourStep(NamedTuple):
-    """One command of the tour.
-
-    Attributes:
-        text: The explanation above it.
-        command: The shell command.
-        wait_s: How long to wait before it, seconds.
-        fails: True if it is expected to fail.
-    """
+    """A shell command of the tour, with the explanation above it, and the pause before it."""
 
     text: str
     command: str
@@ -95,11 +88,7 @@ def demo(settings: Settings) -> ExitStatus:
 
 
 def _prepare(directory: Path, settings: Settings, url: str) -> dict[str, str]:
-    """Create the directory of the tour: the file of items, and in `bin` a script that runs rwq.
-
-    Returns:
-        The environment variables of the commands.
-    """
+    """Create the directory of the tour, with a script that runs rwq; return its variables."""
     program = directory / "bin" / "rwq"
     program.parent.mkdir(parents=True)
     # The commands print tables wherever the tour prints.

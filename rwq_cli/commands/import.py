@@ -155,12 +155,7 @@ def _forget_marks(reader: ExportReader, queues: Iterable[WorkQueue]) -> None:
 def _parts(
     settings: Settings, connection: "Connection", reader: ExportReader
 ) -> Iterator[tuple[WorkQueue, Iterable[Line | Flush]]]:
-    """Each queue to import into, with its lines, which must be read before the next.
-
-    Raises:
-        InvalidArgument: No queue is named for an export of one, or one is named for an export of
-            several.
-    """
+    """Each queue to import into, with its lines, which must be read before the next."""
     if reader.header.queue:
         handles = queue_handles(settings, connection, [settings.queue], settings.queue_origin)
         yield handles[0], reader.lines()

@@ -23,12 +23,9 @@ class Refused(NamedTuple):
 
 
 class EditCommand(NamedTuple):
-    """A command that reads data on stdin and writes what replaces it.
+    """A command line for `sh` that reads data on stdin and writes what replaces it.
 
-    Attributes:
-        line: The command, which `sh` runs.
-        by_lines: True if it reads and writes many items, a line each; else one.
-        variables: Its environment variables.
+    `by_lines` is for one that reads and writes many items, a line each.
     """
 
     line: str
@@ -36,11 +33,7 @@ class EditCommand(NamedTuple):
     variables: Mapping[str, str]
 
     def run(self, data: Sequence[bytes]) -> list[bytes | Refused]:
-        """The new data of each, or why there is none.
-
-        Raises:
-            EditorError: The command cannot be run.
-        """
+        """The new data of each, or why there is none; `EditorError` if it cannot be run."""
         if self.by_lines:
             return self._run_on_lines(data)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
