@@ -7,10 +7,10 @@ import fcntl
 import os
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -135,9 +135,12 @@ def into_slow_pipe(rwq: Rwq, *line: str) -> tuple[bytes, Result]:
     assert process.stdin is not None
     process.stdin.close()
     process.stdin = None
-    with suppress(subprocess.TimeoutExpired):
-        # By then it has something to say, or has ended.
-        process.wait(0.5)
+    # Then it has something to say, or has ended.
+    used: list[int] = []
+    while process.poll() is None and (len(used) < 4 or not used[-4] == used[-1] > 0):
+        time.sleep(0.08)
+        with suppress(OSError):
+            used.append(sum(map(int, Path(f"/proc/{process.pid}/stat").read_text().split()[13:15])))
     process.send_signal(signal.SIGSTOP)
     process.send_signal(signal.SIGCONT)
     with open(reads, "rb") as reader:
