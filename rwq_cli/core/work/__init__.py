@@ -9,8 +9,13 @@
    lease has the job's holder, so a job that was lost ends nothing.
 4. A lease is lost when a renewal or an end finds that it has ended or has another holder, or when
    the server has not answered until it has ended by our clock. `Job.loss` says why.
-5. An end whose reply was lost is sent again. If its lease is gone then, the first call was the one
-   that ended it. What a lost reply may have leased is found by its holder, and put back.
+5. An end whose reply was lost is sent again. If its lease (for a completion: its data) is gone
+   then, the first call was the one that ended it. What a lost reply may have leased is found by its
+   holder, and put back.
+6. A stop takes nothing more and lets handlers finish; `session.forgive` has cleans (`core.repair`,
+   run by anybody at any time) not count what they return of it, in case the worker is killed
+   meanwhile. If a thread fails, the others finish what they run, what is left is put back, and
+   `run` raises.
 
 `stopping` decides when the worker ends, `control` has what it tells and how it is asked to end.
 """

@@ -20,10 +20,16 @@ _DUE_SPREAD_S = 0.002
 class HeldJobs:
     """The jobs of a worker, for all of its threads.
 
-    A job is held from the call that leased it until the reply to the call that ended it, or until
-    it is found lost. A job that is lost while its handler runs has a `loss`, and its end is settled
-    at once: nothing is sent. A job that has ended waits in `_endings` for the reply to its call,
-    which says whether it was lost before.
+    A job is held from the call that leased it until the reply to the call that ended it, also while
+    it waits for that reply in `_endings`; or until it is found lost:
+
+    - a renewal is refused, because the lease has ended or has another holder;
+    - renewals fail until the lease has ended by our clock;
+    - this worker leases the item again, so that the first lease must have ended;
+    - the call that ends it is refused.
+
+    In the first three its handler runs: it has a `loss`, which is reported, and its end is settled
+    at once, without a call. In the last, its end alone is reported, as lost.
     """
 
     def __init__(
@@ -56,10 +62,9 @@ class HeldJobs:
             return [job for job in self._held.values() if job not in self._endings]
 
     @property
-    def first(self) -> Job | None:
-        """The one that was leased first."""
-        with self._lock:
-            return next(iter(self._held.values()), None)
+    def first_deadline_s(self) -> float:
+        """When the first lease ends, on the clock; inf without jobs."""
+        return min((job.deadline_s for job in self.all), default=inf)
 
     @property
     def unsettled(self) -> int:

@@ -187,7 +187,7 @@ class Worker:
         """Count what an exchange settled, and tell the listener."""
         with self._lock:
             self._conditions.note(result, reserved, sent_s)
-            if not self._conditions.running:
+            if not self._conditions.unsettled:
                 self._conditions.check()
                 if self._is_waiting:
                     self._session.waiter.wake()
@@ -253,7 +253,7 @@ class Worker:
 
     def _decide_wait_s(self) -> float:
         """Decide how long to wait for work, seconds; 0 if it is time to look again, or to end."""
-        again_s = inf if self._conditions.running else self._conditions.check()
+        again_s = inf if self._conditions.unsettled else self._conditions.check()
         if self._conditions.why is not None or self._stop.is_set or self._stop.is_paused:
             return 0.0
         return min(_IDLE_S, again_s - self._clock.monotonic())
@@ -281,10 +281,14 @@ class Worker:
         with self._lock:
             # A server that was never reached probably has another address.
             is_over = not self._has_contact or self._conditions.ends_on(error)
-            if not is_over and self._out_since_s is None:
-                self._out_since_s = self._session.failing_since_s
         if is_over:
             raise error
+        self._note_outage(error)
+
+    def _note_outage(self, error: ServerError) -> None:
+        with self._lock:
+            if self._out_since_s is None:
+                self._out_since_s = self._session.failing_since_s
         self._tell(Outage(error))
 
     def _pause(self) -> None:
@@ -309,8 +313,10 @@ class Worker:
                     continue
                 for job in session.renew():
                     self._tell(Lost(job))
-                if session.error is not None:
-                    self._tell(Outage(session.error))
+                if session.error is None:
+                    self._note_contact()
+                else:
+                    self._note_outage(session.error)
         except BaseException as error:
             self._fail(error)
 

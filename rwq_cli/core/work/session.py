@@ -261,9 +261,7 @@ class WorkSession:
     @property
     def next_renewal_s(self) -> float:
         """Seconds until `renew` is due: when a third of a lease has passed; inf without jobs."""
-        if (first := self.held.first) is None:
-            return inf
-        due_s = first.deadline_s - self.lease_s * _RENEW_AT
+        due_s = self.held.first_deadline_s - self.lease_s * _RENEW_AT
         pause_s = min(_RENEW_PAUSE_S, self.lease_s / 6)
         return max(0.0, max(due_s, self._renewed_s + pause_s) - self.clock.monotonic())
 
@@ -306,8 +304,10 @@ class WorkSession:
         It may be killed before its jobs have ended. A count that is 0 stays, so that an item is
         counted once at most, however often its workers are stopped.
         """
-        for batch in _in_batches(self.held.all):
-            batch[0].handle.run("forgive", *_with_holders(batch))
+        # Leases are renewed by the thread that waits for this.
+        with self._connection.deadline(_REPLY_S_MIN, is_patient=False):
+            for batch in _in_batches(self.held.all):
+                batch[0].handle.run("forgive", *_with_holders(batch))
 
     def wait_for_work(self, timeout_s: float) -> bool:
         """Wait until a queue may have an item to lease; see `WorkWaiter.wait`."""

@@ -39,7 +39,7 @@ class StopConditions:
         # None while it goes on.
         self.why: EndReason | None = None
         # How many items are taken, or about to be, and not settled.
-        self.running = 0
+        self.unsettled = 0
         self._fates: Counter[Fate] = Counter()
         self._taken = self._failures = self._given_up = 0
         # When the last attempt to take items that found none was sent; None if there may be some.
@@ -58,7 +58,7 @@ class StopConditions:
         left = 0.0 if self.why is not None else self._limits.max_items - self._taken
         count = int(max(0, min(count, left)))
         self._taken += count
-        self.running += count
+        self.unsettled += count
         return count
 
     def note(self, result: ExchangeResult, reserved: int, sent_s: float) -> None:
@@ -69,7 +69,7 @@ class StopConditions:
                 # It was taken, and given up at once.
                 taken += 1
             else:
-                self.running -= 1
+                self.unsettled -= 1
             if ended.was_unused:
                 self._taken -= 1
                 continue
@@ -80,7 +80,7 @@ class StopConditions:
                 if ended.step.stops:
                     self.end(EndReason.ON_FAIL)
         self._taken += taken - reserved
-        self.running += len(result.jobs) - reserved
+        self.unsettled += len(result.jobs) - reserved
         if self._failures >= self._limits.max_failures:
             self.end(EndReason.MAX_FAILURES)
         if result.ended:

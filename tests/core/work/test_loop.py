@@ -422,6 +422,31 @@ def test_a_server_that_comes_back_in_time_loses_no_job(
     assert any(isinstance(event, Outage) for event in events)
 
 
+def test_an_outage_that_only_renewals_see_ends_for_the_listener_as_well(
+    start_server: StartServer,
+) -> None:
+    server = start_server()
+    events: list[WorkEvent] = []
+    with server.client() as raw:
+        Foreign(raw).waiting(b"1")
+        hidden = f"{server.socket}.hidden"
+
+        def seen(kind: type[WorkEvent]) -> int:
+            return sum(isinstance(event, kind) for event in events)
+
+        def run(_job: Job) -> None:
+            os.rename(server.socket, hidden)
+            raw.client_kill_filter(_type="normal", skipme=True)
+            until(lambda: seen(Outage))
+            os.rename(hidden, server.socket)
+            until(lambda: seen(Contact) == 2)
+
+        with connect(Server(server.url)) as connection:
+            WorkQueue(connection, QUEUE).work(run, drain=True, for_s=12, on_event=events.append)
+    (again,) = [event for event in events[1:] if isinstance(event, Contact)]
+    assert again.after_s is not None
+
+
 def test_a_server_that_is_gone_for_longer_than_the_lease_loses_the_job(
     start_server: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
