@@ -251,17 +251,7 @@ DryRunOption = Annotated[
 ]
 YES_FOR = "A protected context needs --yes=NAME."
 YesOption = Annotated[bool, option("--yes", f"Do not ask. {YES_FOR}")]
-YesToReplaceOption = Annotated[
-    bool,
-    option(
-        "--yes",
-        f"Do not ask before replacing data with nothing, or JSON with other data. {YES_FOR}",
-    ),
-]
 ForceOption = Annotated[bool, option("--force", "Act on items leased by other sessions, too.")]
-YesToForceOption = Annotated[
-    bool, option("--yes", f"Do not ask before --force ends leases. {YES_FOR}")
-]
 LimitOption = Annotated[int, option("-n, --limit N", "How many at most; 0 for all.", min=0)]
 AllQueuesOption = Annotated[
     bool,

@@ -6,7 +6,7 @@ from typing import Annotated
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, ForceOption, YesToForceOption, option
+from rwq_cli.cli.options import DryRunOption, ForceOption, YesOption, option
 from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.inspect.selection import ITEMS
@@ -60,7 +60,7 @@ def bury(
         ),
     ] = None,
     force: ForceOption = False,
-    yes: YesToForceOption = False,
+    yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
     queue = open_queue(settings)

@@ -12,7 +12,7 @@ from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import command_lines, open_queue
-from rwq_cli.cli.options import DryRunOption, YesToReplaceOption, option
+from rwq_cli.cli.options import DryRunOption, YesOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.batches import Flush, in_batches
@@ -84,7 +84,7 @@ def edit(
         bool,
         option("--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each."),
     ] = False,
-    yes: YesToReplaceOption = False,
+    yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
     if run is not None and file is not None:

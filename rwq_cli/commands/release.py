@@ -5,7 +5,7 @@ from typing import Annotated
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, Duration, ForceOption, YesToForceOption, option
+from rwq_cli.cli.options import DryRunOption, Duration, ForceOption, YesOption, option
 from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
@@ -59,7 +59,7 @@ def release(
         option("--delay DUR", "Return the items after this delay; 0 means now.", Duration),
     ] = None,
     force: ForceOption = False,
-    yes: YesToForceOption = False,
+    yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
     if choice.mine and force:
