@@ -171,7 +171,7 @@ def save_replaced(queue: Queue, journal: "Journal", results: Sequence[Result]) -
 
 def delete_results(queue: Queue, found: Sequence[Result]) -> None:
     """Delete results, unless another item of that ID was completed or added since."""
-    for batch in in_batches(found):
+    for batch in in_batches(found, items_max=BATCH_WRITES):
         args: list[object] = []
         for each in batch:
             args += (each.item_id, each.completed_ms)

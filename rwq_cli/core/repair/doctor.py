@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import chain
 from typing import NamedTuple
 
-from rwq_cli.core.batches import in_batches
+from rwq_cli.core.batches import BATCH_WRITES, in_batches
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.keyspace import (
@@ -279,7 +279,7 @@ class _Fixer(NamedTuple):
         return restore_guards(self.queue, ids, dry_run=self.dry_run)
 
     def delete_endless_leases(self, ids: Sequence[bytes]) -> Iterator[bytes]:
-        for batch in in_batches(ids):
+        for batch in in_batches(ids, items_max=BATCH_WRITES):
             args = {"endless_only": True, "dry_run": self.dry_run}
             yield from self.queue.run("delete_stray_leases", *batch, **args)
 
