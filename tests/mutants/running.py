@@ -34,6 +34,7 @@ FAST: dict[str, tuple[str, ...]] = {
         "tests/core/server/test_urls.py",
         "tests/core/server/test_window.py",
         "tests/core/server/test_push_waiter.py",
+        "tests/core/server/test_patience.py",
         "tests/core/test_keys.py",
         "tests/core/work/test_policy.py",
         "tests/commands/test_bury.py",

@@ -110,6 +110,21 @@ PROTOCOL: tuple[Fault, ...] = (
         "WINDOW_CALLS = 8",
         "WINDOW_CALLS = 1",
     ),
+    # Servers.
+    Fault(
+        "old-connections-are-kept",
+        "After a failover behind one name, commands stay with the old primary, now a replica.",
+        f"{_CORE}/server/endpoint.py",
+        "self._client.connection_pool.disconnect(inuse_connections=False)",
+        "pass",
+    ),
+    Fault(
+        "lost-writes-are-sent-again",
+        "A write whose reply was lost is sent again, and is carried out twice.",
+        f"{_CORE}/server/patience.py",
+        '"lost": Case(False, "once"',
+        '"lost": Case(True, "once"',
+    ),
     # Guarantee 6: looking changes nothing.
     Fault(
         "looking-counts-as-use",
