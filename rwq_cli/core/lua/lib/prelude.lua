@@ -144,13 +144,18 @@ end
 local present = {}
 
 -- A key of the wrong type is reported before any write.
-for key, expected in pairs({
-  [main] = 'list', [processing] = 'list', [cleaning] = 'list',
-  [delayed] = 'zset', [buried] = 'zset', [returns] = 'hash',
-}) do
+local function check_type(key, expected)
   local found = redis.call('TYPE', key).ok
-  if found ~= 'none' and found ~= expected then
-    return wrong_type(key, found, 'a ' .. expected)
-  end
   present[key] = found ~= 'none'
+  return present[key] and found ~= expected and wrong_type(key, found, 'a ' .. expected)
+end
+
+local refusal_of_type = check_type(main, 'list') or check_type(processing, 'list')
+-- One call in place of four.
+if not refusal_of_type and redis.call('EXISTS', cleaning, delayed, buried, returns) > 0 then
+  refusal_of_type = check_type(cleaning, 'list') or check_type(delayed, 'zset') or check_type(buried, 'zset')
+    or check_type(returns, 'hash')
+end
+if refusal_of_type then
+  return refusal_of_type
 end
