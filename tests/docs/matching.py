@@ -12,6 +12,8 @@ from difflib import unified_diff
 _DURATION = r"\b\d+(?:\.\d+)?(?:ms|[smhd])(?:\d+[smh])*\b"
 _KINDS = {
     "rest": "…",
+    # The other one is said by a server that has just been started.
+    "age": rf"\boldest {_DURATION}|\bage>={_DURATION}, server up {_DURATION}",
     "ago": rf"\bjust now\b|{_DURATION} ago\b",
     "duration": _DURATION,
     "moment": r"\b\d{4}-\d\d-\d\d[T ]?\d\d:?\d\d:?\d\d(?:\.\d+)?",
