@@ -40,6 +40,7 @@ FAST: dict[str, tuple[str, ...]] = {
         "tests/commands/test_bury.py",
         "tests/commands/test_clean.py",
         "tests/commands/test_complete.py",
+        "tests/commands/test_edit_run.py",
     ),
     "commands": (
         "tests/cli/test_confirm.py",

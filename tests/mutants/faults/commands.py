@@ -127,6 +127,21 @@ COMMANDS: tuple[Fault, ...] = (
         "self._restore_lines(reader.front(), front=True)",
         "self._restore_lines(reader.front(), front=False)",
     ),
+    Fault(
+        "undo-without-a-question",
+        "undo brings back 20,000 items, and nobody was asked.",
+        "rwq_cli/commands/undo.py",
+        "has_work and not (dry_run or is_confirmed(settings, yes=yes))",
+        "False",
+    ),
+    # Editing.
+    Fault(
+        "edit-shifts-lines",
+        "A command of edit --lines that drops a line gives each item the data of the next.",
+        "rwq_cli/input/edit_command.py",
+        "if len(found) == len(lines):",
+        "if found := [*found, *lines]:",
+    ),
     # Work.
     Fault(
         "work-counts-what-it-puts-back",
