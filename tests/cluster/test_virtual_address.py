@@ -3,7 +3,6 @@
 As a virtual IP, a name or a Kubernetes Service does: connections that stand stay where they are.
 """
 
-import os
 import signal
 import subprocess
 import time
@@ -15,10 +14,11 @@ import pytest
 
 from tests.clusters import PrivatePair, running_pair, until
 from tests.driver import Rwq
+from tests.long import IS_LONG
 from tests.proxies import VirtualAddress
 
 # With --long, three minutes of a failover every 20 s.
-FAILOVERS, PAUSE_S = (9, 18.0) if os.environ.get("RWQ_LONG") else (1, 0.5)
+FAILOVERS, PAUSE_S = (9, 18.0) if IS_LONG else (1, 0.5)
 
 
 @pytest.fixture
@@ -85,7 +85,9 @@ def test_everybody_goes_on_after_a_failover(bare_rwq: Rwq, pair: PrivatePair) ->
     code, _, notes = ended(cleaner)
     assert code in (0, 143)
     for lines in (notes, ended(watcher)[2]):
-        assert not any(b"error" in line or b"trying again" in line for line in lines), lines
+        assert not any(b"error" in line for line in lines), lines
+        # An outage of 18 s is told.
+        assert not any(b"trying again" in line for line in lines) or PAUSE_S > 5, lines
 
 
 def test_a_cut_while_waiting_is_no_event(bare_rwq: Rwq, pair: PrivatePair) -> None:
