@@ -81,7 +81,7 @@ def list_items(
             offset=offset,
         )
         if settings.by is not None:
-            if shown == limit:
+            if limit and shown == limit:
                 out.note(f"the {limit:,} most frequent; -n 0 shows all")
         elif shown:
             lengths = opened.each(settings, lambda queue: [queue.lengths()])

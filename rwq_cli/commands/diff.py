@@ -10,6 +10,7 @@ import typer
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
+from rwq_cli.cli.open_queues import warn_missing
 from rwq_cli.cli.options import offer_queues
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.inspect.differences import Difference, differences
@@ -67,6 +68,8 @@ def diff(
         DIFFERENCE_COLUMNS,
         empty=f"No differences between {here} and {label}.",
     )
+    for each in (queue, there):
+        warn_missing(settings, each)
     counts = ", ".join(f"{kind.replace('-', ' ')} {number:,}" for kind, number in kinds.items())
     settings.environment.note(f"{counts or 'no differences'} ({here} and {label})")
     return ExitStatus.NO if found else ExitStatus.OK

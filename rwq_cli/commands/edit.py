@@ -10,7 +10,7 @@ import typer
 
 from rwq_cli.cli.choosing import Choice, SelectionScope, selects
 from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.confirm import confirm, is_confirmed
+from rwq_cli.cli.confirm import Declined, confirm, is_confirmed
 from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption, option
 from rwq_cli.cli.settings import Settings
@@ -154,11 +154,11 @@ def _edit_many(
     # What became no edit: items that are not as they were chosen, and those the command refuses.
     left: list[Outcome] = []
     refused: list[str] = []
-    rejected = 0
+    rejected = sent = 0
     agreed: set[str] = set()
 
     def edits(chosen: Any) -> Iterator[Edit]:
-        nonlocal rejected
+        nonlocal rejected, sent
         prints, states = chosen.expected.fingerprints, chosen.expected.states
         for ids in in_batches(chosen.ids, items_max=_NAMED_MAX):
             read = (item for part in read_items(queue, ids, skipped) for item in part)
@@ -182,7 +182,13 @@ def _edit_many(
                         if not settings.output.is_machine_readable:
                             settings.environment.error(f"rwq: {refused[-1]}; left as it is")
                 if not dry_run:
-                    _confirm(settings, queue, changed, agreed, yes=yes)
+                    try:
+                        _confirm(settings, queue, changed, agreed, yes=yes)
+                    except Declined as error:
+                        if sent:
+                            error.message = f"declined after {sent:,} edits; no others are made"
+                        raise
+                sent += len(changed)
                 yield from changed
 
     def others() -> OutcomeBatch:

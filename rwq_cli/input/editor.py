@@ -31,11 +31,19 @@ class Draft:
         readable = re.sub(rb"[^A-Za-z0-9_-]", b"_", name).decode()
         try:
             self._directory = Path(mkdtemp(prefix="rwq-edit-"))
+        except OSError as error:
+            raise EditorError(f"cannot write a file to edit: {os_reason(error)}", "set TMPDIR")
+        try:
             self.path = self._directory / f"{readable[:_NAME_MAX]}{suffix}"
             self.path.touch(0o600, exist_ok=False)
             self.path.write_bytes(data)
         except OSError as error:
+            self.delete()
             raise EditorError(f"cannot write a file to edit: {os_reason(error)}", "set TMPDIR")
+        except BaseException:
+            # A signal that ends the command.
+            self.delete()
+            raise
 
     def read(self) -> bytes:
         """The edited data, without a final newline that an editor has added.

@@ -34,6 +34,8 @@ def open_input(environment: Environment, name: str) -> AbstractContextManager[Bi
         InvalidArgument: It cannot be opened.
     """
     if name == "-":
+        if environment.stdin_is_closed:
+            raise InvalidArgument("stdin is closed", "redirect it from a file, or from /dev/null")
         return nullcontext(environment.stdin)
     try:
         return cast(BinaryIO, Reader(name))
@@ -195,7 +197,8 @@ def read_ids(
         )
     if environment.stdin_is_terminal:
         environment.note("reading IDs from the terminal, one per line; Ctrl-D ends")
-    return _flat(split(environment, environment.stdin, b"\0" if null_separated else b"\n"))
+    with open_input(environment, "-") as stdin:
+        return _flat(split(environment, stdin, b"\0" if null_separated else b"\n"))
 
 
 def _flat(groups: Iterable[list[bytes] | Flush]) -> Iterator[bytes | Flush]:

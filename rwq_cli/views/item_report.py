@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rwq_cli.core.inspect.forecast import Forecast
 from rwq_cli.core.inspect.report import ItemReport
 from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, Result, ResultKey
-from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.keys import MOVING, QueueKeys
 from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code
@@ -115,6 +115,8 @@ class Shown:
                 text = f"T{ends[1:]}; then it is orphaned, and a deep clean returns it."
             case State.STRAY_LEASE:
                 text = f"T{ends[1:]}."
+            case State.BURIED if _is_moving(facts):
+                return Next("Nothing, until the same rwq mv has finished; do not kick it.")
             case state:
                 return Next(STATES[state].next_sentence)
         return Next(text, left_s)
@@ -159,6 +161,11 @@ def _due(facts: Facts) -> Next:
     return Next(text, ahead_s if facts.state is State.DELAYED else None)
 
 
+def _is_moving(facts: Facts) -> bool:
+    """True if a move to another server put it away, and has not finished."""
+    return (facts.reason or b"").startswith(MOVING)
+
+
 def _verbs(report: ItemReport) -> tuple[str, ...]:
     """The commands of rwq to suggest; what removes an item is never offered first."""
     facts = report.facts
@@ -172,6 +179,8 @@ def _verbs(report: ItemReport) -> tuple[str, ...]:
             return ("clean deep",) if is_elsewhere else ("clean light",)
         case State.STRAY_LEASE:
             return () if facts.lease is None or facts.lease.ends else ("doctor --fix",)
+        case State.BURIED if _is_moving(facts):
+            return ()
         case state:
             return STATES[state].verbs
 

@@ -69,7 +69,10 @@ def test_everybody_goes_on_after_a_failover(bare_rwq: Rwq, pair: PrivatePair) ->
     old = subprocess.Popen(
         [sys.executable, "-c", UPSTREAM, address.url.rpartition(":")[2]], stdout=subprocess.PIPE
     )
-    adder = rwq.start("add", "--id-from", "line", stdin=subprocess.PIPE)
+    ids = rwq.home / "ids"
+    with ids.open("wb") as out:
+        words = ("add", "--id-from", "line", "-o", "ids")
+        adder = rwq.start(*words, stdin=subprocess.PIPE, stdout=out)
     assert adder.stdin is not None
     feed, is_over, added = adder.stdin, Event(), 0
 
@@ -83,6 +86,8 @@ def test_everybody_goes_on_after_a_failover(bare_rwq: Rwq, pair: PrivatePair) ->
     producer = Thread(target=produce)
     producer.start()
 
+    # A server that never took a write of it is given up sooner.
+    until(lambda: ids.stat().st_size, "the first item")
     for _ in range(FAILOVERS):
         until(lambda: pair.servers[0].client().info("clients")["blocked_clients"] >= 2, "waits")
         new = pair.fail_over()

@@ -87,7 +87,7 @@ class SentinelConnection(Connection):
             return errors.Unavailable(message, "try again in a moment")
         try:
             self._sentinel.discover_master(self._service)
-        except MasterNotFoundError:
+        except (MasterNotFoundError, rx.InvalidResponse):
             return self._not_found()
         except REPLIES as refusal:
             return self._refused(refusal)
