@@ -33,8 +33,6 @@ FAST: dict[str, tuple[str, ...]] = {
         "tests/core/repair/test_lock.py",
         "tests/core/server/test_urls.py",
         "tests/core/server/test_window.py",
-        "tests/core/server/test_push_waiter.py",
-        "tests/core/server/test_patience.py",
         "tests/core/test_keys.py",
         "tests/core/work/test_policy.py",
         "tests/commands/test_bury.py",
@@ -44,19 +42,24 @@ FAST: dict[str, tuple[str, ...]] = {
     ),
     "commands": (
         "tests/cli/test_confirm.py",
-        "tests/cli/test_every_stream.py::test_all_that_is_written_arrives_or_is_an_error[export]",
-        "tests/cli/test_every_stream.py::TestStdin",
-        "tests/cli/test_every_stream.py::test_an_undo_file_without_room_says_what_was_removed",
         "tests/cli/test_exit_codes.py",
-        "tests/cli/test_settings.py",
-        "tests/cli/work/test_exits.py",
         "tests/commands/test_check.py",
         "tests/output/test_escape.py",
         "tests/output/test_fields.py",
         "tests/output/test_field.py",
         "tests/output/test_formats.py",
         "tests/output/test_quiet.py",
+    ),
+    "slow": (
+        "tests/core/server/test_push_waiter.py",
+        "tests/core/server/test_patience.py",
+        "tests/cli/test_every_stream.py::test_all_that_is_written_arrives_or_is_an_error[export]",
+        "tests/cli/test_every_stream.py::TestStdin",
+        "tests/cli/test_every_stream.py::test_an_undo_file_without_room_says_what_was_removed",
+        "tests/cli/test_settings.py",
+        "tests/cli/work/test_exits.py",
         "tests/undo/test_undo.py",
+        "tests/core/work/test_session.py",
     ),
     "states": (
         "tests/core/lua/test_state.py",
@@ -102,8 +105,8 @@ class Found:
 def parts_of(fault: Fault) -> tuple[str, ...]:
     """The parts of the suite that look for a fault, one after the other until it is found."""
     if fault.file.startswith("rwq_cli/core/"):
-        return "model", "core", "states", "commands", REST
-    return "commands", "core", "model", "states", REST
+        return "model", "core", "commands", "states", "slow", REST
+    return "commands", "slow", "core", "model", "states", REST
 
 
 def words_of(part: str) -> list[str]:
