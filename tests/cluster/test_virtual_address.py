@@ -20,14 +20,15 @@ from tests.proxies import VirtualAddress
 
 # A worker of 0.1.5 until it is ended: a line for each item that it completed, or may have.
 UPSTREAM = """
-import sys, time, redis
+import signal, sys, time, redis
 from redis_work_queue import KeyPrefix, WorkQueue
-queue, port = WorkQueue(KeyPrefix("jobs")), int(sys.argv[1])
-while True:
+queue, port, ended = WorkQueue(KeyPrefix("jobs")), int(sys.argv[1]), []
+signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
+while not ended:
     item = None
     try:
         db = redis.Redis(port=port)
-        while True:
+        while not ended:
             item = queue.lease(db, 60, timeout=1)
             if item is not None and queue.complete(db, item):
                 print(item.id(), flush=True)
