@@ -252,7 +252,10 @@ class Worker:
 
     def _abandon(self) -> None:
         """End without waiting for commands, the server, or the reader of stdout."""
-        Thread(target=self._stop.release, daemon=True).start()
+        release = Thread(target=self._stop.release, daemon=True)
+        release.start()
+        # So that the summary has it, if the server answers.
+        release.join(_LAST_CALL_S / 3)
         self._is_abandoned = True
         self._notes.news.set()
         time.sleep(_LAST_CALL_S / 3)

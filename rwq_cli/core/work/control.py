@@ -1,5 +1,6 @@
 """What a worker tells, how it is asked to end, and why it has ended."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -82,6 +83,7 @@ class StopToken:
         self.is_set = self.is_paused = self.drains = False
         # Of the workers that it asks; copied before use, because their threads end them meanwhile.
         self.sessions: list[WorkSession] = []
+        self.releases: list[Callable[[], None]] = []
 
     def set(self) -> None:
         """Take no more items."""
@@ -100,8 +102,8 @@ class StopToken:
 
     def release(self) -> None:
         """Put back whatever runs, whatever becomes of its functions."""
-        for session in list(self.sessions):
-            session.release_all()
+        for release in list(self.releases):
+            release()
 
     def renew(self) -> list[Job]:
         """Renew all leases now; returns the jobs whose leases were found lost."""

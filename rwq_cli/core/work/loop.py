@@ -84,6 +84,7 @@ class Worker:
                 "the concurrency and the batch must be at least 1", "give 1 or more"
             )
         self._stop.sessions.append(self._session)
+        self._stop.releases.append(self.release)
         renewer = Thread(target=self._renew, name="rwq-renewals", daemon=True)
         try:
             renewer.start()
@@ -94,16 +95,21 @@ class Worker:
             if self._failure is not None:
                 raise self._failure
         except BaseException:
-            self._record(self._session.release_all())
+            self.release()
             for ended in self._session.held.abandon():
                 self._tell(ended)
             raise
         finally:
             self._stop.sessions.remove(self._session)
+            self._stop.releases.remove(self.release)
             self._has_ended.set()
             if renewer.ident is not None:
                 renewer.join()
         return self._conditions.summary()
+
+    def release(self) -> None:
+        """Put back whatever runs, and count it."""
+        self._record(self._session.release_all())
 
     def _serve_in_threads(self, concurrency: int) -> None:
         # Not joined: before Python 3.13, a join that is interrupted takes its thread for ended.
