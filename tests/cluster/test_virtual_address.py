@@ -29,7 +29,7 @@ while not ended:
     try:
         db = redis.Redis(port=port)
         while not ended:
-            item = queue.lease(db, 60, timeout=1)
+            item = queue.lease(db, 5, timeout=1)
             if item is not None and queue.complete(db, item):
                 print(item.id(), flush=True)
             item = None
