@@ -15,7 +15,7 @@ app = CommandModule()
 
 _BURIED = frozenset({State.BURIED})
 _SCOPE = SelectionScope(default=_BURIED, everything=_BURIED, offered=_BURIED)
-_KIND = kind_of(Status.KICKED, (Status.NOT_BURIED, Status.NOT_OWNER, Status.MISSING))
+_KIND = kind_of(Status.KICKED, (Status.NOT_BURIED, Status.MOVING, Status.NOT_OWNER, Status.MISSING))
 
 
 @app.command(

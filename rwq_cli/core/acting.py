@@ -166,7 +166,8 @@ class ActingQueue(Queue):
         """Push buried items onto the end of the main list, and reset their counts of returns.
 
         Returns:
-            For each ID `KICKED`, `NOT_BURIED`, or `NOT_OWNER` if a session holds a lease.
+            For each ID `KICKED`, `NOT_BURIED`, `NOT_OWNER` if a session holds a lease, or
+            `MOVING` if a move to another server has it in hand.
         """
         from rwq_cli.core.items.schedule import kick
 

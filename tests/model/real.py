@@ -222,7 +222,8 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             named = put(put_off(how), own, first_look, force=force)
             return call(name, item_id, **by_name, **anything, **named)
         case "push_scheduled":
-            named = {"which": args[0], "keeps_counts": args[0] == "delayed"}
+            kept = args[0] == "delayed"
+            named = {"which": args[0], "keeps_counts": kept, "finishes_move": False}
             return call(name, *args[1], **by_name, **anything, **named)
         case "repair" | "repair_unlisted":
             expected, seen, place = ("orphaned",), ((args[0], args[1]),), by_name

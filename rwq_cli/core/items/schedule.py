@@ -155,7 +155,7 @@ def kick(
     dry_run: bool = False,
 ) -> Outcomes:
     """Push buried items onto the end of the main list; see `WorkQueue.kick_many`."""
-    args = {"which": "buried", "keeps_counts": False}
+    args = {"which": "buried", "keeps_counts": False, "finishes_move": False}
     act = by_script(queue, "push_scheduled", args, expected, dry_run=dry_run)
     return Outcomes(run(queue, act, ids, "kicking"))
 
@@ -168,7 +168,7 @@ def promote(
     Yields `PROMOTED` for an item that is now waiting, and `PRUNED` for an entry that was removed,
     because its item is gone, in a list, leased or buried.
     """
-    args = {"which": "delayed", "keeps_counts": True}
+    args = {"which": "delayed", "keeps_counts": True, "finishes_move": False}
     act = by_script(queue, "push_scheduled", args, dry_run=dry_run)
     due = [item_id for item_id in due_ids(queue) if only is None or item_id in only]
     if not due:

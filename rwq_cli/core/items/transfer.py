@@ -151,7 +151,7 @@ class Transfer:
 
     def _push(self, queue: Queue, ids: Iterable[bytes]) -> None:
         """Put buried items at the end of the main list, with their counts of returns."""
-        args = {"which": "buried", "keeps_counts": True}
+        args = {"which": "buried", "keeps_counts": True, "finishes_move": True}
         deque(by_script(queue, "push_scheduled", args)(_unlisted(ids), False), maxlen=0)
 
     def finish(self) -> None:

@@ -27,6 +27,7 @@ from rwq_cli.core.keys import (
     BURIED_GUARD,
     DELAYED_GUARD,
     GUARD_MARGIN_MS,
+    MOVING,
     SETTLING_GUARD,
     QueueKeys,
 )
@@ -71,6 +72,7 @@ _CONSTANTS = {
     "DIGITS_MAX": DIGITS_MAX,
     "FINGERPRINT_BYTES": FINGERPRINT_BYTES,
     "GUARD_MARGIN_MS": GUARD_MARGIN_MS,
+    "MOVING_GUARD": f"'{(BURIED_GUARD + MOVING).decode()}'",
     "SCAN_BUDGET_ENTRIES": SCAN_BUDGET_ENTRIES,
 }
 _CONVERSIONS = {"": "{}", "number": "tonumber({})", "flag": "{} == '1'"}

@@ -338,6 +338,7 @@ class TestMove:
         foreign.waiting(b"a")
         where = first.connection.address.encode()
         queue.bury(b"a", reason=b"being moved to jobs on %b; the same rwq mv finishes it" % where)
+        assert [each.status for each in queue.kick_many([b"a"])] == [Status.MOVING]
         for other, is_there in ((second, False), (first, True)):
             assert list(queue.move_many([], other)) == []
             assert [item.item_id for item in other.lease_many(9)] == [b"a"] * is_there

@@ -5,9 +5,10 @@
 --   ZREM ZCOUNT ZREMRANGEBYSCORE; leases SET DEL GET; returns HDEL; server TIME
 -- arg which  'delayed' | 'buried'
 -- arg keeps_counts:flag  they keep their counts of returns
+-- arg finishes_move:flag  also those that a move to another server has in hand
 -- rest words  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`. Both: elsewhere. Of buried: kicked, not-buried, missing,
--- changed, not-owner, wrong-type. Of delayed: promoted, skipped, and pruned for an entry that is stale, that
+-- changed, not-owner, wrong-type, moving. Of delayed: promoted, skipped, and pruned for an entry that is stale, that
 -- a burial supersedes, or whose item a session has leased. A stale entry, whose item has no data or is in a
 -- list, is removed together with its guards. A kick also deletes the item's count of returns.
 local ids = ids_in(words)
@@ -15,6 +16,11 @@ local is_promotion = which == 'delayed'
 local facts = read_facts(ids)
 locate(ids, facts)
 local statuses, entries, now_ms = {}, no_entries(), clock_ms()
+
+-- Whether it is buried for a move to another server, where it is then, too: both must not be leased.
+local function is_moving(found)
+  return string.sub(effective_lease(found) or '', 1, #MOVING_GUARD) == MOVING_GUARD
+end
 
 -- The status of an ID whose entry stays, or nil.
 local function unchanged_status(id, found, kind)
@@ -27,6 +33,8 @@ local function unchanged_status(id, found, kind)
       return 'changed'
     elseif kind == 'leased' then
       return 'not-owner'
+    elseif kind == 'push' and not finishes_move and is_moving(found) then
+      return 'moving'
     end
   end
   if not kind then
