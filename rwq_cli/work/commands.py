@@ -159,6 +159,8 @@ class Commands:
 
     def _judge(self, jobs: Sequence[Job], run: Run) -> JobEnd:
         """Decide what becomes of the items of a command; it may end the worker."""
+        # What has arrived by now is followed before another item is taken.
+        is_working = self._may_begin()
         code, tail, run_s = run.code or 0, run.stderr.tail, time.monotonic() - run.began_s
         number = -code if code < 0 else None
         exited = Exit(run.pid, None if number else code, number, run_s)
@@ -173,7 +175,7 @@ class Commands:
         # The signal that stops the worker, such as that of Ctrl-C, also reaches a command that has
         # no session of its own yet.
         is_hit = number in (signal.SIGINT, signal.SIGTERM) and run_s < _START_S
-        if run.cause is not None or (is_hit and not self._may_begin()):
+        if run.cause is not None or (is_hit and not is_working):
             return PutBack(front=True)
         if code == PUT_BACK:
             return PutBack(rest_s=_REST_S)
