@@ -167,7 +167,7 @@ class ActingQueue(Queue):
 
         Returns:
             For each ID `KICKED`, `NOT_BURIED`, `NOT_OWNER` if a session holds a lease, or
-            `MOVING` if a move to another server has it in hand.
+            `MOVING` if a move from another server has not finished with it.
         """
         from rwq_cli.core.items.schedule import kick
 

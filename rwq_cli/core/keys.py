@@ -35,6 +35,7 @@ DELAYED_GUARD = b"rwq-delayed:"
 BURIED_GUARD = b"rwq-buried:"
 # With this begins the reason of what a move to another server has buried until it has finished.
 MOVING = b"being moved"
+MOVING_HERE = MOVING + b" here"
 SETTLING_GUARD = b"rwq-settling:"
 GUARDS = (DELAYED_GUARD, BURIED_GUARD, SETTLING_GUARD)
 # The guard of a delayed item outlives its due time by this much: time for rwq to promote it before

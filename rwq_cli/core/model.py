@@ -190,7 +190,7 @@ class Status(StrEnum):
     ALREADY_BURIED = "already-buried", "e", "", "it is buried already"
     KICKED = "kicked", "k", "kick", "it waits again"
     NOT_BURIED = "not-buried", "u", "", "it is not buried"
-    MOVING = "moving", "M", "", "a move to another server has it in hand; the same `mv` finishes it"
+    MOVING = "moving", "M", "", "it is being moved here; the same `mv` finishes that"
     PROMOTED = "promoted", "P", "promote", "it was due, and waits again"
     RETURNED = "returned", "R", "return", "its worker had died, and it waits again"
     DROPPED = "dropped", "D", "drop", "an entry without data, or a surplus one, was dropped"

@@ -24,7 +24,7 @@ _REASONS = {
     Status.CHANGED: CHANGED_MEANWHILE,
     Status.NOT_LEASED: f"it has no live lease; {SHOW} says where it is",
     Status.NOT_BURIED: f"it is not buried; {SHOW} says where it is",
-    Status.MOVING: f"a move to another server has it in hand; {SHOW} says which",
+    Status.MOVING: f"it is being moved here; {SHOW} says from where",
     Status.WRONG_TYPE: f"one of its keys has the wrong type; {SHOW} says which",
 }
 

@@ -116,7 +116,7 @@ class Shown:
             case State.STRAY_LEASE:
                 text = f"T{ends[1:]}."
             case State.BURIED if _is_moving(facts):
-                return Next("Nothing, until the same rwq mv has finished; do not kick it.")
+                return Next("Nothing, until the same rwq mv is run again, which finishes it.")
             case state:
                 return Next(STATES[state].next_sentence)
         return Next(text, left_s)

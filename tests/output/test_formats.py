@@ -101,7 +101,7 @@ VERBS = {
         ["buried", "already_buried", "not_owner", "missing"],
         OUTCOME_FIELDS,
     ),
-    "kick w1 gone": (["kicked", "not_buried", "not_owner", "missing"], OUTCOME_FIELDS),
+    "kick w1 gone": (["kicked", "not_buried", "moving", "not_owner", "missing"], OUTCOME_FIELDS),
     "rm w1 gone --yes": (["undo_file", "removed", "missing"], OUTCOME_FIELDS),
     "mv --to other w1 l1 gone --yes": (
         ["to", "to_b64", "undo_file", "moved", "not_owner", "conflict", "missing"],

@@ -26,7 +26,7 @@ from rwq_cli.core.items.bulk import by_script
 from rwq_cli.core.items.remove import REMOVE_ARGS
 from rwq_cli.core.items.restore import OnConflict, item_args, restore_args
 from rwq_cli.core.items.schedule import burial, schedule_args
-from rwq_cli.core.keys import BURIED_GUARD, MOVING
+from rwq_cli.core.keys import BURIED_GUARD, MOVING, MOVING_HERE
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.server.commands import REFUSED
@@ -57,7 +57,7 @@ class Transfer:
 
     @property
     def _coming(self) -> bytes:
-        return MOVING + b" here from %b; the same rwq mv finishes it" % self._named(self.queue)
+        return MOVING_HERE + b" from %b; the same rwq mv finishes it" % self._named(self.queue)
 
     def _named(self, queue: Queue) -> bytes:
         """The queue's name, and its server if they have two: another move is to another one."""

@@ -27,7 +27,7 @@ from rwq_cli.core.keys import (
     BURIED_GUARD,
     DELAYED_GUARD,
     GUARD_MARGIN_MS,
-    MOVING,
+    MOVING_HERE,
     SETTLING_GUARD,
     QueueKeys,
 )
@@ -72,7 +72,7 @@ _CONSTANTS = {
     "DIGITS_MAX": DIGITS_MAX,
     "FINGERPRINT_BYTES": FINGERPRINT_BYTES,
     "GUARD_MARGIN_MS": GUARD_MARGIN_MS,
-    "MOVING_GUARD": f"'{(BURIED_GUARD + MOVING).decode()}'",
+    "COPY_GUARD": f"'{(BURIED_GUARD + MOVING_HERE).decode()}'",
     "SCAN_BUDGET_ENTRIES": SCAN_BUDGET_ENTRIES,
 }
 _CONVERSIONS = {"": "{}", "number": "tonumber({})", "flag": "{} == '1'"}

@@ -80,10 +80,10 @@ def test_the_password_of_a_cleaning_process_may_change(
     raw = rotate(guarded, password_file)
     Foreign(raw).abandoned(b"2")
     until(lambda: raw.llen("jobs:queue") == 2)
+    while b"the server is responding again after" not in next_line(cleaner.stderr):
+        assert cleaner.poll() is None
     cleaner.terminate()
-    _, told = cleaner.communicate(timeout=TIMEOUT_S)
-    assert cleaner.returncode == 0
-    assert b"the server is responding again after" in told
+    assert cleaner.wait(TIMEOUT_S) == 0
 
 
 def test_workers_share_a_job_log(rwq: Rwq, foreign: Foreign) -> None:

@@ -338,10 +338,17 @@ class TestMove:
         foreign.waiting(b"a")
         where = first.connection.address.encode()
         queue.bury(b"a", reason=b"being moved to jobs on %b; the same rwq mv finishes it" % where)
-        assert [each.status for each in queue.kick_many([b"a"])] == [Status.MOVING]
         for other, is_there in ((second, False), (first, True)):
             assert list(queue.move_many([], other)) == []
             assert [item.item_id for item in other.lease_many(9)] == [b"a"] * is_there
+
+    def test_a_copy_is_not_kicked_while_the_original_may_be_there(
+        self, queue: WorkQueue, foreign: Foreign
+    ) -> None:
+        foreign.buried(b"a", b"being moved here from jobs on x; the same rwq mv finishes it")
+        foreign.buried(b"b", b"being moved to jobs on x; the same rwq mv finishes it")
+        statuses = [each.status for each in queue.kick_many([b"a", b"b"])]
+        assert statuses == [Status.MOVING, Status.KICKED]
 
 
 class TestMoveBack:

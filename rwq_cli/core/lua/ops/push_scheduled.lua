@@ -5,7 +5,7 @@
 --   ZREM ZCOUNT ZREMRANGEBYSCORE; leases SET DEL GET; returns HDEL; server TIME
 -- arg which  'delayed' | 'buried'
 -- arg keeps_counts:flag  they keep their counts of returns
--- arg finishes_move:flag  also those that a move to another server has in hand
+-- arg finishes_move:flag  also copies whose originals a move from another server has in hand
 -- rest words  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`. Both: elsewhere. Of buried: kicked, not-buried, missing,
 -- changed, not-owner, wrong-type, moving. Of delayed: promoted, skipped, and pruned for an entry that is stale, that
@@ -17,9 +17,9 @@ local facts = read_facts(ids)
 locate(ids, facts)
 local statuses, entries, now_ms = {}, no_entries(), clock_ms()
 
--- Whether it is buried for a move to another server, where it is then, too: both must not be leased.
-local function is_moving(found)
-  return string.sub(effective_lease(found) or '', 1, #MOVING_GUARD) == MOVING_GUARD
+-- Whether it is the copy of an item that another server may still have: both must not be leased.
+local function is_copy(found)
+  return string.sub(effective_lease(found) or '', 1, #COPY_GUARD) == COPY_GUARD
 end
 
 -- The status of an ID whose entry stays, or nil.
@@ -33,7 +33,7 @@ local function unchanged_status(id, found, kind)
       return 'changed'
     elseif kind == 'leased' then
       return 'not-owner'
-    elseif kind == 'push' and not finishes_move and is_moving(found) then
+    elseif kind == 'push' and not finishes_move and is_copy(found) then
       return 'moving'
     end
   end
