@@ -61,7 +61,7 @@ def _many(turn: Turn) -> Iterator[Sample]:
         ("touch -", ("touch", "-"), ids, None),
         ("release -", ("release", "-", "--force", "--yes"), ids, None),
         ("rm --all", ("rm", "--all", "--yes"), None, None),
-        ("undo", ("undo",), None, None),
+        ("undo", ("undo", "--yes"), None, None),
         ("doctor", ("doctor", "--grace", "0"), None, None),
         ("clean deep", ("clean", "deep", "--grace", "0"), None, None),
         ("mv --all", ("mv", "--all", "--to", "other", "--yes"), None, None),

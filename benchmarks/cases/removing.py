@@ -81,7 +81,7 @@ def _remove(turn: Turn) -> Iterator[Sample]:
     ids = write_lines(turn.folder / "ids", random.Random(1).sample(made["waiting"], chosen))
     removed = turn.rwq("rm", "--yes", "-", stdin=ids)
     assert turn.server.client.llen(f"{QUEUE}:queue") == waiting - chosen
-    undone = turn.rwq("undo")
+    undone = turn.rwq("undo", "--yes")
     assert turn.server.client.llen(f"{QUEUE}:queue") == waiting
     for title, run, limit in (
         (f"rm {chosen:,} of {waiting:,} waiting, at random", removed, 13),
