@@ -120,23 +120,34 @@ def test_a_slot_moves(cluster: PrivateCluster, start: Start) -> None:
 
 
 def hand_over(cluster: PrivateCluster, primary: int) -> None:
-    """Make a primary a replica of its replica, and wait until the programs have noticed.
+    """Make a primary a replica of its replica, and wait until all programs use the other.
 
     The primary holds back all writes until its replica has caught up: up to a second after a full
     resynchronization, and on a busy machine longer than a call of the programs waits. A call that
     it has not answered when it is killed afterwards is in doubt, even if it would have refused it.
     """
+    replica = cluster.replica_of(primary)
     until(lambda: cluster.is_replicated(primary), "the replica")
-    cluster.call(cluster.replica_of(primary), "CLUSTER", "FAILOVER")
+    cluster.call(replica, "CLUSTER", "FAILOVER")
     until(lambda: not cluster.is_primary(primary), "the handover")
-    until(lambda: not is_in_use(cluster, primary), "the end of all calls")
+    until(lambda: len(scripts_from(cluster, replica)) >= PROGRAMS, "all programs there")
+    until(lambda: not clients_of(cluster, primary), "the end of all calls")
 
 
-def is_in_use(cluster: PrivateCluster, number: int) -> bool:
-    """Whether a program has sent a node a call in the last second."""
+def clients_of(cluster: PrivateCluster, number: int) -> list[dict[str, str]]:
+    """The clients that have sent a node a call in the last second, or wait for its reply."""
     clients = cluster.call(number, "CLIENT", "LIST", "TYPE", "normal").decode().splitlines()
     others = [dict(re.findall(r"(\w+)=(\S*)", each)) for each in clients]
-    return any(each["idle"] == "0" for each in others if each["cmd"] != "client|list")
+    return [
+        each
+        for each in others
+        if each["cmd"] != "client|list" and (each["idle"] == "0" or "b" in each["flags"])
+    ]
+
+
+def scripts_from(cluster: PrivateCluster, number: int) -> list[dict[str, str]]:
+    """Those of its clients whose last call was a script: one for each program."""
+    return [each for each in clients_of(cluster, number) if each["cmd"].startswith("eval")]
 
 
 def test_every_node_restarts(cluster: PrivateCluster, start: Start) -> None:
