@@ -307,11 +307,15 @@ class Moving:
         self._migrate(*sorted(self.keys(self.source))[share])
 
     def finish(self, *, pause_s: float = 0.0) -> None:
-        """Move the other keys, a few at a time, and give the slot to its new node."""
+        """Move the other keys, a few at a time, and give the slot to its new node.
+
+        All primaries are told, as valkey-cli does it: none says for a while what was before.
+        """
         while keys := self.keys(self.source, 50):
             self._migrate(*keys)
             time.sleep(pause_s)
-        for number in (self.to, self.source):
+        others = set(range(len(self._cluster.nodes))) - {self.to, self.source}
+        for number in (self.to, self.source, *filter(self._cluster.is_primary, others)):
             self._set_slot(number, "NODE", self._cluster.ids[self.to])
         self._cluster.moving.remove(self)
 
