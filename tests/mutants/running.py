@@ -55,6 +55,7 @@ FAST: dict[str, tuple[str, ...]] = {
         "tests/live/test_state_machine.py",
     ),
     "server": (
+        "tests/core/test_batches.py",
         "tests/core/inspect/test_lookup.py",
         "tests/core/inspect/test_agreement.py",
         "tests/core/server/test_push_waiter.py",
