@@ -3,6 +3,8 @@
 import time
 from collections import Counter
 from collections.abc import Iterator
+from math import inf
+from random import random
 
 from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.cli.open_queues import OpenQueues, QueueFinder, warn_if_missing
@@ -18,8 +20,8 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric
 from rwq_cli.output.outcomes import Outcomes, Parts
-from rwq_cli.service.rounds import Rounds, Timer
-from rwq_cli.service.supervision import BeatingClock, BeatingProgress, Supervision
+from rwq_cli.service.rounds import Rounds, jittered
+from rwq_cli.service.supervision import Beats, Supervision
 from rwq_cli.views.cleaning import CLEAN
 
 # How much longer than any call the process may be silent before it counts as stuck.
@@ -56,28 +58,28 @@ class CleaningProcess:
             + settings.reply_timeout_s
             + settings.patience_s,
         )
-        self._clock = BeatingClock(SystemClock(), self._supervision.beat)
-        self._progress = BeatingProgress(connection.progress, self._supervision.beat)
-        connection.progress = self._progress
+        self._beats = Beats(SystemClock(), connection.progress, self._supervision.beat)
+        connection.progress = self._beats
         self._rounds = Rounds(
             cleaning.every,
-            self._clock,
+            self._beats,
             supervision=self._supervision,
             note=lambda line: settings.environment.error(f"rwq: {line}"),
         )
 
     def run(self) -> ExitStatus:
         """Clean until SIGTERM or Ctrl-C."""
-        timer = Timer(self._deep_every, self._clock) if self._deep_every else None
-        is_deep = False
+        now_s, every_s = self._beats.monotonic, self._deep_every or inf
+        # Processes that start together do not clean deeply together.
+        deep_at_s = now_s() + every_s * random()
         with ending_on_terminate(), self._supervision:
             self._note_start()
             for number in self._rounds:
-                # A deep clean that failed is due again.
-                is_deep = is_deep or self._is_deep or bool(timer and timer.is_due())
+                is_deep = self._is_deep or now_s() >= deep_at_s
                 try:
                     self._clean_all(is_deep=is_deep, is_first=number == 1)
-                    is_deep = False
+                    # One that failed is due again.
+                    deep_at_s = now_s() + jittered(every_s) if is_deep else deep_at_s
                 except ServerError as error:
                     self._rounds.failed(error)
         return ExitStatus.OK
@@ -98,7 +100,7 @@ class CleaningProcess:
         self._queues = opened.queues
         for queue in opened.queues:
             # On a cluster, each queue has a connection of its own.
-            queue.clock, queue.connection.progress = self._clock, self._progress
+            queue.clock = queue.connection.progress = self._beats
             self._clean_one(opened, queue, is_deep=is_deep, is_first=is_first)
         self._done["deep" if is_deep else "light"] += 1
         self._supervision.ready(self._status(opened.label))

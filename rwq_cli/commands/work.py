@@ -24,18 +24,17 @@ from rwq_cli.commands.working import run_worker, scraped, show_plan, terminal
 from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.progress import ProgressListener
+from rwq_cli.core.work.control import RECONNECT_S
 from rwq_cli.core.work.policy import BACKOFF_MAX_S, BACKOFF_S, RETRIES, OnFail, RetryPolicy
-from rwq_cli.core.work.stopping import RECONNECT_S
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.views.working import EVENT_FIELDS, PLAN_FIELDS
-from rwq_cli.work.commands import CommandLimits
 from rwq_cli.work.housekeeping import keep_house
 from rwq_cli.work.invocations import Input, Invocations, check_command
 from rwq_cli.work.joblog import JobLog
-from rwq_cli.work.output import RESULT_BYTES_MAX
 from rwq_cli.work.programs import allow_open_files, find_program
+from rwq_cli.work.running import RESULT_BYTES_MAX, Limits
 from rwq_cli.work.worker import Worker
 
 app = CommandModule()
@@ -197,14 +196,14 @@ def work(
     settings.end_progress()
     for queue in queues:
         queue.connection.progress = ProgressListener()
-    notes, outputs = terminal(settings, queues, result=result, reconnect_s=reconnect_s)
+    notes, outputs = terminal(settings, queues, result=result)
     log = None if joblog is None else JobLog(joblog, settings.environment.error)
     count_s = _COUNT_S if notes.tick_s is not None else None
     supervision = Supervision(
         notifies=notify,
         address=listen,
         variables=settings.environment.variables,
-        metrics=lambda: scraped(queues, worker.progress),
+        metrics=lambda: scraped(queues, notes.progress),
     )
     worker = Worker(
         partial(
@@ -224,12 +223,10 @@ def work(
         ),
         invocations,
         outputs,
-        CommandLimits(max_time_s, kill_after_s, grace_s),
+        Limits(max_time_s, kill_after_s, grace_s),
         notes,
         supervision,
-        partial(keep_house, queues, clean_s=clean_s, count_s=count_s)
-        if clean_s is not None or count_s is not None
-        else None,
+        partial(keep_house, queues, notes, clean_s, count_s),
         # Neither the job log nor a summary shows them.
         yields_starts=settings.output in (OutputFormat.JSONL, OutputFormat.CSV),
     )

@@ -34,8 +34,8 @@ from rwq_cli.work.events import Event, Progress
 from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.joblog import JobLog
 from rwq_cli.work.notes import Notes
-from rwq_cli.work.output import Outputs
 from rwq_cli.work.programs import BadArguments
+from rwq_cli.work.running import Outputs
 from rwq_cli.work.worker import Worker
 
 # These formats write events or a summary to stdout, so that commands must not.
@@ -80,7 +80,7 @@ def show_plan(
 
 
 def terminal(
-    settings: Settings, queues: Sequence[WorkQueue], *, result: bool, reconnect_s: float
+    settings: Settings, queues: Sequence[WorkQueue], *, result: bool
 ) -> tuple[Notes, Outputs]:
     """Where notes and the output of commands go."""
     environment = settings.environment
@@ -93,14 +93,11 @@ def terminal(
         and not (settings.quiet or environment.stdout_is_pipe)
         and not (has_own_stdout and environment.stdout_is_terminal)
     )
-    notes = Notes(environment, names_queues=len(queues) > 1, reconnect_s=reconnect_s)
-    write = _write
+    names_queues = len(queues) > 1
+    notes, write = Notes(environment, names_queues=names_queues), _write
     if is_live:
         notes = live = LiveNotes(
-            environment,
-            names_queues=len(queues) > 1,
-            reconnect_s=reconnect_s,
-            colour=settings.stderr_colour,
+            environment, names_queues=names_queues, colour=settings.stderr_colour
         )
         write = live.pass_on
     to_stderr = partial(write, environment.stderr)

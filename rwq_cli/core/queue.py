@@ -218,9 +218,9 @@ class WorkQueue(ActingQueue):
             ServerError: The server refused a call, was never reached, or was gone for too long. A
                 clean returns items that are still leased when their leases have ended.
         """
+        from rwq_cli.core.work.control import WorkLimits
         from rwq_cli.core.work.loop import Worker
         from rwq_cli.core.work.session import WorkSession
-        from rwq_cli.core.work.stopping import WorkLimits
 
         queues = (self, *more_queues)
         limits = WorkLimits(drain, max_items, max_failures, idle_s, reconnect_s)

@@ -1,11 +1,10 @@
 """The HTTP server behind `--listen`: `/healthz` and `/metrics`."""
 
-import os
 import socket
+import time
 from collections.abc import Callable
-from concurrent.futures import Future
-from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from threading import Lock
 from typing import Any
 
@@ -13,26 +12,17 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import os_reason
 from rwq_cli.output.exposition import CONTENT_TYPE
 
-# A client that sends or reads nothing for this long is dropped.
-_CLIENT_TIMEOUT_S = 10.0
-# How long closing takes at most.
-_POLL_S = 0.1
 _TEXT = "text/plain; charset=utf-8"
 
 
 class HttpServer(ThreadingHTTPServer):
     """Answers supervisors in threads of its own.
 
-    Args:
-        address: Host and port; an empty host is every address, port 0 a free port.
-        health: Whether all is well, and a line about it, for `/healthz`.
-        metrics: Makes the answer of `/metrics`; scrapes at the same time share one.
-
-    Raises:
-        InvalidArgument: The address cannot be used.
+    An empty host is every address, port 0 a free port. `health` says whether all is well, and a
+    line about it; `metrics` makes the answer of `/metrics`, which scrapes at the same time share.
+    An address that cannot be used is an `InvalidArgument`.
     """
 
-    daemon_threads = True
     block_on_close = False
 
     def __init__(
@@ -41,45 +31,33 @@ class HttpServer(ThreadingHTTPServer):
         health: Callable[[], tuple[bool, str]],
         metrics: Callable[[], str],
     ) -> None:
-        self.health = health
-        self._make_metrics = metrics
+        self.health, self._make_metrics = health, metrics
         self._lock = Lock()
-        self._scrape: Future[str] | None = None
-        super().__init__(address, _Handler, bind_and_activate=False)
-        self.socket.close()
+        self._metrics, self._asked_s = "", 0.0
         try:
-            self.socket = _listening(*address)
+            self.address_family, address = _resolved(*address)
+            super().__init__(address, _Handler)
         except (OSError, UnicodeError, OverflowError) as error:
-            place, reason = _host_port(*address), os_reason(error)
+            place, reason = _host_port(*address[:2]), os_reason(error)
             raise InvalidArgument(
                 f"cannot listen on {place}: {reason}", "give another --listen"
             ) from error
-        self.server_address = self.socket.getsockname()
         self.url = f"http://{_host_port(*self.server_address[:2])}"
 
-    def serve(self) -> None:
-        """Answer, until it is closed."""
-        self.serve_forever(_POLL_S)
+    def server_bind(self) -> None:
+        """Bind, without the name of this host, which can take long to find."""
+        if self.server_address[0] == "::":
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        TCPServer.server_bind(self)
 
     def metrics(self) -> str:
-        """The answer of `/metrics`: that of a scrape that is being answered, if there is one."""
+        """The answer of `/metrics`: one that was asked for since this call is new enough."""
+        came_s = time.monotonic()
         with self._lock:
-            scrape, is_first = self._scrape, self._scrape is None
-            if scrape is None:
-                scrape = self._scrape = Future()
-        if is_first:
-            try:
-                scrape.set_result(self._make_metrics())
-            except Exception as error:
-                scrape.set_exception(error)
-            finally:
-                self._scrape = None
-        return scrape.result()
-
-    def close(self) -> None:
-        """Stop listening."""
-        self.shutdown()
-        self.server_close()
+            if self._asked_s < came_s:
+                self._asked_s = time.monotonic()
+                self._metrics = self._make_metrics()
+            return self._metrics
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a client that has disconnected."""
@@ -89,26 +67,22 @@ def _host_port(host: Any, port: Any) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
+    """The family and the address to bind."""
     if not host and socket.has_dualstack_ipv6():
-        with suppress(OSError):
-            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        return socket.AF_INET6, ("::", port)
     found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)
     # `localhost` is both, and most clients try 127.0.0.1.
-    found.sort(key=lambda each: each[0] != socket.AF_INET)
-    family, _, _, _, place = found[0]
-    try:
-        return socket.create_server(place, family=family)
-    except OSError as error:
-        # Python adds the address to the reason.
-        raise OSError(error.errno, os.strerror(error.errno or 0)) from None
+    family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+    return family, address
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: HttpServer
     server_version = "rwq"
     sys_version = ""
-    timeout = _CLIENT_TIMEOUT_S
+    # A client that sends or reads nothing for this long is dropped.
+    timeout = 10.0
 
     def do_GET(self) -> None:
         """Answer a request."""

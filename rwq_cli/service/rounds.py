@@ -9,8 +9,7 @@ from rwq_cli.output.escape import escaped_text
 from rwq_cli.service.supervision import Supervision
 
 # The pauses while the server is lost grow from the first to the second.
-_FIRST_PAUSE_S = 0.5
-_LONGEST_PAUSE_S = 10.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 10.0
 _PAUSE_SPREAD = 0.2
 # After a round that took longer than the interval, the pause is this share of the interval.
 _LEAST_REST = 0.1
@@ -21,33 +20,12 @@ def jittered(seconds: float, spread: float = 0.1) -> float:
     return seconds * random.uniform(1 - spread, 1 + spread)
 
 
-class Timer:
-    """Says when something periodic is due: first after a random part of the interval.
-
-    Later times vary as those of `jittered`.
-    """
-
-    def __init__(self, every_s: float, clock: Clock) -> None:
-        self._every_s = every_s
-        self._clock = clock
-        self._due_s = clock.monotonic() + every_s * random.random()
-
-    def is_due(self) -> bool:
-        """Whether it is due; if so, the interval begins again."""
-        now_s = self._clock.monotonic()
-        if now_s < self._due_s:
-            return False
-        self._due_s = now_s + jittered(self._every_s)
-        return True
-
-
 class Rounds:
     """Rounds of work that begin every so often, the first at once.
 
-    `note` writes a line about the server. Unless they are exact, times vary as those of a `Timer`.
-
-    Attributes:
-        has_failed: Whether the server was lost in this round, which then has to end.
+    `note` writes a line about the server. Unless they are exact, the first pause has a random
+    length, and the others vary as `jittered`.
+    `has_failed` says that the server was lost in this round, which then has to end.
     """
 
     def __init__(
@@ -59,11 +37,8 @@ class Rounds:
         supervision: Supervision | None = None,
         is_exact: bool = False,
     ) -> None:
-        self._every_s = every_s
-        self._clock = clock
-        self._note = note
-        self._supervision = supervision
-        self._is_exact = is_exact
+        self._every_s, self._clock, self._is_exact = every_s, clock, is_exact
+        self._note, self._supervision = note, supervision
         self._lost_s: float | None = None
         self._pause_s, self._was_found = _FIRST_PAUSE_S, False
         self.has_failed = False
@@ -91,11 +66,7 @@ class Rounds:
             self._clock.sleep(pause_s)
 
     def failed(self, error: ServerError) -> None:
-        """Note that a round failed; the pause before the next one grows with each failure.
-
-        Raises:
-            ServerError: Trying again would not help.
-        """
+        """Note that a round failed, or raise the error if trying again would not help."""
         # A password that was right may have been changed, and be known a moment later.
         is_rotated = self._was_found and isinstance(error, AuthenticationFailed)
         if not (error.is_transient or is_rotated):

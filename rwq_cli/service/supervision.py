@@ -18,25 +18,18 @@ if TYPE_CHECKING:
 
 # A service manager that does not read its socket must not block the service.
 _NOTIFY_TIMEOUT_S = 0.2
+# How long closing the HTTP server takes at most.
+_POLL_S = 0.1
 
 
 class Supervision:
-    """Answers systemd and HTTP clients while its `with` block runs.
+    """Answers systemd, if it `notifies`, and HTTP clients on an address, while its block runs.
 
-    A process is stuck if its main loop does not beat: systemd's watchdog is not notified then, and
-    `/healthz` answers with 503. A lost server is no reason for that. A restart would not bring it
-    back, and may kill running work.
+    A process is stuck if its main loop does not beat, besides announced pauses, for `silence_s`:
+    systemd's watchdog is not notified then, and `/healthz` answers with 503. A lost server is no
+    reason for that. A restart would not bring it back, and may kill running work.
 
-    Args:
-        notifies: Whether to notify systemd: see sd_notify(3) and sd_watchdog_enabled(3).
-        address: The host and port to listen on; None for no HTTP.
-        variables: The environment variables.
-        metrics: Makes the metrics, in a thread of the HTTP server.
-        silence_s: How long the main loop may be silent, besides announced pauses, seconds.
-        monotonic: A clock, seconds.
-
-    Attributes:
-        url: The address of the HTTP server; None if there is none.
+    `metrics` makes the metrics, in a thread of the HTTP server, whose address is `url`.
     """
 
     url: str | None = None
@@ -53,10 +46,8 @@ class Supervision:
     ) -> None:
         self._manager = _manager(variables.get("NOTIFY_SOCKET", "")) if notifies else None
         self._watchdog_s = _watchdog_s(variables) if self._manager else None
-        self._address = address
-        self._metrics = metrics
-        self._silence_s = silence_s
-        self._monotonic = monotonic
+        self._address, self._metrics = address, metrics
+        self._silence_s, self._monotonic = silence_s, monotonic
         self._due_s = monotonic() + silence_s
         self._ended = Event()
         self._is_ready = False
@@ -66,18 +57,13 @@ class Supervision:
         self._failure: BaseException | None = None
 
     def __enter__(self) -> "Supervision":
-        """Begin to answer.
-
-        Raises:
-            InvalidArgument: The address cannot be used.
-        """
         if self._address is not None:
             # Importing it takes as long as a short command.
             from rwq_cli.service.http import HttpServer
 
-            self._http = HttpServer(self._address, self.health, lambda: exposition(self._metrics()))
-            self.url = self._http.url
-            self._start(self._http.serve)
+            http = HttpServer(self._address, self.health, lambda: exposition(self._metrics()))
+            self._http, self.url = http, http.url
+            self._start(lambda: http.serve_forever(_POLL_S))
         if self._watchdog_s is not None:
             self._start(self._notify_watchdog)
         return self
@@ -86,7 +72,8 @@ class Supervision:
         self.stopping()
         self._ended.set()
         if self._http is not None:
-            self._http.close()
+            self._http.shutdown()
+            self._http.server_close()
         if self._failure is not None:
             raise self._failure
 
@@ -113,7 +100,7 @@ class Supervision:
         return max(0.0, self._monotonic() - self._due_s)
 
     def ready(self, status: str) -> None:
-        """The process works; the first call also tells systemd that it has started."""
+        """The process works, and does this; the first call tells systemd that it has started."""
         self._lost = None
         if not self._is_ready:
             self._is_ready = True
@@ -179,31 +166,21 @@ def _watchdog_s(variables: Mapping[str, str]) -> float | None:
     return int(text) / 1e6 if text.isdecimal() and int(text) else None
 
 
-class BeatingClock:
-    """A clock whose sleeps are announced."""
+class Beats(ProgressListener):
+    """A clock whose sleeps, and a listener to progress whose reports, are beats."""
 
-    def __init__(self, inner: Clock, beat: Callable[[float], None]) -> None:
-        self.monotonic = inner.monotonic
-        self._inner = inner
-        self._beat = beat
+    def __init__(self, clock: Clock, progress: ProgressListener, beat: Callable[..., None]) -> None:
+        self.monotonic, self.hide = clock.monotonic, progress.hide  # type: ignore[method-assign]
+        self._clock, self._progress, self._beat = clock, progress, beat
 
     def sleep(self, seconds: float) -> None:
         self._beat(seconds)
-        self._inner.sleep(seconds)
-
-
-class BeatingProgress(ProgressListener):
-    """Progress of an operation that takes many calls, as beats."""
-
-    def __init__(self, inner: ProgressListener, beat: Callable[[], None]) -> None:
-        self.hide = inner.hide  # type: ignore[method-assign]
-        self._inner = inner
-        self._beat = beat
+        self._clock.sleep(seconds)
 
     def begin(self, what: str, total: int | Callable[[], int] | None = None) -> None:
         self._beat()
-        self._inner.begin(what, total)
+        self._progress.begin(what, total)
 
     def advance(self, count: int) -> None:
         self._beat()
-        self._inner.advance(count)
+        self._progress.advance(count)

@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Any, BinaryIO, NamedTuple
 
 from rwq_cli.core.model import Item
+from rwq_cli.core.work.policy import Fate
 from rwq_cli.environment import Environment
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
@@ -17,7 +18,7 @@ from rwq_cli.output.outcomes import Kind, Row
 from rwq_cli.output.progress import LiveLine
 from rwq_cli.output.sections import COMMAND_STYLE, Section
 from rwq_cli.views.command_lines import shell_word
-from rwq_cli.work.events import Event, EventKind, Progress
+from rwq_cli.work.events import STARTED, Event, Progress
 from rwq_cli.work.notes import Notes, counted
 from rwq_cli.work.programs import Invocation
 
@@ -33,17 +34,17 @@ def _event(row: Row[Event]) -> Event:
 _FIELDS: tuple[Field[Event], ...] = (
     Field(
         "event",
-        lambda event: event.kind.value,
+        lambda event: event.kind,
         "`started`, `completed`, `retry`, `released`, `buried`, `rejected` or `lost`",
     ),
     Field("queue", lambda event: event.queue, "the queue's name", is_bytes=True),
     Field("id", lambda event: event.item_id, "the item's ID", is_bytes=True, is_id=True),
     Field("attempt", lambda event: event.attempt, "which attempt it is, from 1, or was the last"),
     Field("returns", lambda event: event.returns, "how often it failed or was returned before"),
-    Field("pid", lambda event: event.exit.pid, "the command's process ID; null if none began"),
-    Field("exit", lambda event: event.exit.exit_code, "its exit code; null until it exits"),
-    Field("signal", lambda event: event.exit.signal, "the number of the signal that ended it"),
-    Field("seconds", lambda event: _milli(event.exit.run_s), "how long it ran"),
+    Field("pid", lambda event: event.pid, "the command's process ID; null if none began"),
+    Field("exit", lambda event: event.exit_code, "its exit code; null until it exits"),
+    Field("signal", lambda event: event.signal, "the number of the signal that ended it"),
+    Field("seconds", lambda event: _milli(event.run_s), "how long it ran"),
     Field(
         "reason", lambda event: event.reason, "why it was retried, given up or lost", is_bytes=True
     ),
@@ -58,12 +59,12 @@ EVENT_FIELDS: Fields[Row[Event]] = Fields(
 )
 EVENTS: Kind[Event] = Kind(
     EVENT_FIELDS,
-    word=lambda event: event.kind.value,
+    word=lambda event: event.kind,
     item_id=lambda event: event.item_id,
-    counted=[kind.value for kind in EventKind if kind is not EventKind.STARTED],
-    shown=frozenset({EventKind.COMPLETED.value}),
     # Only the end of an item counts.
-    names={EventKind.STARTED.value: ""},
+    counted=[fate.value for fate in Fate],
+    shown=frozenset({Fate.COMPLETED.value}),
+    names={STARTED: ""},
 )
 
 
@@ -77,12 +78,11 @@ def joblog_lines(events: Iterable[Event]) -> Iterator[str]:
     Columns: time, queue, ID, attempt, what happened, exit code, signal, seconds, reason.
     """
     for event in events:
-        if event.kind is EventKind.STARTED:
+        if event.kind == STARTED:
             continue
-        ended = event.exit
-        run_s = None if ended.run_s is None else f"{ended.run_s:.3f}"
-        cells = (f"{event.at_s:.3f}", event.queue, event.item_id, event.attempt, event.kind.value)
-        yield "\t".join(map(plain, (*cells, ended.exit_code, ended.signal, run_s, event.reason)))
+        run_s = None if event.run_s is None else f"{event.run_s:.3f}"
+        cells = (f"{event.at_s:.3f}", event.queue, event.item_id, event.attempt, event.kind)
+        yield "\t".join(map(plain, (*cells, event.exit_code, event.signal, run_s, event.reason)))
 
 
 class LiveNotes(Notes):
@@ -90,25 +90,23 @@ class LiveNotes(Notes):
 
     tick_s = _TICK_S
 
-    def __init__(
-        self, environment: Environment, *, names_queues: bool, reconnect_s: float, colour: bool
-    ) -> None:
-        super().__init__(environment, names_queues=names_queues, reconnect_s=reconnect_s)
+    def __init__(self, environment: Environment, *, names_queues: bool, colour: bool) -> None:
+        super().__init__(environment, names_queues=names_queues)
         self._line = LiveLine(environment, colour=colour)
         # What commands print is passed on by the threads that read it.
         self._lock = RLock()
         self._ticks: deque[tuple[float, int]] = deque(maxlen=_RATE_TICKS)
 
-    def tick(self, progress: Progress) -> None:
+    def tick(self) -> None:
         now_s = monotonic()
-        self._ticks.append((now_s, progress.counts[EventKind.COMPLETED]))
+        self._ticks.append((now_s, self.progress.counts[Fate.COMPLETED]))
         (first_s, first), (_, last) = self._ticks[0], self._ticks[-1]
         rate = (last - first) / (now_s - first_s) if now_s > first_s else 0.0
         # Here, because most workers have no terminal.
         from rich.text import Text
 
         with self._lock:
-            self._line.draw(Text(live_line(progress, rate), no_wrap=True, overflow="crop"))
+            self._line.draw(Text(live_line(self.progress, rate), no_wrap=True, overflow="crop"))
 
     def hide(self) -> None:
         with self._lock:
@@ -140,11 +138,7 @@ def live_line(progress: Progress, rate: float) -> str:
 
 def work_metrics(progress: Progress) -> list[Metric]:
     """What a worker has done and is doing."""
-    ends = [
-        ({"event": kind.value}, number)
-        for kind, number in progress.counts.items()
-        if kind is not EventKind.STARTED
-    ]
+    ends = [({"event": fate.value}, number) for fate, number in progress.counts.items()]
     return [
         Metric("work_items_total", "Items handled by this process, by outcome.", ends, "counter"),
         Metric("work_running", "Commands that are running.", [({}, progress.running)]),

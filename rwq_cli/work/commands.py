@@ -6,17 +6,16 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Lock
-from typing import NamedTuple
 
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.work.job import Job
 from rwq_cli.core.work.policy import Done, Failure, GiveUp, JobEnd, PutBack
-from rwq_cli.work.events import Event, EventKind, Exit, Progress
+from rwq_cli.output.escape import escaped
+from rwq_cli.work.events import Event
 from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.notes import Notes
-from rwq_cli.work.output import LeftoverReader, Outputs
-from rwq_cli.work.programs import BadArguments, CannotRun, Exhausted
-from rwq_cli.work.running import Cause, Run
+from rwq_cli.work.programs import BadArguments, CannotRun, Exhausted, Invocation
+from rwq_cli.work.running import Cause, Limits, Outputs, Run
 
 # The exit codes of a command that mean something.
 PUT_BACK, GIVE_UP, NOT_RUN = 75, 100, (126, 127)
@@ -29,52 +28,32 @@ _ROOM_S = 5.0
 _START_S = 1.0
 
 
-class CommandLimits(NamedTuple):
-    """How long commands run, after SIGTERM, and after the worker was stopped; None for no limit."""
-
-    max_time_s: float | None
-    kill_after_s: float
-    grace_s: float | None
-
-
-class EndWorker(BaseException):
-    """Raised by a command's run to put its item back and end the worker."""
-
-    def __init__(self, error: RwqError) -> None:
-        self.error = error
-
-
 class Commands:
     """Runs commands, in the threads of the loop; any thread may end them.
 
-    `may_begin` says whether a command may begin; `started` takes an event for each job whose
-    command has.
+    `may_begin` says whether a command may begin, `end_with` ends the worker with an error, and
+    `started` takes an event for each job whose command has begun.
     """
 
     def __init__(
         self,
         invocations: Invocations,
         outputs: Outputs,
-        limits: CommandLimits,
-        progress: Progress,
+        limits: Limits,
         notes: Notes,
         may_begin: Callable[[], bool],
-        started: Callable[[Event], object] | None,
+        end_with: Callable[[RwqError], object],
+        started: Callable[[Event], object],
     ) -> None:
-        self._invocations = invocations
-        self._outputs = outputs
-        self._limits = limits
-        self._progress = progress
+        self._invocations, self._outputs, self._limits = invocations, outputs, limits
         self._notes = notes
-        self._may_begin = may_begin
-        self._tell_started = started
+        self._may_begin, self._end_with, self._started = may_begin, end_with, started
         self._runs: dict[int, tuple[Run, Sequence[Job]]] = {}
-        self._leftovers = LeftoverReader()
         # Held while a process is started, which is not known yet.
         self._starting = Lock()
         self._is_ended = False
-        # How the command of a job has ended, until the end of the job is settled.
-        self.exits: dict[Job, Exit] = {}
+        # What is known of a job's command, until the end of the job is settled.
+        self.events: dict[Job, Event] = {}
 
     @property
     def running(self) -> int:
@@ -83,7 +62,6 @@ class Commands:
 
     @property
     def runs(self) -> list[Run]:
-        """Those that run."""
         return [run for run, _ in list(self._runs.values())]
 
     def end_all(self) -> None:
@@ -113,34 +91,25 @@ class Commands:
             return _unused(jobs)
         try:
             with self._invocations.file_for(jobs) as file:
-                run = self._start(jobs, file)
+                run = self._start(jobs, self._invocations.of(jobs, file))
                 try:
-                    run.wait(
-                        self._leftovers, lambda: self._notes.is_stopped(jobs[0].item_id, run.pid)
-                    )
+                    run.wait(lambda: self._note_stopped(jobs[0], run.pid))
                 finally:
                     del self._runs[run.pid]
-                    self._progress.running = len(self._runs)
+                    self._notes.progress.running = len(self._runs)
         except BadArguments as error:
             return GiveUp(str(error).encode())
         except CannotRun as error:
-            _unused(jobs)
-            raise EndWorker(error) from None
+            self._end_with(error)
+            return _unused(jobs)
         return self._judge(jobs, run)
 
-    def _start(self, jobs: Sequence[Job], file: bytes | None) -> Run:
-        invocation = self._invocations.of(jobs, file)
+    def _start(self, jobs: Sequence[Job], invocation: Invocation) -> Run:
         gives_up_s = time.monotonic() + _ROOM_S
-        limits = self._limits
         while True:
             try:
                 with self._starting:
-                    run = Run(
-                        invocation,
-                        self._outputs,
-                        max_time_s=limits.max_time_s,
-                        kill_after_s=limits.kill_after_s,
-                    )
+                    run = Run(invocation, self._outputs, self._limits)
                     self._runs[run.pid] = run, jobs
                 break
             except Exhausted:
@@ -149,13 +118,18 @@ class Commands:
                 if is_alone or self._is_ended:
                     raise
                 time.sleep(_RETRY_S)
-        self._progress.running = len(self._runs)
-        if self._tell_started is not None:
-            for job in jobs:
-                self._tell_started(Event.of(job, EventKind.STARTED, Exit(run.pid)))
+        self._notes.progress.running = len(self._runs)
+        for job in jobs:
+            self.events[job] = event = Event.of(job, run.pid)
+            self._started(event)
         if self._is_ended:
             run.end(Cause.STOP)
         return run
+
+    def _note_stopped(self, job: Job, pid: int) -> None:
+        """Note that a command was stopped, as by SIGSTOP."""
+        text = f"its command (process {pid}) is stopped; kill -CONT {pid} lets it go on"
+        self._notes.line(f"{escaped(job.item_id)}: {text}")
 
     def _judge(self, jobs: Sequence[Job], run: Run) -> JobEnd:
         """Decide what becomes of the items of a command; it may end the worker."""
@@ -163,15 +137,18 @@ class Commands:
         is_working = self._may_begin()
         code, tail, run_s = run.code or 0, run.stderr.tail, time.monotonic() - run.began_s
         number = -code if code < 0 else None
-        exited = Exit(run.pid, None if number else code, number, run_s)
-        self.exits.update(dict.fromkeys(jobs, exited))
+        for job in jobs:
+            self.events[job] = self.events[job]._replace(
+                exit_code=None if number else code, signal=number, run_s=run_s
+            )
         said = b": " + tail if tail else b""
         if run.cause is Cause.TIMEOUT:
             return Failure(b"timed out after %gs" % (self._limits.max_time_s or 0) + said)
         if code == 0:
-            if run.result.is_cut:
-                self._notes.result_cut(jobs[0].item_id)
-            return Done(run.result.value if self._outputs.stdout is None else None)
+            if run.stdout.is_cut:
+                text = "its command printed more than 1 MiB; only the first MiB is kept"
+                self._notes.line(f"{escaped(jobs[0].item_id)}: {text} as its result")
+            return Done(bytes(run.stdout.kept) if self._outputs.stdout is None else None)
         # The signal that stops the worker, such as that of Ctrl-C, also reaches a command that has
         # no session of its own yet.
         is_hit = number in (signal.SIGINT, signal.SIGTERM) and run_s < _START_S
@@ -183,7 +160,8 @@ class Commands:
             return GiveUp(b"exit 100" + said)
         if code in NOT_RUN:
             hint = tail.decode("utf-8", "replace") or None
-            raise EndWorker(CannotRun(f"the command cannot be run: exit {code}", hint))
+            self._end_with(CannotRun(f"the command cannot be run: exit {code}", hint))
+            return PutBack(front=True)
         return Failure((b"exit %d" % code if number is None else _signal_name(number)) + said)
 
 

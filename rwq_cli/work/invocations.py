@@ -2,11 +2,11 @@
 
 import os
 import re
-import tempfile
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
+from tempfile import mkstemp
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.work.job import Job
@@ -53,14 +53,10 @@ class Invocations:
         lease_s: float,
         file_directory: str,
     ) -> None:
-        self._words = words
-        self._program = program
-        self._task_dir = task_dir
-        self._input = input or Input.STDIN
-        self._is_batch = is_batch
+        self._words, self._program, self._task_dir = words, program, task_dir
+        self._input, self._is_batch = input or Input.STDIN, is_batch
         self._holder_prefix = holder_prefix
         self._file_directory = file_directory
-        self._used = _placeholders(words)
         worker = os.urandom(8).hex().encode()
         # An entry of the environment of every command, and of no other process.
         self.mark = _WORKER + b"=" + worker
@@ -71,37 +67,37 @@ class Invocations:
         }
 
     @contextmanager
-    def file_for(self, items: Sequence[Job]) -> Iterator[bytes | None]:
+    def file_for(self, jobs: Sequence[Job]) -> Iterator[bytes | None]:
         """In the block, a file that holds the data; None if the command reads none."""
         if self._input is not Input.FILE:
             yield None
             return
-        path = None
+        path = ""
         try:
             try:
-                fd, path = tempfile.mkstemp(prefix="rwq-work-", dir=self._file_directory)
+                fd, path = mkstemp(prefix="rwq-work-", dir=self._file_directory)
                 with open(fd, "wb") as file:
-                    file.write(items[0].data)
+                    file.write(jobs[0].data)
             except OSError as error:
+                where = f"into {self._file_directory}: {os_reason(error)}"
                 raise CannotRun(
-                    f"cannot write the data of an item into {self._file_directory}: "
-                    f"{os_reason(error)}",
+                    f"cannot write the data of an item {where}",
                     "TMPDIR names the directory of temporary files",
                 )
             yield os.fsencode(path)
         finally:
-            # The command may have removed it.
-            with suppress(OSError, TypeError):
-                os.unlink(path)  # type: ignore[arg-type]
+            # It may not be there, or the command may have removed it.
+            with suppress(OSError):
+                os.unlink(path)
 
     @property
     def planned_file(self) -> bytes:
         """What is shown as the path of the file in a dry run."""
         return os.fsencode(os.path.join(self._file_directory, "rwq-work"))
 
-    def of(self, items: Sequence[Job], file: bytes | None) -> Invocation:
+    def of(self, jobs: Sequence[Job], file: bytes | None) -> Invocation:
         """The invocation for these items of one queue, given what `file_for` gives."""
-        first, variables = items[0], self._variables(items)
+        first, variables = jobs[0], self._variables(jobs[0])
         stdin = first.data if self._input is Input.STDIN else None
         if self._task_dir is not None:
             # Imports msgspec, which other work does not need.
@@ -111,19 +107,15 @@ class Invocations:
             return Invocation(words[0], words, variables, stdin)
         assert self._program is not None
         if self._is_batch:
-            stdin = b"".join(map(_line, items))
-            return Invocation(self._program, list(self._words), variables, stdin)
+            stdin = b"".join(map(_line, jobs))
         return Invocation(self._program, self._arguments(first, file), variables, stdin)
 
-    def _arguments(self, item: Job, file: bytes | None) -> list[bytes]:
-        """The words for one item."""
-        if not self._used:
-            return list(self._words)
-        values = {b"{id}": item.item_id}
+    def _arguments(self, job: Job, file: bytes | None) -> list[bytes]:
+        values = {b"{id}": job.item_id}
         if self._input is Input.FILE:
             values[b"{file}"] = file or b""
         elif self._input is Input.ARG:
-            values[b"{data}"] = item.data
+            values[b"{data}"] = job.data
 
         def value(found: re.Match[bytes]) -> bytes:
             return values.get(found[0], found[0])
@@ -131,27 +123,29 @@ class Invocations:
         # In one pass: the data may hold a placeholder.
         return [self._words[0], *(_PLACEHOLDER.sub(value, word) for word in self._words[1:])]
 
-    def _variables(self, items: Sequence[Job]) -> dict[bytes, bytes]:
-        """The environment for these items; that of a batch names none of them."""
-        first = items[0]
-        session = first.holder.removeprefix(self._holder_prefix)
-        made = {**self._common, b"RWQ_QUEUE": first.queue, b"RWQ_SESSION": session}
-        made[b"RWQ_SLOT"] = b"%d" % first.slot
-        if not self._is_batch:
-            made.update(_naming(first.item_id))
-            made[b"RWQ_ATTEMPT"] = b"%d" % first.attempt
-            made[b"RWQ_RETURNS"] = b"%d" % first.returns
-            made[b"RWQ_LAST"] = b"1" if first.is_last else b"0"
+    def _variables(self, job: Job) -> dict[bytes, bytes]:
+        """The environment for an item, or for the batch that it begins, which names no item."""
+        made = {
+            **self._common,
+            b"RWQ_QUEUE": job.queue,
+            b"RWQ_SESSION": job.holder.removeprefix(self._holder_prefix),
+            b"RWQ_SLOT": b"%d" % job.slot,
+        }
+        if self._is_batch:
+            return made
+        if b"\0" not in job.item_id:
+            made[b"RWQ_ID"] = job.item_id
+        if b"\0" in job.item_id or not _is_text(job.item_id):
+            made[b"RWQ_ID_B64"] = b64encode(job.item_id)
+        made[b"RWQ_ATTEMPT"] = b"%d" % job.attempt
+        made[b"RWQ_RETURNS"] = b"%d" % job.returns
+        made[b"RWQ_LAST"] = b"%d" % job.is_last
         return made
-
-
-def _placeholders(words: Sequence[bytes]) -> set[bytes]:
-    return {found for word in words[1:] for found in _PLACEHOLDER.findall(word)}
 
 
 def check_command(words: Sequence[bytes], input: Input | None, *, is_batch: bool) -> None:
     """Check that placeholders and the chosen input agree."""
-    used = _placeholders(words)
+    used = {found for word in words[1:] for found in _PLACEHOLDER.findall(word)}
     if is_batch and used:
         raise InvalidArgument(
             f"{min(used).decode()} cannot be used with --batch", "the items are JSON lines on stdin"
@@ -169,25 +163,22 @@ def check_command(words: Sequence[bytes], input: Input | None, *, is_batch: bool
             )
 
 
-def _naming(item_id: bytes) -> dict[bytes, bytes]:
-    """RWQ_ID, unless the ID holds NUL; RWQ_ID_B64 for one that is not text."""
-    named = {} if b"\0" in item_id else {b"RWQ_ID": item_id}
+def _is_text(raw: bytes) -> bool:
     try:
-        item_id.decode()
-        is_text = bool(named)
+        raw.decode()
     except UnicodeDecodeError:
-        is_text = False
-    return named if is_text else {**named, b"RWQ_ID_B64": b64encode(item_id)}
+        return False
+    return True
 
 
-def _line(item: Job) -> bytes:
+def _line(job: Job) -> bytes:
     """An item of a batch: a JSON object on a line."""
     record = {
-        **bytes_fields("queue", item.queue),
-        **bytes_fields("id", item.item_id),
-        "attempt": item.attempt,
-        "returns": item.returns,
-        "last": item.is_last,
-        **bytes_fields("data", item.data),
+        **bytes_fields("queue", job.queue),
+        **bytes_fields("id", job.item_id),
+        "attempt": job.attempt,
+        "returns": job.returns,
+        "last": job.is_last,
+        **bytes_fields("data", job.data),
     }
     return to_json(record) + b"\n"

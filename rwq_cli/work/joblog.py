@@ -12,10 +12,9 @@ class JobLog:
     """Appends lines to a file; if that fails, it warns once, and work continues."""
 
     def __init__(self, path: str, warn: Callable[[str], object]) -> None:
-        self._path = path
-        self._warn = warn
-        # Whether a line could not be written in full, and whether the last one is such.
-        self.is_incomplete = self._is_torn = False
+        self._path, self._warn = path, warn
+        # Whether a line could not be written, or not in full.
+        self.is_incomplete = False
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         except OSError as error:
@@ -25,19 +24,13 @@ class JobLog:
     def write(self, lines: Iterable[str]) -> None:
         """Append lines, without their ends. Each is one write, so that workers can share a file."""
         for line in lines:
-            text = ("\n" if self._is_torn else "") + line + "\n"
-            raw = text.encode("utf-8", "backslashreplace")
             try:
-                write_all(self._fd, raw)
-                self._is_torn = False
+                write_all(self._fd, f"{line}\n".encode("utf-8", "backslashreplace"))
             except OSError as error:
-                self._is_torn = self._is_torn or bool(error.characters_written)  # type: ignore[attr-defined]
                 if not self.is_incomplete:
                     self.is_incomplete = True
-                    self._warn(
-                        f"rwq: cannot write the job log {self._path}: {os_reason(error)}; "
-                        "it is incomplete from now on"
-                    )
+                    why = f"{os_reason(error)}; it is incomplete from now on"
+                    self._warn(f"rwq: cannot write the job log {self._path}: {why}")
 
     def close(self) -> None:
         """Close the file."""

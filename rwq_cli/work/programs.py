@@ -2,20 +2,16 @@
 
 import errno
 import os
+import resource
 import shutil
-import signal
-import tempfile
 from collections.abc import Mapping
+from subprocess import DEVNULL, PIPE, Popen
+from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import os_reason
-from rwq_cli.streams import write_all
 
-# Python ignores them; a command must not.
-_DEFAULT_SIGNALS = tuple(
-    getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)
-)
 # The descriptors of a command while it runs; beside them the server, the terminal and the like.
 _FILES_EACH, _FILES_BESIDE = 6, 64
 # No process can be started now, whatever its command is.
@@ -28,12 +24,12 @@ class CannotRun(InvalidArgument):
     code = "cannot-run"
 
 
-class BadArguments(Exception):
-    """No command line can be made for this item; the message is the reason to bury it."""
-
-
 class Exhausted(CannotRun):
     """The machine cannot start another process now."""
+
+
+class BadArguments(Exception):
+    """No command line can be made for this item; the message is the reason to bury it."""
 
 
 class Invocation(NamedTuple):
@@ -47,33 +43,27 @@ class Invocation(NamedTuple):
 
 def find_program(word: bytes, path: str) -> bytes:
     """The path of a program, given its name or a path, and the directories of PATH."""
-    name = os.fsdecode(word) or "''"
-    if "/" in name:
-        if os.path.isdir(word):
-            raise CannotRun(f"cannot run {name}: it is a directory", "name a program")
-        if not os.path.exists(word):
-            raise CannotRun(f"cannot run {name}: no such file", "check its path")
-        if not os.access(word, os.X_OK):
-            raise CannotRun(f"cannot run {name}: permission denied", "chmod +x makes it executable")
-        return word
-    found = shutil.which(name, path=path)
-    if not found:
-        raise CannotRun(
-            f"cannot run {name}: command not found",
-            "the command follows --, as in: rwq work -q jobs -- ./work",
-        )
-    return os.fsencode(found)
+    name = os.fsdecode(word)
+    if found := shutil.which(name, path=path):
+        return os.fsencode(found)
+    if "/" not in name:
+        reason, hint = "command not found", "the command follows --, as in: rwq work -- ./work"
+    elif os.path.isdir(name):
+        reason, hint = "it is a directory", "name a program"
+    elif not os.path.exists(name):
+        reason, hint = "no such file", "check its path"
+    else:
+        reason, hint = "permission denied", "chmod +x makes it executable"
+    raise CannotRun(f"cannot run {name or repr(name)}: {reason}", hint)
 
 
 def allow_open_files(children: int) -> None:
     """Raise the limit of open files, if that many children need more."""
-    import resource
-
     needed = _FILES_EACH * children + _FILES_BESIDE
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or needed <= soft:
+    if needed <= soft or soft == resource.RLIM_INFINITY:
         return
-    if hard != resource.RLIM_INFINITY and needed > hard:
+    if needed > hard != resource.RLIM_INFINITY:
         raise InvalidArgument(
             f"{children:,} commands at once need {needed:,} open files, and the limit is {hard:,}",
             "run fewer at once, or raise the limit: ulimit -Hn",
@@ -81,71 +71,55 @@ def allow_open_files(children: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def occupy_standard_files() -> None:
-    """Open the null device as each of the files 0 to 2 that is closed: no pipe may be one."""
-    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
-    os.close(fd)
-
-
-def start(invocation: Invocation, stdout: int, stderr: int) -> int:
-    """Start a process in a session of its own; returns its ID, which is that of its group.
+def start(invocation: Invocation) -> "Popen[bytes]":
+    """Start a process in a session of its own, which writes into pipes.
 
     It has no terminal, so that what asks on `/dev/tty` fails at once, and Ctrl-C does not reach it.
-    `stdout` and `stderr` are descriptors. The error says whether it cannot be run for any item, for
-    this one, or only now.
+    The error says whether it cannot be run for any item, for this one, or only now.
     """
-    data: int | None = None
+    fd = DEVNULL
     try:
-        data = _file_of(invocation.stdin) if invocation.stdin else None
-        actions: list[tuple[object, ...]] = [
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
-            if data is None
-            else (os.POSIX_SPAWN_DUP2, data, 0),
-            (os.POSIX_SPAWN_DUP2, stdout, 1),
-            (os.POSIX_SPAWN_DUP2, stderr, 2),
-        ]
-        return os.posix_spawn(
-            invocation.program,
+        fd = _file_of(invocation.stdin) if invocation.stdin else DEVNULL
+        return Popen(
             invocation.arguments,
-            invocation.variables,
-            file_actions=actions,
-            setsid=True,
-            setsigmask=(),
-            setsigdef=_DEFAULT_SIGNALS,
+            executable=invocation.program,
+            env=invocation.variables,
+            stdin=fd,
+            stdout=PIPE,
+            stderr=PIPE,
+            bufsize=0,
+            # Python's own are closed on exec.
+            close_fds=False,
+            start_new_session=True,
         )
-    except OSError as error:
-        raise _failure(invocation, error)
     except ValueError:
         raise BadArguments("NUL cannot be part of an argument") from None
+    except OSError as error:
+        raise _failure(os.fsdecode(invocation.program), error)
     finally:
-        if data is not None:
-            os.close(data)
+        if fd != DEVNULL:
+            os.close(fd)
 
 
 def _file_of(data: bytes) -> int:
     """A file in memory that holds the data: nobody has to feed it to the command."""
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("rwq-data")
-    else:
-        with tempfile.TemporaryFile() as file:
-            fd = os.dup(file.fileno())
-    write_all(fd, data)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
+    fd = os.memfd_create("rwq-data") if hasattr(os, "memfd_create") else None
+    with TemporaryFile(buffering=0) if fd is None else open(fd, "wb", closefd=False) as file:
+        file.write(data)
+        file.seek(0)
+        return os.dup(file.fileno()) if fd is None else fd
 
 
-def _failure(invocation: Invocation, error: OSError) -> Exception:
+def _failure(name: str, error: OSError) -> Exception:
     """The error of a process that could not be started."""
-    name = os.fsdecode(invocation.program)
-    reason = os_reason(error)
     if error.errno == errno.E2BIG:
         return BadArguments("the arguments are too long; see --input stdin and --input file")
     if error.errno in _EXHAUSTED:
-        return Exhausted(f"cannot start another process: {reason}", "run fewer at once: -j")
+        reason = f"cannot start another process: {os_reason(error)}"
+        return Exhausted(reason, "run fewer at once: -j")
     # A file that is there, and is not found, is a script whose interpreter is not.
     is_script = error.errno == errno.ENOEXEC or (
-        error.errno == errno.ENOENT and os.path.exists(invocation.program)
+        error.errno == errno.ENOENT and os.path.exists(name)
     )
     hint = "does its first line name an interpreter, such as #!/bin/sh?" if is_script else None
-    return CannotRun(f"cannot run {name}: {reason}", hint)
+    return CannotRun(f"cannot run {name}: {os_reason(error)}", hint)

@@ -4,23 +4,44 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum, auto
 from math import inf
-from threading import Lock
+from threading import Lock, Thread
+from typing import IO, NamedTuple
 
-from rwq_cli.environment import os_reason
-from rwq_cli.work.output import Head, LeftoverReader, Outputs, Pipe, WholeLines
-from rwq_cli.work.programs import Exhausted, Invocation, start
+from rwq_cli.core.items.schedule import REASON_BYTES_MAX
+from rwq_cli.work.programs import Invocation, start
 
-# How often it is seen whether a command is stopped or is to be killed.
-_LOOK_S = 0.5
-# How often it is seen whether the processes of a command that is being ended are gone.
-_GONE_S = 0.05
+# What a result holds at most.
+RESULT_BYTES_MAX = 1 << 20
+# How much of the end of stderr is kept: with how the command failed, it is the reason.
+_TAIL_BYTES = REASON_BYTES_MAX - 64
+_READ_BYTES = 1 << 16
+# How often it is seen whether a command is stopped or is to be killed, and whether the processes of
+# one that is being ended are gone.
+_LOOK_S, _GONE_S = 0.5, 0.05
 # What is read at once of a command that has ended: a pipe holds no more, and what it has started
 # may go on writing.
 _DRAIN_READS = 16
+
+Sink = Callable[[bytes], object]
+
+
+class Outputs(NamedTuple):
+    """Where the output of commands goes; without `stdout`, it is kept as the result."""
+
+    stdout: Sink | None
+    stderr: Sink
+
+
+class Limits(NamedTuple):
+    """How long commands run, after SIGTERM, and after the worker was stopped; None for no limit."""
+
+    max_time_s: float | None
+    kill_after_s: float
+    grace_s: float | None
 
 
 class Cause(Enum):
@@ -31,45 +52,72 @@ class Cause(Enum):
     STOP = auto()
 
 
+class Stream:
+    """An output of a command, read as it comes.
+
+    To a sink it is passed on in whole lines, so that the output of commands that run at once is not
+    mixed, and its end is `kept`; without one, its beginning, and `is_cut` if there was more.
+    """
+
+    def __init__(self, file: "IO[bytes] | None", sink: Sink | None) -> None:
+        assert file is not None
+        self.file, self._sink = file, sink
+        self.kept, self._rest = bytearray(), b""
+        self.is_cut = False
+
+    def read(self) -> None:
+        """Read what there is; at the end, close it."""
+        data = os.read(self.file.fileno(), _READ_BYTES)
+        if not data:
+            self.file.close()
+        elif self._sink is None:
+            room = RESULT_BYTES_MAX - len(self.kept)
+            self.kept += data[:room]
+            self.is_cut = self.is_cut or len(data) > room
+        else:
+            self.kept += data
+            del self.kept[:-_TAIL_BYTES]
+            end = data.rfind(b"\n") + 1
+            # A line without an end must not fill the memory.
+            if end or len(self._rest) >= _READ_BYTES:
+                self._sink(self._rest + data[:end])
+                self._rest = b""
+            self._rest += data[end:]
+
+    def flush(self, end: bytes = b"") -> None:
+        """Pass on the rest, and this end of its line."""
+        if self._rest and self._sink is not None:
+            self._sink(self._rest + end)
+            self._rest = b""
+
+    @property
+    def tail(self) -> bytes:
+        """The last bytes, from the first whole character on."""
+        kept = self.kept.strip()
+        while kept[:1] and kept[0] & 0xC0 == 0x80:
+            del kept[0]
+        return bytes(kept)
+
+
 class Run:
     """A command that runs; one thread waits for it, any thread may end it.
 
     Its `code` is negative for the signal that killed it, and None while it runs.
     """
 
-    def __init__(
-        self,
-        invocation: Invocation,
-        outputs: Outputs,
-        *,
-        max_time_s: float | None,
-        kill_after_s: float,
-    ) -> None:
+    def __init__(self, invocation: Invocation, outputs: Outputs, limits: Limits) -> None:
         # Its processes are known by this, for no other command has the same.
         self._mark = b"RWQ_SESSION=" + invocation.variables[b"RWQ_SESSION"]
-        self._kill_after_s = kill_after_s
-        self.result = Head()
-        self.stderr = WholeLines(outputs.stderr)
-        self._stdout = None if outputs.stdout is None else WholeLines(outputs.stdout)
-        self._pipes: list[Pipe] = []
         self.began_s = time.monotonic()
-        try:
-            for sink in (self._stdout or self.result, self.stderr):
-                self._pipes.append(Pipe(sink))
-            self.pid = start(invocation, *(pipe.write_fd for pipe in self._pipes))
-        except BaseException as error:
-            for pipe in self._pipes:
-                pipe.close()
-            if isinstance(error, OSError):
-                raise Exhausted(f"cannot open a pipe: {os_reason(error)}", "run fewer at once: -j")
-            raise
-        finally:
-            for pipe in self._pipes:
-                pipe.started()
-        self._times_out_s = self.began_s + (inf if max_time_s is None else max_time_s)
+        self._process = start(invocation)
+        self.pid = self._process.pid
+        self.stdout = Stream(self._process.stdout, outputs.stdout)
+        self.stderr = Stream(self._process.stderr, outputs.stderr)
+        self._streams = {each.file.fileno(): each for each in (self.stdout, self.stderr)}
+        self._kill_after_s = limits.kill_after_s
+        self._times_out_s = self.began_s + (limits.max_time_s or inf)
         self._kills_s = inf
         self.cause: Cause | None = None
-        self.code: int | None = None
         self._is_killed = False
         # Its ID is its own until it is reaped.
         self._lock = Lock()
@@ -79,16 +127,20 @@ class Run:
             with suppress(OSError):
                 self._pidfd = os.pidfd_open(self.pid)
 
-    def wait(self, leftovers: LeftoverReader, tell_stopped: Callable[[], object]) -> None:
+    @property
+    def code(self) -> int | None:
+        return self._process.returncode
+
+    def wait(self, tell_stopped: Callable[[], object]) -> None:
         """Read its output until it has ended, and end it when its time is over.
 
-        `leftovers` goes on reading what it has left open. `tell_stopped` is called once if it is
-        seen to be stopped, as by SIGSTOP.
+        `tell_stopped` is called once if it is seen to be stopped, as by SIGSTOP.
         """
         poller = select.poll()
-        fds = [pipe.fd for pipe in self._pipes]
-        for fd in fds if self._pidfd is None else [*fds, self._pidfd]:
+        for fd in self._streams:
             poller.register(fd, select.POLLIN)
+        if self._pidfd is not None:
+            poller.register(self._pidfd, select.POLLIN)
         has_exited = has_told = False
         while True:
             was_idle = not self._read(poller, self._pause_s(has_exited))
@@ -106,57 +158,52 @@ class Run:
                 self.kill()
             elif has_exited and (self._is_killed or not processes_of(self.pid, self._mark)):
                 break
-        self._reap()
+        with self._lock:
+            self._process.wait()
         if self._pidfd is not None:
             poller.unregister(self._pidfd)
             os.close(self._pidfd)
-        reads = 0
-        while self._is_open and reads < _DRAIN_READS and self._read(poller, 0):
-            reads += 1
+        for _ in range(_DRAIN_READS):
+            if not (self._streams and self._read(poller, 0)):
+                break
         # rwq may say something next, on a line of its own.
         self.stderr.flush(b"\n")
-        if self._stdout is not None:
-            self._stdout.flush()
-        for pipe in self._pipes:
-            if pipe.is_open:
-                leftovers.take(pipe)
+        self.stdout.flush()
+        if self._streams:
+            # The writes of what it has left running must not fail because it has ended.
+            Thread(target=self._read_leftovers, args=(poller,), daemon=True).start()
+
+    def _read_leftovers(self, poller: "select.poll") -> None:
+        while self._streams:
+            self._read(poller, None)
 
     def _pause_s(self, has_exited: bool) -> float:
         if self.cause is not None:
             ends_s, often = self._kills_s, has_exited or self._is_killed
         else:
-            ends_s, often = self._times_out_s, self._pidfd is None and not self._is_open
+            ends_s, often = self._times_out_s, self._pidfd is None and not self._streams
         return max(0.0, min(_GONE_S if often else _LOOK_S, ends_s - time.monotonic()))
 
-    @property
-    def _is_open(self) -> bool:
-        return any(pipe.is_open for pipe in self._pipes)
-
-    def _read(self, poller: "select.poll", seconds: float) -> int:
+    def _read(self, poller: "select.poll", seconds: float | None) -> int:
         """Wait for output or the end; returns how many files were ready."""
-        ready = poller.poll(seconds * 1000)
+        ready = poller.poll(None if seconds is None else seconds * 1000)
         for fd, _ in ready:
-            for pipe in self._pipes:
-                if pipe.fd == fd and pipe.is_open and not pipe.read():
+            if stream := self._streams.get(fd):
+                stream.read()
+                if stream.file.closed:
                     poller.unregister(fd)
+                    del self._streams[fd]
         return len(ready)
 
     def _has_exited(self) -> bool:
         """Whether its process has ended; it is not reaped yet, so that its ID stays its own."""
         if hasattr(os, "waitid"):
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        self._reap(os.WNOHANG)
-        return self.code is not None
+        return self._process.poll() is not None
 
     def _is_stopped(self) -> bool:
         flags = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
         return hasattr(os, "waitid") and os.waitid(os.P_PID, self.pid, flags) is not None
-
-    def _reap(self, flags: int = 0) -> None:
-        with self._lock:
-            if self.code is None:
-                pid, status = os.waitpid(self.pid, flags)
-                self.code = os.waitstatus_to_exitcode(status) if pid else None
 
     def end(self, cause: Cause) -> None:
         """Send SIGTERM to all that it has started, and SIGKILL later."""
@@ -171,9 +218,8 @@ class Run:
 
     def kill(self) -> None:
         """Send SIGKILL to all that it has started."""
-        with self._lock:
-            self.cause = self.cause or Cause.STOP
-            self._is_killed = True
+        self.cause = self.cause or Cause.STOP
+        self._is_killed = True
         self.send(signal.SIGKILL)
 
     def send(self, number: int) -> None:
@@ -182,12 +228,10 @@ class Run:
             if self.code is not None:
                 return
             others = processes_of(self.pid, self._mark) if self.cause is not None else set()
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, number)
-            for pid in others:
+            for kill, pid in ((os.killpg, self.pid), *((os.kill, pid) for pid in others)):
                 with suppress(ProcessLookupError, PermissionError):
-                    if os.getpgid(pid) != self.pid:
-                        os.kill(pid, number)
+                    if kill is os.killpg or os.getpgid(pid) != self.pid:
+                        kill(pid, number)
 
     def shift(self, seconds: float) -> None:
         """Let its time end later: it was suspended for so long."""
@@ -203,25 +247,18 @@ def processes_of(root: int, mark: bytes) -> set[int]:
     """
     parents: dict[int, int] = {}
     found = {root}
-    for pid in _pids():
+    for pid in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        # Other names are no numbers.
         with suppress(OSError, ValueError, IndexError):
-            # After the name, which may hold anything.
-            state, parent = _read(pid, "stat").rpartition(b")")[2].split()[:2]
+            with open(f"/proc/{int(pid)}/stat", "rb") as file:
+                # After the name, which may hold anything.
+                state, parent = file.read().rpartition(b")")[2].split()[:2]
             if state == b"Z":
                 continue
-            parents[pid] = int(parent)
-            if mark in _read(pid, "environ").split(b"\0"):
-                found.add(pid)
+            parents[int(pid)] = int(parent)
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if mark in file.read().split(b"\0"):
+                    found.add(int(pid))
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more
     return found & parents.keys()
-
-
-def _pids() -> Iterator[int]:
-    with suppress(OSError):
-        yield from (int(name) for name in os.listdir("/proc") if name.isdigit())
-
-
-def _read(pid: int, name: str) -> bytes:
-    with open(f"/proc/{pid}/{name}", "rb") as file:
-        return file.read()

@@ -28,6 +28,7 @@ def handled_signals(handle: Callable[[int], object]) -> Iterator[Callable[[], ob
     turn = RLock()
 
     def look() -> bool:
+        """Handle what there is; returns whether there may be more."""
         with turn, suppress(BlockingIOError):
             while numbers := os.read(reader, 1):
                 handle(numbers[0])

@@ -17,9 +17,13 @@ def read_task(directory: bytes, data: bytes) -> list[bytes]:
         value = json.loads(data, parse_float=Raw, parse_int=Raw, parse_constant=Raw)
     except (ValueError, RecursionError):
         raise BadArguments("no task: the data is not JSON") from None
-    name, arguments = _parts(value)
-    if not isinstance(name, str) or not isinstance(arguments, list):
-        raise BadArguments('no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}')
+    match value:
+        case {"task": str(name)} | [str(name)]:
+            arguments: list[Any] = []
+        case [str(name), list(arguments)]:
+            pass
+        case _:
+            raise BadArguments('no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}')
     # A path would leave the directory, and NUL ends a name.
     if not name or name.startswith(".") or "/" in name or "\0" in name:
         raise BadArguments(f"unknown task {name!r}: not the name of a program")
@@ -32,15 +36,6 @@ def read_task(directory: bytes, data: bytes) -> list[bytes]:
         return [program, *map(_argument, arguments)]
     except (ValueError, RecursionError) as error:
         raise BadArguments(f"no task: an argument cannot be written as JSON: {error}") from None
-
-
-def _parts(value: Any) -> tuple[Any, Any]:
-    """The name and the arguments; None for what is missing."""
-    if isinstance(value, dict):
-        return value.get("task"), []
-    if isinstance(value, list) and 1 <= len(value) <= 2:
-        return value[0], value[1] if len(value) == 2 else []
-    return None, None
 
 
 def _argument(value: Any) -> bytes:

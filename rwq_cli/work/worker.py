@@ -13,7 +13,7 @@ from contextlib import suppress
 from enum import IntEnum
 from threading import Event as Flag, Thread, Timer
 
-from rwq_cli.core.errors import ServerError
+from rwq_cli.core.errors import RwqError, ServerError
 from rwq_cli.core.inspect.report import state
 from rwq_cli.core.model import State
 from rwq_cli.core.work.control import (
@@ -28,23 +28,24 @@ from rwq_cli.core.work.control import (
 )
 from rwq_cli.core.work.job import Ended, Job, Loss
 from rwq_cli.core.work.policy import Failure, Fate, GiveUp
+from rwq_cli.output import human
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.service.supervision import Supervision
-from rwq_cli.work.commands import CommandLimits, Commands, EndWorker
-from rwq_cli.work.events import Event, EventKind, Exit, Progress
+from rwq_cli.work.commands import Commands
+from rwq_cli.work.events import Event
 from rwq_cli.work.invocations import Invocations
 from rwq_cli.work.leftover_commands import watch_leftovers
-from rwq_cli.work.notes import Notes, status
-from rwq_cli.work.output import Outputs
-from rwq_cli.work.programs import occupy_standard_files
+from rwq_cli.work.notes import Notes, commands, status
+from rwq_cli.work.running import Limits, Outputs
 from rwq_cli.work.signals import handled_signals
 
 # How often the main thread looks for news, and how often it shows that it is not stuck.
 _LOOK_S, _BEAT_S = 0.1, 5.0
 # With more events that nobody has read, nothing is taken.
 _UNREAD_MAX = 1000
-# How long a killed worker waits for the server to take its items back.
-_LAST_CALL_S = 3.0
+# How long a killed worker waits for the server, and one that is stopped and holds nothing for the
+# reply to its last call.
+_LAST_CALL_S, _LAST_REPLY_S = 3.0, 0.5
 
 _LOSSES = {
     Loss.TAKEN: b"another session holds the item",
@@ -69,7 +70,7 @@ class Worker:
     """Runs commands until it is to end; iterate over `events`.
 
     `work` is `WorkQueue.work` with all its options but the function, the token and the listener;
-    `housekeeping` is `keep_house` with its options but the flag and the listeners.
+    `keep_house` is done in a thread until its flag is set.
     """
 
     def __init__(
@@ -77,78 +78,69 @@ class Worker:
         work: Callable[..., WorkSummary],
         invocations: Invocations,
         outputs: Outputs,
-        limits: CommandLimits,
+        limits: Limits,
         notes: Notes,
         supervision: Supervision,
-        housekeeping: Callable[..., None] | None = None,
+        keep_house: Callable[[Flag], None],
         *,
-        yields_starts: bool = True,
+        yields_starts: bool,
     ) -> None:
-        self._work = work
-        self._mark = invocations.mark
-        self._limits = limits
-        self._notes = notes
-        self._supervision = supervision
-        self._housekeeping = housekeeping
-        self.progress = Progress()
+        self._work, self._keep_house, self._grace_s = work, keep_house, limits.grace_s
+        self._notes, self._supervision = notes, supervision
+        self._watch = (invocations.mark, limits.kill_after_s)
         self._summary: WorkSummary | None = None
-        self._stop = StopToken()
-        self._stage = _Stage.WORKING
+        self._stop, self._stage = StopToken(), _Stage.WORKING
         # That nobody has read.
         self._events: deque[Event] = deque()
+        started = self._events.append if yields_starts else lambda _: None
         self._commands = Commands(
-            invocations,
-            outputs,
-            limits,
-            self.progress,
-            notes,
-            self._may_begin,
-            self._events.append if yields_starts else None,
+            invocations, outputs, limits, notes, self._may_begin, self._end_with, started
         )
         self._ended = Flag()
         self._failure: BaseException | None = None
-        self._is_abandoned = self._is_continued = self._is_paused = False
+        self._is_continued = self._is_paused = False
         self._has_contact = self._is_out = False
+        # When it had nothing left to do but to wait for the server; None before.
+        self._idle_s: float | None = None
 
     @property
     def has_failed(self) -> bool:
         """Whether items were given up or lost, or failures ended the worker."""
         why = None if self._summary is None else self._summary.why
-        is_over = why is EndReason.MAX_FAILURES
-        return is_over or self.progress.gave_up > 0 or self.progress.vanished > 0
+        progress = self._notes.progress
+        return why is EndReason.MAX_FAILURES or progress.gave_up > 0 or progress.vanished > 0
 
     # The main thread.
 
     def events(self) -> Iterator[Sequence[Event]]:
         """Work; yields what happened. KeyboardInterrupt means that signals ended the commands."""
-        occupy_standard_files()
-        watch = watch_leftovers(self._mark, self._limits.kill_after_s)
-        worker = Thread(target=self._run_loop, name="rwq-work", daemon=True)
+        watch = watch_leftovers(*self._watch)
         try:
-            with handled_signals(self._handle) as self._look_for_signals:
-                worker.start()
-                if self._housekeeping is not None:
-                    Thread(target=self._keep_house, name="rwq-house", daemon=True).start()
-                yield from self._report(worker)
+            with handled_signals(self._guarded(self._handle)) as self._look_for_signals:
+                loop = Thread(target=self._run_loop, name="rwq-work", daemon=True)
+                loop.start()
+                house = self._guarded(self._keep_house)
+                Thread(target=house, args=(self._ended,), name="rwq-house", daemon=True).start()
+                yield from self._report(loop)
         finally:
             self._ended.set()
             for run in self._commands.runs:
                 run.kill()
             self._notes.hide()
-            if watch is not None:
-                watch.close()
+            watch.close()
         if self._failure is not None:
             raise self._failure
         if self._stage >= _Stage.ENDING:
             raise KeyboardInterrupt
 
-    def _report(self, worker: Thread) -> Iterator[Sequence[Event]]:
+    def _report(self, loop: Thread) -> Iterator[Sequence[Event]]:
         """Yield events, and do what the main thread has to, until the loop has ended."""
         beats_s = ticks_s = 0.0
+        notes, progress = self._notes, self._notes.progress
         while True:
-            is_over = self._is_abandoned or not worker.is_alive()
-            self._notes.news.clear()
-            self._notes.write()
+            is_over = not loop.is_alive() or self._waits_in_vain()
+            notes.news.clear()
+            notes.write()
             if self._is_continued:
                 self._resume()
             if events := [self._events.popleft() for _ in range(len(self._events))]:
@@ -156,78 +148,82 @@ class Worker:
                 self._follow_pause()
             if is_over:
                 return
-            self.progress.is_paused = self._is_paused
-            self.progress.is_stopping = self._stage >= _Stage.STOPPING
+            progress.is_paused = self._is_paused
+            progress.is_stopping = self._stage >= _Stage.STOPPING
             now_s = time.monotonic()
-            if self._notes.tick_s is not None and now_s >= ticks_s:
-                ticks_s = now_s + self._notes.tick_s
-                self._notes.tick(self.progress)
+            if notes.tick_s is not None and now_s >= ticks_s:
+                ticks_s = now_s + notes.tick_s
+                notes.tick()
             if now_s >= beats_s:
                 beats_s = now_s + _BEAT_S
                 self._supervision.beat(_BEAT_S)
                 if self._has_contact and not self._is_out:
-                    self._supervision.status(status(self.progress))
+                    self._supervision.status(status(progress))
             if os.getpid() == 1:
                 self._commands.reap_orphans()
-            self._notes.news.wait(_LOOK_S)
+            notes.news.wait(_LOOK_S)
 
-    # The threads of the loop and of the housekeeping.
+    def _waits_in_vain(self) -> bool:
+        """Whether it was told to stop, and a server that hangs alone keeps it: it holds nothing."""
+        if self._stage < _Stage.STOPPING or self._commands.running or self._stop.holds_jobs:
+            self._idle_s = None
+        elif self._idle_s is None:
+            self._idle_s = time.monotonic()
+        return self._idle_s is not None and time.monotonic() - self._idle_s > _LAST_REPLY_S
+
+    # Other threads: the loop, the housekeeping, timers.
 
     def _run_loop(self) -> None:
         try:
             self._summary = self._work(self._commands, stop=self._stop, on_event=self._note)
-        except EndWorker as end:
-            self._failure = end.error
         except BaseException as error:
-            self._failure = error
+            self._failure = self._failure or error
         self._notes.news.set()
         if self._stage >= _Stage.ENDING:
-            # The reader of stdout may have stalled.
-            self._after(_LAST_CALL_S, lambda: os._exit(128 + signal.SIGINT))
+            self._exit_soon()
 
-    def _keep_house(self) -> None:
-        assert self._housekeeping is not None
+    def _exit_soon(self) -> None:
+        """Wait for the server, or for the reader of stdout, only for so long."""
+        self._after(_LAST_CALL_S, lambda: os._exit(128 + signal.SIGINT))
 
-        def counted(waiting: int) -> None:
-            self.progress.left = waiting
+    def _guarded(self, what: Callable[..., object]) -> Callable[..., None]:
+        """In a thread: an error that nobody expects ends the worker, and all commands with it."""
 
-        try:
-            self._housekeeping(self._ended, cleaned=self._notes.cleaned, counted=counted)
-        except BaseException as error:
-            self._fail(error)
-
-    def _after(self, seconds: float, what: Callable[[], object]) -> None:
-        def guarded() -> None:
+        def guarded(*args: object) -> None:
             try:
-                what()
+                what(*args)
             except BaseException as error:
                 self._fail(error)
 
-        timer = Timer(seconds, guarded)
-        timer.daemon = True
-        timer.start()
+        return guarded
 
     def _fail(self, error: BaseException) -> None:
-        """End with this error, and with all commands: nothing goes on half alive."""
         self._failure = self._failure or error
         self._stop.set()
         self._commands.end_all()
 
+    def _end_with(self, error: RwqError) -> None:
+        """End with this error when the commands that run have ended."""
+        self._failure = self._failure or error
+        self._stop.set()
+
+    def _after(self, seconds: float, what: Callable[[], object]) -> None:
+        timer = Timer(seconds, self._guarded(what))
+        timer.daemon = True
+        timer.start()
+
     # The thread of the signals.
 
     def _handle(self, number: int) -> None:
-        try:
-            if number in (signal.SIGINT, signal.SIGTERM):
-                self._advance(_Stage(min(self._stage + 1, _Stage.KILLING)))
-            elif number in (signal.SIGUSR1, signal.SIGUSR2):
-                self._is_paused = number == signal.SIGUSR1
-                self._follow_pause()
-            elif number == signal.SIGHUP:
-                self._stop.drain()
-            elif number == signal.SIGTSTP:
-                self._suspend()
-        except BaseException as error:
-            self._fail(error)
+        if number in (signal.SIGINT, signal.SIGTERM):
+            self._advance(_Stage(min(self._stage + 1, _Stage.KILLING)))
+        elif number in (signal.SIGUSR1, signal.SIGUSR2):
+            self._is_paused = number == signal.SIGUSR1
+            self._follow_pause()
+        elif number == signal.SIGHUP:
+            self._stop.drain()
+        elif number == signal.SIGTSTP:
+            self._suspend()
 
     def _advance(self, stage: _Stage) -> None:
         if stage <= self._stage:
@@ -238,28 +234,21 @@ class Worker:
         if stage is _Stage.STOPPING:
             self._stop.set()
             self._supervision.stopping()
-            if self._limits.grace_s is not None:
-                self._after(self._limits.grace_s, lambda: self._advance(_Stage.ENDING))
-            self._notes.stopping(running)
+            if self._grace_s is not None:
+                self._after(self._grace_s, lambda: self._advance(_Stage.ENDING))
+            them = "it" if running == 1 else "them"
+            text = f"waiting for {commands(running)} to end; Ctrl-C ends {them} and releases"
+            text = f"{text} the items"
         elif stage is _Stage.ENDING:
-            self._stop.set()
             self._commands.end_all()
-            self._notes.ending(running)
+            text = f"sent SIGTERM to {commands(running)}; Ctrl-C sends SIGKILL"
         else:
             for run in self._commands.runs:
                 run.kill()
-            self._after(_LAST_CALL_S, self._abandon)
-
-    def _abandon(self) -> None:
-        """End without waiting for commands, the server, or the reader of stdout."""
-        release = Thread(target=self._stop.release, daemon=True)
-        release.start()
-        # So that the summary has it, if the server answers.
-        release.join(_LAST_CALL_S / 3)
-        self._is_abandoned = True
-        self._notes.news.set()
-        time.sleep(_LAST_CALL_S / 3)
-        os._exit(128 + signal.SIGINT)
+            self._exit_soon()
+            return
+        if running:
+            self._notes.line(text, is_error=False)
 
     def _follow_pause(self) -> None:
         self._stop.pause(is_paused=self._is_paused or len(self._events) > _UNREAD_MAX)
@@ -294,14 +283,17 @@ class Worker:
             self._commands.lose(event.job)
         elif isinstance(event, Contact):
             self._has_contact, self._is_out = True, False
-            self._supervision.ready(status(self.progress))
+            self._supervision.ready(status(self._notes.progress))
             if event.after_s is not None:
-                self._notes.reconnected(event.after_s)
+                after = human.duration(event.after_s)
+                self._notes.line(f"the server is responding again after {after}")
         elif isinstance(event, Outage) and not self._is_out:
             self._is_out = True
-            self._supervision.lost(escaped_text(event.error.message))
-            self._notes.disconnected(event.error)
-        elif isinstance(event, Failed) and not isinstance(event.error, ServerError | EndWorker):
+            message, how_long = escaped_text(event.error.message), human.duration(event.patience_s)
+            self._supervision.lost(message)
+            text = "commands keep running, and rwq will try to reconnect for"
+            self._notes.line(f"{message}; {text} {how_long}")
+        elif isinstance(event, Failed) and not isinstance(event.error, ServerError):
             self._fail(event.error)
 
     def _may_begin(self) -> bool:
@@ -311,22 +303,29 @@ class Worker:
 
     def _settle(self, ended: Ended) -> None:
         """Record an end that the server has acknowledged."""
-        job, is_lost = ended.job, ended.fate is Fate.LOST
-        exited = self._commands.exits.pop(job, Exit())
-        is_own_doing = is_lost and exited.exit_code == 0 and _is_own_doing(job)
-        is_retry = ended.fate is Fate.RETRY
-        event = Event.of(job, EventKind(ended.fate.value), exited)._replace(
+        job, is_lost, is_retry = ended.job, ended.fate is Fate.LOST, ended.fate is Fate.RETRY
+        begun = self._commands.events.pop(job, None) or Event.of(job)
+        is_own_doing = is_lost and begun.exit_code == 0 and _is_own_doing(job)
+        reason = ended.step.data if ended.end is None else None
+        if is_lost:
+            reason = _LOSSES[job.loss or Loss.ENDED]
+        elif isinstance(ended.end, Failure | GiveUp):
+            reason = ended.end.reason
+        event = begun._replace(
+            at_s=time.time(),
+            kind=ended.fate.value,
             attempt=job.attempt if ended.end is not None else job.attempt - 1,
-            reason=_LOSSES[job.loss or Loss.ENDED] if is_lost else _reason_of(ended),
+            reason=reason,
             delay_s=ended.step.delay_s if is_retry else None,
             has_backlog=is_retry and _has_backlog(job),
             gave_up=ended.gave_up,
         )
-        self.progress.counts[event.kind] += 1
-        self.progress.gave_up += event.gave_up
+        progress = self._notes.progress
+        progress.counts[ended.fate] += 1
+        progress.gave_up += event.gave_up
         self._events.append(event)
-        if event.reason is not None and not is_own_doing:
-            self.progress.vanished += is_lost
+        if reason is not None and not is_own_doing:
+            progress.vanished += is_lost
             self._notes.failed(event)
         if len(self._events) > _UNREAD_MAX:
             self._follow_pause()
@@ -349,10 +348,3 @@ def _has_backlog(job: Job) -> bool:
     with suppress(ServerError):
         return int(job.handle.call("LLEN", job.handle.keys.main)) > 0
     return False
-
-
-def _reason_of(ended: Ended) -> bytes | None:
-    """Why an item was retried or given up; None for the others."""
-    if isinstance(ended.end, Failure | GiveUp):
-        return ended.end.reason
-    return ended.step.data if ended.end is None else None

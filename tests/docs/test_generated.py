@@ -7,8 +7,8 @@ import pytest
 
 from rwq_cli.core.model import Status
 from rwq_cli.core.repair.actions import Repair
+from rwq_cli.core.work.policy import Fate
 from rwq_cli.output.outcomes import WORDS
-from rwq_cli.work.events import EventKind
 from tests.conftest import Foreign
 from tests.docs import reference
 from tests.docs.json_kinds import OTHER_KINDS, SUMMARY
@@ -44,7 +44,7 @@ def test_the_reference_explains_what_else_is_in_json(rwq: Rwq, foreign: Foreign)
 
 def test_the_reference_explains_every_outcome() -> None:
     internal = {Status.IN_TRANSIT, Status.ELSEWHERE, Status.GUARDED}
-    words = {*Status} - internal | {*Repair} | {*EventKind} - {EventKind.STARTED}
+    words = {*Status} - internal | {*Repair} | {*Fate}
     assert {str(word.value) for word in words} <= set(WORDS)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rwq_cli.core.errors import AuthenticationFailed, ConnectionLost
-from rwq_cli.service.rounds import Rounds, Timer
+from rwq_cli.service.rounds import Rounds
 from tests.conftest import FakeClock
 
 
@@ -78,19 +78,3 @@ class TestLostServer:
     def test_what_time_does_not_cure_is_the_end(self, clock: FakeClock) -> None:
         with pytest.raises(AuthenticationFailed):
             Rounds(30, clock, note=print).failed(AuthenticationFailed("no"))
-
-
-def test_a_timer_is_due_at_random_first_and_then_about_every_so_often(clock: FakeClock) -> None:
-    firsts = []
-    for _ in range(50):
-        began_s = clock.now_s
-        timer, due = Timer(100, clock), []
-        while len(due) < 3:
-            clock.now_s += 1
-            if timer.is_due():
-                due.append(clock.now_s - began_s)
-        firsts.append(due[0])
-        assert 90 <= due[1] - due[0] <= 111
-        assert 90 <= due[2] - due[1] <= 111
-    assert min(firsts) < 40
-    assert max(firsts) > 60

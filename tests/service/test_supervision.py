@@ -14,8 +14,9 @@ from uuid import uuid4
 import pytest
 
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.progress import ProgressListener
 from rwq_cli.output.exposition import Metric
-from rwq_cli.service.supervision import BeatingClock, Supervision
+from rwq_cli.service.supervision import Beats, Supervision
 from tests.conftest import FakeClock
 from tests.driver import TIMEOUT_S, until
 from tests.service.managers import Manager
@@ -147,7 +148,7 @@ def test_an_announced_pause_is_not_late(clock: FakeClock) -> None:
     clock.now_s += 61.0
     assert beats.late_s == 1
     beats.beat()
-    BeatingClock(clock, beats.beat).sleep(3600)
+    Beats(clock, ProgressListener(), beats.beat).sleep(3600)
     assert beats.late_s == 0
     clock.now_s += 61
     assert beats.late_s == 1

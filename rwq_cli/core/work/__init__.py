@@ -5,7 +5,7 @@
 2. The handler runs. Every third of a lease, another thread calls `session.renew`, which pushes the
    end of every lease forward, in the step that checks that it still has the job's holder.
 3. The handler returns. `policy` says what that means for the item, and the next `exchange` sends it
-   (`endings`) together with the call that leases the next item. The script acts only while the
+   (`held`) together with the call that leases the next item. The script acts only while the
    lease has the job's holder, so a job that was lost ends nothing.
 4. A lease is lost when a renewal or an end finds that it has ended or has another holder, or when
    the server has not answered until it has ended by our clock. `Job.loss` says why.
@@ -17,5 +17,5 @@
    meanwhile. If a thread fails, the others finish what they run, what is left is put back, and
    `run` raises.
 
-`stopping` decides when the worker ends, `control` has what it tells and how it is asked to end.
+`control` has what a worker tells, how it is asked to end, and when it ends.
 """

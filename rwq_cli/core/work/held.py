@@ -1,20 +1,137 @@
-"""What a worker holds: its jobs until the server has settled their ends. It sends nothing."""
+"""What a worker holds: its jobs until the server has settled their ends. It sends nothing.
+
+How ends are sent to the server, and what its replies mean.
+"""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
+from rwq_cli.core.batches import BATCH_WRITES, in_batches
 from rwq_cli.core.clock import Clock
-from rwq_cli.core.model import OutcomeBatch, Status
-from rwq_cli.core.work.endings import Call, Ending, ending_of, loss_of, was_done
+from rwq_cli.core.inspect.results import ResultStatus
+from rwq_cli.core.items.results import ResultOptions, completing_args
+from rwq_cli.core.items.schedule import How, burial, delay, returning, schedule_args
+from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Status
+from rwq_cli.core.server.commands import Command
+from rwq_cli.core.state.expected import ANY
+from rwq_cli.core.state.located import Located
+from rwq_cli.core.state.rules import is_guard
 from rwq_cli.core.work.job import Ended, Job, Loss
-from rwq_cli.core.work.policy import Fate, GiveUp, JobEnd, RetryPolicy
+from rwq_cli.core.work.policy import Fate, GiveUp, JobEnd, RetryPolicy, Step
 
 # A retry falls due at most this much later than its delay says: the delay is rounded to ms, and the
 # due times of a call are spread over less than another ms.
 _DUE_SPREAD_S = 0.002
+
+
+# How many jobs end, or have their leases renewed, in one call.
+JOBS_PER_CALL = BATCH_WRITES
+# All IDs are in processing, and have no conditions but their holder.
+_PLACE = {**Located.leased(()).args(), **ANY.args()}
+
+
+@dataclass(eq=False, slots=True)
+class Ending:
+    """The end of a job, and the script that does it, until the server has settled it.
+
+    `in_doubt`: a call was sent whose reply was lost. `is_sending`: some thread sends it now.
+    """
+
+    job: Job
+    end: JobEnd | None
+    step: Step
+    script: str
+    args: Mapping[str, Any]
+    in_doubt: bool = False
+    is_sending: bool = False
+
+    @property
+    def keeps_result(self) -> bool:
+        return self.script == "complete" and self.args["keep_ms"] is not None
+
+
+def ending_of(job: Job, end: JobEnd | None, step: Step, result_ttl_s: float) -> Ending:
+    """The ending of a job; its script acts only under the job's own lease."""
+    how: How
+    match step.fate:
+        case Fate.COMPLETED | Fate.REJECTED:
+            options = None
+            if step.data is not None or step.fate is Fate.REJECTED:
+                options = ResultOptions(step.data, ResultStatus(step.fate.value), result_ttl_s)
+            args = completing_args(options, (job.holder,))
+            return Ending(job, end, step, "complete", {**_PLACE, **args})
+        case Fate.RETRY:
+            how = delay(round(step.delay_s * 1000))
+        case Fate.BURIED:
+            how = burial(step.data)
+        case _:
+            how = returning(front=step.front)
+    args = schedule_args(how, job.holder, own_only=True, counts_attempt=step.counted)
+    return Ending(job, end, step, how.script, {**_PLACE, **args})
+
+
+class Call(NamedTuple):
+    """A script call that settles some endings."""
+
+    command: Command
+    endings: Sequence[Ending]
+
+
+def calls_for(endings: Iterable[Ending]) -> list[Call]:
+    """The calls for some endings; jobs of one lease call that end alike share one.
+
+    Their IDs differ, for no call leases an item twice.
+    """
+    alike: dict[tuple[object, ...], list[Ending]] = {}
+    for ending in endings:
+        kind = (ending.job.queue, ending.script, *ending.args.values())
+        alike.setdefault(kind, []).append(ending)
+    calls: list[Call] = []
+    for group in alike.values():
+        for batch in in_batches(group, items_max=JOBS_PER_CALL):
+            ids = [each.job.item_id for each in batch]
+            first = batch[0]
+            calls.append(Call(first.job.handle.script(first.script, *ids, **first.args), batch))
+    # Each pushes its items in front of those of the call before it.
+    fronts = [call for call in calls if call.endings[0].step.front]
+    return [call for call in calls if call not in fronts] + fronts[::-1] if fronts else calls
+
+
+def loss_at(ending: Ending, outcome: Outcome, now_s: float) -> Loss | None:
+    """Why a job was lost, from the reply to its end; None if that did, or has done, what it was to.
+
+    An earlier call whose reply was lost may have done it; once the lease has ended, others may.
+    """
+    if outcome.status not in (
+        Status.ELSEWHERE,
+        Status.WRONG_TYPE,
+        Status.MISSING,
+        Status.NOT_OWNER,
+    ):
+        return None
+    may_be_done = ending.in_doubt and (
+        outcome.status is Status.MISSING
+        # Completing it would have deleted the data.
+        or (outcome.status is Status.NOT_OWNER and ending.script != "complete")
+    )
+    if not may_be_done:
+        return loss_of(outcome)
+    return Loss.UNREACHABLE if now_s >= ending.job.deadline_s else None
+
+
+def loss_of(outcome: Outcome) -> Loss:
+    """Why a job is lost, from the outcome of a call under its lease."""
+    if outcome.status is Status.MISSING:
+        return Loss.GONE
+    if outcome.status is Status.WRONG_TYPE:
+        return Loss.WRONG_TYPE
+    if outcome.holder is None:
+        return Loss.ENDED
+    return Loss.MOVED if is_guard(Lease(outcome.holder, None)) else Loss.TAKEN
 
 
 class HeldJobs:
@@ -120,7 +237,7 @@ class HeldJobs:
                     # In a long list, a call looks for some of the IDs only, and for the first.
                     again.append(ending)
                 else:
-                    loss = None if was_done(ending, outcome) else loss_of(outcome)
+                    loss = loss_at(ending, outcome, self._clock.monotonic())
                     if loss is not None:
                         job.loss = job.loss or loss
                     elif step.fate is Fate.RETRY:

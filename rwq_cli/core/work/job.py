@@ -42,6 +42,7 @@ class Job:
         loss: Why it is not held any more; None while it is.
         has_started: Whether the worker has begun to run it.
         slot: Which of the functions that run at once has it, from 0.
+        is_forgiven: Whether a clean does not count its return.
     """
 
     handle: Queue
@@ -54,6 +55,7 @@ class Job:
     loss: Loss | None = None
     has_started: bool = False
     slot: int = 0
+    is_forgiven: bool = False
 
     @property
     def queue(self) -> bytes:

@@ -18,14 +18,15 @@ from rwq_cli.core.work.control import (
     Lost,
     Outage,
     Started,
+    StopConditions,
     StopToken,
     WorkEvent,
+    WorkLimits,
     WorkSummary,
 )
 from rwq_cli.core.work.job import ExchangeResult, Job
 from rwq_cli.core.work.policy import Done, Failure, GiveUp, JobEnd, OnFail, PutBack
 from rwq_cli.core.work.session import WorkSession
-from rwq_cli.core.work.stopping import StopConditions, WorkLimits
 
 # The pause after a call that failed.
 _RECONNECT_PAUSE_S = 1.0
@@ -61,6 +62,7 @@ class Worker:
         self._session = session
         self._handler = handler
         self._batch = batch
+        self._limits = limits
         self._conditions = StopConditions(limits, session)
         self._stop = stop or StopToken()
         self._on_event = on_event
@@ -84,7 +86,6 @@ class Worker:
                 "the concurrency and the batch must be at least 1", "give 1 or more"
             )
         self._stop.sessions.append(self._session)
-        self._stop.releases.append(self.release)
         renewer = Thread(target=self._renew, name="rwq-renewals", daemon=True)
         try:
             renewer.start()
@@ -95,21 +96,16 @@ class Worker:
             if self._failure is not None:
                 raise self._failure
         except BaseException:
-            self.release()
+            self._record(self._session.release_all())
             for ended in self._session.held.abandon():
                 self._tell(ended)
             raise
         finally:
             self._stop.sessions.remove(self._session)
-            self._stop.releases.remove(self.release)
             self._has_ended.set()
             if renewer.ident is not None:
                 renewer.join()
         return self._conditions.summary()
-
-    def release(self) -> None:
-        """Put back whatever runs, and count it."""
-        self._record(self._session.release_all())
 
     def _serve_in_threads(self, concurrency: int) -> None:
         # Not joined: before Python 3.13, a join that is interrupted takes its thread for ended.
@@ -160,8 +156,12 @@ class Worker:
             if result.error is not None:
                 self._note_error(result.error)
             if result.jobs:
-                # What was settled with it may have ended the worker.
-                end = PutBack(front=True) if self._is_ending() else self._run(result.jobs, slot)
+                for job in self._session.renew_late(result.jobs):
+                    self._tell(Lost(job))
+                jobs = [job for job in result.jobs if job.loss is None]
+                # What was settled with them may have ended the worker.
+                is_over = not jobs or self._is_ending()
+                end = PutBack(front=True) if is_over else self._run(jobs, slot)
                 ends = [(job, end) for job in result.jobs]
             elif result.error is not None:
                 self._pause()
@@ -295,7 +295,7 @@ class Worker:
         with self._lock:
             if self._out_since_s is None:
                 self._out_since_s = self._session.failing_since_s
-        self._tell(Outage(error))
+        self._tell(Outage(error, self._limits.reconnect_s))
 
     def _pause(self) -> None:
         """Pause after a call that failed, unless another one has succeeded since."""
@@ -308,13 +308,11 @@ class Worker:
     def _renew(self) -> None:
         """Renew leases while handlers run."""
         session, longest_s = self._session, min(_LOOK_S, self._session.lease_s / 6)
-        has_forgiven = False
         try:
             while not self._has_ended.wait(max(0.01, min(longest_s, session.next_renewal_s))):
-                if self._stop.is_set and not has_forgiven:
+                if self._stop.is_set:
                     with suppress(ServerError):
                         session.forgive()
-                        has_forgiven = True
                 if session.next_renewal_s > 0:
                     continue
                 for job in session.renew():

@@ -78,23 +78,17 @@ class Fate(StrEnum):
 
     COMPLETED = "completed"
     RETRY = "retry"
+    RELEASED = "released"
     BURIED = "buried"
     REJECTED = "rejected"
-    RELEASED = "released"
     LOST = "lost"
 
 
 class Step(NamedTuple):
-    """What to do with the item of a job.
+    """What to do with the item of a job, and what is to become of it: never `LOST`.
 
-    Attributes:
-        fate: What is to become of it; never `LOST`.
-        data: For `COMPLETED` and `REJECTED`, the result to keep, or None; for others the reason.
-        delay_s: For `RETRY`, the delay, seconds.
-        counted: Whether a failed attempt is counted, in `Q:returns`.
-        front: For `RELEASED`, whether it is the next to be leased.
-        gave_up: Whether the item is given up.
-        stops: Whether the worker is to end.
+    `data` is the result to keep of one that is `COMPLETED` or `REJECTED`, else the reason.
+    `counted` counts a failed attempt in `Q:returns`, and `stops` ends the worker.
     """
 
     fate: Fate

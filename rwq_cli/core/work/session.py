@@ -21,8 +21,7 @@ from rwq_cli.core.items.lease import (
 from rwq_cli.core.items.schedule import release
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.probe import parse_returns
-from rwq_cli.core.work.endings import JOBS_PER_CALL, Ending, calls_for
-from rwq_cli.core.work.held import HeldJobs
+from rwq_cli.core.work.held import JOBS_PER_CALL, Ending, HeldJobs, calls_for
 from rwq_cli.core.work.idle import WorkWaiter
 from rwq_cli.core.work.job import ExchangeResult, Job
 from rwq_cli.core.work.policy import JobEnd, PutBack, RetryPolicy
@@ -265,6 +264,14 @@ class WorkSession:
         pause_s = min(_RENEW_PAUSE_S, self.lease_s / 6)
         return max(0.0, max(due_s, self._renewed_s + pause_s) - self.clock.monotonic())
 
+    def renew_late(self, jobs: Iterable[Job]) -> list[Job]:
+        """If the lease of one of these has ended by our clock, renew all; see `renew`.
+
+        The reply that brought them came late.
+        """
+        now_s = self.clock.monotonic()
+        return self.renew() if any(job.deadline_s <= now_s for job in jobs) else []
+
     def renew(self) -> list[Job]:
         """Renew the leases of all jobs in one round trip; returns those found lost, each once.
 
@@ -302,12 +309,19 @@ class WorkSession:
         """Have a clean not count the return of what is held: this worker was told to stop.
 
         It may be killed before its jobs have ended. A count that is 0 stays, so that an item is
-        counted once at most, however often its workers are stopped.
+        counted once at most, however often its workers are stopped. Each job is forgiven once, even
+        if the reply is lost.
         """
         # Leases are renewed by the thread that waits for this.
         with self._connection.deadline(_REPLY_S_MIN, is_patient=False):
-            for batch in _in_batches(self.held.all):
-                batch[0].handle.run("forgive", *_with_holders(batch))
+            for batch in _in_batches(job for job in self.held.all if not job.is_forgiven):
+                try:
+                    batch[0].handle.run("forgive", *_with_holders(batch))
+                except ServerError as error:
+                    if not error.in_doubt:
+                        raise
+                for job in batch:
+                    job.is_forgiven = True
 
     def wait_for_work(self, timeout_s: float) -> bool:
         """Wait until a queue may have an item to lease; see `WorkWaiter.wait`."""

@@ -3,8 +3,10 @@
 import os
 import resource
 import signal
+import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 import redis
@@ -274,19 +276,20 @@ def test_too_few_processes_are_waited_for(rwq: Rwq, raw: redis.Redis, foreign: F
 
     import pytest
 
-    real, running = os.posix_spawn, 0
+    running = 0
 
-    def spawn(*words: object, **options: object) -> int:
-        nonlocal running
-        if running >= 2:
-            running = 0
-            raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
-        running += 1
-        return real(*words, **options)  # type: ignore[arg-type]
+    class Some(subprocess.Popen[bytes]):
+        def __init__(self, *words: Any, **options: Any) -> None:
+            nonlocal running
+            if running >= 2:
+                running = 0
+                raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+            running += 1
+            super().__init__(*words, **options)
 
     foreign.waiting(*(b"%d" % each for each in range(9)))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(os, "posix_spawn", spawn)
+        patched.setattr("rwq_cli.work.programs.Popen", Some)
         assert rwq(*DRAIN, "-j", "9", "--", "true").as_tuple() == (0, "", "completed 9\n")
     assert contents(raw) == {}
 

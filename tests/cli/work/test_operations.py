@@ -98,17 +98,14 @@ def test_workers_share_a_job_log(rwq: Rwq, foreign: Foreign) -> None:
     assert {line.count(b"\t") for line in lines} == {8}
 
 
-def test_a_cleaning_process_ends_within_a_second(rwq: Rwq, foreign: Foreign) -> None:
-    """Even while it waits for the second look, or for its next round."""
+def test_a_cleaning_process_ends_while_it_waits(rwq: Rwq, foreign: Foreign) -> None:
+    """For the second look, or for its next round, either of which takes an hour."""
     foreign.abandoned(b"1")
     for every, grace in (("1h", "0s"), ("1s", "1h")):
         cleaner = rwq.start("clean", "light", "--every", every, "--grace", grace)
         time.sleep(1.5)
-        began_s = time.monotonic()
         cleaner.terminate()
         assert cleaner.wait(TIMEOUT_S) == 0
-        # On a machine that has other things to do.
-        assert time.monotonic() - began_s < 2
 
 
 def test_every_count_of_a_worker_is_a_metric(rwq: Rwq, foreign: Foreign) -> None:

@@ -20,6 +20,7 @@ from rwq_cli.core import (
     WorkQueue,
     connect,
 )
+from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.errors import Unreachable
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.work.control import (
@@ -374,6 +375,35 @@ def test_an_item_whose_lease_was_lost_is_not_completed(
     assert [type(event) for event in events] == [Contact, Started, Lost, Ended]
     assert raw.get(queue.keys.lease(b"1")) == b"them"
     assert raw.exists(queue.keys.item(b"1"))
+
+
+def test_a_job_whose_lease_ended_before_the_reply_came_is_not_run(
+    connection: Connection, foreign: Foreign
+) -> None:
+    class Late(Connection):
+        """On which the first lease ends on the way."""
+
+        late_s = 0.0
+
+        def call_all(self, commands: Any, **options: Any) -> list[Any]:
+            replies = super().call_all(commands, **options)
+            if not self.late_s and foreign.raw.exists(foreign.keys.lease(b"1")):
+                self.late_s = 100.0
+                foreign.lease(b"1")
+            return replies
+
+        def monotonic(self) -> float:
+            return SystemClock().monotonic() + self.late_s
+
+    foreign.waiting(b"1", b"2")
+    late = Late(connection.client(), connection.name)
+    clock = SystemClock()
+    clock.monotonic = late.monotonic  # type: ignore[method-assign]
+    ran: list[bytes] = []
+    WorkQueue(late, QUEUE, clock=clock).work(
+        lambda job: ran.append(job.item_id), for_s=60, drain=True
+    )
+    assert ran == [b"2"]
 
 
 # A server that is gone.

@@ -516,6 +516,21 @@ def test_an_end_that_was_not_acknowledged_is_done_once(
 
 
 @every_end
+def test_an_end_in_doubt_is_not_said_to_be_done_when_its_lease_has_ended(
+    session: WorkSession, unreliable: Unreliable, foreign: Foreign, clock: FakeClock, name: str
+) -> None:
+    """Another worker may have done it."""
+    foreign.waiting(b"1")
+    (job,) = take(session)
+    unreliable.loses = "replies"
+    session.exchange([(job, ENDS[name])])
+    unreliable.loses = ""
+    clock.now_s = LEASE_S
+    assert [ended.fate for ended in session.exchange().ended] == [Fate.LOST]
+    assert job.loss is Loss.UNREACHABLE
+
+
+@every_end
 def test_an_end_in_doubt_leaves_what_happened_to_the_item_since(
     session: WorkSession,
     unreliable: Unreliable,
@@ -589,6 +604,41 @@ def test_with_several_queues_too(
     assert session.unsettled == 1
     monkeypatch.undo()
     assert [job.item_id for job in take(session)] == [b"1"]
+
+
+def test_a_job_is_forgiven_once_even_if_the_reply_is_lost(
+    session: WorkSession,
+    foreign: Foreign,
+    raw: redis.Redis,
+    keys: QueueKeys,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    foreign.waiting(b"1")
+    raw.hset(keys.returns, b"1", 3)
+    take(session)
+    run = Connection.run
+
+    def lose(*args: Any) -> Any:
+        run(*args)
+        raise ConnectionLost("lost it")
+
+    monkeypatch.setattr(Unreliable, "run", lose)
+    session.forgive()
+    monkeypatch.undo()
+    session.forgive()
+    assert counts(raw) == {b"1": b"2"}
+
+
+def test_a_lease_whose_reply_came_late_is_renewed_or_found_lost(
+    session: WorkSession, foreign: Foreign, clock: FakeClock
+) -> None:
+    foreign.waiting(b"1", b"2")
+    jobs = take(session, 2)
+    assert session.renew_late(jobs) == []
+    clock.now_s = LEASE_S
+    foreign.lease(b"2")
+    assert session.renew_late(jobs) == [jobs[1]]
+    assert (jobs[0].loss, jobs[0].deadline_s) == (None, 2 * LEASE_S)
 
 
 def test_an_end_is_settled_even_if_nothing_can_be_taken(

@@ -6,11 +6,10 @@ from math import inf
 import pytest
 
 from rwq_cli.core.errors import PermissionDenied, ServerError, Unreachable
-from rwq_cli.core.work.control import EndReason
+from rwq_cli.core.work.control import EndReason, StopConditions, WorkLimits
 from rwq_cli.core.work.job import ExchangeResult, Job
 from rwq_cli.core.work.policy import Done, Failure, JobEnd, OnFail, PutBack, RetryPolicy
 from rwq_cli.core.work.session import WorkSession
-from rwq_cli.core.work.stopping import StopConditions, WorkLimits
 from tests.conftest import FakeClock, Foreign
 from tests.core.work.conftest import Unreliable
 
