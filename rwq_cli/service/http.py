@@ -33,7 +33,7 @@ class HttpServer(ThreadingHTTPServer):
     ) -> None:
         self.health, self._make_metrics = health, metrics
         self._lock = Lock()
-        self._metrics, self._asked_s = "", 0.0
+        self._metrics, self._made_s = "", 0.0
         try:
             self.address_family, address = _resolved(*address)
             super().__init__(address, _Handler)
@@ -51,12 +51,12 @@ class HttpServer(ThreadingHTTPServer):
         TCPServer.server_bind(self)
 
     def metrics(self) -> str:
-        """The answer of `/metrics`: one that was asked for since this call is new enough."""
+        """The answer of `/metrics`: one that another call has got meanwhile is new enough."""
         came_s = time.monotonic()
         with self._lock:
-            if self._asked_s < came_s:
-                self._asked_s = time.monotonic()
+            if self._made_s < came_s:
                 self._metrics = self._make_metrics()
+                self._made_s = time.monotonic()
             return self._metrics
 
     def handle_error(self, request: Any, client_address: Any) -> None:
