@@ -8,9 +8,9 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.server.commands import Command
 
 PAGE_SIZE = 1000
-# Pages grow up to this many entries, whose IDs the server reads in about a millisecond: over a
-# long line each page costs a round trip.
-WALK_ENTRIES = 16_000
+# Pages grow up to this many entries, whose IDs the server reads in less than two milliseconds: over
+# a long line each page costs a round trip.
+WALK_ENTRIES = 25_000
 # The cursor loses its place only if this many entries leave the list between two reads.
 _ANCHORS = 1024
 _OVERLAP = 8

@@ -14,7 +14,7 @@ from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.snapshot import End, ItemSnapshot, Skipped, read_snapshots
 
 # Calls whose items are written at once, and which are then sent together.
-_GROUP_CALLS = 8
+_GROUP_CALLS = 12
 _TAKEN = (Status.REMOVED, Status.MOVED, Status.COMPLETED)
 # Matches no data.
 _OTHER_DATA = "-"
