@@ -180,6 +180,11 @@ HEALTHY = {
     "gone": ItemCase(lambda _there, _i: None, State.GONE),
 }
 BROKEN = {
+    "being moved": ItemCase(
+        lambda there, i: there.buried(i, b"being moved to b on c; the same rwq mv finishes it"),
+        State.BURIED,
+        {Code.MOVING: LEFT},
+    ),
     "held": ItemCase(lambda there, i: there.leased(i, ttl_ms=None), State.HELD, {Code.HELD: LEFT}),
     "held by 0.1": ItemCase(
         lambda there, i: there.leased(i, ttl_ms=None, generations="old"),

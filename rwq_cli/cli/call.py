@@ -48,6 +48,8 @@ class Manual(NamedTuple):
     record: "Fields[Any] | Callable[[Mapping[str, Any]], Fields[Any]] | None" = None
     # It removes or replaces items or data: it is never suggested for a mistyped command.
     destructive: bool = False
+    # It may change another server, too, whose context `--yes=NAME` may name.
+    writes_elsewhere: bool = False
     # The columns of `-o plain`, by what a line stands for.
     plain: Mapping[str, str] = {}
 
@@ -103,6 +105,7 @@ class Call:
             default_output=manual.output,
             always_table=manual.always_table and options.get("watch") is None,
             changes=manual.may_change(options),
+            writes_elsewhere=manual.writes_elsewhere,
             null_separated=bool(options.get("null")),
         )
 

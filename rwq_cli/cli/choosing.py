@@ -14,7 +14,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import Comparison, Selection
-from rwq_cli.core.model import State
+from rwq_cli.core.model import Outcomes, State
 from rwq_cli.input.durations import parse_duration
 from rwq_cli.input.regex import Regex
 from rwq_cli.input.streams import read_ids
@@ -41,6 +41,12 @@ _OPTIONS = {
     "returns": "--returns",
 }
 IN_PROCESSING = (State.LEASED, State.HELD, State.ABANDONED, State.GHOST, State.WRONG_TYPE)
+# Without --state, these options choose from the states that have what they look at, where the verb
+# would choose from none of these.
+_IMPLIED = {
+    "holder_glob": frozenset({State.LEASED, State.HELD}),
+    "reason_glob": frozenset({State.BURIED}),
+}
 _HELD = frozenset({State.LEASED, State.HELD, State.UNLISTED, State.DUPLICATED})
 
 
@@ -184,13 +190,13 @@ class Choice(NamedTuple):
         confirm: str | None = None,
         yes: bool = False,
         only_many: bool = False,
-        affected: "Callable[[Chosen], Sequence[bytes]] | None" = None,
+        act: Callable[..., Outcomes] | None = None,
     ) -> "Chosen":
         """Return the named IDs as a stream, or select the items now.
 
         `confirm` is the action to confirm, such as `remove {}`; with `only_many`, only if options
-        chose the items and they are many or the context is protected. `affected` returns the items
-        on which the action would succeed, which the question counts; None for all that exist.
+        chose the items and they are many or the context is protected. The question counts those of
+        which a dry run of `act` says that it would succeed, or all that exist if that is None.
         """
         from rwq_cli.cli.confirm import confirm_ids, is_confirmed
         from rwq_cli.cli.open_queues import warn_if_missing
@@ -209,7 +215,10 @@ class Choice(NamedTuple):
             return chosen
 
         def counted(ids: Sequence[bytes]) -> Sequence[bytes]:
-            return ids if affected is None else affected(chosen._replace(ids=ids))
+            if act is None:
+                return ids
+            outcomes = act(chosen._replace(ids=ids), dry_run=True)
+            return [each.item_id for each in outcomes if each.status.infinitive]
 
         ids = confirm_ids(settings, confirm, chosen.ids, queue, counted, only_many=only_many)
         return chosen._replace(ids=ids)
@@ -281,6 +290,9 @@ def selects(scope: SelectionScope) -> Callable[[Function], Function]:
             raise InvalidArgument.both("--all", "--state")
         if not has_states:
             states = scope.everything if everything else scope.default
+            for name, implied in _IMPLIED.items():
+                if getattr(selection, name) is not None and states.isdisjoint(implied):
+                    states = implied
             selection = selection._replace(states=_MINE if mine else states)
         return Choice(None, selection, limit or None, has_states=has_states, mine=mine)
 

@@ -31,12 +31,13 @@ class Declined(RwqError):
 
 def is_confirmed(settings: Settings, *, yes: bool) -> bool:
     """True if `--yes` or `--yes=NAME` confirms a destructive action, so that nothing is asked."""
-    context, named = settings.protecting_context, settings.given.get("yes_for")
+    settings.check_yes_for()
+    context, named = settings.asking_context, settings.given.get("yes_for")
     if not yes or context is None or not context.is_protected:
         return yes
-    if named is not None or has_terminal():
-        return named is not None
-    if context.requires_name:
+    if named is None and has_terminal():
+        return False
+    if context.requires_name and named != context.name:
         raise InvalidArgument(
             f"context {context.name} is protected", f"use --yes={context.name} to confirm"
         )
@@ -57,7 +58,11 @@ def confirm(
     if leased:
         note += f" ({human.count(leased)} of them leased)"
     named = f"{human.count(items)} {'item' if items == 1 else 'items'} of {queue}{note}"
-    question = f"rwq will {what.replace('{}', named, 1)} on {server_shown(settings)}."
+    where = f" on {server_shown(settings)}"
+    if settings.beside is not None:
+        # The action names the other server.
+        named, where = named + where, ""
+    question = f"rwq will {what.replace('{}', named, 1)}{where}."
     confirm_action(settings, question, items=items, queue=queue)
 
 
@@ -80,7 +85,7 @@ def confirm_ids(
     All are read first. The question counts those of `affected` that exist.
     """
     known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
-    context = settings.protecting_context
+    context = settings.asking_context
     is_protected = context is not None and context.is_protected
     if only_many and not is_protected and (len(known) < MANY or not has_terminal()):
         return known
@@ -108,10 +113,11 @@ def server_shown(settings: Settings) -> str:
 
 def _ask(settings: Settings, question: str, to_type: dict[str, str]) -> None:
     """Ask for these names, and for the context's if it requires that; else for y or n."""
-    context = settings.protecting_context
+    context = settings.asking_context
     yes = "--yes"
     if context is not None and context.requires_name:
-        to_type = {**to_type, "context": context.name}
+        whose = "context" if context is settings.protecting_context else "other context"
+        to_type = {**to_type, whose: context.name}
         yes = f"--yes={context.name}"
     for whose, name in to_type.items():
         answer = _answer(question, f"Type the {whose}'s name to continue: ", yes)
@@ -151,7 +157,9 @@ def _answer(question: str, asks: str, yes: str) -> str:
         terminal = open_terminal()
     except OSError:
         raise InvalidArgument(
-            "this needs confirmation, and there is no terminal to ask on", f"use {yes}"
+            "this needs confirmation, and there is no terminal to ask on: "
+            + _COLOUR.sub("", question).rstrip("."),
+            f"use {yes}",
         )
     try:
         # Discard what was typed before the question.

@@ -13,6 +13,8 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.output.escape import escaped, escaped_text
 
 if TYPE_CHECKING:
+    from rwq_cli.contexts.file import Context
+    from rwq_cli.core.errors import ServerError
     from rwq_cli.core.queue import WorkQueue
     from rwq_cli.core.server.connection import Connection
     from rwq_cli.views.command_lines import CommandLines
@@ -30,8 +32,15 @@ class _Password(NamedTuple):
     is_first: bool = False
 
 
-def open_connection(settings: Settings) -> "Connection":
-    """Connect to the server that the settings name; start an embedded one if necessary."""
+# What names the server of the run, and its password, in hints of the core.
+_BY_URL = "-u or RWQ_URL"
+
+
+def open_connection(settings: Settings, *, named_by: str = _BY_URL) -> "Connection":
+    """Connect to the server that the settings name; start an embedded one if necessary.
+
+    `named_by` is what gives its URL, if no context does, for the hint of an error.
+    """
     # redis takes half of a start, and `--help` needs none of it.
     from rwq_cli.core.server.address import Server, connect
 
@@ -59,6 +68,9 @@ def open_connection(settings: Settings) -> "Connection":
         )
     )
     connection.on_wait = lambda line: environment.note(escaped_text(line))
+    if context is not None or named_by != _BY_URL:
+        place = named_by if context is None else f"the url of context {context.name}"
+        connection.explain = lambda error: _name_setting(error, place, context)
     cancel_on_interrupt(connection.stop)
     if settings.verbose:
         where = f"{origin}, context {context.name}" if context is not None else origin
@@ -73,6 +85,20 @@ def open_connection(settings: Settings) -> "Connection":
         gc.freeze()
         gc.enable()
     return connection
+
+
+def _name_setting(error: "ServerError", place: str, context: "Context | None") -> None:
+    """Change the hint of a server that cannot be reached to the settings that name this one."""
+    from rwq_cli.core import errors
+
+    if isinstance(error, errors.SentinelAuthenticationFailed):
+        error.hint = f"put ?sentinel_password=... into {place}"
+    elif isinstance(error, errors.AuthenticationFailed):
+        error.hint = f"check the password in {place}, or use a context that has it"
+        if context is not None:
+            error.hint = f"check the password_command or password_file of context {context.name}"
+    elif isinstance(error, errors.Unreachable) and error.hint is not None:
+        error.hint = error.hint.replace(_BY_URL, place)
 
 
 def _local_url(settings: Settings, url: str) -> str:
@@ -168,24 +194,26 @@ def command_lines(settings: Settings, connection: "Connection") -> "CommandLines
     from rwq_cli.views.command_lines import CommandLines, redis_cli, shell_word
 
     url, _, context = settings.server
-    words = []
-    if context is not None and not settings.target_from_env:
-        words = ["-c", context.name]
-    elif not settings.target_from_env:
-        shown = url if url.startswith(LOCAL) else without_password(url)
-        words = ["-u", shown]
-        if shown != url and settings.is_for_people:
-            settings.environment.note(
-                "note: the command lines leave the password out; give it in RWQ_PASSWORD or with "
-                "--password-file",
-                once=True,
-            )
+    shown = url if url.startswith(LOCAL) else without_password(url)
+    words, there = ["-u", shown], ["--to-url", shown]
+    if context is not None:
+        words, there = ["-c", context.name], ["--to-context", context.name]
+    if settings.target_from_env:
+        words = []
+    elif context is None and shown != url and settings.is_for_people:
+        settings.environment.note(
+            "note: the command lines leave the password out; give it in RWQ_PASSWORD or with "
+            "--password-file",
+            once=True,
+        )
     for name in _FILES:
         if (path := settings.given.get(name)) is not None:
             words += [f"--{name.replace('_', '-')}", str(path)]
     words += ["--tls-insecure"] if settings.given.get("tls_insecure") else []
-    server = "".join(f" {shell_word(os.fsencode(word))}" for word in words)
-    return CommandLines(server, redis_cli(connection.primary_url))
+    server, to = (
+        "".join(f" {shell_word(os.fsencode(word))}" for word in each) for each in (words, there)
+    )
+    return CommandLines(server, redis_cli(connection.primary_url), to)
 
 
 def open_queue(settings: Settings) -> "WorkQueue":

@@ -1,7 +1,7 @@
 """Another server beside that of the run: `--to-url` and `--to-context`."""
 
 from copy import copy
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.options import offer_contexts, option
@@ -23,26 +23,65 @@ ToContextOption = Annotated[
 _OWN = ("RWQ_PASSWORD", "RWQ_SENTINEL_PASSWORD")
 
 
+class OtherQueue(NamedTuple):
+    """The other queue.
+
+    Attributes:
+        queue: The queue.
+        settings: Those of its server; None if that is the server of the run.
+    """
+
+    queue: WorkQueue
+    settings: Settings | None = None
+
+    @property
+    def label(self) -> str:
+        """What to call it: `jobs`, or `jobs on prod`."""
+        name = escaped(self.queue.name)
+        return name if self.settings is None else f"{name} on {self.settings.server_label}"
+
+    @property
+    def label_to_ask(self) -> str:
+        """The same for a question, in the colour of its context."""
+        from rwq_cli.cli.confirm import server_shown
+
+        name = escaped(self.queue.name)
+        return name if self.settings is None else f"{name} on {server_shown(self.settings)}"
+
+    def both(self, settings: Settings) -> Settings:
+        """The run's settings, by which what protects either server is asked for."""
+        if self.settings is None:
+            return settings
+        both = copy(settings)
+        both.beside = self.settings
+        return both
+
+
 def open_elsewhere(
-    settings: Settings, queue: WorkQueue, name: bytes, url: str | None, context: str | None
-) -> tuple[WorkQueue, str]:
-    """Open the other queue; return it with what to call it: `jobs`, or `jobs on prod`."""
+    settings: Settings,
+    queue: WorkQueue,
+    name: bytes,
+    url: str | None,
+    context: str | None,
+    *,
+    named_by: str = "--to-url",
+) -> OtherQueue:
+    """Open the other queue; `named_by` is what gives its URL, for the hint of an error."""
     if url is not None and context is not None:
         raise InvalidArgument.both("--to-url", "--to-context")
     QueueKeys(name)
-    other, label = queue.connection, escaped(name)
+    connection, others = queue.connection, None
     if url is not None or context is not None:
         environment = copy(settings.environment)
         variables = environment.variables
         environment.variables = {k: v for k, v in variables.items() if k not in _OWN}
         there = settings.replaced(url=url, context=context, password_file=None)
         there.environment = environment
-        opened = open_connection(there)
-        label += f" on {there.server_label}"
+        opened = open_connection(there, named_by=named_by)
         if is_same_server(opened.address, queue.connection.address):
             opened.close()
         else:
-            other = opened
-    if other is queue.connection and name == queue.name:
+            connection, others = opened, there
+    if others is None and name == queue.name:
         raise InvalidArgument("that is the same queue", "name another one")
-    return WorkQueue(other, name, holder=settings.holder), label
+    return OtherQueue(WorkQueue(connection, name, holder=settings.holder), others)

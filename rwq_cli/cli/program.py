@@ -5,17 +5,10 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from rwq_cli.cli.call import Call
 from rwq_cli.cli.interrupts import was_terminated
-from rwq_cli.core.errors import (
-    AuthenticationFailed,
-    RwqError,
-    SentinelAuthenticationFailed,
-    ServerError,
-    Unreachable,
-)
+from rwq_cli.core.errors import RwqError, ServerError
 from rwq_cli.environment import Environment, os_reason
 from rwq_cli.exit_codes import (
     ExitCode,
@@ -27,9 +20,6 @@ from rwq_cli.exit_codes import (
     exit_status_of,
 )
 from rwq_cli.output.escape import escaped_text
-
-if TYPE_CHECKING:
-    from rwq_cli.cli.settings import Settings
 
 
 def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
@@ -86,8 +76,6 @@ def _report(error: Exception, call: Call) -> ExitCode:
 
         environment.error(traceback.format_exc().rstrip())
     failure = _as_rwq_error(error)
-    if isinstance(failure, AuthenticationFailed | Unreachable):
-        _name_context(failure, call.settings)
     hint = escaped_text(failure.hint) if failure.hint else None
     message = escaped_text(failure.message)
     line = f"{message}; {hint}" if hint else message
@@ -128,19 +116,6 @@ def wants_json(call: Call) -> bool:
     with suppress(argparse.ArgumentError):
         return parser.parse_known_args(call.arguments)[0].output in ("json", "jsonl")
     return False
-
-
-def _name_context(failure: RwqError, settings: "Settings") -> None:
-    """Change the hint for a server that a context names."""
-    context = settings.server.context
-    if context is None:
-        return
-    if isinstance(failure, SentinelAuthenticationFailed):
-        failure.hint = f"put ?sentinel_password=... into the url of context {context.name}"
-    elif isinstance(failure, AuthenticationFailed):
-        failure.hint = f"check the password_command or password_file of context {context.name}"
-    elif failure.hint is not None:
-        failure.hint = failure.hint.replace("-u or RWQ_URL", f"the url of context {context.name}")
 
 
 def _as_rwq_error(error: Exception) -> RwqError:

@@ -12,6 +12,7 @@ from rwq_cli.environment import ColourMode, Environment
 from rwq_cli.output.options import OutputFormat, OutputOptions
 
 if TYPE_CHECKING:
+    from rwq_cli.contexts.file import Context
     from rwq_cli.output.progress import TerminalProgress
     from rwq_cli.output.records import Output
 
@@ -40,8 +41,14 @@ class Settings(Target):
         default_output: The command's default format in place of RWQ_OUTPUT; None for RWQ_OUTPUT.
         always_table: The command writes a table by default even in a pipe.
         changes: True if the command may change something on the server.
+        writes_elsewhere: True if it may change another server, too.
         null_separated: True if `-0` was given.
+
+    Attributes:
+        beside: The settings of another server that the run writes to, too; None for none.
     """
+
+    beside: "Settings | None" = None
 
     def __init__(
         self,
@@ -51,11 +58,13 @@ class Settings(Target):
         default_output: str | None = None,
         always_table: bool = False,
         changes: bool = False,
+        writes_elsewhere: bool = False,
         null_separated: bool = False,
     ) -> None:
         self.environment = environment
         self.given: Mapping[str, Any] = given or {}
         self.changes = changes
+        self.writes_elsewhere = writes_elsewhere
         self.null_separated = null_separated
         self.quiet = bool(self.given.get("quiet"))
         self.verbose = bool(self.given.get("verbose"))
@@ -74,6 +83,7 @@ class Settings(Target):
             default_output=self._default_output,
             always_table=self._always_table,
             changes=self.changes,
+            writes_elsewhere=self.writes_elsewhere,
             null_separated=self.null_separated,
         )
 
@@ -81,17 +91,38 @@ class Settings(Target):
         """Raise `InvalidArgument` for a value that can never work."""
         _ = self.output, self.colour
         _ = self.connect_timeout_s, self.reply_timeout_s, self.patience_s
+        if not self.writes_elsewhere:
+            self.check_yes_for()
+
+    def check_yes_for(self) -> None:
+        """Raise `InvalidArgument` if `--yes=NAME` names the context of no server of the run."""
         if (named := self.given.get("yes_for")) is None:
             return
-        context = self.protecting_context
-        if context is None or context.name != named:
+        names = list(dict.fromkeys(each.name for each in self._protecting_contexts))
+        if named not in names:
             found = "this server does not belong to a context"
-            if context is not None:
-                found = f"this is context {context.name}"
+            if names:
+                found = f"this is context {' and '.join(names)}"
             raise InvalidArgument(
                 f"--yes={named} is for another server: {found}",
                 "check -c, -u and rwq context show",
             )
+
+    @property
+    def asking_context(self) -> "Context | None":
+        """Of the contexts of all servers that the run writes to, the most protected one."""
+        contexts = self._protecting_contexts
+        if len(contexts) < 2:
+            return next(iter(contexts), None)
+        from rwq_cli.contexts.file import Protection
+
+        levels = list(Protection)
+        return max(contexts, key=lambda each: levels.index(each.protect))
+
+    @property
+    def _protecting_contexts(self) -> "Sequence[Context]":
+        servers: list[Settings] = [self, *([self.beside] if self.beside else [])]
+        return [each for server in servers if (each := server.protecting_context) is not None]
 
     @property
     def is_read_only(self) -> bool:

@@ -9,9 +9,10 @@ from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, ForceOption, YesOption, option
 from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.inspect.choosing import Chosen
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.schedule import NO_REASON, REASON_BYTES_MAX, burial, bury as bury_items
-from rwq_cli.core.model import State, Status
+from rwq_cli.core.model import Outcomes, State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
@@ -66,6 +67,12 @@ def bury(
     queue = open_queue(settings)
     question = "bury {} and end the leases of other sessions" if force else "bury {}"
     choice = choice.including(_LEASED) if force else choice
+
+    def act(chosen: Chosen, *, dry_run: bool) -> Outcomes:
+        return bury_items(
+            queue, chosen.ids, reason=reason, force=force, expected=chosen.expected, dry_run=dry_run
+        )
+
     with outcomes_of(
         settings,
         queue,
@@ -79,9 +86,8 @@ def bury(
             confirm=None if dry_run else question,
             yes=yes,
             only_many=not force,
+            act=act,
         )
-        for batch in bury_items(
-            queue, chosen.ids, reason=reason, force=force, expected=chosen.expected, dry_run=dry_run
-        ).batches:
+        for batch in act(chosen, dry_run=dry_run).batches:
             out.rows(batch)
     return out.finish()

@@ -21,15 +21,15 @@ from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.inspect.choosing import Chosen
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.results import ResultOptions
-from rwq_cli.core.model import Outcome, State, Status
+from rwq_cli.core.model import Outcome, Outcomes, State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.streams import read_payload
-from rwq_cli.output import human
-from rwq_cli.output.outcomes import Outcomes
+from rwq_cli.output import human, outcomes as shown
 from rwq_cli.views.failures import SHOW
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
@@ -109,7 +109,7 @@ def complete(
     result_options = _result_options(settings, result, result_ttl_s, rejected=rejected)
     queue = open_queue(settings)
     undo = None
-    outcomes: Callable[..., AbstractContextManager[Outcomes[Outcome]]]
+    outcomes: Callable[..., AbstractContextManager[shown.Outcomes[Outcome]]]
     outcomes = partial(outcomes_of, settings, queue)
     if not choice.by_name:
         from rwq_cli.commands.undoing import Undo
@@ -118,13 +118,9 @@ def complete(
         outcomes = undo.outcomes
     question = None if dry_run else "complete {} and delete their data"
     without = "--mine" if choice.mine else "--owner"
-    with outcomes(
-        _KIND,
-        dry_run=dry_run,
-        reasons={Status.NOT_OWNER: f"{SHOW} says more; without {without} it would be completed"},
-    ) as out:
-        chosen = choice.choose(queue, settings, confirm=question, yes=yes, only_many=True)
-        for batch in complete_items(
+
+    def act(chosen: Chosen, *, dry_run: bool) -> Outcomes:
+        return complete_items(
             queue,
             chosen.ids,
             owner=_owners(settings, owner, mine=choice.mine),
@@ -132,7 +128,15 @@ def complete(
             expected=chosen.expected,
             journal=undo,
             dry_run=dry_run,
-        ).batches:
+        )
+
+    with outcomes(
+        _KIND,
+        dry_run=dry_run,
+        reasons={Status.NOT_OWNER: f"{SHOW} says more; without {without} it would be completed"},
+    ) as out:
+        chosen = choice.choose(queue, settings, confirm=question, yes=yes, only_many=True, act=act)
+        for batch in act(chosen, dry_run=dry_run).batches:
             out.rows(batch)
     return out.finish(undo_file=undo.name if undo else None)
 

@@ -13,6 +13,7 @@ from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
 from rwq_cli.cli.open_queues import warn_missing
 from rwq_cli.cli.options import offer_queues
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.differences import Difference, differences
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
@@ -38,9 +39,13 @@ app = CommandModule()
 def diff(
     settings: Settings,
     name: Annotated[
-        str,
-        typer.Argument(metavar="QUEUE", help="The first queue.", autocompletion=offer_queues),
-    ],
+        str | None,
+        typer.Argument(
+            metavar="[QUEUE]",
+            help="The first queue; -q names it, too.",
+            autocompletion=offer_queues,
+        ),
+    ] = None,
     other: Annotated[
         str | None,
         typer.Argument(
@@ -52,8 +57,17 @@ def diff(
     to_url: ToUrlOption = None,
     to_context: ToContextOption = None,
 ) -> ExitStatus:
-    queue = open_queue(settings.replaced(queue=[name]))
-    there, label = open_elsewhere(settings, queue, os.fsencode(other or name), to_url, to_context)
+    if name is not None and "queue" in settings.given:
+        # The one argument is the other queue.
+        if other is not None:
+            raise InvalidArgument.both("-q", "QUEUE")
+        name, other = None, name
+    queue = open_queue(settings if name is None else settings.replaced(queue=[name]))
+    other_name = queue.name if other is None else os.fsencode(other)
+    there, others = opened = open_elsewhere(settings, queue, other_name, to_url, to_context)
+    here, label = escaped(queue.name), opened.label
+    if others is not None:
+        here += f" on {settings.server_label}"
     kinds: Counter[str] = Counter()
 
     def counted() -> Iterator[Difference]:
@@ -61,7 +75,6 @@ def diff(
             kinds[each.kind.value] += 1
             yield each
 
-    here = escaped(queue.name)
     found = settings.out.table(
         counted(),
         DIFFERENCE_FIELDS,

@@ -2,9 +2,9 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -15,14 +15,15 @@ from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
-from rwq_cli.core.batches import Flush, in_batches
+from rwq_cli.core.batches import FLUSH, Flush, in_batches
 from rwq_cli.core.errors import InvalidArgument, RwqError
+from rwq_cli.core.inspect.choosing import Chosen
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.items.set_data import Edit, edit_items, read_item
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.state.expected import fingerprint
+from rwq_cli.core.state.expected import Expected, fingerprint
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped
 from rwq_cli.exit_codes import ExitStatus
@@ -44,6 +45,8 @@ _KIND = kind_of(Status.SET, (Status.MISSING,))
 _KIND = _KIND._replace(failed=_KIND.failed | {"rejected"})
 # So many IDs are looked up together, if they are named.
 _NAMED_MAX = 100_000
+# So many are read together for runs of the command on one each.
+_RUN_ITEMS = 500
 
 
 @app.command(
@@ -128,7 +131,7 @@ def _edit_one(
             elif file is not None:
                 data = read_payload(settings.environment, file)
             if not dry_run:
-                _confirm(settings, queue, [(item, data)], set(), yes=yes)
+                _confirm(settings, queue, [(item, data)], yes=yes)
         reasons = {Status.CHANGED: CHANGED_MEANWHILE}
         with undo.outcomes(_KIND, dry_run=dry_run, reasons=reasons) as out:
             outcome = Outcome(item_id, Status.MISSING)
@@ -150,68 +153,122 @@ def _edit_many(
     """Run a command on the data of the chosen items, and put back what it writes."""
     queue = open_queue(settings)
     undo = _undo(settings, queue)
-    skipped = Skipped()
-    # What became no edit: items that are not as they were chosen, and those the command refuses.
-    left: list[Outcome] = []
-    refused: list[str] = []
-    rejected = sent = 0
-    agreed: set[str] = set()
+    context = settings.asking_context
+    asks = not (dry_run or (yes and (context is None or not context.is_protected)))
+    made = _Made(settings, queue, command, asks=asks)
+    with undo.outcomes(_KIND, dry_run=dry_run) as out:
+        out.rejected = made.refused
+        out.extra = lambda: {"rejected": made.rejected}
+        question = None if dry_run else "run a command on the data of {}"
+        chosen = choice.choose(queue, settings, confirm=question, yes=yes, only_many=True)
+        for batch in edit_items(queue, made.edits(chosen), undo, dry_run=dry_run).batches:
+            out.rows(batch)
+            out.rows(made.others())
+        out.rows(made.others())
+        try:
+            _confirm(settings, queue, made.held, yes=yes)
+        except Declined as error:
+            if done := out.counts["set"]:
+                error.message = f"declined after {done:,} edits; no others are made"
+            raise
+        for batch in edit_items(queue, made.held, undo, dry_run=dry_run).batches:
+            out.rows(batch)
+    return out.finish(undo_file=undo.name)
 
-    def edits(chosen: Any) -> Iterator[Edit]:
-        nonlocal rejected, sent
-        prints, states = chosen.expected.fingerprints, chosen.expected.states
+
+class _Made:
+    """The edits that a command makes of chosen items.
+
+    What has to be asked about is `held` to the end: then one question is about all of it.
+    """
+
+    def __init__(
+        self, settings: Settings, queue: WorkQueue, command: EditCommand, *, asks: bool
+    ) -> None:
+        self._settings, self._queue, self._command, self._asks = settings, queue, command, asks
+        self._skipped = Skipped()
+        self._changed: list[Outcome] = []
+        self.held: list[Edit] = []
+        # How many the command refuses, and why, of the first.
+        self.rejected = 0
+        self.refused: list[str] = []
+
+    def edits(self, chosen: Chosen) -> Iterator[Edit | Flush]:
+        """The edits, while the items are read, with a pause in each second."""
+        clock, progress = self._queue.clock, self._queue.progress
+        flushed_s = clock.monotonic()
         for ids in in_batches(chosen.ids, items_max=_NAMED_MAX):
-            read = (item for part in read_items(queue, ids, skipped) for item in part)
-            for items in in_batches(read, items_max=LINES_MAX if command.by_lines else 500):
-                same: list[ItemSnapshot] = []
-                for item in items:
-                    is_same = states is None or item.state in states
-                    is_same &= prints is None or prints.get(item.item_id) == fingerprint(item.data)
-                    if is_same:
-                        same.append(item)
+            parts = read_items(self._queue, ids, self._skipped)
+            read = (item for part in parts for item in part)
+            items_max = LINES_MAX if self._command.by_lines else _RUN_ITEMS
+            for number, items in enumerate(in_batches(read, items_max=items_max)):
+                if not number:
+                    progress.begin("editing", len(ids))
+                same = [item for item in items if self._is_as_chosen(item, chosen.expected)]
+                made = self._command.run([item.data for item in same])
+                progress.advance(len(items) - len(same))
+                for item, data in zip(same, made, strict=True):
+                    if isinstance(data, Refused):
+                        self._refuse(item, data)
+                        progress.advance(1)
+                    elif self._asks and _loses(item, data):
+                        self.held.append((item, data))
+                        progress.advance(1)
                     else:
-                        left.append(Outcome(item.item_id, Status.CHANGED))
-                changed: list[Edit] = []
-                for item, data in zip(same, command.run([i.data for i in same]), strict=True):
-                    if not isinstance(data, Refused):
-                        changed.append((item, data))
-                        continue
-                    rejected += 1
-                    if len(refused) < NAMED_FAILURES:
-                        refused.append(f"{escaped(item.item_id)}: {escaped_text(data.reason)}")
-                        if not settings.output.is_machine_readable:
-                            settings.environment.error(f"rwq: {refused[-1]}; left as it is")
-                if not dry_run:
-                    try:
-                        _confirm(settings, queue, changed, agreed, yes=yes)
-                    except Declined as error:
-                        if sent:
-                            error.message = f"declined after {sent:,} edits; no others are made"
-                        raise
-                sent += len(changed)
-                yield from changed
+                        yield item, data
+                    if clock.monotonic() - flushed_s > 1:
+                        yield FLUSH
+                        flushed_s = clock.monotonic()
 
-    def others() -> OutcomeBatch:
+    def _is_as_chosen(self, item: ItemSnapshot, expected: Expected) -> bool:
+        states, prints = expected.states, expected.fingerprints
+        is_same = states is None or item.state in states
+        is_same &= prints is None or prints.get(item.item_id) == fingerprint(item.data)
+        if not is_same:
+            self._changed.append(Outcome(item.item_id, Status.CHANGED))
+        return is_same
+
+    def _refuse(self, item: ItemSnapshot, data: Refused) -> None:
+        self.rejected += 1
+        if len(self.refused) < NAMED_FAILURES:
+            self.refused.append(f"{escaped(item.item_id)}: {escaped_text(data.reason)}")
+            if not self._settings.output.is_machine_readable:
+                self._settings.environment.error(f"rwq: {self.refused[-1]}; left as it is")
+
+    def others(self) -> OutcomeBatch:
         """The outcomes of what became no edit since this was called last."""
+        skipped = self._skipped
         found = [
-            *left,
+            *self._changed,
             *(Outcome(item_id, Status.MISSING) for item_id in skipped.missing),
             *(Outcome(item_id, Status.WRONG_TYPE) for item_id in skipped.wrong_types),
         ]
-        for each in (left, skipped.missing, skipped.wrong_types):
+        for each in (self._changed, skipped.missing, skipped.wrong_types):
             each.clear()
         return OutcomeBatch.of(found)
 
-    with undo.outcomes(_KIND, dry_run=dry_run) as out:
-        out.rejected = refused
-        out.extra = lambda: {"rejected": rejected}
-        question = None if dry_run else "run a command on the data of {}"
-        chosen = choice.choose(queue, settings, confirm=question, yes=yes, only_many=True)
-        for batch in edit_items(queue, edits(chosen), undo, dry_run=dry_run).batches:
-            out.rows(batch)
-            out.rows(others())
-        out.rows(others())
-    return out.finish(undo_file=undo.name)
+
+def _loses(item: ItemSnapshot, data: bytes) -> str | None:
+    """What an edit would do to data that were good, to be asked about; None if they stay so."""
+    if item.data and not data:
+        # As from an input that failed.
+        return "replace the data with nothing in {}"
+    if json_error(data) is not None and json_error(item.data) is None:
+        return "replace JSON with data that is not JSON in {}"
+    return None
+
+
+def _confirm(settings: Settings, queue: WorkQueue, edits: Sequence[Edit], *, yes: bool) -> None:
+    """Ask whether to make the edits that lose something."""
+    kinds: dict[str, list[Edit]] = {}
+    for edit in edits:
+        if what := _loses(*edit):
+            kinds.setdefault(what, []).append(edit)
+    for what, lossy in kinds.items():
+        if not is_confirmed(settings, yes=yes):
+            error = json_error(lossy[0][1]) if lossy[0][1] else None
+            note = f" ({error})" if error else ""
+            confirm(settings, what, len(lossy), escaped(queue.name), note=note)
 
 
 def _note_lease(settings: Settings, item: ItemSnapshot) -> None:
@@ -240,28 +297,6 @@ def _draft(settings: Settings, queue: WorkQueue, item: ItemSnapshot) -> Draft:
             f"the data of {escaped(item.item_id)} is binary", f"see {shown}, and rwq edit -f FILE"
         )
     return Draft(item.data, item.item_id, ".json" if json_error(item.data) is None else "")
-
-
-def _confirm(
-    settings: Settings, queue: WorkQueue, edits: list[Edit], agreed: set[str], *, yes: bool
-) -> None:
-    """Ask whether to replace JSON with data that is not JSON, or data with none; each once."""
-    emptied = broken = 0
-    reason = ""
-    for item, data in edits:
-        if item.data and not data:
-            # As from an input that failed.
-            emptied += 1
-        elif (error := json_error(data)) is not None and json_error(item.data) is None:
-            broken += 1
-            reason = reason or f" ({error})"
-    for what, items, note in (
-        ("replace the data with nothing in {}", emptied, ""),
-        ("replace JSON with data that is not JSON in {}", broken, reason),
-    ):
-        if items and what not in agreed and not is_confirmed(settings, yes=yes):
-            confirm(settings, what, items, escaped(queue.name), note=note)
-            agreed.add(what)
 
 
 def _name_draft(

@@ -6,8 +6,9 @@ from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import DryRunOption, YesOption
 from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.inspect.choosing import Chosen
 from rwq_cli.core.items.schedule import kick as kick_items
-from rwq_cli.core.model import State, Status
+from rwq_cli.core.model import Outcomes, State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
@@ -37,6 +38,10 @@ def kick(
     settings: Settings, choice: Choice, yes: YesOption = False, dry_run: DryRunOption = False
 ) -> ExitStatus:
     queue = open_queue(settings)
+
+    def act(chosen: Chosen, *, dry_run: bool) -> Outcomes:
+        return kick_items(queue, chosen.ids, expected=chosen.expected, dry_run=dry_run)
+
     with outcomes_of(
         settings,
         queue,
@@ -44,11 +49,8 @@ def kick(
         dry_run=dry_run,
         reasons={Status.NOT_OWNER: "rwq release --force ends its lease"},
     ) as out:
-        chosen = choice.choose(
-            queue, settings, confirm=None if dry_run else "kick {}", yes=yes, only_many=True
-        )
-        for batch in kick_items(
-            queue, chosen.ids, expected=chosen.expected, dry_run=dry_run
-        ).batches:
+        question = None if dry_run else "kick {}"
+        chosen = choice.choose(queue, settings, confirm=question, yes=yes, only_many=True, act=act)
+        for batch in act(chosen, dry_run=dry_run).batches:
             out.rows(batch)
     return out.finish()

@@ -55,6 +55,12 @@ _SOURCES = {
 }
 # The structures of the others.
 _IN_PROCESSING = Source(processing=True)
+# What the options imply without WHICH and --state: where the items are that have it.
+_IMPLIED = (
+    ("reason_glob", Which.BURIED),
+    ("holder_glob", Which.PROCESSING),
+    ("returns", Which.ALL),
+)
 _ONE_STATE = (Which.LEASED, Which.HELD, Which.ABANDONED, Which.ORPHANED, Which.DUE)
 
 
@@ -107,6 +113,9 @@ def ls(
 
     such = "" if selection.is_all else "such "
     states = selection.states
+    if which is None and not states:
+        implied = (where for name, where in _IMPLIED if getattr(selection, name) is not None)
+        which = next(implied, None)
     source = _SOURCES.get(which or Which.WAITING, _IN_PROCESSING)
     if states and which in (None, Which.ALL):
         source = source_of(states)

@@ -20,7 +20,7 @@ from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.move import move
-from rwq_cli.core.model import Status
+from rwq_cli.core.model import Outcomes, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.field import bytes_fields
@@ -32,13 +32,16 @@ app = CommandModule()
 # --force also chooses leased, delayed and buried items.
 _CHOSEN = frozenset(state for state in ITEMS if not (state.is_leased or state.is_scheduled))
 _SCOPE = SelectionScope(default=_CHOSEN, everything=_CHOSEN, offered=ITEMS)
+_MOVED = (Status.MOVED, Status.FINISHED)
 _KIND = kind_of(Status.MOVED, (Status.NOT_OWNER, Status.CONFLICT, Status.MISSING))
+_KIND = _KIND._replace(shown=frozenset(map(str, _MOVED)))
 _FOLLOW_EVERY_S = 1.0
 
 
 @app.command(
     record=OUTCOME_FIELDS,
     destructive=True,
+    writes_elsewhere=True,
     help="Move items to the end of another queue. Each is in exactly one of the two at every "
     "instant; between two servers or two slots of a cluster it is buried in one or both for a "
     "moment, and the same command goes on where it was cut. Without --state and --force, the "
@@ -76,20 +79,24 @@ def mv(
         other = "--dry-run" if dry_run else "IDs"
         raise InvalidArgument(f"--follow cannot be used with {other}", "choose items by options")
     queue = open_queue(settings)
-    there, label = open_elsewhere(settings, queue, to, to_url, to_context)
+    opened = open_elsewhere(settings, queue, to, to_url, to_context)
+    there, label, is_elsewhere = opened.queue, opened.label, opened.settings is not None
     # Only the question and a dry run say so.
-    is_new = (dry_run or not yes) and not exists(there)
-    question = f"move {{}} to {label}{', a new or empty queue,' if is_new else ''}"
+    new = ", a new or empty queue" if (dry_run or not yes) and not exists(there) else ""
+    question = f"move {{}} to {opened.label_to_ask}{new}{',' if new and not is_elsewhere else ''}"
     choice = choice.including(ITEMS) if force else choice
 
-    def movable(chosen: Chosen) -> list[bytes]:
-        ids, expected = chosen.ids, chosen.expected
-        outcomes = move(
-            queue, ids, there, NoJournal(), force=force, expected=expected, dry_run=True
+    def act(chosen: Chosen, *, dry_run: bool) -> Outcomes:
+        return move(
+            queue,
+            chosen.ids,
+            there,
+            NoJournal() if dry_run else undo,
+            force=force,
+            expected=chosen.expected,
+            dry_run=dry_run,
         )
-        return [each.item_id for each in outcomes if each.status is Status.MOVED]
 
-    is_elsewhere = there.connection is not queue.connection
     undo = Undo(
         settings,
         queue,
@@ -98,7 +105,6 @@ def mv(
         to_server=there.connection.address if is_elsewhere else None,
         to_context=to_context if is_elsewhere else None,
     )
-    new = ", a new or empty queue" if dry_run and is_new else ""
     with (
         ending_on_terminate() if follow else nullcontext(),
         undo.outcomes(
@@ -110,26 +116,30 @@ def mv(
                 "move one of the two first",
             },
             facts=bytes_fields("to", to),
-            suffix=lambda: f" to {label}{new}",
+            suffix=lambda: f" to {label}{new if dry_run else ''}",
         ) as out,
     ):
         chosen = choice.choose(
-            queue, settings, confirm=None if dry_run else question, yes=yes, affected=movable
+            queue,
+            opened.both(settings),
+            confirm=None if dry_run else question,
+            yes=yes,
+            act=act,
         )
         later = _later(queue, choice) if follow else iter(())
         # What stays is tried once.
         left: set[bytes] = set()
         try:
             for each in chain([chosen], later):
-                ids = (item_id for item_id in each.ids if item_id not in left) if left else each.ids
-                for batch in move(
-                    queue, ids, there, undo, force=force, expected=each.expected, dry_run=dry_run
-                ).batches:
+                if left:
+                    each = each._replace(ids=[i for i in each.ids if i not in left])
+                for batch in act(each, dry_run=dry_run).batches:
                     out.rows(batch)
                     if follow:
-                        left.update(i.item_id for i in batch if i.status is not Status.MOVED)
+                        left.update(i.item_id for i in batch if i.status not in _MOVED)
         except KeyboardInterrupt:
-            if is_elsewhere:
+            # On a cluster, each slot has a connection.
+            if there.connection is not queue.connection:
                 settings.environment.note(
                     "rwq: items in transit are buried; the same rwq mv finishes them"
                 )

@@ -9,9 +9,10 @@ from rwq_cli.cli.options import DryRunOption, Duration, ForceOption, YesOption, 
 from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.inspect.choosing import Chosen
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.schedule import release as release_items
-from rwq_cli.core.model import State, Status
+from rwq_cli.core.model import Outcomes, State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
@@ -70,6 +71,19 @@ def release(
         raise InvalidArgument("a delay is at least 1ms", "leave --delay out to return them now")
     queue = open_queue(settings)
     question = "release {} and end the leases of other sessions" if force else "release {}"
+
+    def act(chosen: Chosen, *, dry_run: bool) -> Outcomes:
+        return release_items(
+            queue,
+            chosen.ids,
+            force=force,
+            own_only=choice.mine,
+            front=front,
+            delay_s=delay_s or 0.0,
+            expected=chosen.expected,
+            dry_run=dry_run,
+        )
+
     with outcomes_of(
         settings,
         queue,
@@ -83,16 +97,8 @@ def release(
             confirm=None if dry_run else question,
             yes=yes,
             only_many=not force,
+            act=act,
         )
-        for batch in release_items(
-            queue,
-            chosen.ids,
-            force=force,
-            own_only=choice.mine,
-            front=front,
-            delay_s=delay_s or 0.0,
-            expected=chosen.expected,
-            dry_run=dry_run,
-        ).batches:
+        for batch in act(chosen, dry_run=dry_run).batches:
             out.rows(batch)
     return out.finish()

@@ -11,7 +11,7 @@ import typer
 from rwq_cli.cli.command import CommandModule
 from rwq_cli.cli.confirm import confirm_action, is_confirmed, server_shown
 from rwq_cli.cli.connect import open_connection
-from rwq_cli.cli.elsewhere import open_elsewhere
+from rwq_cli.cli.elsewhere import OtherQueue, open_elsewhere
 from rwq_cli.cli.options import DryRunOption, Duration, YesOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import (
@@ -30,6 +30,7 @@ from rwq_cli.environment import os_reason
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
+from rwq_cli.output.export_file import UndoOrigin
 from rwq_cli.output.field import Fields
 from rwq_cli.output.outcomes import Outcomes
 from rwq_cli.undo.catalog import (
@@ -60,7 +61,7 @@ _UNDONE = restoring_kind(
 )
 _REDONE = restoring_kind(
     *("redone", "conflicts", "rejected"),
-    **dict.fromkeys(("REMOVED", "MOVED", "SET", "REPLACED", "IMPORTED"), "redone"),
+    **dict.fromkeys(("REMOVED", "MOVED", "FINISHED", "SET", "REPLACED", "IMPORTED"), "redone"),
 )
 
 
@@ -74,6 +75,7 @@ def _record(options: Mapping[str, Any]) -> Fields[Any]:
 @app.command(
     record=_record,
     destructive=True,
+    writes_elsewhere=True,
     help="Restore what rm, mv and purge removed, what complete removed if options chose it, and "
     "what edit and import replaced. Without N or FILE, it takes the latest that was not undone "
     "yet, or whose undo was interrupted. Items get their former state back, and none is restored "
@@ -170,16 +172,15 @@ def _restore(
             raise InvalidArgument("the last undo was of an import", "run the import again")
         queue = WorkQueue(connection, reader.header.queue, holder=settings.holder)
         # Only what was moved can have a lease.
-        moved_to = queue
-        if origin.to is not None:
-            url = None if origin.to_context else origin.to_server
-            moved_to, _ = open_elsewhere(settings, queue, origin.to, url, origin.to_context)
+        other = _moved_to(settings, queue, origin) if origin.to else OtherQueue(queue)
+        moved_to = other.queue
         for number, reason in reader.rejected:
             bad_line_reporter(settings, str(reader.path))(number, reason)
         # Of what is restored already, nothing is asked.
         has_work = redo or not reader.is_done()
-        if has_work and not (dry_run or is_confirmed(settings, yes=yes)):
-            _ask(settings, reader, queue, moved_to, redo=redo)
+        both = other.both(settings)
+        if has_work and not (dry_run or is_confirmed(both, yes=yes)):
+            _ask(both, reader, queue, other, redo=redo)
     except BaseException:
         reader.close()
         raise
@@ -227,8 +228,20 @@ def _restore(
     return out.finish()
 
 
+def _moved_to(settings: Settings, queue: WorkQueue, origin: UndoOrigin) -> OtherQueue:
+    """The queue that items were moved to. A file has no password of its server, a context may."""
+    context = origin.to_context
+    if origin.to_server is not None and context is None:
+        there = settings.replaced(url=origin.to_server).protecting_context
+        context = None if there is None else there.name
+    return open_elsewhere(
+        *(settings, queue, origin.to or b"", None if context else origin.to_server, context),
+        named_by="the undo file",
+    )
+
+
 def _ask(
-    settings: Settings, reader: UndoReader, queue: WorkQueue, moved_to: WorkQueue, *, redo: bool
+    settings: Settings, reader: UndoReader, queue: WorkQueue, other: OtherQueue, *, redo: bool
 ) -> None:
     """Say what would be undone, where, when it was done, and by whom; return only if it may be."""
     origin, name = reader.origin, escaped(queue.name)
@@ -238,8 +251,7 @@ def _ask(
     shown = f"{origin.verb} of {human.count(items)} {'item' if items == 1 else 'items'}"
     place = f" in {name}" if reader.changed_data else f" from {name}"
     if origin.to is not None:
-        place += f" to {escaped(moved_to.name)}"
-        place += f" on {escaped_text(origin.to_server)}" if origin.to_server else ""
+        place += f" to {other.label_to_ask}"
     age_s = max(0.0, (queue.now_ms() - reader.header.exported_ms) / 1000)
     age = human.ago(age_s if age_s < 60 else age_s - age_s % 60)
     by = "" if origin.by is None else f", by {escaped_text(origin.by)}"

@@ -215,7 +215,8 @@ class ActingQueue(Queue):
 
         Returns:
             For each ID `MOVED`, `CHANGED`, `NOT_OWNER` if it has a lease, or `CONFLICT` if the
-            other queue has this ID.
+            other queue has this ID; before these, what a move to there that was cut had begun with
+            is `FINISHED`.
         """
         from rwq_cli.core.items.journal import NoJournal
         from rwq_cli.core.items.move import move

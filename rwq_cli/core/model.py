@@ -183,6 +183,7 @@ class Status(StrEnum):
     CONFLICT = "conflict", "f", "", "its ID has other data or another queue; counted as `conflicts`"
     REMOVED = "removed", "x", "remove", "it was removed"
     MOVED = "moved", "v", "move", "it is in the other queue"
+    FINISHED = "finished", "F", "finish", "an earlier `mv`, which was cut, had begun to move it"
     CHANGED = "changed", "g", "", "it is no longer what was chosen"
     WRONG_TYPE = "wrong-type", "y", "", "one of its keys has the wrong type"
     DELAYED = "delayed", "l", "delay", "it is delayed"

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -32,12 +32,13 @@ class EditCommand(NamedTuple):
     by_lines: bool
     variables: Mapping[str, str]
 
-    def run(self, data: Sequence[bytes]) -> list[bytes | Refused]:
+    def run(self, data: Sequence[bytes]) -> Iterator[bytes | Refused]:
         """The new data of each, or why there is none; `EditorError` if it cannot be run."""
         if self.by_lines:
-            return self._run_on_lines(data)
+            yield from self._run_on_lines(data)
+            return
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return list(pool.map(self._run_on_one, data))
+            yield from pool.map(self._run_on_one, data)
 
     def _run_on_one(self, data: bytes) -> bytes | Refused:
         output = self._output(data)

@@ -246,10 +246,13 @@ class Fields(Generic[T]):
     def columns_of(self, name: str) -> list[Field[T]]:
         """The columns of a field: several if it is an object.
 
+        `holder` stands for `lease_holder` if no other field has that name.
+
         Raises:
             InvalidArgument: There is no such field.
         """
-        field = self._by_name.get(name)
+        inner = [field for field in self.all if field.split_name[1] == name]
+        field = inner[0] if len(inner) == 1 else self._by_name.get(name)
         if field is not None:
             return self._inside(name) if field.is_object else [field]
         if name.startswith(".") and self.data is not None:
@@ -261,15 +264,14 @@ class Fields(Generic[T]):
         return [Field(name, lambda record: bytes_fields("", get(record))["_b64"], encoded.help)]
 
     def column_by(self, name: str) -> Field[T]:
-        """The one column of a field; `holder` stands for `lease_holder` if that is the only one.
+        """The one column of a field.
 
         Raises:
             InvalidArgument: There is no such field, or it is an object.
         """
-        inner = [field for field in self.all if field.split_name[1] == name]
-        columns = inner if len(inner) == 1 else self.columns_of(name)
-        if len(columns) != 1 or columns[0].is_object:
-            names = " or ".join(column.flat_name for column in self.columns_of(name))
+        columns = self.columns_of(name)
+        if len(columns) != 1:
+            names = " or ".join(column.flat_name for column in columns)
             raise InvalidArgument(f"{name} has several fields", f"use {names}")
         return columns[0]
 

@@ -5,6 +5,7 @@ import shlex
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from rwq_cli.core.state.transit import Transit
 from rwq_cli.output.escape import escaped
 
 # Commands that are suggested for an item but take no ID.
@@ -18,10 +19,12 @@ class CommandLines(NamedTuple):
         server: The options of rwq that name the server, with a space before each; empty if the
             environment names the server and the queue.
         redis_cli: `redis-cli` with the options that name the server.
+        to: The options with which `mv` and `diff` name this server from another one.
     """
 
     server: str = ""
     redis_cli: str = "redis-cli"
+    to: str = ""
 
     def of_item(self, verb: str, queue: bytes, item_id: bytes) -> str:
         """The command line that does this to an item.
@@ -39,6 +42,17 @@ class CommandLines(NamedTuple):
     def of_queue(self, verb: str, queue: bytes) -> str:
         """The command line that does this to a queue."""
         return f"rwq {verb}{self.server} -q {shell_word(queue)}"
+
+    def of_transit(self, transit: Transit, queue: bytes, item_id: bytes) -> str:
+        """The command line that finishes the move of this item and of all others."""
+        server = b"" if transit.server is None else b" " + shell_word(transit.server).encode()
+        there = os.fsdecode(server)
+        if not transit.is_copy:
+            to = f"mv --to {shell_word(transit.queue)}{' --to-url' if there else ''}{there}"
+            return self.of_item(to, queue, item_id)
+        lines = self._replace(server=f" -u{there}") if there else self
+        to = f"mv --to {shell_word(queue)}{self.to if there else ''}"
+        return lines.of_item(to, transit.queue, item_id)
 
     def of_redis_cli(self, words: str) -> str:
         """The command line that has redis-cli do this."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.repair.doctor import Diagnosis
 from rwq_cli.core.repair.findings import Finding, Severity
+from rwq_cli.core.state.transit import transit_of
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Cut, Field, Fields
@@ -36,6 +37,8 @@ class Found(NamedTuple):
         """A command line that fixes it or shows more, with its first example, safe to paste."""
         template = REMEDIES[self.finding.code].command
         example = self.finding.examples[0] if self.finding.examples else b""
+        if transit := transit_of(self.finding.reason):
+            return self.lines.of_transit(transit, self.queue, example)
         if not template.startswith("rwq "):
             words = template.removeprefix("redis-cli ").replace("KEY", shell_word(example))
             return self.lines.of_redis_cli(words)

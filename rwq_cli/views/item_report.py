@@ -7,11 +7,12 @@ from typing import NamedTuple
 from rwq_cli.core.inspect.forecast import Forecast
 from rwq_cli.core.inspect.report import ItemReport
 from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, Result, ResultKey
-from rwq_cli.core.keys import MOVING, QueueKeys
+from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.repair.finding_rules import findings_about
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.core.state.rules import Facts, is_guard
+from rwq_cli.core.state.transit import transit_of
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Field, Fields, attribute
@@ -115,7 +116,7 @@ class Shown:
                 text = f"T{ends[1:]}; then it is orphaned, and a deep clean returns it."
             case State.STRAY_LEASE:
                 text = f"T{ends[1:]}."
-            case State.BURIED if _is_moving(facts):
+            case State.BURIED if transit_of(facts.reason):
                 return Next("Nothing, until the same rwq mv is run again, which finishes it.")
             case state:
                 return Next(STATES[state].next_sentence)
@@ -128,7 +129,9 @@ class Shown:
         verbs = list(_verbs(self.report))
         if self.result is not None and item.state is State.GONE:
             verbs.append("result")
+        transit = transit_of(item.reason)
         return [
+            *([lines.of_transit(transit, item.queue, item.item_id)] if transit else ()),
             *(lines.of_item(verb, item.queue, item.item_id) for verb in verbs),
             *(lines.of_redis_cli(f"TYPE {shell_word(key)}") for key in self.wrong_types),
         ]
@@ -161,11 +164,6 @@ def _due(facts: Facts) -> Next:
     return Next(text, ahead_s if facts.state is State.DELAYED else None)
 
 
-def _is_moving(facts: Facts) -> bool:
-    """True if a move to another server put it away, and has not finished."""
-    return (facts.reason or b"").startswith(MOVING)
-
-
 def _verbs(report: ItemReport) -> tuple[str, ...]:
     """The commands of rwq to suggest; what removes an item is never offered first."""
     facts = report.facts
@@ -179,7 +177,7 @@ def _verbs(report: ItemReport) -> tuple[str, ...]:
             return ("clean deep",) if is_elsewhere else ("clean light",)
         case State.STRAY_LEASE:
             return () if facts.lease is None or facts.lease.ends else ("doctor --fix",)
-        case State.BURIED if _is_moving(facts):
+        case State.BURIED if transit_of(facts.reason):
             return ()
         case state:
             return STATES[state].verbs

@@ -74,6 +74,14 @@ REMEDIES = {
         "Any clean promotes it.",
         "rwq clean light",
     ),
+    Code.MOVING: Remedy(
+        "A move to or from another server has buried it, and has not finished: it was cut, or "
+        "still runs.",
+        "Run the same mv again, which finishes all that was cut; rwq ls buried --by reason lists "
+        "these moves.",
+        "rwq mv ID",
+        "a move finishes it, on both servers",
+    ),
     Code.UNGUARDED: Remedy(
         "The guard lease of a delayed or buried item is missing or expires too early, so workers' "
         "cleaners will return it before it is due or kicked.",

@@ -16,7 +16,6 @@ NOTHING_CHOSEN = (
 )
 # Its items are in one state.
 WITHOUT_STATE = "kick"
-NO_TERMINAL = "rwq: error: this needs confirmation, and there is no terminal to ask on; use --yes\n"
 
 
 @pytest.fixture
@@ -28,6 +27,7 @@ def filled(foreign: Foreign) -> Foreign:
     foreign.leased(b"h1", ttl_ms=None)
     foreign.data(b"o1")
     foreign.raw.lpush(foreign.keys.processing, b"g1")
+    foreign.buried(b"buried")
     return foreign
 
 
@@ -113,7 +113,7 @@ class TestSelection:
             ("complete --state abandoned", "a1 a2"),
             ("complete --state abandoned --id-glob *2", "a2"),
             ("complete --state leased --state held", "l1 h1"),
-            ("complete --all", "w1 w2 a1 a2 l1 h1 o1"),
+            ("complete --all", "w1 w2 a1 a2 l1 h1 buried o1"),
             ("complete --all --id-glob ?1", "w1 a1 l1 h1 o1"),
             ("complete --all -n 3", "w1 w2 a1"),
             ("complete --older-than 1h", ""),
@@ -127,11 +127,17 @@ class TestSelection:
             ("bury --all", "w1 w2 a1 a2"),
             ("bury --match of", "w1 w2 a1 a2"),
             ("bury --state orphaned --state leased", "l1 o1"),
-            ("kick --all", ""),
+            ("kick --all", "buried"),
             ("touch --all", "l1 h1"),
             ("touch -n 5", "l1"),
             ("touch --id-glob h*", ""),
             ("touch --state held", "h1"),
+            # What they look at, where the verb would choose from other states.
+            ("complete --holder *", "l1 h1"),
+            ("complete --holder * --state waiting", ""),
+            ("bury --holder *", "l1 h1"),
+            ("release --reason broken", "buried"),
+            ("complete --all --reason broken", "buried"),
         ],
     )
     def test_options_select_these_items(self, rwq: Rwq, line: str, expected: str) -> None:

@@ -200,7 +200,7 @@ class TestProtectedContext:
         assert foreign.raw.get("jobs:item:a") == b"{"
 
     @pytest.mark.parametrize(
-        "line", ["rm a", "purge", "mv a --to b", "complete --all", "release a --force"]
+        "line", ["rm a", "purge", "mv a --to b", "complete --all", "release l --force"]
     )
     def test_a_script_confirms_by_name(self, prod: Rwq, foreign: Foreign, line: str) -> None:
         foreign.leased(b"l")

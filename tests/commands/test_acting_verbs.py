@@ -44,7 +44,9 @@ class TestLeasesOfOtherSessions:
         assert rwq(*line.split(), "a", "--force").as_tuple() == (
             2,
             "",
-            "rwq: error: this needs confirmation, and there is no terminal to ask on; use --yes\n",
+            "rwq: error: this needs confirmation, and there is no terminal to ask on: rwq will "
+            f"{line.split()[0]} 1 item of jobs (1 of them leased) and end the leases of other "
+            f"sessions on {rwq.variables['RWQ_URL']}; use --yes\n",
         )
         assert contents(foreign.raw) == before
 

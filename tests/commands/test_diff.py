@@ -61,6 +61,22 @@ def test_a_queue_of_another_server(rwq: Rwq, foreign: Foreign, start_server: Sta
         Foreign(raw).waiting(b"a")
     assert rwq("diff", "jobs", "--to-url", server.url, "-o", "ids").text == "b\n"
     configure(rwq.home, f'[contexts.new]\nurl = "{server.url}"\nread_only = true\n')
-    result = rwq("diff", "jobs", "--to-context", "new")
-    assert (result.code, result.notes) == (1, "only here 1 (jobs and jobs on new)\n")
+    url = rwq.variables["RWQ_URL"]
+    for words in (
+        ("diff", "jobs"),
+        ("diff",),
+        ("diff", "-q", "jobs"),
+        ("diff", "-q", "jobs", "jobs"),
+    ):
+        result = rwq(*words, "--to-context", "new")
+        said = f"only here 1 (jobs on {url} and jobs on new)\n"
+        assert (result.code, result.notes) == (1, said), words
     assert rwq("diff", "jobs").code == 2
+
+
+@pytest.mark.usefixtures("queues")
+def test_q_names_the_first_queue(rwq: Rwq) -> None:
+    ids = rwq("diff", "jobs", "copy", "-o", "ids").out
+    assert rwq("diff", "-q", "jobs", "copy", "-o", "ids", variables={"RWQ_QUEUE": "x"}).out == ids
+    result = rwq("diff", "-q", "jobs", "jobs", "copy")
+    assert (result.code, "-q and QUEUE cannot be used together" in result.notes) == (2, True)

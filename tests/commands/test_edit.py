@@ -257,9 +257,10 @@ class TestJson:
         result = edit('echo oops >> "$1"', "a")
         assert result.code == 2
         assert result.notes.startswith(
-            "rwq: error: this needs confirmation, and there is no terminal to ask on; use --yes; "
-            f"your text is in {drafts}/rwq-edit-"
+            "rwq: error: this needs confirmation, and there is no terminal to ask on: rwq will "
+            "replace JSON with data that is not JSON in 1 item of jobs ("
         )
+        assert f"; use --yes; your text is in {drafts}/rwq-edit-" in result.notes
         assert foreign.raw.get("jobs:item:a") == b'{"a": 1}'
         assert edit('echo oops >> "$1"', "a", "--yes").code == 0
         assert foreign.raw.get("jobs:item:a") == b'{"a": 1}oops'

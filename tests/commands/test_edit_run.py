@@ -114,6 +114,31 @@ def test_json_that_is_not_any_more_is_asked_about(
     assert foreign.raw.get("jobs:item:0") == b'"n": 0}'
 
 
+def test_one_question_is_about_all_that_it_breaks(
+    rwq: Rwq, foreign: Foreign, numbers: dict[bytes, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many batches there are, and after everything else is done."""
+    monkeypatch.setattr("rwq_cli.commands.edit.LINES_MAX", 2)
+    words = ("edit", "--all", "--lines", "--run", "sed '/[1-4]/s/{//; s/}/0}/'")
+    code, seen = rwq.asked(*words, type_in=[(b"[y/N] ", b"n\n")], columns=300)
+    assert b"rwq will replace JSON with data that is not JSON in 5 items of jobs (" in seen
+    assert (code, b"declined after 2 edits; no others are made" in seen) == (3, True)
+    assert data(foreign) == {**{f"{n}": n for n in range(5)}, "5": 50, "6": 60}
+    assert rwq("undo", "--yes").code == 0
+    assert contents(foreign.raw) == numbers
+    code, seen = rwq.asked(*words, type_in=[(b"[y/N] ", b"y\n")], columns=300)
+    assert (code, b"set 7; " in seen) == (0, True)
+    assert rwq("undo", "--yes").code == 0
+    assert contents(foreign.raw) == numbers
+
+
+@pytest.mark.usefixtures("numbers")
+def test_work_of_seconds_shows_progress(rwq: Rwq) -> None:
+    words = ("edit", "1", "2", "3", "4", "--run", "sleep 1.1; cat")
+    code, seen = rwq.on_terminal(*words, columns=100)
+    assert (code, b"editing 1 of 4" in seen) == (0, True)
+
+
 def test_of_a_protected_context_it_asks_about_what_options_choose(
     rwq: Rwq, foreign: Foreign, numbers: dict[bytes, object]
 ) -> None:

@@ -63,6 +63,14 @@ def test_options_choose_among_the_leases(
     assert (result.code, result.text.split()) == ((2, []) if ids is None else (0, ids.split()))
 
 
+def test_holder_is_short_for_lease_holder_everywhere(rwq: Rwq) -> None:
+    for option, how in (("--fields", "plain"), ("--sort", "ids"), ("--by", "plain")):
+        long, short = (rwq("leases", option, n, "-o", how) for n in ("lease_holder", "holder"))
+        assert (short.code, short.text) == (0, long.text), option
+    assert rwq("leases", "--fields", "holder", "-o", "csv").lines[0] == "holder"
+    assert {"holder"} == set(rwq("leases", "--fields", "holder", "-o", "jsonl").jsonl[0])
+
+
 def test_mine_are_those_of_this_session(rwq: Rwq, foreign: Foreign) -> None:
     session = {"RWQ_SESSION": "[a*]"}
     foreign.waiting(b"another")

@@ -198,7 +198,12 @@ class TestSelection:
         assert ids(rwq, "buried", "--reason", "exit code *") == ["poison"]
         assert ids(rwq, "processing", "--holder", "worker-*") == ["leased"]
         assert ids(rwq, "all", "--returns", ">=2", "-Q") == ["poison"]
-        assert ids(rwq, "--returns", "0") == ["a2", "b1", "b2"]
+        assert ids(rwq, "waiting", "--returns", "0") == ["a2", "b1", "b2"]
+        # Without a state, what they look at says where to look.
+        assert ids(rwq, "--reason", "exit code *") == ["poison"]
+        assert ids(rwq, "--holder", "worker-*") == ["leased"]
+        assert ids(rwq, "--returns", ">=1", "-Q") == ["a1", "poison"]
+        assert ids(rwq, "--reason", "*", "--state", "waiting") == []
         result = rwq("ls", "--returns", "often")
         assert (result.code, "'often' is not a comparison" in result.notes) == (2, True)
 

@@ -97,11 +97,10 @@ class TestConfirmation:
         foreign.waiting(b"a")
         before = contents(foreign.raw)
         result = rwq(*line.split())
-        assert result.as_tuple() == (
-            2,
-            "",
-            "rwq: error: this needs confirmation, and there is no terminal to ask on; use --yes\n",
-        )
+        said = "rwq: error: this needs confirmation, and there is no terminal to ask on: rwq will "
+        assert (result.code, result.text) == (2, "")
+        assert result.notes.startswith(said)
+        assert result.notes.endswith(f" on {rwq.variables['RWQ_URL']}; use --yes\n")
         assert contents(foreign.raw) == before
         assert undo_files(rwq) == []
 

@@ -206,10 +206,7 @@ class TestQuestion:
 
     def test_without_a_terminal_it_needs_yes(self, rwq: Rwq, removed: Path) -> None:
         result = rwq("undo")
-        assert (result.code, "there is no terminal to ask on; use --yes" in result.notes) == (
-            2,
-            True,
-        )
+        assert (result.code, "no terminal to ask on: Undo rm of " in result.notes) == (2, True)
         assert undo_files(rwq) == [removed]
 
     def test_a_protected_context_is_named(self, rwq: Rwq, removed: Path) -> None:
@@ -218,6 +215,28 @@ class TestQuestion:
         assert "use --yes=prod to confirm" in rwq(*BACK).notes
         assert undo_files(rwq) == [removed]
         assert rwq("undo", "--yes=prod").code == 0
+
+    def test_either_server_of_a_move_may_be_protected(
+        self, rwq: Rwq, foreign: Foreign, start_server: StartServer
+    ) -> None:
+        foreign.waiting(b"a")
+        url, there = rwq.variables["RWQ_URL"], start_server()
+        words = ("mv", "--all", "--to", "jobs", "--to-url", there.url)
+        rwq(*words, "--yes")
+        prod = f'[contexts.prod]\nurl = "{there.url}"\nprotect = "type"\n'
+        configure(rwq.home, f'{prod}[contexts.dev]\nurl = "{url}"\nprotect = "ask"\n')
+        for line in (("undo",), words, ("undo", "--redo")):
+            assert "use --yes=prod to confirm" in rwq(*line, "--yes").notes
+            assert rwq(*line, "--yes=dev").code == 2
+            asks = b"Type the other context's name to continue: "
+            code, seen = rwq.asked(*line, columns=300, type_in=[(asks, b"dev\n")])
+            label = f"jobs on {there.url} (context prod)" if line == words else "jobs on prod"
+            assert (code, label in seen.decode()) == (1, True)
+            if line != words:
+                assert rwq(*line, "--yes=prod").code == 0
+            else:
+                foreign.waiting(b"b")
+        assert rwq("mv", "--all", "--to", "jobs", "--to-url", there.url, "--yes=other").code == 2
 
 
 class TestConflicts:

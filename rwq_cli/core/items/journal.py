@@ -142,7 +142,7 @@ class Saving:
             saved: dict[bytes, str] = {}
             kept = [item for item in read if self._is_to_be_saved(item, saved)]
             items += map(self._as_saved, self._in_their_order(call, kept))
-            group.append(call._replace(saved=saved))
+            group.append(call._replace(saved=saved, read=kept))
             size = sum(len(item.data) for item in items)
             if len(group) == _GROUP_CALLS or size >= BATCH_BYTES:
                 if items:

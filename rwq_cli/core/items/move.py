@@ -1,6 +1,6 @@
 """Moving items to another queue: `lua/ops/move.lua`, or a `Transfer` to one that is elsewhere."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.clock import GRACE_S
@@ -72,7 +72,7 @@ def move_back(
     known = (saved, marks, numbers if marks else {})
     ids = (line.entry.item_id for line in lines())
     batches = _moved(source, queue, ids, NoJournal(), ANY, grace_s, known=known, dry_run=dry_run)
-    return Outcomes(_already_there(queue, batches))
+    return Outcomes(_already_there(queue, _as_moved(batches, saved)))
 
 
 def _moved(
@@ -97,18 +97,22 @@ def _moved(
     )
     expected, looked_twice = once_read(queue, expected), expected.looked_twice
     act: Act
+    finished: set[bytes] = set()
     if is_near:
         args = moving_args(to.keys, force=force, marks=marks, lines=lines)
         act = by_script(queue, "move", args, expected, dry_run=dry_run)
     else:
         act = transfer = Transfer(queue, to, force, expected, dry_run)
-        if not dry_run:
-            transfer.finish()
+        for batch in transfer.finish():
+            finished.update(batch.ids)
+            if len(batch):
+                yield batch
     act = Saving(
         queue, journal, act, expected, keeps_leased=not force, saved=saved, dry_run=dry_run
     )
     grace = None if force else grace_s
-    yield from run(queue, act, ids, "moving", grace_s=grace, looked_twice=looked_twice)
+    left = (i for i in ids if i not in finished) if finished else ids
+    yield from run(queue, act, left, "moving", grace_s=grace, looked_twice=looked_twice)
 
 
 def moving_args(
@@ -129,6 +133,19 @@ def moving_args(
         "marks": marks,
     }
     return lambda ids: {**known, "lines": ";".join(str(lines[i]) for i in ids if lines)}
+
+
+def _as_moved(batches: Iterable[OutcomeBatch], known: Container[bytes]) -> Iterator[OutcomeBatch]:
+    """Report what was finished of an earlier run as `MOVED`, of these items."""
+    for batch in batches:
+        if not batch.count(Status.FINISHED):
+            yield batch
+            continue
+        yield OutcomeBatch.of(
+            each._replace(status=Status.MOVED) if each.status is Status.FINISHED else each
+            for each in batch
+            if each.item_id in known
+        )
 
 
 def _already_there(queue: Queue, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:

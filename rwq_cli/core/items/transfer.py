@@ -15,10 +15,10 @@ next move of the same kind finishes those first:
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rwq_cli.core.batches import BATCH_PLACES, BATCH_WRITES, in_batches
+from rwq_cli.core.batches import BATCH_ITEMS, BATCH_PLACES, BATCH_WRITES, in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, walk_scheduled
@@ -26,14 +26,19 @@ from rwq_cli.core.items.bulk import by_script
 from rwq_cli.core.items.remove import REMOVE_ARGS
 from rwq_cli.core.items.restore import OnConflict, item_args, restore_args
 from rwq_cli.core.items.schedule import burial, schedule_args
-from rwq_cli.core.keys import BURIED_GUARD, MOVING, MOVING_HERE
+from rwq_cli.core.keys import BURIED_GUARD
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import Expected, fingerprint
 from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Skipped, read_snapshots
+from rwq_cli.core.state.transit import Transit
 
+_ITEMS = frozenset(state for state in State if state.is_item)
+_SCHEDULED = frozenset(state for state in State if state.is_scheduled)
+_STILL_BURIED = Expected(frozenset({State.BURIED}))
+_PUSH_ARGS = {"which": "buried", "keeps_counts": True, "finishes_move": True}
 # What a killed move has left is finished in parts of this many items.
 _PART_ITEMS = 8 * BATCH_PLACES
 
@@ -53,119 +58,174 @@ class Transfer:
 
     @property
     def _leaving(self) -> bytes:
-        return MOVING + b" to %b; the same rwq mv finishes it" % self._named(self.to)
+        return self._reason(self.to, is_copy=False)
 
     @property
     def _coming(self) -> bytes:
-        return MOVING_HERE + b" from %b; the same rwq mv finishes it" % self._named(self.queue)
+        return self._reason(self.queue, is_copy=True)
 
-    def _named(self, queue: Queue) -> bytes:
-        """The queue's name, and its server if they have two: another move is to another one."""
-        if self.queue.connection.root is self.to.connection.root:
-            return queue.name
-        return b"%b on %b" % (queue.name, queue.connection.address.encode())
+    def _reason(self, other: Queue, *, is_copy: bool) -> bytes:
+        # It names the server if they have two: another move is to another one.
+        is_one = self.queue.connection.root is self.to.connection.root
+        server = None if is_one else other.connection.address.encode()
+        return Transit(is_copy, other.name, server).reason
 
     def __call__(self, calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
         known = [call for call in calls if call.ids]
-        statuses = {each.item_id: each for each in self._looked_at(known, is_first_look)}
-        movable = [i for i, each in statuses.items() if each.status is Status.MOVED]
+        statuses: dict[bytes, Outcome] = {}
+        # What was not saved was added, or its lease has ended, since it was read.
+        movable = [i for call in known for i in (call.ids if self.dry_run else call.saved or ())]
         taken = _existing(self.to, movable)
-        statuses.update((i, Outcome(i, Status.CONFLICT)) for i in taken)
-        if not self.dry_run:
-            leaves = set(movable) - taken
-            args = schedule_args(burial(self._leaving), b"", force=self.force)
-            bury = by_script(self.queue, "schedule", args, self.expected)
-            for batch in bury((call.only(leaves) for call in known), is_first_look):
-                statuses.update((each.item_id, each) for each in batch)
-            buried = (Status.BURIED, Status.ALREADY_BURIED)
-            leaving = [i for i in movable if statuses[i].status in buried]
-            try:
-                statuses.update((each.item_id, each) for each in self._carry(leaving))
-            except ServerError as error:
-                error.in_doubt, error.doubtful = True, len(leaving)
-                error.hint = f"still buried in transit: {len(leaving)}; run the same rwq mv again"
-                raise
+        leaves = set() if self.dry_run else {*movable} - taken
+        if leaves:
+            some = [call.only(leaves) for call in known]
+            for each in self._carry(self._buried(some, is_first_look, statuses)):
+                statuses[each.item_id] = each
+        rest = [c.only(left) for c in known if (left := set(c.ids) - statuses.keys())]
+        for each in self._looked_at(rest, is_first_look) if rest else ():
+            statuses[each.item_id] = each
+            if each.status is Status.MOVED and each.item_id in taken:
+                statuses[each.item_id] = Outcome(each.item_id, Status.CONFLICT)
+            elif each.status is Status.MOVED and not self.dry_run:
+                statuses[each.item_id] = Outcome(each.item_id, Status.ELSEWHERE)
         for call in known:
             yield OutcomeBatch.of(statuses[item_id] for item_id in call.ids)
+
+    def _buried(
+        self, calls: Sequence[Located], is_first_look: bool, statuses: dict[bytes, Outcome]
+    ) -> Iterator[ItemSnapshot]:
+        """Bury items; yields those that are buried, and notes why others are not."""
+        read = {item.item_id: item for call in calls for item in call.read}
+        args = schedule_args(burial(self._leaving), b"", force=self.force)
+        bury = by_script(self.queue, "schedule", args, self._movable)
+        for batch in bury(calls, is_first_look):
+            statuses.update((each.item_id, each) for each in batch)
+            ids = batch.ids_with(Status.BURIED, Status.ALREADY_BURIED)
+            statuses.update((i, Outcome(i, Status.CHANGED)) for i in ids)
+            if read:
+                # Buried with the data that it had then.
+                yield from map(read.__getitem__, ids)
+            else:
+                yield from self._marked_items(ids)
+
+    def _marked_items(self, ids: Sequence[bytes]) -> Iterator[ItemSnapshot]:
+        for _, batch in read_snapshots(self.queue, _unlisted(ids), Skipped()):
+            yield from (item for item in batch if item.reason == self._leaving)
+
+    @property
+    def _movable(self) -> Expected:
+        """Without `force`, what was delayed or buried since it was read stays so."""
+        states = _ITEMS if self.expected.states is None else self.expected.states
+        return self.expected if self.force else self.expected._replace(states=states - _SCHEDULED)
 
     def _looked_at(self, calls: Sequence[Located], is_first_look: bool) -> Iterator[Outcome]:
         """The outcomes if this were a removal; `MOVED` for the items that can be moved."""
         args = {**REMOVE_ARGS, "keeps_leased": not self.force}
         look = by_script(self.queue, "remove", args, self.expected, dry_run=True)
-        read = {item_id for call in calls for item_id in call.saved or ()}
         for batch in look(calls, is_first_look):
             for each in batch:
-                # What was not saved was added, or its lease has ended, since it was read.
-                is_known = self.dry_run or each.item_id in read
-                status = Status.MOVED if is_known else Status.ELSEWHERE
-                yield Outcome(each.item_id, status) if each.status is Status.REMOVED else each
+                is_movable = each.status is Status.REMOVED
+                yield each._replace(status=Status.MOVED) if is_movable else each
 
-    def _carry(self, ids: Sequence[bytes]) -> Iterator[Outcome]:
-        """Copy items that are buried here to the other queue, remove them here, kick them there."""
-        read = read_snapshots(self.queue, _unlisted(ids), Skipped())
-        items = [item for _, batch in read for item in batch if item.reason == self._leaving]
-        copied = self._copy(items)
-        self._push(self.queue, [item.item_id for item in items if item.item_id not in copied])
-        prints = {i.item_id: fingerprint(i.data) for i in items if i.item_id in copied}
-        # An item that was changed here in between has an old copy there.
-        stale = _remove(self.queue, prints)
-        _remove(self.to, {item_id: prints[item_id] for item_id in stale})
-        self._push(self.queue, stale)
-        moved = dict.fromkeys(item_id for item_id in prints if item_id not in stale)
-        self._push(self.to, moved)
-        conflicts = {item.item_id for item in items} - copied
-        for item_id in ids:
-            kept = Status.CONFLICT if item_id in conflicts else Status.CHANGED
-            yield Outcome(item_id, Status.MOVED if item_id in moved else kept)
+    def _carry(self, items: Iterable[ItemSnapshot]) -> Iterator[Outcome]:
+        """Copy items that are buried here to the other queue, remove them here, kick them there:
+        each batch while the next ones are still on the way before it."""
+        prints: dict[bytes, str] = {}
+        conflicts: list[bytes] = []
+        stale: dict[bytes, Status] = {}
+        begun = moved = 0
 
-    def _copy(self, items: Sequence[ItemSnapshot]) -> set[bytes]:
-        """Copy items to the other queue, as buried ones in their order; returns the copied ones."""
+        def counted() -> Iterator[ItemSnapshot]:
+            nonlocal begun
+            for item in items:
+                begun += 1
+                yield item
+
+        def removals() -> Iterator[Located]:
+            for copied, others in self._copied(counted()):
+                conflicts.extend(others)
+                known = {item.item_id: fingerprint(item.data) for item in copied}
+                prints.update(known)
+                yield from (call._replace(saved=known) for call in _unlisted(known))
+
+        def removed() -> Iterator[Located]:
+            remove = by_script(self.queue, "remove", REMOVE_ARGS, _STILL_BURIED)
+            for batch in remove(removals(), False):
+                stale.update((i.item_id, i.status) for i in batch if i.status != Status.REMOVED)
+                yield from _unlisted(batch.ids_with(Status.REMOVED))
+
+        try:
+            for batch in by_script(self.to, "push_scheduled", _PUSH_ARGS)(removed(), False):
+                moved += len(batch)
+                yield from (Outcome(item_id, Status.MOVED) for item_id in batch.ids)
+            _push(self.queue, conflicts)
+            yield from (Outcome(item_id, Status.CONFLICT) for item_id in conflicts)
+            # What was changed or completed here in between has an old copy there.
+            _remove(self.to, {item_id: prints[item_id] for item_id in stale})
+            _push(self.queue, stale)
+        except ServerError as error:
+            error.in_doubt, error.doubtful = True, begun - moved
+            error.hint = "some are still buried in transit; run the same rwq mv again"
+            raise
+        for item_id, status in stale.items():
+            is_gone = status is Status.MISSING
+            yield Outcome(item_id, Status.MISSING if is_gone else Status.CHANGED)
+
+    def _copied(
+        self, items: Iterable[ItemSnapshot]
+    ) -> Iterator[tuple[list[ItemSnapshot], list[bytes]]]:
+        """Copy items to the other queue, as buried ones in their order; yields those of each call
+        that are there now, and the IDs of the others."""
         now_ms = self.to.now_ms()
         guard = Lease(BURIED_GUARD + self._coming, None)
-        batches = list(
-            in_batches(
+        sent: deque[list[ItemSnapshot]] = deque()
+
+        def words() -> Iterator[Sequence[object]]:
+            at = 0
+            for batch in in_batches(
                 items,
                 items_max=BATCH_WRITES,
                 size_max=SNAPSHOT_BYTES,
                 size_of=lambda item: len(item.data),
-            )
-        )
-
-        def words() -> Iterator[Sequence[object]]:
-            at = 0
-            for batch in batches:
+            ):
                 rest: list[object] = []
                 for item in batch:
                     at += 1
                     buried_ms = now_ms + at / 1000
                     copy = item._replace(place=None, lease=guard, due_ms=None, buried_ms=buried_ms)
                     rest += item_args(at, copy)
+                sent.append(batch)
                 yield script_words("restore", rest, **restore_args(OnConflict.FAIL))
 
-        copied: set[bytes] = set()
-        for batch, reply in zip(batches, self.to.run_each("restore", words()), strict=False):
+        for reply in self.to.run_each("restore", words()):
+            batch = sent.popleft()
             if reply is not REFUSED:
                 outcomes = OutcomeBatch.from_reply([item.item_id for item in batch], reply)
-                copied.update(outcomes.ids_with(Status.IMPORTED, Status.ALREADY_THERE))
-        return copied
+                there = set(outcomes.ids_with(Status.IMPORTED, Status.ALREADY_THERE))
+                others = [item_id for item_id in outcomes.ids if item_id not in there]
+                yield [item for item in batch if item.item_id in there], others
 
-    def _push(self, queue: Queue, ids: Iterable[bytes]) -> None:
-        """Put buried items at the end of the main list, with their counts of returns."""
-        args = {"which": "buried", "keeps_counts": True, "finishes_move": True}
-        deque(by_script(queue, "push_scheduled", args)(_unlisted(ids), False), maxlen=0)
-
-    def finish(self) -> None:
+    def finish(self) -> Iterator[OutcomeBatch]:
         """Finish what a killed move between these queues has left, in order: what has gone from
         here was in front."""
         leaving = self._marked(self.queue, self._leaving)
         for ids in in_batches(self._marked(self.to, self._coming), items_max=_PART_ITEMS):
             there = _existing(self.queue, ids)
-            self._push(self.to, [item_id for item_id in ids if item_id not in there])
-            # It was kicked here since: the copy is not needed.
-            copies = read_snapshots(self.to, _unlisted(there.difference(leaving)), Skipped())
-            _remove(self.to, {i.item_id: fingerprint(i.data) for _, b in copies for i in b})
+            gone = [item_id for item_id in ids if item_id not in there]
+            if not self.dry_run:
+                _push(self.to, gone)
+                # It was kicked here since: the copy is not needed.
+                copies = read_snapshots(self.to, _unlisted(there.difference(leaving)), Skipped())
+                _remove(self.to, {i.item_id: fingerprint(i.data) for _, b in copies for i in b})
+            yield OutcomeBatch.all_of(gone, Status.FINISHED)
+        if self.dry_run:
+            yield OutcomeBatch.all_of(leaving, Status.FINISHED)
+            return
         for ids in in_batches(leaving, items_max=_PART_ITEMS):
-            deque(self._carry(ids), maxlen=0)
+            yield OutcomeBatch.of(
+                each._replace(status=Status.FINISHED) if each.status is Status.MOVED else each
+                for each in self._carry(self._marked_items(ids))
+            )
 
     def _marked(self, queue: Queue, reason: bytes) -> list[bytes]:
         """The buried items that have this reason."""
@@ -178,11 +238,19 @@ class Transfer:
         return found
 
 
-def _remove(queue: Queue, prints: Mapping[bytes, str]) -> set[bytes]:
-    """Remove buried items that still have this data; returns the others that exist."""
-    expected = Expected(frozenset({State.BURIED}), fingerprints=prints)
-    batches = by_script(queue, "remove", REMOVE_ARGS, expected)(_unlisted(prints), False)
-    return {i for batch in batches for i in batch.ids_with(Status.CHANGED, Status.ELSEWHERE)}
+def _remove(queue: Queue, prints: Mapping[bytes, str]) -> None:
+    """Remove buried items that still have this data."""
+    if not prints:
+        return
+    expected = _STILL_BURIED._replace(fingerprints=prints)
+    deque(by_script(queue, "remove", REMOVE_ARGS, expected)(_unlisted(prints), False), maxlen=0)
+
+
+def _push(queue: Queue, ids: Collection[bytes]) -> None:
+    """Put buried items at the end of the main list, with their counts of returns."""
+    if not ids:
+        return
+    deque(by_script(queue, "push_scheduled", _PUSH_ARGS)(_unlisted(ids), False), maxlen=0)
 
 
 def _unlisted(ids: Iterable[bytes]) -> Iterator[Located]:
@@ -192,6 +260,9 @@ def _unlisted(ids: Iterable[bytes]) -> Iterator[Located]:
 
 
 def _existing(queue: Queue, ids: Sequence[bytes]) -> set[bytes]:
-    """Those of the IDs that have data in a queue."""
-    exist = queue.call_all([("EXISTS", queue.keys.item(item_id)) for item_id in ids])
-    return {item_id for item_id, there in zip(ids, exist, strict=True) if there}
+    """Those of the IDs that have data in a queue: usually none, which one command tells of many."""
+    parts = list(in_batches(list(ids), items_max=BATCH_ITEMS))
+    counts = queue.call_all([("EXISTS", *map(queue.keys.item, part)) for part in parts])
+    some = [i for part, count in zip(parts, counts, strict=True) if count for i in part]
+    exist = queue.call_all([("EXISTS", queue.keys.item(item_id)) for item_id in some])
+    return {item_id for item_id, there in zip(some, exist, strict=True) if there}

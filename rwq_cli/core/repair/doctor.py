@@ -107,7 +107,10 @@ def diagnose(
         examples = (*(i for i in ids if i in remaining), *(i for i in ids if i not in remaining))
         shown = examples if all_ids else examples[:EXAMPLES]
         number = len(fixed.get(code, ()))
-        findings.append(Finding(code, len(ids), shown, False, number, len(remaining)))
+        reason = None
+        if code is Code.MOVING:
+            reason = next(facts_of(queue, shown[:1])).reason
+        findings.append(Finding(code, len(ids), shown, False, number, len(remaining), reason))
     return _diagnosis(queue, findings, wanted, totals.items, dry_run)
 
 

@@ -7,6 +7,7 @@ from rwq_cli.core.keys import GUARD_MARGIN_MS
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.core.state.rules import Facts, is_guard
+from rwq_cli.core.state.transit import transit_of
 
 # A due item is late if it was not promoted before its guard ended.
 LATE_MS = GUARD_MARGIN_MS
@@ -48,11 +49,16 @@ def _is_stray(facts: Facts, *, ends: bool) -> bool:
     return not (facts.has_schedule_entry and is_guard(lease))
 
 
+def _is_moving(facts: Facts) -> bool:
+    return facts.state is State.BURIED and transit_of(facts.reason) is not None
+
+
 _RULES: tuple[tuple[Code, Callable[[Facts], bool]], ...] = (
     (Code.TWO_HOLDERS, _has_two_holders),
     (Code.ENDLESS_LEASE, lambda facts: _is_stray(facts, ends=False)),
     (Code.STRAY_LEASE, lambda facts: _is_stray(facts, ends=True)),
     (Code.DUE, _is_late),
+    (Code.MOVING, _is_moving),
     (Code.UNGUARDED, lambda facts: facts.is_unguarded),
     (Code.INVALID_SCORE, lambda facts: facts.has_invalid_score),
     (Code.STALE_SCHEDULE, lambda facts: facts.has_stale_schedule),

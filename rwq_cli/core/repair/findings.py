@@ -28,6 +28,7 @@ class Code(StrEnum):
     ORPHANED = "orphaned"
     UNLISTED = "unlisted"
     DUE = "due"
+    MOVING = "moving"
     UNGUARDED = "unguarded"
     GHOST = "ghost"
     INVALID_SCORE = "invalid-score"
@@ -78,6 +79,7 @@ class Finding:
             policy.
         fixed: How many were fixed, or in a dry run would be.
         left: How many are left.
+        reason: Why the first example is buried, if that tells what to do; else None.
     """
 
     code: Code
@@ -86,3 +88,4 @@ class Finding:
     of_keys: bool
     fixed: int
     left: int
+    reason: bytes | None = None

@@ -41,6 +41,7 @@ class Connection(Endpoint):
     Attributes:
         progress: The progress listener of operations.
         on_wait: Called with a message if a command waits for long.
+        explain: Called with the error of a connection that cannot be made; may change its hint.
         stop: Ends `run_each` and `transact_each` once all outstanding replies are read.
         is_cluster: Whether the server is a cluster.
         has_written: Whether the server has taken a write on this connection.

@@ -45,6 +45,8 @@ class Endpoint:
         self.reply_timeout_s = reply_timeout_s
         self.patience_s = patience_s
         self.on_wait: Callable[[str], object] = lambda _message: None
+        # Given an error of a link that could not be made, may change its hint.
+        self.explain: Callable[[errors.ServerError], object] = lambda _error: None
         self.stop = CancelToken()
         self._shared = Shared()
         # If it was never reached, the address may be wrong.
@@ -91,6 +93,7 @@ class Endpoint:
             except errors.ServerError as error:
                 # Nothing was sent.
                 if patience is None or not self._may_repeat(error, patience, writes=False):
+                    self.explain(error)
                     raise
 
     @contextmanager

@@ -19,6 +19,8 @@ class Located(NamedTuple):
     scan_max: int = 0
     # The fingerprints of the data that was saved of each; None if none was read.
     saved: Mapping[bytes, str] | None = None
+    # The snapshots of what was saved, if they were read now.
+    read: Sequence[Any] = ()
 
     @classmethod
     def by_name(cls, ids: Sequence[bytes], *, scan_max: int = SCAN_BUDGET_ENTRIES) -> "Located":
