@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 
 # What other systems write before text.
 MARK = b"\xef\xbb\xbf"
-UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_MARKS = {
+    b"\xff\xfe\0\0": "UTF-32",
+    b"\0\0\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+# Without a mark: where the NUL are in each character, if all are ASCII.
+_SHAPES = {"UTF-32LE": (1, 2, 3), "UTF-32BE": (0, 1, 2), "UTF-16LE": (1,), "UTF-16BE": (0,)}
+# So many bytes are looked at, if they are there, and at least so many.
+_SHAPE_BYTES, _SHAPE_BYTES_MIN = 64, 4
+_TEXT_BYTES = frozenset(b"\t\n\r" + bytes(range(0x20, 0x7F)))
 
 _BUFFER_BYTES = 1 << 16
 
@@ -87,15 +97,47 @@ def write_all(descriptor: int, data: bytes) -> None:
             raise
 
 
+def foreign_encoding(text: bytes) -> str | None:
+    """The encoding of text that is UTF-16 or UTF-32; None for any other."""
+    if b"\0" not in text:
+        # Where two bytes look like a mark, they are data.
+        return None
+    for mark, name in _MARKS.items():
+        if text.startswith(mark):
+            return name
+    for name, nul_at in _SHAPES.items():
+        width = 4 if "32" in name else 2
+        start = text[: min(_SHAPE_BYTES, len(text) // width * width)]
+        is_like_it = len(start) >= _SHAPE_BYTES_MIN and all(
+            byte == 0 if at % width in nul_at else byte in _TEXT_BYTES
+            for at, byte in enumerate(start)
+        )
+        if is_like_it:
+            return name
+    return None
+
+
+def may_be_foreign(start: bytes) -> bool:
+    """True if more bytes are needed to know what text is that begins like this."""
+    if len(start) >= _SHAPE_BYTES_MIN or b"\n" in start:
+        return False
+    return b"\0" in start or any(mark.startswith(start) for mark in (MARK, *_MARKS))
+
+
+def how_to_convert(encoding: str) -> str:
+    """The command that makes text of another encoding readable."""
+    return f"iconv -f {encoding} -t UTF-8"
+
+
 def unmarked(text: bytes, name: str) -> bytes:
     """Text without a byte order mark before it.
 
     Raises:
-        InvalidArgument: It is UTF-16.
+        InvalidArgument: It is UTF-16 or UTF-32.
     """
-    if text.startswith(UTF16_MARKS) and b"\0" in text:
+    if (encoding := foreign_encoding(text)) is not None:
         raise InvalidArgument(
-            f"{name} is UTF-16, not UTF-8", "convert it: iconv -f UTF-16 -t UTF-8"
+            f"{name} is {encoding}, not UTF-8", f"convert it: {how_to_convert(encoding)}"
         )
     return text.removeprefix(MARK)
 

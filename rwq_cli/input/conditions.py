@@ -10,15 +10,7 @@ from decimal import MIN_ETINY, Decimal
 from typing import Any, NamedTuple
 
 from rwq_cli.input.regex import Regex
-from rwq_cli.output.json_text import (
-    Path,
-    check_utf8,
-    found_at,
-    half_pair,
-    mended,
-    string_of,
-    value_of,
-)
+from rwq_cli.output.json_text import Path, document_of, found_at, string_of
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
@@ -44,12 +36,10 @@ def all_of(conditions: Iterable[Condition]) -> Callable[[bytes], bool]:
 
     def holds(data: bytes) -> bool:
         try:
-            check_utf8(data)
-            root = value_of(data)
+            root = document_of(data)
             return all(condition.test(found_at(root, condition.path)) for condition in conditions)
         except (ValueError, RecursionError):
-            # Half of a surrogate pair is no text, but the rest of such data can be compared.
-            return half_pair(data) is not None and holds(mended(data))
+            return False
 
     return holds
 

@@ -148,7 +148,7 @@ def _parsed(line: bytes) -> _Record:
     except ValidationError as error:
         raise BadRecord(_reason(error))
     except (ValueError, RecursionError) as error:
-        raise BadRecord(f"not JSON: {reason_of(line, error)}")
+        raise BadRecord(reason_of(line, error))
 
 
 def _entry(record: _Record) -> ItemSnapshot | Result | ControlLine:

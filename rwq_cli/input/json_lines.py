@@ -99,7 +99,7 @@ def _decode(decode: Any, text: bytes, otherwise: str) -> Any:
     except ValidationError:
         raise BadRecord(otherwise)
     except (ValueError, RecursionError) as error:
-        raise BadRecord(f"not JSON: {reason_of(text, error)}")
+        raise BadRecord(reason_of(text, error))
 
 
 def _due_after(delay: bytes) -> Due | None:

@@ -174,9 +174,9 @@ class RecordReader:
         if self._format is InputFormat.RAW:
             record = whole(self._environment, stream)
             return self._batches("input", [[record]], keep_empty=True)
-        separator = b"\0" if self._format is InputFormat.NUL else b"\n"
-        is_json = self._format is InputFormat.JSONL
-        groups = split(self._environment, stream, separator, is_json=is_json)
+        is_nul, is_json = (self._format is each for each in (InputFormat.NUL, InputFormat.JSONL))
+        separator = b"\0" if is_nul else b"\n"
+        groups = split(self._environment, stream, separator, is_json=is_json, is_text=not is_nul)
         return self._batches(where, groups, keep_empty=False)
 
     def _batches(

@@ -14,10 +14,12 @@ from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import Environment, os_reason
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.streams import MARK, UTF16_MARKS, Reader, is_ready, unmarked
+from rwq_cli.streams import MARK, Reader, is_ready, may_be_foreign, unmarked
 
 # The server takes no single value above its proto-max-bulk-len, 512 MB unless it is set.
 ITEM_BYTES_MAX = 512 * 1024 * 1024
+# In base64 and with the rest of its line, an item is no longer than this.
+_RECORD_BYTES_MAX = 2 * ITEM_BYTES_MAX
 TOO_LARGE = f"larger than the {ITEM_BYTES_MAX >> 20} MB that a server accepts"
 
 _CHUNK_BYTES = 1 << 18
@@ -37,6 +39,8 @@ def open_input(environment: Environment, name: str) -> AbstractContextManager[Bi
         if environment.stdin_is_closed:
             raise InvalidArgument("stdin is closed", "redirect it from a file, or from /dev/null")
         return nullcontext(environment.stdin)
+    if not name:
+        raise InvalidArgument("the name of a file is empty", "is a variable in the script unset?")
     try:
         return cast(BinaryIO, Reader(name))
     except OSError as error:
@@ -74,11 +78,16 @@ def chunks(environment: Environment, stream: BinaryIO) -> Iterator[bytes | Flush
 
 
 def split(
-    environment: Environment, stream: BinaryIO, separator: bytes, *, is_json: bool = False
+    environment: Environment,
+    stream: BinaryIO,
+    separator: bytes,
+    *,
+    is_json: bool = False,
+    is_text: bool = True,
 ) -> Iterator[list[bytes] | Flush]:
     """The records of a stream, each of which ends with a separator; the last one need not.
 
-    A byte order mark before lines is skipped. Lines that end in CR LF keep the CR, which is noted
+    A byte order mark before text is skipped. Lines that end in CR LF keep the CR, which is noted
     once; JSON does not care.
 
     Yields:
@@ -86,14 +95,17 @@ def split(
         before each wait.
 
     Raises:
-        InvalidArgument: It cannot be read, or its lines are UTF-16.
+        InvalidArgument: It cannot be read, its lines are UTF-16, or one never ends.
     """
-    is_text = separator == b"\n"
-    is_noted = is_json or not is_text
+    has_lines = separator == b"\n"
+    is_noted = is_json or not has_lines
     # The pieces of a record are joined once, at its end: a record may have 100 MB.
     pieces: list[bytes] = []
+    size = 0
     arriving = chunks(environment, stream)
-    for chunk in _without_mark(arriving, stream) if is_text else arriving:
+    if is_text:
+        arriving = _without_mark(arriving, stream, has_lines=has_lines)
+    for chunk in arriving:
         if isinstance(chunk, Flush):
             yield chunk
             continue
@@ -101,10 +113,14 @@ def split(
         last = records.pop()
         if not records:
             pieces += [last] if last else []
+            size += len(last)
+            if size > _RECORD_BYTES_MAX:
+                hint = "is it the right file?"
+                raise InvalidArgument(f"a record of {_name(stream)} is {TOO_LARGE}", hint)
             continue
         if pieces:
             records[0] = b"".join((*pieces, records[0]))
-        pieces = [last] if last else []
+        pieces, size = [last] if last else [], len(last)
         if not is_noted and records[0].endswith(b"\r"):
             is_noted = True
             environment.note(
@@ -117,7 +133,9 @@ def split(
         yield [b"".join(pieces)]
 
 
-def _without_mark(arriving: Iterator[bytes | Flush], stream: BinaryIO) -> Iterator[bytes | Flush]:
+def _without_mark(
+    arriving: Iterator[bytes | Flush], stream: BinaryIO, *, has_lines: bool
+) -> Iterator[bytes | Flush]:
     """What arrives, without a byte order mark at its beginning."""
     first = b""
     for chunk in arriving:
@@ -126,11 +144,10 @@ def _without_mark(arriving: Iterator[bytes | Flush], stream: BinaryIO) -> Iterat
             continue
         first += chunk
         # A slow pipe may bring it byte by byte.
-        if len(first) > len(MARK) or not any(
-            mark.startswith(first[: len(mark)]) for mark in (MARK, *UTF16_MARKS)
-        ):
+        if not (may_be_foreign(first) if has_lines else MARK.startswith(first)):
             break
-    yield unmarked(first, _name(stream))
+    # Where NUL separates, it says nothing of the encoding.
+    yield unmarked(first, _name(stream)) if has_lines else first.removeprefix(MARK)
     yield from arriving
 
 

@@ -1,7 +1,7 @@
 """JSON data unchanged: no number loses a digit, and no value is decoded unless it is needed.
 
-JSON is what RFC 8259 says, in UTF-8: no NaN, no Infinity. Half of a surrogate pair is not text,
-and what is nested deeper than about 900 levels is not read.
+JSON is what RFC 8259 says, in UTF-8: no NaN, no Infinity. Half of a surrogate pair, which is no
+text, is read as U+FFFD, and what is nested deeper than about 900 levels is not read.
 """
 
 import re
@@ -13,11 +13,10 @@ from msgspec.json import Decoder, format as reformat
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.output.escape import JsonText
+from rwq_cli.streams import foreign_encoding, how_to_convert
 
 string_of = Decoder(str).decode
-# The value without the blanks around it. It raises `ValueError`, or `RecursionError` for what is
-# nested too deeply.
-value_of = Decoder(Raw).decode
+_value_of = Decoder(Raw).decode
 _members_of = Decoder(dict[str, Raw]).decode
 _elements_of = Decoder(list[Raw]).decode
 
@@ -49,33 +48,50 @@ def half_pair(data: bytes) -> str | None:
     return None if half is None else f"\\{half.decode()}"
 
 
-def mended(data: bytes) -> bytes:
-    r"""JSON with `\ufffd` for each half of a surrogate pair: many encoders write such strings."""
-    return _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)
+def document_of(data: bytes) -> Raw:
+    """The document that data are, without the blanks around it.
+
+    Many encoders write half of a surrogate pair. For every command, such data are JSON.
+
+    Raises:
+        ValueError: The data are no JSON.
+        RecursionError: They are nested too deeply.
+    """
+    check_utf8(data)
+    try:
+        return _value_of(data)
+    except ValueError:
+        if half_pair(data) is None:
+            raise
+    return _value_of(_ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], data))
 
 
 def json_error(data: bytes) -> str | None:
     """Why data is not JSON; None if it is, or if it is nested too deeply to tell."""
     try:
-        value_of(data)
-        check_utf8(data)
+        document_of(data)
     except ValueError as error:
-        return reason_of(data, error)
+        return _reason(data, error)
     except RecursionError:
         pass
     return None
 
 
-def reason_of(data: bytes, error: Exception) -> str:
-    """Why data could not be decoded, for the end of a message."""
+def reason_of(line: bytes, error: Exception) -> str:
+    """Why a line of JSON could not be decoded."""
     if isinstance(error, RecursionError):
-        return "nested too deeply"
-    if b"\0" in data[:2]:
-        return "UTF-16, not UTF-8; iconv -f UTF-16 -t UTF-8 converts it"
+        return "not JSON: nested too deeply"
+    if not isinstance(error, UnicodeDecodeError) and (half := half_pair(line)) is not None:
+        # What is stored must be what was written.
+        return f"it has {half}, half of a surrogate pair, which is no character"
+    return f"not JSON: {_reason(line, error)}"
+
+
+def _reason(data: bytes, error: Exception) -> str:
+    if (encoding := foreign_encoding(data)) is not None:
+        return f"{encoding}, not UTF-8; {how_to_convert(encoding)} converts it"
     if isinstance(error, UnicodeDecodeError):
         return "not UTF-8"
-    if (half := half_pair(data)) is not None:
-        return f"{half} is half of a surrogate pair, which is no character"
     reason = str(error).removeprefix("JSON is malformed: ")
     return reason[:1].lower() + reason[1:]
 
@@ -89,7 +105,7 @@ def text_of(value: Raw) -> bytes:
 def json_text(data: bytes) -> JsonText | None:
     """JSON data on one line; None if it is not JSON."""
     try:
-        return JsonText(reformat(bytes(value_of(data)), indent=0).decode())
+        return JsonText(reformat(bytes(document_of(data)), indent=0).decode())
     except (ValueError, RecursionError):
         return None
 
@@ -108,10 +124,7 @@ def found_at(value: Raw, path: Path) -> bytes | None:
 def value_at(data: bytes, path: Path) -> str | None:
     """The value at a path as a column shows it: text, or other JSON; None for null and nothing."""
     try:
-        check_utf8(data)
-        if half_pair(data) is not None:
-            data = mended(data)
-        text = found_at(value_of(data), path)
+        text = found_at(document_of(data), path)
         if text is None or text == b"null":
             return None
         return string_of(text) if text[:1] == b'"' else json_text(text)

@@ -226,3 +226,19 @@ def test_a_line_of_32_mb_is_added_and_returned_whole(rwq: Rwq, raw: redis.Redis)
     assert len(listed.out) < 5000
     assert [record["bytes"] for record in listed.jsonl] == [6, len(big), 5]
     assert hashlib.sha256(rwq("show", name, "-o", "data").out).hexdigest() == name
+
+
+def test_half_of_a_surrogate_pair_is_json_for_every_command(rwq: Rwq, foreign: Foreign) -> None:
+    foreign.waiting(b"a", b"b")
+    for item_id, data in ((b"a", rb'{"text": "x\ud83d", "n": 1}'), (b"b", b'{"n": 1')):
+        foreign.raw.set(b"jobs:item:" + item_id, data)
+    assert rwq("ls", "--where", "n=1", "-o", "ids").text == "a\n"
+    fields = rwq("ls", "-o", "json", "--fields", "data_json,.n,.text").json
+    assert fields == [
+        {"data_json": {"text": "x\ufffd", "n": 1}, ".n": 1, ".text": "x\ufffd"},
+        {"data_json": None, ".n": None, ".text": None},
+    ]
+    # Without a question.
+    assert rwq("edit", "a", "-f", "-", stdin=rb'["\ud83d"]').code == 0
+    refused = rwq("edit", "a", "-f", "-", stdin=rb'["\ud83d"')
+    assert (refused.code, foreign.raw.get("jobs:item:a")) == (2, rb'["\ud83d"]')

@@ -61,16 +61,34 @@ def test_records_end_with_the_separator(text: bytes, records: list[bytes], chunk
     assert flattened(split(environment(), stream, b"\n")) == records
 
 
-def test_a_mark_is_data_where_lines_are_none() -> None:
+def test_a_mark_is_data_where_there_is_no_text() -> None:
     stream = io.BytesIO(b"\xef\xbb\xbfa\0b\0")
-    assert flattened(split(environment(), stream, b"\0")) == [b"\xef\xbb\xbfa", b"b"]
+    found = flattened(split(environment(), stream, b"\0", is_text=False))
+    assert found == [b"\xef\xbb\xbfa", b"b"]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf16_is_named(encoding: str) -> None:
-    with pytest.raises(InvalidArgument, match="stdin is UTF-16") as caught:
-        flattened(split(environment(), io.BytesIO("\ufeff日本\n".encode(encoding)), b"\n"))
-    assert caught.value.hint == "convert it: iconv -f UTF-16 -t UTF-8"
+@pytest.mark.parametrize(
+    ("text", "encoding", "name"),
+    [
+        ("\ufeff日本\n", "utf-16-le", "UTF-16"),
+        ("\ufeff日本\n", "utf-16-be", "UTF-16"),
+        ("\ufeff日本\n", "utf-32-le", "UTF-32"),
+        ("\ufeff日本\n", "utf-32-be", "UTF-32"),
+        ("id-1\r\n", "utf-16-le", "UTF-16LE"),
+        ("id-1\r\n", "utf-16-be", "UTF-16BE"),
+        ("id-1\r\n", "utf-32-le", "UTF-32LE"),
+        ("id-1\r\n", "utf-32-be", "UTF-32BE"),
+    ],
+)
+def test_text_of_another_encoding_is_named(text: str, encoding: str, name: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"stdin is {name}, not UTF-8") as caught:
+        flattened(split(environment(), io.BytesIO(text.encode(encoding)), b"\n"))
+    assert caught.value.hint == f"convert it: iconv -f {name} -t UTF-8"
+
+
+@pytest.mark.parametrize("data", [b"\1\0\2\0", b"\0\0\0\1", b"a\0\0b", b"\xff\xfe\xff", b"a\0"])
+def test_binary_lines_are_data(data: bytes) -> None:
+    assert flattened(split(environment(), io.BytesIO(data + b"\n"), b"\n")) == [data]
 
 
 def test_lines_that_end_in_cr_lf_are_noted_once() -> None:
@@ -85,6 +103,16 @@ def test_lines_that_end_in_cr_lf_are_noted_once() -> None:
     assert flattened(split(quiet, io.BytesIO(b"{}\r\n"), b"\n", is_json=True)) == [b"{}\r"]
     assert isinstance(quiet.stderr, io.BytesIO)
     assert quiet.stderr.getvalue() == b""
+
+
+def test_a_record_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "_RECORD_BYTES_MAX", 1 << 20)
+    assert flattened(split(environment(), io.BytesIO(bytes(1 << 20)), b"\n")) == [bytes(1 << 20)]
+    with (
+        open("/dev/zero", "rb") as endless,
+        pytest.raises(InvalidArgument, match="a record of /dev/zero is larger than"),
+    ):
+        flattened(split(environment(), endless, b"\n"))
 
 
 def test_an_endless_stream_is_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +130,7 @@ def test_an_endless_stream_is_read_up_to_the_limit(monkeypatch: pytest.MonkeyPat
         (["a", "b"], b"c\n", False, [b"a", b"b"]),
         (["-"], b"\xef\xbb\xbfa\n\nb c\nd", False, [b"a", b"b c", b"d"]),
         (["-"], b"a\nb\0\0c", True, [b"a\nb", b"c"]),
+        (["-"], b"\xef\xbb\xbfa\0b\0", True, [b"a", b"b"]),
         (["-"], b"", False, []),
         (["\udcff"], b"", False, [b"\xff"]),
         (["--"], b"", False, [b"--"]),
