@@ -304,6 +304,8 @@ _GLOBAL = {
     "-v --verbose": "Print server, queue and format on stderr, and where each comes from.",
     "--debug": "Show the traceback of an error.",
 }
+# Values of which an empty one names nothing that a message could show.
+_NOT_EMPTY = ("URL", "CONTEXT", "FILE")
 # What a Tab offers for their values.
 _OFFERS: dict[str, Callable[..., list[str]]] = {
     "queue": offer_queues,
@@ -317,6 +319,8 @@ _OFFERS: dict[str, Callable[..., list[str]]] = {
 
 
 def _store(context: Any, parameter: Any, value: Any) -> None:
+    if value == "" and parameter.metavar in _NOT_EMPTY:
+        raise InvalidArgument(f"{parameter.opts[0]} is empty", "is a variable in the script unset?")
     context.find_root().obj.give(parameter.name, value)
 
 

@@ -19,6 +19,7 @@ from rwq_cli.core.inspect.thresholds import (
     check as check_queue,
     worst,
 )
+from rwq_cli.core.server.patience import deadline
 from rwq_cli.exit_codes import MonitoringStatus, UsageError
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.views.monitoring import CHECK_FIELDS, nagios_line, nagios_lines, prometheus_text
@@ -27,6 +28,8 @@ app = CommandModule()
 
 # Monitors end what takes 10 s, and then know nothing.
 ANSWERS_WITHIN_S = 9.0
+# The share of it for the password: what gives it must not use the time in which the server answers.
+_PASSWORD_SHARE = 0.8
 
 
 class CheckFormat(StrEnum):
@@ -143,8 +146,10 @@ def check(
     is_nagios = output_format is CheckFormat.NAGIOS
     checks: list[Check] = []
     unread: dict[bytes, str] = {}
-    with _in_time(ANSWERS_WITHIN_S if is_nagios and not deep else 0):
-        opened = open_matching_queues(settings, all_queues=all_queues, any_type=True)
+    seconds = ANSWERS_WITHIN_S if is_nagios and not deep else 0.0
+    with _in_time(seconds):
+        with deadline(_PASSWORD_SHARE * seconds):
+            opened = open_matching_queues(settings, all_queues=all_queues, any_type=True)
         for queue in opened.queues:
             if settings.given.get("patience") is None:
                 # Whoever monitors wants to know how it is now.

@@ -11,8 +11,8 @@
     protect = "type"
 
 Anyone who can write the file can run commands as its reader, or direct them to another server. So,
-as with the files of ssh, a file that others may write is refused, and so is a password in a file
-that others may read.
+as with the files of ssh, a file that others may write is refused, and so is one in a directory in
+which they may, and a password in a file that others may read.
 """
 
 import os
@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import os_reason
+from rwq_cli.streams import foreign_encoding, how_to_convert
 
 COLOURS = ("red", "green", "yellow", "blue", "magenta", "cyan")
 # A file of thousands of contexts is smaller.
@@ -133,15 +134,18 @@ def read_contexts(path: Path) -> Contexts:
 def read_text(path: Path) -> tuple[str, int]:
     """The text of the file and its mode; nothing if it does not exist."""
     try:
+        # That of a symlink's target, too.
+        for folder in dict.fromkeys((path.parent, Path(os.path.realpath(path)).parent)):
+            status = os.stat(folder)
+            # In a sticky one such as /tmp, nobody can replace the file of somebody else.
+            if stat.S_ISDIR(status.st_mode) and not status.st_mode & stat.S_ISVTX:
+                _check_writers(folder, status, "chmod go-w")
         # Opening a FIFO would wait for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise ContextError(f"{path} is not a regular file", "replace it by one")
-            if status.st_mode & 0o022 or status.st_uid not in (0, os.geteuid()):
-                raise ContextError(
-                    f"other users can write to {path}", f"chmod 600 {path}, if it is yours"
-                )
+            _check_writers(path, status, "chmod 600")
             raw = file.read(_BYTES_MAX + 1)
     except (FileNotFoundError, NotADirectoryError):
         return "", 0
@@ -149,10 +153,20 @@ def read_text(path: Path) -> tuple[str, int]:
         raise ContextError(f"cannot read {path}: {os_reason(error)}", "check its permissions")
     if len(raw) > _BYTES_MAX:
         raise ContextError(f"{path} is larger than 1 MiB", "is it a file of contexts?")
+    encoding = foreign_encoding(raw)
     try:
-        return raw.decode("utf-8-sig"), status.st_mode
+        if encoding is None:
+            return raw.decode("utf-8-sig"), status.st_mode
     except UnicodeDecodeError:
         raise ContextError(f"{path} is not TOML: it is not UTF-8", "correct it in an editor")
+    raise ContextError(
+        f"{path} is {encoding}, not UTF-8", f"convert it: {how_to_convert(encoding)}"
+    )
+
+
+def _check_writers(path: Path, status: os.stat_result, remedy: str) -> None:
+    if status.st_mode & 0o022 or status.st_uid not in (0, os.geteuid()):
+        raise ContextError(f"other users can write to {path}", f"{remedy} {path}, if it is yours")
 
 
 def malformed(path: Path, error: Exception) -> ContextError:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from rwq_cli.contexts.file import Context
 from rwq_cli.core.errors import InvalidArgument, ServerError
+from rwq_cli.core.server.patience import limited
 from rwq_cli.environment import has_terminal, os_reason
+from rwq_cli.streams import MARK, foreign_encoding, how_to_convert
 
-# A person may have to unlock their password store first.
+# A person may have to unlock their password store first. What has to end sooner waits less long.
 TIMEOUT_S = 30.0
 # A pipe holds no more.
 _BYTES_MAX = 65536
@@ -30,30 +32,44 @@ def read_password_file(path: Path, option: str) -> str:
         # Opening a FIFO would wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
-            line = _first_line(descriptor)
+            read = _to_line_end(descriptor)
         finally:
             os.close(descriptor)
-        return line.rstrip(b"\r").decode("utf-8-sig")
-    except UnicodeDecodeError:
-        reason = "it is not UTF-8"
+        return _password(read.partition(b"\n")[0], read)
+    except ValueError as error:
+        reason = f"it is {error}"
     except OSError as error:
         reason = os_reason(error)
     raise InvalidArgument(f"cannot read the password file {path}: {reason}", f"check {option}")
 
 
-def _first_line(descriptor: int) -> bytes:
-    """What stands before the first line end; raises OSError if that does not come, or is long."""
-    read, deadline_s = b"", time.monotonic() + TIMEOUT_S
+def _to_line_end(descriptor: int) -> bytes:
+    """What is read until a line ends; raises OSError if that does not come, or is late."""
+    timeout_s = limited(TIMEOUT_S)
+    read, deadline_s = b"", time.monotonic() + timeout_s
     while b"\n" not in read:
         if not select.select([descriptor], [], [], max(0.0, deadline_s - time.monotonic()))[0]:
-            raise OSError(f"nothing came within {TIMEOUT_S:g} s")
+            raise OSError(f"nothing came within {timeout_s:.3g} s")
         with suppress(BlockingIOError):
             if not (piece := os.read(descriptor, _BYTES_MAX)):
                 break
             read += piece
         if len(read) > _BYTES_MAX:
             raise OSError("its first line is too long")
-    return read.partition(b"\n")[0]
+    return read
+
+
+def _password(line: bytes, text: bytes) -> str:
+    """The password in the first line of a text; raises ValueError with what it is instead."""
+    if (encoding := foreign_encoding(text)) is not None:
+        raise ValueError(f"{encoding}, not UTF-8; {how_to_convert(encoding)} converts it")
+    line = line.removesuffix(b"\r").removeprefix(MARK)
+    if not line:
+        raise ValueError("empty")
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8")
 
 
 def password_of(context: Context, file: Path) -> str | None:
@@ -82,28 +98,29 @@ def _printed(command: str) -> str:
         process_group=None if has_terminal() else 0,
     )
     assert process.stdout is not None
+    timeout_s = limited(TIMEOUT_S)
     try:
-        process.wait(TIMEOUT_S)
+        process.wait(timeout_s)
         # Its children may still have its stdout.
         os.set_blocking(process.stdout.fileno(), False)
         printed = process.stdout.read(_BYTES_MAX) or b""
     except subprocess.TimeoutExpired:
-        raise ValueError(f"did not end within {TIMEOUT_S:g} s")
+        raise ValueError(f"did not end within {timeout_s:.3g} s")
     finally:
         _end(process)
     if process.returncode < 0:
         raise ValueError(f"was ended by signal {-process.returncode}")
     if process.returncode:
         raise ValueError(f"failed with exit code {process.returncode}")
-    lines = printed.removesuffix(b"\n").removesuffix(b"\r").split(b"\n")
-    if len(lines) > 1:
-        raise ValueError(f"printed {len(lines)} lines instead of one")
-    if not lines[0]:
-        raise ValueError("printed nothing")
+    first, *more = printed.removesuffix(b"\n").split(b"\n")
     try:
-        return lines[0].decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError("printed something that is not UTF-8")
+        password = _password(first, printed)
+    except ValueError as error:
+        what = "nothing" if str(error) == "empty" else f"something that is {error}"
+        raise ValueError(f"printed {what}")
+    if more:
+        raise ValueError(f"printed {1 + len(more)} lines instead of one")
+    return password
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

@@ -62,10 +62,14 @@ def test_an_empty_queue_name_is_refused_and_not_replaced(rwq: Rwq, raw: redis.Re
     assert raw.keys() == []
 
 
-def test_an_empty_url_is_refused_and_not_replaced(rwq: Rwq, raw: redis.Redis) -> None:
+@pytest.mark.parametrize("flag", ["-u", "-c", "--password-file", "--tls-ca"])
+def test_an_empty_name_is_refused_and_not_replaced(rwq: Rwq, raw: redis.Redis, flag: str) -> None:
     """`-u "$UNSET"` in a script must not end up on another server."""
-    result = rwq("add", "x", "-u", "")
-    assert (result.code, result.text) == (2, "")
+    assert rwq("add", "x", flag, "").as_tuple() == (
+        2,
+        "",
+        f"rwq: error: {flag} is empty; is a variable in the script unset?\n",
+    )
     assert raw.keys() == []
 
 

@@ -12,7 +12,7 @@ from rwq_cli.core.model import Counts
 from rwq_cli.exit_codes import MonitoringStatus
 from rwq_cli.views.monitoring import nagios_line, prometheus_text
 from tests.conftest import ABSENT, Foreign, StartServer, contents
-from tests.driver import TIMEOUT_S, Rwq, until
+from tests.driver import TIMEOUT_S, Rwq, configure, until
 
 NOWHERE = ("-u", "redis://127.0.0.1:1/0")
 # A plugin's line: what it says, and behind the one bar its data.
@@ -234,6 +234,23 @@ class TestUnknown:
             server.process.send_signal(signal.SIGCONT)
         said = "RWQ UNKNOWN - no answer within 0.3s; is the server busy, or the network slow?\n"
         assert result.as_tuple() == (3, said, "")
+
+    def test_a_password_that_does_not_come_is_not_the_servers_fault(
+        self, rwq: Rwq, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("rwq_cli.commands.check.ANSWERS_WITHIN_S", 0.5)
+        os.mkfifo(rwq.home / "fifo", 0o600)
+        configure(
+            rwq.home,
+            '[contexts.a]\nurl = "redis://a"\npassword_command = "sleep 60"\n'
+            f'[contexts.b]\nurl = "redis://b"\npassword_file = "{rwq.home}/fifo"\n',
+        )
+        late = "the password_command of context a did not end within 0.4 s"
+        nothing = f"cannot read the password file {rwq.home}/fifo: nothing came within 0.4 s"
+        for name, said in (("a", late), ("b", nothing)):
+            result = rwq("check", "-c", name)
+            assert (result.code, result.notes) == (3, "")
+            assert result.text.startswith(f"RWQ UNKNOWN - {said}; ")
 
     def test_with_json_the_error_is_on_stderr(self, rwq: Rwq) -> None:
         for words, code in (((), "unreachable"), (("--what",), "usage")):

@@ -90,6 +90,8 @@ def test_an_unknown_context_is_answered_with_the_known_ones(path: Path) -> None:
         ("[contexts.prod", "is not TOML: "),
         ("x = " + "[" * 5000, "is not TOML: "),
         (b"current = '\xff'", "is not TOML: it is not UTF-8"),
+        (FULL.encode("utf-16"), "is UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"),
+        (FULL.encode("utf-16-le"), "is UTF-16LE, not UTF-8; convert it: iconv"),
         ("curent = 'a'", "has an unknown key 'curent'; known keys: current, previous, contexts"),
         ("contexts = 1", "is not a table"),
         ("current = 1", "current in "),
@@ -151,6 +153,25 @@ class TestPermissions:
     def test_a_file_that_others_may_write_is_refused(self, path: Path, mode: int) -> None:
         with pytest.raises(ContextError, match="other users can write"):
             read_contexts(write(path, FULL, mode))
+
+    @pytest.mark.parametrize("mode", [0o720, 0o702, 0o777, 0o1777])
+    def test_so_is_one_in_a_directory_that_others_may_write(
+        self, tmp_path: Path, mode: int
+    ) -> None:
+        """They could put another file in its place, unless the directory is sticky."""
+        folder = tmp_path / "rwq"
+        folder.mkdir()
+        folder.chmod(mode)
+        names = [folder / "config.toml", tmp_path / "link"]
+        names[1].symlink_to(write(names[0], FULL))
+        for name in names:
+            if mode & 0o1000:
+                assert read_contexts(name).current == "prod"
+                continue
+            with pytest.raises(ContextError) as caught:
+                read_contexts(name)
+            assert caught.value.message == f"other users can write to {folder}"
+            assert caught.value.hint == f"chmod go-w {folder}, if it is yours"
 
     def test_a_file_of_another_user_is_refused(
         self, path: Path, monkeypatch: pytest.MonkeyPatch

@@ -49,6 +49,10 @@ def test_the_command_does_not_read_our_stdin() -> None:
         ("true", "printed nothing"),
         ("echo", "printed nothing"),
         (r"printf '\377'", "printed something that is not UTF-8"),
+        (
+            r"printf 'a\0b\0c\0\n\0'",
+            "printed something that is UTF-16LE, not UTF-8; iconv -f UTF-16LE -t UTF-8 converts it",
+        ),
     ],
 )
 def test_what_went_wrong_is_named_without_what_was_printed(command: str, how: str) -> None:
@@ -75,6 +79,22 @@ def test_the_file_is_beside_the_configuration(tmp_path: Path) -> None:
     for name in ("secret", str(tmp_path / "secret")):
         context = Context("prod", "redis://db1", password_file=name)
         assert password_of(context, tmp_path / "config.toml") == "hunter2"
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        (b"", "it is empty"),
+        (b"\r\nhunter2\n", "it is empty"),
+        (b"\xef\xbb\xbf", "it is empty"),
+        ("hunter2\n".encode("utf-16"), "it is UTF-16, not UTF-8; iconv -f UTF-16 -t UTF-8"),
+        (b"\xff", "it is not UTF-8"),
+    ],
+)
+def test_a_file_without_a_password_is_named(tmp_path: Path, text: bytes, wrong: str) -> None:
+    (tmp_path / "secret").write_bytes(text)
+    with pytest.raises(InvalidArgument, match=f"password file {tmp_path}/secret: {wrong}"):
+        password.read_password_file(tmp_path / "secret", "--password-file")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
