@@ -35,9 +35,12 @@ class Environment:
 
     stdout is for results only, and stderr for everything else; all are bytes. A closed stdin is
     empty, and a write to a closed stdout fails. `note_above` writes a line above the progress line.
+    `interrupted` is what is said if Ctrl-C ends a command that may change something; nothing once
+    the command says that itself.
     """
 
     quiet: bool = False
+    interrupted: str = "nothing done"
     stdout_is_closed: bool = False
     note_above: Callable[[str], None] | None = None
 

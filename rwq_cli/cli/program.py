@@ -30,8 +30,15 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
         with suppress(BrokenPipeError):
             environment.stdout.flush()
         return status
-    except (KeyboardInterrupt, BrokenPipeError) as end:
-        return ExitStatus.OK if was_terminated() else exit_status_of(end)
+    except KeyboardInterrupt as end:
+        if was_terminated():
+            return ExitStatus.OK
+        if environment.interrupted and call.manual.may_change(call.options):
+            call.end_progress()
+            environment.error(f"interrupted: {environment.interrupted}")
+        return exit_status_of(end)
+    except BrokenPipeError as end:
+        return exit_status_of(end)
     except Exception as error:
         call.end_progress()
         return _report(error, call)
@@ -85,9 +92,11 @@ def _report(error: Exception, call: Call) -> ExitCode:
         from rwq_cli.views.monitoring import unknown_line
 
         # A monitor reads stdout.
-        with suppress(OSError):
+        try:
             environment.stdout.write(unknown_line(line).encode())
             environment.stdout.flush()
+        except OSError:
+            environment.error(f"rwq: error: {line}")
     elif help is not None and not (call.arguments and is_json):
         # `rwq` alone always shows how to begin.
         environment.error(help)

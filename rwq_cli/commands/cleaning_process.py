@@ -37,6 +37,8 @@ class CleaningProcess:
         self, settings: Settings, cleaning: Cleaning, deep_every: Duration | None, *, is_deep: bool
     ) -> None:
         settings.check_endless("--every")
+        # A round that did something says so.
+        settings.environment.interrupted = ""
         assert cleaning.every is not None
         self._settings, self._cleaning = settings, cleaning
         self._deep_every, self._is_deep = deep_every, is_deep

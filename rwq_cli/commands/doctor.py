@@ -86,6 +86,7 @@ def doctor(
     is_all = all(code in codes for code in Code if code.severity is not Severity.NOTE)
     explains_notes = settings.verbose or not settings.is_for_people
     status = ExitStatus.OK
+    settings.environment.interrupted = "some of it may be fixed"
     for number, queue in enumerate(opened.queues):
         diagnosis = diagnose(
             queue,

@@ -77,6 +77,8 @@ def lease(
     ] = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
+    # What is leased is printed.
+    settings.environment.interrupted = ""
     wants_data = settings.output is not OutputFormat.IDS
     if ids:
         if number is not None or wait or timeout_s is not None or fair:

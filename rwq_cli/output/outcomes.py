@@ -153,24 +153,32 @@ class Outcomes(Generic[T]):
         self._failures: list[T] = []
         self._previewed: list[T] = []
         self._unwritten: OSError | None = None
+        self._is_told = False
         self._writer = Writer(options) if parts is None else parts.writer
         fields = kind.fields if options.fields is None else kind.fields.only(options.fields)
         self._writer.use(fields, fields.columns())
 
     def __enter__(self) -> Self:
+        if self._parts is None:
+            self._options.environment.interrupted = ""
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         """Say what was done so far if Ctrl-C or a failure ended the block."""
         if isinstance(error, KeyboardInterrupt):
-            self._options.end_progress()
             if self._parts is None or self.has_work:
-                self._options.environment.error(f"interrupted: {self.summary()}")
+                self._say_interrupted()
         # A lost server says itself what was acknowledged.
         elif isinstance(error, Exception) and not isinstance(error, ServerError):
             self.note_unfinished()
             if self._successes() and not self._dry_run:
                 mark_partial(error)
+
+    def _say_interrupted(self) -> None:
+        environment = self._options.environment
+        self._options.end_progress()
+        environment.error(f"interrupted: {self.summary()}")
+        environment.interrupted = ""
 
     def note_unfinished(self) -> None:
         """Say what was done before a failure, if anything was."""
@@ -216,6 +224,14 @@ class Outcomes(Generic[T]):
         Raises:
             OSError: stdout could not be written.
         """
+        try:
+            return self._finish(facts)
+        except KeyboardInterrupt:
+            if not self._is_told:
+                self._say_interrupted()
+            raise
+
+    def _finish(self, facts: Mapping[str, object]) -> ExitStatus:
         environment, output = self._options.environment, self._options.format
         self._options.end_progress()
         reasons = list(self._reasons())
@@ -242,6 +258,7 @@ class Outcomes(Generic[T]):
         except OSError:
             environment.note(self._named(self.summary()))
             raise
+        self._is_told = True
         is_news = any(self.counts[word] for word in self._kind.news)
         has_summary = self._parts is None or is_news or (self.has_work and not self._kind.news)
         if output is not OutputFormat.JSON and has_summary:
@@ -251,6 +268,8 @@ class Outcomes(Generic[T]):
         status = batch_status(self._successes(), failures)
         if self._parts is not None:
             self._parts.add(self, status)
+            if self.has_work:
+                environment.interrupted = ""
         return status
 
     def _successes(self) -> int:

@@ -33,24 +33,38 @@ class Finder:
 sys.meta_path.insert(0, Finder())
 {ignored}
 import rwq_cli.__main__ as rwq
-sys.argv = ["rwq", "--help"]
+sys.argv = ["rwq", *{words}]
 rwq.main()
 """
 
 
+NOTHING = b"interrupted: nothing done\n"
+REMOVE = ["rm", "-q", "jobs", "-u", "redis://127.0.0.1:1", "--all", "--yes"]
+
+
 @pytest.mark.parametrize(
-    ("name", "said"),
-    [("rwq_cli.", b""), ("rwq_cli.cli.app", b"interrupted: nothing done\n")],
+    ("words", "name", "code", "said"),
+    [
+        (["--help"], "rwq_cli.", -signal.SIGINT, b""),
+        (["--help"], "rwq_cli.cli.app", -signal.SIGINT, NOTHING),
+        (REMOVE, "rwq_cli.commands.rm", -signal.SIGINT, NOTHING),
+        # While the command runs.
+        (REMOVE, "rwq_cli.core.server.address", 130, NOTHING),
+        (["ls", *REMOVE[1:5]], "rwq_cli.core.server.address", 130, b""),
+    ],
 )
-def test_ctrl_c_ends_the_process_at_an_import(name: str, said: bytes) -> None:
-    program = _AT_AN_IMPORT.format(ignored="", name=name)
+def test_ctrl_c_ends_the_process_at_an_import(
+    words: list[str], name: str, code: int, said: bytes
+) -> None:
+    """What may have changed something says that it has not."""
+    program = _AT_AN_IMPORT.format(ignored="", name=name, words=words)
     result = run((sys.executable, "-c", program), capture_output=True)
-    assert (result.returncode, result.stdout, result.stderr) == (-signal.SIGINT, b"", said)
+    assert (result.returncode, result.stdout, result.stderr) == (code, b"", said)
 
 
 def test_ctrl_c_is_ignored_in_a_background_job() -> None:
     ignored = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
-    program = _AT_AN_IMPORT.format(ignored=ignored, name="rwq_cli.")
+    program = _AT_AN_IMPORT.format(ignored=ignored, name="rwq_cli.", words=["--help"])
     result = run((sys.executable, "-c", program), capture_output=True)
     assert (result.returncode, result.stderr) == (0, b"")
 
