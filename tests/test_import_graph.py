@@ -36,6 +36,7 @@ ROOMS = (
     "core",
     "exit_codes",
     "streams",
+    "processes",
     "environment",
     "output",
     "service",

@@ -334,14 +334,22 @@ def _kept(settings: Settings, draft: Draft | None) -> Iterator[None]:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """In the block, SIGTERM and SIGHUP end the command as an error does."""
+    """In the block, SIGTERM and SIGHUP end the command as an error does, if they are not ignored.
+
+    As PID 1, too, which ends at SIGTERM by a handler.
+    """
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
 
     def end(_number: int, _frame: object) -> NoReturn:
+        for number in handled:
+            signal.signal(number, signal.SIG_IGN)
         raise typer.Exit(int(ExitStatus.TERMINATED))
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number in handled:
+        signal.signal(number, end)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number in handled:
+            signal.signal(number, before[number])

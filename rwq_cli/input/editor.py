@@ -1,16 +1,21 @@
 """Editing data in the user's editor."""
 
+import os
 import re
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 from tempfile import mkdtemp
 
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.environment import Environment, interrupts_left_to_child, os_reason
+from rwq_cli.processes import processes_of
 
 _NAME_MAX = 60
+# How long an editor that was told to end may take, and how often it is looked, seconds.
+_END_S, _LOOK_S = 1.0, 0.01
 
 
 class EditorError(RwqError):
@@ -89,7 +94,6 @@ def run_editor(environment: Environment, path: Path) -> None:
     Raises:
         InvalidArgument: None is named, and there is no terminal for vi.
         EditorError: The editor failed.
-        SystemExit: The terminal is gone, or SIGTERM: the caller takes care of the file.
     """
     variables = environment.variables
     named = (variables.get(name, "").strip() for name in ("VISUAL", "EDITOR"))
@@ -107,22 +111,17 @@ def run_editor(environment: Environment, path: Path) -> None:
     # stdout is for results; the editor must not write to it.
     stdout = None if environment.stdout_is_terminal else 2
     environment.flush()
-    # One that is ignored stays so: `nohup rwq edit`.
-    ends = [
-        number
-        for number in (signal.SIGHUP, signal.SIGTERM)
-        if signal.getsignal(number) is signal.SIG_DFL
-    ]
-    for number in ends:
-        signal.signal(number, _end)
     try:
-        with interrupts_left_to_child():
-            code = subprocess.run(command, env=variables, stdout=stdout, check=False).returncode
+        process = subprocess.Popen(command, env=variables, stdout=stdout)
     except OSError as error:
         raise EditorError(f"cannot start the editor: {os_reason(error)}")
-    finally:
-        for number in ends:
-            signal.signal(number, signal.SIG_DFL)
+    try:
+        with interrupts_left_to_child():
+            code = process.wait()
+    except BaseException:
+        # A signal that ends the command.
+        _end(process)
+        raise
     if code != 0:
         ended = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
         raise EditorError(
@@ -130,5 +129,24 @@ def run_editor(environment: Environment, path: Path) -> None:
         )
 
 
-def _end(number: int, *_: object) -> None:
-    raise SystemExit(128 + number)
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End the editor, which is a child of the shell, and the shell."""
+    left = processes_of(process.pid) | {process.pid}
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        # What is stopped cannot end.
+        left = {pid for pid in left if _sent(pid, number) and _sent(pid, signal.SIGCONT)}
+        ends_s = time.monotonic() + _END_S
+        while left and time.monotonic() < ends_s:
+            process.poll()
+            time.sleep(_LOOK_S)
+            left = {pid for pid in left if _sent(pid, 0)}
+    process.wait()
+
+
+def _sent(pid: int, number: int) -> bool:
+    """Send a signal, or none for 0; False if the process is gone."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

@@ -12,6 +12,7 @@ from threading import Lock, Thread
 from typing import IO, NamedTuple
 
 from rwq_cli.core.items.schedule import REASON_BYTES_MAX
+from rwq_cli.processes import processes_of
 from rwq_cli.work.programs import Invocation, start
 
 # What a result holds at most.
@@ -237,28 +238,3 @@ class Run:
         """Let its time end later: it was suspended for so long."""
         self._times_out_s += seconds
         self._kills_s += seconds
-
-
-def processes_of(root: int, mark: bytes) -> set[int]:
-    """The living processes that a command has started, itself included.
-
-    They are its descendants, and whatever has its mark in the environment: a process whose parent
-    has ended is a child of another one. Without `/proc`, they are not found.
-    """
-    parents: dict[int, int] = {}
-    found = {root}
-    for pid in os.listdir("/proc") if os.path.isdir("/proc") else ():
-        # Other names are no numbers.
-        with suppress(OSError, ValueError, IndexError):
-            with open(f"/proc/{int(pid)}/stat", "rb") as file:
-                # After the name, which may hold anything.
-                state, parent = file.read().rpartition(b")")[2].split()[:2]
-            if state == b"Z":
-                continue
-            parents[int(pid)] = int(parent)
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                if mark in file.read().split(b"\0"):
-                    found.add(int(pid))
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found & parents.keys()

@@ -13,7 +13,7 @@ import pytest
 
 from rwq_cli.core.server.connection import Connection
 from tests.conftest import Foreign, contents
-from tests.driver import TIMEOUT_S, UNDO, Result, Rwq, undo_files, until
+from tests.driver import TIMEOUT_S, UNDO, Result, Rwq, state_of, undo_files, until
 
 
 @pytest.fixture
@@ -156,15 +156,24 @@ class TestEditor:
         assert foreign.raw.get("jobs:item:a") == b"data of a"
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-    def test_a_signal_leaves_no_data_behind(
-        self, rwq: Rwq, foreign: Foreign, drafts: Path, number: int
+    @pytest.mark.parametrize("ignores", [False, True])
+    def test_a_signal_ends_the_editor_and_leaves_no_data_behind(
+        self, rwq: Rwq, foreign: Foreign, drafts: Path, number: int, ignores: bool
     ) -> None:
         foreign.waiting(b"a")
-        variables = {"EDITOR": "exec sleep 60;", "TMPDIR": str(drafts)}
+        pid = rwq.home / "pid"
+        # A child of the shell, as editors are.
+        trap = "trap '' TERM HUP; " if ignores else ""
+        script = f'sh -c "{trap}echo \\$\\$ > {pid}; exec sleep 60"'
+        variables = {"EDITOR": script, "TMPDIR": str(drafts)}
         process = rwq.start("edit", "a", variables=variables)
-        until(lambda: kept(drafts) == [b"data of a"])
+        until(lambda: pid.exists() and pid.read_text().endswith("\n"))
+        assert kept(drafts) == [b"data of a"]
         process.send_signal(number)
-        assert process.wait(TIMEOUT_S) == 143
+        # The editor has these streams, too.
+        _, err = process.communicate(timeout=TIMEOUT_S)
+        assert (process.returncode, err) == (143, b"")
+        assert state_of(int(pid.read_text())) in ("", "Z")
         assert kept(drafts) == []
 
     def test_gets_ctrl_c_alone(self, rwq: Rwq, foreign: Foreign) -> None:
