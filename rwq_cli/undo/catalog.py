@@ -15,7 +15,14 @@ from rwq_cli.environment import os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.streams import BadRecord
 from rwq_cli.output.export_file import ControlWord, UndoOrigin
-from rwq_cli.undo.file import REDO, UNDONE, lock, numbered
+from rwq_cli.undo.file import (
+    HEADER_BYTES_MAX,
+    REDO,
+    UNDONE,
+    lock,
+    numbered,
+    open_undo_file,
+)
 from rwq_cli.undo.reader import UndoFileBusy, UndoReader
 
 _OTHERS = "rwq undo --list lists the undo files, and rwq undo N takes one of them"
@@ -88,8 +95,8 @@ def undo_files(
 def _read(number: int, path: Path, *, counted: bool) -> UndoEntry | None:
     """Read an undo file; None if it is none, or its writer has not yet removed anything."""
     state, undone_ms, items, results = UndoState.UNUSED, 0, 0, 0
-    with path.open("rb") as file:
-        first = file.readline()
+    with open_undo_file(path) as file:
+        first = file.readline(HEADER_BYTES_MAX)
         try:
             header = parse_header(first.rstrip(b"\n"), str(path))
         except InvalidArgument:
@@ -166,7 +173,7 @@ def redo_file(path: Path) -> Path:
 def delete(path: Path, *, dry_run: bool) -> bool:
     """Delete an undo file; False if another rwq is writing or restoring it."""
     # Another process may have deleted it.
-    with suppress(FileNotFoundError), path.open("rb") as file:
+    with suppress(FileNotFoundError), open_undo_file(path) as file:
         if not lock(file, fcntl.LOCK_SH if dry_run else fcntl.LOCK_EX):
             return False
         if not dry_run:

@@ -21,12 +21,14 @@ completely is `7.jsonl.undone`. What an undo replaces is in `7.jsonl.redo`: the 
 undo. The process that writes or restores a file holds a lock on it.
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
+from stat import S_ISREG
 from typing import BinaryIO, Self
 
 from rwq_cli.core.errors import RwqError
@@ -42,6 +44,9 @@ from rwq_cli.output.export_file import (
     header_line,
 )
 from rwq_cli.streams import write_all
+
+# More than any header has.
+HEADER_BYTES_MAX = 1 << 20
 
 SUFFIX = ".jsonl"
 UNDONE = ".undone"
@@ -65,6 +70,16 @@ def unwritable_because(directory: Path) -> str | None:
     if not existing.is_dir():
         return f"{existing} is not a directory"
     return None if os.access(existing, os.W_OK | os.X_OK) else f"{existing} cannot be written"
+
+
+def open_undo_file(path: Path, *, writes: bool = False) -> BinaryIO:
+    """Open a file for reading; raises OSError for a pipe or a device, which may have no end."""
+    flags = (os.O_RDWR if writes else os.O_RDONLY) | os.O_CLOEXEC | os.O_NONBLOCK
+    file: BinaryIO = os.fdopen(os.open(path, flags), "r+b" if writes else "rb")
+    if not S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return file
 
 
 def lock(file: BinaryIO, how: int = fcntl.LOCK_EX) -> bool:

@@ -17,7 +17,7 @@ from rwq_cli.environment import os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.streams import BadRecord
 from rwq_cli.output.export_file import BEGUN_LINE, ControlLine, ControlWord, control_line
-from rwq_cli.undo.file import UNDONE, lock
+from rwq_cli.undo.file import HEADER_BYTES_MAX, UNDONE, lock, open_undo_file
 
 
 class UndoFileBusy(RwqError):
@@ -60,9 +60,9 @@ class UndoReader:
 
     def _open(self) -> BinaryIO:
         try:
-            file: BinaryIO = self.path.open("r+b")
+            file = open_undo_file(self.path, writes=True)
         except OSError as error:
-            file = self.path.open("rb")
+            file = open_undo_file(self.path)
             self.unrecorded = os_reason(error)
         if not lock(file):
             file.close()
@@ -72,7 +72,7 @@ class UndoReader:
         return file
 
     def _read(self) -> None:
-        first = self._file.readline()
+        first = self._file.readline(HEADER_BYTES_MAX)
         self.header = parse_header(first.rstrip(b"\n"), str(self.path))
         if self.header.origin is None:
             raise InvalidArgument(

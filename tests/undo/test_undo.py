@@ -121,6 +121,13 @@ class TestWhich:
         removed.with_name("2.jsonl").write_text(text)
         assert ids(rwq) == "a b"
 
+    def test_a_pipe_and_an_endless_file_are_not_waited_for(self, rwq: Rwq, removed: Path) -> None:
+        os.mkfifo(removed.with_name("2.jsonl"))
+        assert ids(rwq) == "a b"
+        for name in ("2", "/dev/zero"):
+            result = rwq(*BACK, name)
+            assert (result.code, "not a regular file" in result.notes) == (2, True)
+
     def test_a_file_without_removed_items_does_not_hide_older_ones(
         self, rwq: Rwq, removed: Path, foreign: Foreign
     ) -> None:
