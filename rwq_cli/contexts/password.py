@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rwq_cli.contexts.file import Context
 from rwq_cli.core.errors import InvalidArgument, ServerError
-from rwq_cli.core.server.patience import limited
+from rwq_cli.core.server.patience import limits
 from rwq_cli.environment import has_terminal, os_reason
 from rwq_cli.streams import MARK, foreign_encoding, how_to_convert
 
@@ -45,11 +45,11 @@ def read_password_file(path: Path, option: str) -> str:
 
 def _to_line_end(descriptor: int) -> bytes:
     """What is read until a line ends; raises OSError if that does not come, or is late."""
-    timeout_s = limited(TIMEOUT_S)
+    timeout_s = _timeout_s()
     read, deadline_s = b"", time.monotonic() + timeout_s
     while b"\n" not in read:
         if not select.select([descriptor], [], [], max(0.0, deadline_s - time.monotonic()))[0]:
-            raise OSError(f"nothing came within {timeout_s:.3g} s")
+            raise OSError(f"nothing came within {round(timeout_s, 1):g} s")
         with suppress(BlockingIOError):
             if not (piece := os.read(descriptor, _BYTES_MAX)):
                 break
@@ -57,6 +57,11 @@ def _to_line_end(descriptor: int) -> bytes:
         if len(read) > _BYTES_MAX:
             raise OSError("its first line is too long")
     return read
+
+
+def _timeout_s() -> float:
+    """How long the password may take: less if the command has to end before."""
+    return min(TIMEOUT_S, max(0.0, limits.deadline_s - time.monotonic()))
 
 
 def _password(line: bytes, text: bytes) -> str:
@@ -98,14 +103,14 @@ def _printed(command: str) -> str:
         process_group=None if has_terminal() else 0,
     )
     assert process.stdout is not None
-    timeout_s = limited(TIMEOUT_S)
+    timeout_s = _timeout_s()
     try:
         process.wait(timeout_s)
         # Its children may still have its stdout.
         os.set_blocking(process.stdout.fileno(), False)
         printed = process.stdout.read(_BYTES_MAX) or b""
     except subprocess.TimeoutExpired:
-        raise ValueError(f"did not end within {timeout_s:.3g} s")
+        raise ValueError(f"did not end within {round(timeout_s, 1):g} s")
     finally:
         _end(process)
     if process.returncode < 0:
