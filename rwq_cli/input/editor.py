@@ -131,15 +131,16 @@ def run_editor(environment: Environment, path: Path) -> None:
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     """End the editor, which is a child of the shell, and the shell."""
-    left = processes_of(process.pid) | {process.pid}
+    # The shell first: it would say how its child has ended.
+    left = [process.pid, *(processes_of(process.pid) - {process.pid})]
     for number in (signal.SIGTERM, signal.SIGKILL):
         # What is stopped cannot end.
-        left = {pid for pid in left if _sent(pid, number) and _sent(pid, signal.SIGCONT)}
+        left = [pid for pid in left if _sent(pid, number) and _sent(pid, signal.SIGCONT)]
         ends_s = time.monotonic() + _END_S
         while left and time.monotonic() < ends_s:
             process.poll()
             time.sleep(_LOOK_S)
-            left = {pid for pid in left if _sent(pid, 0)}
+            left = [pid for pid in left if _sent(pid, 0)]
     process.wait()
 
 
