@@ -364,15 +364,6 @@ class Interleaved(Connection):
 
         return super().transact_each(noted())
 
-    def call_each(self, commands: Any) -> Iterator[Any]:
-        def noted() -> Iterator[Any]:
-            for command in commands:
-                self.words = command
-                self._note(command[0])
-                yield command
-
-        return super().call_each(noted())
-
     def _exchange(self, requests: Any, *, writes: bool) -> list[Any]:
         if requests[0][0] in ("SCAN", "HSCAN", "ZSCAN"):
             self.words = requests[0]

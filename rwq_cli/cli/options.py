@@ -16,7 +16,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.clock import GRACE_S, LEASE_S, lease_time_ms, result_time_ms
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import State
-from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
+from rwq_cli.core.server.patience import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
 from rwq_cli.environment import ColourMode
 from rwq_cli.exit_codes import UsageError
 from rwq_cli.input.durations import parse_duration

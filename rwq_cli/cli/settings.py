@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rwq_cli.cli.target import Target
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
+from rwq_cli.core.server.patience import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
 from rwq_cli.environment import ColourMode, Environment
 from rwq_cli.output.options import OutputFormat, OutputOptions
 

@@ -5,8 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from rwq_cli.cli.connect import command_lines
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import BLOCK_IDS, Flush, in_batches
-from rwq_cli.core.inspect.forecast import Forecast, forecast as forecast_items
-from rwq_cli.core.inspect.report import describe, inspect_items
+from rwq_cli.core.inspect.report import (
+    Forecast,
+    describe,
+    forecast as forecast_items,
+    inspect_items,
+)
 from rwq_cli.core.inspect.results import ResultKey
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.views.item_report import Shown

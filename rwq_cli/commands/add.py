@@ -15,8 +15,7 @@ from rwq_cli.cli.outcomes import bad_record_reporter, outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument, ServerError
-from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER, add_batches
-from rwq_cli.core.items.new_items import Due, NewItems
+from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER, Due, NewItems, add_batches
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus

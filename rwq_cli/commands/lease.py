@@ -18,8 +18,7 @@ from rwq_cli.cli.options import (
 )
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.lease import lease_from
-from rwq_cli.core.items.lease_by_id import lease_ids
+from rwq_cli.core.items.lease import lease_from, lease_ids
 from rwq_cli.core.model import Item
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.inspect.queues import queue_names
     from rwq_cli.core.inspect.results import Result, ResultStatus
     from rwq_cli.core.inspect.selection import Selection, Source
-    from rwq_cli.core.items.new_items import Due, NewItem
+    from rwq_cli.core.items.add import Due, NewItem
     from rwq_cli.core.items.results import ResultLookup
     from rwq_cli.core.items.waiting import WaitCondition, WaitResult
     from rwq_cli.core.leased import LeasedItem
@@ -121,7 +121,7 @@ _HOMES = {
     "inspect.queues": "queue_names",
     "inspect.results": "Result ResultStatus",
     "inspect.selection": "Selection Source",
-    "items.new_items": "Due NewItem",
+    "items.add": "Due NewItem",
     "items.results": "ResultLookup",
     "items.waiting": "WaitCondition WaitResult",
     "leased": "LeasedItem",

@@ -1,19 +1,24 @@
 """The queue handle: the first argument of every operation of the core."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import tee
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from rwq_cli.core.clock import Clock, SystemClock
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.lua import queue_args, queue_keys, script_words
+from rwq_cli.core.lua import script_words
+from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.progress import ProgressListener
+from rwq_cli.core.server.acknowledged import LOST_REPLY_HINT, in_doubt
 from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
+
+Batch = TypeVar("Batch")
 
 
 class Queue:
@@ -49,7 +54,7 @@ class Queue:
     @property
     def _script_keys(self) -> tuple[bytes, ...]:
         # `keys` may be replaced, so they are not kept.
-        keys = queue_keys(self.keys)
+        keys = tuple(self.keys.structures)
         return (*keys, self.keys.absent) if self.connection.is_cluster else keys
 
     @property
@@ -84,45 +89,62 @@ class Queue:
     def run_each(
         self,
         script: str,
-        calls: Iterable[Sequence[Any] | None],
+        calls: Iterable[tuple[Batch, Sequence[Any]] | None],
         *,
         dry_run: bool = False,
         reads_only: bool = False,
-    ) -> Iterator[Any]:
-        """Run a script once for each list of `script_words`; see `Connection.run_each`."""
+        size_of: Callable[[Any], int] = len,
+        shown_by: str = LOST_REPLY_HINT,
+    ) -> Iterator[tuple[Batch, Any]]:
+        """Run a script for each batch, which comes with the `script_words`, ahead of the replies.
+
+        Yields each batch with its reply, or `REFUSED`; None awaits all of them. After a lost reply,
+        `size_of` counts the items in doubt, and `shown_by` is the hint.
+        """
         head = self._head(dry_run)
-        return self.connection.run_each(
-            script,
-            self._script_keys,
-            (None if args is None else (*head, *args) for args in calls),
-            reads_only=reads_only,
-        )
+        sent: deque[Batch] = deque()
+
+        def each() -> Iterator[Sequence[Any] | None]:
+            for call in calls:
+                if call is not None:
+                    sent.append(call[0])
+                yield None if call is None else (*head, *call[1])
+
+        keys = self._script_keys
+        replies = self.connection.run_each(script, keys, each(), reads_only=reads_only)
+        doubt = in_doubt(lambda: sum(map(size_of, sent)), shown_by)
+        with nullcontext() if reads_only else doubt:
+            for reply in replies:
+                yield sent.popleft(), reply
+
+    def act_each(
+        self,
+        script: str,
+        calls: Iterable[tuple[Sequence[bytes], Sequence[Any]] | None],
+        *,
+        dry_run: bool = False,
+    ) -> Iterator[OutcomeBatch]:
+        """The outcomes of a script for each batch of IDs, but of those that are refused."""
+        for ids, reply in self.run_each(script, calls, dry_run=dry_run):
+            if reply is not REFUSED:
+                yield OutcomeBatch.from_reply(ids, reply)
 
     def read_each(
         self, script: str, batches: Iterable[Sequence[bytes]], **args: Any
     ) -> Iterator[tuple[Sequence[bytes], Any]]:
-        """Run a script that writes nothing on batches of IDs, sending ahead of the replies.
-
-        `args` are its arguments by name. Yields each batch with its reply; those of refused calls
-        are left out.
-        """
+        """Run a script that writes nothing on batches of IDs; leave out those that are refused."""
         words = script_words(script, **args)
-        ahead, asked = tee(batches)
-        calls = ((*words, *batch) for batch in ahead)
-        replies = self.run_each(script, calls, reads_only=True)
-        for reply, batch in zip(replies, asked, strict=False):
+        calls = ((batch, (*words, *batch)) for batch in batches)
+        for batch, reply in self.run_each(script, calls, reads_only=True):
             if reply is not REFUSED:
                 yield batch, reply
 
-    def call_each(self, commands: Iterable[Command]) -> Iterator[Any]:
-        """Send commands that only read, ahead of the replies; see `Connection.call_each`."""
-        return self.connection.call_each(commands)
-
     def _head(self, dry_run: bool) -> tuple[bytes, ...]:
+        """The first ARGV of every script, as `prelude.lua` names them."""
         if dry_run:
             # A dry run changes nothing, not even idle times.
             self.connection.set_no_touch()
-        return queue_args(self.keys, dry_run=dry_run)
+        return (*self.keys.id_prefixes, self.keys.result_prefix, b"1" if dry_run else b"0")
 
     def sibling(self, name: bytes | str) -> "Queue":
         """The handle of another queue on the same connection."""

@@ -207,7 +207,6 @@ class Status(StrEnum):
     ELSEWHERE = "elsewhere", "-"
 
 
-STATUS_CODES = {status: status.code for status in Status}
 _STATUS_OF_CODE = {status.code: status for status in Status}
 
 
@@ -249,13 +248,13 @@ class OutcomeBatch:
             for each in known
             if each.status in (Status.NOT_OWNER, Status.PRUNED)
         ]
-        codes = "".join(STATUS_CODES[each.status] for each in known)
+        codes = "".join(each.status.code for each in known)
         return cls([each.item_id for each in known], codes, details)
 
     @classmethod
     def all_of(cls, ids: Sequence[bytes], status: Status) -> "OutcomeBatch":
         """A batch in which all IDs have the same status."""
-        return cls(ids, STATUS_CODES[status] * len(ids))
+        return cls(ids, status.code * len(ids))
 
     @classmethod
     def from_reply(cls, ids: Sequence[bytes], reply: Sequence[Any]) -> "OutcomeBatch":
@@ -282,15 +281,15 @@ class OutcomeBatch:
             return self
         return OutcomeBatch.of(outcome for outcome in self if outcome.item_id in wanted)
 
-    def located(self) -> "OutcomeBatch":
-        """The outcomes without `ELSEWHERE`."""
-        if STATUS_CODES[Status.ELSEWHERE] not in self._codes:
+    def without(self, status: Status) -> "OutcomeBatch":
+        """The outcomes of the IDs that have another status."""
+        if status.code not in self._codes:
             return self
-        return OutcomeBatch.of(o for o in self if o.status is not Status.ELSEWHERE)
+        return OutcomeBatch.of(outcome for outcome in self if outcome.status is not status)
 
     def ids_with(self, *statuses: Status) -> list[bytes]:
         """The IDs that have one of these statuses, in order."""
-        codes = {STATUS_CODES[status] for status in statuses}
+        codes = {status.code for status in statuses}
         if codes.issuperset(self._codes):
             return list(self.ids)
         if codes.isdisjoint(self._codes):
@@ -300,7 +299,7 @@ class OutcomeBatch:
 
     def count(self, *statuses: Status) -> int:
         """How many IDs have one of these statuses."""
-        return sum(self._codes.count(STATUS_CODES[status]) for status in statuses)
+        return sum(self._codes.count(status.code) for status in statuses)
 
     def counts(self) -> dict[Status, int]:
         """How many IDs have each status."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from rwq_cli.core.acting import ActingQueue
 from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S, unix_ms
 from rwq_cli.core.errors import RwqError
-from rwq_cli.core.items.new_items import NewItem
 from rwq_cli.core.model import Counts, Item, Outcomes, State
 from rwq_cli.core.repair.actions import CleanAction
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rwq_cli.core.inspect.selection import Selection, Source
+    from rwq_cli.core.items.add import NewItem
     from rwq_cli.core.items.results import ResultLookup
     from rwq_cli.core.items.waiting import WaitCondition, WaitResult
     from rwq_cli.core.leased import LeasedItem
@@ -77,7 +77,7 @@ class WorkQueue(ActingQueue):
         return add(self, data, item_id, delay_s=delay_s, at_ms=at_ms)
 
     def add_many(
-        self, items: Iterable[NewItem], *, unique: bool = False, dry_run: bool = False
+        self, items: "Iterable[NewItem]", *, unique: bool = False, dry_run: bool = False
     ) -> Outcomes:
         """Add a stream of items, in batches.
 

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, ValidationError
 from msgspec.json import Decoder
 
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.new_items import Due
+from rwq_cli.core.items.add import Due
 from rwq_cli.input.durations import in_limits, parse_duration
 from rwq_cli.input.streams import BadRecord
 from rwq_cli.output.json_text import check_utf8, reason_of, text_of

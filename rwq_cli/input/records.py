@@ -9,8 +9,7 @@ from typing import BinaryIO, NamedTuple
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.add import ADD_ITEMS, BatchBuilder
-from rwq_cli.core.items.new_items import Due, NewItems
+from rwq_cli.core.items.add import ADD_ITEMS, BatchBuilder, Due, NewItems
 from rwq_cli.environment import Environment
 from rwq_cli.input.streams import ITEM_BYTES_MAX, TOO_LARGE, BadRecord, open_input, split, whole
 

@@ -33,6 +33,7 @@ from typing import BinaryIO, Self
 
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.inspect.results import Result
+from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.state.snapshot import ItemSnapshot
 from rwq_cli.environment import is_full, os_reason, user_directory
 from rwq_cli.output.export_file import (
@@ -104,7 +105,7 @@ def numbered(directory: Path) -> dict[int, Path]:
     return dict(sorted(found.items(), reverse=True))
 
 
-class UndoFile:
+class UndoFile(Journal):
     """Writes an undo file, as the journal of a removal; it is created with the first item.
 
     Lines are written so that they survive a crash of this machine. If that fails, an UndoFileError

@@ -4,13 +4,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from rwq_cli.core.inspect.forecast import Forecast
-from rwq_cli.core.inspect.report import ItemReport
+from rwq_cli.core.inspect.report import Forecast, ItemReport
 from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, Result, ResultKey
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Item, Lease, State
-from rwq_cli.core.repair.finding_rules import findings_about
-from rwq_cli.core.repair.findings import Code
+from rwq_cli.core.repair.findings import Code, findings_about
 from rwq_cli.core.state.rules import Facts, is_guard
 from rwq_cli.core.state.transit import transit_of
 from rwq_cli.output import human

@@ -261,7 +261,7 @@ def test_a_command_waits_for_a_moving_slot_and_tells(crwq: Rwq, cluster: Private
 def test_a_stream_goes_on_on_the_other_node(queue: WorkQueue, cluster: PrivateCluster) -> None:
     """Calls are in flight while the slot moves: what is refused is sent again, and only that."""
     from rwq_cli.core.batches import FLUSH
-    from rwq_cli.core.items.new_items import NewItem
+    from rwq_cli.core.items.add import NewItem
     from rwq_cli.core.model import Status
 
     moving: list[Moving] = []

@@ -8,7 +8,7 @@ import pytest
 from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.items import transfer
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.lease_by_id import lease_ids
+from rwq_cli.core.items.lease import lease_ids
 from rwq_cli.core.items.move import move as move_items
 from rwq_cli.core.server.cluster import QueueConnection
 from tests.cluster.conftest import QUEUE

@@ -13,8 +13,7 @@ from rwq_cli.core.batches import (
     ids_per_call,
     in_batches,
 )
-from rwq_cli.core.items.add import ADD_ITEMS, batched_items
-from rwq_cli.core.items.new_items import NewItem
+from rwq_cli.core.items.add import ADD_ITEMS, NewItem, batched_items
 
 
 class Sized(bytes):

@@ -16,12 +16,11 @@ import redis
 from rwq_cli.core import Connection, WorkQueue, items
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.results import Result, ResultStatus
+from rwq_cli.core.items.add import Due, NewItem
 from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.lease import lease_from
-from rwq_cli.core.items.lease_by_id import lease_ids
+from rwq_cli.core.items.lease import lease_from, lease_ids
 from rwq_cli.core.items.move import move as move_items, move_back
-from rwq_cli.core.items.new_items import Due, NewItem
 from rwq_cli.core.items.purge import PurgedResults, purge as purge_queue
 from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.items.restore import Line, OnConflict, restore as restore_items

@@ -13,12 +13,12 @@ from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.choosing import choose as choose_items
 from rwq_cli.core.inspect.report import inspect_items
 from rwq_cli.core.inspect.results import read_result_keys
+from rwq_cli.core.items.add import Due, NewItem
 from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.export import export as export_items
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.lease_by_id import lease_ids
+from rwq_cli.core.items.lease import lease_ids
 from rwq_cli.core.items.move import move as move_items
-from rwq_cli.core.items.new_items import Due, NewItem
 from rwq_cli.core.items.purge import count_items, purge as purge_queue
 from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.items.restore import Line, OnConflict, restore as restore_items

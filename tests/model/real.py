@@ -17,13 +17,10 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import (
     DIGEST_DIGITS,
     load_script,
-    queue_args,
-    queue_keys,
     script_words,
 )
-from rwq_cli.core.model import STATE_CODES, STATUS_CODES, State
-from rwq_cli.core.state.expected import ANY, fingerprint
-from rwq_cli.core.state.located import Located
+from rwq_cli.core.model import STATE_CODES, State, Status
+from rwq_cli.core.state.expected import ANY, Located, fingerprint
 from tests.live.raw_keys import LOOK, raw_keys_of
 from tests.model.keys import (
     GUARDS,
@@ -42,7 +39,7 @@ NAME = b"jobs"
 KEYS = QueueKeys(NAME)
 # The queue that items are moved to.
 OTHER = QueueKeys(b"other")
-_STATUS = {code: status.value for status, code in STATUS_CODES.items()}
+_STATUS = {status.code: status.value for status in Status}
 _STATE = {code: state for state, code in STATE_CODES.items()}
 _GUARDS = {
     "delayed": b"rwq-delayed:1",
@@ -352,7 +349,8 @@ def differences(raw: redis.Redis, effects: Iterable[Effect]) -> list[str]:
             pipeline.execute_command("EVAL", _RUN_ALL, 0, *words)
             name, args = script_call(command, Queue(before).lives)
             script, queue = load_script(name), OTHER if command[0] == "move_back" else KEYS
-            head, keys = queue_args(queue, dry_run=False), queue_keys(queue)
+            head = (*queue.id_prefixes, queue.result_prefix, b"0")
+            keys = tuple(queue.structures)
             pipeline.execute_command("EVAL", script.text, len(keys), *keys, *head, *args)
             pipeline.execute_command("EVAL", LOOK, 0)
         replies = pipeline.execute()

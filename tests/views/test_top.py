@@ -5,9 +5,8 @@ import pytest
 from rwq_cli.core.inspect.activity import Rates, Sample
 from rwq_cli.core.inspect.counting import Taken
 from rwq_cli.core.inspect.queue_watch import QueueRow
-from rwq_cli.core.inspect.server_status import ServerStatus
+from rwq_cli.core.inspect.server_status import Durability, ServerStatus
 from rwq_cli.core.model import Counts, Item, State
-from rwq_cli.core.server.durability import Durability
 from rwq_cli.views.counts import COUNT_FIELDS
 from rwq_cli.views.top import (
     QUEUE_COLUMNS,

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.server_status import version_of
-from rwq_cli.core.server.durability import durability_of
+from rwq_cli.core.inspect.server_status import server_status
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -82,29 +81,26 @@ def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess
         started_s = perf_counter()
         connection.call("PING")
         latencies.append(perf_counter() - started_s)
-    info, replication, user = connection.call_all(
-        [("INFO", "server"), ("INFO", "replication"), ("ACL", "WHOAMI")], return_errors=True
+    replication, user = connection.call_all(
+        [("INFO", "replication"), ("ACL", "WHOAMI")], return_errors=True
     )
+    status = server_status(connection)
+    no_writes = None
+    if isinstance(replication, dict) and replication.get("slave_read_only"):
+        place = f"{replication.get('master_host')}:{replication.get('master_port')}"
+        no_writes = f"it is a read-only replica of {place}"
     return ServerAccess(
-        version=version_of(info) if isinstance(info, dict) else None,
+        version=status.version,
         latency_ms=1000 * min(latencies),
         user=user.decode("utf-8", "backslashreplace") if isinstance(user, bytes) else None,
-        no_writes_because=_no_writes_because(replication),
+        no_writes_because=no_writes,
         has_no_touch=connection.set_no_touch(),
-        no_times_because=_no_times_because(connection, queue),
+        no_times_because=_no_times_because(status.durability.eviction or "", queue),
         denied=None if queue is None else _denied(queue),
     )
 
 
-def _no_writes_because(replication: object) -> str | None:
-    if not isinstance(replication, dict) or not replication.get("slave_read_only"):
-        return None
-    host, port = replication.get("master_host"), replication.get("master_port")
-    return f"it is a read-only replica of {host}:{port}"
-
-
-def _no_times_because(connection: "Connection", queue: Queue | None) -> str | None:
-    eviction = durability_of(connection).eviction or ""
+def _no_times_because(eviction: str, queue: Queue | None) -> str | None:
     if "lfu" in eviction:
         return f"its maxmemory-policy is {eviction}"
     if queue is None:
@@ -120,24 +116,14 @@ def _denied(queue: Queue) -> dict[str, str] | None:
     keys = queue.keys
     try:
         # As if a queue were moved to itself: its keys are those that are checked.
-        reply = queue.run(
-            "access",
-            dry_run=True,
-            marks=keys.undo(b"x"),
-            to_main=keys.main,
-            to_delayed=keys.delayed,
-            to_buried=keys.buried,
-            to_returns=keys.returns,
-            to_item=keys.item_prefix,
-            to_lease=keys.lease_prefix,
-            to_old_lease=keys.old_lease_prefix,
-        )
+        reply = queue.run("access", dry_run=True, marks=keys.undo(b"x"), **keys.as_target)
     except PermissionDenied as error:
         return dict.fromkeys(_VERBS, error.message)
     if reply is None:
         return None
     reasons = {
-        group.decode(): _reason(command, key)
+        group.decode(): command.decode()
+        + (f" on {key.decode('utf-8', 'backslashreplace')}" if key else "")
         for group, command, key in zip(reply[::3], reply[1::3], reply[2::3], strict=True)
     }
     return {
@@ -145,8 +131,3 @@ def _denied(queue: Queue) -> dict[str, str] | None:
         for verb, groups in _VERBS.items()
         if any(group in reasons for group in groups)
     }
-
-
-def _reason(command: bytes, key: bytes) -> str:
-    where = f" on {key.decode('utf-8', 'backslashreplace')}" if key else ""
-    return f"{command.decode()}{where}"

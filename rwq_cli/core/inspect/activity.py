@@ -74,9 +74,7 @@ class RateMeter:
 
         A queue that has a key of the wrong type has none.
         """
-        known = {name: each.last for name, each in self._activities.items()}
-        last = {name: sample for name, sample in known.items() if sample is not None}
-        for name, sample in read_samples(list(queues), last).items():
+        for name, sample in read_samples(list(queues), last_of(self._activities)).items():
             if isinstance(sample, Sample):
                 self._activities.setdefault(name, Activity()).add(sample)
         return {name: each.rates() for name, each in self._activities.items()}
@@ -130,6 +128,11 @@ class Activity:
             is_least,
             last.waiting / drained_per_s if drained_per_s > 0 and last.waiting else None,
         )
+
+
+def last_of(activities: Mapping[bytes, Activity]) -> dict[bytes, Sample]:
+    """The latest samples by the names of the queues."""
+    return {name: each.last for name, each in activities.items() if each.last is not None}
 
 
 def _arrivals(before: Sample, after: Sample) -> int:

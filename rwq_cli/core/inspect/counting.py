@@ -93,13 +93,13 @@ def count_leased(queue: Queue, ids: Sequence[bytes]) -> int:
     return sum(facts.has_data and facts.session is not None for facts in probe(queue, ids))
 
 
-def counts(queue: Queue, *, deep: bool = False) -> Counts:
-    """Counts by state; see `WorkQueue.counts`."""
-    return count_states(queue, sample_sizes=queue.connection.set_no_touch(), deep=deep)
+def counts(queue: Queue, *, deep: bool = False, sample_sizes: bool | None = None) -> Counts:
+    """Counts by state; see `WorkQueue.counts`.
 
-
-def count_states(queue: Queue, *, sample_sizes: bool, deep: bool) -> Counts:
-    """Like `counts`; sampling the sizes of waiting items may reset their idle times."""
+    Sampling the sizes of waiting items, if that is not decided, must not reset their idle times.
+    """
+    if sample_sizes is None:
+        sample_sizes = queue.connection.set_no_touch()
     keys, half = queue.keys, _SAMPLE_ITEMS // 2
     processing = ListCursor(queue, queue.keys.processing)
     *sizes, (seconds, micros), oldest, newest, page = queue.call_all(

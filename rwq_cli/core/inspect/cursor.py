@@ -1,5 +1,6 @@
 """Reading lists and sorted sets of any length in pages while others change them."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
@@ -16,7 +17,33 @@ _ANCHORS = 1024
 _OVERLAP = 8
 
 
-class ListCursor(Iterator[list[bytes]]):
+class _Cursor(Iterator[list[bytes]]):
+    """Pages of IDs, each with twice as many as the one before, up to `page_max`."""
+
+    def __init__(self, queue: Queue, page_size: int, page_max: int) -> None:
+        self._queue = queue
+        self.page_size = page_size
+        self._page_max = max(page_size, page_max)
+        self._is_at_end = False
+        self._first: list[Any] | None = None
+
+    @abstractmethod
+    def first_command(self) -> Command:
+        """The command that reads the first page."""
+
+    def start(self, reply: list[Any]) -> None:
+        """Begin with the reply to `first_command`."""
+        self._first = reply
+
+    def _reply_to(self, command: Command) -> list[Any]:
+        reply, self._first = self._first, None
+        return self._queue.call(*command) if reply is None else reply
+
+    def _grow(self) -> None:
+        self.page_size = min(2 * self.page_size, self._page_max)
+
+
+class ListCursor(_Cursor):
     """Pages of a list, in order from one of its ends.
 
     It neither skips nor repeats an entry that stays, because every page is read together with a few
@@ -28,8 +55,8 @@ class ListCursor(Iterator[list[bytes]]):
     right end. Read from the left, all older entries left before them: reading ends.
 
     IDs are pushed at the left and popped at the right end. The first page comes after `start`
-    entries, and each has twice as many as the one before, up to `page_max`. `offset` is the place
-    of the last page's first entry, counted from the end where reading began.
+    entries; `offset` is the place of the last page's first entry, counted from the end where
+    reading began.
     """
 
     def __init__(
@@ -43,26 +70,21 @@ class ListCursor(Iterator[list[bytes]]):
         page_max: int = WALK_ENTRIES,
         reports_progress: bool = True,
     ) -> None:
-        self._queue = queue
+        super().__init__(queue, page_size, page_max)
+        self._key, self._from_left = key, from_left
         self._reports_progress = reports_progress
-        self._key = key
-        self._from_left = from_left
-        self.page_size = page_size
-        self._page_max = max(page_size, page_max)
-        self._position = start
+        self._position = self.offset = start
         self._overlap = _OVERLAP
-        self._is_at_end = False
         # The last entries that were read, the latest last.
         self._anchors: list[bytes] = []
-        self._first: list[bytes] | None = None
-        self.offset = start
 
     def __next__(self) -> list[bytes]:
         while not self._is_at_end:
             start = max(0, self._position - min(self._overlap, len(self._anchors)))
             back = self._position - start
             asked = back + self.page_size
-            window = self._read(start, asked)
+            window = self._reply_to(self._command(start, asked))
+            window = window if self._from_left else window[::-1]
             fresh: int | None = back
             if self._anchors and window[:back] != self._anchors[len(self._anchors) - back :]:
                 fresh = _after_anchors(window, self._anchors, back)
@@ -95,22 +117,10 @@ class ListCursor(Iterator[list[bytes]]):
         self.offset = self._position
         self._position += len(page)
         self._anchors = (self._anchors + page)[-_ANCHORS:]
-        self.page_size = min(2 * self.page_size, self._page_max)
+        self._grow()
 
     def first_command(self) -> Command:
-        """The command that reads the first page."""
         return self._command(self._position, self.page_size)
-
-    def start(self, reply: list[bytes]) -> None:
-        """Begin with the reply to `first_command`."""
-        self._first = reply
-
-    def _read(self, offset: int, count: int) -> list[bytes]:
-        """Entries from `offset` on, counted from the end where reading began."""
-        entries, self._first = self._first, None
-        if entries is None:
-            entries = self._queue.call(*self._command(offset, count))
-        return entries if self._from_left else entries[::-1]
 
     def _command(self, offset: int, count: int) -> Command:
         if self._from_left:
@@ -158,12 +168,12 @@ def _after_anchors(window: list[bytes], anchors: list[bytes], expected: int) -> 
     return end
 
 
-class ScheduledCursor(Iterator[list[bytes]]):
+class ScheduledCursor(_Cursor):
     """Pages of the IDs in the delayed or the buried sorted set, by score.
 
     It neither skips nor repeats an entry whose score does not change: each page begins at the score
-    of the last entry, wherever that is now, without the entries of that score that were read. Its
-    pages grow as those of `ListCursor`; `scores` has the scores of the last page, unix ms.
+    of the last entry, wherever that is now, without the entries of that score that were read.
+    `scores` has the scores of the last page, unix ms.
     """
 
     def __init__(
@@ -175,46 +185,30 @@ class ScheduledCursor(Iterator[list[bytes]]):
         page_size: int = PAGE_SIZE,
         page_max: int = WALK_ENTRIES,
     ) -> None:
-        self._queue = queue
+        super().__init__(queue, min(page_size, WALK_ENTRIES), page_max)
         self._key = queue.name + b":" + name.encode()
         self._latest_first = latest_first
-        self.page_size = min(page_size, WALK_ENTRIES)
-        self._page_max = max(self.page_size, page_max)
         # The last score, as the server printed it, and the entries of it that were read.
         self._score: bytes | None = None
         self._read: set[bytes] = set()
-        self._first: list[Any] | None = None
-        self._is_at_end = False
         self.scores: list[float] = []
 
     def first_command(self) -> Command:
-        """The command that reads the first page."""
-        return self._command()
-
-    def start(self, reply: list[Any]) -> None:
-        """Begin with the reply to `first_command`."""
-        self._first = reply
-
-    def _command(self) -> Command:
         first, last = (b"+inf", b"-inf") if self._latest_first else (b"-inf", b"+inf")
-        options = ("BYSCORE", *["REV"] * self._latest_first, "LIMIT", 0, self._asked, "WITHSCORES")
+        limit = ("LIMIT", 0, self.page_size + len(self._read), "WITHSCORES")
+        options = ("BYSCORE", *["REV"] * self._latest_first, *limit)
         return ("ZRANGE", self._key, first if self._score is None else self._score, last, *options)
-
-    @property
-    def _asked(self) -> int:
-        return self.page_size + len(self._read)
 
     def __next__(self) -> list[bytes]:
         while not self._is_at_end:
-            reply, self._first = self._first, None
-            if reply is None:
-                reply = self._queue.call(*self._command())
+            asked = self.page_size + len(self._read)
+            reply = self._reply_to(self.first_command())
             if reply and not isinstance(reply[0], bytes):
                 # Some clients make pairs of IDs and scores.
                 reply = list(chain.from_iterable(reply))
             entries = list(zip(reply[::2], reply[1::2], strict=True))
-            self._is_at_end = len(entries) < self._asked
-            self.page_size = min(2 * self.page_size, self._page_max)
+            self._is_at_end = len(entries) < asked
+            self._grow()
             fresh = [each for each in entries if each[0] not in self._read]
             if fresh:
                 if self._score != fresh[-1][1]:
@@ -231,13 +225,6 @@ def lengths_of(queue: Queue, *lists: bytes) -> Callable[[], int]:
 
 
 def read_first_pages(queue: Queue, *cursors: ListCursor | ScheduledCursor) -> None:
-    """Read the first page of each in one round trip."""
-    replies = queue.call_all([cursor.first_command() for cursor in cursors])
-    for cursor, reply in zip(cursors, replies, strict=True):
-        cursor.start(reply)
-
-
-def read_short(queue: Queue, *cursors: ListCursor | ScheduledCursor) -> None:
     """Read the first pages in one round trip, up to the first that is not all there is: what comes
     after that one is read in its turn, so that what moves on meanwhile is not missed."""
     if len(cursors) < 2:

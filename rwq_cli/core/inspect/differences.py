@@ -11,7 +11,6 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of
 from rwq_cli.core.inspect.keyspace import ids_of
 from rwq_cli.core.model import State
-from rwq_cli.core.server.scan import scan_keys
 from rwq_cli.core.state.probe import read_parts, states
 
 _DIGITS = 40
@@ -28,18 +27,12 @@ class Kind(StrEnum):
 
 
 class Difference(NamedTuple):
-    """An ID that two queues do not have alike.
-
-    Attributes:
-        item_id: The ID.
-        here: The state of its item in the first queue; None if there is none.
-        there: The same in the second queue.
-        same_data: Whether both have the same data; also true if only one has an item.
-    """
+    """An ID that two queues do not have alike, and the states of its items; None for no item."""
 
     item_id: bytes
     here: State | None
     there: State | None
+    # Also true if only one has an item.
     same_data: bool = True
 
     @property
@@ -57,9 +50,6 @@ def differences(queue: Queue, other: Queue) -> Iterator[Difference]:
     the other has, in no particular order. Memory holds eight bytes for each list entry of both, and
     a few thousand IDs. While others change the queues, an item may be compared before and after its
     change, and an ID may come twice.
-
-    Raises:
-        ServerError: A server could not be reached, or was lost.
     """
     here, there = _Side(queue), _Side(other)
     queue.progress.begin("comparing")
@@ -99,7 +89,7 @@ class _Side:
     def pages(self) -> Iterator[list[bytes]]:
         """Pages of the IDs of items."""
         keys = self._queue.keys
-        for page in scan_keys(self._queue.connection, keys.item_pattern):
+        for page in self._queue.connection.scan_keys(keys.item_pattern):
             yield list(dict.fromkeys(ids_of(page, keys.item_prefix)))
 
     def states(self, ids: Iterable[bytes]) -> dict[bytes, State | None]:

@@ -13,7 +13,7 @@ from rwq_cli.core.inspect.cursor import (
     ListCursor,
     ScheduledCursor,
     lengths_of,
-    read_short,
+    read_first_pages,
 )
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.report import Detail, detail_of, item_from, with_details
@@ -45,9 +45,9 @@ def items(
     # Only entries of main are all listed: those that are skipped need not be read.
     skip = offset if selection.is_all and source.is_one and source.main else 0
     wanted = None if limit is None else limit + offset - skip
-    page_size = WALK_ENTRIES if wanted is None else PAGE_SIZE
-    if selection.is_all and wanted is not None:
-        page_size = min(PAGE_SIZE, wanted)
+    page_size = WALK_ENTRIES
+    if wanted is not None:
+        page_size = min(PAGE_SIZE, wanted) if selection.is_all else PAGE_SIZE
     _begin(queue, source, wanted)
     walk = _Walk(queue, source, selection.id_pattern(), tail=tail, skip=skip, page_size=page_size)
     detail = detail_of(queue, data=data, bare=bare)
@@ -154,11 +154,11 @@ def _begin(queue: Queue, source: Source, wanted: int | None = None) -> None:
     queue.progress.begin("listing", lambda: min(entries(), wanted or LONGEST_LIST))
 
 
-def _exact(queue: Queue, ids: Iterable[bytes]) -> Iterator[tuple[bytes, Facts]]:
+def _exact(queue: Queue, ids: Iterable[bytes]) -> dict[bytes, Facts]:
     """Among IDs in a sorted set, those that may be in another state, with all their facts."""
     replies = queue.read_each("find_ambiguous", in_batches(ids))
     ambiguous = [item_id for _, reply in replies for item_id in reply]
-    return ((facts.item_id, facts) for facts in facts_of(queue, ambiguous))
+    return {facts.item_id: facts for facts in facts_of(queue, ambiguous)}
 
 
 def _listed_in(
@@ -166,7 +166,7 @@ def _listed_in(
 ) -> Iterator[Sequence[bytes]]:
     """The pages of a sorted set, without the IDs whose items are in another state."""
     for page in pages:
-        exact = _exact(queue, page)
+        exact = _exact(queue, page).items()
         others = {i for i, facts in exact if facts.state not in SCHEDULED_STATES[name]}
         yield [item_id for item_id in page if item_id not in others] if others else page
 
@@ -200,37 +200,45 @@ class _Walk:
             length = int(queue.call("LLEN", queue.keys.main))
         deep = self._deep()
         for where, page in self._pages():
-            ids, in_main = page.values(), where == "main"
-            found = probe(queue, ids, in_main=in_main, in_processing=where == "processing")
-            if where in SCHEDULED_STATES:
-                exact = dict(_exact(queue, list(ids)))
-                found = (exact.get(facts.item_id, facts) for facts in found)
+            in_main = where == "main"
+            known = {"in_main": in_main, "in_processing": where == "processing"}
+            exact = self._exact(where, page)
             listed = []
-            for place, facts in zip(page, found, strict=True):
-                if not _is_listed(facts.state, where):
-                    continue
-                if not in_main or facts.has_schedule_entry:
-                    self._seen.add(facts.item_id)
-                position = length - 1 - place if self._tail else place
-                listed.append(item_from(queue.name, facts, position if in_main else None))
+            for place, facts in zip(page, probe(queue, page.values(), **known), strict=True):
+                facts = exact.get(facts.item_id, facts)
+                if self._is_listed(facts.item_id, facts.state, where, facts.has_schedule_entry):
+                    position = length - 1 - place if self._tail else place
+                    listed.append(item_from(queue.name, facts, position if in_main else None))
             yield listed
         yield (item_from(queue.name, facts) for facts in deep)
 
     def states(self) -> Iterator[tuple[bytes, State]]:
         """IDs with their states."""
-        queue = self._queue
         deep = self._deep()
         for where, page in self._pages():
-            ids, in_main = list(page.values()), where == "main"
-            found = states(queue, ids, in_main=in_main, in_processing=where == "processing")
-            exact = dict(_exact(queue, ids)) if where in SCHEDULED_STATES else {}
-            for item_id, state in zip(ids, found, strict=True):
+            ids = list(page.values())
+            known = {"in_main": where == "main", "in_processing": where == "processing"}
+            exact = self._exact(where, page)
+            for item_id, state in zip(ids, states(self._queue, ids, **known), strict=True):
                 state = exact[item_id].state if item_id in exact else state
-                if _is_listed(state, where):
-                    if not in_main:
-                        self._seen.add(item_id)
+                if self._is_listed(item_id, state, where):
                     yield item_id, state
         yield from ((facts.item_id, facts.state) for facts in deep)
+
+    def _exact(self, where: str, page: _Places) -> dict[bytes, Facts]:
+        return _exact(self._queue, page.values()) if where in SCHEDULED_STATES else {}
+
+    def _is_listed(
+        self, item_id: bytes, state: State, where: str, may_come_again: bool = False
+    ) -> bool:
+        """Whether an entry lists its item: a guarded item's entry in processing is stale."""
+        if where in SCHEDULED_STATES:
+            is_listed = state in SCHEDULED_STATES[where]
+        else:
+            is_listed = where == "main" or not state.is_scheduled
+        if is_listed and (where != "main" or may_come_again):
+            self._seen.add(item_id)
+        return is_listed
 
     def _deep(self) -> list[Facts]:
         """Items in no list or sorted set, and those in the lists more than once."""
@@ -250,38 +258,25 @@ class _Walk:
         return deep
 
     def _pages(self) -> Iterator[tuple[str, _Places]]:
-        queue, keys, tail, size = self._queue, self._queue.keys, self._tail, self._page_size
-        lists = {
-            where: ListCursor(queue, key, from_left=tail, start=self._skip, page_size=size)
-            for where, key in (("main", keys.main), ("processing", keys.processing))
-            if getattr(self._source, where)
-        }
-        zsets = {
-            where: ScheduledCursor(queue, where, latest_first=tail, page_size=size)
-            for where in SCHEDULED_STATES
-            if getattr(self._source, where)
-        }
-        read_short(queue, *lists.values(), *zsets.values())
-        for where, cursor in lists.items():
+        queue, source, tail, size = self._queue, self._source, self._tail, self._page_size
+        cursors: dict[str, ListCursor | ScheduledCursor] = {}
+        for where, key in (("main", queue.keys.main), ("processing", queue.keys.processing)):
+            if getattr(source, where):
+                cursors[where] = ListCursor(
+                    queue, key, from_left=tail, start=self._skip, page_size=size
+                )
+        for where in SCHEDULED_STATES:
+            if getattr(source, where):
+                cursors[where] = ScheduledCursor(queue, where, latest_first=tail, page_size=size)
+        read_first_pages(queue, *cursors.values())
+        for where, cursor in cursors.items():
             for page in cursor:
-                yield where, self._wanted(page, cursor.offset, once=where != "main")
-        for where, entries in zsets.items():
-            for page in entries:
-                yield where, self._wanted(page, 0, once=True)
-
-    def _wanted(self, page: Sequence[bytes], offset: int, *, once: bool) -> _Places:
-        found = {place: i for place, i in enumerate(page, offset) if self._is_wanted(i)}
-        if once and len(found) > len(set(found.values())):
-            return dict(enumerate(dict.fromkeys(found.values())))
-        return found
+                offset = cursor.offset if isinstance(cursor, ListCursor) else 0
+                found = {at: i for at, i in enumerate(page, offset) if self._is_wanted(i)}
+                if where != "main" and len(found) > len(set(found.values())):
+                    found = dict(enumerate(dict.fromkeys(found.values())))
+                yield where, found
 
     def _is_wanted(self, item_id: bytes) -> bool:
         is_fresh = item_id not in self._seen
         return is_fresh and (self._pattern is None or self._pattern.match(item_id) is not None)
-
-
-def _is_listed(state: State, where: str) -> bool:
-    """Whether an entry lists its item: a guarded item's entry in processing is stale."""
-    if where in SCHEDULED_STATES:
-        return state in SCHEDULED_STATES[where]
-    return where == "main" or not state.is_scheduled

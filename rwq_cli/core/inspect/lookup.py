@@ -146,17 +146,18 @@ def _found(
     queue: Queue, ids: Iterable[bytes], lengths: Sequence[int], facts_reply: Sequence[Any]
 ) -> Iterator[Found]:
     """Parse a reply of the script."""
-    now, *values = facts_reply
+    now_ms, *values = facts_reply
     fields = FACT_FIELDS + 4
     for at, item_id in enumerate(ids):
         own = values[at * fields : (at + 1) * fields]
-        main, processing, cleaning = (
+        places = [
             [length - 1 - int(index) for index in reversed(indexes.split())]
             for length, indexes in zip(lengths, own[FACT_FIELDS:-1], strict=True)
-        )
-        counts = (len(main), len(processing), len(cleaning))
-        facts = parse_facts(queue.keys, item_id, own[:FACT_FIELDS], int(now), *counts, own[-1])
-        yield Found(facts, main, processing)
+        ]
+        in_main, in_processing, in_cleaning = map(len, places)
+        counts = (in_main, in_processing, in_cleaning)
+        facts = parse_facts(queue.keys, item_id, own[:FACT_FIELDS], int(now_ms), *counts)
+        yield Found(facts._replace(digest=own[-1]), places[0], places[1])
 
 
 def look_twice(queue: Queue, ids: Collection[bytes], grace_s: float) -> Iterator[Facts]:

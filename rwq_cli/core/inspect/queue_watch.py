@@ -13,6 +13,7 @@ from rwq_cli.core.inspect.activity import (
     Activity,
     Rates,
     Sample,
+    last_of,
     read_samples,
 )
 from rwq_cli.core.inspect.counting import Taken, count_taken
@@ -120,18 +121,13 @@ class QueueWatch:
                 self._taken.pop(name, None)
 
     def tick(self) -> Overview:
-        """Sample all queues now.
-
-        Raises:
-            ServerError: The server is unreachable, the connection was lost, or it refused.
-        """
+        """Sample all queues now."""
         queues = [self._queues[name] for name in sorted(self._queues)]
         now_s = self._clock.monotonic()
         if now_s - self._status_at_s >= _STATUS_EVERY_S:
             self._status, self._status_at_s = server_status(self._connection), now_s
-        known = {name: activity.last for name, activity in self._activities.items()}
         started_s = perf_counter()
-        found = read_samples(queues, {n: each for n, each in known.items() if each is not None})
+        found = read_samples(queues, last_of(self._activities))
         calls = -(-len(queues) // QUEUES_PER_CALL)
         call_s = (perf_counter() - started_s) / max(1, calls)
         left_out = [each for each in found.values() if isinstance(each, ServerError)]

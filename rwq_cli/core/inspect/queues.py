@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import PER_ID_INFIXES, glob_pattern, is_glob, queue_of_structure
-from rwq_cli.core.server.scan import scan_keys
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -31,10 +30,10 @@ def queue_names(connection: "Connection", *, any_type: bool = False) -> list[byt
     """
     names: set[bytes] = set()
     for kind in ("list", "zset"):
-        for page in scan_keys(connection, kind=kind):
+        for page in connection.scan_keys(kind=kind):
             names.update(name for key in page if (name := queue_of_structure(key)))
     for suffix in _COUNTED if any_type else ():
-        for page in scan_keys(connection, b"*" + suffix):
+        for page in connection.scan_keys(b"*" + suffix):
             # Not the keys of an item whose ID ends like a queue's key.
             structures = (key for key in page if not any(map(key.__contains__, PER_ID_INFIXES)))
             names.update(filter(None, map(queue_of_structure, structures)))
@@ -67,7 +66,7 @@ def matching_queues(
 
 def _has_keys(queue: Queue) -> bool:
     """Whether the queue exists, or has items in no list."""
-    pages = scan_keys(queue.connection, queue.keys.item_pattern)
+    pages = queue.connection.scan_keys(queue.keys.item_pattern)
     return exists(queue) or next(pages, None) is not None
 
 

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.server.scan import scan_keys
 from rwq_cli.core.state.probe import read_parts
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES
 
@@ -45,18 +44,12 @@ class Result(NamedTuple):
 
 
 class ResultKey(NamedTuple):
-    """The result key of an ID.
-
-    Attributes:
-        item_id: The ID.
-        has_item: Whether an item with this ID exists.
-        kind: `KIND_NONE`, `KIND_RESULT`, or the type of a key that is not a result. A hash may
-            belong to a queue whose name begins like this queue's result keys.
-        result: The result; None if there is none.
-    """
+    """The result key of an ID, and whether an item with this ID exists."""
 
     item_id: bytes
     has_item: bool
+    # `KIND_NONE`, `KIND_RESULT`, or the type of a key that is not a result. A hash may belong to a
+    # queue whose name begins like this queue's result keys.
     kind: str
     result: Result | None
 
@@ -64,11 +57,7 @@ class ResultKey(NamedTuple):
 def read_result_keys(
     queue: Queue, ids: Iterable[bytes], *, data: bool = False
 ) -> Iterator[list[ResultKey]]:
-    """Read the result keys of IDs, in batches of a bounded number of bytes.
-
-    Raises:
-        PermissionDenied: This user may not read result keys.
-    """
+    """Read the result keys of IDs, in batches of a bounded number of bytes, if the user may."""
     args = {"wants_data": data, "bytes_max": SNAPSHOT_BYTES}
     for batch, reply in read_parts(queue, "results", ids, _FIELDS, **args):
         yield result_keys_from(batch, reply)
@@ -105,12 +94,9 @@ def all_results(queue: Queue) -> Iterator[list[Result]]:
     """Every result of a queue, each once and whole, in batches of a bounded number of bytes.
 
     SCAN may return a key twice, so each ID is kept until the end.
-
-    Raises:
-        PermissionDenied: This user may not read result keys.
     """
     done: set[bytes] = set()
-    for page in scan_keys(queue.connection, queue.keys.result_pattern):
+    for page in queue.connection.scan_keys(queue.keys.result_pattern):
         prefix = len(queue.keys.result_prefix)
         fresh = [key[prefix:] for key in dict.fromkeys(page) if key[prefix:] not in done]
         done.update(fresh)

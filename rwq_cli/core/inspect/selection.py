@@ -35,28 +35,18 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 
 
 class Comparison(NamedTuple):
-    """A comparison of a count.
-
-    Attributes:
-        operator: `=`, `!=`, `<`, `<=`, `>` or `>=`.
-        number: What the count is compared with.
-    """
+    """A comparison of a count with a number, by `=`, `!=`, `<`, `<=`, `>` or `>=`."""
 
     operator: str
     number: int
 
     @classmethod
     def parse(cls, text: str) -> "Comparison":
-        """A comparison such as `>=2`; a number alone means that number.
-
-        Raises:
-            InvalidArgument: It is none.
-        """
+        """A comparison such as `>=2`; a number alone means that number."""
         match = _COMPARISON.fullmatch(text)
         if match is None:
-            raise InvalidArgument(
-                f"{text!r} is not a comparison", "give a number, such as 2, or '>=2'"
-            )
+            hint = "give a number, such as 2, or '>=2'"
+            raise InvalidArgument(f"{text!r} is not a comparison", hint)
         return cls(match[1] or "=", int(match[2]))
 
     def holds(self, count: int) -> bool:

@@ -15,7 +15,6 @@ from rwq_cli.core.inspect.cursor import (
 from rwq_cli.core.inspect.keyspace import ids_of, nested_names
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.keys import is_key_of
-from rwq_cli.core.server.scan import scan_keys, scan_members
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
 
@@ -66,7 +65,7 @@ def survey_facts(
     listed.clear()
     suspects.update(dict.fromkeys(unlisted))
     done: set[bytes] = set()
-    for page in scan_members(queue.connection, "HSCAN", queue.keys.returns):
+    for page in queue.connection.scan_members("HSCAN", queue.keys.returns):
         # HSCAN may return a field twice.
         fresh = [item_id for item_id in page if item_id not in done]
         done.update(fresh)
@@ -94,6 +93,7 @@ def _walk_structures(
     looked_at: set[bytes] = set()
     for source in (main, processing, *zsets):
         is_processing = source is processing
+        known = {"in_processing": is_processing, "digests": is_processing}
         for page in source:
             if not listed.isdisjoint(page):
                 suspects.update((item_id, None) for item_id in page if item_id in listed)
@@ -105,9 +105,7 @@ def _walk_structures(
             if on_listed is not None and source is not main:
                 fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in looked_at]
                 looked_at.update(fresh)
-                for facts in probe(
-                    queue, fresh, in_processing=is_processing, digests=is_processing
-                ):
+                for facts in probe(queue, fresh, **known):
                     on_listed(facts)
     if b"" in listed:
         suspects[b""] = None
@@ -128,7 +126,7 @@ def _walk_keys(
     keys = queue.keys
     unlisted: list[bytes] = []
     pattern = keys.item_pattern if on_keys is None else keys.pattern
-    for page in scan_keys(queue.connection, pattern):
+    for page in queue.connection.scan_keys(pattern):
         ids = ids_of(page, keys.item_prefix)
         totals.items += len(ids)
         queue.progress.advance(len(ids))

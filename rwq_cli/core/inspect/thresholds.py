@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.counting import count_states
+from rwq_cli.core.inspect.counting import counts as count_queue
 from rwq_cli.core.inspect.listing import listed_states
 from rwq_cli.core.inspect.lookup import look_twice
 from rwq_cli.core.inspect.selection import source_of
@@ -62,14 +62,12 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The counts of a queue, and every measure in the order of `Measure`.
-
-    `server_up_s` is how long the server has been up, seconds, if the age may be cut short by that:
-    idle times begin again when it starts. None if the age is right, or this is unknown.
-    """
+    """The counts of a queue, and every measure in the order of `Measure`."""
 
     counts: Counts
     evaluations: tuple[Evaluation, ...]
+    # How long the server has been up, seconds, if the age may be cut short by that: idle times
+    # begin again when it starts.
     server_up_s: int | None = None
 
     @property
@@ -95,7 +93,7 @@ def check(
     two writes. If that would raise an alarm, such items are counted only if two looks see them, as
     in a clean.
     """
-    counts = count_states(queue, sample_sizes=False, deep=deep)
+    counts = count_queue(queue, sample_sizes=False, deep=deep)
     found = evaluate(counts, limits)
     for measure in (Measure.ABANDONED, Measure.ORPHANED):
         if found[measure].level in (Level.WARNING, Level.CRITICAL):
@@ -109,7 +107,7 @@ def check(
 
 
 def _count_twice(queue: Queue, state: State, *, deep: bool, grace_s: float) -> int:
-    """How many items two looks see in a state, counted as `count_states` does."""
+    """How many items two looks see in a state, counted as `WorkQueue.counts` does."""
     queue.connection.set_no_touch()
     states = frozenset({state})
     ids = dict.fromkeys(i for i, _ in listed_states(queue, source_of(states), states))
@@ -120,21 +118,15 @@ def _count_twice(queue: Queue, state: State, *, deep: bool, grace_s: float) -> i
 
 def evaluate(counts: Counts, limits: Mapping[Measure, Limits]) -> Check:
     """Compare a queue's numbers, as `WorkQueue.counts` gives them, with the limits."""
+    # With no waiting items, the age is 0.
+    age_s, up_s = counts.oldest_waiting_s if counts.waiting else 0, counts.server_up_s
     evaluations = []
     for measure in Measure:
-        own, value = limits.get(measure, Limits()), _value(counts, measure)
+        own = limits.get(measure, Limits())
+        value = age_s if measure is Measure.AGE else getattr(counts, measure.value)
         evaluations.append(Evaluation(measure, value, own, _level(value, own)))
-    age_s, up_s = _value(counts, Measure.AGE), counts.server_up_s
     is_cut = age_s and up_s is not None and up_s <= age_s + _LOADING_S
     return Check(counts, tuple(evaluations), up_s if is_cut else None)
-
-
-def _value(counts: Counts, measure: Measure) -> int | None:
-    if measure is Measure.AGE:
-        # With no waiting items, the age is 0.
-        return counts.oldest_waiting_s if counts.waiting else 0
-    value: int | None = getattr(counts, measure.value)
-    return value
 
 
 def _level(value: int | None, limits: Limits) -> Level:

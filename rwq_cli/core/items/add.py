@@ -1,23 +1,87 @@
 """Adding items: `lua/ops/add.lua`, or transactions for IDs that the caller knows to be new."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from rwq_cli.core.batches import BATCH_BYTES, Flush
+from rwq_cli.core.clock import unix_ms
 from rwq_cli.core.errors import InvalidArgument, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
-from rwq_cli.core.items.new_items import Due, NewItem, NewItems
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged, in_doubt
 from rwq_cli.core.server.commands import REFUSED, Command, Transaction
 
+if TYPE_CHECKING:
+    from datetime import datetime
+
 # One call takes the server about a millisecond.
 ADD_ITEMS = 500
 # For delayed items, each with three new keys and an entry in a sorted set.
 ADD_ITEMS_LATER = 150
+_SHOWN_BY = "rwq ls --tail shows what was added last"
+# The batches that are added; None waits for all replies. What comes of them: a reply of the script,
+# or `REFUSED`.
+_Batches = Iterable["NewItems | None"]
+_Added = Iterator[tuple["NewItems", Any]]
+
+
+class Due(NamedTuple):
+    """When a delayed item is due, by the server's clock. A time in the past means at once.
+
+    Attributes:
+        ms: The delay in milliseconds, or the due time in whole unix ms.
+        from_now: Whether `ms` is a delay, which starts when the server adds the item.
+    """
+
+    ms: float
+    from_now: bool
+
+    @classmethod
+    def after(cls, delay_s: float) -> "Due":
+        """Due this many seconds after the server adds the item."""
+        return cls(delay_s * 1000, from_now=True)
+
+    @classmethod
+    def at(cls, when: "datetime | float") -> "Due":
+        """Due at this time: an aware datetime, or unix seconds."""
+        return cls(unix_ms(when), from_now=False)
+
+
+class NewItem(NamedTuple):
+    """An item to add.
+
+    Attributes:
+        item_id: Its ID; any bytes but the empty string.
+        data: Its payload.
+        due: When it is due; None if it is not delayed.
+    """
+
+    item_id: bytes
+    data: bytes
+    due: Due | None = None
+
+
+class NewItems(NamedTuple):
+    """Items to add in one call, as columns; `random_ids`: no other item ever had one of the IDs."""
+
+    ids: list[bytes]
+    data: list[bytes]
+    dues: "list[Due | None] | None" = None
+    random_ids: bool = False
+
+    def split(self, items_max: int) -> "Iterator[NewItems]":
+        """The same items in parts, each with at most this many."""
+        if len(self.ids) <= items_max:
+            yield self
+            return
+        for start in range(0, len(self.ids), items_max):
+            part = slice(start, start + items_max)
+            dues = None if self.dues is None else self.dues[part]
+            yield NewItems(self.ids[part], self.data[part], dues, self.random_ids)
 
 
 def add(
@@ -76,30 +140,21 @@ def add_batches(
 def _outcomes(
     queue: Queue, batches: Iterable[NewItems | Flush], unique: bool, dry_run: bool
 ) -> Iterator[OutcomeBatch]:
-    sent: list[NewItems] = []
-
     def checked() -> Iterator[NewItems | None]:
         for batch in batches:
             if isinstance(batch, Flush):
                 yield None
                 continue
             if b"" in batch.ids:
-                raise InvalidArgument(
-                    "an item's ID is empty", "give it one, or let rwq generate it"
-                )
-            for part in batch.split(ADD_ITEMS if batch.dues is None else ADD_ITEMS_LATER):
-                sent.append(part)
-                yield part
+                hint = "give it one, or let rwq generate it"
+                raise InvalidArgument("an item's ID is empty", hint)
+            yield from batch.split(ADD_ITEMS if batch.dues is None else ADD_ITEMS_LATER)
 
     add_all = _unique if unique else _if_new
     seen: set[bytes] = set()
     queue.progress.begin("adding")
-    doubt = in_doubt(
-        lambda: sum(len(batch.ids) for batch in sent), "rwq ls --tail shows what was added last"
-    )
-    with doubt, Acknowledged() as acknowledged:
-        for reply in add_all(queue, checked(), dry_run):
-            batch = sent.pop(0)
+    with Acknowledged() as acknowledged:
+        for batch, reply in add_all(queue, checked(), dry_run):
             if reply is REFUSED:
                 acknowledged.skip(len(batch.ids))
                 continue
@@ -129,12 +184,10 @@ def _outcomes_of(
     )
 
 
-def _if_new(
-    queue: Queue, batches: Iterable[NewItems | None], dry_run: bool, *, unique: bool = False
-) -> Iterator[Any]:
-    """Add by the script; yields the replies, or `REFUSED`. A batch of None waits for all."""
+def _if_new(queue: Queue, batches: _Batches, dry_run: bool, *, unique: bool = False) -> _Added:
+    """Add by the script."""
 
-    def calls() -> Iterator[Sequence[object] | None]:
+    def calls() -> Iterator[tuple[NewItems, Sequence[object]] | None]:
         for batch in batches:
             if batch is None:
                 yield None
@@ -144,10 +197,10 @@ def _if_new(
                 known = "random"
             elif unique and batch.dues is None:
                 known = "new"
-            rest = _interleaved(batch.ids, batch.data)
-            yield script_words("add", rest, known=known, delays=_dues_arg(batch.dues))
+            rest, delays = _interleaved(batch.ids, batch.data), _dues_arg(batch.dues)
+            yield batch, script_words("add", rest, known=known, delays=delays)
 
-    return queue.run_each("add", calls(), dry_run=dry_run)
+    return queue.run_each("add", calls(), dry_run=dry_run, size_of=_size, shown_by=_SHOWN_BY)
 
 
 def _dues_arg(dues: Sequence[Due | None] | None) -> str:
@@ -161,8 +214,8 @@ def _dues_arg(dues: Sequence[Due | None] | None) -> str:
     )
 
 
-def _unique(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> Iterator[Any]:
-    """Add batches, without a duplicate check unless they have delayed items; see `_if_new`.
+def _unique(queue: Queue, batches: _Batches, dry_run: bool) -> _Added:
+    """Add batches, without a duplicate check unless they have delayed items.
 
     Those with IDs of the caller go by the script, which forgets leftovers of earlier items and
     leaves keys of the wrong type alone.
@@ -182,9 +235,7 @@ def _unique(queue: Queue, batches: Iterable[NewItems | None], dry_run: bool) -> 
             yield from _without_check(queue, group, dry_run)
 
 
-def _without_check(
-    queue: Queue, batches: Iterable[NewItems | None], dry_run: bool
-) -> Iterator[Any]:
+def _without_check(queue: Queue, batches: _Batches, dry_run: bool) -> _Added:
     """Add items with generated IDs in transactions, which are cheaper than the script.
 
     One does not stop at an error, so the script, called without items, checks for errors first. If
@@ -194,25 +245,31 @@ def _without_check(
     """
     if dry_run:
         queue.run("add", known="any", delays="", dry_run=True)
-        yield from (() for batch in batches if batch is not None)
+        yield from ((batch, ()) for batch in batches if batch is not None)
         return
     check = queue.script("add", known="any", delays="")
     queue.call_all([check, Transaction([("EXISTS", queue.keys.main)])])
+    sent: deque[NewItems] = deque()
 
     def transactions() -> Iterator[Sequence[Command] | None]:
         for batch in batches:
             if batch is None:
                 yield None
                 continue
-            keys, ids = queue.keys, batch.ids
-            data_keys = [keys.item_prefix + item_id for item_id in ids]
+            sent.append(batch)
+            data_keys = [queue.keys.item_prefix + item_id for item_id in batch.ids]
             yield (
                 ("MSET", *_interleaved(data_keys, batch.data)),
-                ("LPUSH", keys.main, *ids),
+                ("LPUSH", queue.keys.main, *batch.ids),
             )
 
-    for reply in queue.connection.transact_each(transactions()):
-        yield REFUSED if reply is REFUSED else ()
+    with in_doubt(lambda: sum(map(_size, sent)), _SHOWN_BY):
+        for reply in queue.connection.transact_each(transactions()):
+            yield sent.popleft(), REFUSED if reply is REFUSED else ()
+
+
+def _size(batch: NewItems) -> int:
+    return len(batch.ids)
 
 
 def _interleaved(ids: Sequence[bytes], data: Sequence[bytes]) -> list[bytes]:

@@ -5,8 +5,8 @@ told where the entries are. This affects only the speed: scripts check every pla
 that is not there any more, which is then looked for again.
 """
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from rwq_cli.core.batches import (
     BATCH_PLACES,
@@ -22,10 +22,8 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.lookup import look_twice, places_of
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
-from rwq_cli.core.server.acknowledged import Acknowledged, in_doubt
-from rwq_cli.core.server.commands import REFUSED
-from rwq_cli.core.state.expected import ANY, Expected
-from rwq_cli.core.state.located import Located
+from rwq_cli.core.server.acknowledged import acknowledged
+from rwq_cli.core.state.expected import ANY, Expected, Located
 from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped, read_snapshots
 
 # More than a few IDs are looked up by name only in short lists, to save the round trips of reading
@@ -35,8 +33,6 @@ _SCANNED_MAX = 100_000
 _SEEK_ENTRIES = 62_500
 # How often the lists are read for IDs that move, before each of them is looked up by name.
 _ROUNDS = 4
-# The hint of a call whose reply was lost.
-LOST_REPLY_HINT = "rwq show ID says what became of an item"
 
 # Acts on the IDs of calls, in order, given whether this is the first look at them: then items that
 # may be in transit are left alone, as `IN_TRANSIT`. An ID with `ELSEWHERE` is tried again.
@@ -46,12 +42,7 @@ Args = Mapping[str, object] | Callable[[Sequence[bytes]], Mapping[str, object]]
 
 
 def by_script(
-    queue: Queue,
-    script: str,
-    args: Args,
-    expected: Expected = ANY,
-    *,
-    dry_run: bool = False,
+    queue: Queue, script: str, args: Args, expected: Expected = ANY, *, dry_run: bool = False
 ) -> Act:
     """What acts by a script, which is told whether this is the first look if it takes that."""
     if dry_run:
@@ -66,19 +57,8 @@ def by_script(
         return script_words(script, known.id_args(call.ids), **named)
 
     def act(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
-        sent: deque[Located] = deque()
-
-        def each() -> Iterator[Sequence[object]]:
-            for call in calls:
-                if call.ids:
-                    sent.append(call)
-                    yield words(call, is_first_look)
-
-        with in_doubt(lambda: sum(len(call.ids) for call in sent), LOST_REPLY_HINT):
-            for reply in queue.run_each(script, each(), dry_run=dry_run):
-                call = sent.popleft()
-                if reply is not REFUSED:
-                    yield OutcomeBatch.from_reply(call.ids, reply)
+        each = ((call.ids, words(call, is_first_look)) for call in calls if call.ids)
+        return queue.act_each(script, each, dry_run=dry_run)
 
     return act
 
@@ -94,75 +74,41 @@ def run(
     grace_s: float | None = None,
     looked_twice: Collection[bytes] = (),
 ) -> Iterator[OutcomeBatch]:
-    """Act on a stream of IDs.
+    """Act on a stream of IDs, of `items_max` in a call.
 
-    Args:
-        queue: The queue.
-        act: Acts on them; it may send calls ahead of their replies.
-        ids: The IDs, read in blocks.
-        doing: What a progress listener shows, such as `completing`.
-        items_max: The maximum number of IDs in a call; None for the usual.
-        in_order: Each call puts its IDs in front of those of the previous call: read all IDs at
-            once, and make the calls in reverse order.
-        grace_s: For what takes items from their workers, the seconds between two looks at those
-            that may be in transit; None for no second look.
-        looked_twice: The IDs that were looked at twice when they were chosen.
+    Yields one outcome for each distinct ID of a block, as the server acknowledges it; in the given
+    order if there are few. A block ends with a `FLUSH`, or after `BLOCK_IDS`: an ID that is
+    repeated later may name a new item by then, so it is acted on again.
 
-    Raises:
-        ServerError: `acknowledged` is the number of processed IDs.
-
-    Yields:
-        One outcome for each distinct ID of a block, as the server acknowledges it; in the given
-        order if there are few. A block ends with a `FLUSH`, or after `BLOCK_IDS`: an ID that is
-        repeated later may name a new item by then, so it is acted on again.
+    With `in_order`, each call puts its IDs in front of those of the previous call: all IDs are read
+    at once, and the calls made in reverse order. What takes items from their workers has a grace
+    period between two looks at those that may be in transit, but for those that were already
+    `looked_twice` at when they were chosen.
     """
     # Also if there are no IDs: an untagged name on a cluster must not look like an empty queue.
     queue.connection.check_one_slot()
     blocks: Iterable[list[bytes]] = in_batches(ids, items_max=BLOCK_IDS)
     if in_order:
         blocks = [[item_id for item_id in ids if not isinstance(item_id, Flush)]]
-    with Acknowledged() as acknowledged:
-        for block in blocks:
-            batches = (
-                in_rounds(queue, act, block, doing, items_max=items_max, in_order=in_order)
-                if grace_s is None
-                else _in_two_looks(queue, act, block, doing, looked_twice, grace_s, in_order)
-            )
-            for batch in batches:
-                acknowledged.add(len(batch))
-                queue.progress.advance(len(batch))
-                yield batch
+    rounds = partial(in_rounds, queue, act, doing=doing, items_max=items_max, in_order=in_order)
 
+    def in_two_looks(block: Sequence[bytes]) -> Iterator[OutcomeBatch]:
+        ready = [item_id for item_id in block if item_id in looked_twice]
+        fresh = [item_id for item_id in block if item_id not in looked_twice]
+        in_transit: list[bytes] = []
+        for batch in rounds(fresh, is_first_look=True):
+            in_transit += batch.ids_with(Status.IN_TRANSIT)
+            yield batch.without(Status.IN_TRANSIT)
+        if in_transit and grace_s is not None:
+            # If one now has a lease or no data, the script reports that.
+            same = {facts.item_id for facts in look_twice(queue, in_transit, grace_s)}
+            yield OutcomeBatch.of(Outcome(i, Status.CHANGED) for i in in_transit if i not in same)
+            ready += [item_id for item_id in in_transit if item_id in same]
+        yield from rounds(ready)
 
-def _in_two_looks(
-    queue: Queue,
-    act: Act,
-    ids: Sequence[bytes],
-    doing: str,
-    looked_twice: Collection[bytes],
-    grace_s: float,
-    in_order: bool,
-) -> Iterator[OutcomeBatch]:
-    """Act on IDs, and a grace period later on those that looked as if they were in transit.
-
-    An item that looks abandoned or orphaned may be between a worker's pop and its lease.
-    """
-    ready = [item_id for item_id in ids if item_id in looked_twice]
-    fresh = [item_id for item_id in ids if item_id not in looked_twice]
-    in_transit: list[bytes] = []
-    for batch in in_rounds(queue, act, fresh, doing, in_order=in_order, is_first_look=True):
-        found = batch.ids_with(Status.IN_TRANSIT)
-        in_transit += found
-        rest = batch.only(set(batch.ids).difference(found)) if found else batch
-        if len(rest):
-            yield rest
-    if in_transit:
-        # If one now has a lease or no data, the script reports that.
-        same = {facts.item_id for facts in look_twice(queue, in_transit, grace_s)}
-        if others := [Outcome(i, Status.CHANGED) for i in in_transit if i not in same]:
-            yield OutcomeBatch.of(others)
-        ready += [item_id for item_id in in_transit if item_id in same]
-    yield from in_rounds(queue, act, ready, doing, in_order=in_order)
+    looks = rounds if grace_s is None else in_two_looks
+    batches = (batch for block in blocks for batch in looks(block))
+    yield from acknowledged(queue.progress, filter(len, batches))
 
 
 def in_rounds(
@@ -182,7 +128,7 @@ def in_rounds(
             break
         calls = _calls(queue, list(left), number, doing, items_max, in_order=in_order)
         for batch in act(reversed(list(calls)) if in_order else calls, is_first_look):
-            known = batch.located()
+            known = batch.without(Status.ELSEWHERE)
             for item_id in known.ids:
                 left.pop(item_id, None)
             if len(known):
@@ -219,11 +165,10 @@ def _seen_in_lists(
     """
     since_ms = queue.now_ms()
     # An item that is returned while the lists are read must not seem to be in neither.
-    main, processing = places_of(queue, ids, main_twice=True)
+    main, processing = lists = places_of(queue, ids, main_twice=True)
     if doing:
         queue.progress.begin(doing, len(ids))
-    lists = (queue.keys.main, queue.keys.processing)
-    lengths = queue.call_all([("LLEN", key) for key in lists])
+    lengths = queue.call_all([("LLEN", key) for key in (queue.keys.main, queue.keys.processing)])
     ordered: Iterable[bytes] = ids
     if not in_order:
         ordered = [
@@ -236,7 +181,7 @@ def _seen_in_lists(
         # Counted from the right end, places would change with every call that removes entries.
         return ",".join(
             f"{letter}{max(0, length - 1 - place)}"
-            for letter, length, found in zip("mp", lengths, (main, processing), strict=True)
+            for letter, length, found in zip("mp", lengths, lists, strict=True)
             for place in found.get(item_id, ())
         )
 
@@ -245,7 +190,7 @@ def _seen_in_lists(
     def effort(item_id: bytes) -> int:
         nonlocal last
         result = 1
-        for length, found in zip(lengths, (main, processing), strict=True):
+        for length, found in zip(lengths, lists, strict=True):
             for place in found.get(item_id, ()):
                 # Adjacent entries are read together.
                 result += min(place, length - place) // _SEEK_ENTRIES + (abs(place - last) > 1)
@@ -260,6 +205,12 @@ def ways_to_find(queue: Queue, ids: list[bytes]) -> Iterator[Located]:
     """Calls to try one after the other until a script finds some IDs, which are few."""
     for number in range(_ROUNDS + 1):
         yield from _calls(queue, ids, number, in_order=True)
+
+
+def unlisted(ids: Iterable[bytes]) -> Iterator[Located]:
+    """Calls for IDs that are in no list, such as buried ones."""
+    for batch in in_batches(list(ids), items_max=BATCH_PLACES):
+        yield Located.at_places(batch, [""] * len(batch), 0)
 
 
 def read_items(

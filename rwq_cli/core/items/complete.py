@@ -15,6 +15,9 @@ from rwq_cli.core.state.snapshot import End, ItemSnapshot, Place
 if TYPE_CHECKING:
     from rwq_cli.core.items.journal import Journal
 
+# States in which a completed item is restored as it was.
+_STAYS = frozenset({State.WAITING, State.DELAYED, State.DUE, State.BURIED})
+
 
 def complete(
     queue: Queue,
@@ -33,19 +36,16 @@ def complete(
     """
     owners = () if owner is None else (owner,) if isinstance(owner, bytes) else tuple(owner)
     args = completing_args(result_options, owners)
-    act = by_script(queue, "complete", args, expected, dry_run=dry_run)
-    if journal is not None and not dry_run:
+    if journal is None or dry_run:
+        act = by_script(queue, "complete", args, expected, dry_run=dry_run)
+    else:
         # Completing items by name needs none of this.
-        from rwq_cli.core.items.journal import Saving, once_read
+        from rwq_cli.core.items.journal import once_read, saving
 
         act = by_script(queue, "complete", args, once_read(queue, expected))
-        act = Saving(queue, journal, act, expected, as_saved=as_waiting)
+        act = saving(queue, journal, act, expected, as_saved=as_waiting)
     items_max = None if result_options is None else result_options.items_max
     return Outcomes(run(queue, act, ids, "completing", items_max=items_max))
-
-
-# States in which a completed item is restored as it was.
-_STAYS = frozenset({State.WAITING, State.DELAYED, State.DUE, State.BURIED})
 
 
 def as_waiting(item: ItemSnapshot) -> ItemSnapshot:
@@ -53,12 +53,5 @@ def as_waiting(item: ItemSnapshot) -> ItemSnapshot:
     is the next to be leased."""
     if item.state in _STAYS and (item.lease is None or is_guard(item.lease)):
         return item
-    return item._replace(
-        state=State.WAITING,
-        place=Place.MAIN,
-        lease=None,
-        due_ms=None,
-        buried_ms=None,
-        reason=None,
-        nearer=item.nearer or End.NEXT,
-    )
+    waiting = item._replace(state=State.WAITING, place=Place.MAIN, nearer=item.nearer or End.NEXT)
+    return waiting._replace(lease=None, due_ms=None, buried_ms=None, reason=None)

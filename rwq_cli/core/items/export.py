@@ -7,11 +7,10 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of, walk_scheduled
 from rwq_cli.core.inspect.keyspace import ids_of, may_be_in_nested_queue, nested_names
 from rwq_cli.core.inspect.results import Result, all_results
-from rwq_cli.core.items.bulk import read_items
+from rwq_cli.core.items.bulk import read_items, unlisted
 from rwq_cli.core.keys import is_key_of
 from rwq_cli.core.model import State
-from rwq_cli.core.server.scan import scan_keys
-from rwq_cli.core.state.located import Located
+from rwq_cli.core.state.expected import Located
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped, read_snapshots
 
@@ -78,7 +77,7 @@ class Export:
         queue, keys = self._queue, self._queue.keys
         left: set[bytes] = set()
         leased: dict[bytes, None] = {}
-        for page in scan_keys(queue.connection, keys.pattern):
+        for page in queue.connection.scan_keys(keys.pattern):
             left.update(self._fresh(ids_of(page, keys.item_prefix)))
             if self._chosen is None:
                 found = self._fresh(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
@@ -110,12 +109,9 @@ class Export:
                 yield Located.at_places(batch, [places[item_id] for item_id in batch], 0)
 
     def _unlisted(self, ids: Iterable[bytes]) -> Iterator[list[ItemSnapshot]]:
-        def calls() -> Iterator[Located]:
-            for batch in in_batches(self._fresh(ids), items_max=BATCH_PLACES):
-                self._note(batch)
-                yield Located.at_places(batch, [""] * len(batch), 0)
-
-        yield from self._snapshots(calls())
+        fresh = self._fresh(ids)
+        self._note(fresh)
+        yield from self._snapshots(unlisted(fresh))
 
     def _note(self, ids: Collection[bytes]) -> None:
         if self._chosen is None:

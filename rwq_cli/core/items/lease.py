@@ -1,21 +1,24 @@
-"""Leasing the next items: `lua/ops/lease.lua`."""
+"""Leasing the next items: `lua/ops/lease.lua`; or items by their IDs: `lease_by_id.lua`."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES
 from rwq_cli.core.clock import LEASE_S, lease_time_ms
 from rwq_cli.core.errors import ServerError
-from rwq_cli.core.handle import Queue, distinct_queues
+from rwq_cli.core.handle import Queue, distinct_queues, to_bytes
 from rwq_cli.core.inspect.cursor import lengths_of
+from rwq_cli.core.inspect.report import Detail, with_details
+from rwq_cli.core.items.bulk import ways_to_find
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.lua import script_words
-from rwq_cli.core.model import PREVIEW_BYTES, Item, Lease, State
+from rwq_cli.core.model import PREVIEW_BYTES, Batched, Item, Lease, State
 from rwq_cli.core.server.commands import REFUSED, Command
-from rwq_cli.core.state.probe import parse_returns
+from rwq_cli.core.state.probe import parse_lease, parse_returns
 
 LEASE_ITEMS = BATCH_WRITES
 # Entries that a call examines in addition to the wanted items, in case some are ghosts.
@@ -28,41 +31,44 @@ _HEAD = 4
 Shuffle = Callable[[list[Queue]], object]
 
 
-class LeasedBatch(NamedTuple):
-    """The items that one call leased: next first, with their payloads, or empty strings if those
-    were not requested, and how often each was returned, or nothing if none was."""
+@dataclass(slots=True)
+class LeasedBatch:
+    """The items that one call leased, next first; without a lease, as in a dry run, they wait."""
 
     ids: Sequence[bytes]
+    # Their payloads, or empty strings if those were not requested.
     data: Sequence[bytes]
+    # How often each was returned, or nothing if none was.
     returns: Sequence[bytes | None]
     queue: bytes
+    lease: Lease | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[Item]:
+        counts = self.returns or repeat(None, len(self.ids))
+        for item_id, data, count in zip(self.ids, self.data, counts, strict=True):
+            yield leased_item(self.queue, item_id, data, self.lease, parse_returns(count))
 
 
-class Leased(Iterator[Item]):
-    """An iterator over leased items; `batches` gives them as they were leased. Without a lease, as
-    in a dry run, they are waiting."""
+class Leased(Batched[Item]):
+    """The items that were leased."""
 
-    def __init__(self, lease: Lease | None, batches: Iterator[LeasedBatch]) -> None:
-        self.batches = batches
-        self._flat = (
-            leased_item(batch.queue, item_id, data, lease, parse_returns(count))
-            for batch in batches
-            for item_id, data, count in zip(
-                batch.ids, batch.data, batch.returns or repeat(None, len(batch.ids)), strict=True
-            )
-        )
-
-    def __next__(self) -> Item:
-        return next(self._flat)
+    batches: Iterator[LeasedBatch]
 
 
 class LeaseRequest(NamedTuple):
-    """How many items to lease at most, and with which leases; with their payloads or without."""
+    """How many items to lease at most, and how; with their payloads or without."""
 
     items_max: int
     holder: bytes
     lease_ms: int
     data: bool = True
+
+    @property
+    def lease(self) -> Lease:
+        return Lease(self.holder, self.lease_ms)
 
     def args(self, items: int, entries: int, skipped: int) -> dict[str, Any]:
         """The arguments of one call, which examines this many entries of main at most, after those
@@ -102,14 +108,11 @@ def lease_from(
     """
     distinct = distinct_queues(queues)
     first = distinct[0]
-    lease_ms = lease_time_ms(lease_s)
-    request = LeaseRequest(count, first.holder, lease_ms, data)
+    request = LeaseRequest(count, first.holder, lease_time_ms(lease_s), data)
     if dry_run:
         first.connection.set_no_touch()
-        return Leased(None, _leasable_batches(distinct, request, shuffle))
-    lease = Lease(first.holder, lease_ms)
-    batches = _lease_batches(distinct, request, wait_s, shuffle, before_waiting)
-    return Leased(lease, batches)
+        return Leased(_leasable_batches(distinct, request, shuffle))
+    return Leased(_lease_batches(distinct, request, wait_s, shuffle, before_waiting))
 
 
 def _lease_batches(
@@ -187,7 +190,7 @@ def lease_from_first(queues: list[Queue], request: LeaseRequest) -> _FirstBatch:
         while True:
             reply = queue.run("lease", **args)
             examined, unscheduled, due_in_ms = reply[:3]
-            batch = batch_of(queue, reply)
+            batch = batch_of(queue, reply, request.lease)
             if batch.ids:
                 return _FirstBatch(queue, batch, 0.0)
             if unscheduled < 0 and promotes:
@@ -210,20 +213,21 @@ def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[Lea
     if count > 0:
         waiting, wanted = lengths_of(queue, queue.keys.main), count
         queue.progress.begin("leasing", lambda: min(wanted, waiting()))
-    requested: deque[int] = deque()
-    is_empty = False
+    requested, is_empty = 0, False
 
-    def calls() -> Iterator[Sequence[object]]:
-        while not is_empty and (items := min(LEASE_ITEMS, count - sum(requested))) > 0:
-            requested.append(items)
-            yield script_words("lease", **request.args(items, LEASE_ITEMS, 0))
+    def calls() -> Iterator[tuple[int, Sequence[object]]]:
+        nonlocal requested
+        while not is_empty and (items := min(LEASE_ITEMS, count - requested)) > 0:
+            requested += items
+            yield items, script_words("lease", **request.args(items, LEASE_ITEMS, 0))
 
     while count > 0 and not is_empty:
-        for reply in queue.run_each("lease", calls()):
-            requested.popleft()
+        # After a lost reply, the caller's hint counts nothing.
+        for items, reply in queue.run_each("lease", calls(), size_of=lambda _: 0):
+            requested -= items
             if reply is REFUSED:
                 continue
-            batch = batch_of(queue, reply)
+            batch = batch_of(queue, reply, request.lease)
             count -= len(batch.ids)
             queue.progress.advance(len(batch.ids))
             is_empty = is_empty or not (reply[0] or reply[1] > 0)
@@ -251,16 +255,17 @@ def _leasable_batches(
             del fresh[request.items_max - len(seen) :]
             seen.update(batch.ids[at] for at in fresh)
             if fresh:
+                ids, data = [batch.ids[at] for at in fresh], [batch.data[at] for at in fresh]
                 returns = [batch.returns[at] for at in fresh] if batch.returns else ()
-                data = [batch.data[at] for at in fresh]
-                yield LeasedBatch([batch.ids[at] for at in fresh], data, returns, queue.name)
+                yield LeasedBatch(ids, data, returns, queue.name)
         if seen:
             return
 
 
-def batch_of(queue: Queue, reply: Sequence[Any]) -> LeasedBatch:
+def batch_of(queue: Queue, reply: Sequence[Any], lease: Lease | None = None) -> LeasedBatch:
     """The batch in a script's reply."""
-    return LeasedBatch(reply[_HEAD::2], reply[_HEAD + 1 :: 2], reply[_HEAD - 1], queue.name)
+    ids, data = reply[_HEAD::2], reply[_HEAD + 1 :: 2]
+    return LeasedBatch(ids, data, reply[_HEAD - 1], queue.name, lease)
 
 
 def leased_item(
@@ -277,3 +282,46 @@ def leased_item(
         lease=lease,
         returns=returns,
     )
+
+
+class LeaseAttempt(NamedTuple):
+    """An attempt to lease one item: the item with its new lease, or waiting in a dry run; if it was
+    not leased, its ID, the state that prevented it, and the current lease."""
+
+    item: Item
+    is_leased: bool
+
+
+def lease_ids(
+    queue: Queue,
+    ids: Iterable[bytes | str],
+    *,
+    lease_s: float = LEASE_S,
+    data: bool = True,
+    dry_run: bool = False,
+) -> Iterator[LeaseAttempt]:
+    """Lease these items, a few, which may wait anywhere in the queue, or be delayed, due or buried.
+
+    One atomic step removes all entries and guards of an item, and puts it into processing with its
+    lease. An item that somebody holds is left alone. So is an abandoned or orphaned item: it is
+    not waiting, and needs a clean or a release. Yields the attempt for each distinct ID.
+    """
+    lease = Lease(queue.holder, lease_time_ms(lease_s))
+    for item_id in dict.fromkeys(map(to_bytes, ids)):
+        args = {"holder": lease.holder, "lease_ms": lease.ttl_ms, "wants_data": data, "id": item_id}
+        with hint_at_lost_leases():
+            for call in ways_to_find(queue, [item_id]):
+                reply = queue.run("lease_by_id", dry_run=dry_run, **call.args(), **args)
+                if reply:
+                    break
+        is_leased, state, position, holder, left_ms, payload, returned = reply
+        returns = parse_returns(returned)
+        item = Item(queue.name, item_id, State(state.decode()), returns=returns)
+        if not is_leased:
+            item = item._replace(lease=parse_lease(holder, left_ms))
+        elif dry_run:
+            item = item._replace(position=position if position >= 0 else None)
+            (item,) = with_details(queue, [item], Detail.DATA)
+        else:
+            item = leased_item(queue.name, item_id, payload, lease, returns)
+        yield LeaseAttempt(item, bool(is_leased))

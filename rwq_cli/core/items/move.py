@@ -6,7 +6,7 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import Act, by_script, run
-from rwq_cli.core.items.journal import Journal, NoJournal, Saving, once_read
+from rwq_cli.core.items.journal import Journal, NoJournal, once_read, saving
 from rwq_cli.core.items.restore import Line
 from rwq_cli.core.items.transfer import Transfer
 from rwq_cli.core.keys import QueueKeys, hash_tag
@@ -46,21 +46,12 @@ def move_back(
     grace_s: float = GRACE_S,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Move items back from the queue that they were moved to.
+    """Move items back from the queue that they were moved to, by its name or handle.
 
-    Items that are leased there, or now have other data, stay there.
-
-    Args:
-        queue: The queue to move them back to.
-        lines: Gives the items as they were; called twice.
-        moved_to: The queue that they were moved to: its name, or its handle if it is elsewhere.
-        file_id: The SHA-256 of the file, whose lines are marked as by `restore`; None to mark none.
-        grace_s: See `release`.
-        dry_run: Change nothing, and report what would be done.
-
-    Returns:
-        For each item the same as `move`, or `ALREADY_THERE` if it is back; `IMPORTED_BEFORE` if an
-        interrupted run has moved it back.
+    Items that are leased there, or now have other data, stay there. `lines` gives the items as they
+    were; it is called twice. Lines of the file with this SHA-256 are marked as by `restore`. The
+    outcomes are those of `move`, or `ALREADY_THERE` for an item that is back, `IMPORTED_BEFORE` if
+    an interrupted run has moved it back.
     """
     saved: dict[bytes, str] = {}
     numbers: dict[bytes, int] = {}
@@ -107,7 +98,7 @@ def _moved(
             finished.update(batch.ids)
             if len(batch):
                 yield batch
-    act = Saving(
+    act = saving(
         queue, journal, act, expected, keeps_leased=not force, saved=saved, dry_run=dry_run
     )
     grace = None if force else grace_s
@@ -120,14 +111,7 @@ def moving_args(
 ) -> Callable[[Sequence[bytes]], Mapping[str, object]]:
     """The arguments of `lua/ops/move.lua` to a queue, for some IDs."""
     known = {
-        "to_main": keys.main,
-        "to_processing": keys.processing,
-        "to_delayed": keys.delayed,
-        "to_buried": keys.buried,
-        "to_returns": keys.returns,
-        "to_item": keys.item_prefix,
-        "to_lease": keys.lease_prefix,
-        "to_old_lease": keys.old_lease_prefix,
+        **keys.as_target,
         "keeps_leased": not force,
         "is_first_look": False,
         "marks": marks,
@@ -154,11 +138,7 @@ def _already_there(queue: Queue, batches: Iterable[OutcomeBatch]) -> Iterator[Ou
         missing = batch.ids_with(Status.MISSING)
         exists = queue.call_all([("EXISTS", queue.keys.item(item_id)) for item_id in missing])
         back = {item_id for item_id, there in zip(missing, exists, strict=True) if there}
-        yield (
-            OutcomeBatch.of(
-                Outcome(each.item_id, Status.ALREADY_THERE) if each.item_id in back else each
-                for each in batch
-            )
-            if back
-            else batch
+        yield OutcomeBatch.of(
+            Outcome(each.item_id, Status.ALREADY_THERE) if each.item_id in back else each
+            for each in batch
         )

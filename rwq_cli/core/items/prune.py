@@ -20,8 +20,7 @@ def prune(
 
     For `returns`, `samples` calls look at counts that are chosen at random. A clean that looked at
     all of them would grow with their number. If it looks at twice as many as it adds, at most about
-    half of them are stale in the long run. Yields the IDs whose entry was removed, in non-empty
-    batches.
+    half of them are stale in the long run. Yields the IDs whose entry was removed, in batches.
     """
     left = list(ids)
     size = BATCH_ITEMS // 2

@@ -1,10 +1,11 @@
 """Removing a whole queue: its items by `lua/ops/remove.lua`, then every other key."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from rwq_cli.core.batches import BATCH_PLACES, BATCH_WRITES, BLOCK_IDS, in_batches
+from rwq_cli.core.batches import BATCH_WRITES, BLOCK_IDS, in_batches
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied
 from rwq_cli.core.handle import Queue
@@ -13,13 +14,13 @@ from rwq_cli.core.inspect.cursor import (
     ListCursor,
     ScheduledCursor,
     lengths_of,
-    read_short,
+    read_first_pages,
 )
 from rwq_cli.core.inspect.keyspace import ids_of, names_of_unlisted, nested_names
 from rwq_cli.core.inspect.lookup import places_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
-from rwq_cli.core.items.bulk import by_script, in_rounds
-from rwq_cli.core.items.journal import Journal, Saving
+from rwq_cli.core.items.bulk import by_script, in_rounds, unlisted
+from rwq_cli.core.items.journal import Journal, saving
 from rwq_cli.core.items.prune import prune
 from rwq_cli.core.items.remove import REMOVE_ARGS
 from rwq_cli.core.items.results import delete_results
@@ -27,8 +28,6 @@ from rwq_cli.core.keys import PER_QUEUE_SUFFIXES
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
-from rwq_cli.core.server.scan import scan_keys, scan_members
-from rwq_cli.core.state.located import Located
 from rwq_cli.core.state.probe import probe
 
 _Ids = dict[bytes, None]
@@ -36,16 +35,11 @@ _Ids = dict[bytes, None]
 
 @dataclass(slots=True)
 class PurgedResults:
-    """What a purge did with the result keys.
-
-    Attributes:
-        results: How many results were removed.
-        others: How many keys are not results, and stay.
-        is_denied: True if this user may not access results, so that all of them stay.
-    """
+    """How many results a purge removed, and how many of their keys are none, and stay."""
 
     results: int = 0
     others: int = 0
+    # This user may not access results, so that all of them stay.
     is_denied: bool = False
 
 
@@ -62,21 +56,11 @@ def purge(
     Items that a live producer adds during the purge stay healthy: main is read only up to the
     entry that is the newest now, and an item in no list is removed only if it is still in none a
     grace period later, because it may be between two commands of its producer. Leased items are
-    removed with their leases. A dry run keeps the ID of each item in memory.
+    removed with their leases. Items and results are written to the journal first; the latter are
+    counted. A dry run keeps the ID of each item in memory. If another queue's keys look like items
+    of this one, that is an `InvalidArgument`, and nothing was removed.
 
-    Args:
-        queue: The queue.
-        journal: The journal to write items and results to first.
-        grace_s: Seconds between the two looks at items in no list.
-        results: Counts the results.
-        dry_run: Change nothing, and report what would be done.
-
-    Raises:
-        InvalidArgument: Another queue's keys look like items of this one; nothing was removed.
-        ServerError: `acknowledged` is the number of removed items.
-
-    Returns:
-        For each item `REMOVED`, `WRONG_TYPE`, or `CHANGED` if its data was replaced.
+    Returns for each item `REMOVED`, `WRONG_TYPE`, or `CHANGED` if its data was replaced.
     """
     return Outcomes(_Purge(queue, journal, grace_s, results or PurgedResults(), dry_run).batches())
 
@@ -102,7 +86,7 @@ def _own_keys(queue: Queue) -> _Keys:
     keys, found = queue.keys, _Keys()
     suspects: list[bytes] = []
     prefixes = *keys.id_prefixes, keys.result_prefix, keys.undo_prefix
-    for page in scan_keys(queue.connection, keys.pattern):
+    for page in queue.connection.scan_keys(keys.pattern):
         ids = ids_of(page, keys.item_prefix)
         queue.progress.advance(len(ids))
         found.items.update(dict.fromkeys(ids))
@@ -121,27 +105,22 @@ def _own_keys(queue: Queue) -> _Keys:
     return found
 
 
+@dataclass
 class _Purge:
     """One run of `purge`."""
 
-    def __init__(
-        self, queue: Queue, journal: Journal, grace_s: float, results: PurgedResults, dry_run: bool
-    ) -> None:
-        self._queue = queue
-        self._journal = journal
-        self._grace_s = grace_s
-        self._purged = results
-        self._dry_run = dry_run
-        remove = by_script(queue, "remove", REMOVE_ARGS, dry_run=dry_run)
-        self._act = Saving(queue, journal, remove, dry_run=dry_run)
-        # IDs with a key of the wrong type that were reported: they stay, perhaps in several
-        # structures.
-        self._wrong: set[bytes] = set()
-        # In a dry run, the IDs that were reported, and those that would have been removed.
-        self._reported: set[bytes] = set()
-        self._gone: set[bytes] = set()
-        # The keys at the beginning; without those of the items that were removed.
-        self._keys = _Keys()
+    _queue: Queue
+    _journal: Journal
+    _grace_s: float
+    _purged: PurgedResults
+    _dry_run: bool
+    # IDs with a key of the wrong type that were reported: they stay, perhaps in several structures.
+    _wrong: set[bytes] = field(default_factory=set)
+    # In a dry run, the IDs that were reported, and those that would have been removed.
+    _reported: set[bytes] = field(default_factory=set)
+    _gone: set[bytes] = field(default_factory=set)
+    # The keys at the beginning; without those of the items that were removed.
+    _keys: _Keys = field(default_factory=_Keys)
 
     def batches(self) -> Iterator[OutcomeBatch]:
         queue, keys = self._queue, self._queue.keys
@@ -173,14 +152,15 @@ class _Purge:
 
     def _items(self) -> Iterator[OutcomeBatch]:
         queue = self._queue
+        remove = by_script(queue, "remove", REMOVE_ARGS, dry_run=self._dry_run)
+        act = saving(queue, self._journal, remove, dry_run=self._dry_run)
         for block in in_batches(list(self._listed()), items_max=BLOCK_IDS):
-            yield from in_rounds(queue, self._act, block, "removing")
+            yield from in_rounds(queue, act, block, "removing")
         queue.progress.begin("looking for items in no list")
         if left := self._in_no_list(self._keys.items):
             queue.clock.sleep(self._grace_s)
-            batches = in_batches(self._in_no_list(left), items_max=BATCH_PLACES)
-            unlisted = (Located.at_places(batch, [""] * len(batch), 0) for batch in batches)
-            yield from (batch.located() for batch in self._act(unlisted, False))
+            for batch in act(unlisted(self._in_no_list(left)), False):
+                yield batch.without(Status.ELSEWHERE)
 
     def _listed(self) -> _Ids:
         """What is in a list or sorted set now, also without data: next or longest leased first."""
@@ -197,7 +177,7 @@ class _Purge:
         zsets = [
             ScheduledCursor(queue, name, page_size=WALK_ENTRIES) for name in ("delayed", "buried")
         ]
-        read_short(queue, main, processing, *zsets)
+        read_first_pages(queue, main, processing, *zsets)
         for page in main:
             if newest in page:
                 # What follows was pushed since.
@@ -240,9 +220,9 @@ class _Purge:
         """Delete the remaining keys that belong to no item."""
         queue, keys = self._queue, self._queue.keys
         leases = in_batches(list(self._keys.leases), items_max=BATCH_WRITES)
-        words = (script_words("delete_stray_leases", ids, endless_only=False) for ids in leases)
-        for _ in queue.run_each("delete_stray_leases", words):
-            pass
+        script = "delete_stray_leases"
+        calls = ((ids, script_words(script, ids, endless_only=False)) for ids in leases)
+        deque(queue.run_each(script, calls), maxlen=0)
         for marks in in_batches(list(self._keys.marks)):
             types = queue.call_all([("TYPE", key) for key in marks])
             ours = [key for key, kind in zip(marks, types, strict=True) if kind == b"string"]
@@ -252,11 +232,9 @@ class _Purge:
             return
         for name in ("delayed", "buried"):
             for page in ScheduledCursor(queue, name):
-                for _ in prune(queue, name, page):
-                    queue.progress.advance(1)
-        for fields in scan_members(queue.connection, "HSCAN", keys.returns):
-            for _ in prune(queue, "returns", fields):
-                queue.progress.advance(1)
+                list(prune(queue, name, page))
+        for fields in queue.connection.scan_members("HSCAN", keys.returns):
+            list(prune(queue, "returns", fields))
         entries = list(chain.from_iterable(ListCursor(queue, keys.cleaning)))
         listed = dict.fromkeys(entries)
         gone = [facts.item_id for facts in probe(queue, listed) if not facts.has_data]

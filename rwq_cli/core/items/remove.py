@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.bulk import by_script, run
-from rwq_cli.core.items.journal import Journal, Saving, once_read
+from rwq_cli.core.items.journal import Journal, once_read, saving
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.expected import ANY, Expected
 
@@ -28,6 +28,5 @@ def remove(
     """
     known = once_read(queue, expected)
     act = by_script(queue, "remove", REMOVE_ARGS, known, dry_run=dry_run)
-    return Outcomes(
-        run(queue, Saving(queue, journal, act, known, dry_run=dry_run), ids, "removing")
-    )
+    act = saving(queue, journal, act, known, dry_run=dry_run)
+    return Outcomes(run(queue, act, ids, "removing"))

@@ -1,7 +1,7 @@
 """Restoring the items and results of an export: `lua/ops/restore.lua`, `restore_results.lua`."""
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha1, sha256
 from itertools import chain, groupby
@@ -18,7 +18,7 @@ from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.server.commands import REFUSED
-from rwq_cli.core.state.located import Located
+from rwq_cli.core.state.expected import Located
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Place, Skipped
 
@@ -46,17 +46,12 @@ _OTHER_DATA = {
 
 
 class Line(NamedTuple):
-    """A line of an export.
-
-    Attributes:
-        number: Its number in the file, from 1 for the header.
-        entry: The item or the result.
-        replaced_by: For what an import replaced, what replaced it, as in `Journal`: the entry is
-            restored only in place of that. Else None.
-    """
+    """A line of an export: its number in the file, from 1 for the header, and what it has."""
 
     number: int
     entry: ItemSnapshot | Result
+    # For what an import replaced, what replaced it, as in `Journal`: the entry is restored only in
+    # place of that.
     replaced_by: str | None = None
 
 
@@ -73,43 +68,32 @@ def restore(
 ) -> Outcomes:
     """Restore items and results, in their order; memory does not grow with the stream.
 
+    Items of main come in the order in which they are to be leased, those of processing longest
+    leased first; a `FLUSH` ends a batch. With `front`, each item of main is put before all waiting
+    items instead of after them, so the lines must come in reverse order.
+
     An ID that exists with the same data counts as already there, in any state: a worker may have
-    leased it since. The script that restores a line also marks it, in a bitmap on the server. So a
-    run after an interruption resumes where the first one stopped, and never restores an item that
-    was completed in between. At the end, the caller calls `forget_marks`.
+    leased it since. Of one with other data that is replaced (`on_conflict`), only the data change
+    if nothing else differs, or a session holds the item; else it gets the place, lease and state of
+    the line. A result that exists stays, unless `REPLACE`. What is replaced is written to the
+    journal first; results are counted in `results`.
 
-    Args:
-        queue: The queue.
-        lines: The lines, read in batches; a `FLUSH` ends a batch. Items of main in the order in
-            which they are to be leased, those of processing longest leased first.
-        on_conflict: How to handle an ID that exists with other data. If only the data differ, or a
-            session holds the item, it keeps its place, lease and state; else it gets those of the
-            line. An existing result stays, unless `REPLACE`.
-        front: Put each item of main before all waiting items instead of after them. The lines
-            must then come in reverse order.
-        file_id: The SHA-256 of the file; None to mark nothing.
-        results: Counts the results.
-        journal: The journal to write items and results to before they are replaced, if any.
-        dry_run: Change nothing. Memory grows with the number of lines, as an ID may be repeated.
+    The script that restores a line also marks it, in a bitmap on the server that the SHA-256 of the
+    file names. So a run after an interruption resumes where the first one stopped, and never
+    restores an item that was completed in between. At the end, the caller calls `forget_marks`.
+    Without a `file_id` nothing is marked. A dry run keeps the ID of each line in memory, as it may
+    be repeated.
 
-    Returns:
-        For each item, in order, `IMPORTED`, `IMPORTED_BEFORE` by an interrupted run,
-        `ALREADY_THERE`, `SKIPPED`, `REPLACED`, `CONFLICT` or `WRONG_TYPE`. With a journal, or lines
-        with `replaced_by`, also `CHANGED` or `MISSING` if the item is no longer what was to be
-        replaced.
+    The outcomes of items are `IMPORTED`, `IMPORTED_BEFORE` by an interrupted run, `ALREADY_THERE`,
+    `SKIPPED`, `REPLACED`, `CONFLICT` or `WRONG_TYPE`; with a journal, or lines with `replaced_by`,
+    also `CHANGED` or `MISSING` if the item is no longer what was to be replaced.
     """
     queue.keys.check_new()
     marks = b"" if file_id is None else queue.keys.undo(file_id)
     if dry_run:
         queue.connection.set_no_touch()
-    run = _Restore(
-        queue,
-        marks,
-        on_conflict,
-        front,
-        NoJournal() if journal is None or dry_run else journal,
-        dry_run,
-    )
+    written = NoJournal() if journal is None or dry_run else journal
+    run = _Restore(queue, marks, on_conflict, front, written, dry_run)
     return Outcomes(run.batches(lines, results or ResultTally()))
 
 
@@ -160,29 +144,24 @@ def forget_marks(queue: Queue, file_id: bytes) -> None:
     queue.call("DEL", queue.keys.undo(file_id))
 
 
+@dataclass
 class _Restore:
     """One run of `restore`."""
 
-    def __init__(
-        self,
-        queue: Queue,
-        marks: bytes,
-        on_conflict: OnConflict,
-        front: bool,
-        journal: Journal,
-        dry_run: bool,
-    ) -> None:
-        self._queue = queue
-        self._marks = marks
-        self._on_conflict = on_conflict
-        self._replaces = on_conflict is OnConflict.REPLACE
-        self._front = front
-        self._journal = journal
-        self._dry_run = dry_run
-        # In a dry run, a hash of the data that each restored ID would have.
-        self._items: dict[bytes, bytes] = {}
-        self._results: set[bytes] = set()
-        self._acknowledged = Acknowledged()
+    _queue: Queue
+    _marks: bytes
+    _on_conflict: OnConflict
+    _front: bool
+    _journal: Journal
+    _dry_run: bool
+    # In a dry run, a hash of the data that each restored ID would have.
+    _items: dict[bytes, bytes] = field(default_factory=dict)
+    _results: set[bytes] = field(default_factory=set)
+    _acknowledged: Acknowledged = field(default_factory=Acknowledged)
+
+    @property
+    def _replaces(self) -> bool:
+        return self._on_conflict is OnConflict.REPLACE
 
     def batches(
         self, lines: Iterable[Line | Flush], results: ResultTally
@@ -211,17 +190,9 @@ class _Restore:
         looks: bool = False,
     ) -> Iterator[OutcomeBatch]:
         """Restore batches of lines; an empty one is a pause of the source. Or only look."""
-        sent: deque[Sequence[Line]] = deque()
+        calls = ((each, self._words(each, replaceable)) if each else None for each in batches)
         dry_run = looks or self._dry_run
-
-        def calls() -> Iterator[Sequence[object] | None]:
-            for batch in batches:
-                if batch:
-                    sent.append(batch)
-                yield self._words(batch, replaceable) if batch else None
-
-        for reply in self._queue.run_each("restore", calls(), dry_run=dry_run):
-            batch = sent.popleft()
+        for batch, reply in self._queue.run_each("restore", calls, dry_run=dry_run):
             if reply is REFUSED:
                 self._acknowledged.skip(len(batch))
             else:
@@ -258,14 +229,11 @@ class _Restore:
             self._journal.write(items, [sha256(entry.data).hexdigest() for entry in entries])
             saved += [item.item_id for item in items]
             for item, entry in zip(items, entries, strict=True):
-                by = by_id[item.item_id].replaced_by
-                if by in (None, sha256(item.data).hexdigest()):
+                if by_id[item.item_id].replaced_by in (None, sha256(item.data).hexdigest()):
                     digest = sha1(item.data, usedforsecurity=False).hexdigest()
-                    replaceable[item.item_id] = digest
-                    if _stays(item, entry):
-                        replaceable[item.item_id] = _IN_PLACE + digest
-                    else:
-                        moved.add(item.item_id)
+                    stays = _stays(item, entry)
+                    replaceable[item.item_id] = _IN_PLACE + digest if stays else digest
+                    moved.update(() if stays else (item.item_id,))
         act = self._run(parts, replaceable) if not moved else self._move(parts, replaceable, moved)
         yield from recorded(self._queue, self._journal, saved, act, Status.REPLACED)
 
@@ -280,10 +248,10 @@ class _Restore:
                 now = call.only(left.keys())
                 later = moved.difference(now.ids)
                 lines = [line for item_id, line in left.items() if item_id not in later]
-                words = self._words(lines, replaceable, now)
-                (reply,) = self._queue.run_each("restore", [words], dry_run=self._dry_run)
-                outcomes = OutcomeBatch.from_reply([line.entry.item_id for line in lines], reply)
-                known = self._outcomes(lines, outcomes).located()
+                ids = [line.entry.item_id for line in lines]
+                calls = [(ids, self._words(lines, replaceable, now))]
+                (outcomes,) = self._queue.act_each("restore", calls, dry_run=self._dry_run)
+                known = self._outcomes(lines, outcomes).without(Status.ELSEWHERE)
                 for item_id in known.ids:
                     del left[item_id]
                 if len(known):

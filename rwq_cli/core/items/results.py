@@ -8,6 +8,7 @@ from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_batches
 from rwq_cli.core.clock import RESULT_TTL_S, result_time_ms
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.handle import Queue, to_bytes
+from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.results import (
     KIND_NONE,
     KIND_RESULT,
@@ -22,15 +23,10 @@ if TYPE_CHECKING:
 
 
 class ResultOptions:
-    """The result to keep for each item that a call completes.
+    """The result to keep for each item that a call completes, the same for all.
 
-    Args:
-        result: The data of the result, the same for each item; None if there is none.
-        status: `REJECTED` for items that were given up.
-        ttl_s: How long to keep the result, seconds.
-
-    Raises:
-        InvalidArgument: It would be kept for less than 1 ms.
+    Its status is `REJECTED` for items that were given up. One that would be kept for less than 1 ms
+    is an `InvalidArgument`.
     """
 
     def __init__(
@@ -112,30 +108,22 @@ def _look_up(queue: Queue, item_id: bytes) -> ResultLookup:
     ((found,),) = read_result_keys(queue, [item_id], data=True)
     if found.kind not in (KIND_NONE, KIND_RESULT, "hash"):
         raise WrongType.of(queue.keys.result(item_id))
-    state = _state(queue, item_id) if found.has_item else State.GONE
+    state = State.GONE
+    if found.has_item:
+        (facts,) = facts_of(queue, [item_id])
+        # A leftover entry or lease is not an item.
+        state = facts.state if facts.has_data else State.GONE
     return ResultLookup(queue.name, item_id, state, found.result)
-
-
-def _state(queue: Queue, item_id: bytes) -> State:
-    from rwq_cli.core.inspect.report import state
-
-    found = state(queue, item_id)
-    # A leftover entry or lease is not an item.
-    return found if found.has_data else State.GONE
 
 
 @dataclass(slots=True)
 class ResultTally:
-    """Counts of restored results.
+    """Counts of restored results."""
 
-    Attributes:
-        restored: How many were restored, including those that replaced an existing result.
-        already_there: How many were not, because a result existed.
-        wrong_type: How many were not, because something else has the result's key.
-    """
-
+    # Also those that replaced one.
     restored: int = 0
     already_there: int = 0
+    # Something else has the result's key.
     wrong_type: int = 0
 
 
@@ -172,7 +160,5 @@ def save_replaced(queue: Queue, journal: "Journal", results: Sequence[Result]) -
 def delete_results(queue: Queue, found: Sequence[Result]) -> None:
     """Delete results, unless another item of that ID was completed or added since."""
     for batch in in_batches(found, items_max=BATCH_WRITES):
-        args: list[object] = []
-        for each in batch:
-            args += (each.item_id, each.completed_ms)
+        args = [word for each in batch for word in (each.item_id, each.completed_ms)]
         queue.run("delete_results", *args)

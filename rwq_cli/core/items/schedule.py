@@ -33,13 +33,11 @@ def burial(reason: bytes | None) -> How:
     """Bury items until they are kicked.
 
     The reason replaces that of an item that is already buried; None stands for `NO_REASON`, which
-    does not. One that is longer than `REASON_BYTES_MAX` is an `InvalidArgument`.
+    does not.
     """
-    if len(reason or b"") > REASON_BYTES_MAX:
-        raise InvalidArgument(
-            f"the reason has {len(reason or b'')} bytes; the maximum is {REASON_BYTES_MAX}",
-            "shorten it",
-        )
+    if (size := len(reason or b"")) > REASON_BYTES_MAX:
+        message = f"the reason has {size} bytes; the maximum is {REASON_BYTES_MAX}"
+        raise InvalidArgument(message, "shorten it")
     given = NO_REASON if reason is None else reason
     args = {"delay_ms": None, "reason": given, "replaces_reason": reason is not None}
     return How("schedule", "burying", args)
@@ -93,7 +91,7 @@ def bury(
 ) -> Outcomes:
     """Bury items; see `WorkQueue.bury_many`, and `release` for the other arguments."""
     args = schedule_args(burial(reason), queue.holder, force=force, own_only=own_only)
-    return _reschedule(queue, ids, burial(reason), args, expected, grace_s, dry_run=dry_run)
+    return _put(queue, ids, burial(reason), args, expected, grace_s, dry_run=dry_run)
 
 
 def release(
@@ -120,10 +118,10 @@ def release(
         raise InvalidArgument.both("front", "delay")
     how = delay(delay_ms) if delay_ms > 0 else returning(front=front)
     args = schedule_args(how, queue.holder, force=force, own_only=own_only)
-    return _reschedule(queue, ids, how, args, expected, grace_s, dry_run=dry_run)
+    return _put(queue, ids, how, args, expected, grace_s, dry_run=dry_run)
 
 
-def _reschedule(
+def _put(
     queue: Queue,
     ids: Iterable[bytes | Flush],
     how: How,
@@ -134,16 +132,10 @@ def _reschedule(
     dry_run: bool,
 ) -> Outcomes:
     act = by_script(queue, how.script, args, expected, dry_run=dry_run)
+    in_order, grace = bool(args.get("front")), None if args["force"] else grace_s
+    twice = expected.looked_twice
     return Outcomes(
-        run(
-            queue,
-            act,
-            ids,
-            how.doing,
-            in_order=bool(args.get("front")),
-            grace_s=None if args["force"] else grace_s,
-            looked_twice=expected.looked_twice,
-        )
+        run(queue, act, ids, how.doing, in_order=in_order, grace_s=grace, looked_twice=twice)
     )
 
 
@@ -174,8 +166,7 @@ def promote(
     if not due:
         return
     for batch in run(queue, act, due, "promoting"):
-        changed = batch.only(set(batch.ids_with(Status.PROMOTED, Status.PRUNED)))
-        if len(changed):
+        if len(changed := batch.without(Status.SKIPPED)):
             yield changed
 
 

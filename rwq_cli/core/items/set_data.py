@@ -3,20 +3,17 @@
 Place, lease, state, times and expiry stay; idle times are reset.
 """
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
-from itertools import chain
 
 from rwq_cli.core.batches import BATCH_BYTES, Flush, in_batches
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.handle import Queue, to_bytes
-from rwq_cli.core.items.bulk import LOST_REPLY_HINT, read_items
+from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.items.journal import Journal, NoJournal, recorded
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
-from rwq_cli.core.server.acknowledged import Acknowledged, in_doubt
-from rwq_cli.core.server.commands import REFUSED
+from rwq_cli.core.server.acknowledged import acknowledged
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Skipped
 
 # An item as it was read, and its new data.
@@ -52,7 +49,8 @@ def edit_items(
     `FLUSH`, each with the SHA-256 of its new data, which `put_back` takes.
     """
     written = NoJournal() if journal is None or dry_run else journal
-    return Outcomes(_edited(queue, edits, written, dry_run=dry_run))
+    batches = _edited(queue, edits, written, dry_run=dry_run)
+    return Outcomes(acknowledged(queue.progress, batches))
 
 
 def _edited(
@@ -62,43 +60,25 @@ def _edited(
         queue.connection.set_no_touch()
     queue.connection.check_one_slot()
     queue.progress.begin("editing")
-    groups = in_batches(edits, items_max=_GROUP_ITEMS, size_max=BATCH_BYTES, size_of=_size)
-    with Acknowledged() as acknowledged:
-        for group in groups:
-            changes = [(item, data) for item, data in group if data != item.data]
-            same = [item.item_id for item, data in group if data == item.data]
-            batches: Iterator[OutcomeBatch] = iter(())
-            if changes:
-                items = [item for item, _ in changes]
-                journal.write(items, [sha256(data).hexdigest() for _, data in changes])
-                act = _set(queue, changes, dry_run=dry_run)
-                batches = recorded(queue, journal, (i.item_id for i in items), act, Status.SET)
-            if same:
-                batches = chain([OutcomeBatch.all_of(same, Status.UNCHANGED)], batches)
-            for batch in batches:
-                acknowledged.add(len(batch))
-                queue.progress.advance(len(batch))
-                yield batch
+    for group in in_batches(edits, items_max=_GROUP_ITEMS, size_max=BATCH_BYTES, size_of=_size):
+        changes = [(item, data) for item, data in group if data != item.data]
+        if same := [item.item_id for item, data in group if data == item.data]:
+            yield OutcomeBatch.all_of(same, Status.UNCHANGED)
+        if changes:
+            items = [item for item, _ in changes]
+            journal.write(items, [sha256(data).hexdigest() for _, data in changes])
+            act = queue.act_each("set_data", _calls(changes), dry_run=dry_run)
+            yield from recorded(queue, journal, (i.item_id for i in items), act, Status.SET)
 
 
 def _size(edit: Edit) -> int:
     return len(edit[0].data) + len(edit[1])
 
 
-def _set(queue: Queue, edits: Sequence[Edit], *, dry_run: bool) -> Iterator[OutcomeBatch]:
-    sent: deque[list[bytes]] = deque()
-
-    def calls() -> Iterator[Sequence[object]]:
-        for batch in in_batches(edits, items_max=EDIT_ITEMS):
-            sent.append([item.item_id for item, _ in batch])
-            words = (word for item, data in batch for word in (item.item_id, item.data, data))
-            yield script_words("set_data", words)
-
-    with in_doubt(lambda: sum(map(len, sent)), LOST_REPLY_HINT):
-        for reply in queue.run_each("set_data", calls(), dry_run=dry_run):
-            ids = sent.popleft()
-            if reply is not REFUSED:
-                yield OutcomeBatch.from_reply(ids, reply)
+def _calls(edits: Sequence[Edit]) -> Iterator[tuple[list[bytes], Sequence[object]]]:
+    for batch in in_batches(edits, items_max=EDIT_ITEMS):
+        words = (word for item, data in batch for word in (item.item_id, item.data, data))
+        yield [item.item_id for item, _ in batch], script_words("set_data", words)
 
 
 def put_back(
@@ -110,15 +90,9 @@ def put_back(
 ) -> Outcomes:
     """Restore the data of items that is still what `edit_items` wrote.
 
-    Args:
-        queue: The queue.
-        edited: The items as they were before, each with the SHA-256 of its new data, hexadecimal.
-        journal: The journal to write the items with their new data to first; see `edit_items`.
-        dry_run: Change nothing, and report what would be done.
-
-    Returns:
-        For each item `SET`, `ALREADY_THERE` if it has its earlier data, `CHANGED` if it has any
-        other, `MISSING` or `WRONG_TYPE`.
+    The items are as they were before, each with the SHA-256 of its new data, hexadecimal; with that
+    they are written to the journal first. Outcomes are `SET`, `ALREADY_THERE` for an item that has
+    its earlier data, `CHANGED` for any other, `MISSING` and `WRONG_TYPE`.
     """
     return Outcomes(_put_back(queue, edited, journal, dry_run=dry_run))
 

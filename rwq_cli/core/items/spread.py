@@ -12,8 +12,7 @@ from typing import NamedTuple
 from rwq_cli.core.batches import BATCH_BYTES, Flush
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.add import ADD_ITEMS, add_batches
-from rwq_cli.core.items.new_items import NewItems
+from rwq_cli.core.items.add import ADD_ITEMS, NewItems, add_batches
 from rwq_cli.core.model import OutcomeBatch
 
 # Items that are read before they are added, so that a call has about `ADD_ITEMS` of one queue.
@@ -25,24 +24,21 @@ class Picker:
 
     The rule never changes, and is simple enough for other programs: the queue with the greatest
     8-byte BLAKE2b hash of its name, a zero byte and the ID.
-
-    Args:
-        names: The queues' names, at least one.
     """
 
     def __init__(self, names: Iterable[bytes]) -> None:
-        begun = {name: blake2b(name + b"\0", digest_size=8) for name in sorted(set(names))}
-        self._begun = list(begun.items())
+        # Sorted: of two equal hashes, which do not happen, the first counts.
+        self._begun = {n: blake2b(n + b"\0", digest_size=8) for n in sorted(set(names))}
 
     def pick(self, item_id: bytes) -> bytes:
         """The name of the queue for this ID."""
-        best, picked = b"", b""
-        for name, begun in self._begun:
-            hashed = begun.copy()
+
+        def digest(name: bytes) -> bytes:
+            hashed = self._begun[name].copy()
             hashed.update(item_id)
-            if (digest := hashed.digest()) > best or not picked:
-                best, picked = digest, name
-        return picked
+            return hashed.digest()
+
+        return max(self._begun, key=digest)
 
 
 class SpreadBatch(NamedTuple):

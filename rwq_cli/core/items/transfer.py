@@ -22,7 +22,7 @@ from rwq_cli.core.batches import BATCH_ITEMS, BATCH_PLACES, BATCH_WRITES, in_bat
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, walk_scheduled
-from rwq_cli.core.items.bulk import by_script
+from rwq_cli.core.items.bulk import by_script, unlisted
 from rwq_cli.core.items.remove import REMOVE_ARGS
 from rwq_cli.core.items.restore import OnConflict, item_args, restore_args
 from rwq_cli.core.items.schedule import burial, schedule_args
@@ -30,8 +30,7 @@ from rwq_cli.core.keys import BURIED_GUARD
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.server.commands import REFUSED
-from rwq_cli.core.state.expected import Expected, fingerprint
-from rwq_cli.core.state.located import Located
+from rwq_cli.core.state.expected import Expected, Located, fingerprint
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Skipped, read_snapshots
 from rwq_cli.core.state.transit import Transit
 
@@ -109,7 +108,7 @@ class Transfer:
                 yield from self._marked_items(ids)
 
     def _marked_items(self, ids: Sequence[bytes]) -> Iterator[ItemSnapshot]:
-        for _, batch in read_snapshots(self.queue, _unlisted(ids), Skipped()):
+        for _, batch in read_snapshots(self.queue, unlisted(ids), Skipped()):
             yield from (item for item in batch if item.reason == self._leaving)
 
     @property
@@ -146,13 +145,13 @@ class Transfer:
                 conflicts.extend(others)
                 known = {item.item_id: fingerprint(item.data) for item in copied}
                 prints.update(known)
-                yield from (call._replace(saved=known) for call in _unlisted(known))
+                yield from (call._replace(saved=known) for call in unlisted(known))
 
         def removed() -> Iterator[Located]:
             remove = by_script(self.queue, "remove", REMOVE_ARGS, _STILL_BURIED)
             for batch in remove(removals(), False):
                 stale.update((i.item_id, i.status) for i in batch if i.status != Status.REMOVED)
-                yield from _unlisted(batch.ids_with(Status.REMOVED))
+                yield from unlisted(batch.ids_with(Status.REMOVED))
 
         try:
             for batch in by_script(self.to, "push_scheduled", _PUSH_ARGS)(removed(), False):
@@ -176,29 +175,22 @@ class Transfer:
     ) -> Iterator[tuple[list[ItemSnapshot], list[bytes]]]:
         """Copy items to the other queue, as buried ones in their order; yields those of each call
         that are there now, and the IDs of the others."""
-        now_ms = self.to.now_ms()
-        guard = Lease(BURIED_GUARD + self._coming, None)
-        sent: deque[list[ItemSnapshot]] = deque()
+        now_ms, guard = self.to.now_ms(), Lease(BURIED_GUARD + self._coming, None)
+        limits = {"items_max": BATCH_WRITES, "size_max": SNAPSHOT_BYTES}
+        batches = in_batches(items, **limits, size_of=lambda item: len(item.data))
 
-        def words() -> Iterator[Sequence[object]]:
+        def calls() -> Iterator[tuple[list[ItemSnapshot], Sequence[object]]]:
             at = 0
-            for batch in in_batches(
-                items,
-                items_max=BATCH_WRITES,
-                size_max=SNAPSHOT_BYTES,
-                size_of=lambda item: len(item.data),
-            ):
+            for batch in batches:
                 rest: list[object] = []
                 for item in batch:
                     at += 1
                     buried_ms = now_ms + at / 1000
                     copy = item._replace(place=None, lease=guard, due_ms=None, buried_ms=buried_ms)
                     rest += item_args(at, copy)
-                sent.append(batch)
-                yield script_words("restore", rest, **restore_args(OnConflict.FAIL))
+                yield batch, script_words("restore", rest, **restore_args(OnConflict.FAIL))
 
-        for reply in self.to.run_each("restore", words()):
-            batch = sent.popleft()
+        for batch, reply in self.to.run_each("restore", calls()):
             if reply is not REFUSED:
                 outcomes = OutcomeBatch.from_reply([item.item_id for item in batch], reply)
                 there = set(outcomes.ids_with(Status.IMPORTED, Status.ALREADY_THERE))
@@ -215,7 +207,7 @@ class Transfer:
             if not self.dry_run:
                 _push(self.to, gone)
                 # It was kicked here since: the copy is not needed.
-                copies = read_snapshots(self.to, _unlisted(there.difference(leaving)), Skipped())
+                copies = read_snapshots(self.to, unlisted(there.difference(leaving)), Skipped())
                 _remove(self.to, {i.item_id: fingerprint(i.data) for _, b in copies for i in b})
             yield OutcomeBatch.all_of(gone, Status.FINISHED)
         if self.dry_run:
@@ -243,20 +235,14 @@ def _remove(queue: Queue, prints: Mapping[bytes, str]) -> None:
     if not prints:
         return
     expected = _STILL_BURIED._replace(fingerprints=prints)
-    deque(by_script(queue, "remove", REMOVE_ARGS, expected)(_unlisted(prints), False), maxlen=0)
+    deque(by_script(queue, "remove", REMOVE_ARGS, expected)(unlisted(prints), False), maxlen=0)
 
 
 def _push(queue: Queue, ids: Collection[bytes]) -> None:
     """Put buried items at the end of the main list, with their counts of returns."""
     if not ids:
         return
-    deque(by_script(queue, "push_scheduled", _PUSH_ARGS)(_unlisted(ids), False), maxlen=0)
-
-
-def _unlisted(ids: Iterable[bytes]) -> Iterator[Located]:
-    """IDs of buried items, which are in no list."""
-    for batch in in_batches(list(ids), items_max=BATCH_PLACES):
-        yield Located.at_places(batch, [""] * len(batch), 0)
+    deque(by_script(queue, "push_scheduled", _PUSH_ARGS)(unlisted(ids), False), maxlen=0)
 
 
 def _existing(queue: Queue, ids: Sequence[bytes]) -> set[bytes]:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from rwq_cli.core.batches import in_batches
@@ -57,19 +58,9 @@ def wait(
     timeout_s: float = float("inf"),
     promotes: bool = True,
 ) -> WaitResult:
-    """Poll until the condition is met; see `WorkQueue.wait`.
-
-    A poll takes one round trip for the lengths of the queue, or one for every 500 IDs. Finding due
-    items takes two more: always if it waits for IDs, otherwise only if something is delayed.
-
-    While an upstream cleaner returns an item, the item is in no list between the cleaner's two
-    commands. So a queue counts as empty only after two empty polls in a row, a moment apart.
-
-    Due items are promoted, so that the wait needs no cleaner, unless it is told not to, or the user
-    has no write permission.
-    """
-    with queue.connection.deadline(timeout_s):
-        return _wait(queue, condition or WaitCondition(), timeout_s, promotes)
+    """Poll until the condition is met; see `WorkQueue.wait` and `wait_for_all`."""
+    (result,) = wait_for_all([queue], condition, timeout_s=timeout_s, promotes=promotes)
+    return result
 
 
 def wait_for_all(
@@ -79,64 +70,61 @@ def wait_for_all(
     timeout_s: float = float("inf"),
     promotes: bool = True,
 ) -> Iterator[WaitResult]:
-    """Wait until several queues all meet the condition: one after the other, then all at once.
+    """Poll until several queues, on one connection, all meet the condition at once.
 
-    Yields for each queue, in order, how its last wait ended, and how long all took.
+    For each, a poll takes one round trip for its lengths, or one for every 500 IDs. Finding due
+    items takes two more: always if it waits for IDs, otherwise only if something is delayed. Due
+    items are promoted, so that the wait needs no cleaner, unless it is told not to, or the user has
+    no write permission.
+
+    While an upstream cleaner returns an item, the item is in no list between the cleaner's two
+    commands. So a queue counts as empty only after two empty polls in a row, a moment apart.
+
+    Yields for each queue, in order, how its wait ended.
     """
     if not queues:
         return
-    clock = queues[0].clock
+    condition = condition or WaitCondition()
+    polls_twice = not condition.ids and condition.below is None
+    clock, pause_s = queues[0].clock, _FIRST_PAUSE_S
     started_s = clock.monotonic()
-    met_at_first: Sequence[bool] = ()
-    while True:
-        results = []
-        for queue in queues:
-            left_s = max(0.0, timeout_s - (clock.monotonic() - started_s))
-            results.append(wait(queue, condition, timeout_s=left_s, promotes=promotes))
-        met_at_first = met_at_first or [result.met_at_first for result in results]
-        if len(queues) > 1 and all(result.reached for result in results):
-            # The first may have been filled again while the last was waited for.
-            results = [wait(queue, condition, timeout_s=0, promotes=promotes) for queue in queues]
-        waited_s = clock.monotonic() - started_s
-        if waited_s >= timeout_s or all(result.reached for result in results):
-            for result, met in zip(results, met_at_first, strict=True):
-                yield result._replace(waited_s=waited_s, met_at_first=met)
-            return
-        clock.sleep(min(_FIRST_PAUSE_S, timeout_s - waited_s))
-
-
-def _wait(queue: Queue, condition: WaitCondition, timeout_s: float, promotes: bool) -> WaitResult:
-    clock = queue.clock
-    started_s = clock.monotonic()
-    pause_s, seen_empty = _FIRST_PAUSE_S, False
-    met_at_first: bool | None = None
-    left: Sequence[bytes] = condition.ids
-    while True:
-        counts: Counts | None = None
-        if condition.ids:
-            left = _existing(queue, left)
-            reached = is_met = not left
-        else:
-            counts = lengths(queue)
-            if condition.below is not None:
-                reached = is_met = counts.waiting < condition.below
+    left = [condition.ids for _ in queues]
+    met_at_first: list[bool] = []
+    was_met = False
+    with queues[0].connection.deadline(timeout_s):
+        while True:
+            if condition.ids:
+                left = [_existing(*each) for each in zip(queues, left, strict=True)]
+                counts, met = [], [not ids for ids in left]
             else:
-                # Buried items need no worker, so they are not waited for.
-                is_met = not (counts.waiting or counts.processing or counts.delayed)
-                reached, seen_empty = is_met and seen_empty, is_met
-        if met_at_first is None:
-            met_at_first = is_met
-        waited_s = clock.monotonic() - started_s
-        if reached or (waited_s >= timeout_s and not seen_empty):
-            remaining = len(left) if condition.ids else None
-            return WaitResult(reached, counts or lengths(queue), remaining, waited_s, met_at_first)
-        if seen_empty:
-            clock.sleep(_FIRST_PAUSE_S)
-            continue
-        if promotes and (counts is None or counts.delayed):
-            promotes = _promote(queue)
-        clock.sleep(min(pause_s, timeout_s - waited_s))
-        pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
+                counts = [lengths(queue) for queue in queues]
+                met = [_is_met(each, condition.below) for each in counts]
+            met_at_first = met_at_first or met
+            is_met = all(met)
+            is_over = is_met and (was_met or not polls_twice)
+            waited_s = clock.monotonic() - started_s
+            if is_over or (waited_s >= timeout_s and not is_met):
+                break
+            if was_met := is_met:
+                clock.sleep(_FIRST_PAUSE_S)
+                continue
+            # Where the lengths are known, only if something is delayed.
+            delayed = [q for q, each in zip_longest(queues, counts) if not each or each.delayed]
+            promotes = promotes and all(map(_promote, delayed))
+            clock.sleep(min(pause_s, timeout_s - waited_s))
+            pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
+        counts = counts or [lengths(queue) for queue in queues]
+    for each in zip(met, counts, left, met_at_first, strict=True):
+        is_met, known, ids, first = each
+        remaining = len(ids) if condition.ids else None
+        yield WaitResult(is_met, known, remaining, waited_s, first)
+
+
+def _is_met(counts: Counts, below: int | None) -> bool:
+    if below is not None:
+        return counts.waiting < below
+    # Buried items need no worker, so they are not waited for.
+    return not (counts.waiting or counts.processing or counts.delayed)
 
 
 def _promote(queue: Queue) -> bool:
@@ -148,9 +136,9 @@ def _promote(queue: Queue) -> bool:
     return True
 
 
-def _existing(queue: Queue, ids: Sequence[bytes]) -> Sequence[bytes]:
+def _existing(queue: Queue, ids: tuple[bytes, ...]) -> tuple[bytes, ...]:
     left: list[bytes] = []
-    for batch in in_batches(ids):
+    for batch in in_batches(list(ids)):
         exist = queue.call_all([("EXISTS", queue.keys.item(item_id)) for item_id in batch])
         left += [item_id for item_id, count in zip(batch, exist, strict=True) if count]
-    return left
+    return tuple(left)

@@ -29,9 +29,8 @@ from rwq_cli.core.keys import (
     GUARD_MARGIN_MS,
     MOVING_HERE,
     SETTLING_GUARD,
-    QueueKeys,
 )
-from rwq_cli.core.model import DIGITS_MAX, STATE_CODES, STATUS_CODES
+from rwq_cli.core.model import DIGITS_MAX, STATE_CODES, Status
 
 # The arguments that a command needs for an ACL check; other commands need none.
 _SAMPLE_ARGS = {
@@ -82,17 +81,11 @@ _HEAD = 5
 
 
 class Script(NamedTuple):
-    """A script as it is sent to the server.
-
-    Attributes:
-        text: The whole text.
-        sha1: Its SHA-1 in hexadecimal, for EVALSHA.
-        parts: The files that it consists of, each with its number of lines; "" for generated lines.
-        args: The names of its arguments.
-    """
+    """A script as it is sent to the server, with its SHA-1 and the names of its arguments."""
 
     text: str
     sha1: str
+    # The files that it consists of, each with its number of lines; "" for generated lines.
     parts: tuple[tuple[str, int], ...]
     args: tuple[str, ...]
 
@@ -116,14 +109,7 @@ class Header(NamedTuple):
 
 @cache
 def load_script(name: str) -> Script:
-    """Read a script.
-
-    Args:
-        name: The operation: a file of `ops` without `.lua`.
-
-    Raises:
-        FileNotFoundError: There is no such operation.
-    """
+    """Read the script of an operation: a file of `ops`, named without `.lua`."""
     operation = f"ops/{name}"
     files = [*(f"lib/{library}" for library in libraries_of(operation)), operation]
     headers = [header_of(file) for file in files]
@@ -167,15 +153,8 @@ def load_script(name: str) -> Script:
 
 
 def script_words(name: str, rest: Iterable[object] = (), **args: object) -> list[object]:
-    """The ARGV of a script after those of every script.
-
-    Args:
-        name: The operation.
-        rest: What follows the named arguments.
-        args: Its arguments, and those of its libraries, by name. None is empty text.
-
-    Raises:
-        TypeError: One is missing, or there is no such argument.
+    """The ARGV of a script after those of every script: its arguments and those of its libraries,
+    by name, and the rest. None is empty text; a missing or unknown one is a TypeError.
     """
     names = load_script(name).args
     if len(args) != len(names) or not args.keys() >= set(names):
@@ -239,8 +218,9 @@ def _read(file: str) -> str:
 
 def _codes() -> Iterator[str]:
     # Functions, because few calls need them.
-    for name, codes in (("status_codes", STATUS_CODES), ("state_codes", STATE_CODES)):
-        pairs = ", ".join(f"['{each.value}'] = '{code}'" for each, code in codes.items())
+    status_codes = {status: status.code for status in Status}
+    for name, codes in (("status_codes", status_codes), ("state_codes", STATE_CODES)):
+        pairs = ", ".join(f"['{each}'] = '{code}'" for each, code in codes.items())
         yield f"local function {name}() return {{ {pairs} }} end"
 
 
@@ -260,19 +240,3 @@ def _commands(group: Mapping[str, Iterable[str]]) -> Iterator[str]:
                 continue
             for name in _KEYS.get(key, (key,)):
                 yield f"{{ '{command}', {name}{_SAMPLE_ARGS.get(command, '')} }}"
-
-
-def queue_keys(keys: QueueKeys) -> tuple[bytes, ...]:
-    """The KEYS of every script, as `prelude.lua` names them."""
-    return tuple(keys.structures)
-
-
-def queue_args(keys: QueueKeys, *, dry_run: bool) -> tuple[bytes, ...]:
-    """The first ARGV of every script, as `prelude.lua` names them."""
-    return (
-        keys.item_prefix,
-        keys.lease_prefix,
-        keys.old_lease_prefix,
-        keys.result_prefix,
-        b"1" if dry_run else b"0",
-    )

@@ -9,7 +9,7 @@ Due items are promoted first. That needs no second look: no worker or producer l
 in the state `due`.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from rwq_cli.core.batches import BATCH_ITEMS
@@ -39,16 +39,14 @@ def light_clean(
     queue: Queue, *, grace_s: float = GRACE_S, dry_run: bool = False, bury_after: int | None = None
 ) -> CleanActions:
     """Do a light clean; see `WorkQueue.light_clean`. Reading the actions does the work."""
-    run = _Clean(queue, grace_s, dry_run, bury_after)
-    return CleanActions(run.alone(run.light))
+    return _Clean(queue, grace_s, dry_run, bury_after).run(_Clean.light)
 
 
 def deep_clean(
     queue: Queue, *, grace_s: float = GRACE_S, dry_run: bool = False, bury_after: int | None = None
 ) -> CleanActions:
     """Do a deep clean; see `WorkQueue.deep_clean`. Reading the actions does the work."""
-    run = _Clean(queue, grace_s, dry_run, bury_after)
-    return CleanActions(run.alone(run.deep))
+    return _Clean(queue, grace_s, dry_run, bury_after).run(_Clean.deep)
 
 
 class _Clean:
@@ -73,13 +71,17 @@ class _Clean:
         # A repaired ID needs no second repair; in a dry run it would still look broken.
         self._done: set[bytes] = set()
 
-    def alone(self, actions: Callable[[], _Actions]) -> _Actions:
+    def run(self, actions: "Callable[[_Clean], _Actions]") -> CleanActions:
         """The actions under the lock; a `ServerError` gets the number of those before it."""
-        self._queue.connection.set_no_touch()
-        with Acknowledged() as acknowledged, self._lock:
-            for batch in self._lock.kept(actions()):
-                acknowledged.add(len(batch))
-                yield batch
+
+        def batches() -> _Actions:
+            self._queue.connection.set_no_touch()
+            with Acknowledged() as acknowledged, self._lock:
+                for batch in self._lock.kept(actions(self)):
+                    acknowledged.add(len(batch))
+                    yield batch
+
+        return CleanActions(batches())
 
     def light(self) -> _Actions:
         # Everything is read before anything is done, so that a dry run sees what the run sees.
@@ -151,8 +153,8 @@ class _Clean:
                 yield CleanBatch(outcomes, state, where)
         self._done |= due
         yield from self._prune_entries(due)
-        for _ in restore_guards(queue, without(self._unguarded, self._done), dry_run=self._dry_run):
-            pass
+        unguarded = without(self._unguarded, self._done)
+        deque(restore_guards(queue, unguarded, dry_run=self._dry_run), maxlen=0)
 
     def _note_suspect(self, facts: Facts) -> None:
         """Note what is to be repaired of an ID that was looked up everywhere."""

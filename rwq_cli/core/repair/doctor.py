@@ -6,7 +6,7 @@ of others need one look. The fixes are those of the cleans, and a few more scrip
 again as it acts, so that concurrent doctors and cleaners fix an ID only once.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -22,24 +22,21 @@ from rwq_cli.core.inspect.keyspace import (
 )
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.report import wrong_structures
+from rwq_cli.core.inspect.server_status import server_status
 from rwq_cli.core.inspect.survey import Totals, survey_facts
 from rwq_cli.core.items.prune import prune
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import hash_tag
-from rwq_cli.core.model import OutcomeBatch, State
-from rwq_cli.core.repair.finding_rules import findings_about
-from rwq_cli.core.repair.findings import Code, Finding, Severity
+from rwq_cli.core.model import State
+from rwq_cli.core.repair.findings import Code, Finding, Severity, findings_about
 from rwq_cli.core.repair.lock import CleanLock
-from rwq_cli.core.repair.repairs import repair, restore_guards, without
-from rwq_cli.core.server.durability import durability_of
+from rwq_cli.core.repair.repairs import repair, restore_guards
 from rwq_cli.core.state.expected import FirstLook
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
 
-# By ID, its problems.
-_Suspects = dict[bytes, tuple[Code, ...]]
-# By code, the IDs that have it.
-_Found = dict[Code, dict[bytes, None]]
+# By ID, what is wrong with it.
+_Problems = dict[bytes, tuple[Code, ...]]
 
 # Findings that a new item with the same ID may seem to confirm.
 _OF_ONE_ITEM = frozenset({Code.ABANDONED, Code.ORPHANED, Code.DUPLICATED})
@@ -85,14 +82,20 @@ def diagnose(
     """
     queue.connection.set_no_touch()
     wanted = frozenset(Code if codes is None else codes)
+
+    def diagnosis(findings: Iterable[Finding], items: int | None) -> Diagnosis:
+        found = {each.code: each for each in findings if each.count}
+        chosen = (found[code] for code in Code if code in found and code in wanted)
+        return Diagnosis(queue.name, tuple(chosen), items, dry_run)
+
     findings = list(_about_server_and_name(queue))
     # If one of the queue's own keys has the wrong type, the queue cannot be read.
     if wrong := list(wrong_structures(queue)):
-        findings.append(_about_keys(Code.WRONG_TYPE, wrong))
-        return _diagnosis(queue, findings, wanted, None, dry_run)
+        return diagnosis([*findings, _about_keys(Code.WRONG_TYPE, wrong)], None)
     look, totals = FirstLook(queue.now_ms()), Totals()
     suspects, about_keys = _first_look(queue, look, totals)
-    suspects = _only(suspects, wanted)
+    # Keys of the wrong type have a finding of their own.
+    suspects = _only(suspects, lambda _, code: code in wanted and code is not Code.WRONG_TYPE)
     findings += about_keys
     if suspects:
         queue.clock.sleep(grace_s)
@@ -101,32 +104,26 @@ def diagnose(
     if fix and found:
         with CleanLock(queue, dry_run=dry_run) as lock:
             fixed = _Fixer(queue, look, dry_run).fix_all(found, in_cleaning, lock)
-    left = _left_after(queue, found, fixed, look, dry_run)
-    for code, ids in found.items():
-        remaining = left.get(code, {})
-        examples = (*(i for i in ids if i in remaining), *(i for i in ids if i not in remaining))
-        shown = examples if all_ids else examples[:EXAMPLES]
-        number = len(fixed.get(code, ()))
-        reason = None
-        if code is Code.MOVING:
-            reason = next(facts_of(queue, shown[:1])).reason
-        findings.append(Finding(code, len(ids), shown, False, number, len(remaining), reason))
-    return _diagnosis(queue, findings, wanted, totals.items, dry_run)
 
+    def is_left(item_id: bytes, code: Code) -> bool:
+        fixes = (code, *(_RESOLVED_BY.get(code, ()) if dry_run else ()))
+        return not any(item_id in fixed.get(each, ()) for each in fixes)
 
-def _diagnosis(
-    queue: Queue,
-    findings: Iterable[Finding],
-    wanted: frozenset[Code],
-    items: int | None,
-    dry_run: bool,
-) -> Diagnosis:
-    order = list(Code)
-    chosen = sorted(
-        (finding for finding in findings if finding.count and finding.code in wanted),
-        key=lambda finding: order.index(finding.code),
-    )
-    return Diagnosis(queue.name, tuple(chosen), items, dry_run)
+    left = _only(found, is_left)
+    if fixed and not dry_run:
+        # Other clients may have fixed the rest, or it is gone.
+        left, _ = _second_look(queue, left, look)
+    for code in Code:
+        if ids := _with(found, code):
+            remaining = [item_id for item_id in ids if code in left.get(item_id, ())]
+            examples = tuple(dict.fromkeys([*remaining, *ids]))
+            shown = examples if all_ids else examples[:EXAMPLES]
+            number = len(fixed.get(code, ()))
+            reason = None
+            if code is Code.MOVING:
+                reason = next(facts_of(queue, shown[:1])).reason
+            findings.append(Finding(code, len(ids), shown, False, number, len(remaining), reason))
+    return diagnosis(findings, totals.items)
 
 
 def _about_keys(code: Code, keys: Sequence[bytes], count: int | None = None) -> Finding:
@@ -135,7 +132,7 @@ def _about_keys(code: Code, keys: Sequence[bytes], count: int | None = None) -> 
 
 
 def _about_server_and_name(queue: Queue) -> Iterator[Finding]:
-    durability = durability_of(queue.connection)
+    durability = server_status(queue.connection).durability
     if durability.may_evict:
         yield _about_keys(Code.EVICTING_SERVER, [(durability.eviction or "").encode()])
     if durability.persists is False:
@@ -146,9 +143,9 @@ def _about_server_and_name(queue: Queue) -> Iterator[Finding]:
 
 def _first_look(
     queue: Queue, look: FirstLook, totals: Totals
-) -> tuple[_Suspects, Iterator[Finding]]:
+) -> tuple[_Problems, Iterator[Finding]]:
     """All IDs that look broken, even between two commands of their worker; what is about keys."""
-    suspects: _Suspects = {}
+    suspects: _Problems = {}
     listed: set[bytes] = set()
     # Queues without lists whose data look like items that lost their entries.
     outsiders: dict[bytes, None] = {}
@@ -188,50 +185,31 @@ def _first_look(
     return suspects, about_keys()
 
 
-def _only(suspects: _Suspects, wanted: frozenset[Code]) -> _Suspects:
-    # Keys of the wrong type have a finding of their own.
-    wanted -= {Code.WRONG_TYPE}
-    chosen = {
-        item_id: tuple(code for code in codes if code in wanted)
-        for item_id, codes in suspects.items()
-    }
+def _only(problems: _Problems, accepts: Callable[[bytes, Code], bool]) -> _Problems:
+    chosen = {i: tuple(c for c in codes if accepts(i, c)) for i, codes in problems.items()}
     return {item_id: codes for item_id, codes in chosen.items() if codes}
 
 
-def _second_look(queue: Queue, suspects: _Suspects, look: FirstLook) -> tuple[_Found, set[bytes]]:
+def _with(problems: _Problems, code: Code) -> list[bytes]:
+    return [item_id for item_id, codes in problems.items() if code in codes]
+
+
+def _second_look(
+    queue: Queue, suspects: _Problems, look: FirstLook
+) -> tuple[_Problems, set[bytes]]:
     """The problems that the suspects still have, and the suspects in the list of 0.1 cleaners."""
-    found: _Found = {}
+    found: _Problems = {}
     in_cleaning: set[bytes] = set()
     for facts in facts_of(queue, suspects.keys(), digests=True):
         if facts.in_cleaning:
             in_cleaning.add(facts.item_id)
         is_same = look.is_same(facts)
-        for code in findings_about(facts):
-            if code in suspects[facts.item_id] and (is_same or code not in _OF_ONE_ITEM):
-                found.setdefault(code, {})[facts.item_id] = None
-    return found, in_cleaning
-
-
-def _left_after(
-    queue: Queue,
-    found: _Found,
-    fixed: Mapping[Code, Collection[bytes]],
-    look: FirstLook,
-    dry_run: bool,
-) -> _Found:
-    """The problems that are left after the fixes."""
-    left: _Found = {code: without(ids, fixed.get(code, ())) for code, ids in found.items()}
-    if fixed and not dry_run:
-        # Other clients may have fixed the rest, or it is gone.
-        suspects: _Suspects = {}
-        for code, ids in left.items():
-            for item_id in ids:
-                suspects[item_id] = (*suspects.get(item_id, ()), code)
-        left, _ = _second_look(queue, suspects, look)
-    for code, fixes in _RESOLVED_BY.items() if dry_run else ():
-        if code in left:
-            left[code] = without(left[code], set().union(*(fixed.get(each, ()) for each in fixes)))
-    return left
+        found[facts.item_id] = tuple(
+            code
+            for code in findings_about(facts)
+            if code in suspects[facts.item_id] and (is_same or code not in _OF_ONE_ITEM)
+        )
+    return _only(found, lambda _, __: True), in_cleaning
 
 
 class _Fixer(NamedTuple):
@@ -242,20 +220,20 @@ class _Fixer(NamedTuple):
     dry_run: bool
 
     def fix_all(
-        self, found: _Found, in_cleaning: set[bytes], lock: CleanLock
+        self, found: _Problems, in_cleaning: set[bytes], lock: CleanLock
     ) -> dict[Code, set[bytes]]:
         """Fix what was seen twice; return the fixed IDs by code."""
         fixed: dict[Code, set[bytes]] = {}
         returned: set[bytes] = set()
         for code, fix in _FIXES.items():
-            ids = found.get(code, {})
+            ids = _with(found, code)
             if code is Code.STALE_SCHEDULE:
                 # Returning an item also removed its entry.
-                fixed[code] = returned & ids.keys()
-                ids = without(ids, returned)
+                fixed[code] = returned.intersection(ids)
+                ids = [item_id for item_id in ids if item_id not in returned]
             if ids:
-                done = set(lock.kept(fix(self, list(ids))))
-                fixed.setdefault(code, set()).update(ids.keys() & done)
+                done = set(lock.kept(fix(self, ids)))
+                fixed.setdefault(code, set()).update(done.intersection(ids))
             if code in (Code.ABANDONED, Code.ORPHANED):
                 returned |= fixed.get(code, set())
         if not self.dry_run:
@@ -265,7 +243,8 @@ class _Fixer(NamedTuple):
 
     def repair(self, ids: Sequence[bytes], *states: State) -> Iterator[bytes]:
         look = self.look if states else None
-        return _ids(repair(self.queue, ids, *states, look=look, dry_run=self.dry_run))
+        batches = repair(self.queue, ids, *states, look=look, dry_run=self.dry_run)
+        return (item_id for batch in batches for item_id in batch.ids)
 
     def prune(self, where: str, ids: Sequence[bytes]) -> Iterator[bytes]:
         return chain.from_iterable(prune(self.queue, where, ids, dry_run=self.dry_run))
@@ -276,7 +255,8 @@ class _Fixer(NamedTuple):
             yield from self.prune(where, ids)
 
     def promote(self, ids: Sequence[bytes]) -> Iterator[bytes]:
-        return _ids(promote(self.queue, only=frozenset(ids), dry_run=self.dry_run))
+        batches = promote(self.queue, only=frozenset(ids), dry_run=self.dry_run)
+        return (item_id for batch in batches for item_id in batch.ids)
 
     def restore_guards(self, ids: Sequence[bytes]) -> Iterator[bytes]:
         return restore_guards(self.queue, ids, dry_run=self.dry_run)
@@ -285,10 +265,6 @@ class _Fixer(NamedTuple):
         for batch in in_batches(ids, items_max=BATCH_WRITES):
             args = {"endless_only": True, "dry_run": self.dry_run}
             yield from self.queue.run("delete_stray_leases", *batch, **args)
-
-
-def _ids(batches: Iterable[OutcomeBatch]) -> Iterator[bytes]:
-    return chain.from_iterable(batch.ids for batch in batches)
 
 
 _FIXES: Mapping[Code, Callable[[_Fixer, Sequence[bytes]], Iterable[bytes]]] = {

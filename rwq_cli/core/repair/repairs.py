@@ -41,10 +41,8 @@ def repair(
     expected = Expected(frozenset(states), fingerprints=None if look is None else look.digests)
     act = by_script(queue, "repair", args, expected, dry_run=dry_run)
     for batch in run(queue, act, ids, "repairing", items_max=BATCH_WRITES):
-        if skipped := batch.ids_with(Status.SKIPPED):
-            batch = batch.only(set(batch.ids).difference(skipped))
-        if len(batch):
-            yield batch
+        if len(done := batch.without(Status.SKIPPED)):
+            yield done
 
 
 def restore_guards(queue: Queue, ids: Iterable[bytes], *, dry_run: bool = False) -> Iterator[bytes]:

@@ -1,9 +1,15 @@
 """Tracking which items of a stream the server has acknowledged."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
+from typing import TypeVar
 
 from rwq_cli.core.errors import ServerError
+from rwq_cli.core.progress import ProgressListener
+
+Batch = TypeVar("Batch", bound=Sized)
+# The hint of a call on items whose reply was lost.
+LOST_REPLY_HINT = "rwq show ID says what became of an item"
 
 
 class Acknowledged:
@@ -41,12 +47,18 @@ class Acknowledged:
             error.acknowledged_after = tuple(self._ranges[has_first:])
 
 
-@contextmanager
-def in_doubt(outstanding: Callable[[], int], shown_by: str) -> Iterator[None]:
-    """Add to the error of a lost reply how many items are in doubt, and what shows them.
+def acknowledged(progress: ProgressListener, batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Pass batches on, report their progress, and tell a `ServerError` how many items they have."""
+    with Acknowledged() as known:
+        for batch in batches:
+            known.add(len(batch))
+            progress.advance(len(batch))
+            yield batch
 
-    `outstanding` counts the items of the calls that have no reply; `shown_by` is the hint.
-    """
+
+@contextmanager
+def in_doubt(outstanding: Callable[[], int], shown_by: str = LOST_REPLY_HINT) -> Iterator[None]:
+    """Add to the error of a lost reply how many items have none, and what shows them."""
     try:
         yield
     except ServerError as error:

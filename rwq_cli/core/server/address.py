@@ -13,7 +13,7 @@ from redis.retry import Retry
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.link import in_time
-from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
+from rwq_cli.core.server.patience import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
 from rwq_cli.core.server.urls import bracketed, full_url, mask_url, split_hosts
 
 _SCHEMES = (

@@ -5,7 +5,6 @@ The core sends raw commands (`("LRANGE", key, 0, 9)`), so that the code shows wh
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from itertools import tee
 from typing import Any
 
 import redis
@@ -13,12 +12,21 @@ from redis import exceptions as rx
 
 from rwq_cli.core import errors
 from rwq_cli.core.progress import ProgressListener
-from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand, Transaction
+from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
 from rwq_cli.core.server.endpoint import Endpoint
 from rwq_cli.core.server.error_mapping import translate
-from rwq_cli.core.server.patience import CancelToken, deadline
-from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
+from rwq_cli.core.server.patience import (
+    CONNECT_TIMEOUT_S,
+    PATIENCE_S,
+    REPLY_TIMEOUT_S,
+    CancelToken,
+    deadline,
+)
 from rwq_cli.core.server.window import Window
+
+# Keys that one call examines, which takes the server some five milliseconds: the cursor of the next
+# call is in the reply, so over a slow line each call costs a round trip.
+SCAN_COUNT = 12_000
 
 
 class Connection(Endpoint):
@@ -95,11 +103,7 @@ class Connection(Endpoint):
         return self
 
     def check_one_slot(self) -> None:
-        """Check that scripts can run on the queue of this connection.
-
-        Raises:
-            InvalidArgument: On a cluster, the queue's keys are in several slots.
-        """
+        """Raise `InvalidArgument` if, on a cluster, the keys of the queue are in several slots."""
 
     def for_other_thread(self, *, reply_timeout_s: float) -> "Connection":
         """A connection for another thread, which must not wait for a failover."""
@@ -172,11 +176,7 @@ class Connection(Endpoint):
         return callbacks[command[0]](reply) if command[0] in callbacks else reply
 
     def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
-        """Run a script of `core/lua/ops`.
-
-        Raises:
-            ServerError: The server refused it, or the connection was lost.
-        """
+        """Run a script of `core/lua/ops`."""
         request = ScriptCommand(script_name, keys, args)
         (reply,) = self.send([request])
         if isinstance(reply, rx.ResponseError):
@@ -206,46 +206,23 @@ class Connection(Endpoint):
         """
         return self.stream(None if each is None else Transaction(each) for each in transactions)
 
-    def call_each(self, commands: Iterable[Command]) -> Iterator[Any]:
-        """Send commands that only read, ahead of the replies; see `stream`."""
-        ahead, asked = tee(commands)
-        for reply, command in zip(self.stream(ahead, reads_only=True), asked, strict=False):
-            if reply is not REFUSED:
-                yield self._parsed(command, reply)
-
     def stream(
         self, requests: Iterable[Command | None], *, reads_only: bool = False
     ) -> Iterator[Any]:
-        """Send requests, a few of them ahead of the replies.
+        """Send commands, script calls and transactions, a few of them ahead of the replies.
 
-        The server runs them in order, each atomically.
-
-        Args:
-            requests: Commands, script calls and transactions; None means that the source pauses, so
-                that all replies are awaited.
-            reads_only: The requests change nothing, so that those whose reply was lost are sent
-                again, and `stop` need not end them.
-
-        Raises:
-            ServerError: A request was refused, or the connection was lost. A refusal is raised
-                after the replies to all later requests are read.
-
-        Yields:
-            The replies as the server gives them; `REFUSED` for a refused request.
+        The server runs them in order, each atomically. None means that the source pauses, so that
+        all replies are awaited. If they change nothing (`reads_only`), those whose reply was lost
+        are sent again, and `stop` need not end them. Yields the replies as the server gives them,
+        and `REFUSED` for a refused request, which is raised after the replies to all later ones.
         """
         return Window(self, reads_only=reads_only).replies(requests)
 
     def scan(self, scan: Command, *options: Any) -> Iterator[list[bytes]]:
-        """Pages of what SCAN, HSCAN or ZSCAN finds; again from the start if the server is lost.
+        """Pages of what a SCAN finds, an HSCAN or ZSCAN; again from the start after a lost server.
 
-        A cursor means nothing to another server, or after a restart.
-
-        Args:
-            scan: The command up to its cursor: `("SCAN",)` or `("ZSCAN", key)`.
-            options: The words after the cursor.
-
-        Raises:
-            ServerError: The server refused, or was lost.
+        A cursor means nothing to another server, or after a restart. `scan` is the command up to
+        it, such as `("ZSCAN", key)`.
         """
         patience = self.patience()
         while True:
@@ -257,6 +234,24 @@ class Connection(Endpoint):
             except errors.ServerError as error:
                 if not self._may_repeat(error, patience, writes=False):
                     raise
+
+    def scan_keys(
+        self, pattern: bytes | None = None, *, kind: str | None = None, count: int = SCAN_COUNT
+    ) -> Iterator[list[bytes]]:
+        """Non-empty pages of the keys that match a glob or have a type, some of them twice.
+
+        They are those of all primaries of a cluster, if the connection is not that of a queue.
+        """
+        options: list[object] = ["COUNT", count]
+        options += [] if pattern is None else ["MATCH", pattern]
+        options += [] if kind is None else ["TYPE", kind]
+        return filter(None, self.scan(("SCAN",), *options))
+
+    def scan_members(self, command: str, key: bytes) -> Iterator[list[bytes]]:
+        """Non-empty pages of a sorted set (`ZSCAN`) or of a hash's fields (`HSCAN`), some twice."""
+        # A flat list of members and scores, or of fields and values.
+        pages = self.scan((command, key), "COUNT", SCAN_COUNT)
+        return (page[::2] for page in pages if page)
 
     def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[list[bytes]]:
         cursor: Any = 0
@@ -274,9 +269,8 @@ class Connection(Endpoint):
     def set_no_touch(self) -> bool:
         """Turn on CLIENT NO-TOUCH on every link, so that reads do not reset idle times.
 
-        Returns:
-            Whether the server supports it (Redis 7.2 and Valkey do). If not, reading an item's data
-            or its size resets its idle time.
+        Returns whether the server supports it (Redis 7.2 and Valkey do). If not, reading an item's
+        data or its size resets its idle time.
         """
         if self._shared.no_touch is False:
             self._shared.no_touch = True

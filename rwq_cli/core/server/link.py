@@ -101,21 +101,18 @@ def in_time(connection_class: type) -> Any:
 
 
 class Shared:
-    """What the links to a server have in common.
-
-    Attributes:
-        no_touch: Whether reads must not count as use; None if the server cannot do that.
-        sockets: Those that have that mode.
-        scripts: Which scripts were sent with their text, each with the pool of its server.
-        has_answered: Whether a reply was read, so that it is a Redis server.
-        told: What the caller was told, such as that it waits.
-    """
+    """What the links to a server have in common."""
 
     def __init__(self) -> None:
+        # Whether reads must not count as use, None if the server cannot do that; and the sockets
+        # that have that mode.
         self.no_touch: bool | None = False
         self.sockets: WeakSet[Any] = WeakSet()
+        # Which scripts were sent with their text, each with the pool of its server.
         self.scripts: set[tuple[Any, str]] = set()
+        # What the caller was told, such as that it waits.
         self.told: set[str] = set()
+        # A reply was read, so it is a Redis server.
         self.has_answered = False
 
 

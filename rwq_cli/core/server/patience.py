@@ -13,8 +13,13 @@ from time import monotonic, sleep
 from typing import NamedTuple
 
 from rwq_cli.core.errors import ServerError
-from rwq_cli.core.server.timeouts import CONNECT_TIMEOUT_S
 
+# The default timeouts.
+CONNECT_TIMEOUT_S = 5.0
+# Longer than any single call of ours takes the server.
+REPLY_TIMEOUT_S = 30.0
+# A failover takes a cluster its node timeout and a few seconds, 15 s by default.
+PATIENCE_S = 30.0
 # The pause between two attempts grows from the first value to the second.
 _FIRST_PAUSE_S = 0.01
 _LONGEST_PAUSE_S = 0.5
@@ -29,18 +34,13 @@ READ_GRACE_S = 0.3
 
 
 class Case(NamedTuple):
-    """A failure after which a call is repeated.
+    """A failure after which a call is repeated, and why that is safe."""
 
-    Attributes:
-        writes: Whether one that may change something is repeated, too.
-        on_one_server: When it is on a server that is named by its own address: `always`, `once`;
-            `waiting`: if the caller waits by design, and the server was there before; `demoted`: as
-            always, but for a short time if it has taken no write before; `never`. Behind Sentinel
-            and on a cluster it always is.
-        why: Why that is safe.
-    """
-
+    # Whether one that may change something is repeated, too.
     writes: bool
+    # When it is on a server that is named by its own address: `always`, `once`; `waiting`: if the
+    # caller waits by design, and the server was there before; `demoted`: as always, but for a short
+    # time if it has taken no write before; `never`. Behind Sentinel and on a cluster it always is.
     on_one_server: str
     why: str
 
@@ -98,13 +98,9 @@ def limited(timeout_s: float) -> float:
 def deadline(seconds: float, *, is_patient: bool = True) -> Iterator[None]:
     """Within the block, limit the thread's wait for a reply to a deadline plus a grace period.
 
-    A write has a grace period of 2 s, anything else one of 0.3 s.
-
-    Args:
-        seconds: The deadline, from now; 0 for none; infinity for none, and for a caller that
-            waits for as long as it takes until a refusal passes.
-        is_patient: Whether the caller waits by design, and a failover, or the move of a queue, is
-            waited for beyond the deadline.
+    It is so many seconds from now, 0 for none; infinity is none, too, for a caller that waits for
+    as long as it takes until a refusal passes. One that `is_patient` waits by design: for a
+    failover, or the move of a queue, beyond the deadline.
     """
     outer = limits.deadline_s, limits.patience_s, limits.is_waiting
     limits.deadline_s = min(limits.deadline_s, monotonic() + seconds if seconds else inf)
@@ -118,16 +114,13 @@ def deadline(seconds: float, *, is_patient: bool = True) -> Iterator[None]:
 
 
 class CancelToken:
-    """Asks a window to stop at its next safe point.
-
-    Attributes:
-        requested: Set by the caller: send no more calls, read the outstanding replies, and raise
-            KeyboardInterrupt.
-        is_polled: Whether the window would notice now; not while it waits for its source.
-    """
+    """Asks a window to stop at its next safe point."""
 
     def __init__(self) -> None:
+        # Set by the caller: send no more calls, read the outstanding replies, and raise
+        # KeyboardInterrupt.
         self.requested = False
+        # Whether the window would notice now; not while it waits for its source.
         self.is_polled = False
 
 
@@ -158,11 +151,7 @@ class Patience:
         self._pause_s = 0.0
 
     def wait(self, error: ServerError, *, writes: bool) -> bool:
-        """Wait before the next attempt, first not at all, then ever longer.
-
-        Returns:
-            Whether to repeat the call, which failed with this error.
-        """
+        """Wait after a failure, first not at all, then ever longer; return whether to repeat."""
         case = CASES.get(error.refusal)
         if case is None or (writes and not case.writes):
             return False

@@ -52,18 +52,8 @@ class PushWaiter:
         self._is_crowded = self._polls = False
 
     def wait(self, seconds: float, *, was_fruitless: bool = False) -> bool:
-        """Wait until one of the lists has an entry.
-
-        Args:
-            seconds: The timeout.
-            was_fruitless: The last wait found an entry, and somebody else has taken it.
-
-        Raises:
-            ServerError: The server refused, or was lost and could not be reached again.
-
-        Returns:
-            Whether one has, or had since the last wait; or may have, on another node.
-        """
+        """Wait until one of the lists has an entry, or had since the last wait; or may have, on
+        another node. `was_fruitless` if the last one found one that somebody else has taken."""
         if self._selector is None:
             self._selector = DefaultSelector()
             if self._interrupt is not None:

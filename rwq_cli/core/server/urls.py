@@ -126,8 +126,7 @@ def bracketed(host: str) -> str:
 def split_hosts(url: str) -> HostsUrl:
     """Split a URL that begins with `redis+sentinel`, `redis+cluster`, or the same with `rediss`.
 
-    Raises:
-        ValueError: A host or port cannot be read.
+    A host or port that cannot be read is a ValueError.
     """
     scheme, _, rest = url.partition("://")
     base, _, kind = scheme.partition("+")

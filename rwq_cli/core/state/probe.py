@@ -39,9 +39,8 @@ def probe(
         for at, item_id in enumerate(batch):
             fields = reply[1 + at * length : 1 + (at + 1) * length]
             digest = fields.pop() if digests else b""
-            yield parse_facts(
-                queue.keys, item_id, fields, now_ms, in_main, in_processing, digest=digest
-            )
+            places = (in_main, in_processing, 0)
+            yield parse_facts(queue.keys, item_id, fields, now_ms, *places, digest)
 
 
 def parse_facts(
@@ -92,19 +91,14 @@ def states_in_processing(
 
     Each ID is once in processing, and not in main. A queue that refuses has its error instead.
     """
-    calls = [(at, batch) for at, (_, ids) in enumerate(wanted) for batch in in_batches(ids)]
-    if not calls:
-        return [[] for _ in wanted]
     known = {"in_main": 0, "in_processing": 1, "digests_too": False}
-    commands = [wanted[at][0].script("states", *batch, **known) for at, batch in calls]
+    # A page of each, which one call reads.
+    asked = [at for at, (_, ids) in enumerate(wanted) if ids]
+    commands = [wanted[at][0].script("states", *wanted[at][1], **known) for at in asked]
     found: list[list[State] | ServerError] = [[] for _ in wanted]
-    replies = wanted[0][0].connection.root.call_all(commands, return_errors=True)
-    for (at, _), reply in zip(calls, replies, strict=True):
-        before = found[at]
-        if isinstance(reply, ServerError):
-            found[at] = reply
-        elif not isinstance(before, ServerError):
-            before += _states_from(reply)
+    replies = wanted[0][0].connection.root.call_all(commands, return_errors=True) if asked else ()
+    for at, reply in zip(asked, replies, strict=True):
+        found[at] = reply if isinstance(reply, ServerError) else _states_from(reply)
     return found
 
 

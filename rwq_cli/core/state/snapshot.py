@@ -1,6 +1,5 @@
 """Snapshots of items: everything about an item, including its data, at one instant."""
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,12 +9,10 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
 from rwq_cli.core.server.commands import REFUSED
-from rwq_cli.core.state.located import Located
+from rwq_cli.core.state.expected import Located
 from rwq_cli.core.state.probe import parse_lease, parse_returns, parse_wrong_types
 from rwq_cli.core.state.rules import Facts
 
-# One call takes the server about two milliseconds.
-SNAPSHOT_ITEMS = 500
 # The maximum size of the data in one reply; the item that reaches it is still included.
 SNAPSHOT_BYTES = 1024 * 1024
 
@@ -84,26 +81,19 @@ def read_snapshots(
     Yields for each call its IDs that were read, with their items in the same order. If they have
     too much data for one reply, the rest comes apart.
     """
-    sent: deque[Located] = deque()
 
-    def words() -> Iterator[Sequence[object]]:
-        for call in calls:
-            if call.ids:
-                sent.append(call)
-                yield script_words("snapshot", call.ids, bytes_max=SNAPSHOT_BYTES, **call.args())
+    def asked(call: Located) -> dict[str, Any]:
+        return {"bytes_max": SNAPSHOT_BYTES, **call.args()}
 
-    for reply in queue.run_each("snapshot", words(), reads_only=True):
-        call = sent.popleft()
+    each = ((c, script_words("snapshot", c.ids, **asked(c))) for c in calls if c.ids)
+    for call, reply in queue.run_each("snapshot", each, reads_only=True):
         while reply is not REFUSED:
             count = len(reply) // _FIELDS
-            yield (
-                call._replace(ids=call.ids[:count], places=call.places[:count]),
-                list(_snapshots(queue, call.ids, reply, skipped)),
-            )
-            call = call.after(count)
+            yield call.part(0, count), list(_snapshots(queue, call.ids, reply, skipped))
+            call = call.part(count)
             if not call.ids:
                 break
-            reply = queue.run("snapshot", *call.ids, bytes_max=SNAPSHOT_BYTES, **call.args())
+            reply = queue.run("snapshot", *call.ids, **asked(call))
 
 
 def _snapshots(
@@ -122,22 +112,15 @@ def _snapshots(
             skipped.elsewhere.append(item_id)
             continue
         place = Place.MAIN if in_main else Place.PROCESSING if where == b"processing" else None
-        position = where if in_main else None
-        nearer = None
+        position, nearer = None, None
         if in_main:
-            nearer = End.NEXT if 2 * where < length else End.LAST
+            position, nearer = where, End.NEXT if 2 * where < length else End.LAST
+        count = parse_returns(returns)
         if new_ms == old_ms == -2 and not due and not buried:
             # As almost all are: working out their facts would take half of the time.
             state = State.WAITING if in_main else _PLAIN_STATES[where]
-            yield ItemSnapshot(
-                item_id,
-                data,
-                state,
-                place,
-                returns=parse_returns(returns),
-                position=position,
-                nearer=nearer,
-            )
+            nothing = (None, None, None, None)
+            yield ItemSnapshot(item_id, data, state, place, *nothing, count, position, nearer)
             continue
         facts = Facts(
             item_id,
@@ -150,25 +133,14 @@ def _snapshots(
             buried_ms=_time_ms(buried),
             now_ms=now_ms,
         )
-        due_ms, buried_ms, reason = facts.due_ms, facts.buried_ms, facts.reason
-        if in_main:
-            # A waiting item's entries in the sorted sets are stale; cleans prune them.
-            due_ms, buried_ms, reason = None, None, None
-        elif place is None and facts.has_schedule_entry:
-            place = Place.DELAYED if buried_ms is None else Place.BURIED
-        yield ItemSnapshot(
-            item_id,
-            data,
-            facts.state,
-            place,
-            facts.lease,
-            due_ms,
-            buried_ms,
-            reason,
-            parse_returns(returns),
-            position,
-            nearer,
-        )
+        schedule: tuple[float | None, float | None, bytes | None] = None, None, None
+        # A waiting item's entries in the sorted sets are stale; cleans prune them.
+        if not in_main:
+            schedule = facts.due_ms, facts.buried_ms, facts.reason
+            if place is None and facts.has_schedule_entry:
+                place = Place.DELAYED if facts.buried_ms is None else Place.BURIED
+        known = (item_id, data, facts.state, place, facts.lease)
+        yield ItemSnapshot(*known, *schedule, count, position, nearer)
 
 
 def _time_ms(score: bytes) -> float | None:

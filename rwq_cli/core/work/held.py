@@ -17,8 +17,7 @@ from rwq_cli.core.items.results import ResultOptions, completing_args
 from rwq_cli.core.items.schedule import How, burial, delay, returning, schedule_args
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.state.expected import ANY
-from rwq_cli.core.state.located import Located
+from rwq_cli.core.state.expected import ANY, Located
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.core.work.job import Ended, Job, Loss
 from rwq_cli.core.work.policy import Fate, GiveUp, JobEnd, RetryPolicy, Step

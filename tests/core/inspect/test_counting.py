@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Counts, Server, WorkQueue, connect
-from rwq_cli.core.inspect.counting import count_states, lengths_and_abandoned
+from rwq_cli.core.inspect.counting import counts as count_queue, lengths_and_abandoned
 from tests.conftest import (
     QUEUE,
     AsUser,
@@ -126,7 +126,7 @@ def test_sizes_are_sampled_at_both_ends_of_main(raw: Redis, queue: WorkQueue) ->
     ids = [b"%d" % number for number in range(300)]
     raw.mset({b"jobs:item:" + item_id: b"x" * int(item_id) for item_id in ids})
     raw.lpush(b"jobs:queue", *ids)
-    counts = count_states(queue, sample_sizes=True, deep=False)
+    counts = count_queue(queue, sample_sizes=True)
     assert (
         counts.payload_sampled,
         counts.payload_min_bytes,
@@ -134,7 +134,7 @@ def test_sizes_are_sampled_at_both_ends_of_main(raw: Redis, queue: WorkQueue) ->
         counts.payload_max_bytes,
     ) == (100, 0, 49, 299)
     raw.ltrim(b"jobs:queue", 0, 59)
-    counts = count_states(queue, sample_sizes=True, deep=False)
+    counts = count_queue(queue, sample_sizes=True)
     assert (counts.payload_sampled, counts.payload_min_bytes) == (60, 240)
 
 
@@ -142,7 +142,7 @@ def test_ghosts_and_wrong_types_have_no_size(raw: Redis, queue: WorkQueue) -> No
     raw.hset(b"jobs:item:strange", "field", "value")
     raw.set(b"jobs:item:empty", b"")
     raw.lpush(b"jobs:queue", b"strange", b"ghost", b"empty")
-    counts = count_states(queue, sample_sizes=True, deep=False)
+    counts = count_queue(queue, sample_sizes=True)
     assert (counts.payload_sampled, counts.payload_min_bytes, counts.payload_max_bytes) == (1, 0, 0)
 
 

@@ -4,8 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.inspect.forecast import Forecast, forecast as forecast_items
-from rwq_cli.core.inspect.report import inspect_items
+from rwq_cli.core.inspect.report import Forecast, forecast as forecast_items, inspect_items
 from tests.conftest import FakeClock, Foreign
 
 

@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.inspect.survey import Totals, survey_facts
-from rwq_cli.core.repair.finding_rules import findings_about
+from rwq_cli.core.repair.findings import findings_about
 from tests.conftest import QUEUE, Backend, Foreign, Interleaved
 
 FAR_MS = 10**13

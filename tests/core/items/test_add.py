@@ -18,8 +18,7 @@ from rwq_cli.core import (
 )
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import PermissionDenied
-from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER, add_batches
-from rwq_cli.core.items.new_items import NewItems
+from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER, NewItems, add_batches
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.server.window import WINDOW_CALLS

@@ -10,7 +10,7 @@ from rwq_cli.core.errors import OutOfMemory
 from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.lease_by_id import lease_ids
+from rwq_cli.core.items.lease import lease_ids
 from rwq_cli.core.items.move import move as move_items
 from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.items.restore import OnConflict, restore as restore_items

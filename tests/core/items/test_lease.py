@@ -27,8 +27,7 @@ from rwq_cli.core.errors import ConnectionLost, InvalidArgument, WrongType
 from rwq_cli.core.inspect.choosing import choose as choose_items
 from rwq_cli.core.items import lease as lease_module
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.lease import lease_from
-from rwq_cli.core.items.lease_by_id import lease_ids
+from rwq_cli.core.items.lease import lease_from, lease_ids
 from rwq_cli.core.items.move import move as move_items
 from rwq_cli.core.items.schedule import bury as bury_items, release as release_items
 from rwq_cli.core.keys import QueueKeys

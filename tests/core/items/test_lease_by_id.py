@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Item, Lease, State, WorkQueue
-from rwq_cli.core.items.lease_by_id import LeaseAttempt, lease_ids
+from rwq_cli.core.items.lease import LeaseAttempt, lease_ids
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import QUEUE, Foreign, contents, lasts, work_of
 

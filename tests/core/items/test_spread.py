@@ -7,8 +7,7 @@ import redis
 
 from rwq_cli.core import Connection, WorkQueue
 from rwq_cli.core.errors import OutOfMemory
-from rwq_cli.core.items.add import batched_items
-from rwq_cli.core.items.new_items import NewItem
+from rwq_cli.core.items.add import NewItem, batched_items
 from rwq_cli.core.items.spread import Picker, add_spread
 from rwq_cli.core.model import Status
 from tests.conftest import StartServer

@@ -11,7 +11,7 @@ from rwq_cli.core import NewItem, State, WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.lease_by_id import lease_ids
+from rwq_cli.core.items.lease import lease_ids
 from rwq_cli.core.items.move import move as move_items
 from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.items.restore import restore as restore_items

@@ -6,7 +6,7 @@ import pytest
 
 from rwq_cli.core import Code, Lease, WorkQueue
 from rwq_cli.core.inspect.report import inspect_items
-from rwq_cli.core.repair.finding_rules import findings_about
+from rwq_cli.core.repair.findings import findings_about
 from rwq_cli.core.state.rules import Facts
 from tests.conftest import Foreign
 from tests.item_cases import ITEM_CASES

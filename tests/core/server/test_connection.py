@@ -21,7 +21,6 @@ from rwq_cli.core.server import endpoint, link as link_module
 from rwq_cli.core.server.commands import ScriptCommand, script_writes, writes
 from rwq_cli.core.server.link import NO_REPLY
 from rwq_cli.core.server.patience import limited
-from rwq_cli.core.server.scan import scan_keys
 from tests.conftest import AsUser, Foreign, StartServer, supports_no_touch
 from tests.proxies import VirtualAddress
 from tests.servers import PrivateServer
@@ -72,14 +71,14 @@ def test_a_script_is_sent_with_its_text_once_and_where_the_server_has_lost_it(
 
 
 def test_keys_are_scanned_in_pages(connection: Connection, raw: redis.Redis) -> None:
-    assert list(scan_keys(connection)) == []
+    assert list(connection.scan_keys()) == []
     raw.mset({b"text:%d" % number: b"" for number in range(2500)})
     raw.rpush(b"list:2", b"x")
-    pages = list(scan_keys(connection, count=100))
+    pages = list(connection.scan_keys(count=100))
     assert all(pages)
     assert {key for page in pages for key in page} == set(raw.keys())
-    assert [key for page in scan_keys(connection, kind="list") for key in page] == [b"list:2"]
-    matching = {key for page in scan_keys(connection, b"*:2", count=10) for key in page}
+    assert [key for page in connection.scan_keys(kind="list") for key in page] == [b"list:2"]
+    matching = {key for page in connection.scan_keys(b"*:2", count=10) for key in page}
     assert matching == {b"list:2", b"text:2"}
 
 

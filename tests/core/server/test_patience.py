@@ -99,7 +99,7 @@ def test_a_read_whose_reply_is_lost_is_sent_again_once() -> None:
     reads: list[Callable[[Connection], object]] = [
         lambda connection: connection.call("LLEN", b"k"),
         lambda connection: connection.call_all([ScriptCommand("states", [b"k"], [])])[0],
-        lambda connection: next(connection.call_each([("LLEN", b"k")])),
+        lambda connection: next(connection.stream([("LLEN", b"k")], reads_only=True)),
     ]
     for read in reads:
         for hang_ups in (1, 2):

@@ -18,7 +18,8 @@ def work(queue: WorkQueue, name: int) -> None:
         word = b"%d-%d" % (name, number)
         assert queue.call("ECHO", word) == word
         words = [b"%b-%d" % (word, n) for n in range(20)]
-        assert list(queue.call_each(("ECHO", each) for each in words)) == words
+        asked = (("ECHO", each) for each in words)
+        assert list(queue.connection.stream(asked, reads_only=True)) == words
         assert queue.add(word, word)
 
 

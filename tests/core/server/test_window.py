@@ -10,8 +10,7 @@ from rwq_cli.core import Connection, Server, ServerError, WorkQueue, connect
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import ConnectionLost, OutOfMemory, Unreachable, WrongType
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.add import add_batches
-from rwq_cli.core.items.new_items import NewItems
+from rwq_cli.core.items.add import NewItems, add_batches
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.server.window import WINDOW_CALLS
 from tests.conftest import QUEUE, StartServer
@@ -23,7 +22,8 @@ def add_args(*numbers: int, data: bytes = b"data") -> list[tuple[bytes | str, ..
 
 
 def add_each(connection: Connection, calls: Iterable[Any]) -> Iterator[Any]:
-    return Queue(connection, QUEUE).run_each("add", calls)
+    batches = (None if call is None else ((), call) for call in calls)
+    return (reply for _, reply in Queue(connection, QUEUE).run_each("add", batches))
 
 
 def ids(*numbers: int) -> list[bytes]:

@@ -28,8 +28,8 @@ FRESH: tuple[Fault, ...] = (
         "below-or-equal",
         "wait --below 5 returns while five items wait.",
         "rwq_cli/core/items/waiting.py",
-        "counts.waiting < condition.below",
-        "counts.waiting <= condition.below",
+        "counts.waiting < below",
+        "counts.waiting <= below",
     ),
     Fault(
         "renewed-at-the-last-moment",

@@ -33,9 +33,9 @@ PROTOCOL: tuple[Fault, ...] = (
     Fault(
         "complete-without-data",
         "Two workers are both told that they completed an item, though only one deleted it.",
-        f"{_LIB}/ending.lua",
-        "statuses[id] = refusal_of(id, found, now_ms) or",
-        "statuses[id] = found.data ~= 'none' and refusal_of(id, found, now_ms) or",
+        f"{_OPS}/complete.lua",
+        "return refusal_of(id, found, now_ms)\n",
+        "return found.data ~= 'none' and refusal_of(id, found, now_ms)\n",
     ),
     Fault(
         "chosen-items-unchecked",
@@ -49,8 +49,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "add-overwrites",
         "add replaces the data of an item that exists, where a duplicate should be refused.",
         f"{_OPS}/add.lua",
-        "redis.call('SETNX', keys_and_data[2 * i - 1], keys_and_data[2 * i]) == 1",
-        "redis.call('SET', keys_and_data[2 * i - 1], keys_and_data[2 * i])",
+        "not has_wrong_lease[id] and redis.call('SETNX', key, data) == 1",
+        "not has_wrong_lease[id] and redis.call('SET', key, data)",
     ),
     Fault(
         "wait-turns-the-list",
@@ -135,10 +135,10 @@ PROTOCOL: tuple[Fault, ...] = (
     ),
     Fault(
         "dry-run-releases",
-        "release --dry-run releases.",
-        f"{_OPS}/release.lua",
-        "if not dry_run then",
-        "if true then",
+        "release --dry-run releases; and so on: a dry run acts.",
+        f"{_LIB}/expected.lua",
+        "if not dry_run then\n    write(",
+        "if true then\n    write(",
     ),
     # The keys: Q:queue.
     Fault(

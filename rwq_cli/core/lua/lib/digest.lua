@@ -1,5 +1,4 @@
--- Recognizing items: an item may be completed, and a new one added under its ID, between two looks. Or rwq may
--- have pushed it, so that a worker may have popped it, and be about to set its lease.
+-- Recognizing items: one may be completed, and a new one added under its ID, between two looks.
 --
 -- include: facts
 

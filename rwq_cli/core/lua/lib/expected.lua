@@ -1,4 +1,4 @@
--- Checking that chosen items still meet the conditions that they were chosen by.
+-- Acting on chosen items, if they still meet the conditions that they were chosen by.
 --
 -- include: digest, locate
 -- arg states  the expected states, joined by ';'; '' for any
@@ -16,11 +16,8 @@ local function ids_in(rest)
   if not has_fingerprints then
     return rest
   end
-  local ids = {}
-  for at = 1, #rest, 2 do
-    ids[#ids + 1] = rest[at]
-    expected_data[rest[at]] = rest[at + 1]
-  end
+  local ids
+  ids, expected_data = split_pairs(rest)
   return ids
 end
 
@@ -72,4 +69,38 @@ local function unsaved_status(id)
     return where == 'name' and 'changed' or 'elsewhere'
   end
   return nil
+end
+
+-- Judge IDs by their facts and places: `status_of(id, found, now_ms)` gives the status of each. `type_of` is that of
+-- `read_facts`. Returns the statuses and the facts, by ID, and the time.
+local function judge(ids, status_of, type_of)
+  local facts, now_ms, statuses = read_facts(ids, type_of), clock_ms(), {}
+  locate(ids, facts)
+  for _, id in ipairs(ids) do
+    statuses[id] = status_of(id, facts[id], now_ms)
+  end
+  return statuses, facts, now_ms
+end
+
+-- The IDs by their status, in order.
+local function by_status(ids, statuses)
+  local groups = setmetatable({}, { __index = function(groups, status)
+    groups[status] = {}
+    return groups[status]
+  end })
+  for _, id in ipairs(ids) do
+    local group = groups[statuses[id]]
+    group[#group + 1] = id
+  end
+  return groups
+end
+
+-- Judge IDs, and unless it is a dry run, act: `write(groups, facts, now_ms)` gets them by their status.
+-- Returns the reply.
+local function act(ids, status_of, write, type_of)
+  local statuses, facts, now_ms = judge(ids, status_of, type_of)
+  if not dry_run then
+    write(by_status(ids, statuses), facts, now_ms)
+  end
+  return outcome_reply(ids, statuses, facts)
 end

@@ -12,20 +12,8 @@ local function lease_keys(ids)
   return made
 end
 
--- Whether `lease_value` found a lease key of the wrong type.
-local found_wrong_lease = false
-
--- The value of one lease key: false for none, true for a key of the wrong type.
-local function lease_value(key)
-  local value = read_string('GET', key)
-  if value == nil then
-    found_wrong_lease = true
-    return true
-  end
-  return value
-end
-
--- The values of the lease keys, in the order of `lease_keys`, false or nil for none; and the keys.
+-- The values of the lease keys, in the order of `lease_keys`: false or nil for none, true for a key of the wrong
+-- type; and the keys.
 local function lease_values(ids)
   local keys = lease_keys(ids)
   local count = for_all('EXISTS', nil, keys)
@@ -41,17 +29,18 @@ local function lease_values(ids)
   -- MGET returns nil for a key of the wrong type, which counts as a lease.
   if count ~= 0 then
     for i, key in ipairs(keys) do
-      values[i] = lease_value(key)
+      local value = read_string('GET', key)
+      values[i] = value == nil or value
     end
   end
   return values, keys
 end
 
--- By ID, whether one of its lease keys has the wrong type, given the values from `lease_values`.
+-- The IDs, as keys, of which a lease key has the wrong type, given the values from `lease_values`.
 local function wrong_leases(ids, values)
   local found = {}
-  for i, id in ipairs(found_wrong_lease and ids or {}) do
-    found[id] = values[2 * i - 1] == true or values[2 * i] == true
+  for i, id in ipairs(next(values) and ids or {}) do
+    found[id] = values[2 * i - 1] == true or values[2 * i] == true or nil
   end
   return found
 end
@@ -128,23 +117,17 @@ local function forget_entries(ids)
   end
 end
 
--- Delete the leases and guards of IDs. A key of the wrong type is no lease, and stays.
-local function delete_leases(ids)
-  local keys = lease_keys(ids)
-  -- MGET returns nil for a key of the wrong type.
-  local values = #keys > 0 and read_all('MGET', nil, keys) or {}
-  local count = 0
+-- Delete the leases and guards of IDs, which are read if there are no facts. A key of the wrong type is no lease, and
+-- stays.
+local function delete_leases(ids, facts)
+  local leases, keys, values = {}, lease_keys(ids), not facts and lease_values(ids) or {}
+  for i, id in ipairs(facts and ids or {}) do
+    values[2 * i - 1], values[2 * i] = facts[id].new, facts[id].old
+  end
   for i = 1, #keys do
-    if values[i] then
-      -- Nearly always, all are strings, and each stays where it is.
-      count = count + 1
-      keys[count] = keys[i]
-    end
+    leases[#leases + 1] = values[i] and values[i] ~= true and keys[i] or nil
   end
-  for i = count + 1, #keys do
-    keys[i] = nil
-  end
-  for_all('DEL', nil, keys)
+  for_all('DEL', nil, leases)
 end
 
 -- The reply of an operation on IDs: a code of the status of each ID in order, then a detail of each ID that

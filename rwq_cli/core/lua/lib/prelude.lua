@@ -44,45 +44,47 @@ local function read_string(command, key, ...)
   return nil
 end
 
--- Run a command on many values, in chunks that unpack can handle; `key` may be nil.
--- Returns the sum of the replies that are numbers.
+-- Run a command on a chunk of values that unpack can handle; `key` may be nil. Returns its reply.
+local function call_on(command, key, values, first)
+  local last = math.min(first + UNPACK_MAX - 1, #values)
+  if key then
+    return redis.call(command, key, unpack(values, first, last))
+  end
+  return redis.call(command, unpack(values, first, last))
+end
+
+-- Run a command on many values, in chunks. Returns the sum of the replies that are numbers.
 local function for_all(command, key, values)
   local sum = 0
   for first = 1, #values, UNPACK_MAX do
-    local last = math.min(first + UNPACK_MAX - 1, #values)
-    local reply
-    if key then
-      reply = redis.call(command, key, unpack(values, first, last))
-    else
-      reply = redis.call(command, unpack(values, first, last))
-    end
-    sum = sum + (tonumber(reply) or 0)
+    sum = sum + (tonumber(call_on(command, key, values, first)) or 0)
   end
   return sum
 end
 
--- Read the values of many keys or fields, in chunks that unpack can handle. Returns one flat table.
+-- Read the values of many keys or fields, in chunks. Returns one flat table.
 local function read_all(command, key, names)
   if #names > 0 and #names <= UNPACK_MAX then
-    if key then
-      return redis.call(command, key, unpack(names))
-    end
-    return redis.call(command, unpack(names))
+    return call_on(command, key, names, 1)
   end
   local values = {}
   for first = 1, #names, UNPACK_MAX do
-    local last = math.min(first + UNPACK_MAX - 1, #names)
-    local reply
-    if key then
-      reply = redis.call(command, key, unpack(names, first, last))
-    else
-      reply = redis.call(command, unpack(names, first, last))
-    end
-    for i = 1, last - first + 1 do
+    local reply = call_on(command, key, names, first)
+    for i = 1, math.min(UNPACK_MAX, #names - first + 1) do
       values[first + i - 1] = reply[i]
     end
   end
   return values
+end
+
+-- The words at odd places; and by each of them the word that follows it.
+local function split_pairs(words)
+  local names, values = {}, {}
+  for at = 1, #words, 2 do
+    names[#names + 1] = words[at]
+    values[words[at]] = words[at + 1]
+  end
+  return names, values
 end
 
 local function prefixed(prefix, ids)

@@ -6,22 +6,15 @@
 -- arg own_only:flag  only what that holder has is taken
 -- arg is_first_look:flag  skip abandoned and orphaned items
 -- arg counts_attempt:flag  count a return of each item, because an attempt of it failed
-
--- The facts about IDs with their places; or nil, and the error that prevents the operation.
-local function facts_to_take(ids)
-  local refusal = counts_attempt and not dry_run and denied('count_returns')
+if counts_attempt and not dry_run then
+  local refusal = denied('count_returns')
   if refusal then
-    return nil, refusal
+    return refusal
   end
-  local facts = read_facts(ids)
-  locate(ids, facts)
-  return facts
 end
 
--- The status of an ID that may not be taken, or nil.
---
--- found    its facts
--- already  the status of an item that is where it is to go; nil if it is not there
+-- The status of an ID that may not be taken, or nil. `already` is that of an item that is where it is to go; nil if
+-- it is not there.
 local function untaken_status(id, found, now_ms, already)
   local refusal = refusal_of(id, found, now_ms)
   if refusal then

@@ -2,14 +2,8 @@
 --
 -- writes read: main TYPE LLEN LRANGE LPOS; delayed ZRANGE ZSCORE; item EXISTS GET STRLEN; leases GET PTTL; server
 --   TIME
+-- include: target
 -- arg marks  the key of the marks of an undo
--- arg to_main  the keys and prefixes of the other queue, as for `move`
--- arg to_delayed
--- arg to_buried
--- arg to_returns
--- arg to_item
--- arg to_lease
--- arg to_old_lease
 -- Returns a flat list of the groups that are denied, each with the first denied command and its key;
 -- nil where the server cannot be asked, before Redis 7.
 if not redis.acl_check_cmd then

@@ -144,54 +144,37 @@ local function enter(added)
   for_all('LPUSH', main, for_main)
 end
 
--- The reply for an item that cannot be added.
-local function refused_at(i)
-  return redis.call('TYPE', keys_and_data[2 * i - 1]).ok == 'string' and i or -i
-end
-
-if known == 'new' then
-  local added, pairs_of_added, refused = {}, {}, {}
-  local some_exist = for_all('EXISTS', nil, prefixed(item_prefix, ids)) > 0
-  for i, id in ipairs(ids) do
-    local found = some_exist and redis.call('TYPE', keys_and_data[2 * i - 1]).ok or 'none'
-    if has_wrong_lease[id] or (found ~= 'none' and found ~= 'string') then
-      refused[#refused + 1] = -i
-    else
-      added[#added + 1] = id
-      pairs_of_added[2 * #added - 1], pairs_of_added[2 * #added] = keys_and_data[2 * i - 1], keys_and_data[2 * i]
-    end
-  end
-  if not dry_run then
-    for_all('MSET', nil, pairs_of_added)
-    enter(added)
-  end
-  return refused
-end
-if dry_run then
-  local refused, seen = {}, {}
-  for i, id in ipairs(ids) do
-    if has_data(id) or has_wrong_lease[id] then
-      refused[#refused + 1] = refused_at(i)
-    elseif seen[id] then
-      refused[#refused + 1] = i
-    end
-    seen[id] = true
-  end
-  return refused
-end
 -- Nearly always, all IDs are new, and one call is enough. MSETNX sets all keys or none. It cannot be used if an
 -- ID may be repeated, because it would keep the last data instead of the first.
-if known ~= 'any' and not found_wrong_lease and redis.call('MSETNX', unpack(keys_and_data)) == 1 then
+local may_exist = known ~= 'new'
+if may_exist and known ~= 'any' and not dry_run and not next(has_wrong_lease)
+  and redis.call('MSETNX', unpack(keys_and_data)) == 1 then
   enter(ids)
   return {}
 end
-local added, refused = {}, {}
+local added, is_added, pairs_of_added, refused = {}, {}, {}, {}
+local some_exist = not may_exist and for_all('EXISTS', nil, prefixed(item_prefix, ids)) > 0
 for i, id in ipairs(ids) do
-  if not has_wrong_lease[id] and redis.call('SETNX', keys_and_data[2 * i - 1], keys_and_data[2 * i]) == 1 then
-    added[#added + 1] = id
+  local key, data, is_free = keys_and_data[2 * i - 1], keys_and_data[2 * i], false
+  if not may_exist then
+    local found = some_exist and redis.call('TYPE', key).ok or 'none'
+    is_free = not has_wrong_lease[id] and (found == 'none' or found == 'string')
+    pairs_of_added[#pairs_of_added + 1] = is_free and key or nil
+    pairs_of_added[#pairs_of_added + 1] = is_free and data or nil
+  elseif dry_run then
+    is_free = not (is_added[id] or has_wrong_lease[id] or has_data(id))
   else
-    refused[#refused + 1] = refused_at(i)
+    is_free = not has_wrong_lease[id] and redis.call('SETNX', key, data) == 1
+  end
+  if is_free then
+    added[#added + 1], is_added[id] = id, true
+  else
+    local is_duplicate = may_exist and (is_added[id] or redis.call('TYPE', key).ok == 'string')
+    refused[#refused + 1] = is_duplicate and i or -i
   end
 end
-enter(added)
+if not dry_run then
+  for_all('MSET', nil, pairs_of_added)
+  enter(added)
+end
 return refused

@@ -1,6 +1,6 @@
 -- Complete items: delete their data and all their traces, and optionally keep a result.
 --
--- include: ending, results
+-- include: ending, expected, results
 -- writes: processing LREM LSET RPOP; main LREM LSET RPOP; leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL;
 --   cleaning LREM; item DEL
 -- arg keep_ms  how long to keep the results, ms; '' to keep none
@@ -18,11 +18,12 @@ while first <= #owners do
   is_owner[string.sub(owners, colon + 1, last)] = true
   first = last + 1
 end
-local statuses, facts = judge(ids, 'completed', function(found)
-  return owners ~= '' and not is_owner[effective_lease(found)] and 'not-owner'
-    or is_taken_away(found) and 'elsewhere'
+local statuses, facts = judge(ids, function(id, found, now_ms)
+  return refusal_of(id, found, now_ms)
+    or owners ~= '' and not is_owner[effective_lease(found)] and 'not-owner'
+    or is_taken_away(found) and 'elsewhere' or unsaved_status(id) or 'completed'
 end)
-local completed = ids_with('completed', ids, statuses)
+local completed = by_status(ids, statuses).completed
 local results, refusal = prepare_results(completed, facts, keep_ms, status, has_result and result or nil)
 if refusal then
   return refusal
@@ -31,7 +32,8 @@ for id in pairs(results.wrong) do
   statuses[id] = 'wrong-type'
 end
 if not dry_run then
-  end_items(ids, statuses, facts, 'completed')
-  write_results(ids_with('completed', ids, statuses), results)
+  local groups = by_status(ids, statuses)
+  end_items(groups.completed, groups.missing, facts)
+  write_results(groups.completed, results)
 end
 return outcome_reply(ids, statuses, facts)

@@ -4,12 +4,10 @@
 -- writes: result DEL
 -- rest args  for each: ID; its completion time as the result gives it, unix ms
 -- Returns how many were deleted.
-local outdated = {}
-for at = 1, #args, 2 do
-  local id = args[at]
+local outdated, ids, times = {}, split_pairs(args)
+for _, id in ipairs(ids) do
   local key = result_prefix .. id
-  if result_kind(key) == 'result' and not has_data(id)
-    and redis.call('HGET', key, 'completed_ms') == args[at + 1] then
+  if result_kind(key) == 'result' and not has_data(id) and redis.call('HGET', key, 'completed_ms') == times[id] then
     outdated[#outdated + 1] = key
   end
 end

@@ -5,11 +5,7 @@
 -- writes: returns HMGET HSET HDEL
 -- rest words  IDs, each followed by the holder that must have its lease
 -- Returns how many counts were changed.
-local ids, owners = {}, {}
-for i = 1, #words, 2 do
-  ids[#ids + 1] = words[i]
-  owners[words[i]] = words[i + 1]
-end
+local ids, owners = split_pairs(words)
 local facts, counts, changed = read_facts(ids), returns_of(ids), 0
 for _, id in ipairs(ids) do
   local count = counts[id] or 0

@@ -1,20 +1,9 @@
 -- Move items to the end of another queue.
 --
--- include: locate, expected, schedule, marks
+-- include: leaving, schedule, marks, target
 -- writes: processing LREM LSET RPOP; main LREM LSET RPOP; leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL;
 --   cleaning LREM; item GET GETRANGE; renamed RENAMENX; to_main LPUSH; to_delayed ZREM; to_buried ZREM;
 --   to_returns HSET HDEL; to_leases SET
--- arg to_main  the other queue: its main list, processing list, delayed, buried and returns, and its prefixes of
---   data, new lease and old lease keys
--- arg to_processing
--- arg to_delayed
--- arg to_buried
--- arg to_returns
--- arg to_item
--- arg to_lease
--- arg to_old_lease
--- arg keeps_leased:flag  leave items with a lease or guard alone
--- arg is_first_look:flag  skip abandoned and orphaned items
 -- arg lines  the line number of each ID, joined by ';', if there is a bitmap of restored lines
 -- rest words  the IDs, each once, in the order in which they are to wait
 -- Returns the outcomes of `outcome_reply`: moved, missing, changed, not-owner, in-transit, conflict if the other
@@ -37,8 +26,6 @@ for line in string.gmatch(lines, '%d+') do
   line_of[ids[#numbers]] = line
 end
 local marked = read_marks(numbers)
-local facts, now_ms = read_facts(ids), clock_ms()
-locate(ids, facts)
 
 -- The keys of some IDs in the other queue.
 local function keys_there(prefixes, some)
@@ -62,52 +49,35 @@ local function is_taken(id)
   return redis.call('EXISTS', to_item .. id) == 1
 end
 
-local function status_of(id, found)
-  if marked[line_of[id]] then
-    return 'imported-before'
+return act(ids, function(id, found, now_ms)
+  return marked[line_of[id]] and 'imported-before' or staying_status(id, found, now_ms)
+    or some_exist and is_taken(id) and 'conflict' or 'moved'
+end, function(groups, facts)
+  local moved, moved_lines = groups.moved, {}
+  local counts = present[returns] and #moved > 0 and read_all('HMGET', returns, moved) or {}
+  if #moved > 0 then
+    -- The first write is one that a server that is out of memory refuses.
+    local length = redis.call('LLEN', to_main) + redis.call('LLEN', to_processing)
+    settle(keys_there({ to_lease, to_old_lease }, moved), 'moved', length)
   end
-  local refusal = refusal_of(id, found, now_ms)
-  if refusal then
-    return refusal
-  elseif keeps_leased and effective_lease(found) then
-    return 'not-owner'
-  elseif is_first_look and needs_second_look(found, now_ms) then
-    return 'in-transit'
+  local delisted = groups.missing
+  for i, id in ipairs(moved) do
+    moved_lines[i] = line_of[id]
+    delisted[#delisted + 1] = id
   end
-  return unsaved_status(id) or some_exist and is_taken(id) and 'conflict' or 'moved'
-end
-
-local statuses, moved, moved_lines, delisted = {}, {}, {}, {}
-for _, id in ipairs(ids) do
-  statuses[id] = status_of(id, facts[id])
-  if statuses[id] == 'moved' then
-    moved[#moved + 1] = id
-    moved_lines[#moved] = line_of[id]
+  mark_lines(moved_lines)
+  delete_leases(delisted, facts)
+  forget_entries(delisted)
+  -- The other queue may have leftovers of an earlier item with this ID.
+  for key, command in pairs({ [to_delayed] = 'ZREM', [to_buried] = 'ZREM', [to_returns] = 'HDEL' }) do
+    for_all(command, key, to_present[key] and moved or {})
   end
-  delisted[#delisted + 1] = (statuses[id] == 'moved' or statuses[id] == 'missing') and id or nil
-end
-if dry_run then
-  return outcome_reply(ids, statuses, facts)
-end
-local counts = present[returns] and #moved > 0 and read_all('HMGET', returns, moved) or {}
-if #moved > 0 then
-  -- The first write is one that a server that is out of memory refuses.
-  local length = redis.call('LLEN', to_main) + redis.call('LLEN', to_processing)
-  settle(keys_there({ to_lease, to_old_lease }, moved), 'moved', length)
-end
-mark_lines(moved_lines)
-delete_leases(delisted)
-forget_entries(delisted)
--- The other queue may have leftovers of an earlier item with this ID.
-for key, command in pairs({ [to_delayed] = 'ZREM', [to_buried] = 'ZREM', [to_returns] = 'HDEL' }) do
-  for_all(command, key, to_present[key] and moved or {})
-end
-for i, id in ipairs(moved) do
-  redis.call('RENAMENX', item_prefix .. id, to_item .. id)
-  if counts[i] then
-    redis.call('HSET', to_returns, id, counts[i])
+  for i, id in ipairs(moved) do
+    redis.call('RENAMENX', item_prefix .. id, to_item .. id)
+    if counts[i] then
+      redis.call('HSET', to_returns, id, counts[i])
+    end
   end
-end
-for_all('LPUSH', to_main, moved)
-remove_entries(delisted)
-return outcome_reply(ids, statuses, facts)
+  for_all('LPUSH', to_main, moved)
+  remove_entries(delisted)
+end)

@@ -11,11 +11,7 @@
 -- changed, not-owner, wrong-type, moving. Of delayed: promoted, skipped, and pruned for an entry that is stale, that
 -- a burial supersedes, or whose item a session has leased. A stale entry, whose item has no data or is in a
 -- list, is removed together with its guards. A kick also deletes the item's count of returns.
-local ids = ids_in(words)
-local is_promotion = which == 'delayed'
-local facts = read_facts(ids)
-locate(ids, facts)
-local statuses, entries, now_ms = {}, no_entries(), clock_ms()
+local is_promotion, entries = which == 'delayed', no_entries()
 
 -- Whether it is the copy of an item that another server may still have: both must not be leased.
 local function is_copy(found)
@@ -23,7 +19,7 @@ local function is_copy(found)
 end
 
 -- The status of an ID whose entry stays, or nil.
-local function unchanged_status(id, found, kind)
+local function unchanged_status(id, found, kind, now_ms)
   if not found.main then
     return 'elsewhere'
   elseif not is_promotion and found.data ~= 'none' then
@@ -43,27 +39,25 @@ local function unchanged_status(id, found, kind)
   return nil
 end
 
-for _, id in ipairs(ids) do
-  local found = facts[id]
+return act(ids_in(words), function(id, found, now_ms)
   local kind = found.main and entry_kind(found, which, now_ms)
-  statuses[id] = unchanged_status(id, found, kind)
-  if not statuses[id] then
-    entries[kind][#entries[kind] + 1] = id
-    if kind == 'push' then
-      statuses[id] = is_promotion and 'promoted' or 'kicked'
-    elseif is_promotion then
-      statuses[id], found.state = 'pruned', state_of(found, now_ms)
-    else
-      statuses[id] = found.data == 'none' and 'missing' or 'not-buried'
-    end
+  local unchanged = unchanged_status(id, found, kind, now_ms)
+  if unchanged then
+    return unchanged
   end
-end
-if not dry_run then
+  entries[kind][#entries[kind] + 1] = id
+  if kind == 'push' then
+    return is_promotion and 'promoted' or 'kicked'
+  elseif is_promotion then
+    found.state = state_of(found, now_ms)
+    return 'pruned'
+  end
+  return found.data == 'none' and 'missing' or 'not-buried'
+end, function(_, facts)
   settle_ids(entries.push, is_promotion and 'promoted' or 'kicked')
   remove_entries(entries.push)
   if not keeps_counts and present[returns] then
     for_all('HDEL', returns, entries.push)
   end
   push_entries(is_promotion and delayed or buried, entries, facts)
-end
-return outcome_reply(ids, statuses, facts)
+end)

@@ -7,28 +7,15 @@
 -- rest words  IDs, each once, in the order in which they are to be leased
 -- Returns the outcomes of `outcome_reply`: released, already-waiting, not-owner, missing, changed,
 -- in-transit, wrong-type, elsewhere.
-local ids = ids_in(words)
-local facts, refusal = facts_to_take(ids)
-if refusal then
-  return refusal
-end
-local statuses, released, now_ms = {}, {}, clock_ms()
-for _, id in ipairs(ids) do
-  local found = facts[id]
+return act(ids_in(words), function(id, found, now_ms)
   local is_waiting = found.main and found.main > 0 and not front
-  statuses[id] = untaken_status(id, found, now_ms, is_waiting and 'already-waiting')
-  if not statuses[id] then
-    statuses[id] = 'released'
-    released[#released + 1] = id
-  end
-end
-if not dry_run then
-  settle_ids(released, 'released')
+  return untaken_status(id, found, now_ms, is_waiting and 'already-waiting') or 'released'
+end, function(groups, facts)
+  settle_ids(groups.released, 'released')
   if counts_attempt then
-    count_returns(released, returns_of(released))
+    count_returns(groups.released, returns_of(groups.released))
   end
-  remove_entries(released)
-  unschedule(released, facts)
-  push(released, front)
-end
-return outcome_reply(ids, statuses, facts)
+  remove_entries(groups.released)
+  unschedule(groups.released, facts)
+  push(groups.released, front)
+end)

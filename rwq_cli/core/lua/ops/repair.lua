@@ -34,45 +34,30 @@ if bury_after >= 0 and not dry_run then
     return refusal
   end
 end
-local facts = read_facts(ids, has_fingerprints and type_of)
-locate(ids, facts)
-local counts = returns_of(ids)
-local now_ms = clock_ms()
-local statuses, removed, returned, stale, kept = {}, {}, {}, {}, {}
-for i = 1, #ids do
-  local id = ids[i]
-  local found = facts[id]
+local counts, removed, returned, stale, kept = returns_of(ids), {}, {}, {}, {}
+return act(ids, function(id, found, now_ms)
   local state = found.main and state_of(found, now_ms)
   if not state then
-    statuses[id] = 'elsewhere'
-  elseif not expected_states then
-    statuses[id] = 'skipped'
-    if has_stale_schedule(found, state) then
-      statuses[id], found.state = 'pruned', state
-      stale[#stale + 1] = id
-    end
-  elseif not expected_states[state] or changed[id] or was_pushed_since_first_look(found) then
-    statuses[id] = 'skipped'
-  elseif state == 'ghost' then
-    statuses[id] = 'dropped'
-    removed[#removed + 1] = id
-  elseif state == 'duplicated' then
-    statuses[id] = 'dropped'
-    removed[#removed + 1] = id
-    kept[id] = found.processing > 0 and session_of(found) and processing or main
-  else
-    statuses[id] = is_to_be_buried(id, counts, bury_after) and 'buried' or 'returned'
-    removed[#removed + 1] = id
-    returned[#returned + 1] = id
+    return 'elsewhere'
+  elseif not expected_states and has_stale_schedule(found, state) then
+    found.state, stale[#stale + 1] = state, id
+    return 'pruned'
+  elseif not expected_states or not expected_states[state] or changed[id] or was_pushed_since_first_look(found) then
+    return 'skipped'
   end
-end
-if dry_run then
-  return outcome_reply(ids, statuses, facts)
-end
-local pushed, scores = begin_returns(returned, counts, bury_after)
-remove_entries(removed, kept)
-unschedule(stale, facts)
-delete_guards(stale)
-unschedule(returned, facts)
-end_returns(pushed, scores)
-return outcome_reply(ids, statuses, facts)
+  removed[#removed + 1] = id
+  if state == 'duplicated' then
+    kept[id] = found.processing > 0 and session_of(found) and processing or main
+  elseif state ~= 'ghost' then
+    returned[#returned + 1] = id
+    return is_to_be_buried(id, counts, bury_after) and 'buried' or 'returned'
+  end
+  return 'dropped'
+end, function(_, facts)
+  local pushed, scores = begin_returns(returned, counts, bury_after)
+  remove_entries(removed, kept)
+  unschedule(stale, facts)
+  delete_guards(stale)
+  unschedule(returned, facts)
+  end_returns(pushed, scores)
+end, has_fingerprints and type_of)

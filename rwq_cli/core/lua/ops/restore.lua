@@ -57,7 +57,8 @@ for i, id in ipairs(ids) do
   local at = (i - 1) * FIELDS + 1
   local status = status_of(args[at], id, args[at + 2], args[at + 9])
   statuses[id] = status
-  if status == 'imported' or status == 'replaced' then
+  local is_written = status == 'imported' or status == 'replaced'
+  if is_written then
     keys_and_data[#keys_and_data + 1] = keys[i]
     keys_and_data[#keys_and_data + 1] = args[at + 2]
     if string.sub(args[at + 9], 1, 1) ~= '=' then
@@ -65,9 +66,7 @@ for i, id in ipairs(ids) do
       replaced[#replaced + 1] = status == 'replaced' and id or nil
     end
   end
-  if status == 'imported' or status == 'replaced' or status == 'already-there' then
-    done[#done + 1] = args[at]
-  end
+  done[#done + 1] = (is_written or status == 'already-there') and args[at] or nil
 end
 if dry_run then
   return outcome_reply(ids, statuses)

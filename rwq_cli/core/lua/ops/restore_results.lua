@@ -22,14 +22,9 @@ for at = 1, #args, FIELDS do
     or kind == 'result' and redis.call('HGET', result_prefix .. id, 'completed_ms') == replaceable)
   local status = marked[line] and 'imported-before' or kind == 'none' and 'imported'
     or kind ~= 'result' and 'wrong-type' or may_replace and 'replaced' or 'already-there'
-  ids[#ids + 1] = id
-  statuses[id] = status
-  if status == 'imported' or status == 'replaced' then
-    restored[#restored + 1] = at
-  end
-  if status ~= 'imported-before' and status ~= 'wrong-type' then
-    done[#done + 1] = line
-  end
+  ids[#ids + 1], statuses[id] = id, status
+  restored[#restored + 1] = (status == 'imported' or status == 'replaced') and at or nil
+  done[#done + 1] = status ~= 'imported-before' and status ~= 'wrong-type' and line or nil
 end
 if dry_run then
   return outcome_reply(ids, statuses)
@@ -39,19 +34,16 @@ mark_lines(done)
 for _, at in ipairs(restored) do
   local id, left_ms, status, completed_ms, held, holder, given, result =
     unpack(args, at + 1, at + 8)
-  local key, absent = result_prefix .. id, {}
-  local fields = { 'status', status, 'completed_ms', completed_ms }
+  local key = result_prefix .. id
+  redis.call('HSET', key, 'status', status, 'completed_ms', completed_ms)
   for name, value in pairs({ holder = held == '1' and holder, result = given == '1' and result }) do
     if value then
-      fields[#fields + 1] = name
-      fields[#fields + 1] = value
-    else
-      absent[#absent + 1] = name
+      redis.call('HSET', key, name, value)
+    elseif statuses[id] == 'replaced' then
+      redis.call('HDEL', key, name)
     end
   end
-  redis.call('HSET', key, unpack(fields))
   if statuses[id] == 'replaced' then
-    for_all('HDEL', key, absent)
     redis.call('PERSIST', key)
   end
   if left_ms ~= '-1' then

@@ -9,25 +9,12 @@
 -- rest words  IDs, each once
 -- Returns the outcomes of `outcome_reply`: buried, already-buried, delayed, not-owner, missing,
 -- changed, in-transit, wrong-type, elsewhere.
-local ids = ids_in(words)
-local facts, refusal = facts_to_take(ids)
-if refusal then
-  return refusal
-end
-local statuses, moved, already_buried, now_ms = {}, {}, {}, clock_ms()
-for _, id in ipairs(ids) do
-  local found = facts[id]
-  statuses[id] = untaken_status(id, found, now_ms)
-  if not statuses[id] and not delay_ms and state_of(found, now_ms) == 'buried' then
-    statuses[id] = 'already-buried'
-    already_buried[#already_buried + 1] = id
-  elseif not statuses[id] then
-    statuses[id] = delay_ms and 'delayed' or 'buried'
-    moved[#moved + 1] = id
-  end
-end
-if not dry_run then
+return act(ids_in(words), function(id, found, now_ms)
+  return untaken_status(id, found, now_ms) or delay_ms and 'delayed'
+    or state_of(found, now_ms) == 'buried' and 'already-buried' or 'buried'
+end, function(groups, facts, now_ms)
   -- The guards first, because a server that is out of memory refuses them.
+  local moved, already_buried = delay_ms and groups.delayed or groups.buried, groups['already-buried']
   local zset, first_ms, scores, listed = delay_ms and delayed or buried, now_ms + (delay_ms or 0), {}, {}
   for i, id in ipairs(moved) do
     local at_ms = first_ms + i / 1000
@@ -52,5 +39,4 @@ if not dry_run then
   remove_entries(listed)
   unschedule(moved, facts)
   for_all('ZADD', zset, scores)
-end
-return outcome_reply(ids, statuses, facts)
+end)

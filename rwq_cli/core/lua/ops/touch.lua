@@ -6,10 +6,9 @@
 -- arg has_owners:flag  each ID is followed by the holder that must have its lease
 -- rest words  IDs
 -- Returns the outcomes of `outcome_reply`: touched, not-leased, missing, not-owner, wrong-type.
-local ids, owners = has_owners and {} or words, {}
-for i = 1, has_owners and #words or 0, 2 do
-  ids[#ids + 1] = words[i]
-  owners[words[i]] = words[i + 1]
+local ids, owners = words, {}
+if has_owners then
+  ids, owners = split_pairs(words)
 end
 local facts = read_facts(ids)
 local statuses, sessions = {}, {}

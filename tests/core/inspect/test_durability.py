@@ -3,7 +3,7 @@
 import pytest
 
 from rwq_cli.core import Server, connect
-from rwq_cli.core.server.durability import Durability, durability_of
+from rwq_cli.core.inspect.server_status import Durability, server_status
 from tests.conftest import AsUser, StartServer
 from tests.driver import until
 
@@ -11,7 +11,7 @@ from tests.driver import until
 def durability_at(start_server: StartServer, *options: str) -> Durability:
     connection = connect(Server(start_server(*options).url))
     try:
-        return durability_of(connection)
+        return server_status(connection).durability
     finally:
         connection.close()
 
@@ -47,7 +47,7 @@ def test_settings_of_a_server(
 def test_settings_that_the_server_hides_are_unknown(
     as_user: AsUser, denied: tuple[str, ...], expected: Durability
 ) -> None:
-    found = durability_of(as_user("+@all", *denied))
+    found = server_status(as_user("+@all", *denied)).durability
     assert found == expected
     assert found.may_evict is False
 
@@ -57,10 +57,10 @@ def test_a_server_that_cannot_save_says_so(start_server: StartServer) -> None:
     server = start_server("--dir", "/proc")
     connection = connect(Server(server.url))
     try:
-        assert not durability_of(connection).is_failing
+        assert not server_status(connection).durability.is_failing
         with server.client() as raw:
             raw.bgsave()
             until(lambda: not raw.info("persistence")["rdb_bgsave_in_progress"])
-        assert durability_of(connection).is_failing
+        assert server_status(connection).durability.is_failing
     finally:
         connection.close()

@@ -1,0 +1,11 @@
+-- The keys of the other queue of a move: its main list, processing list, delayed, buried and returns, and its
+-- prefixes of data, new lease and old lease keys.
+--
+-- arg to_main
+-- arg to_processing
+-- arg to_delayed
+-- arg to_buried
+-- arg to_returns
+-- arg to_item
+-- arg to_lease
+-- arg to_old_lease
