@@ -1,14 +1,10 @@
 """Running rwq as its users do: in this process for speed, or as a process of its own."""
 
-import fcntl
 import io
 import json
 import os
-import pty
 import select
-import struct
 import subprocess
-import termios
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,10 +18,7 @@ import pytest
 from rwq_cli.cli.program import run
 from rwq_cli.environment import Environment
 from tests import processes
-from tests.processes import COMMAND
-
-# After that it hangs; far more than any command takes, so that a busy machine fails no test.
-TIMEOUT_S = 120.0
+from tests.processes import COMMAND, TIMEOUT_S
 
 
 @dataclass(frozen=True)
@@ -99,15 +92,18 @@ class Rwq:
     def __call__(
         self,
         *words: str,
-        stdin: bytes = b"",
+        stdin: bytes | BinaryIO = b"",
         variables: Mapping[str, str] | None = None,
         stdout: BinaryIO | None = None,
     ) -> Result:
-        """Run in this process. `variables` are set besides; an empty one is unset."""
-        out, err = stdout or io.BytesIO(), io.BytesIO()
-        code = _run(words, Environment(self._all(variables), io.BytesIO(stdin), out, err))
-        out.seek(0)
-        return Result(code, out.read(), err.getvalue())
+        """Run in this process. `variables` are set besides; an empty one is unset.
+
+        What goes to a `stdout` that is given is not in the result.
+        """
+        given = io.BytesIO(stdin) if isinstance(stdin, bytes) else stdin
+        out, err = io.BytesIO(), io.BytesIO()
+        code = _run(words, Environment(self._all(variables), given, stdout or out, err))
+        return Result(code, out.getvalue(), err.getvalue())
 
     def on_screen(
         self,
@@ -194,44 +190,27 @@ class Rwq:
         self,
         *words: str,
         type_in: Sequence[tuple[bytes, bytes]] = (),
-        stdin: bytes | None = None,
         variables: Mapping[str, str] | None = None,
         columns: int = 80,
     ) -> tuple[int, bytes]:
         """Run as a process whose terminal is a new one.
 
-        Args:
-            words: The command line.
-            type_in: What to type once something has appeared: pairs of it and the keys.
-            stdin: What is piped into stdin; None leaves stdin on the terminal.
-            variables: Further environment variables.
-            columns: The terminal's width.
+        `type_in` is what to type once something has appeared: pairs of it and the keys.
 
         Returns:
             The exit code, and all that appeared on the terminal.
         """
-        terminal, end = _new_terminal(columns)
-        process = processes.start(
-            [*COMMAND, *words],
-            env=self._all(variables),
-            cwd=self.home,
-            stdin=end if stdin is None else subprocess.PIPE,
-            stdout=end,
-            stderr=end,
-            terminal=True,
+        from tests.terminal import Terminal
+
+        terminal = Terminal(
+            [*COMMAND, *words], self._all(variables), directory=self.home, columns=columns
         )
-        os.close(end)
-        if process.stdin is not None:
-            with process.stdin as pipe:
-                pipe.write(stdin)
+        self.started.append(terminal.process)
         try:
-            seen = _converse(terminal, list(type_in))
-        except AssertionError:
-            process.kill()
-            raise
+            written = terminal.converse(type_in)
+            return terminal.end(), written
         finally:
-            process.wait()
-        return process.returncode, seen
+            terminal.close()
 
     def asked(
         self,
@@ -241,19 +220,26 @@ class Rwq:
         variables: Mapping[str, str] | None = None,
         columns: int = 80,
     ) -> tuple[int, bytes]:
-        """As `on_terminal`, but in this process: for questions, and without Ctrl-C."""
-        terminal, end = _new_terminal(columns)
+        """As `on_terminal`, but in this process: for questions, and without Ctrl-C.
+
+        `stdin` is what is piped into it; None leaves stdin on the terminal.
+        """
+        from tests.terminal import new_terminal, watched
+
+        outer, end = new_terminal(columns)
         open_file = os.open
 
         def open_terminal(path: Any, *more: Any, **named: Any) -> int:
             return os.dup(end) if path == "/dev/tty" else open_file(path, *more, **named)
 
+        terminal = watched(outer)
         with pytest.MonkeyPatch.context() as patched, ThreadPoolExecutor(1) as pool:
-            seen = pool.submit(_converse, terminal, list(type_in))
+            seen = pool.submit(terminal.converse, type_in)
             patched.setattr(os, "open", open_terminal)
             with open(end, "wb") as screen:
                 given = io.BytesIO(stdin or b"")
                 code = _run(words, Environment(self._all(variables), given, screen, screen))
+        terminal.child.close()
         return code, seen.result()
 
     def close(self) -> None:
@@ -279,35 +265,9 @@ def _run(words: Sequence[str], environment: Environment) -> int:
         with redirect_stdout(text):
             return int(run(list(words), environment))
     finally:
-        text.detach()
-
-
-def _new_terminal(columns: int) -> tuple[int, int]:
-    terminal, end = pty.openpty()
-    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    return terminal, end
-
-
-def _converse(terminal: int, type_in: list[tuple[bytes, bytes]]) -> bytes:
-    """Type what is to be typed, until nothing has the terminal open; returns what it showed."""
-    seen = b""
-    searched = 0
-    deadline = time.monotonic() + TIMEOUT_S
-    try:
-        while True:
-            assert time.monotonic() < deadline, f"it waits for something; shown: {seen!r}"
-            if not select.select([terminal], [], [], 0.1)[0]:
-                continue
-            try:
-                piece = os.read(terminal, 65536)
-            except OSError:
-                return seen
-            seen += piece
-            while type_in and (at := seen.find(type_in[0][0], searched)) >= 0:
-                searched = at + len(type_in[0][0])
-                os.write(terminal, type_in.pop(0)[1])
-    finally:
-        os.close(terminal)
+        # As at the end of the program.
+        with suppress(OSError):
+            text.detach()
 
 
 def next_line(stream: Any, timeout_s: float = TIMEOUT_S) -> bytes:

@@ -10,6 +10,8 @@ from typing import Any
 
 COMMAND = (sys.executable, "-m", "rwq_cli")
 ROOT = Path(__file__).parent.parent
+# After that it hangs; far more than any command takes, so that a busy machine fails no test.
+TIMEOUT_S = 120.0
 
 
 def start(

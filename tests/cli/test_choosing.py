@@ -14,8 +14,6 @@ NOTHING_CHOSEN = (
     "rwq: error: no items chosen; give IDs, or - to read them from stdin; or choose by "
     "{state}--match, --where, --id-glob, --older-than, {more}--returns or -n; or use --all\n"
 )
-# Its items are in one state.
-WITHOUT_STATE = "kick"
 
 
 @pytest.fixture
@@ -38,59 +36,38 @@ def chosen(rwq: Rwq, *words: str) -> list[str]:
     return [record["id"] for record in result.jsonl]
 
 
-def state_of(verb: str) -> str:
-    """A state of items that the verb takes."""
-    return "buried" if verb == "kick" else "leased"
-
-
 @pytest.mark.parametrize("verb", VERBS)
-class TestUsage:
-    def test_without_ids_or_options_it_is_an_error(
-        self, rwq: Rwq, filled: Foreign, verb: str
-    ) -> None:
-        before = contents(filled.raw)
-        own = {"bury": ("--holder, ",), "kick": ("--reason, ",), "touch": ("--holder, ",)}
-        said = NOTHING_CHOSEN.format(
-            state="" if verb == WITHOUT_STATE else "--state, ",
-            more="".join(own.get(verb, ("--holder, ", "--reason, "))),
-        )
-        for words in ((), ("-n", "0"), ("--dry-run",)):
-            assert rwq(verb, *words).as_tuple() == (2, "", said)
-        assert sorted(contents(filled.raw)) == sorted(before)
-
-    def test_all_excludes_a_state(self, rwq: Rwq, verb: str) -> None:
-        if verb == WITHOUT_STATE:
-            pytest.skip("it has no --state")
-        said = "rwq: error: --all and --state cannot be used together; use one of them\n"
-        assert rwq(verb, "--all", "--state", state_of(verb)).as_tuple() == (2, "", said)
-
-    @pytest.mark.parametrize("words", ["--match [", "--older-than soon", "--state nothing"])
-    def test_bad_values_are_usage_errors(self, rwq: Rwq, verb: str, words: str) -> None:
-        result = rwq(verb, *words.split())
-        assert (result.code, result.text, result.notes.count("\n")) == (2, "", 1)
-
-
-@pytest.mark.parametrize(
-    ("line", "option"),
-    [
-        ("touch w1 --state leased", "--state"),
-        ("release - --match x", "--match"),
-        ("complete w1 w2 --match= --id-glob *", "--match"),
-        ("bury - --where a=1", "--where"),
-        ("kick w1 w2 --id-glob *", "--id-glob"),
-        ("complete w1 --older-than 1h", "--older-than"),
-        ("complete - -n 1", "-n"),
-        ("release w1 -n 0", "-n"),
-        ("touch - --all", "--all"),
-    ],
-)
-def test_ids_exclude_options_that_select(rwq: Rwq, line: str, option: str) -> None:
-    assert rwq(*line.split(), stdin=b"w1\n").as_tuple() == (
-        2,
-        "",
-        f"rwq: error: IDs and {option} cannot be used together; give IDs, or choose items by "
-        "options\n",
+def test_without_ids_or_options_it_is_an_error(rwq: Rwq, filled: Foreign, verb: str) -> None:
+    before = contents(filled.raw)
+    own = {"bury": "--holder, ", "kick": "--reason, ", "touch": "--holder, "}
+    said = NOTHING_CHOSEN.format(
+        state="" if verb == "kick" else "--state, ", more=own.get(verb, "--holder, --reason, ")
     )
+    for words in ((), ("-n", "0"), ("--dry-run",)):
+        assert rwq(verb, *words).as_tuple() == (2, "", said)
+    if verb != "kick":
+        said = "rwq: error: --all and --state cannot be used together; use one of them\n"
+        assert rwq(verb, "--all", "--state", "leased").as_tuple() == (2, "", said)
+    assert sorted(contents(filled.raw)) == sorted(before)
+
+
+def test_ids_exclude_options_that_select(rwq: Rwq) -> None:
+    for line, option in {
+        "touch w1 --state leased": "--state",
+        "release - --match x": "--match",
+        "complete w1 w2 --match= --id-glob *": "--match",
+        "bury - --where a=1": "--where",
+        "kick w1 w2 --id-glob *": "--id-glob",
+        "complete w1 --older-than 1h": "--older-than",
+        "release w1 -n 0": "-n",
+        "touch - --all": "--all",
+    }.items():
+        assert rwq(*line.split(), stdin=b"w1\n").as_tuple() == (
+            2,
+            "",
+            f"rwq: error: IDs and {option} cannot be used together; give IDs, or choose items by "
+            "options\n",
+        )
 
 
 def test_a_state_that_a_verb_does_not_apply_to_is_an_error(rwq: Rwq) -> None:
@@ -103,45 +80,38 @@ def test_a_state_that_a_verb_does_not_apply_to_is_an_error(rwq: Rwq) -> None:
 
 
 @pytest.mark.usefixtures("filled")
-class TestSelection:
-    @pytest.mark.parametrize(
-        ("line", "expected"),
-        [
-            ("complete -n 1", "w1"),
-            ("complete --id-glob ?1", "w1"),
-            ("complete --match of", "w1 w2"),
-            ("complete --state abandoned", "a1 a2"),
-            ("complete --state abandoned --id-glob *2", "a2"),
-            ("complete --state leased --state held", "l1 h1"),
-            ("complete --all", "w1 w2 a1 a2 l1 h1 buried o1"),
-            ("complete --all --id-glob ?1", "w1 a1 l1 h1 o1"),
-            ("complete --all -n 3", "w1 w2 a1"),
-            ("complete --older-than 1h", ""),
-            ("complete --older-than 0 -n 1", "w1"),
-            ("complete --state held --state orphaned", "h1 o1"),
-            ("release -n 1", "a1"),
-            # Those that were looked at twice come last.
-            ("release --all", "l1 h1 a1 a2"),
-            ("release --match of.a", "a1 a2"),
-            ("release --state orphaned", "o1"),
-            ("bury --all", "w1 w2 a1 a2"),
-            ("bury --match of", "w1 w2 a1 a2"),
-            ("bury --state orphaned --state leased", "l1 o1"),
-            ("kick --all", "buried"),
-            ("touch --all", "l1 h1"),
-            ("touch -n 5", "l1"),
-            ("touch --id-glob h*", ""),
-            ("touch --state held", "h1"),
-            # What they look at, where the verb would choose from other states.
-            ("complete --holder *", "l1 h1"),
-            ("complete --holder * --state waiting", ""),
-            ("bury --holder *", "l1 h1"),
-            ("release --reason broken", "buried"),
-            ("complete --all --reason broken", "buried"),
-        ],
-    )
-    def test_options_select_these_items(self, rwq: Rwq, line: str, expected: str) -> None:
-        assert chosen(rwq, *line.split()) == expected.split()
+def test_options_select_these_items(rwq: Rwq) -> None:
+    expected = {
+        "complete -n 1": "w1",
+        "complete --match of": "w1 w2",
+        "complete --state abandoned --id-glob *2": "a2",
+        "complete --state leased --state held": "l1 h1",
+        "complete --all": "w1 w2 a1 a2 l1 h1 buried o1",
+        "complete --all --id-glob ?1": "w1 a1 l1 h1 o1",
+        "complete --all -n 3": "w1 w2 a1",
+        "complete --older-than 1h": "",
+        "complete --older-than 0 -n 1": "w1",
+        "complete --state held --state orphaned": "h1 o1",
+        "release -n 1": "a1",
+        # Those that were looked at twice come last.
+        "release --all": "l1 h1 a1 a2",
+        "release --match of.a": "a1 a2",
+        "release --state orphaned": "o1",
+        "bury --all": "w1 w2 a1 a2",
+        "bury --state orphaned --state leased": "l1 o1",
+        "kick --all": "buried",
+        "touch --all": "l1 h1",
+        "touch -n 5": "l1",
+        "touch --state held": "h1",
+        # What they look at, where the verb would choose from other states.
+        "complete --holder *": "l1 h1",
+        "complete --holder * --state waiting": "",
+        "bury --holder *": "l1 h1",
+        "release --reason broken": "buried",
+        "complete --all --reason broken": "buried",
+    }
+    found = {line: " ".join(chosen(rwq, *line.split())) for line in expected}
+    assert found == expected
 
 
 class TestWhere:
@@ -179,13 +149,6 @@ class TestWhere:
         assert rwq("ls", *words.split(), "-o", "ids").text.split() == expected.split()
         exported = rwq("export", *words.split(), *state, "-o", "ids")
         assert exported.text.split() == expected.split()
-
-    def test_buried_and_leased_items_are_chosen(self, rwq: Rwq) -> None:
-        rwq("bury", "--where", "tenant.id=3")
-        assert chosen(rwq, "kick", "--where", "size") == ["three"]
-        rwq("lease", "--id", "four")
-        assert chosen(rwq, "touch", "--where", "size=50") == ["four"]
-        assert chosen(rwq, "touch", "--where", "size=51") == []
 
     def test_an_odd_expression_is_marked(self, rwq: Rwq) -> None:
         words = ("rm", "--where", "size>1", "--where", "tenant.id=>3", "--yes")

@@ -12,50 +12,36 @@ import rwq_cli
 from rwq_cli.cli.app import all_commands
 from rwq_cli.core.errors import RwqError
 from rwq_cli.exit_codes import ExitStatus, exit_status_of
+from tests.cli.lines import LINES, WITHOUT_SERVER, fill
 from tests.conftest import Foreign, contents
 from tests.driver import TIMEOUT_S, Rwq, until
 
-NOWHERE = ("-u", "redis://127.0.0.1:1/0")
-
-# Command lines, on a queue with w1 waiting, a1 abandoned, b1 buried, and l1 leased by another.
+# Their codes are tested beside them: they start servers, change files, need a terminal, or have
+# codes of monitors.
+TESTED_ELSEWHERE = {
+    *("local start", "local stop", "local status", "demo", "check", "top"),
+    *("context list", "context show", "context set", "context use", "context rm", "context check"),
+}
+# The lines of these have failures or findings, or read something.
+NOT_0 = {"touch", "diff", "doctor", "import", "undo"} | TESTED_ELSEWHERE
+# Command lines on the queue of `fill`.
 # What stands before a `;` runs first, what stands after a `<` is stdin.
 CODES: dict[ExitStatus, tuple[str, ...]] = {
     ExitStatus.OK: (
-        "add x",
-        "lease",
-        "complete w1",
-        "result done",
+        *(LINES[path].replace(" gone", "") for path in sorted(LINES.keys() - NOT_0)),
         "touch l1",
-        "release a1",
-        "bury w1 a1",
-        "kick --all",
         "kick --match nothing",
-        "ls",
         "ls --match nothing",
-        "leases",
-        "show w1",
-        "stats",
         "stats -q none",
-        "queues",
         "queues none",
         "diff none nothing",
-        "work --drain -- true",
-        "wait -q none",
         "complete --match nothing",
-        "clean light --grace 0",
-        "clean deep --grace 0",
         "clean light -q none",
-        "rm --yes w1",
-        "mv --to other --yes w1",
-        "purge --yes",
         "purge -q none",
         "rm --yes w1; undo --yes",
         "edit w1 -f - < x",
-        "export",
         "import - < {export}",
-        "doctor --only held --grace 0",
-        "completion bash",
-        "help ls",
+        "doctor --only ghost --grace 0",
         "--version",
         "--help",
     ),
@@ -135,43 +121,11 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "rm --yes w1 a1; add x --id w1; undo --yes",
         "export w1 gone",
     ),
-    ExitStatus.SERVER: (
-        "add x",
-        "lease",
-        "complete w1",
-        "touch w1",
-        "release w1",
-        "bury w1",
-        "kick w1",
-        "ls --state orphaned",
-        "leases",
-        "show w1",
-        "stats",
-        "queues",
-        "diff jobs other",
-        "work --task-dir /tmp --drain",
-        "wait --timeout 5s",
-        "rm --yes w1",
-        "edit w1 -f -",
-        "result done",
-        "mv --to other --yes w1",
-        "purge --yes",
-        "export",
-        "import - < {export}",
-        "clean light",
-        "clean deep",
-        "doctor",
-        "rm --yes w1; undo --anywhere",
-    ),
 }
 
 
-# Their codes are tested beside them: they start servers, change files, need a terminal, or have
-# codes of monitors.
-TESTED_ELSEWHERE = {
-    *("local start", "local stop", "local status", "demo", "check", "top"),
-    *("context list", "context show", "context set", "context use", "context rm", "context check"),
-}
+# What ends with 69 is in test_contract.py; the file of an undo names its server.
+SERVER = {(path, ExitStatus.SERVER) for path in LINES.keys() - WITHOUT_SERVER | {"undo"}}
 # Purging fails in part only if others write meanwhile, and `completion` only if it cannot write.
 # `completion` and `help` need no server.
 RARE = {
@@ -183,42 +137,32 @@ RARE = {
 }
 
 
-@pytest.fixture
-def filled(foreign: Foreign) -> Foreign:
-    foreign.waiting(b"w1")
-    foreign.abandoned(b"a1")
-    foreign.leased(b"l1", holder=b"worker-7")
-    foreign.buried(b"b1")
-    fields = {"status": "completed", "completed_ms": 1_700_000_000_000}
-    foreign.raw.hset("jobs:result:done", mapping=fields)  # type: ignore[arg-type]
-    return foreign
-
-
 @pytest.mark.usefixtures("slept_s")
-@pytest.mark.parametrize(
-    ("status", "line"), [(status, line) for status, lines in CODES.items() for line in lines]
-)
+@pytest.mark.parametrize("status", CODES)
 def test_each_command_line_ends_with_its_code(
-    rwq: Rwq, filled: Foreign, status: ExitStatus, line: str
+    rwq: Rwq, foreign: Foreign, status: ExitStatus
 ) -> None:
     """Where nothing was to be done or an error ended it, nothing is changed."""
-    if "{export}" in line or "{header}" in line:
-        export = rwq("export").text
-        line = line.replace("{export}", export).replace("{header}", export.partition("\n")[0])
-    *before, line = line.split("; ")
-    line, _, stdin = line.partition(" < ")
     variables = {"XDG_STATE_HOME": str(rwq.home), "EDITOR": "true"}
-    for words in before:
-        assert rwq(*words.split(), variables=variables).code == 0
-    keys = contents(filled.raw)
-    more = NOWHERE if status is ExitStatus.SERVER else ()
-    result = rwq(*line.split(), *more, stdin=stdin.encode(), variables=variables)
-    assert (result.code, result.notes) == (int(status), result.notes)
-    if status in (ExitStatus.NO, ExitStatus.USAGE, ExitStatus.SERVER) or "--dry-run" in line:
-        assert contents(filled.raw) == keys
-    if status in (ExitStatus.USAGE, ExitStatus.SERVER) and line:
-        assert result.out == b""
-        assert re.fullmatch("rwq: error: .*\n(  rwq clean .*\n)*", result.notes)
+    fill(foreign)
+    export = rwq("export").text
+    header = export.partition("\n")[0]
+    found = {}
+    for text in CODES[status]:
+        fill(foreign)
+        *before, line = text.split("; ")
+        line, _, stdin = line.partition(" < ")
+        for words in before:
+            assert rwq(*words.split(), variables=variables).code == 0
+        keys = contents(foreign.raw)
+        given = stdin.replace("{export}", export).replace("{header}", header).encode()
+        result = rwq(*line.split(), stdin=given, variables=variables)
+        found[text] = result.code
+        if status in (ExitStatus.NO, ExitStatus.USAGE):
+            assert contents(foreign.raw) == keys, text
+        if status is ExitStatus.USAGE and line:
+            assert re.fullmatch("rwq: error: .*\n(  rwq clean .*\n)*", result.notes), text
+    assert found == dict.fromkeys(CODES[status], int(status))
 
 
 def test_an_interrupted_command_ends_with_130(rwq: Rwq, raw: redis.Redis) -> None:
@@ -284,7 +228,7 @@ def test_help_promises_the_codes_that_a_command_ends_with() -> None:
     paths = [command.path for command in commands]
     # See test_interrupts.py, test_program.py and TestFullDisk in test_streams.py.
     always = (ExitStatus.PARTIAL, ExitStatus.FAULT, ExitStatus.INTERRUPTED, ExitStatus.TERMINATED)
-    seen = {(path, status) for path in paths for status in always} | RARE
+    seen = {(path, status) for path in paths for status in always} | RARE | SERVER
     for status, lines in CODES.items():
         for line in lines:
             run = line.rpartition("; ")[2]

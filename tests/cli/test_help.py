@@ -23,41 +23,30 @@ def help_of(command: CommandInfo, rwq: Rwq) -> str:
     return text.decode()
 
 
-@pytest.mark.parametrize("command", ALL, ids=lambda command: command.path)
-class TestEveryCommand:
-    def test_has_its_usage_examples_and_exit_codes(self, rwq: Rwq, command: CommandInfo) -> None:
+def test_every_command_has_its_usage_options_examples_and_exit_codes_on_a_screen(rwq: Rwq) -> None:
+    for command in ALL:
+        path, manual = command.path, command.manual
         text = help_of(command, rwq)
-        assert text.startswith(f"Usage: rwq {command.path} ")
-        shown = re.sub(r"\s+", " ", text)
-        for example in command.manual.examples[:2]:
-            assert f"\n  {example}\n" in text
-        for code, meaning in command.manual.all_exits.items():
-            assert f"{int(code)} {meaning}" in shown
+        lines, shown = text.splitlines(), re.sub(r"\s+", " ", text)
+        assert text.startswith(f"Usage: rwq {path} ")
+        assert all(f"\n  {example}\n" in text for example in manual.examples[:2]), path
+        for code, meaning in manual.all_exits.items():
+            assert f"{int(code)} {meaning}" in shown, path
         # A command for monitors has their codes alone.
-        assert ({0, 130} if command.manual.monitors else {0, 2, 69, 130}) <= {
-            *map(int, command.manual.all_exits)
-        }
-        assert "rwq help options" in shown
-
-    def test_fits_on_a_screen_of_40_lines_and_80_columns(
-        self, rwq: Rwq, command: CommandInfo
-    ) -> None:
-        lines = help_of(command, rwq).splitlines()
-        assert len(lines) <= 40
-        prose = [line for line in lines if line.strip() not in command.manual.examples]
-        assert [line for line in prose if len(line) > 80] == []
-
-    def test_every_option_says_what_it_does(self, rwq: Rwq, command: CommandInfo) -> None:
-        text = help_of(command, rwq)
+        usual = {0, 130} if manual.monitors else {0, 2, 69, 130}
+        assert usual <= {*map(int, manual.all_exits)}, path
+        assert "rwq help options" in shown, path
+        assert len(lines) <= 40, path
+        prose = [line for line in lines if line.strip() not in manual.examples]
+        assert [line for line in prose if len(line) > 80] == [], path
+        context = command.command.make_context("x", ["--help"], resilient_parsing=True)
         # COMMAND of `work` is said by its usage and its help.
         for parameter in (each for each in command.command.params if not each.hidden):
-            record = parameter.get_help_record(
-                command.command.make_context("x", ["--help"], resilient_parsing=True)
-            )
-            assert record is not None, parameter.name
-            assert record[1].strip(), parameter.name
-            common = parameter.name in GLOBAL_NAMES
-            assert common or record[0].split(",")[0].split()[0] in text
+            record = parameter.get_help_record(context)
+            assert record is not None, (path, parameter.name)
+            assert record[1].strip(), (path, parameter.name)
+            is_common = parameter.name in GLOBAL_NAMES
+            assert is_common or record[0].split(",")[0].split()[0] in text, path
 
 
 # A command that stops its worker.

@@ -2,25 +2,11 @@
 
 import signal
 import sys
-from collections.abc import Iterator
 from subprocess import run
 
 import pytest
 
-from rwq_cli.cli.interrupts import _cancel_tokens, cancel_on_interrupt, raise_on_interrupt
-from rwq_cli.core.server.connection import CancelToken
 from tests.driver import TIMEOUT_S
-
-
-@pytest.fixture(autouse=True)
-def as_it_was() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGINT)
-    hook = sys.unraisablehook
-    yield
-    _cancel_tokens.clear()
-    signal.signal(signal.SIGINT, before)
-    sys.unraisablehook = hook
-
 
 _AT_AN_IMPORT = """
 import os, signal, sys
@@ -69,39 +55,6 @@ def test_ctrl_c_is_ignored_in_a_background_job() -> None:
     assert (result.returncode, result.stderr) == (0, b"")
 
 
-def test_ctrl_c_raises_when_work_begins() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    raise_on_interrupt()
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
-
-
-def test_ctrl_c_asks_work_that_polls_first() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    raise_on_interrupt()
-    stop = CancelToken()
-    cancel_on_interrupt(stop)
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
-    stop.is_polled = True
-    signal.raise_signal(signal.SIGINT)
-    assert stop.requested
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
-
-
-def test_handlers_of_others_stay() -> None:
-    """A background job ignores Ctrl-C; a program that uses us has a handler of its own."""
-
-    def own(_number: int, _frame: object) -> None:
-        return
-
-    for handler in (signal.SIG_IGN, own):
-        signal.signal(signal.SIGINT, handler)
-        raise_on_interrupt()
-        assert signal.getsignal(signal.SIGINT) is handler
-
-
 _IN_A_CALLBACK = """
 import os, signal, sys, weakref
 from rwq_cli.cli import interrupts
@@ -141,17 +94,3 @@ def test_a_signal_in_a_callback_that_cannot_raise_is_not_lost(
     result = run((sys.executable, "-c", program), capture_output=True, text=True, timeout=TIMEOUT_S)
     assert result.stderr == ""
     assert result.stdout == f"continued\ninterrupted {terminated}\n"
-
-
-def test_other_exceptions_that_cannot_be_raised_are_printed() -> None:
-    program = (
-        "import signal, weakref\n"
-        "from rwq_cli.cli.interrupts import raise_on_interrupt\n"
-        "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
-        "raise_on_interrupt()\n"
-        "thing = type('Thing', (), {})()\n"
-        "reference = weakref.ref(thing, lambda _: 1 / 0)\n"
-        "del thing\n"
-    )
-    result = run((sys.executable, "-c", program), capture_output=True, text=True, timeout=TIMEOUT_S)
-    assert "ZeroDivisionError" in result.stderr

@@ -41,14 +41,6 @@ class TestCommands:
         (kick, *_) = rwq("show", "b", "-u", server.url, "-o", "json").json["commands"]
         assert rwq(*shlex.split(kick)[1:], variables=ENVIRONMENT).code == 0
 
-    def test_what_removes_an_item_is_not_the_first(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"b")
-        foreign.leased(b"c")
-        foreign.delayed(b"d", due_ms=1 << 42)
-        for item_id in "abcd":
-            first = rwq("show", item_id, "-o", "json").json["commands"][0]
-            assert shlex.split(first)[1] not in ("complete", "rm", "purge"), item_id
-
 
 class TestPassword:
     @pytest.fixture
@@ -85,27 +77,9 @@ class TestPassword:
         removed = bare_rwq("rm", "a", "--yes", "-q", "jobs", "-u", url)
         assert (removed.code, self.NOTE in removed.notes) == (0, True)
 
-    def test_scripts_get_no_hint(self, bare_rwq: Rwq, url: str) -> None:
-        result = bare_rwq("show", "a", "-q", "jobs", "-u", url, "-o", "json")
-        assert self.NOTE not in result.notes
-
-
-class TestRedisCli:
-    def test_the_server_is_named(self, rwq: Rwq, server: PrivateServer, foreign: Foreign) -> None:
-        foreign.raw.hset("jobs:item:a", "field", "value")
-        (command,) = commands(rwq)
-        assert command == f"redis-cli -s {server.socket} TYPE jobs:item:a"
-
 
 @pytest.mark.usefixtures("item")
 class TestSummaries:
-    def test_what_the_environment_names_is_left_out(self, rwq: Rwq) -> None:
-        assert rwq("complete", "a").notes == "completed 1\n"
-
-    def test_a_server_of_the_command_line_is_named(self, rwq: Rwq, server: PrivateServer) -> None:
-        done = rwq("complete", "a", "-u", server.url)
-        assert done.notes == f"completed 1 (jobs on {server.url})\n"
-
     def test_a_context_is_named(self, rwq: Rwq, server: PrivateServer) -> None:
         configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\nqueue = "jobs"\n')
         for line, summary in (
@@ -117,14 +91,3 @@ class TestSummaries:
             ("rm a --yes", "removed 1 (jobs on prod); undo file "),
         ):
             assert summary in rwq(*line.split(), "-c", "prod", variables=ENVIRONMENT).notes
-
-    def test_an_undo_file_names_the_context(self, rwq: Rwq, server: PrivateServer) -> None:
-        configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\nqueue = "jobs"\n')
-        assert rwq("rm", "a", "-c", "prod", "--yes").code == 0
-        (file,) = (rwq.home / ".local" / "state" / "rwq" / "undo").iterdir()
-        assert '"context": "prod"' in file.read_text().splitlines()[0]
-        refused = rwq("undo", "--yes", str(file), "-u", f"{server.url}?db=1")
-        assert f"the undo file is from prod ({server.url}), but this server is" in refused.notes
-        assert rwq("undo", "--yes", "-c", "prod").notes.startswith(
-            "restored 1 (jobs on prod); rm of jobs"
-        )

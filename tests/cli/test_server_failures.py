@@ -2,7 +2,6 @@
 
 import json
 import re
-import signal
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,10 +12,6 @@ from tests.driver import TIMEOUT_S, Result, Rwq, next_line, until
 from tests.proxies import FaultyProxy, answering
 from tests.servers import PrivateServer
 
-WRITERS = [
-    *("add x", "lease", "complete a", "touch l", "release l --force --yes"),
-    *("rm a --yes", "mv --to other a --yes", "purge --yes", "edit a --yes -f /dev/null"),
-]
 LOOKERS = ["ls", "ls all", "leases", "show a", "stats", "stats --deep", "queues", "export"]
 
 
@@ -37,21 +32,6 @@ def at(bare_rwq: Rwq) -> Callable[[PrivateServer], Rwq]:
 
 
 class TestUnreachable:
-    def test_a_missing_socket_is_an_error(self, rwq: Rwq) -> None:
-        result = rwq("ls", "-u", "unix:///nowhere/socket")
-        assert result.as_tuple() == (
-            69,
-            "",
-            "rwq: error: cannot reach unix:///nowhere/socket: no such file or directory; "
-            "check -u or RWQ_URL, and that the server runs\n",
-        )
-
-    def test_an_unknown_host_is_an_error(self, rwq: Rwq) -> None:
-        result = rwq("ls", "-u", "redis://no-such-host.invalid/0")
-        assert result.code == 69
-        assert result.notes.startswith("rwq: error: cannot reach redis://no-such-host.invalid/0: ")
-        assert_one_line(result)
-
     def test_another_protocol_is_an_error(self, rwq: Rwq) -> None:
         with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as url:
             result = rwq("ls", "-u", url)
@@ -90,38 +70,6 @@ class TestPermissions:
 
         yield url
         raw.execute_command("ACL", "DELUSER", "ann")
-
-    @pytest.mark.parametrize(
-        ("line", "missing"),
-        [
-            ("add x", "eval"),
-            ("add x", "lpush"),
-            ("lease", "rpop"),
-            ("complete a", "del"),
-            ("ls", "lrange"),
-            ("stats", "llen"),
-            ("queues", "scan"),
-            ("stats --deep", "scan"),
-        ],
-    )
-    def test_a_denied_command_is_named_and_nothing_changes(
-        self,
-        rwq: Rwq,
-        foreign: Foreign,
-        lacking: Callable[..., str],
-        line: str,
-        missing: str,
-    ) -> None:
-        foreign.waiting(b"a")
-        before = sorted(foreign.raw.keys())
-        result = rwq(*line.split(), "-u", lacking("+@all", f"-{missing}"))
-        assert (result.code, result.text) == (69, "")
-        assert_one_line(result)
-        assert "denied permission" in result.notes
-        assert missing in result.notes.lower()
-        assert "pw@" not in result.notes
-        assert sorted(foreign.raw.keys()) == before
-        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
 
     def test_optional_commands_may_be_denied(
         self, rwq: Rwq, foreign: Foreign, lacking: Callable[..., str]
@@ -175,14 +123,6 @@ class TestOutOfMemory:
         assert "is out of memory" in result.notes
         assert result.notes.endswith("; raise its maxmemory or complete some items\n")
         assert json.loads(full("add", "x", "-o", "json").err)["code"] == "out-of-memory"
-
-    def test_items_can_be_completed(self, full: Rwq) -> None:
-        assert full("complete", "a", "l").as_tuple() == (
-            0,
-            "",
-            "completed 2\n",
-        )
-        assert full("ls", "-o", "ids").text == "b\n"
 
 
 class TestConnectionLost:
@@ -255,90 +195,3 @@ class TestConnectionLost:
         assert (process.returncode, out) == (69, b"")
         assert err.startswith(b"rwq: error: ")
         assert err.count(b"\n") == 1
-
-
-class TestStalls:
-    @pytest.mark.parametrize(
-        "line", ["lease --timeout 0.2", "wait --timeout 0.2", "result a --wait --timeout 0.2"]
-    )
-    def test_a_timeout_holds_for_a_server_that_does_not_answer(
-        self,
-        at: Callable[[PrivateServer], Rwq],
-        start_server: StartServer,
-        monkeypatch: pytest.MonkeyPatch,
-        line: str,
-    ) -> None:
-        for grace in ("GRACE_S", "READ_GRACE_S"):
-            monkeypatch.setattr(f"rwq_cli.core.server.endpoint.{grace}", 0.1)
-        server = start_server()
-        rwq = at(server)
-        server.process.send_signal(signal.SIGSTOP)
-        result = rwq(*line.split())
-        assert result.code == 69
-        assert re.fullmatch(
-            r"rwq: error: .* did not answer within 0\.[123]\d* s; .*\n", result.notes
-        )
-
-
-class TestWrongTypes:
-    """A key of the wrong type: named, and nothing is guessed."""
-
-    @pytest.mark.parametrize("name", ["queue", "processing", "delayed", "buried"])
-    @pytest.mark.parametrize("line", WRITERS)
-    def test_a_structure_of_another_type_is_an_error(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, name: str, line: str
-    ) -> None:
-        if name != "queue":
-            foreign.waiting(b"a")
-        raw.set(f"jobs:{name}", "not a list")
-        before = sorted(raw.keys())
-        result = rwq(*line.split())
-        assert (result.code, result.text) == (69, "")
-        assert_one_line(result)
-        assert "wrong type" in result.notes
-        assert sorted(raw.keys()) == before
-        assert raw.get(f"jobs:{name}") == b"not a list"
-
-
-class TestResultsDenied:
-    """An ACL user who may touch all keys of the queue but those of results."""
-
-    RULES = (
-        *("~jobs:queue", "~jobs:processing", "~jobs:cleaning", "~jobs:delayed", "~jobs:buried"),
-        *("~jobs:returns", "~jobs:item:*", "~jobs:lease:*", "~jobs:leased_by_session:*", "+@all"),
-    )
-
-    @pytest.fixture
-    def url(self, server: PrivateServer, raw: redis.Redis) -> Iterator[str]:
-        raw.execute_command("ACL", "SETUSER", "bob", "reset", "on", ">pw", "&*", *self.RULES)
-        foreign = Foreign(raw)
-        foreign.waiting(b"a", b"b")
-        raw.hset("jobs:result:d", mapping={"status": "completed", "completed_ms": 5})
-        yield f"unix://bob:pw@{server.socket}"
-        raw.execute_command("ACL", "DELUSER", "bob")
-
-    @pytest.mark.parametrize(
-        ("line", "code", "notes"),
-        [
-            ("complete b", 0, "completed 1\n"),
-            ("show a", 0, "rwq: this user may not read results; none are shown\n"),
-            ("show d", 1, "rwq: this user may not read results; none are shown\n"),
-            ("stats --deep", 0, "rwq: this user may not read results; they are not counted\n"),
-            (
-                "export",
-                0,
-                "rwq: this user may not read results; none are in the export\nexported 2\n",
-            ),
-            (
-                "purge --dry-run",
-                0,
-                "rwq: this user may not access results; they are kept\ndry run: would remove 2\n",
-            ),
-        ],
-    )
-    @pytest.mark.needs("no-touch")
-    def test_commands_work_without_results(
-        self, rwq: Rwq, url: str, line: str, code: int, notes: str
-    ) -> None:
-        result = rwq(*line.split(), variables={"RWQ_URL": url})
-        assert (result.code, result.notes) == (code, notes)

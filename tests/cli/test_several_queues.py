@@ -5,14 +5,19 @@ import json
 import pytest
 import redis
 
-from rwq_cli.core import Connection
-from rwq_cli.core.inspect.queues import matching_queues
-from tests.conftest import Foreign, Interleaved, contents
+from tests.conftest import Foreign, contents
 from tests.driver import Rwq
-from tests.servers import PrivateServer
 
-LOOKING = ["ls", "leases", "stats", "check", "wait", "clean light", "clean deep", "doctor"]
-EMPTY = ["ls", "leases", "stats", "wait --below 9", "clean light", "clean deep", "doctor"]
+LOOKING = (
+    "ls",
+    "leases",
+    "stats",
+    "check",
+    "wait --below 9",
+    "clean light",
+    "clean deep",
+    "doctor",
+)
 ALL = ("--all-queues",)
 
 
@@ -27,59 +32,21 @@ def mails(raw: redis.Redis) -> dict[bytes, Foreign]:
     return made
 
 
-class TestMatching:
-    @pytest.mark.usefixtures("mails")
-    def test_patterns_are_the_queues_that_match(self, connection: Connection) -> None:
-        assert matching_queues(
-            connection, [b"mail:*", b"?ther", b"m[a-c]*n", b"none*", b"new"]
-        ) == {
-            b"mail:*": [b"mail:in", b"mail:out"],
-            b"?ther": [b"other"],
-            b"m[a-c]*n": [b"mail:in"],
-            b"none*": [],
-            b"new": [b"new"],
-        }
-
-    @pytest.mark.parametrize("structure", ["queue", "processing", "delayed", "item:a"])
-    @pytest.mark.usefixtures("mails")
-    def test_a_queue_with_that_name_wins(
-        self, connection: Connection, raw: redis.Redis, structure: str
-    ) -> None:
-        if structure == "delayed":
-            raw.zadd("mail:*:delayed", {"a": 1})
-        elif structure == "item:a":
-            raw.set("mail:*:item:a", "orphaned")
-        else:
-            raw.lpush(f"mail:*:{structure}", "a")
-        found = matching_queues(connection, [b"mail:*", b"mail:?*"])
-        assert found[b"mail:*"] == [b"mail:*"]
-        assert set(found[b"mail:?*"]) >= {b"mail:in", b"mail:out"}
-
-    @pytest.mark.usefixtures("mails")
-    def test_the_queues_are_searched_once(self, interleaved: Interleaved) -> None:
-        matching_queues(interleaved, [b"mail:*", b"o*", b"none*"])
-        # Once for the lists, once for the sorted sets, and for items of each queue of such a name.
-        assert interleaved.calls.count("SCAN") == 2 + 3
-
-
 @pytest.mark.usefixtures("mails")
 class TestWhich:
-    @pytest.mark.parametrize(
-        ("words", "names"),
-        [
-            ("-q other -q mail:in", "other mail:in"),
-            ("-q mail:in -q mail:in", "mail:in"),
-            ("-q mail:*", "mail:in mail:out"),
-            ("-q o* -q mail:*", "other mail:in mail:out"),
-            ("-q mail:out -q mail:*", "mail:out mail:in"),
-            ("-q mail:in -q none*", "mail:in"),
-            ("--all-queues", "mail:in mail:out other"),
-        ],
-    )
     @pytest.mark.parametrize("command", ["stats", "stats --fast", "check"])
-    def test_these_queues(self, rwq: Rwq, command: str, words: str, names: str) -> None:
-        result = rwq(*command.split(), *words.split(), "-o", "jsonl")
-        assert [record["queue"] for record in result.jsonl] == names.split()
+    def test_these_queues(self, rwq: Rwq, command: str) -> None:
+        for words, names in {
+            "-q other -q mail:in": "other mail:in",
+            "-q mail:in -q mail:in": "mail:in",
+            "-q mail:*": "mail:in mail:out",
+            "-q o* -q mail:*": "other mail:in mail:out",
+            "-q mail:out -q mail:*": "mail:out mail:in",
+            "-q mail:in -q none*": "mail:in",
+            "--all-queues": "mail:in mail:out other",
+        }.items():
+            result = rwq(*command.split(), *words.split(), "-o", "jsonl")
+            assert [record["queue"] for record in result.jsonl] == names.split(), words
 
     def test_the_variable_takes_a_pattern_and_all_queues_wins_over_it(self, rwq: Rwq) -> None:
         variables = {"RWQ_QUEUE": "mail:*"}
@@ -87,40 +54,24 @@ class TestWhich:
         every = rwq("ls", *ALL, "-o", "ids", variables=variables)
         assert every.text.split() == ["i1", "i2", "o1", "x1"]
 
-    @pytest.mark.parametrize("command", LOOKING)
-    def test_queues_and_all_queues_exclude_each_other(self, rwq: Rwq, command: str) -> None:
-        result = rwq(*command.split(), *ALL, "-q", "other")
+    def test_queues_and_all_queues_exclude_each_other(self, rwq: Rwq) -> None:
         said = "--all-queues and -q cannot be used together; use one of them"
-        assert said in result.text + result.notes
-        assert result.code == (3 if command == "check" else 2)
+        for line in LOOKING:
+            result = rwq(*line.split(), *ALL, "-q", "other")
+            assert said in result.text + result.notes
+            assert result.code == (3 if line == "check" else 2)
 
-    @pytest.mark.parametrize("command", EMPTY)
-    def test_a_pattern_without_a_match_is_an_empty_listing(self, rwq: Rwq, command: str) -> None:
+    def test_a_pattern_without_a_match_is_an_empty_listing(self, rwq: Rwq) -> None:
         said = (
             "rwq: nail:*: no queue matches, or all are empty; rwq queues lists those that are not\n"
         )
-        words = command.split()
-        assert rwq(*words, "-q", "nail:*", "-o", "json").as_tuple() == (0, "[]\n", said)
-        assert rwq(*words, "-q", "nail:*", "-q", "other", "-o", "json").notes.startswith(said)
-
-    @pytest.mark.parametrize("command", ["ls", "leases", "stats", "check", "wait --below 9"])
-    def test_several_are_an_array_however_many_match(self, rwq: Rwq, command: str) -> None:
-        for words in (("-q", "oth*"), ("-q", "other", "-q", "mail:in"), ALL):
-            records = rwq(*command.split(), *words, "-o", "json").json
-            assert isinstance(records, list), words
-            assert {"queue", "queue_b64"} <= set(records[0]) if records else command == "leases"
-        if command not in ("ls", "leases"):
-            assert rwq(*command.split(), "-q", "other", "-o", "json").json["queue"] == "other"
-
-    def test_verbs_that_change_items_take_one_queue(self, rwq: Rwq, raw: redis.Redis) -> None:
-        before = contents(raw)
-        for line in ("rm --all", "purge", "mv --all --to x", "release --all", "kick --all"):
-            words = (*line.split(), *(["--yes"] if "kick" not in line else []))
-            assert rwq(*words, "-q", "mail:in", "-q", "other").code == 2
-            assert rwq(*words, *ALL).code == 2
-            # This is the name of a queue that does not exist.
-            rwq(*words, "-q", "mail:*")
-        assert contents(raw) == before
+        for line in LOOKING:
+            if line != "check":
+                words = line.split()
+                empty = rwq(*words, "-q", "nail:*", "-o", "json")
+                assert empty.as_tuple() == (0, "[]\n", said), line
+                more = rwq(*words, "-q", "nail:*", "-q", "other", "-o", "json")
+                assert more.notes.startswith(said), line
 
     @pytest.mark.needs("no-touch")
     def test_a_found_queue_with_another_type_is_left_out(self, rwq: Rwq, raw: redis.Redis) -> None:
@@ -137,16 +88,6 @@ class TestWhich:
 
 @pytest.mark.usefixtures("mails")
 class TestListings:
-    @pytest.mark.needs("no-touch")
-    def test_each_row_has_its_queue(self, rwq: Rwq) -> None:
-        result = rwq("ls", "-q", "mail:*", "-o", "table")
-        assert [line.split()[0] for line in result.lines if "i" in line or "o1" in line] == [
-            *("mail:in", "mail:in", "mail:out")
-        ]
-        assert result.lines[0].split()[0] == "QUEUE"
-        assert result.notes == "3 shown of 3 waiting in 2 queues\n"
-        assert "QUEUE" not in rwq("ls", "-q", "mail:in", "-o", "table").text
-
     def test_each_record_has_its_queue(self, rwq: Rwq) -> None:
         records = rwq("ls", *ALL, "-o", "jsonl").jsonl
         assert [(record["queue"], record["id"]) for record in records] == [
@@ -198,20 +139,6 @@ class TestCheck:
         )
 
 
-class TestWait:
-    def test_all_queues_must_meet_the_condition(
-        self, rwq: Rwq, mails: dict[bytes, Foreign]
-    ) -> None:
-        result = rwq("wait", "-q", "mail:*", "--below", "2", "--timeout", "0", "-o", "jsonl")
-        assert result.code == 1
-        assert [(each["queue"], each["reached"]) for each in result.jsonl] == [
-            *(("mail:in", False), ("mail:out", True))
-        ]
-        assert rwq("wait", "-q", "mail:*", "--below", "3", "--timeout", "0").code == 0
-        mails[b"mail:in"].raw.delete("mail:in:queue")
-        assert rwq("wait", "-q", "mail:in", "-q", "new", "--timeout", "0", "-o", "json").code == 0
-
-
 @pytest.mark.usefixtures("slept_s")
 class TestClean:
     @pytest.fixture(autouse=True)
@@ -255,59 +182,23 @@ class TestKeysOfOtherPrograms:
         raw.zadd("bull:delayed", {"7": 1, "8": 2})
         raw.zadd("bull:buried", {"9": 1})
 
-    @pytest.mark.parametrize(
-        "line",
-        [
-            *("clean light", "clean deep", "doctor --fix", "clean deep --bury-after 0"),
-            *("wait --timeout 0", "wait --below 1 --timeout 0"),
-        ],
-    )
-    def test_they_are_not_changed(self, rwq: Rwq, raw: redis.Redis, line: str) -> None:
+    def test_they_are_not_changed(self, rwq: Rwq, raw: redis.Redis) -> None:
         names = ("celery:queue", "celery:processing", "bull:delayed", "bull:buried")
         before = [raw.dump(name) for name in names]
-        result = rwq(*line.split(), *ALL)
-        assert [raw.dump(name) for name in names] == before
-        for name in ("bull", "celery"):
-            assert (
-                f"skipped: {name} has no items, and may belong to another program; "
-                "-q with its name includes it\n"
-            ) in result.notes
-
-    def test_they_are_cleaned_if_they_are_named(self, rwq: Rwq, raw: redis.Redis) -> None:
-        assert rwq("clean", "deep", "-q", "celery", "-q", "mail:*").code == 0
-        assert raw.exists("celery:queue") == 0
+        for line in (
+            *("clean light", "clean deep", "doctor --fix", "clean deep --bury-after 0"),
+            *("wait --timeout 0", "wait --below 1 --timeout 0"),
+        ):
+            result = rwq(*line.split(), *ALL)
+            assert [raw.dump(name) for name in names] == before, line
+            for name in ("bull", "celery"):
+                said = f"skipped: {name} has no items, and may belong to another program; "
+                assert f"{said}-q with its name includes it\n" in result.notes, line
 
     def test_one_item_anywhere_makes_a_queue(self, rwq: Rwq, raw: redis.Redis) -> None:
         raw.set("bull:item:9", "data")
         raw.set("celery:item:task 3", "data")
         assert "skipped" not in rwq("clean", "light", *ALL).notes
-
-
-@pytest.mark.usefixtures("slept_s")
-class TestDoctor:
-    @pytest.fixture(autouse=True)
-    def broken(self, mails: dict[bytes, Foreign]) -> None:
-        mails[b"mail:out"].abandoned(b"a1", b"a2")
-        mails[b"other"].raw.lpush("other:queue", "ghost")
-
-    def test_each_finding_has_its_queue(self, rwq: Rwq) -> None:
-        words = ("doctor", *ALL, "--only", "abandoned,ghost")
-        expected = [("mail:out", "abandoned"), ("other", "ghost")]
-        for output in ("json", "jsonl"):
-            result = rwq(*words, "-o", output)
-            assert result.code == 1
-            records = result.json if output == "json" else result.jsonl
-            assert [(each["queue"], each["code"]) for each in records] == expected
-        lines = rwq(*words, "-o", "plain").lines
-        assert [(line.split("\t")[-1], line.split("\t")[0]) for line in lines] == expected
-        assert rwq(*words, "-o", "ids").text == "a1\na2\nghost\n"
-
-    def test_the_worst_decides(self, rwq: Rwq) -> None:
-        only = ("--only", "abandoned,ghost")
-        assert rwq("doctor", "-q", "mail:in", "-q", "new", *only).code == 0
-        assert rwq("doctor", "-q", "mail:out", "-q", "mail:in", *only).code == 1
-        assert rwq("doctor", *ALL, *only, "--fix").code == 0
-        assert rwq("doctor", *ALL, *only).code == 0
 
 
 def without_times(keys: dict[bytes, object]) -> dict[bytes, object]:
@@ -324,17 +215,6 @@ class TestExport:
         assert rwq("complete", "-q", "other", "done", "--result", "-", stdin=b"42").code == 1
         rwq("add", "x", "--id", "done", "-q", "other")
         assert rwq("complete", "-q", "other", "done", "--result", "-", stdin=b"42").code == 0
-
-    def test_each_line_has_its_queue(self, rwq: Rwq, server: PrivateServer) -> None:
-        result = rwq("export", "-q", "mail:*", "-q", "other")
-        header, *lines = result.jsonl
-        assert (header["rwq_export"], header["queue"]) == (2, None)
-        assert [(line["queue"], line.get("id") or line["result_of"]) for line in lines] == [
-            *(("mail:in", "i1"), ("mail:in", "i2"), ("mail:in", "later")),
-            *(("mail:out", "o1"), ("mail:out", "o2"), ("mail:out", "i1")),
-            *(("other", "x1"), ("other", "done")),
-        ]
-        assert result.notes == f"exported 7, results 1 (3 queues on {server.url})\n"
 
     @pytest.mark.parametrize("from_file", [True, False])
     def test_import_restores_each_into_its_queue(
@@ -357,27 +237,6 @@ class TestExport:
         assert again.code == 0
         assert again.notes.splitlines()[0] == "mail:in: already there 3"
         assert without_times(contents(raw)) == before
-
-    def test_a_queue_that_cannot_be_read_is_skipped_with_a_note(
-        self, rwq: Rwq, raw: redis.Redis
-    ) -> None:
-        raw.set("mail:odd:processing", "text")
-        raw.lpush("mail:odd:queue", "1")
-        result = rwq("export", *ALL)
-        assert result.code == 3
-        assert "skipped: mail:odd:processing has the wrong type" in result.notes
-        assert {line["queue"] for line in result.jsonl[1:] if line.get("queue")} == {
-            "mail:in",
-            "mail:out",
-            "other",
-        }
-        assert rwq("export", "-q", "mail:in", "-q", "mail:odd").code == 69
-
-    @pytest.mark.parametrize("words", [("i1",), ("-",)])
-    def test_ids_are_those_of_one_queue(self, rwq: Rwq, words: tuple[str, ...]) -> None:
-        result = rwq("export", *ALL, *words, stdin=b"i1\n")
-        said = "rwq: error: IDs can be exported from one queue only; give -q once\n"
-        assert result.as_tuple() == (2, "", said)
 
     def test_a_queue_cannot_be_named_for_the_import(self, rwq: Rwq, raw: redis.Redis) -> None:
         exported = rwq("export", *ALL).out

@@ -1,21 +1,41 @@
-"""`rwq add`: where items come from, how input is cut, and what is reported."""
+"""`rwq add`: where items and IDs come from, how input is cut, what is put off, what is reported."""
 
+import hashlib
+import json
+import re
 from pathlib import Path
 
 import pytest
 import redis
 
 from tests.driver import Rwq
+from tests.proxies import Line
+
+
+def waiting_ids(raw: redis.Redis) -> list[bytes]:
+    """The IDs of what waits, next first."""
+    return raw.lrange("jobs:queue", 0, -1)[::-1]
 
 
 def waiting_data(raw: redis.Redis) -> list[bytes]:
     """The data of what waits, next first."""
-    ids = raw.lrange("jobs:queue", 0, -1)[::-1]
-    return [raw.get(b"jobs:item:" + item_id) for item_id in ids]
+    return [raw.get(b"jobs:item:" + item_id) for item_id in waiting_ids(raw)]
+
+
+def due_in_s(raw: redis.Redis) -> dict[str, int]:
+    """The delayed items, in order, with whole seconds until each is due."""
+    now_s = raw.time()[0]
+    pairs = raw.zrange("jobs:delayed", 0, -1, withscores=True)
+    return {item_id.decode(): round(score / 1000 - now_s) for item_id, score in pairs}
+
+
+def near(seconds: int) -> range:
+    """What `seconds` may have become since: the clock goes on."""
+    return range(max(0, seconds - 60), seconds + 2)
 
 
 def test_an_item_is_its_data_and_an_entry(rwq: Rwq, raw: redis.Redis) -> None:
-    assert rwq("add", "some work", "--id", "a").as_tuple() == (
+    assert rwq("add", "some work", "--id", "a", stdin=b"unread\n").as_tuple() == (
         0,
         "",
         "added 1\n",
@@ -26,117 +46,42 @@ def test_an_item_is_its_data_and_an_entry(rwq: Rwq, raw: redis.Redis) -> None:
     assert [raw.ttl("jobs:item:a"), raw.ttl("jobs:queue")] == [-1, -1]
 
 
-def test_arguments_are_items_in_order(rwq: Rwq, raw: redis.Redis) -> None:
-    assert rwq("add", "one", "two words", "", "two words").code == 0
-    assert waiting_data(raw) == [b"one", b"two words", b"", b"two words"]
-
-
-def test_stdin_is_not_read_if_there_are_arguments(rwq: Rwq, raw: redis.Redis) -> None:
-    """`while read x; do rwq add "$x"; done < file` must not lose lines."""
-    script = 'while read -r x; do rwq add "$x" 2>/dev/null; done; true'
-    assert rwq.shell(f"printf 'one\\ntwo\\nthree\\n' | ({script})").code == 0
-    assert waiting_data(raw) == [b"one", b"two", b"three"]
-
-
-class TestLines:
+class TestInput:
     @pytest.mark.parametrize(
-        ("given", "items", "empty"),
+        ("given", "items", "said"),
         [
-            (b"", [], 0),
-            (b"\n", [], 1),
-            (b"a", [b"a"], 0),
-            (b"a\n", [b"a"], 0),
-            (b"a\n\n\nb\n\n", [b"a", b"b"], 3),
-            (b" a \n\t\n", [b" a ", b"\t"], 0),
-            (b"a\0b\nc", [b"a\0b", b"c"], 0),
+            (b"", [], "nothing added"),
+            (b"\n", [], "empty 1"),
+            (b"a", [b"a"], "added 1"),
+            (b"a\n\n\nb\n\n", [b"a", b"b"], "added 2, empty 3"),
+            (b" a \n\t\n", [b" a ", b"\t"], "added 2"),
+            (b"a\0b\nc", [b"a\0b", b"c"], "added 2"),
         ],
     )
     def test_each_line_is_an_item(
-        self, rwq: Rwq, raw: redis.Redis, given: bytes, items: list[bytes], empty: int
+        self, rwq: Rwq, raw: redis.Redis, given: bytes, items: list[bytes], said: str
     ) -> None:
-        result = rwq("add", stdin=given)
-        counts = {"added": len(items), "empty": empty}
-        said = ", ".join(f"{word} {number}" for word, number in counts.items() if number)
-        assert result.as_tuple() == (
-            0,
-            "",
-            f"{said or 'nothing added'}\n",
-        )
+        assert rwq("add", stdin=given).as_tuple() == (0, "", f"{said}\n")
         assert waiting_data(raw) == items
 
+    def test_records_end_with_nul(self, rwq: Rwq, raw: redis.Redis) -> None:
+        result = rwq("add", "--format", "nul", stdin=b"a\nb\0\0c")
+        assert result.as_tuple() == (0, "", "added 2, empty 1\n")
+        assert waiting_data(raw) == [b"a\nb", b"c"]
 
-class TestJsonl:
-    @pytest.mark.parametrize(
-        ("line", "data"),
-        [
-            (b'{"data": "text"}', b"text"),
-            (b'{"data": ""}', b""),
-            (b'{"data": "caf\\u00e9"}', "café".encode()),
-            (b'{"data": "\\u0000"}', b"\0"),
-            (b'{"data": 1}', b"1"),
-            (b'{"data": 1.50}', b"1.50"),
-            (b'{"data": [1.0e5, 0.10000000000000000555]}', b"[1.0e5,0.10000000000000000555]"),
-            (b'{"data": null}', b"null"),
-            (b'{"data": true}', b"true"),
-            (b'{"data": {"b": [1, "\xc3\xa9"], "a": null}}', '{"b":[1,"é"],"a":null}'.encode()),
-            (b'{"data": 12345678901234567890}', b"12345678901234567890"),
-            (b'{"data": [123456789012345678901234567890]}', b"[123456789012345678901234567890]"),
-            (b'{"data_b64": "//4="}', b"\xff\xfe"),
-            (b'{"data": null, "data_b64": "YQ=="}', b"a"),
-            (b'{"data": "x", "data_b64": null}', b"x"),
-            (b'{"data": "x", "delay": null, "other": 1}', b"x"),
-            (b'  {"data": "x"}  ', b"x"),
-        ],
-    )
-    def test_data_is_text_base64_or_json(
-        self, rwq: Rwq, raw: redis.Redis, line: bytes, data: bytes
-    ) -> None:
-        assert rwq("add", "--format", "jsonl", stdin=line + b"\n").code == 0
-        assert waiting_data(raw) == [data]
-
-    @pytest.mark.parametrize(
-        ("line", "item_id"),
-        [
-            (b'{"data": 1, "id": "a"}', b"a"),
-            (b'{"data": 1, "id": 42}', b"42"),
-            (b'{"data": 1, "id_b64": "/w=="}', b"\xff"),
-            (b'{"data": 1, "id": null, "id_b64": "YQ=="}', b"a"),
-        ],
-    )
-    def test_ids_are_text_or_base64(
-        self, rwq: Rwq, raw: redis.Redis, line: bytes, item_id: bytes
-    ) -> None:
-        assert rwq("add", "--format", "jsonl", stdin=line).code == 0
-        assert raw.lrange("jobs:queue", 0, -1) == [item_id]
-
-    def test_arguments_are_json_lines(self, rwq: Rwq, raw: redis.Redis) -> None:
-        assert rwq("add", "--format", "jsonl", '{"data": "x", "id": "a"}').code == 0
-        assert raw.get("jobs:item:a") == b"x"
-
-
-def test_records_end_with_nul(rwq: Rwq, raw: redis.Redis) -> None:
-    result = rwq("add", "--format", "nul", stdin=b"a\nb\0\0c")
-    assert result.as_tuple() == (0, "", "added 2, empty 1\n")
-    assert waiting_data(raw) == [b"a\nb", b"c"]
-
-
-def test_the_whole_input_is_one_item(rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
-    (tmp_path / "one").write_bytes(b"\n\xff\0\n")
-    (tmp_path / "two").write_bytes(b"")
-    words = ("-f", str(tmp_path / "one"), "-f", "-", "-f", str(tmp_path / "two"))
-    assert rwq("add", "--format", "raw", *words, stdin=b"a\nb\n").code == 0
-    assert waiting_data(raw) == [b"\n\xff\0\n", b"a\nb\n", b""]
-
-
-class TestFiles:
     def test_files_and_stdin_are_read_in_order(
         self, rwq: Rwq, raw: redis.Redis, tmp_path: Path
     ) -> None:
-        (tmp_path / "one").write_bytes(b"1\n2")
-        (tmp_path / "two").write_bytes(b"3\n")
-        words = ("-f", str(tmp_path / "one"), "--file", "-", "-f", str(tmp_path / "two"))
-        assert rwq("add", *words, stdin=b"x\ny").code == 0
-        assert waiting_data(raw) == [b"1", b"2", b"x", b"y", b"3"]
+        (tmp_path / "one").write_bytes(b"1\n\xff\0")
+        (tmp_path / "two").write_bytes(b"")
+        words = ("add", "-f", str(tmp_path / "one"), "--file", "-", "-f", str(tmp_path / "two"))
+        for output, items in (
+            ("lines", [b"1", b"\xff\0", b"x", b"y"]),
+            ("raw", [b"1\n\xff\0", b"x\ny", b""]),
+        ):
+            raw.flushall()
+            assert rwq(*words, "--format", output, stdin=b"x\ny").code == 0
+            assert waiting_data(raw) == items
 
     def test_a_bad_line_is_reported_with_its_file(
         self, rwq: Rwq, raw: redis.Redis, tmp_path: Path
@@ -150,6 +95,14 @@ class TestFiles:
         assert summary == "added 1, rejected 1, empty 1"
         assert (result.code, result.text) == (3, "")
         assert raw.llen("jobs:queue") == 1
+        result = rwq("add", "--format", "jsonl", "-o", "json", stdin=b'x\n{"data": 1}\n')
+        (record,) = [json.loads(line) for line in result.err.splitlines()]
+        assert (record["code"], record["record"], record["error"][:9]) == (
+            "bad-record",
+            1,
+            "not JSON:",
+        )
+        assert (result.code, result.json["added"], result.json["rejected"]) == (3, 1, 1)
 
     def test_a_missing_file_adds_nothing(self, rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
         """A typing error in the last name must not leave half of the files added."""
@@ -159,29 +112,151 @@ class TestFiles:
         assert result.notes.startswith("rwq: error: cannot read nowhere: no such file or directory")
         assert raw.keys() == []
 
-
-class TestStrict:
-    GIVEN = b'{"data": 1}\nbad\n{"data": 2}\nbad\n'
-
-    def test_nothing_is_added_after_a_bad_line(self, rwq: Rwq, raw: redis.Redis) -> None:
-        result = rwq("add", "--format", "jsonl", "--strict", stdin=self.GIVEN)
+    def test_strict_adds_nothing_after_a_bad_line(self, rwq: Rwq, raw: redis.Redis) -> None:
+        given = b'{"data": 1}\nbad\n{"data": 2}\nbad\n'
+        result = rwq("add", "--format", "jsonl", "--strict", stdin=given)
         bad, summary = result.notes.splitlines()
         assert bad.startswith("rwq: line 2: not JSON")
-        assert summary == "added 1, rejected 1"
-        assert result.code == 3
+        assert (result.code, summary) == (3, "added 1, rejected 1")
         assert waiting_data(raw) == [b"1"]
 
-    def test_a_bad_first_line_adds_nothing(self, rwq: Rwq, raw: redis.Redis) -> None:
-        result = rwq("add", "--format", "jsonl", "--strict", stdin=b"bad\n" + self.GIVEN)
-        assert result.code == 1
+
+@pytest.mark.parametrize(
+    ("line", "item_id", "data"),
+    [
+        (b'{"data": "text"}', None, b"text"),
+        (b'{"data": "caf\\u00e9\\u0000"}', None, "café\0".encode()),
+        (b'{"data": 1.50}', None, b"1.50"),
+        (b'{"data": [1.0e5, 0.10000000000000000555]}', None, b"[1.0e5,0.10000000000000000555]"),
+        (b'{"data": null}', None, b"null"),
+        (b'{"data": {"b": [1, "\xc3\xa9"], "a": null}}', None, '{"b":[1,"é"],"a":null}'.encode()),
+        (b'{"data": 12345678901234567890}', None, b"12345678901234567890"),
+        (b'{"data_b64": "//4=", "id": "a"}', b"a", b"\xff\xfe"),
+        (b'{"data": null, "data_b64": "YQ==", "id": 42}', b"42", b"a"),
+        (b'{"data": "x", "data_b64": null, "id_b64": "/w=="}', b"\xff", b"x"),
+        (b'  {"data": "x", "delay": null, "other": 1, "id": null}  ', None, b"x"),
+    ],
+)
+def test_a_json_line_has_data_and_id_as_text_base64_or_json(
+    rwq: Rwq, raw: redis.Redis, line: bytes, item_id: bytes | None, data: bytes
+) -> None:
+    assert rwq("add", "--format", "jsonl", stdin=line + b"\n").code == 0
+    assert waiting_data(raw) == [data]
+    assert item_id is None or waiting_ids(raw) == [item_id]
+
+
+class TestIds:
+    def test_uuids_as_upstream_writes_them_are_the_default(
+        self, rwq: Rwq, raw: redis.Redis
+    ) -> None:
+        assert rwq("add", stdin=b"x\n" * 3000).code == 0
+        found = waiting_ids(raw)
+        assert len(set(found)) == 3000
+        form = re.compile(rb"[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}")
+        assert [item_id for item_id in found if not form.fullmatch(item_id)] == []
+
+    def test_the_id_is_the_digest_of_the_data(self, rwq: Rwq, raw: redis.Redis) -> None:
+        result = rwq("add", "--id-from", "sha256", stdin=b"a\nb\na\n")
+        assert result.notes == "added 2, duplicates 1\n"
+        digests = [hashlib.sha256(data).hexdigest().encode() for data in (b"a", b"b")]
+        assert waiting_ids(raw) == digests
+
+    def test_the_id_is_the_line(self, rwq: Rwq, raw: redis.Redis) -> None:
+        rwq("add", "--id-from", "line", stdin=b"\xff\nb c\n")
+        assert waiting_ids(raw) == [b"\xff", b"b c"]
+        result = rwq("add", "--id-from", "line", "a", "")
+        said = "rwq: argument 2: empty data cannot be its own ID; not added\nadded 1, rejected 1\n"
+        assert result.as_tuple() == (3, "", said)
+
+    def test_the_id_is_a_field(self, rwq: Rwq, raw: redis.Redis) -> None:
+        given = (
+            *(b'{"user": "ann"}', b'{"user": 42}', b'{"user": false}', b'{"user": {"b": 1}}'),
+            *(b"x", b"[]", b"{}", b'{"user": null}', b'{"user": ""}', b"\xff"),
+        )
+        result = rwq("add", "--id-from", "field:user", stdin=b"\n".join(given))
+        *rejected, summary = result.notes.splitlines()
+        assert waiting_ids(raw) == [b"ann", b"42", b"false", b'{"b":1}']
+        assert waiting_data(raw) == list(given[:4])
+        for number, line in enumerate(rejected, 5):
+            assert line.startswith(f"rwq: line {number}: its data ")
+            assert "no field 'user'" in line
+        assert (result.code, summary) == (3, "added 4, rejected 6")
+
+    @pytest.mark.parametrize("stdin", [b"data", b"data\n", b"\ndata\n"])
+    def test_one_id_for_one_record_of_stdin(self, rwq: Rwq, raw: redis.Redis, stdin: bytes) -> None:
+        assert rwq("add", "--id", "a", stdin=stdin).code == 0
+        assert raw.get("jobs:item:a") == b"data"
+
+    def test_one_id_for_two_arguments_is_an_error(self, rwq: Rwq, raw: redis.Redis) -> None:
+        said = "rwq: error: --id names one item, but there are more; use --id-from\n"
+        assert rwq("add", "--id", "a", "x", "x").as_tuple() == (2, "", said)
         assert raw.keys() == []
 
+    def test_a_duplicate_keeps_the_first_data(self, rwq: Rwq, raw: redis.Redis) -> None:
+        rwq("add", "--id", "a", "old")
+        assert rwq("add", "--id", "a", "new").as_tuple() == (0, "", "duplicates 1\n")
+        assert (waiting_ids(raw), waiting_data(raw)) == ([b"a"], [b"old"])
 
-def test_the_summary_in_json(rwq: Rwq) -> None:
-    result = rwq("add", "a", "b", "-o", "json")
-    assert result.as_tuple() == (
-        0,
-        '{"queue": "jobs", "queue_b64": null, "dry_run": false, "added": 2, "duplicates": 0, '
-        '"rejected": 0, "empty": 0}\n',
-        "",
-    )
+
+class TestReconnect:
+    @pytest.mark.usefixtures("slept_s")
+    @pytest.mark.parametrize("side", ["up", "down"])
+    def test_it_goes_on_after_a_lost_server(self, rwq: Rwq, raw: redis.Redis, side: str) -> None:
+        ids = [b"%05d" % number for number in range(5000)]
+        words = ("add", "--id-from", "line", "-o", "jsonl")
+        with Line() as whole:
+            rwq(*words, stdin=b"\n".join(ids))
+        raw.flushall()
+        with Line(side, whole.passed[side] // 2):
+            result = rwq(*words, "--reconnect", "1m", stdin=b"\n".join(ids))
+        assert (result.code, len(result.notes.splitlines())) == (0, 2)
+        assert "; trying again for 1m\n" in result.notes
+        assert sorted(raw.lrange("jobs:queue", 0, -1)) == ids
+        # What it may have added is a duplicate, and no line comes twice.
+        told = [each["id"] for each in result.jsonl]
+        assert len(told) == len(set(told))
+
+    @pytest.mark.parametrize("words", ["x", "x --id a --unique", "x --id a -q jobs -q other"])
+    def test_it_needs_ids_and_their_check(self, rwq: Rwq, words: str) -> None:
+        assert rwq("add", *words.split(), "--reconnect", "1m").code == 2
+
+
+class TestLater:
+    def test_items_from_arguments_are_delayed(self, rwq: Rwq, raw: redis.Redis) -> None:
+        result = rwq("add", "--delay", "5m", "--id-from", "line", "b", "a")
+        assert result.as_tuple() == (0, "", "added 2\n")
+        assert raw.exists("jobs:queue") == 0
+        due = due_in_s(raw)
+        assert (list(due), due["b"] in near(300)) == (["b", "a"], True)
+        assert raw.get("jobs:item:a") == b"a"
+
+    def test_a_line_may_have_its_delay_and_else_takes_that_of_the_option(
+        self, rwq: Rwq, raw: redis.Redis
+    ) -> None:
+        delays = {"2.5e2": 250, '"1h30m"': 5400, "0": None, '"0s"': None, "null": 60}
+        given = "".join(
+            f'{{"data": 1, "id": "{number}", "delay": {delay}}}\n'
+            for number, delay in enumerate(delays)
+        )
+        result = rwq(
+            *("add", "--format", "jsonl", "--delay", "1m", "-o", "ids"),
+            stdin=given.encode() + b'{"data": 1, "id": "x", "delay": "x"}\n',
+        )
+        bad = "rwq: line 6: its delay is not a duration: 'x'; not added\nadded 5, rejected 1\n"
+        assert result.as_tuple() == (3, "0\n1\n2\n3\n4\n", bad)
+        due = due_in_s(raw)
+        for number, seconds in enumerate(delays.values()):
+            if seconds is not None:
+                assert due.pop(str(number)) in near(seconds)
+        assert (due, waiting_ids(raw)) == ({}, [b"2", b"3"])
+
+    def test_a_time_in_unix_seconds(self, rwq: Rwq, raw: redis.Redis) -> None:
+        due_ms = (raw.time()[0] + 7200) * 1000 + 250
+        assert rwq("add", "--at", f"@{due_ms / 1000:.3f}", "--id", "a", "x").code == 0
+        assert raw.zscore("jobs:delayed", "a") == due_ms
+        assert rwq("add", "--at=8:00", "x").as_tuple() == (
+            2,
+            "",
+            "rwq: error: not a time: '8:00'; "
+            "write it like 08:00, 2026-11-22T08:00 or @1795334400\n",
+        )

@@ -1,6 +1,5 @@
 """`rwq add` on pipes: items go in while more are awaited, and memory does not grow."""
 
-import signal
 import subprocess
 import sys
 
@@ -23,18 +22,6 @@ def test_an_item_is_added_before_the_pipe_is_closed(rwq: Rwq, raw: redis.Redis) 
     process.stdin.close()
     assert process.wait(TIMEOUT_S) == 0
     assert raw.lindex("jobs:queue", 0) == b"without an end"
-
-
-def test_a_partial_line_is_not_added(rwq: Rwq, raw: redis.Redis) -> None:
-    process = rwq.start("add", "--id-from", "line")
-    assert process.stdin is not None
-    process.stdin.write(b"one\ntw")
-    process.stdin.flush()
-    until(lambda: raw.llen("jobs:queue") == 1)
-    process.stdin.write(b"o\n")
-    process.stdin.close()
-    assert process.wait(TIMEOUT_S) == 0
-    assert raw.lrange("jobs:queue", 0, -1) == [b"two", b"one"]
 
 
 def test_memory_does_not_grow_with_the_input(rwq: Rwq, raw: redis.Redis) -> None:
@@ -65,17 +52,3 @@ def test_memory_does_not_grow_with_the_input(rwq: Rwq, raw: redis.Redis) -> None
     small, large = peak_kib(20_000), peak_kib(200_000)
     assert raw.llen("jobs:queue") == 220_000
     assert large < small + 8 * 1024
-
-
-def test_stdin_is_read_one_batch_at_a_time(rwq: Rwq, raw: redis.Redis) -> None:
-    """A producer that never ends is served all the same."""
-    with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
-        try:
-            process = rwq.start("add", stdin=endless.stdout)
-            until(lambda: raw.llen("jobs:queue") > 5000)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=TIMEOUT_S)
-        finally:
-            endless.kill()
-    assert (process.returncode, out) == (130, b"")
-    assert err.count(b"\n") <= 1

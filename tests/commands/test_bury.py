@@ -19,8 +19,6 @@ def test_the_reason_is_kept(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("bury", "d", "b", "--reason", "crashes the parser")
     assert result.as_tuple() == (0, "", "buried 2\n")
     assert buried(rwq) == [("b", "crashes the parser"), ("d", "crashes the parser")]
-    assert rwq("ls", "all", "-o", "ids").text == "a\nc\nb\nd\n"
-    assert foreign.raw.ttl("jobs:lease:b") == foreign.raw.ttl("jobs:leased_by_session:b") == -1
     shown = rwq("show", "b", "-o", "table").lines
     assert "reason  crashes the parser" in [line.lstrip() for line in shown]
     record = rwq("show", "b", "-o", "json").json
@@ -30,14 +28,9 @@ def test_the_reason_is_kept(rwq: Rwq, foreign: Foreign) -> None:
 
 def test_a_buried_item_gets_the_new_reason(rwq: Rwq, foreign: Foreign) -> None:
     foreign.buried(b"a", b"old")
-    result = rwq("bury", "a", "-o", "jsonl")
-    assert [record["status"] for record in result.jsonl] == ["already-buried"]
-    assert (result.code, buried(rwq)) == (0, [("a", "old")])
-    assert rwq("bury", "a", "--reason", "").as_tuple() == (
-        0,
-        "",
-        "already buried 1\n",
-    )
+    assert rwq("bury", "a").as_tuple() == (0, "", "already buried 1\n")
+    assert buried(rwq) == [("a", "old")]
+    rwq("bury", "a", "--reason", "")
     assert buried(rwq) == [("a", "")]
     assert rwq("ls", "buried", "-o", "json").json[0]["buried_ms"] == 1_700_000_000_000
 
@@ -45,22 +38,9 @@ def test_a_buried_item_gets_the_new_reason(rwq: Rwq, foreign: Foreign) -> None:
 def test_a_long_reason_is_an_error(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     before = contents(foreign.raw)
-    assert rwq("bury", "a", "--reason", "x" * 1025).as_tuple() == (
-        2,
-        "",
-        "rwq: error: the reason has 1025 bytes; the maximum is 1024; shorten it\n",
-    )
+    said = "rwq: error: the reason has 1025 bytes; the maximum is 1024; shorten it\n"
+    assert rwq("bury", "a", "--reason", "x" * 1025).as_tuple() == (2, "", said)
     assert contents(foreign.raw) == before
-
-
-def test_all_are_the_items_that_nobody_holds(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"w")
-    foreign.abandoned(b"a")
-    foreign.leased(b"l")
-    foreign.delayed(b"d", 9_999_999_999_999)
-    foreign.data(b"o")
-    assert rwq("bury", "--all").notes == "buried 2\n"
-    assert {item_id for item_id, _ in buried(rwq)} == {"w", "a"}
 
 
 def test_force_chooses_leased_items_too(rwq: Rwq, foreign: Foreign) -> None:
@@ -72,6 +52,5 @@ def test_force_chooses_leased_items_too(rwq: Rwq, foreign: Foreign) -> None:
     foreign.lease(b"u")
     result = rwq("bury", "--state", "waiting", "--force", "--dry-run", "-o", "ids")
     assert result.text == "w\n"
-    result = rwq("bury", "--all", "--force", "--yes")
-    assert result.as_tuple() == (0, "", "buried 4\n")
+    assert rwq("bury", "--all", "--force", "--yes").as_tuple() == (0, "", "buried 4\n")
     assert {item_id for item_id, _ in buried(rwq)} == {"w", "l", "h", "u"}

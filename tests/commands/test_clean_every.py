@@ -1,13 +1,11 @@
 """`rwq clean --every`: cleans until it is stopped, through the loss of the server."""
 
 import http.client
-import json
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ import redis
 
 from tests.conftest import Foreign, StartServer
 from tests.driver import TIMEOUT_S, Rwq, next_line, until
-from tests.service.managers import Manager
 
 FAST = ("--every", "50ms", "--grace", "10ms")
 Process = subprocess.Popen[bytes]
@@ -84,15 +81,6 @@ def test_a_round_that_only_prunes_is_no_news(rwq: Rwq, foreign: Foreign, between
     assert foreign.raw.hkeys("jobs:returns") == [b"1"]
 
 
-def test_each_id_is_a_line_of_json_at_once(rwq: Rwq, foreign: Foreign) -> None:
-    process = started(rwq, *FAST, "-o", "jsonl")
-    for item_id in ("1", "2"):
-        foreign.abandoned(item_id.encode())
-        record = json.loads(next_line(process.stdout))
-        assert (record["id"], record["action"]) == (item_id, "returned")
-    assert ended(process)[0] == 0
-
-
 def test_its_first_line_says_what_it_will_do(rwq: Rwq, foreign: Foreign, between: Between) -> None:
     foreign.waiting(b"1")
     where = f"on {rwq.variables['RWQ_URL']}\n"
@@ -112,22 +100,7 @@ def test_its_first_line_says_what_it_will_do(rwq: Rwq, foreign: Foreign, between
         assert notes.splitlines(keepends=True)[0] == f"rwq: {what}{where}"
 
 
-def test_deep_cleans_come_between_light_ones(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"1")
-    foreign.data(b"orphan")
-    process = started(rwq, *FAST, "--deep-every", "200ms", "-o", "ids")
-    assert next_line(process.stdout) == b"orphan\n"
-    assert ended(process)[0] == 0
-    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"orphan", b"1"]
-
-
 class TestStopping:
-    def test_sigterm_ends_a_pause(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.abandoned(b"1")
-        process = started(rwq, "--every", "1h", "--grace", "0")
-        assert next_line(process.stderr) == b"returned 1\n"
-        assert ended(process) == (0, b"", b"")
-
     @pytest.mark.parametrize("when", ["at its start", "later"])
     def test_sigterm_ends_it_while_the_server_does_not_reply(
         self, rwq: Rwq, start_server: StartServer, when: str
@@ -160,12 +133,6 @@ class TestStopping:
         process = started(rwq, *FAST, command=command, variables={"RWQ_URL": "redis://db1"})
         assert next_line(process.stderr) == b"looking up\n"
         assert ended(process) == (0, b"", b"")
-
-    def test_ctrl_c_interrupts_it(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.abandoned(b"1")
-        process = started(rwq, "--every", "1h", "--grace", "0")
-        assert next_line(process.stderr) == b"returned 1\n"
-        assert ended(process, signal.SIGINT) == (130, b"", b"")
 
     def test_a_closed_stdout_ends_it_quietly(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"0")
@@ -202,63 +169,8 @@ class TestLostServer:
             assert next_line(process.stderr) == b"returned 1\n"
         assert ended(process)[0] == 0
 
-    def test_it_waits_for_a_server_that_is_not_there_yet(
-        self, rwq: Rwq, start_server: StartServer, tmp_path: Path
-    ) -> None:
-        link = tmp_path / "socket"
-        process = started(rwq, *FAST, variables={"RWQ_URL": f"unix://{link}"})
-        assert b"cannot reach unix://" in next_line(process.stderr)
-        link.symlink_to(start_server().socket)
-        assert b"is responding again" in next_line(process.stderr)
-        assert ended(process)[0] == 0
-
 
 class TestSupervisors:
-    @pytest.fixture
-    def manager(self, tmp_path: Path) -> Iterator[Manager]:
-        made = Manager(str(tmp_path / "notify"), str(tmp_path / "notify"))
-        yield made
-        made.close()
-
-    def test_systemd_is_notified(self, rwq: Rwq, foreign: Foreign, manager: Manager) -> None:
-        foreign.abandoned(b"1")
-        variables = {"NOTIFY_SOCKET": manager.name, "WATCHDOG_USEC": "100000"}
-        words = ("--every", "1h", "--grace", "0", "--notify")
-        process = started(rwq, *words, variables=variables)
-        # The watchdog is told in between, too.
-        others = (each for each in iter(manager.received, None) if each != b"WATCHDOG=1")
-        assert next(others) == b"READY=1"
-        assert next(others) == b"STATUS=jobs: returned 1 in 1 round"
-        assert manager.received() == b"WATCHDOG=1"
-        process.terminate()
-        assert next(others) == b"STOPPING=1"
-        assert process.wait(TIMEOUT_S) == 0
-
-    def test_a_long_pause_or_grace_period_is_not_ill_health(
-        self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        foreign.abandoned(b"1")
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        statuses: list[int] = []
-
-        def sleep(_clock: object, seconds: float) -> None:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
-            connection.request("GET", "/healthz")
-            statuses.append(connection.getresponse().status)
-            # The pause between two rounds; a grace period is waited for in parts.
-            if seconds > 3600:
-                raise KeyboardInterrupt
-
-        monkeypatch.setattr("rwq_cli.core.clock.SystemClock.sleep", sleep)
-        # Whatever is not announced is too long.
-        monkeypatch.setattr("rwq_cli.commands.cleaning_process._MARGIN_S", -50)
-        monkeypatch.setattr("rwq_cli.service.rounds.random.random", lambda: 1.0)
-        words = ("--every", "2h", "--grace", "1h", "--listen", f"127.0.0.1:{port}")
-        assert rwq("clean", "light", *words).code == 130
-        assert len(statuses) > 1
-        assert set(statuses) == {200}
-
     def test_metrics_and_health_are_served(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.abandoned(b"1")
         process = started(rwq, *FAST, "--listen", "127.0.0.1:0")
@@ -290,27 +202,19 @@ class TestSupervisors:
 
 
 class TestUsage:
-    @pytest.mark.parametrize(
-        ("words", "reason"),
-        [
-            (("--deep-every", "6h"), "--deep-every needs --every"),
-            (("--notify",), "--notify needs --every"),
-            (("--listen", ":9113"), "--listen needs --every"),
-            (("--every", "0"), "must be more than 0"),
-            (("--every", "often"), "often"),
-            (("--every", "1s", "--deep-every", "0s"), "must be more than 0"),
-            (("--every", "1s", "-o", "json"), "-o json cannot be combined with --every"),
-            (("--every", "1s", "--listen", "9113"), "--listen cannot be '9113'"),
-            (("--every", "1s", "--listen", "host:http"), "--listen cannot be 'host:http'"),
-            (("--every", "1s", "--listen", "::1:9113"), "--listen cannot be '::1:9113'"),
-            (("--every", "1s", "--listen", ":70000"), "--listen cannot be ':70000'"),
-            (("--every", "1s", "--listen", "192.0.2.1:1"), "cannot listen on 192.0.2.1:1"),
-        ],
-    )
-    def test_bad_options_are_refused(
-        self, rwq: Rwq, raw: redis.Redis, words: tuple[str, ...], reason: str
-    ) -> None:
-        result = rwq("clean", "light", *words)
-        assert (result.code, result.text) == (2, "")
-        assert reason in result.notes
+    def test_bad_options_are_refused(self, rwq: Rwq, raw: redis.Redis) -> None:
+        for words, reason in {
+            "--deep-every 6h": "--deep-every needs --every",
+            "--notify": "--notify needs --every",
+            "--listen :9113": "--listen needs --every",
+            "--every 0": "must be more than 0",
+            "--every 1s --deep-every 0s": "must be more than 0",
+            "--every 1s -o json": "-o json cannot be combined with --every",
+            "--every 1s --listen 9113": "--listen cannot be '9113'",
+            "--every 1s --listen ::1:9113": "--listen cannot be '::1:9113'",
+            "--every 1s --listen :70000": "--listen cannot be ':70000'",
+            "--every 1s --listen 192.0.2.1:1": "cannot listen on 192.0.2.1:1",
+        }.items():
+            result = rwq("clean", "light", *words.split())
+            assert (result.code, result.text, reason in result.notes) == (2, "", True), words
         assert raw.keys() == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Foreign, StartServer, contents
+from tests.conftest import Foreign, contents
 from tests.driver import Rwq, configure
 from tests.servers import PrivateServer
 
@@ -45,40 +45,6 @@ class TestList:
             "eu             redis://db2            -      command   yes        none",
         ]
 
-    def test_the_plain_columns(self, three: Rwq) -> None:
-        assert three("context", "list").text == (
-            "prod\tno\tredis://ops:***@db1/0\t\turl\tno\ttype\n"
-            "dev\tyes\tlocal:\tjobs\t\tno\tnone\n"
-            "eu\tno\tredis://db2\t\tcommand\tyes\tnone\n"
-        )
-
-    def test_every_format(self, three: Rwq) -> None:
-        assert three("context", "list", "-o", "ids").text == "prod\ndev\neu\n"
-        assert [each["name"] for each in three("context", "list", "-o", "json").json] == [
-            *("prod", "dev", "eu")
-        ]
-        first = three("context", "list", "-o", "jsonl").jsonl[0]
-        assert first == {
-            "name": "prod",
-            "current": False,
-            "url": "redis://ops:***@db1/0",
-            "queue": None,
-            "password": "url",
-            "password_command": None,
-            "password_file": None,
-            "color": "red",
-            "read_only": False,
-            "protect": "type",
-        }
-
-    def test_a_variable_that_wins_is_noted(self, three: Rwq) -> None:
-        assert three("context", "list", variables={"RWQ_URL": "redis://x"}).notes == (
-            "note: RWQ_URL overrides the current context\n"
-        )
-        assert three("context", "list", variables={"RWQ_CONTEXT": "x"}).notes == (
-            "note: no context is named 'x'\n"
-        )
-
 
 class TestShow:
     def test_a_context_for_people(self, three: Rwq) -> None:
@@ -103,13 +69,6 @@ class TestShow:
             "rwq context list shows all contexts\n",
         )
 
-    def test_an_unknown_one_is_a_usage_error(self, three: Rwq) -> None:
-        assert three("context", "show", "x").as_tuple() == (
-            2,
-            "",
-            "rwq: error: no context is named 'x'; known contexts: prod, dev, eu\n",
-        )
-
 
 class TestSet:
     def test_every_setting_is_written(self, bare_rwq: Rwq, config: Path) -> None:
@@ -127,16 +86,6 @@ class TestSet:
         before = config.read_text()
         assert three("context", "set", "eu", "--no-read-only").code == 0
         assert config.read_text() == before.replace("read_only = true", "read_only = false")
-
-    def test_one_kind_of_password_replaces_another(self, three: Rwq) -> None:
-        result = three("context", "set", "eu", "--password-file", "pw", "-o", "json")
-        assert result.json["password_command"] is None
-        assert Path(result.json["password_file"]).is_absolute()
-
-    def test_a_setting_is_removed(self, three: Rwq) -> None:
-        assert (
-            three("context", "set", "dev", "--unset", "queue", "-o", "json").json["queue"] is None
-        )
 
     def test_a_password_in_the_url_is_noted(self, bare_rwq: Rwq, config: Path) -> None:
         result = bare_rwq("context", "set", "a", "-u", "redis://:hunter2@db1")
@@ -181,13 +130,6 @@ class TestUse:
         assert three("context", "show", "-o", "json").json["name"] == "eu"
         assert three("context", "use", "-", "-o", "json").json["name"] == "dev"
 
-    def test_a_variable_that_wins_is_noted(self, three: Rwq) -> None:
-        result = three("context", "use", "eu", variables={"RWQ_CONTEXT": "prod"})
-        assert result.notes.startswith("note: RWQ_CONTEXT overrides the current context")
-
-    def test_an_unknown_one_is_a_usage_error(self, three: Rwq) -> None:
-        assert three("context", "use", "x").code == 2
-
 
 class TestRm:
     def test_contexts_are_removed(self, three: Rwq) -> None:
@@ -197,11 +139,6 @@ class TestRm:
             "note: dev was the current context; there is none now\n",
         )
         assert three("context", "list", "-o", "ids").text == "prod\n"
-
-    def test_all_or_none(self, three: Rwq, config: Path) -> None:
-        before = config.read_text()
-        assert three("context", "rm", "dev", "x").code == 2
-        assert config.read_text() == before
 
 
 class TestCheck:
@@ -253,55 +190,6 @@ class TestCheck:
         finally:
             with server.client() as client:
                 client.execute_command("ACL", "DELUSER", "ann")
-
-    @pytest.mark.needs("acl-check")
-    def test_undo_needs_what_undoing_an_edit_needs(self, rwq: Rwq, server: PrivateServer) -> None:
-        with server.client() as client:
-            client.execute_command(
-                "ACL", "SETUSER", "ann", "reset", "on", ">pw", "~jobs:*", "+@all", "-strlen"
-            )
-        try:
-            url = f"unix://ann:pw@{server.socket}"
-            found = rwq("context", "check", "-u", url, "-o", "json").json
-            denied = {each["command"]: each["reason"] for each in found["denied"]}
-            assert denied["edit"].startswith("STRLEN on jobs:")
-            assert denied["undo"] == denied["edit"]
-            assert "import" not in denied
-        finally:
-            with server.client() as client:
-                client.execute_command("ACL", "DELUSER", "ann")
-
-    def test_times_need_a_policy_that_keeps_them(self, rwq: Rwq, start_server: StartServer) -> None:
-        lfu = start_server("--maxmemory-policy", "allkeys-lfu")
-        found = rwq("context", "check", "-u", lfu.url, "-o", "json").json
-        assert found["no_times_because"] == "its maxmemory-policy is allkeys-lfu"
-
-    def test_a_replica_accepts_no_writes(self, rwq: Rwq, start_server: StartServer) -> None:
-        replica = start_server("--replicaof", "127.0.0.1", "1")
-        found = rwq("context", "check", "-u", replica.url, "-o", "json").json
-        assert found["writes"] is False
-        assert found["no_writes_because"] == "it is a read-only replica of 127.0.0.1:1"
-        assert (
-            "not possible: it is a read-only replica"
-            in rwq("context", "check", "-u", replica.url, "-o", "table").text
-        )
-
-    def test_undo_needs_a_place_for_its_files(self, rwq: Rwq) -> None:
-        (rwq.home / "file").touch()
-        variables = {"XDG_STATE_HOME": str(rwq.home / "file")}
-        found = rwq("context", "check", "-o", "json", variables=variables).json
-        assert found["no_undo_because"] == f"{rwq.home}/file is not a directory"
-
-    def test_without_a_queue_permissions_are_unknown(self, rwq: Rwq) -> None:
-        result = rwq("context", "check", "-o", "table", variables={"RWQ_QUEUE": ""})
-        assert "  denied  unknown: name a queue with -q" in result.lines
-
-    def test_a_server_that_cannot_be_reached(self, three: Rwq) -> None:
-        result = three("context", "check", "-u", "redis://127.0.0.1:1")
-        assert (result.code, result.text) == (69, "")
-
-    def test_a_name_and_a_url_exclude_each_other(self, three: Rwq) -> None:
-        assert three("context", "check", "dev", "-u", "redis://x").code == 2
 
 
 def test_the_colour_of_a_name_is_another_option(bare_rwq: Rwq) -> None:

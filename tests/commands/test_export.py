@@ -1,19 +1,9 @@
 """`rwq export`: JSON lines behind a header, whatever the bytes."""
 
-import sys
-
 import pytest
 
-from tests.conftest import ABSENT, Foreign, contents
+from tests.conftest import Foreign, contents
 from tests.driver import Rwq
-
-
-def test_an_empty_queue_is_a_header(rwq: Rwq) -> None:
-    result = rwq("export")
-    (header,) = result.jsonl
-    assert list(header) == ["rwq_export", "queue", "queue_b64", "exported_ms", "undo"]
-    assert (header["rwq_export"], header["queue"], header["undo"]) == (1, "jobs", None)
-    assert (result.code, result.notes) == (0, f"{ABSENT}nothing exported\n")
 
 
 def test_ids_and_data_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:
@@ -31,25 +21,6 @@ def test_ids_and_data_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:
     assert contents(raw) == before
 
 
-def test_a_leased_item_has_its_lease(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.leased(b"l", holder=b"\xffthem", ttl_ms=None)
-    _, record = rwq("export").jsonl
-    assert record == {
-        "id": "l",
-        "id_b64": None,
-        "data": "data of l",
-        "data_b64": None,
-        "state": "held",
-        "place": "processing",
-        "lease": {"holder": None, "holder_b64": "/3RoZW0=", "ttl_ms": None},
-        "due_ms": None,
-        "buried_ms": None,
-        "reason": None,
-        "returns": None,
-        "nearer": None,
-    }
-
-
 def test_a_key_of_another_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
     foreign.raw.hset("jobs:item:h", "a", "b")
     result = rwq("export")
@@ -65,49 +36,8 @@ def test_a_key_of_another_type_is_named(rwq: Rwq, foreign: Foreign) -> None:
     assert result.notes.startswith("rwq: jobs:lease:b has the wrong type; ")
 
 
-def test_memory_does_not_grow_with_the_data(rwq: Rwq, foreign: Foreign) -> None:
-    """128 MB of items of one megabyte."""
-    for number in range(128):
-        foreign.raw.set(f"jobs:item:{number}", b"x" * 1_000_000)
-        foreign.raw.lpush("jobs:queue", number)
-    program = (
-        "import resource, subprocess, sys; "
-        "subprocess.run([sys.executable, '-m', 'rwq_cli', *sys.argv[1:]], "
-        "stdout=subprocess.DEVNULL, check=True); "
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-    )
-    result = rwq.shell(f'{sys.executable} -c "{program}" export')
-    assert result.code == 0
-    assert int(result.text) < 100_000
-
-
 def exported(rwq: Rwq, *words: str, stdin: bytes = b"") -> list[str]:
     return [record["id"] for record in rwq("export", *words, stdin=stdin).jsonl[1:]]
-
-
-@pytest.mark.usefixtures("slept_s")
-def test_ids_and_options_select_exported_items(rwq: Rwq, foreign: Foreign) -> None:
-    """The grammar of all verbs on many items; nothing chosen is everything."""
-    foreign.waiting(b"w1", b"w2", b"w3")
-    foreign.leased(b"l1", b"l2")
-    foreign.data(b"o1")
-    assert exported(rwq) == ["w1", "w2", "w3", "l1", "l2", "o1"]
-    assert exported(rwq, "--all") == ["w1", "w2", "w3", "l1", "l2", "o1"]
-    assert exported(rwq, "l2", "w2") == ["w2", "l2"]
-    assert exported(rwq, "-", stdin=b"o1\nw3\n") == ["w3", "o1"]
-    assert exported(rwq, "--state", "leased", "--state", "orphaned") == ["l1", "l2", "o1"]
-    assert exported(rwq, "--match", "of w[13]") == ["w1", "w3"]
-    assert exported(rwq, "--id-glob", "*2") == ["w2", "l2"]
-    assert exported(rwq, "-n", "2") == ["w1", "w2"]
-
-
-def test_unknown_ids_are_missing(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    result = rwq("export", "a", "gone")
-    assert (result.code, result.notes) == (3, "exported 1, missing 1\n")
-    result = rwq("export", "gone")
-    assert (result.code, result.notes) == (1, "nothing exported, missing 1\n")
-    assert len(result.jsonl) == 1
 
 
 class TestResults:
@@ -148,10 +78,3 @@ class TestResults:
             ),
             key=str,
         )
-
-    def test_results_are_left_out_of_a_selection(self, rwq: Rwq, foreign: Foreign) -> None:
-        self.keep(foreign)
-        for words in (("a",), ("--all", "-n", "9"), ("-o", "json"), ("-o", "csv"), ("-o", "ids")):
-            result = rwq("export", *words)
-            assert (result.code, result.notes) == (0, "exported 1\n")
-        assert len(rwq("export", "a").jsonl) == 2

@@ -4,8 +4,6 @@ import re
 
 import pytest
 
-from rwq_cli.core.errors import ConnectionLost
-from rwq_cli.core.inspect import report
 from tests.conftest import Foreign
 from tests.driver import Rwq
 
@@ -78,19 +76,3 @@ def test_json_names_the_first_failures(rwq: Rwq, foreign: Foreign) -> None:
     assert [each["id"] for each in many["failures"]] == gone[:5]
     assert many["missing"] == 9
     assert rwq("complete", "a", "-o", "json").json["failures"] == []
-
-
-def test_a_server_that_is_lost_at_the_end_takes_no_report_away(
-    rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def lose(*_: object) -> list[None]:
-        raise ConnectionLost("lost")
-
-    monkeypatch.setattr(report, "effective_leases", lose)
-    foreign.leased(b"17", holder=b"worker-3")
-    foreign.abandoned(b"a")
-    result = rwq("release", "17", "a")
-    assert (result.code, foreign.raw.lrange("jobs:queue", 0, -1)) == (3, [b"a"])
-    assert result.notes == (
-        "rwq: 17: leased by worker-3; --force ends its lease\nreleased 1, not owner 1\n"
-    )

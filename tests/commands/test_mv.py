@@ -9,62 +9,6 @@ from tests.conftest import Foreign, StartServer, contents
 from tests.driver import TIMEOUT_S, UNDO, Rwq, configure, undo_files, until
 
 
-def test_all_items_that_nobody_holds_are_moved(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b", b"c")
-    foreign.leased(b"l", ttl_ms=None)
-    result = rwq("mv", "--to", "other", "--all", "--yes")
-    (file,) = undo_files(rwq)
-    assert result.as_tuple() == (
-        0,
-        "",
-        f"moved 3 to other; undo file {UNDO}/{file.name}; rwq undo puts them back\n",
-    )
-    assert foreign.raw.lrange("other:queue", 0, -1) == [b"c", b"b", b"a"]
-    assert foreign.raw.exists("jobs:queue") == 0
-    assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"l"]
-
-
-def test_force_chooses_also_what_is_leased_delayed_or_buried(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"w")
-    foreign.leased(b"l")
-    foreign.leased(b"h", ttl_ms=None)
-    foreign.delayed(b"d", 9_999_999_999_999)
-    foreign.buried(b"b")
-    for words in (["--all"], ["--id-glob", "*"], ["-n", "9"]):
-        result = rwq("mv", "--to", "other", *words, "--force", "--dry-run", "-o", "jsonl")
-        assert sorted(r["id"] for r in result.jsonl) == ["b", "d", "h", "l", "w"], words
-    result = rwq("mv", "--to", "other", "--state", "leased", "--force", "--dry-run", "-o", "ids")
-    assert result.text == "l\n"
-    result = rwq("mv", "--to", "other", "--all", "--force", "--yes")
-    assert (result.code, result.notes.partition(";")[0]) == (
-        0,
-        "moved 5 to other",
-    )
-    assert sorted(foreign.raw.lrange("other:queue", 0, -1)) == [b"b", b"d", b"h", b"l", b"w"]
-    assert foreign.raw.keys("jobs:*") == []
-
-
-def test_held_and_existing_items_are_not_moved(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b")
-    foreign.leased(b"l", ttl_ms=None)
-    foreign.raw.set("other:item:b", "another")
-    result = rwq("mv", "--to", "other", "--yes", "a", "b", "l", "-o", "jsonl")
-    assert result.code == 3
-    assert {r["id"]: (r["status"], r["holder"]) for r in result.jsonl} == {
-        "a": ("moved", None),
-        "b": ("conflict", None),
-        "l": ("not-owner", "them"),
-    }
-    assert foreign.raw.get("other:item:b") == b"another"
-
-
-def test_the_same_queue_is_an_error(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    result = rwq("mv", "--to", "jobs", "--yes", "a")
-    assert (result.code, result.text) == (2, "")
-    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
-
-
 def test_undo_returns_the_items_that_still_wait(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b", b"c")
     before = contents(foreign.raw)
@@ -101,16 +45,6 @@ def test_the_question_counts_what_will_be_moved(rwq: Rwq, foreign: Foreign) -> N
     code, seen = rwq.asked(*words, "--force", type_in=[(b"[y/N] ", b"y\n")])
     assert b"rwq will move 3 items of jobs (1 of them leased) to other on" in seen
     assert (code, b"moved 3, conflict 1, missing 1" in seen) == (3, True)
-
-
-def test_what_cannot_be_moved_needs_no_question(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.leased(b"l", ttl_ms=None)
-    result = rwq("mv", "--to", "other", "l")
-    assert result.as_tuple() == (
-        1,
-        "",
-        "rwq: l: leased by them without expiry; --force moves it anyway\nnot owner 1 to other\n",
-    )
 
 
 class TestElsewhere:
@@ -204,10 +138,6 @@ class TestElsewhere:
         configure(rwq.home, '[contexts.new]\nurl = "redis://127.0.0.1:1"\n')
         result = rwq(*words, "--to-context", "new", "-o", "json")
         assert "check the url of context new, and" in result.notes
-
-    def test_the_same_queue_is_an_error(self, rwq: Rwq) -> None:
-        url = rwq.variables["RWQ_URL"]
-        assert rwq("mv", "a", "--to", "jobs", "--to-url", url, "--yes").code == 2
 
     def test_follow_moves_what_arrives_until_it_is_stopped(
         self, rwq: Rwq, foreign: Foreign, there: Foreign

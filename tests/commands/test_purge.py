@@ -4,22 +4,6 @@ from tests.conftest import Foreign, contents
 from tests.driver import UNDO, Rwq, undo_files
 
 
-def test_no_key_is_left(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b")
-    foreign.leased(b"l")
-    foreign.buried(b"x")
-    foreign.raw.lpush("jobs:queue", "ghost")
-    foreign.lease(b"stray")
-    result = rwq("purge", "--yes")
-    (file,) = undo_files(rwq)
-    assert result.as_tuple() == (
-        0,
-        "",
-        f"removed 4; undo file {UNDO}/{file.name}; rwq undo puts them back\n",
-    )
-    assert foreign.raw.keys() == []
-
-
 def test_it_needs_the_name_of_the_queue(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(*(b"%d" % number for number in range(1000)))
     foreign.data(b"orphan")
@@ -50,21 +34,6 @@ class TestResults:
                 "result": b"\x00\xfe",
             }
             foreign.raw.hset(b"jobs:result:" + item_id, mapping=fields)  # type: ignore[arg-type]
-
-    def test_results_are_in_the_undo_file(self, rwq: Rwq, foreign: Foreign) -> None:
-        self.keep(foreign)
-        foreign.waiting(b"a")
-        dry = rwq("purge", "--dry-run")
-        assert dry.as_tuple() == (0, "", "dry run: would remove 1, results 2\n")
-        result = rwq("purge", "--yes")
-        (file,) = undo_files(rwq)
-        assert result.as_tuple() == (
-            0,
-            "",
-            f"removed 1, results 2; undo file {UNDO}/{file.name}; rwq undo puts them back\n",
-        )
-        assert foreign.raw.keys() == []
-        assert file.read_bytes().count(b'"result_b64": "AP4="') == 2
 
     def test_other_keys_under_the_prefix_stay(self, rwq: Rwq, foreign: Foreign) -> None:
         self.keep(foreign)

@@ -8,42 +8,23 @@ from tests.driver import Rwq
 pytestmark = pytest.mark.usefixtures("slept_s")
 
 
-def waiting(foreign: Foreign) -> list[bytes]:
-    """What waits, next first."""
-    return foreign.raw.lrange("jobs:queue", 0, -1)[::-1]
-
-
 def test_an_item_of_this_session_is_released(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a", b"b")
     rwq("lease")
     assert rwq("release", "a").as_tuple() == (0, "", "released 1\n")
-    assert waiting(foreign) == [b"b", b"a"]
+    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a", b"b"]
     assert list(contents(foreign.raw)) == [b"jobs:item:a", b"jobs:item:b", b"jobs:queue"]
 
 
-@pytest.mark.parametrize("state", ["abandoned", "data", "buried"])
-def test_items_that_nobody_holds_are_released(rwq: Rwq, foreign: Foreign, state: str) -> None:
-    getattr(foreign, state)(b"a")
-    assert rwq("release", "a").code == 0
-    assert waiting(foreign) == [b"a"]
-    assert list(contents(foreign.raw)) == [b"jobs:item:a", b"jobs:queue"]
-
-
-class TestDelay:
-    @pytest.mark.parametrize(
-        ("words", "said"),
-        [
-            ("--front --delay 1h", "--front and --delay cannot be used together; use one of them"),
-            ("--delay 0.0001", "a delay is at least 1ms; leave --delay out to return them now"),
-        ],
-    )
-    def test_bad_delays_are_usage_errors(
-        self, rwq: Rwq, foreign: Foreign, words: str, said: str
-    ) -> None:
-        foreign.waiting(b"a")
-        before = contents(foreign.raw)
-        assert rwq("release", "a", *words.split()).as_tuple() == (2, "", f"rwq: error: {said}\n")
-        assert contents(foreign.raw) == before
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--front --delay 1h", "--front and --delay cannot be used together; use one of them"),
+        ("--delay 0.0001", "a delay is at least 1ms; leave --delay out to return them now"),
+    ],
+)
+def test_bad_delays_are_usage_errors(rwq: Rwq, words: str, said: str) -> None:
+    assert rwq("release", "a", *words.split()).as_tuple() == (2, "", f"rwq: error: {said}\n")
 
 
 class TestMine:
@@ -59,19 +40,17 @@ class TestMine:
         assert "rwq: d: it is delayed; --mine leaves it\n" in result.notes
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a", b"w"]
 
-    @pytest.mark.parametrize("later", [(), ("--delay", "1h"), ("--front",)])
-    def test_without_ids_all_of_it_is(
-        self, rwq: Rwq, foreign: Foreign, later: tuple[str, ...]
-    ) -> None:
-        foreign.waiting(b"a", b"b", b"c")
-        rwq("lease", "-n", "2")
+    def test_without_ids_all_of_it_is(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"theirs")
         foreign.leased(b"glob", holder=b"rwq:tester@*:s1")
-        before = contents(foreign.raw)
-        dry = rwq("release", "--mine", "--dry-run", "-o", "ids", *later)
-        assert (sorted(dry.text.split()), contents(foreign.raw)) == (["a", "b"], before)
-        result = rwq("release", "--mine", "-o", "ids", *later)
-        assert (result.code, sorted(result.text.split())) == (0, ["a", "b"])
-        assert rwq("leases", "--mine", "-o", "ids").text == ""
-        assert sorted(rwq("leases", "-o", "ids").text.split()) == ["glob", "theirs"]
+        for later in ((), ("--delay", "1h"), ("--front",)):
+            foreign.waiting(b"a", b"b", b"c")
+            rwq("lease", "-n", "2")
+            before = contents(foreign.raw)
+            dry = rwq("release", "--mine", "--dry-run", "-o", "ids", *later)
+            assert (sorted(dry.text.split()), contents(foreign.raw)) == (["a", "b"], before)
+            result = rwq("release", "--mine", "-o", "ids", *later)
+            assert (result.code, sorted(result.text.split())) == (0, ["a", "b"])
+            assert sorted(rwq("leases", "-o", "ids").text.split()) == ["glob", "theirs"]
+            rwq("rm", "a", "b", "c", "--yes")
         assert rwq("release", "--mine").code == 0

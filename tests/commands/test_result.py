@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.conftest import ABSENT, Foreign, contents
+from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Rwq, until
 
 
@@ -66,36 +66,14 @@ def test_the_table_of_a_result(rwq: Rwq, foreign: Foreign) -> None:
     ]
 
 
-def test_a_large_result_is_printed_unchanged(rwq: Rwq, foreign: Foreign) -> None:
-    """All of it for machines, the beginning for people."""
-    data = b"0123456789abcde\n" * 2048
-    keep(foreign, "a", result=data)
-    lines = rwq("result", "a", "-o", "table").lines
-    assert lines[lines.index("Result") + 1 :] == [
-        *["  0123456789abcde"] * 1024,
-        "",
-        "  … the first 16.0 KiB; -o data prints all of it",
-    ]
-    assert rwq("result", "a", "-o", "data").out == data
-    assert rwq("result", "a", "-o", "json").json["result"] == data.decode()
-
-
 def test_a_rejected_item_has_an_outcome(rwq: Rwq, foreign: Foreign) -> None:
     """The exit says whether there is one; which, it says itself."""
     foreign.waiting(b"a")
     assert rwq("complete", "a", "--rejected").code == 0
-    result = rwq("result", "a", "-o", "json")
-    assert (result.code, result.notes) == (0, "")
-    assert [result.json[name] for name in ("status", "result", "bytes", "holder")] == [
-        "rejected",
-        None,
-        None,
-        None,
-    ]
+    record = rwq("result", "a", "-o", "json").json
+    names = ("status", "result", "bytes", "holder")
+    assert [record[name] for name in names] == ["rejected", None, None, None]
     assert rwq("result", "a", "-o", "data").as_tuple() == (0, "", "note: a was rejected\n")
-    lines = rwq("result", "a", "-o", "table").lines
-    assert lines[2] == " status  rejected"
-    assert lines[4:6] == ["held by  nobody", "   size  no result given"]
 
 
 @pytest.mark.parametrize("output", ["data", "ids"])
@@ -113,16 +91,6 @@ def test_no_result_is_a_failure(rwq: Rwq, foreign: Foreign, output: str) -> None
     )
 
 
-def test_the_table_says_why_there_is_no_result(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.leased(b"l")
-    result = rwq("result", "l", "-o", "table")
-    assert (result.code, result.lines) == (
-        1,
-        ["l", " queue  jobs", "result  no result for l: it is leased"],
-    )
-    assert rwq("result", "l", "-o", "json").json["state"] == "leased"
-
-
 def test_an_older_result_is_printed_with_a_note(rwq: Rwq, foreign: Foreign) -> None:
     keep(foreign, "a", result=b"old")
     foreign.waiting(b"a")
@@ -133,23 +101,7 @@ def test_an_older_result_is_printed_with_a_note(rwq: Rwq, foreign: Foreign) -> N
     )
 
 
-def test_result_changes_nothing(rwq: Rwq, foreign: Foreign) -> None:
-    keep(foreign, "a", result=b"old")
-    foreign.waiting(b"a")
-    before = contents(foreign.raw)
-    for words in (("a",), ("b",), ("a", "--timeout", "0"), ("a", "--timeout", "100ms")):
-        rwq("result", *words)
-    assert contents(foreign.raw) == before
-
-
 class TestWait:
-    def test_wait_ends_at_once_for_an_unknown_id(self, rwq: Rwq) -> None:
-        assert rwq("result", "a", "--wait", "-o", "data").as_tuple() == (
-            1,
-            "",
-            "no result for a: there is neither an item nor a result\n" + ABSENT,
-        )
-
     def test_a_timeout_ends_the_wait(self, rwq: Rwq, foreign: Foreign) -> None:
         """Also where an earlier item left one."""
         keep(foreign, "a", result=b"old")
@@ -165,32 +117,3 @@ class TestWait:
         assert rwq("complete", "a", "--result", "-", stdin=b"done").code == 0
         out, err = waiting.communicate(timeout=TIMEOUT_S)
         assert (waiting.returncode, out, err) == (0, b"done", b"")
-
-
-def test_bad_arguments_are_usage_errors(rwq: Rwq) -> None:
-    assert rwq("result", "").as_tuple() == (
-        2,
-        "",
-        "rwq: error: an ID is empty; is a variable in the script unset?\n",
-    )
-    assert rwq("result", "a", "--timeout", "soon").code == 2
-    assert rwq("result").code == 2
-
-
-def test_a_key_of_another_type_is_an_error(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.raw.set("jobs:result:a", "x")
-    assert rwq("result", "a").as_tuple() == (
-        69,
-        "",
-        "rwq: error: jobs:result:a has the wrong type; see what it is with "
-        "the TYPE command, or name another queue\n",
-    )
-
-
-def test_ids_are_not_read_from_stdin(rwq: Rwq) -> None:
-    assert rwq("result", "-", stdin=b"a\n").as_tuple() == (
-        2,
-        "",
-        "rwq: error: one ID is needed, and - means IDs on stdin; rwq show - shows the results of "
-        "many\n",
-    )

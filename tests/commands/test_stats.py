@@ -6,10 +6,6 @@ import redis
 from tests.conftest import Foreign
 from tests.driver import Rwq
 
-UNKNOWN_WHEN_FAST = [
-    *("leased", "held", "abandoned", "due", "orphaned", "unlisted", "duplicated", "ghosts"),
-    *("oldest_waiting_seconds", "lease_soonest_ms", "lease_latest_ms"),
-]
 ONLY_DEEP = [
     *("orphaned", "unlisted", "duplicated", "ghosts", "stray_leases", "wrong_types"),
     *("returns", "results"),
@@ -17,7 +13,7 @@ ONLY_DEEP = [
 
 
 @pytest.fixture
-def filled(foreign: Foreign) -> Foreign:
+def filled(foreign: Foreign) -> None:
     foreign.waiting(b"w1", b"w2", b"w3")
     foreign.leased(b"l1", ttl_ms=30_000)
     foreign.leased(b"l2", ttl_ms=3_600_000)
@@ -33,71 +29,39 @@ def filled(foreign: Foreign) -> Foreign:
     foreign.raw.lpush(foreign.keys.processing, b"ghost2")
     foreign.raw.hset(foreign.keys.returns, mapping={"w1": 4, "a1": 1})
     foreign.raw.hset("jobs:result:done", mapping={"status": "completed", "completed_ms": 5})
-    return foreign
 
 
 @pytest.mark.usefixtures("filled")
 class TestCounts:
     def test_items_are_counted_by_state(self, rwq: Rwq) -> None:
         record = rwq("stats", "-o", "json").json
-        counts = (
-            "waiting",
-            "processing",
-            "leased",
-            "held",
-            "abandoned",
-            "delayed",
-            "due",
-            "buried",
-            "returned",
-        )
-        assert [record[name] for name in counts] == [5, 6, 2, 1, 2, 2, 1, 1, 2]
+        counts = ("waiting", "processing", "leased", "held", "abandoned", "delayed", "due")
+        assert [record[name] for name in counts] == [5, 6, 2, 1, 2, 2, 1]
+        assert [record[name] for name in ("buried", "returned")] == [1, 2]
         assert [record[name] for name in ONLY_DEEP] == [None] * 8
-
-    def test_deep_counts_orphans_and_ghosts(self, rwq: Rwq) -> None:
-        record = rwq("stats", "--deep", "-o", "json").json
-        assert [record[name] for name in ONLY_DEEP] == [1, 1, 1, 2, 0, 0, 5, 1]
+        assert 0 < record["lease_soonest_ms"] <= 30_000
+        assert 3_500_000 < record["lease_latest_ms"] <= 3_600_000
 
     def test_fast_counts_the_lists_only(self, rwq: Rwq) -> None:
         record = rwq("stats", "--fast", "-o", "json").json
         lengths = ("waiting", "processing", "delayed", "buried", "returned")
         assert [record[name] for name in lengths] == [5, 6, 2, 1, 2]
-        assert [record[name] for name in UNKNOWN_WHEN_FAST] == [None] * len(UNKNOWN_WHEN_FAST)
-        assert record["payload_sampled"] == 0
-
-    def test_leases_have_the_soonest_and_latest_end(self, rwq: Rwq) -> None:
-        record = rwq("stats", "-o", "json").json
-        assert 0 < record["lease_soonest_ms"] <= 30_000
-        assert 3_500_000 < record["lease_latest_ms"] <= 3_600_000
+        known = {name for name, value in record.items() if value}
+        assert known == {"queue", *lengths}
 
     def test_the_table_of_counts(self, rwq: Rwq) -> None:
         lines = rwq("stats", "--deep", "-o", "table").text.splitlines()
         assert lines[0] == "jobs"
         # What is due is a part of what is delayed.
         assert lines[5] == "     delayed  2 (1 due)"
-        rows = [line.split("  ") for line in map(str.strip, lines[1:16])]
+        rows = [tuple(line.split("  ")) for line in map(str.strip, lines[1:16])]
         assert rows == [
-            ["waiting", "5"],
-            ["leased", "2"],
-            ["abandoned", "2"],
-            ["held", "1"],
-            ["delayed", "2 (1 due)"],
-            ["buried", "1"],
-            ["orphaned", "1"],
-            ["unlisted", "1"],
-            ["duplicated", "1"],
-            ["ghosts", "2"],
-            ["stray leases", "0"],
-            ["wrong types", "0"],
-            ["returned", "2"],
-            ["returns", "5"],
-            ["results", "1"],
+            *(("waiting", "5"), ("leased", "2"), ("abandoned", "2"), ("held", "1")),
+            *(("delayed", "2 (1 due)"), ("buried", "1"), ("orphaned", "1"), ("unlisted", "1")),
+            *(("duplicated", "1"), ("ghosts", "2"), ("stray leases", "0"), ("wrong types", "0")),
+            *(("returned", "2"), ("returns", "5"), ("results", "1")),
         ]
-
-    def test_numbers_are_aligned_to_the_right(self, rwq: Rwq, filled: Foreign) -> None:
-        filled.waiting(*(b"%05d" % number for number in range(1234)))
-        lines = rwq("stats", "-o", "table").text.splitlines()[1:5]
-        assert len({len(line.rstrip()) for line in lines}) == 1
+        assert not any("not counted" in line for line in lines)
 
     def test_the_table_says_what_is_not_counted(self, rwq: Rwq) -> None:
         unknown = ", ".join(ONLY_DEEP).replace("_", " ")
@@ -109,56 +73,22 @@ class TestCounts:
             (at,) = [at for at, line in enumerate(lines) if line.startswith("not counted")]
             said = " ".join(" ".join(lines[at:]).split())
             assert said.startswith(f"not counted {expected}")
-        assert "not counted" not in rwq("stats", "--deep", "-o", "table").text
 
 
-class TestSizes:
-    @pytest.mark.needs("no-touch")
-    def test_sizes_are_those_of_a_sample(self, rwq: Rwq, raw: redis.Redis) -> None:
-        rwq("add", *("x" * size for size in (1, 10, 100, 1000, 10_000)))
-        record = rwq("stats", "-o", "json").json
-        names = (
-            "payload_sampled",
-            "payload_min_bytes",
-            "payload_median_bytes",
-            "payload_max_bytes",
-        )
-        assert [record[name] for name in names] == [5, 1, 100, 10_000]
-        text = rwq("stats", "-o", "table").text
-        assert "1 B to 9.8 KiB, median 100 B (a sample of 5 waiting)" in text
-        assert raw.dbsize() == 6
+@pytest.mark.needs("no-touch")
+def test_sizes_are_those_of_a_sample(rwq: Rwq) -> None:
+    rwq("add", *("x" * size for size in (1, 10, 100, 1000, 10_000)))
+    record = rwq("stats", "-o", "json").json
+    names = ("sampled", "min_bytes", "median_bytes", "max_bytes")
+    assert [record[f"payload_{name}"] for name in names] == [5, 1, 100, 10_000]
+    text = rwq("stats", "-o", "table").text
+    assert "1 B to 9.8 KiB, median 100 B (a sample of 5 waiting)" in text
 
 
-def test_an_empty_queue_has_no_sizes(rwq: Rwq) -> None:
-    record = rwq("stats", "--deep", "-o", "json").json
-    assert (record["waiting"], record["ghosts"], record["oldest_waiting_seconds"]) == (0, 0, None)
-    result = rwq("stats", "-o", "table")
-    assert result.code == 0
-    assert result.text.startswith("jobs\n")
-
-
-class TestSeveral:
-    def test_queues_are_shown_in_the_order_given(self, rwq: Rwq, raw: redis.Redis) -> None:
-        Foreign(raw, b"one").waiting(b"a")
-        Foreign(raw, b"two").waiting(b"a", b"b")
-        records = rwq("stats", "-q", "two", "-q", "one", "-q", "none", "-o", "json").json
-        assert [(record["queue"], record["waiting"]) for record in records] == [
-            ("two", 2),
-            ("one", 1),
-            ("none", 0),
-        ]
-
-    def test_queues_are_rows_of_a_table(self, rwq: Rwq, raw: redis.Redis) -> None:
-        Foreign(raw, b"one").waiting(b"a")
-        text = rwq("stats", "-q", "one", "-q", "other", "--fast", "-o", "table").text
-        header, _, first, second = text.splitlines()
-        assert header.split() == ["QUEUE", "WAITING", "PROCESSING", "DELAYED", "BURIED"]
-        assert first.split() == ["one", "1", "0", "0", "0"]
-        assert second.split() == ["other", "0", "0", "0", "0"]
-
-    def test_a_broken_queue_does_not_hide_the_others(self, rwq: Rwq, raw: redis.Redis) -> None:
-        Foreign(raw, b"one").waiting(b"a")
-        raw.set("odd:queue", "x")
-        result = rwq("stats", "-q", "one", "-q", "odd", "-o", "ids")
-        assert result.code == 69
-        assert result.text == "one\n"
+def test_queues_are_rows_of_a_table(rwq: Rwq, raw: redis.Redis) -> None:
+    Foreign(raw, b"one").waiting(b"a")
+    text = rwq("stats", "-q", "one", "-q", "other", "--fast", "-o", "table").text
+    header, _, first, second = text.splitlines()
+    assert header.split() == ["QUEUE", "WAITING", "PROCESSING", "DELAYED", "BURIED"]
+    assert first.split() == ["one", "1", "0", "0", "0"]
+    assert second.split() == ["other", "0", "0", "0", "0"]

@@ -5,10 +5,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import redis
 
 from rwq_cli.environment import how_to_install
-from tests.conftest import StartServer
 from tests.driver import Rwq
 from tests.processes import ROOT
 
@@ -58,48 +56,23 @@ def test_an_installation_is_extended_in_its_own_way(
     assert how_to_install("a") is None
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        ("-o csv", "top draws on the terminal; rwq queues has -o and --fields"),
-        ("--fields queue", "top draws on the terminal; rwq queues has -o and --fields"),
-        ("--every 10ms", "--every must be at least 100ms; each tick costs the server time"),
-        ("--every 0", "--every must be at least 100ms; each tick costs the server time"),
-        (
-            "--sort size",
-            "no field 'size'; the fields are queue, waiting, running, abandoned, "
-            "delayed, buried, in_per_second, left_per_second, next_age_seconds, empty_in_seconds",
-        ),
-        ("jobs", "top takes no arguments"),
-    ],
-)
-def test_what_cannot_work_is_an_error_in_one_line(rwq: Rwq, words: str, error: str) -> None:
-    code, shown = rwq.on_terminal("top", *words.split())
-    assert code == 2
-    assert shown.decode().startswith(f"rwq: error: {error}")
-    assert shown.count(b"\n") == 1
-
-
-def test_an_unreachable_server_is_an_error_before_anything_is_drawn(
-    rwq: Rwq, start_server: StartServer
+def test_what_cannot_work_is_an_error_in_one_line(
+    rwq: Rwq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = start_server()
-    server.kill()
-    code, shown = rwq.on_terminal("top", variables={"RWQ_URL": server.url})
-    assert code == 69
-    assert shown.startswith(b"rwq: error: cannot reach")
-    assert shown.count(b"\n") == 1
-
-
-def test_no_other_command_loads_textual(rwq: Rwq, raw: redis.Redis) -> None:
-    raw.lpush("jobs:queue", "a")
-    program = (
-        "import sys; from rwq_cli.cli.program import run; "
-        "from rwq_cli.environment import Environment; "
-        "run(sys.argv[1:], Environment.of_process()); "
-        "assert 'textual' not in sys.modules"
-    )
-    for words in (["--help"], ["top", "--help"], ["top"], ["queues"]):
-        process = rwq.start(*words, command=[sys.executable, "-c", program])
-        _, errors = process.communicate()
-        assert (process.returncode, b"AssertionError" in errors) == (0, False)
+    monkeypatch.setattr("rwq_cli.environment.Environment.stdin_is_terminal", True)
+    for words, error in {
+        "-o csv": "top draws on the terminal; rwq queues has -o and --fields",
+        "--fields queue": "top draws on the terminal; rwq queues has -o and --fields",
+        "--every 10ms": "--every must be at least 100ms; each tick costs the server time",
+        "jobs": "top takes no arguments",
+    }.items():
+        code, shown = rwq.asked("top", *words.split())
+        assert (code, shown.count(b"\n")) == (2, 1), words
+        assert shown.decode().startswith(f"rwq: error: {error}"), words
+    for words, code, error in (
+        ("--sort size", 2, "no field 'size'; the fields are queue, waiting, running, abandoned, "),
+        ("-u redis://127.0.0.1:1", 69, "cannot reach redis://127.0.0.1:1"),
+    ):
+        found, shown = rwq.on_terminal("top", *words.split(), columns=300)
+        assert shown.decode().startswith(f"rwq: error: {error}")
+        assert (found, shown.count(b"\n")) == (code, 1)

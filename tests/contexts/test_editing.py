@@ -50,29 +50,10 @@ def test_comments_and_order_stay(written: Path) -> None:
     assert stat.S_IMODE(written.stat().st_mode) == 0o600
 
 
-def test_a_setting_is_removed(written: Path) -> None:
-    contexts = set_context(written, "prod", {}, frozenset({"queue", "color"}))
-    assert contexts.by_name["prod"].queue is None
-    assert written.read_text() == WRITTEN.replace('queue = "jobs"\n', "")
-
-
 def test_use_keeps_the_previous_one(written: Path) -> None:
     names = [use_context(written, name).current for name in ("prod", "dev", "-", "-", "dev")]
     assert names == ["prod", "dev", "prod", "dev", "dev"]
     assert read_contexts(written).previous == "prod"
-
-
-def test_there_may_be_no_previous_one(written: Path) -> None:
-    use_context(written, "dev")
-    with pytest.raises(ContextError, match="there is no previous context"):
-        use_context(written, "-")
-
-
-def test_a_removed_context_is_neither_current_nor_previous(written: Path) -> None:
-    use_context(written, "prod")
-    use_context(written, "dev")
-    contexts = remove_contexts(written, ["prod", "dev"])
-    assert (contexts.current, contexts.previous, contexts.by_name) == (None, None, {})
 
 
 @pytest.mark.parametrize(
@@ -81,24 +62,6 @@ def test_a_removed_context_is_neither_current_nor_previous(written: Path) -> Non
 def test_an_unknown_name_changes_nothing(written: Path, change) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ContextError, match="no context is named 'x'"):
         change(written)
-    assert written.read_text() == WRITTEN
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [("-", {"url": "redis://a"}), ("a", {"queue": "jobs"}), ("prod", {"color": "pink"})],
-)
-def test_what_would_not_be_valid_is_not_written(
-    written: Path, name: str, values: dict[str, str | bool]
-) -> None:
-    with pytest.raises(ContextError):
-        set_context(written, name, values, frozenset())
-    assert written.read_text() == WRITTEN
-
-
-def test_an_unknown_key_can_be_removed(written: Path) -> None:
-    written.write_text(WRITTEN + "protekt = 1\n")
-    set_context(written, "dev", {}, frozenset({"protekt"}))
     assert written.read_text() == WRITTEN
 
 
@@ -122,20 +85,6 @@ def test_two_writers_at_once_lose_nothing(path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: set_context(path, n, {"url": f"redis://{n}"}, frozenset()), names))
     assert sorted(read_contexts(path).by_name) == sorted(names)
-
-
-def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(ContextError, match="cannot write"):
-        set_context(tmp_path / "file" / "c.toml", "a", {"url": "redis://a"}, frozenset())
-
-
-def test_a_layout_that_cannot_be_extended_is_left(written: Path) -> None:
-    text = 'contexts = {a = {url = "redis://a"}}\n'
-    written.write_text(text)
-    with pytest.raises(ContextError, match="laid out"):
-        set_context(written, "b", {"url": "redis://b"}, frozenset())
-    assert written.read_text() == text
 
 
 @pytest.mark.parametrize(

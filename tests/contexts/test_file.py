@@ -77,13 +77,6 @@ def test_a_missing_file_has_no_contexts(path: Path) -> None:
     assert read_contexts(Path("/dev/null/config.toml")).by_name == {}
 
 
-def test_an_unknown_context_is_answered_with_the_known_ones(path: Path) -> None:
-    with pytest.raises(ContextError) as caught:
-        read_contexts(write(path, FULL)).get("prdo")
-    assert caught.value.message == "no context is named 'prdo'"
-    assert caught.value.hint == "known contexts: prod, dev.eu"
-
-
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
@@ -184,10 +177,6 @@ class TestPermissions:
         else:
             # As a system's ssh configuration, it may be root's.
             assert read_contexts(path).current == "prod"
-
-    def test_a_file_that_cannot_be_read_is_named(self, tmp_path: Path) -> None:
-        with pytest.raises(ContextError, match=f"cannot read {tmp_path}: is a directory"):
-            read_contexts(tmp_path)
 
 
 def test_a_pipe_and_an_endless_file_are_refused_at_once(path: Path) -> None:

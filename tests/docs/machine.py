@@ -1,14 +1,10 @@
 """The machine that a page is tested on: a home, servers, a bash and a Python of its own."""
 
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -24,11 +20,15 @@ from tests.docs.names import HOSTS
 from tests.docs.pages import ROOT
 from tests.driver import TIMEOUT_S
 from tests.servers import running_server, server_binary
+from tests.terminal import new_terminal, watched
 
 COLUMNS = 80
 _HOME = "/home/ann"
 # Progress on a terminal: what stands before it in the line is gone.
 _ERASED = re.compile(r".*(?:\r\x1b\[2K|(?:\r?\n)+\r?\x1b\[1A\x1b\[2K)")
+
+# What follows a step: its exit status.
+_END = re.compile(rb"\036(\d+)\n")
 
 _BASH = r"""
 status=0
@@ -88,11 +88,11 @@ class Interpreter:
         self._home = home
         self._steps = 0
         reads, self._writes = os.pipe()
-        self._terminal, terminal = pty.openpty()
+        outer, terminal = new_terminal(COLUMNS, 50)
         settings = termios.tcgetattr(terminal)
         settings[1] &= ~termios.OPOST
         termios.tcsetattr(terminal, termios.TCSANOW, settings)
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
+        self._terminal = watched(outer)
         # A session of its own, without a controlling terminal: nothing can ask a question.
         self._process = subprocess.Popen(
             ["bash", "-c", 'exec 9<&"$0" "$@"', str(reads), *command],
@@ -117,18 +117,13 @@ class Interpreter:
         step = self._home.parent / f"step-{self._steps}{suffix}"
         step.write_text(source, "utf-8")
         os.write(self._writes, f"{step}\n".encode())
-        seen = b""
+        begin = len(self._terminal.written)
         deadline = time.monotonic() + TIMEOUT_S
-        while (end := re.search(rb"\036(\d+)\n", seen)) is None:
-            assert time.monotonic() < deadline, f"{source!r} takes too long; it printed {seen!r}"
-            if select.select([self._terminal], [], [], 0.1)[0]:
-                try:
-                    seen += os.read(self._terminal, 65536)
-                except OSError:
-                    raise AssertionError(
-                        f"{source!r} ended the shell; it printed {seen!r}"
-                    ) from None
-        text = _ERASED.sub("", seen[: end.start()].decode())
+        while (end := _END.search(self._terminal.written, begin)) is None:
+            printed = f"it printed {self._terminal.written[begin:]!r}"
+            assert time.monotonic() < deadline, f"{source!r} takes too long; {printed}"
+            assert self._terminal.read(), f"{source!r} ended the shell; {printed}"
+        text = _ERASED.sub("", self._terminal.written[begin : end.start()].decode())
         return Ran(int(end[1]), text.replace(str(self._home), _HOME))
 
     def close(self) -> None:
@@ -137,7 +132,7 @@ class Interpreter:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        os.close(self._terminal)
+        self._terminal.child.close()
 
 
 class Machine:

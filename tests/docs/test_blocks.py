@@ -13,7 +13,7 @@ import pytest
 
 from tests.docs.machine import machine
 from tests.docs.matching import difference, matches
-from tests.docs.pages import Block, blocks, pages
+from tests.docs.pages import blocks, pages
 from tests.docs.steps import RUN, Step, hosts, steps
 from tests.driver import Rwq
 from tests.servers import NoServerBinary
@@ -77,20 +77,19 @@ def command_lines() -> list[tuple[str, str]]:
     return [(place, line) for place, line in lines if re.match(r"(?:\S+=\S+ )*rwq ", line)]
 
 
-@pytest.mark.parametrize(("place", "line"), command_lines())
-def test_the_options_of_a_command_that_does_not_run_exist(place: str, line: str, rwq: Rwq) -> None:
-    words = shlex.split(line, comments=True)
-    words = words[words.index("rwq") + 1 :]
-    at = next((words.index(word) for word in ("--", "|", ">", "&&") if word in words), len(words))
-    result = rwq(*words[:at], "--help")
-    assert (result.code, result.notes) == (0, ""), place
+def test_the_options_of_commands_that_do_not_run_exist(rwq: Rwq) -> None:
+    for place, line in command_lines():
+        words = shlex.split(line, comments=True)
+        words = words[words.index("rwq") + 1 :]
+        ends = (words.index(word) for word in ("--", "|", ">", "&&") if word in words)
+        result = rwq(*words[: next(ends, len(words))], "--help")
+        assert (result.code, result.notes) == (0, ""), place
 
 
-@pytest.mark.parametrize(
-    "block", [b for b in BLOCKS if b.language in READ], ids=lambda block: block.place
-)
-def test_the_block_can_be_read(block: Block) -> None:
-    READ[block.language](block.text)
+def test_the_blocks_of_data_can_be_read() -> None:
+    for block in BLOCKS:
+        if block.language in READ:
+            READ[block.language](block.text)
 
 
 # Servers before Redis 7.2 print notes about idle times, which no page shows.
@@ -119,33 +118,24 @@ def check(step: Step, one: Any) -> None:
     pytest.fail(f"{step.block.place}: $ {source}\n{shown}", pytrace=False)
 
 
-class TestWhatAPageMayLeaveOpen:
-    @pytest.mark.parametrize(
-        ("shown", "printed"),
-        [
-            ("returned 1\n", "returned 1\n\n"),
-            ("ID  TIME LEFT\n1      59m58s\n", "ID  TIME LEFT\n1         59m\n"),
-            ("ID    AGE\n────────\n1     3m ago\n", "ID    AGE\n──────────\n1     just now\n"),
-            ('{"ttl_ms":299998}\n', '{"ttl_ms":1}\n'),
-            ("a … c\n", "a b b c\n"),
-            ("a\n...\nd\n", "a\nb\nc\nd\n"),
-            ("a\n...\nd\n", "a\nd\n"),
-        ],
-    )
-    def test_this_is_the_same(self, shown: str, printed: str) -> None:
-        assert matches(shown, printed)
-
-    @pytest.mark.parametrize(
-        ("shown", "printed"),
-        [
-            ("returned 1\n", "returned 2\n"),
-            ("returned 1\n", "returned 1\nburied 1\n"),
-            ("a  b\n", "a   b\n"),
-            ("for 10m\n", "for ever\n"),
-            ('{"bytes":3}\n', '{"bytes":4}\n'),
-            ("a … c\n", "a b\nb c\n"),
-            ("", "an error\n"),
-        ],
-    )
-    def test_this_is_not(self, shown: str, printed: str) -> None:
-        assert not matches(shown, printed)
+def test_what_a_page_may_leave_open() -> None:
+    for shown, printed in (
+        ("returned 1\n", "returned 1\n\n"),
+        ("ID  TIME LEFT\n1      59m58s\n", "ID  TIME LEFT\n1         59m\n"),
+        ("ID    AGE\n────────\n1     3m ago\n", "ID    AGE\n──────────\n1     just now\n"),
+        ('{"ttl_ms":299998}\n', '{"ttl_ms":1}\n'),
+        ("a … c\n", "a b b c\n"),
+        ("a\n...\nd\n", "a\nb\nc\nd\n"),
+        ("a\n...\nd\n", "a\nd\n"),
+    ):
+        assert matches(shown, printed), shown
+    for shown, printed in (
+        ("returned 1\n", "returned 2\n"),
+        ("returned 1\n", "returned 1\nburied 1\n"),
+        ("a  b\n", "a   b\n"),
+        ("for 10m\n", "for ever\n"),
+        ('{"bytes":3}\n', '{"bytes":4}\n'),
+        ("a … c\n", "a b\nb c\n"),
+        ("", "an error\n"),
+    ):
+        assert not matches(shown, printed), shown

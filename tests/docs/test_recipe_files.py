@@ -7,30 +7,24 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
-import redis
 
 from rwq_cli.core.keys import QueueKeys
-from tests.conftest import Foreign, StartServer
+from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Rwq, next_line, until
 from tests.processes import COMMAND
 from tests.service.managers import Manager
-from tests.tls import TlsFronts
 
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "docs" / "recipes"
 PAGE = (RECIPES / "README.md").read_text("utf-8")
 UNITS = sorted((RECIPES / "systemd").iterdir())
-MANIFESTS = sorted((RECIPES / "kubernetes").iterdir())
 PROGRAM = "/usr/local/bin/rwq"
 
 
@@ -196,77 +190,10 @@ class TestDocker:
         stopped = subprocess.run(check, shell=True, env={"PATH": path}, capture_output=True)
         assert stopped.returncode == 1
 
-    def test_the_image_has_rwq_as_its_program(self) -> None:
-        steps = instructions(RECIPES / "docker" / "Dockerfile")
-        assert [word for word, _ in steps] == [
-            *("FROM", "COPY", "COPY", "RUN"),
-            *("FROM", "COPY", "ENV", "RUN", "USER", "ENTRYPOINT"),
-        ]
-        bases = [rest.split()[0] for word, rest in steps if word == "FROM"]
-        assert bases == ["python:3.12-slim"] * 2
-        # A number, and not that of root.
-        assert int(dict(steps)["USER"]) > 0
-        assert dict(steps)["ENTRYPOINT"] == '["rwq"]'
-
-    def test_the_image_is_built_from_files_that_exist_and_keeps_no_cache(self) -> None:
-        steps = instructions(RECIPES / "docker" / "Dockerfile")
-        copied = [rest.split() for word, rest in steps if word == "COPY"]
-        for *sources, _to in (words for words in copied if not words[0].startswith("--from=")):
-            assert [name for name in sources if not (ROOT / name).exists()] == []
-        # What the last stage takes from the first is there, and the program is on PATH in it.
-        ((_, venv, to),) = (words for words in copied if words[0] == "--from=build")
-        assert venv == to
-        assert f"PATH={venv}/bin:$PATH" in dict(steps)["ENV"]
-        built, _ = (rest for word, rest in steps if word == "RUN")
-        installs = [run for run in built.split("&&") if " install " in run or " wheel " in run]
-        assert len(installs) == 2
-        assert all("--no-cache-dir" in run for run in installs)
-
-
-def instructions(path: Path) -> list[tuple[str, str]]:
-    """The instructions of a Dockerfile, each with the rest of its lines."""
-    text = re.sub(r"^#.*\n", "", path.read_text("utf-8"), flags=re.MULTILINE)
-    lines = [line for line in text.replace("\\\n", " ").splitlines() if line]
-    return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
-
 
 def documents(path: Path) -> list[Any]:
     yaml = pytest.importorskip("yaml")
     return list(yaml.safe_load_all(path.read_text("utf-8")))
-
-
-# The fields that a recipe may have, from the references of Kubernetes and KEDA.
-FIELDS = {
-    *("apiVersion", "kind", "metadata", "spec", "name", "labels", "annotations"),
-    *("replicas", "selector", "matchLabels", "template", "terminationGracePeriodSeconds"),
-    *("containers", "image", "args", "command", "env", "value", "valueFrom", "secretKeyRef"),
-    *("key", "optional", "ports", "containerPort", "livenessProbe", "httpGet", "path", "port"),
-    *("periodSeconds", "timeoutSeconds", "resources", "requests", "limits", "cpu", "memory"),
-    *("securityContext", "allowPrivilegeEscalation", "readOnlyRootFilesystem", "runAsNonRoot"),
-    *("runAsUser", "schedule", "concurrencyPolicy", "startingDeadlineSeconds", "jobTemplate"),
-    *("backoffLimit", "restartPolicy", "scaleTargetRef", "minReplicaCount", "maxReplicaCount"),
-    *("pollingInterval", "cooldownPeriod", "triggers", "type", "address", "listName"),
-    *("listLength", "activationListLength", "authenticationRef", "secretTargetRef", "parameter"),
-    *("databaseIndex", "enableTLS", "volumes", "volumeMounts", "mountPath", "emptyDir"),
-}
-VERSIONS = {
-    "Deployment": "apps/v1",
-    "CronJob": "batch/v1",
-    "ScaledObject": "keda.sh/v1alpha1",
-    "TriggerAuthentication": "keda.sh/v1alpha1",
-}
-# Their keys are names.
-_OPEN = ("labels", "annotations", "matchLabels")
-
-
-def fields(value: Any) -> set[str]:
-    """The names of all fields in a document."""
-    if isinstance(value, list):
-        return {name for each in value for name in fields(each)}
-    if not isinstance(value, dict):
-        return set()
-    inner = {name for key, each in value.items() if key not in _OPEN for name in fields(each)}
-    return set(value) | inner
 
 
 def container(document: Any) -> Any:
@@ -278,28 +205,6 @@ def container(document: Any) -> Any:
 
 
 class TestKubernetes:
-    @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)
-    def test_the_fields_are_known(self, path: Path) -> None:
-        for document in documents(path):
-            assert document["apiVersion"] == VERSIONS[document["kind"]]
-            assert fields(document) - FIELDS == set()
-
-    def test_the_cleaning_process_is_alive(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.abandoned(b"1")
-        (deployment,) = documents(RECIPES / "kubernetes" / "clean-deployment.yaml")
-        labels = deployment["spec"]["selector"]["matchLabels"]
-        assert deployment["spec"]["template"]["metadata"]["labels"] == labels
-        found = container(deployment)
-        (port,) = (each["containerPort"] for each in found["ports"])
-        assert found["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "metrics"}
-        words = [word.replace(f":{port}", "127.0.0.1:0") for word in found["args"]]
-        assert words != found["args"]
-        process = rwq.start(*words, bufsize=0)
-        lines = [next_line(process.stderr).decode() for _ in range(3)]
-        assert lines[2] == "returned 1\n"
-        process.terminate()
-        assert process.wait(TIMEOUT_S) == 0
-
     def test_the_deep_clean_of_the_cron_job_runs(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.data(b"1")
         (job,) = documents(RECIPES / "kubernetes" / "deep-clean-cronjob.yaml")
@@ -340,38 +245,6 @@ class TestKubernetes:
         parameters = {each["parameter"] for each in secret["spec"]["secretTargetRef"]}
         assert parameters == {"username", "password"}
 
-    def test_the_workers_of_keda_reach_a_server_with_user_database_and_tls(
-        self, rwq: Rwq, start_server: StartServer, tmp_path: Path
-    ) -> None:
-        """What the first lines of the manifest say of `rediss://worker@...`."""
-        server = start_server()
-        fronts = TlsFronts(tmp_path)
-
-        def connect() -> socket.socket:
-            made = socket.socket(socket.AF_UNIX)
-            made.connect(str(server.socket))
-            return made
-
-        try:
-            port = fronts.open(connect)
-            raw = redis.Redis(unix_socket_path=str(server.socket), db=3)
-            raw.execute_command("ACL", "SETUSER", "worker", "on", ">hunter2", "~*", "&*", "+@all")
-            Foreign(raw).waiting(b"1")
-            deployment, _, _ = documents(RECIPES / "kubernetes" / "worker-keda.yaml")
-            args = [word.replace(":9113", "127.0.0.1:0") for word in container(deployment)["args"]]
-            words = with_program(rwq, args, "/app/work")
-            at = words.index("--")
-            variables = {
-                "RWQ_URL": f"rediss://worker@localhost:{port}/3?ssl_ca_certs={fronts.authority}",
-                "RWQ_PASSWORD": "hunter2",
-            }
-            result = rwq.process(*words[:at], "--drain", *words[at:], variables=variables)
-            assert result.code == 0, result.notes
-            assert (rwq.home / "1").read_bytes() == b"data of 1"
-            assert raw.dbsize() == 0
-        finally:
-            fronts.close()
-
 
 # A container, as far as there is one without an engine: process 1 of its own namespace, on files
 # that cannot be written, without a way to more rights, and with few processes.
@@ -394,91 +267,28 @@ HAS_PODS = subprocess.run([*POD, "true"], capture_output=True).returncode == 0
 
 
 @pytest.mark.skipif(not HAS_PODS, reason="this machine allows no namespaces")
-class TestPods:
-    """The signals and limits of Kubernetes: SIGTERM to process 1, and SIGKILL after the grace."""
-
-    @pytest.fixture
-    def start(self, rwq: Rwq) -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
-        pods: list[subprocess.Popen[bytes]] = []
-
-        def start(*words: str) -> "subprocess.Popen[bytes]":
-            pods.append(
-                subprocess.Popen(
-                    [*POD, *COMMAND, *words],
-                    env=rwq.variables,
-                    cwd=rwq.home,
-                    stderr=subprocess.PIPE,
-                    bufsize=0,
-                )
-            )
-            return pods[-1]
-
-        yield start
-        for pod in pods:
-            pod.kill()
-            pod.wait()
-
-    @staticmethod
-    def terminate(pod: "subprocess.Popen[bytes]") -> None:
-        children = Path(f"/proc/{pod.pid}/task/{pod.pid}/children").read_text().split()
-        os.kill(int(children[0]), signal.SIGTERM)
-
-    @staticmethod
-    def peak_mib(pod: "subprocess.Popen[bytes]") -> float:
-        children = Path(f"/proc/{pod.pid}/task/{pod.pid}/children").read_text().split()
-        status = Path(f"/proc/{children[0]}/status").read_text()
-        return int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1024
-
-    def test_the_cleaning_process_answers_and_ends_in_its_time(
-        self, start: Callable[..., "subprocess.Popen[bytes]"], foreign: Foreign
-    ) -> None:
-        foreign.abandoned(b"1")
-        (deployment,) = documents(RECIPES / "kubernetes" / "clean-deployment.yaml")
-        found = container(deployment)
-        pod = start(*(word.replace(":9113", "127.0.0.1:0") for word in found["args"]))
-        lines = [next_line(pod.stderr).decode() for _ in range(3)]
-        url = lines[1].split()[-1]
-        assert lines[2] == "returned 1\n"
-        probe = found["livenessProbe"]
-        answer = urlopen(url + probe["httpGet"]["path"], timeout=probe["timeoutSeconds"])
-        assert answer.status == 200
-        limit = found["resources"]["limits"]["memory"]
-        assert self.peak_mib(pod) < int(limit.removesuffix("Mi")) / 2
-        self.terminate(pod)
-        # Its rounds are 30 s apart.
-        assert pod.wait(TIMEOUT_S) == 0
-
-    def test_a_worker_finishes_what_runs_and_takes_no_more(
-        self, start: Callable[..., "subprocess.Popen[bytes]"], foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"1", b"2")
-        deployment, _, _ = documents(RECIPES / "kubernetes" / "worker-keda.yaml")
-        words = [word.replace(":9113", "127.0.0.1:0") for word in container(deployment)["args"]]
-        words[words.index("-j") + 1] = "1"
-        # It leaves a process behind, which process 1 has to reap.
-        leaves = "setsid sleep 0.1 >/dev/null 2>&1 & echo begins >&2; sleep 2"
-        pod = start(*words[:-1], "sh", "-c", leaves)
-        while next_line(pod.stderr) != b"begins\n":
-            pass
-        self.terminate(pod)
-        _, told = pod.communicate(timeout=TIMEOUT_S)
-        assert (pod.returncode, told.splitlines()[-1]) == (0, b"completed 1")
-        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"2"]
-        assert foreign.raw.exists("jobs:item:1", "jobs:returns", "jobs:processing") == 0
-
-    def test_a_worker_that_is_killed_after_the_grace_loses_nothing(
-        self, start: Callable[..., "subprocess.Popen[bytes]"], rwq: Rwq, foreign: Foreign
-    ) -> None:
-        """A pod whose grace is too short: its item runs again, and no return is counted."""
-        foreign.waiting(b"1")
-        for _ in range(2):
-            pod = start("work", "--for", "1s", "--", "sh", "-c", "echo begins >&2; sleep 60")
-            while next_line(pod.stderr) != b"begins\n":
-                pass
-            self.terminate(pod)
-            time.sleep(1.5)
-            pod.kill()
-            pod.wait()
-            until(lambda: "returned 1" in rwq("clean", "light", "--bury-after", "2").notes)
-        until(lambda: foreign.raw.lrange("jobs:queue", 0, -1) == [b"1"])
-        assert foreign.raw.hgetall("jobs:returns") == {b"1": b"1"}
+def test_the_cleaning_process_of_a_pod_answers_and_ends_in_its_time(
+    rwq: Rwq, foreign: Foreign
+) -> None:
+    """As process 1, within the limits of the manifest."""
+    foreign.abandoned(b"1")
+    (deployment,) = documents(RECIPES / "kubernetes" / "clean-deployment.yaml")
+    template = deployment["spec"]["template"]
+    assert template["metadata"]["labels"] == deployment["spec"]["selector"]["matchLabels"]
+    found = container(deployment)
+    words = [word.replace(":9113", "127.0.0.1:0") for word in found["args"]]
+    pod = rwq.start(*words, command=[*POD, *COMMAND], bufsize=0)
+    lines = [next_line(pod.stderr).decode() for _ in range(3)]
+    url = lines[1].split()[-1]
+    assert lines[2] == "returned 1\n"
+    probe = found["livenessProbe"]
+    assert probe["httpGet"] == {"path": "/healthz", "port": "metrics"}
+    answer = urlopen(url + probe["httpGet"]["path"], timeout=probe["timeoutSeconds"])
+    assert answer.status == 200
+    first = Path(f"/proc/{pod.pid}/task/{pod.pid}/children").read_text().split()[0]
+    peak_kib = re.findall(r"VmHWM:\s+(\d+)", Path(f"/proc/{first}/status").read_text())[0]
+    limit_mib = found["resources"]["limits"]["memory"].removesuffix("Mi")
+    assert int(peak_kib) / 1024 < int(limit_mib) / 2
+    os.kill(int(first), signal.SIGTERM)
+    # Its rounds are 30 s apart.
+    assert pod.wait(TIMEOUT_S) == 0

@@ -1,7 +1,6 @@
 """The sdist and the wheel: what they hold, and that they are built and installed on their own."""
 
 import os
-import re
 import subprocess
 import sys
 import zipfile
@@ -90,14 +89,6 @@ def test_the_sdist_is_the_project(packages: Packages) -> None:
         assert ours - held == set()
     assert held >= {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "pyproject.toml"}
     assert [name for name in held if name.endswith(".pyc")] == []
-
-
-def test_the_pictures_of_the_readme_are_in_the_sdist(packages: Packages) -> None:
-    readme = (packages.tree / "README.md").read_text("utf-8")
-    pictures = re.findall(r'!\[[^]]*\]\(([^)]+)\)|(?:src|srcset)="([^"]+)"', readme)
-    assert pictures
-    for picture in (markdown or html for markdown, html in pictures):
-        assert (packages.tree / picture).is_file(), picture
 
 
 def test_the_wheel_has_the_package_and_nothing_else(packages: Packages) -> None:

@@ -129,21 +129,3 @@ def test_only_due_items_are_promoted(wrong: Rwq, raw: redis.Redis) -> None:
     ]
     assert does(wrong, "lease", "--for", "1h", "-o", "ids") == ["soon"]
     assert abs(raw.pttl("jobs:lease:soon") - _HOUR_MS) < _SLACK_MS
-
-
-def test_stored_times_are_by_the_servers_clock(wrong: Rwq, raw: redis.Redis) -> None:
-    does(wrong, "add", "--id", "a", "x")
-    began_ms = now_ms(raw)
-    does(wrong, "release", "a", "--delay", "1h")
-    assert is_about(raw.zscore("jobs:delayed", "a"), began_ms + _HOUR_MS)
-
-    began_ms = now_ms(raw)
-    does(wrong, "bury", "a", "--reason", "why")
-    assert is_about(raw.zscore("jobs:buried", "a"), began_ms)
-    until(lambda: shows_the_same(wrong, "ls", "buried", "-o", "table"))
-    does(wrong, "kick", "a")
-
-    began_ms = now_ms(raw)
-    does(wrong, "complete", "a", "--rejected", "--result-ttl", "1h")
-    assert is_about(float(raw.hget("jobs:result:a", "completed_ms") or 0), began_ms)
-    assert abs(raw.pttl("jobs:result:a") - _HOUR_MS) < _SLACK_MS

@@ -268,7 +268,9 @@ class Fuzzed:
         # The commands of the demo need a real one.
         try:
             with TemporaryFile() as stdout, interrupted_after(limit_s):
-                return self._rwq(*words, stdin=stdin, variables={"EDITOR": "true"}, stdout=stdout)
+                result = self._rwq(*words, stdin=stdin, variables={"EDITOR": "true"}, stdout=stdout)
+                stdout.seek(0)
+                return Result(result.code, stdout.read(), result.err)
         except KeyboardInterrupt:
             # A second one, while the first was handled; `main` does the same.
             return Result(130, b"", b"")

@@ -14,12 +14,6 @@ def test_it_is_shown_without_a_command(rwq: Rwq) -> None:
     assert rwq(variables={"COLUMNS": "80"}).as_tuple() == (2, "", f"{overview(80)}\n")
 
 
-def test_it_fits_on_a_screen_of_20_lines_and_80_columns() -> None:
-    lines = overview(80).splitlines()
-    assert len(lines) == 20
-    assert max(map(len, lines)) <= 80
-
-
 def test_on_a_narrow_terminal_it_has_the_commands_alone() -> None:
     text = overview(50)
     assert max(map(len, text.splitlines())) <= 50

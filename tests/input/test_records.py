@@ -6,24 +6,15 @@ import pytest
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.environment import Environment
-from rwq_cli.input.records import IdRule, InputFormat, RecordReader, random_ids
+from rwq_cli.input.records import IdRule, InputFormat, RecordReader
 
 
 def environment(stdin: bytes) -> Environment:
     return Environment({}, io.BytesIO(stdin), io.BytesIO(), io.BytesIO())
 
 
-@pytest.mark.parametrize("text", ["uuid", "sha256", "line"])
-def test_id_rules_have_names(text: str) -> None:
-    assert IdRule.parse(text) == IdRule(text)
-
-
 def test_a_field_of_an_id_rule_may_contain_a_colon() -> None:
     assert IdRule.parse("field:a:b") == IdRule("field", "a:b")
-
-
-def test_random_ids_do_not_repeat() -> None:
-    assert len(set(random_ids(5000))) == 5000
 
 
 # Each is read with its like in one go if nothing is special about it, and by itself if not.

@@ -24,19 +24,6 @@ def test_what_is_no_expression_is_an_error(text: str, reason: str) -> None:
         Regex(text, "--match")
 
 
-@pytest.mark.parametrize("text", ["(?:(?:a?){60000}){60000}b", "((a{2000})+x?){600}"])
-def test_nested_repetitions_are_limited(text: str) -> None:
-    with pytest.raises(InvalidArgument, match="nests repetitions of more than 1,000,000 times"):
-        Regex(text, "--match")
-
-
-@pytest.mark.parametrize(
-    "text", ["[a-z]{1,64}@([a-z]{1,63}[.]){1,8}[a-z]{2,63}", r"\({9999}[({9999}]{9}", "(a{,9}){9}"]
-)
-def test_usual_numbers_are_not(text: str) -> None:
-    Regex(text, "--match")
-
-
 @pytest.mark.parametrize("text", [b"a" * 40 + b"b", b"a" * 20 + b"b"])
 def test_matches_end_in_bounded_time(monkeypatch: pytest.MonkeyPatch, text: bytes) -> None:
     """One that takes for ever, and many that take a moment each."""

@@ -140,9 +140,3 @@ def test_ids_are_arguments_or_lines_of_stdin(
     arguments: list[str], stdin: bytes, null: bool, ids: list[bytes]
 ) -> None:
     assert flattened(read_ids(environment(stdin), arguments, null_separated=null)) == ids
-
-
-@pytest.mark.parametrize("arguments", [[], [""], ["a", ""], ["a", "-"], ["-", "-"]])
-def test_bad_ids_are_errors(arguments: list[str]) -> None:
-    with pytest.raises(InvalidArgument):
-        list(read_ids(environment(b"a\n"), arguments, null_separated=False))

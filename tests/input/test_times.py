@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.input.times import parse_time
 
 
@@ -83,3 +84,14 @@ class TestTimes:
     def test_a_time_of_day_is_the_next_one(self, now: str, text: str, utc: str) -> None:
         now_ms = parse_time(now, lambda: 0)
         assert in_utc(parse_time(text, lambda: now_ms)) == utc
+
+
+def test_other_text_is_an_error() -> None:
+    for text in (
+        *("", "soon", "8:00", "24:00", "08:60", "08", "@", "@-5", "@1e9", "@x", "5m", "nan"),
+        *("2026-11-22", "2026-02-30T08:00", "2026-13-01T08:00", "2026-11-22T08"),
+        *("\u0660\u0668:\u0660\u0660", "2026-11-22T08:00+25:00", "2026-11-22T08:00+1"),
+        *("2026-11-22T08:00 UTC", "08:00+25:00", "08:00+1", "08:00 UTC", "08Z"),
+    ):
+        with pytest.raises(InvalidArgument):
+            parse_time(text, lambda: 0)

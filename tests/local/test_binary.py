@@ -1,6 +1,5 @@
 """The server program: which one is found, and how a failed start is explained."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -113,28 +112,6 @@ def test_damaged_data_is_an_error_that_quotes_the_log(local_server: LocalServer)
     assert not local_server.status().running
 
 
-@pytest.mark.parametrize(
-    ("free_blocks", "reason"),
-    [(0, "no space left on the device"), (9, "its log gives no reason")],
-)
-def test_a_server_that_exits_without_logging_may_have_found_a_full_disk(
-    new_server: NewServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    free_blocks: int,
-    reason: str,
-) -> None:
-    named = script(tmp_path / "program", "exit 0")
-    server = new_server(tmp_path / "data", RWQ_LOCAL_SERVER=str(named))
-    server.directory.mkdir(mode=0o700)
-    (server.directory / "server.log").write_text("1:M 01 Jan 2020 00:00:00.000 * an old line\n")
-    facts = os.statvfs_result((512, 512, 9, 9, free_blocks, 9, 9, 9, 0, 255))
-    monkeypatch.setattr(os, "statvfs", lambda _: facts)
-    with pytest.raises(LocalServerError) as caught:
-        server.ensure_running()
-    assert caught.value.message == f"the server exited while it started: {reason}"
-
-
 def test_a_program_that_refuses_its_settings_is_quoted(
     new_server: NewServer, tmp_path: Path
 ) -> None:
@@ -143,18 +120,6 @@ def test_a_program_that_refuses_its_settings_is_quoted(
     with pytest.raises(LocalServerError) as caught:
         server.ensure_running()
     assert caught.value.message == f"the server {named} did not start: first; unknown option"
-
-
-def test_a_program_that_is_not_a_server_is_ended(
-    new_server: NewServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(binary, "_LAUNCH_TIMEOUT_S", 0.02)
-    named = script(tmp_path / "program", "exec sleep 60")
-    server = new_server(tmp_path / "data", RWQ_LOCAL_SERVER=str(named))
-    with pytest.raises(LocalServerError, match="did not go to the background"):
-        server.ensure_running()
-    # A program that still runs would hold the lock.
-    assert not server.status().running
 
 
 def test_the_server_gets_no_password_from_the_environment(

@@ -61,14 +61,6 @@ def test_status_of_a_server_that_does_not_run_exits_with_1(
     assert table.lines[-1].endswith(" (-)")
 
 
-@pytest.mark.parametrize("variables", [{}, {"RWQ_URL": "redis://h:1/2"}])
-def test_the_directory_is_the_default_without_a_local_url(
-    rwq: Rwq, variables: dict[str, str]
-) -> None:
-    status = rwq("local", "status", "-o", "json", variables=variables).json
-    assert status["directory"] == str(rwq.home / ".local/state/rwq/local")
-
-
 def test_the_directory_is_that_of_a_local_url_or_the_argument(
     rwq: Rwq, new_server: NewServer
 ) -> None:

@@ -16,7 +16,6 @@ from rwq_cli.local import LocalServer, LocalStatus, server as server_module, thr
 from tests.local.conftest import NewServer
 from tests.local.helpers import (
     client,
-    fake_server,
     has_exited,
     kill,
     pid_of,
@@ -128,31 +127,6 @@ def test_the_server_outlives_the_command_that_started_it_and_keeps_none_of_its_f
         assert connection.ping()
 
 
-def test_start_waits_for_a_server_that_is_loading(local_server: LocalServer) -> None:
-    loading = b"-LOADING Redis is loading the dataset in memory\r\n"
-    with fake_server(local_server, [loading, loading, b"+PONG\r\n"]):
-        local_server.ensure_running()
-    assert not (local_server.directory / "server.log").exists()
-
-
-def test_start_fails_if_loading_takes_too_long(
-    local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server_module, "_LISTEN_TIMEOUT_S", 0.01)
-    with (
-        fake_server(local_server, [b"-LOADING\r\n"] * 1000),
-        pytest.raises(LocalServerError, match=r"did not answer within 0\.03 s"),
-    ):
-        local_server.ensure_running(timeout_s=0.03)
-    assert not (local_server.directory / "server.log").exists()
-
-
-def test_a_server_that_refuses_ping_is_running(local_server: LocalServer) -> None:
-    with fake_server(local_server, [b"-MISCONF Errors writing to the AOF file\r\n"]):
-        local_server.ensure_running()
-    assert not (local_server.directory / "server.log").exists()
-
-
 def test_no_second_server_is_started_beside_a_suspended_one(
     local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,30 +144,7 @@ def test_no_second_server_is_started_beside_a_suspended_one(
     assert starts_of(local_server) == 1
 
 
-def test_no_second_server_is_started_beside_one_that_lost_its_socket(
-    local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    local_server.ensure_running()
-    monkeypatch.setattr(server_module, "_LISTEN_TIMEOUT_S", 0.01)
-    (local_server.directory / "valkey.sock").unlink()
-    status = local_server.status()
-    assert status.running
-    with pytest.raises(LocalServerError, match=rf"\(process {status.pid}\) .* does not listen at"):
-        local_server.ensure_running()
-    with pytest.raises(LocalServerError, match="did not exit"):
-        local_server.stop(timeout_s=0.01)
-    assert starts_of(local_server) == 1
-
-
 # Stopping and crashing
-
-
-def test_stop_says_whether_the_server_was_running(local_server: LocalServer) -> None:
-    assert local_server.stop() is False
-    assert not local_server.directory.exists()
-    local_server.ensure_running()
-    assert local_server.stop() is True
-    assert local_server.stop() is False
 
 
 def test_stop_waits_until_the_server_has_exited_and_keeps_the_data(
@@ -265,28 +216,6 @@ def test_status_without_a_server_creates_nothing(local_server: LocalServer) -> N
     assert not local_server.directory.exists()
 
 
-def test_status_shows_version_memory_and_data_of_a_server(local_server: LocalServer) -> None:
-    local_server.ensure_running()
-    before = local_server.status()
-    with client(local_server) as connection:
-        connection.set("key", "x" * 3_000_000)
-        info = connection.info()
-    wait_until(lambda: (local_server.status().aof_bytes or 0) > 3_000_000)
-    after = local_server.status()
-    name = "valkey" if "valkey_version" in info else "redis"
-    assert after.server == f"{name} {info[f'{name}_version']}"
-    assert (after.running, after.pid) == (True, info["process_id"])
-    assert (after.url, after.directory) == (local_server.url, local_server.directory)
-    assert before.used_memory_bytes is not None
-    assert after.used_memory_bytes is not None
-    assert after.used_memory_bytes - before.used_memory_bytes >= 3_000_000
-    assert before.uptime_s is not None
-    assert after.uptime_s is not None
-    assert after.uptime_s >= before.uptime_s >= 0
-    local_server.stop()
-    assert local_server.status().aof_bytes == after.aof_bytes
-
-
 # Throwaway servers
 
 
@@ -320,23 +249,4 @@ def test_a_throwaway_server_that_crashed_or_hangs_is_removed(
         pid = pid_of(server)
         os.kill(pid, number)
     wait_until(lambda: has_exited(pid))
-    assert not any(temporary_directory.iterdir())
-
-
-def test_an_interrupt_during_the_removal_does_not_stop_it(
-    environ: dict[str, str], temporary_directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real_kill = LocalServer.kill
-    pids: list[int] = []
-
-    def interrupted_kill(server: LocalServer) -> None:
-        if pids:
-            return real_kill(server)
-        pids.append(pid_of(server))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(LocalServer, "kill", interrupted_kill)
-    with pytest.raises(KeyboardInterrupt), throwaway(environ) as server:
-        server.ensure_running()
-    wait_until(lambda: has_exited(pids[0]))
     assert not any(temporary_directory.iterdir())

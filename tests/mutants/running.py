@@ -42,6 +42,7 @@ FAST: dict[str, tuple[str, ...]] = {
     ),
     "commands": (
         "tests/cli/test_confirm.py",
+        "tests/cli/test_contract.py",
         "tests/cli/test_exit_codes.py",
         "tests/commands/test_check.py",
         "tests/output/test_escape.py",

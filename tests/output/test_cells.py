@@ -9,14 +9,6 @@ TEXTS = st.text(st.sampled_from("ab -日本語é👍🏽🇩🇪\u0301\ufe0f❤"
 
 
 @pytest.mark.parametrize(
-    ("text", "cells"),
-    [("", 0), ("abc", 3), ("日本", 4), ("é", 1), ("e\u0301", 1), ("👍🏽", 2), ("❤\ufe0f", 2)],
-)
-def test_wide_characters_count_as_two_and_accents_as_none(text: str, cells: int) -> None:
-    assert width(text) == cells
-
-
-@pytest.mark.parametrize(
     ("text", "room", "middle", "expected"),
     [
         ("abcdef", 6, False, "abcdef"),

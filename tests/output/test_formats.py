@@ -114,11 +114,6 @@ VERBS = {
 }
 
 
-def failures_of(line: str) -> list[str]:
-    """The field that names failures: neither records of the input nor repairs fail by their ID."""
-    return [] if line.split()[0] in ("add", "clean") else ["failures"]
-
-
 # Commands that print in a pipe what they print on a terminal.
 DESCRIBING = ("show", "stats", "doctor", "result", "wait", "local")
 DEEP = "--deep also shows items in no list\n"
@@ -145,13 +140,32 @@ def run(rwq: Rwq) -> Run:
     return run_line
 
 
-@pytest.fixture
-def filled(foreign: Foreign) -> None:
+def fill(foreign: Foreign) -> None:
     """Two waiting, one abandoned, one leased by another, one ghost in processing."""
+    foreign.raw.flushall()
     foreign.waiting(b"w1", b"w2")
     foreign.abandoned(b"a1")
     foreign.leased(b"l1", holder=b"worker-7")
     foreign.raw.lpush(foreign.keys.processing, b"g1")
+
+
+@pytest.fixture
+def anew(run: Run, foreign: Foreign) -> Run:
+    """Runs a command line on the queue as it is filled, whatever ran before."""
+
+    def run_line(line: str, *more: str) -> Result:
+        fill(foreign)
+        return run(line, *more)
+
+    return run_line
+
+
+def csv_of(result: Result) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(result.text)))
+
+
+def tabbed(result: Result) -> list[list[str]]:
+    return [row.split("\t") for row in result.text.splitlines()]
 
 
 def flat_names(record: dict[str, object]) -> list[str]:
@@ -187,214 +201,146 @@ CSV_COLUMNS = {
 }
 
 
-@pytest.mark.usefixtures("filled")
+def without_times(output: bytes) -> bytes:
+    """The output without time spans and times left, which depend on when the command ran."""
+    times = rb"just now|\b(\d+[smhd])+( ago)?\b|\b5\d{4}\b|(?<=\t)\d(?=\t)"
+    return re.sub(times, b"SPAN", output)
+
+
 class TestListings:
     @pytest.mark.parametrize("line", LISTINGS)
-    def test_json_is_one_array(self, run: Run, line: str) -> None:
-        records = run(line, "-o", "json").json
+    def test_each_format_has_the_fields_or_columns(self, anew: Run, line: str) -> None:
+        records = anew(line, "-o", "json").json
         assert isinstance(records, list)
         assert records
         assert [list(record) for record in records] == [LISTINGS[line]] * len(records)
-
-    @pytest.mark.parametrize("line", LISTINGS)
-    def test_csv_has_a_header_and_the_columns_of_the_table(self, run: Run, line: str) -> None:
-        rows = list(csv.reader(io.StringIO(run(line, "-o", "csv").text)))
+        rows = csv_of(anew(line, "-o", "csv"))
         assert len(rows) > 1
-        assert {len(row) for row in rows} == {len(rows[0])}
-        assert len(set(rows[0])) == len(rows[0])
+        assert {len(row) for row in rows} == {len(rows[0])} == {len(set(rows[0]))}
         if line.startswith("show"):
-            assert rows[0] == flat_names(run(line, "-o", "jsonl").jsonl[0])
+            assert rows[0] == flat_names(anew(line, "-o", "jsonl").jsonl[0])
         else:
             assert rows[0] == CSV_COLUMNS[line.removesuffix(" --dry-run").removesuffix(" --fix")]
-
-    @pytest.mark.parametrize("line", [line for line in LISTINGS if not line.startswith("show")])
-    def test_plain_has_no_header_and_tabs_between(self, run: Run, line: str) -> None:
-        rows = [row.split("\t") for row in run(line, "-o", "plain").text.splitlines()]
-        assert rows
-        assert {len(row) for row in rows} == {len(rows[0])}
-        assert len(rows[0]) > 3
-        assert rows[0][0] not in ("#", "ID", "QUEUE")
-
-    @pytest.mark.parametrize("line", LISTINGS)
-    def test_a_pipe_gets_plain_lines_of_a_listing_and_else_a_table(
-        self, run: Run, line: str
-    ) -> None:
-        if line == "lease -n 5":
-            return
-
-        def without_times(out: bytes) -> bytes:
-            times = rb"\b5\d{4}\b|(?<=\t)\d(?=\t)|last used (just now|\d+s ago)"
-            return re.sub(times, b"TIME", out)
-
+            plain = tabbed(anew(line, "-o", "plain"))
+            assert {len(row) for row in plain} == {len(plain[0])}
+            assert (len(plain[0]) > 3, plain[0][0] in ("#", "ID", "QUEUE")) == (True, False)
+        # A pipe gets plain lines of a listing, and else a table.
         output = "table" if line.split()[0] in DESCRIBING else "plain"
-        assert without_times(run(line).out) == without_times(run(line, "-o", output).out)
+        assert without_times(anew(line).out) == without_times(anew(line, "-o", output).out)
 
-    @pytest.mark.parametrize(
-        ("line", "ids"),
-        [
-            ("lease -n 5", "w1\nw2\n"),
-            ("ls", "w1\nw2\n"),
-            ("ls all", "w1\nw2\na1\nl1\ng1\n"),
-            ("leases", "a1\ng1\nl1\n"),
-            ("show w1 w2", "w1\nw2\n"),
-            ("stats -q jobs -q other", "jobs\nother\n"),
-            ("queues", "jobs\n"),
-            ("doctor --grace 0", "a1\ng1\n"),
-        ],
-    )
-    def test_ids_are_one_a_line(self, run: Run, line: str, ids: str) -> None:
-        assert run(line, "-o", "ids").text == ids
+    def test_ids_are_one_a_line(self, anew: Run) -> None:
+        expected = {
+            "lease -n 5": "w1 w2",
+            "ls": "w1 w2",
+            "ls all": "w1 w2 a1 l1 g1",
+            "leases": "a1 g1 l1",
+            "show w1 w2": "w1 w2",
+            "stats -q jobs -q other": "jobs other",
+            "queues": "jobs",
+            "doctor --grace 0": "a1 g1",
+        }
+        found = {line: anew(line, "-o", "ids").text for line in expected}
+        assert found == {line: f"{ids} ".replace(" ", "\n") for line, ids in expected.items()}
 
-    @pytest.mark.parametrize(
-        ("line", "data"),
-        [
-            ("lease -n 5", "data of w1\ndata of w2\n"),
-            ("lease", "data of w1"),
-            ("lease --dry-run", "data of w1"),
-            ("ls", "data of w1\ndata of w2\n"),
-            ("leases", "data of a1\ndata of l1\n"),
-            ("show w1", "data of w1"),
-            ("show w1 w2", "data of w1\ndata of w2\n"),
-            ("queues", ""),
-        ],
-    )
-    def test_data_is_separated_but_for_one_item(self, run: Run, line: str, data: str) -> None:
-        assert run(line, "-o", "data").text == data
+    def test_data_is_separated_but_for_one_item(self, anew: Run) -> None:
+        expected = {
+            "lease -n 5": "data of w1\ndata of w2\n",
+            "lease": "data of w1",
+            "lease --dry-run": "data of w1",
+            "ls": "data of w1\ndata of w2\n",
+            "leases": "data of a1\ndata of l1\n",
+            "show w1": "data of w1",
+            "show w1 w2": "data of w1\ndata of w2\n",
+        }
+        assert {line: anew(line, "-o", "data").text for line in expected} == expected
 
 
-def without_times(output: bytes) -> bytes:
-    """The output without time spans, which depend on when the command ran."""
-    return re.sub(rb"just now|\b(\d+[smhd])+( ago)?\b", b"SPAN", output)
-
-
-@pytest.mark.usefixtures("filled")
-class TestObjects:
-    @pytest.mark.parametrize("line", OBJECTS)
-    def test_json_is_one_object(self, run: Run, line: str) -> None:
-        result = run(line, "-o", "json")
-        assert list(result.json) == OBJECTS[line]
-        assert result.out.count(b"\n") == 1
-
-    @pytest.mark.parametrize("line", OBJECTS)
-    def test_csv_is_a_header_and_a_row(self, run: Run, line: str) -> None:
-        rows = list(csv.reader(io.StringIO(run(line, "-o", "csv").text)))
-        assert [len(rows), len(rows[0])] == [2, len(rows[1])]
-
-    @pytest.mark.parametrize("line", OBJECTS)
-    def test_a_pipe_gets_what_describes_a_record(self, run: Run, line: str) -> None:
-        if line.split()[0] in DESCRIBING:
-            result = run(line)
-            assert without_times(result.out) == without_times(run(line, "-o", "table").out)
-            assert b"\t" not in result.out
-
+@pytest.mark.parametrize("line", OBJECTS)
+def test_an_object_is_one_in_each_format(anew: Run, line: str) -> None:
+    result = anew(line, "-o", "json")
+    assert (list(result.json), result.out.count(b"\n")) == (OBJECTS[line], 1)
+    rows = csv_of(anew(line, "-o", "csv"))
+    assert [len(rows), len(rows[0])] == [2, len(rows[1])]
+    if line.split()[0] in DESCRIBING:
+        shown = anew(line)
+        assert without_times(shown.out) == without_times(anew(line, "-o", "table").out)
+        assert b"\t" not in shown.out
     # What a monitor reads is a line of its own.
-    @pytest.mark.parametrize("line", [line for line in OBJECTS if line != "check"])
-    def test_plain_has_one_field_per_line(self, run: Run, line: str) -> None:
-        rows = [row.split("\t") for row in run(line, "-o", "plain").text.splitlines()]
-        assert [len(row) for row in rows] == [2] * len(rows)
-        assert [row[0] for row in rows] == flat_names(run(line, "-o", "json").json)
+    if line != "check":
+        plain = tabbed(anew(line, "-o", "plain"))
+        assert [len(row) for row in plain] == [2] * len(plain)
+        assert [row[0] for row in plain] == flat_names(result.json)
 
 
 class TestVerbs:
-    @pytest.mark.usefixtures("filled")
     @pytest.mark.parametrize("line", VERBS)
-    def test_json_is_one_object_with_every_count(self, run: Run, line: str) -> None:
-        result = run(line, "-o", "json")
-        counts, _ = VERBS[line]
-        assert sorted(result.json) == sorted([*SUMMARY, *counts, *failures_of(line)])
+    def test_each_format_has_the_counts_or_the_outcomes(self, anew: Run, line: str) -> None:
+        counts, fields = VERBS[line]
+        result = anew(line, "-o", "json")
+        # Neither records of the input nor repairs fail by their ID.
+        failures = [] if line.split()[0] in ("add", "clean") else ["failures"]
+        assert sorted(result.json) == sorted([*SUMMARY, *counts, *failures])
         assert result.notes == ""
-
-    @pytest.mark.usefixtures("filled")
-    @pytest.mark.parametrize("line", VERBS)
-    def test_jsonl_has_one_outcome_per_line(self, run: Run, line: str) -> None:
-        result = run(line, "-o", "jsonl")
-        _, fields = VERBS[line]
+        result = anew(line, "-o", "jsonl")
         assert result.jsonl
         assert [list(record) for record in result.jsonl] == [fields] * len(result.jsonl)
         assert result.err.count(b"\n") == 1, "the summary"
+        rows = csv_of(anew(line, "-o", "csv"))
+        assert (rows[0], {len(row) for row in rows}) == (fields, {len(fields)})
+        for output in ("plain", "table", "data"):
+            result = anew(line, "-o", output)
+            *named, summary = result.notes.splitlines()
+            assert (result.out, summary.startswith("rwq: ")) == (b"", False), output
+            assert all(failure.startswith("rwq: ") for failure in named), output
 
-    @pytest.mark.usefixtures("filled")
-    @pytest.mark.parametrize("line", VERBS)
-    def test_csv_has_a_header(self, run: Run, line: str) -> None:
-        rows = list(csv.reader(io.StringIO(run(line, "-o", "csv").text)))
-        _, fields = VERBS[line]
-        assert rows[0] == fields
-        assert {len(row) for row in rows} == {len(fields)}
-
-    @pytest.mark.usefixtures("filled")
     @pytest.mark.parametrize(
         ("line", "ids", "failed", "summary"),
         [
-            ("add --id new x", "new\n", "", "added 1\n"),
-            ("add --id w1 x", "", "", "duplicates 1\n"),
-            ("complete w1 gone", "w1\n", "gone", "completed 1, missing 1\n"),
-            ("touch l1 w1 gone", "l1\n", "w1 gone", "touched 1, not leased 1, missing 1\n"),
-            (
-                "clean light --grace 0",
-                "a1\ng1\n",
-                "",
-                "returned 1, dropped 1\n",
-            ),
+            ("add --id new x", "new", "", "added 1"),
+            ("add --id w1 x", "", "", "duplicates 1"),
+            ("complete w1 gone", "w1", "gone", "completed 1, missing 1"),
+            ("touch l1 w1 gone", "l1", "w1 gone", "touched 1, not leased 1, missing 1"),
+            ("clean light --grace 0", "a1 g1", "", "returned 1, dropped 1"),
         ],
     )
     def test_ids_are_those_acted_on(
-        self, run: Run, line: str, ids: str, failed: str, summary: str
+        self, anew: Run, line: str, ids: str, failed: str, summary: str
     ) -> None:
-        result = run(line, "-o", "ids")
+        result = anew(line, "-o", "ids")
         # The order is that of the work, which a clean may choose.
-        assert sorted(result.text.split()) == sorted(ids.split())
+        assert sorted(result.text.split()) == ids.split()
         *failures, last = result.notes.splitlines()
-        assert last == summary.rstrip()
-        assert [failure.split(": ")[1] for failure in failures] == failed.split()
-
-    @pytest.mark.usefixtures("filled")
-    @pytest.mark.parametrize("line", VERBS)
-    @pytest.mark.parametrize("output", ["plain", "table", "data"])
-    def test_stderr_is_the_failures_and_the_summary(self, run: Run, line: str, output: str) -> None:
-        result = run(line, "-o", output)
-        *failures, summary = result.notes.splitlines()
-        assert result.out == b""
-        assert all(failure.startswith("rwq: ") for failure in failures)
-        assert not summary.startswith("rwq: ")
+        assert (last, [each.split(": ")[1] for each in failures]) == (summary, failed.split())
 
 
 class TestEmpty:
-    @pytest.mark.parametrize("line", EMPTY)
     @pytest.mark.needs("no-touch")
-    def test_machines_get_an_empty_listing(self, run: Run, line: str) -> None:
-        note = "" if line == "queues" else ABSENT
-        more = DEEP if line == "ls all" else ""
-        assert run(line, "-o", "json").as_tuple() == (0, "[]\n", note + more)
-        assert run(line, "-o", "ids").as_tuple() == (0, "", note)
-        # A queue has no data.
-        for output in ("jsonl", "plain", *(() if line == "queues" else ("data",))):
-            assert run(line, "-o", output).as_tuple() == (0, "", note + more), output
+    def test_machines_get_an_empty_listing(self, run: Run) -> None:
+        for line in EMPTY:
+            note = "" if line == "queues" else ABSENT
+            more = DEEP if line == "ls all" else ""
+            assert run(line, "-o", "json").as_tuple() == (0, "[]\n", note + more), line
+            assert run(line, "-o", "ids").as_tuple() == (0, "", note), line
+            # A queue has no data.
+            for output in ("jsonl", "plain", *(() if line == "queues" else ("data",))):
+                assert run(line, "-o", output).as_tuple() == (0, "", note + more), (line, output)
+            header = run(line, "-o", "csv")
+            assert (header.code, header.text.count("\n")) == (0, 1), line
+            assert "id," in header.text or header.text.startswith("queue,"), line
 
-    @pytest.mark.parametrize("line", EMPTY)
-    def test_an_empty_csv_has_its_header(self, run: Run, line: str) -> None:
-        result = run(line, "-o", "csv")
-        assert result.code == 0
-        assert "id," in result.text or result.text.startswith("queue,")
-        assert result.text.count("\n") == 1
-
-    @pytest.mark.parametrize(
-        ("line", "sentence"),
-        [
-            ("ls", "No waiting items in jobs."),
-            ("ls processing", "No processing items in jobs."),
-            ("ls leased", "No leased items in jobs."),
-            ("ls abandoned", "No abandoned items in jobs."),
-            ("ls all", "No items in jobs."),
-            ("leases", "No leases in jobs."),
-            ("queues", "No queues on this server."),
-            ("queues 'x*'", "No such queues."),
-        ],
-    )
-    def test_people_get_a_sentence(self, run: Run, line: str, sentence: str) -> None:
-        note = "" if line.startswith("queues") else ABSENT
-        if line == "ls all":
-            note += DEEP
-        assert run(line, "-o", "table").as_tuple() == (0, f"{sentence}\n", note)
+    def test_people_get_a_sentence(self, run: Run) -> None:
+        for line, sentence in {
+            "ls": "No waiting items in jobs.",
+            "ls processing": "No processing items in jobs.",
+            "ls abandoned": "No abandoned items in jobs.",
+            "ls all": "No items in jobs.",
+            "leases": "No leases in jobs.",
+            "queues": "No queues on this server.",
+            "queues 'x*'": "No such queues.",
+        }.items():
+            note = "" if line.startswith("queues") else ABSENT
+            note += DEEP if line == "ls all" else ""
+            assert run(line, "-o", "table").as_tuple() == (0, f"{sentence}\n", note)
 
 
 class TestValues:
@@ -455,7 +401,6 @@ def test_numbers_are_grouped_in_tables_only(run: Run, rwq: Rwq) -> None:
     assert "59m59s" in table or "1h" in table
 
 
-@pytest.mark.usefixtures("filled")
 @pytest.mark.parametrize(
     ("line", "record"),
     [
@@ -474,6 +419,7 @@ def test_numbers_are_grouped_in_tables_only(run: Run, rwq: Rwq) -> None:
 def test_plain_lines_have_the_columns_of_the_help(
     run: Run, foreign: Foreign, line: str, record: str
 ) -> None:
+    fill(foreign)
     run("bury w1")
     foreign.delayed(b"d1", 4_000_000_000_000)
     (command,) = [each for each in all_commands() if each.path == line.split()[0]]

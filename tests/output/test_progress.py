@@ -52,42 +52,6 @@ def test_the_line_has_items_rate_and_time_left(screen: Screen) -> None:
     screen.progress.end()
 
 
-def test_without_a_total_there_is_no_time_left(screen: Screen) -> None:
-    screen.progress.begin("reading the data keys")
-    screen.now_s += 2
-    screen.progress.advance(3000)
-    assert screen.said() == "reading the data keys 3,000, 1,500/s"
-    screen.progress.end()
-
-
-def test_the_caller_can_add_to_the_line(screen: Screen) -> None:
-    screen.progress.fraction = lambda: 0.2
-    screen.progress.begin("adding")
-    screen.now_s += 3
-    screen.progress.advance(600)
-    assert screen.said() == "adding 600, 200/s, 12s left"
-    screen.progress.end()
-
-
-def test_a_new_stage_counts_from_zero(screen: Screen) -> None:
-    screen.progress.begin("reading the lists", 100)
-    screen.now_s += 5
-    screen.progress.advance(100)
-    screen.progress.begin("returning", 50)
-    assert screen.said() == "returning 0 of 50"
-    screen.progress.end()
-
-
-def test_a_note_is_printed_above_the_line(screen: Screen) -> None:
-    screen.progress.begin("adding", 100)
-    screen.now_s += 2
-    screen.progress.advance(1)
-    screen.environment.note("rwq: line 7: [bold]not JSON[/bold]")
-    assert "rwq: line 7: [bold]not JSON[/bold]" in screen.stderr.getvalue().decode()
-    assert screen.said().startswith("adding 1 of 100")
-    screen.progress.end()
-
-
 def test_a_hidden_line_returns_and_an_ended_one_does_not(screen: Screen) -> None:
     screen.progress.begin("adding", 100)
     screen.now_s += 2
@@ -113,14 +77,3 @@ def test_a_long_clean_shows_progress_on_a_terminal(rwq: Rwq, foreign: Foreign) -
     assert code == 0
     assert b"repairing 0 of 2" in seen
     assert ESCAPE.sub("", seen.decode()).splitlines()[-1] == "returned 2"
-
-
-def test_the_line_is_as_wide_as_the_terminal() -> None:
-    narrow = Screen()
-    narrow.environment.variables = {"COLUMNS": "40"}
-    narrow.progress.begin("reading the lists again, and more of them", 10_000_000)
-    narrow.now_s += 2
-    narrow.progress.advance(1_234_567)
-    narrow.progress.end()
-    drawn = ESCAPE.sub("", narrow.stderr.getvalue().decode())
-    assert max(map(len, re.split(r"[\r\n]", drawn))) == 40

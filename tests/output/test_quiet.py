@@ -39,16 +39,6 @@ def test_a_quiet_listing_has_no_footer_and_no_sentence(rwq: Rwq, foreign: Foreig
     assert b"shown" not in seen
 
 
-def test_a_skipped_queue_is_reported_even_when_quiet(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    foreign.raw.rpush("jobs:item:b", "x")
-    foreign.raw.lpush("jobs:queue", "b")
-    assert rwq("-Q", "export").notes == "rwq: jobs:item:b has the wrong type; not exported\n"
-    foreign.raw.lpush("odd:queue", "x")
-    foreign.raw.set("odd:processing", "x")
-    assert rwq("-Q", "queues").notes.startswith("skipped: odd:processing ")
-
-
 def test_quiet_keeps_errors(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     assert rwq("-Q", "ls", "-o", "xml").notes.startswith("rwq: error: -o cannot be 'xml'")
@@ -56,17 +46,6 @@ def test_quiet_keeps_errors(rwq: Rwq, foreign: Foreign) -> None:
     result = rwq("-Q", "add", "--format", "jsonl", stdin=b"{\n")
     assert (result.code, result.notes.count("\n")) == (1, 1)
     assert "not added" in result.notes
-
-
-@pytest.mark.parametrize("kind", ["light", "deep"])
-def test_a_quiet_clean_prints_only_news(rwq: Rwq, foreign: Foreign, kind: str) -> None:
-    foreign.waiting(b"a")
-    assert rwq("-Q", "clean", kind, "--grace", "0").as_tuple() == (0, "", "")
-    foreign.abandoned(b"b")
-    result = rwq("-Q", "clean", kind, "--grace", "0")
-    assert (result.code, result.text) == (0, "")
-    assert result.notes.startswith("returned 1")
-    assert result.notes.count("\n") == 1
 
 
 @pytest.mark.parametrize("quiet", [True, False])

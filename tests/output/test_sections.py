@@ -4,14 +4,11 @@ import io
 import re
 
 import pytest
-from hypothesis import given, strategies as st
 
 from rwq_cli.environment import Environment
-from rwq_cli.output.console import width
 from rwq_cli.output.options import OutputFormat, OutputOptions
 from rwq_cli.output.records import Output
 from rwq_cli.output.sections import COMMAND_STYLE, Section, wrapped
-from tests.output.test_cells import TEXTS
 
 
 @pytest.mark.parametrize(
@@ -27,13 +24,6 @@ from tests.output.test_cells import TEXTS
 )
 def test_words_are_wrapped(text: str, room: int, lines: list[str]) -> None:
     assert wrapped(text, room) == lines
-
-
-@given(TEXTS, st.integers(2, 40))
-def test_wrapped_lines_fit_and_lose_nothing_but_spaces(text: str, room: int) -> None:
-    lines = wrapped(text, room)
-    assert all(width(line) <= room for line in lines)
-    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
 
 
 @pytest.mark.parametrize("colour", [True, False])

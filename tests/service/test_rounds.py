@@ -68,13 +68,6 @@ class TestLostServer:
         for wait, usual in zip(waits, (0.5, 1, 2), strict=True):
             assert 0.8 * usual <= wait <= 1.2 * usual
 
-    def test_after_its_return_it_is_tried_again_as_soon_as_at_first(self, clock: FakeClock) -> None:
-        self.run(clock, {1, 2, 3, 5}, 6)
-        assert clock.slept_s[4] <= 0.6
-
-    def test_each_loss_is_noted(self, clock: FakeClock) -> None:
-        assert len(self.run(clock, {1, 3}, 5)) == 4
-
     def test_what_time_does_not_cure_is_the_end(self, clock: FakeClock) -> None:
         with pytest.raises(AuthenticationFailed):
             Rounds(30, clock, note=print).failed(AuthenticationFailed("no"))

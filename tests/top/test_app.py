@@ -211,21 +211,6 @@ def test_a_queue_then_an_item_and_back(play: Callable[..., None]) -> None:
     play(story)
 
 
-def test_a_long_processing_list_is_not_read_as_a_whole(
-    play: Callable[..., None], raw: redis.Redis
-) -> None:
-    raw.delete("jobs:processing")
-    Foreign(raw).abandoned(*(b"%05d" % number for number in range(10_001)))
-
-    async def story(live: Live) -> None:
-        await live.press("enter")
-        await live.until_shown("processing 10,001")
-        await live.until_shown("too many to sort: the oldest first")
-        assert live.listing.keys == [b"%05d" % number for number in range(100)]
-
-    play(story)
-
-
 def test_an_item_is_shown_as_by_show(play: Callable[..., None], rwq: Rwq) -> None:
     async def story(live: Live) -> None:
         await live.press("enter")
@@ -262,18 +247,6 @@ def test_a_filter_is_a_part_of_a_name_or_a_pattern(play: Callable[..., None]) ->
     play(story)
 
 
-def test_keys_that_come_together_are_taken_in_their_order(play: Callable[..., None]) -> None:
-    """As over a slow line: what follows `/` is text, not the keys for leaving and releasing."""
-
-    async def story(live: Live) -> None:
-        for character in "/qr/":
-            live.app.post_message(events.Key("slash" if character == "/" else character, character))
-        await live.until_shown("filter qr/")
-        assert live.app.is_running
-
-    play(story)
-
-
 def test_sorting_goes_from_column_to_column(play: Callable[..., None]) -> None:
     async def story(live: Live) -> None:
         await live.press("s")
@@ -284,25 +257,6 @@ def test_sorting_goes_from_column_to_column(play: Callable[..., None]) -> None:
         await live.press("s", "s")
         await live.until_shown("ABANDONED▼")
         assert live.names[0] == "jobs"
-
-    play(story)
-
-
-def test_sort_and_reverse_are_the_first_order(play: Callable[..., None]) -> None:
-    async def story(live: Live) -> None:
-        assert live.names == ["mail:in", "jobs", "mail:out"]
-
-    play(story, given={"sort": "waiting", "reverse": True})
-
-
-def test_the_cursor_stays_on_its_queue(play: Callable[..., None], raw: redis.Redis) -> None:
-    async def story(live: Live) -> None:
-        await live.press("s")
-        listing = live.listing
-        assert listing.chosen == b"jobs"
-        Foreign(raw, b"mail:out").waiting(b"1", b"2", b"3", b"4", b"5")
-        await live.until(lambda: live.names == ["mail:out", "mail:in", "jobs"])
-        assert listing.chosen == b"jobs"
 
     play(story)
 
@@ -345,29 +299,23 @@ def test_space_freezes(
     play(story)
 
 
-@pytest.mark.parametrize(
-    ("key", "line"),
-    [
-        ("r", "rwq release --state abandoned"),
-        ("b", "rwq bury --state abandoned --reason 'by hand'"),
-        ("K", "rwq kick --all"),
-    ],
-)
-def test_a_command_for_a_queue_is_shown_before_it_runs(
-    play: Callable[..., None], key: str, line: str
-) -> None:
+def test_a_command_for_a_queue_is_shown_before_it_runs(play: Callable[..., None]) -> None:
     async def story(live: Live) -> None:
-        await live.press(key)
-        await live.until_shown(f"$ {line} -q jobs")
-        assert live.ran == []
-        await live.press("escape")
-        await live.until(lambda: live.rows)
-        assert live.ran == []
-        await live.press(key)
-        await live.until_shown("Enter runs it")
-        await live.press(*" -n 1", "enter")
-        await live.until(lambda: live.ran)
-        assert live.ran == [f"{line} -n 1 -q jobs".replace("'", "")]
+        for key, line in (
+            ("r", "rwq release --state abandoned"),
+            ("b", "rwq bury --state abandoned --reason 'by hand'"),
+            ("K", "rwq kick --all"),
+        ):
+            await live.press(key)
+            await live.until_shown(f"$ {line} -q jobs")
+            await live.press("escape")
+            await live.until(lambda: live.rows)
+            assert live.ran == []
+            await live.press(key)
+            await live.until_shown("Enter runs it")
+            await live.press(*" -n 1", "enter")
+            await live.until(lambda: live.ran)
+            assert live.ran.pop() == f"{line} -n 1 -q jobs".replace("'", "")
 
     play(story, size=(200, 30))
 
@@ -412,17 +360,6 @@ def test_a_leased_item_needs_force(play: Callable[..., None]) -> None:
     play(story, size=(200, 30))
 
 
-def test_an_open_quotation_mark_is_pointed_out(play: Callable[..., None]) -> None:
-    async def story(live: Live) -> None:
-        await live.press("b")
-        await live.until_shown("Enter runs it")
-        await live.press("'", "enter")
-        await live.until_shown("no closing quotation")
-        assert live.ran == []
-
-    play(story)
-
-
 def test_edit_and_doctor_run_at_once(play: Callable[..., None]) -> None:
     async def story(live: Live) -> None:
         await live.press("e")
@@ -437,17 +374,6 @@ def test_edit_and_doctor_run_at_once(play: Callable[..., None]) -> None:
         assert live.ran[1:] == ["rwq edit -q jobs a1"]
 
     play(story)
-
-
-def test_what_a_command_changed_is_seen_at_once(
-    play: Callable[..., None], raw: redis.Redis
-) -> None:
-    async def story(live: Live) -> None:
-        raw.lpush("jobs:queue", "x")
-        await live.press("d")
-        await live.until(lambda: live.rows[0][1] == "3")
-
-    play(story, every_s=3600)
 
 
 def test_no_name_or_data_is_markup_or_controls_the_terminal(
@@ -500,27 +426,6 @@ def test_two_hundred_queues_fit_any_width(
     play(story, size=(columns, 24))
 
 
-@pytest.mark.parametrize("columns", [1, 2, 10])
-def test_the_narrowest_terminals_show_names(play: Callable[..., None], columns: int) -> None:
-    async def story(live: Live) -> None:
-        for width in (80, *range(12, 0, -1)):
-            await live.pilot.resize_terminal(width, 24)
-            await live.until(lambda width=width: live.strips[0].cell_length == width)
-            assert live.listing.chosen == b"jobs"
-            assert len(live.rows) == 3
-        assert live.lines[2] == live.rows[0][0] == "…"
-        await live.press("enter")
-        await live.until(lambda: live.listing.chosen)
-        for width in range(1, 12):
-            await live.pilot.resize_terminal(width, 24)
-            await live.until(lambda width=width: live.strips[0].cell_length == width)
-        await live.press("enter")
-        await live.pilot.resize_terminal(80, 24)
-        await live.until_shown("jobs")
-
-    play(story, size=(columns, 24))
-
-
 def test_a_lost_server_is_mentioned_and_waited_for(
     play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -559,65 +464,6 @@ def test_a_refusal_is_mentioned_and_ends_nothing(
     play(story)
 
 
-def test_a_slow_server_is_mentioned_and_read_less_often(
-    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def story(live: Live) -> None:
-        watch = live.app.session.watch
-        tick, ticks = watch.tick, 0
-
-        def slow() -> Overview:
-            nonlocal ticks
-            ticks += 1
-            return tick()._replace(call_s=5.5)
-
-        monkeypatch.setattr(watch, "tick", slow)
-        await live.until_shown("slow server (5.5s a call): read every 15s")
-        await live.pilot.pause(5 * EVERY_S)
-        assert ticks == 1
-
-    play(story)
-
-
-def test_new_queues_are_found(
-    play: Callable[..., None], raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session_module, "SCAN_EVERY_S", EVERY_S)
-
-    async def story(live: Live) -> None:
-        raw.lpush("new:queue", "x")
-        await live.until(lambda: live.names == ["jobs", "mail:in", "mail:out", "new"])
-
-    play(story)
-
-
-def test_named_queues_are_not_looked_for(
-    play: Callable[..., None], raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session_module, "SCAN_EVERY_S", EVERY_S)
-    scans = raw.info("commandstats").get("cmdstat_scan")
-
-    async def story(live: Live) -> None:
-        assert live.names == ["jobs", "none"]
-        await live.pilot.pause(5 * EVERY_S)
-        assert raw.info("commandstats").get("cmdstat_scan") == scans
-
-    play(story, given={"queue": ["jobs", "none"]})
-
-
-def test_a_queue_of_the_wrong_type_is_mentioned(
-    play: Callable[..., None], raw: redis.Redis
-) -> None:
-    raw.lpush("bad:queue", "x")
-    raw.set("bad:processing", "x")
-
-    async def story(live: Live) -> None:
-        await live.until_shown("skipped: bad:processing has the wrong type")
-        assert live.names == ["jobs", "mail:in", "mail:out"]
-
-    play(story)
-
-
 def test_the_context_has_its_colour(play: Callable[..., None], rwq: Rwq) -> None:
     file = rwq.home / ".config" / "rwq" / "config.toml"
     file.parent.mkdir(parents=True)
@@ -636,46 +482,6 @@ def test_the_context_has_its_colour(play: Callable[..., None], rwq: Rwq) -> None
     play(story, given={"context": "prod", "color": "always"})
 
 
-def test_without_colour_nothing_is_coloured(play: Callable[..., None]) -> None:
-    async def story(live: Live) -> None:
-        await live.press("enter")
-        await live.until_shown("worker-7")
-        for strip in live.strips:
-            for segment in strip:
-                colour = segment.style.color if segment.style else None
-                assert colour is None or colour.is_default
-
-    play(story, given={"color": "never"})
-
-
-def test_the_keys_are_explained(play: Callable[..., None]) -> None:
-    async def story(live: Live) -> None:
-        await live.press("question_mark")
-        await live.until_shown("open a queue, then an item")
-        await live.press("question_mark")
-        await live.until(lambda: live.names[:1] == ["jobs"])
-
-    play(story)
-
-
-def test_on_a_narrow_terminal_no_word_is_lost(play: Callable[..., None], rwq: Rwq) -> None:
-    async def story(live: Live) -> None:
-        def words() -> str:
-            return "".join(line.strip() for line in live.lines)
-
-        await live.press("question_mark")
-        await live.until_shown("arrows")
-        assert "soonesttoendfirst" in words().replace(" ", "")
-        await live.press("escape", "enter")
-        await live.until_shown("a1")
-        await live.press("enter")
-        await live.until(lambda: "rwq clean light" in words())
-        # It is longer than the terminal is wide.
-        assert rwq.variables["RWQ_URL"].removeprefix("unix://") in words().replace(" ", "")
-
-    play(story, size=(40, 30), given={"url": rwq.variables["RWQ_URL"]})
-
-
 def test_no_queue_is_a_sentence(play: Callable[..., None], raw: redis.Redis) -> None:
     raw.flushall()
 
@@ -683,18 +489,5 @@ def test_no_queue_is_a_sentence(play: Callable[..., None], raw: redis.Redis) -> 
         assert "No queues here." in live.text
         await live.press("enter", "r", "e", "d", "slash", "x", "enter")
         assert live.ran == []
-
-    play(story)
-
-
-def test_an_item_that_goes_is_said_to_be_gone(play: Callable[..., None], raw: redis.Redis) -> None:
-    async def story(live: Live) -> None:
-        await live.press("enter")
-        await live.until_shown("worker-7")
-        await live.press("enter")
-        await live.until_shown("abandoned")
-        raw.delete("jobs:item:a1")
-        raw.delete("jobs:processing")
-        await live.until_shown("There is no such item")
 
     play(story)

@@ -12,7 +12,7 @@ from rwq_cli.cli.connect import command_lines, open_connection
 from rwq_cli.cli.settings import Settings
 from rwq_cli.environment import Environment
 from rwq_cli.top.running import Action, Runner
-from tests.conftest import Foreign, contents
+from tests.conftest import Foreign
 from tests.driver import Rwq
 
 
@@ -100,24 +100,3 @@ def test_any_id_reaches_its_item(
     run(Action("release", b"jobs", item_id), ["--front"])
     assert raw.lrange("jobs:queue", 0, -1) == [item_id]
     assert "released 1" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize("item_id", [None, b"a"])
-def test_an_option_without_its_value_takes_nothing_for_it(
-    rwq: Rwq, foreign: Foreign, item_id: bytes | None, capfd: pytest.CaptureFixture[str]
-) -> None:
-    foreign.waiting(b"a")
-    before = contents(foreign.raw)
-    run, _ = runner_of(rwq)
-    run(Action("bury", b"jobs", item_id), ["--all", "--reason"][item_id is not None :])
-    assert "rwq: error: option '--reason' requires an argument" in capfd.readouterr().err
-    assert contents(foreign.raw) == before
-
-
-def test_a_program_that_cannot_be_started_is_an_error(
-    rwq: Rwq, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.executable", "/nowhere/python")
-    run, shown = runner_of(rwq)
-    run(Action("doctor", b"jobs"), [])
-    assert b"rwq: error: cannot run it: no such file or directory\n" in shown.getvalue()

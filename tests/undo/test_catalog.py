@@ -94,12 +94,6 @@ class TestList:
         assert rwq(*BACK, "1").code == 0
         assert states(rwq) == [("rm", 2, "restored")]
 
-    def test_items_that_were_not_removed_do_not_count(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"l", holder=b"me")
-        foreign.leased(b"theirs")
-        rwq("complete", "--state", "leased", "--owner", "me", "--yes")
-        assert states(rwq) == [("complete", 1, "unused")]
-
     def test_one_that_is_being_written_is_listed_and_no_other_file(
         self, rwq: Rwq, foreign: Foreign
     ) -> None:
@@ -136,18 +130,6 @@ class TestList:
         assert rwq("undo", "--list").text.rstrip("\n").split("\t") == [
             "" if record[name] is None else str(record[name]) for name in columns
         ]
-
-    @pytest.mark.parametrize("columns", [40, 80, 200])
-    def test_a_table_has_whole_names_or_none(
-        self, rwq: Rwq, foreign: Foreign, columns: int
-    ) -> None:
-        foreign.waiting(b"a")
-        rwq("rm", "a", "--yes")
-        result = rwq("undo", "--list", "-o", "table", variables={"COLUMNS": str(columns)})
-        head, _, line = result.lines
-        assert (head.split()[0], line.split()[0], len(line) <= columns) == ("N", "1", True)
-        assert ("FILE" in head) == ("1.jsonl" in line)
-        assert "FILE" in head or columns == 40
 
 
 class TestPrune:
@@ -210,11 +192,3 @@ class TestPrune:
                     f"rwq: {files[1]}: another rwq is writing or restoring it\n"
                 )
         assert undo_files(rwq) == files[1:]
-
-    def test_only_those_of_a_queue_or_a_server(self, rwq: Rwq, files: list[Path]) -> None:
-        for where in (("-q", "other"), ("-u", "unix:///other")):
-            assert self.prune(rwq, "0", "--yes", *where).code == 0
-            assert rwq("undo", "--list", *where, "-o", "ids").text == ""
-        assert undo_files(rwq) == files
-        assert self.prune(rwq, "0", "--yes", "-u", rwq.variables["RWQ_URL"]).code == 0
-        assert undo_files(rwq) == []

@@ -4,8 +4,6 @@ import fcntl
 import json
 import os
 import re
-from hashlib import sha256
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.restore import RESTORE_ITEMS, restore as restore_items
+from rwq_cli.core.items.restore import RESTORE_ITEMS
 from rwq_cli.undo.reader import UndoReader
 from rwq_cli.undo.run import UndoRun
 from tests.conftest import Foreign, StartServer, contents
@@ -64,14 +62,6 @@ def test_a_purge_is_undone(rwq: Rwq, foreign: Foreign) -> None:
     )
 
 
-def test_what_was_purged_comes_before_later_items(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b", b"c")
-    rwq("purge", "--yes")
-    foreign.waiting(b"new")
-    assert rwq(*BACK).code == 0
-    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"new", b"c", b"b", b"a"]
-
-
 def test_waiting_items_return_to_the_nearer_end_of_the_queue(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(*(b"%d" % number for number in range(10)))
     rwq("rm", "--yes", "1", "3", "6", "8")
@@ -91,19 +81,6 @@ class TestWhich:
         assert rwq(*BACK).as_tuple() == (1, "", NOTHING)
         assert rwq(*BACK, "-o", "ids", variables={"RWQ_QUEUE": ""}).text == "o\n"
 
-    def test_no_clock_decides_which_is_the_latest(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(*(b"%d" % number for number in range(11)))
-        for number in range(11):
-            rwq("rm", str(number), "--yes")
-        latest = undo_files(rwq)[-1]
-        assert latest.name == "11.jsonl"
-        # The clocks of the server and of this machine were a year behind.
-        header, rest = latest.read_text().split("\n", 1)
-        fields = json.loads(header)
-        latest.write_text(json.dumps({**fields, "exported_ms": 1}) + "\n" + rest)
-        os.utime(latest, (0, 0))
-        assert [ids(rwq), ids(rwq)] == ["10", "9"]
-
     def test_a_number_a_name_or_a_path(self, rwq: Rwq, removed: Path, foreign: Foreign) -> None:
         foreign.waiting(b"c")
         rwq("rm", "c", "--yes")
@@ -114,28 +91,12 @@ class TestWhich:
         for name in ("7", "no-such-file"):
             assert rwq(*BACK, name).code == 2
 
-    @pytest.mark.parametrize("text", ["", '{"rwq_export": 1, "que'])
-    def test_an_unwritten_file_does_not_hide_older_ones(
-        self, rwq: Rwq, removed: Path, text: str
-    ) -> None:
-        removed.with_name("2.jsonl").write_text(text)
-        assert ids(rwq) == "a b"
-
     def test_a_pipe_and_an_endless_file_are_not_waited_for(self, rwq: Rwq, removed: Path) -> None:
         os.mkfifo(removed.with_name("2.jsonl"))
         assert ids(rwq) == "a b"
         for name in ("2", "/dev/zero"):
             result = rwq(*BACK, name)
             assert (result.code, "not a regular file" in result.notes) == (2, True)
-
-    def test_a_file_without_removed_items_does_not_hide_older_ones(
-        self, rwq: Rwq, removed: Path, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"c")
-        rwq("rm", "c", "--yes")
-        with removed.with_name("2.jsonl").open("a") as more:
-            more.write('{"kept": true, "id": "c", "id_b64": null}\n')
-        assert ids(rwq) == "a b"
 
     def test_a_file_that_another_rwq_writes_is_refused_or_skipped(
         self, rwq: Rwq, removed: Path, foreign: Foreign
@@ -204,24 +165,10 @@ class TestQuestion:
         code, seen = rwq.asked("undo", "--redo", type_in=asked, columns=200)
         assert (code, b"Redo mv of 3 items from jobs to hooli, " in seen) == (1, True)
 
-    def test_of_a_thousand_the_queue_has_to_be_named(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(*(b"%d" % number for number in range(1000)))
-        rwq("rm", "--all", "--yes")
-        asked = b"Type the queue's name to continue: "
-        assert rwq.asked("undo", type_in=[(asked, b"y\n")])[0] == 1
-        assert rwq.asked("undo", type_in=[(asked, b"jobs\n")])[0] == 0
-
     def test_without_a_terminal_it_needs_yes(self, rwq: Rwq, removed: Path) -> None:
         result = rwq("undo")
         assert (result.code, "no terminal to ask on: Undo rm of " in result.notes) == (2, True)
         assert undo_files(rwq) == [removed]
-
-    def test_a_protected_context_is_named(self, rwq: Rwq, removed: Path) -> None:
-        url = rwq.variables["RWQ_URL"]
-        configure(rwq.home, f'[contexts.prod]\nurl = "{url}"\nprotect = "type"\n')
-        assert "use --yes=prod to confirm" in rwq(*BACK).notes
-        assert undo_files(rwq) == [removed]
-        assert rwq("undo", "--yes=prod").code == 0
 
     def test_either_server_of_a_move_may_be_protected(
         self, rwq: Rwq, foreign: Foreign, start_server: StartServer
@@ -285,20 +232,6 @@ class TestConflicts:
             "rejected",
             f"line {number}: expected `object`, got `array`",
         )
-
-    def test_items_written_but_not_removed_are_left(self, rwq: Rwq, removed: Path) -> None:
-        lines = removed.read_text().splitlines(keepends=True)
-        with removed.open("a") as more:
-            more.write('{"kept": true, "id": "b", "id_b64": null}\n')
-            # It was killed while it wrote this one down.
-            more.write(lines[2][: len(lines[2]) // 2])
-        assert ids(rwq) == "a"
-
-    def test_the_last_of_two_records_of_an_item_counts(self, rwq: Rwq, removed: Path) -> None:
-        line = removed.read_text().splitlines(keepends=True)[1]
-        with removed.open("a") as more:
-            more.write('{"kept": true, "id": "a", "id_b64": null}\n' + line)
-        assert sorted(ids(rwq).split()) == ["a", "b"]
 
 
 def until_idle(raw: Redis) -> None:
@@ -380,50 +313,6 @@ class TestInterrupted:
             "may have completed them\n",
         )
 
-    def test_one_of_results_resumes(self, rwq: Rwq, queue: WorkQueue, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        for number in range(600):
-            fields = {"status": "completed", "completed_ms": 5}
-            foreign.raw.hset(f"jobs:result:{number}", mapping=fields)  # type: ignore[arg-type]
-        rwq("purge", "--yes")
-        reader = UndoReader(undo_files(rwq)[-1])
-        list(restore_items(queue, islice(reader.others(), 250), file_id=reader.file_id))
-        reader.close()
-        back = foreign.raw.keys("jobs:result:*")
-        assert len(back) == 250
-        foreign.raw.delete(*back)
-        assert rwq(*BACK, "-o", "json").json["results"] == 350
-        assert foreign.raw.exists(*back) == 0
-
-    def test_one_with_conflicts_remembers_both_runs(
-        self, rwq: Rwq, queue: WorkQueue, foreign: Foreign
-    ) -> None:
-        known = [b"%03d" % number for number in range(2000)]
-        foreign.waiting(*known)
-        rwq("rm", "--all", "--yes")
-        interrupt(rwq, queue, foreign.raw)
-        free = next(i for i in known if not foreign.raw.exists(b"jobs:item:" + i))
-        rwq("add", "--id", free.decode(), "anew")
-        assert rwq(*BACK).code == 3
-        assert foreign.raw.keys("jobs:undo:*") == []
-        assert rwq("complete", "--all", "--yes").code == 0
-        result = rwq(*BACK, "1", "-o", "json").json
-        assert (result["restored"], result["restored_before"]) == (1, 1999)
-        assert foreign.raw.lrange("jobs:queue", 0, -1) == [free]
-
-    def test_a_file_keeps_its_id_when_an_undo_begins(self, removed: Path) -> None:
-        whole = removed.read_bytes()
-        # Its writer was killed while it wrote a line.
-        for text in (whole, whole + b'{"id": "c", "da'):
-            removed.write_bytes(text)
-            for _ in range(2):
-                reader = UndoReader(removed)
-                assert reader.file_id == sha256(whole).hexdigest().encode()
-                reader.begin()
-                reader.close()
-            assert reader.was_begun
-            assert removed.read_bytes() == whole + b'{"begun": true}\n'
-
     def test_one_that_restored_nothing_has_not_begun(
         self, rwq: Rwq, removed: Path, foreign: Foreign, start_server: StartServer
     ) -> None:
@@ -459,14 +348,6 @@ class TestInterrupted:
             "removed, so a worker may have completed them\n",
         )
 
-    def test_a_file_that_cannot_be_changed_stops_nothing(self, removed: Path) -> None:
-        before = removed.read_bytes()
-        reader = UndoReader(removed)
-        reader.unrecorded = "read-only file system"
-        reader.finish(b"\xff", 1, complete=False)
-        reader.close()
-        assert removed.read_bytes() == before
-
 
 class TestResults:
     def purged(self, rwq: Rwq, foreign: Foreign) -> dict[bytes, object]:
@@ -488,24 +369,6 @@ class TestResults:
         again = rwq(*BACK, "1", "-o", "json").json
         assert (again["results"], again["results_already_there"]) == (0, 0)
         assert foreign.raw.exists("jobs:result:x") == 0
-
-    def test_a_later_one_stays(self, rwq: Rwq, foreign: Foreign) -> None:
-        self.purged(rwq, foreign)
-        later = {b"status": b"completed", b"completed_ms": b"5", b"result": b"later"}
-        foreign.raw.hset("jobs:result:x", mapping=later)  # type: ignore[arg-type]
-        result = rwq(*BACK, "-o", "json").json
-        assert (result["results"], result["results_already_there"]) == (1, 1)
-        assert foreign.raw.hgetall("jobs:result:x") == later
-
-    def test_one_that_cannot_be_restored_is_rejected(self, rwq: Rwq, foreign: Foreign) -> None:
-        self.purged(rwq, foreign)
-        foreign.raw.set("jobs:result:x", "string")
-        result = rwq(*BACK, "-o", "json")
-        assert (result.code, result.json["results_rejected"]) == (3, 1)
-        foreign.raw.delete("jobs:result:x")
-        # Some of it is done, though none of it is an item.
-        again = rwq(*BACK, "1", "-o", "json")
-        assert (again.code, again.json["restored"], again.json["results"]) == (0, 0, 1)
 
 
 class TestEdits:
@@ -543,22 +406,6 @@ class TestEdits:
         assert rwq(*BACK).code == 1
         foreign.raw.set("jobs:item:a", "new")
         assert rwq(*BACK, "1").code == 0
-        assert foreign.raw.get("jobs:item:a") == b"data of a"
-
-    @pytest.mark.parametrize("was_written", [True, False])
-    def test_a_writer_that_died_left_nothing_in_doubt(
-        self, rwq: Rwq, foreign: Foreign, was_written: bool
-    ) -> None:
-        foreign.waiting(b"a")
-        rwq("edit", "a", "-f", "-", stdin=b"new")
-        (file,) = undo_files(rwq)
-        lines = file.read_bytes().splitlines(keepends=True)
-        file.write_bytes(b"".join(lines[:3]) + b'{"begun": true}\n')
-        if not was_written:
-            foreign.raw.set("jobs:item:a", "data of a")
-        result = rwq(*BACK, "-o", "json").json
-        assert (result["restored"], result["already_there"]) == (was_written, not was_written)
-        assert result["in_doubt"] == 0
         assert foreign.raw.get("jobs:item:a") == b"data of a"
 
 
@@ -605,12 +452,3 @@ class TestRedo:
             "~/.local/state/rwq/undo/2.jsonl; rwq undo puts it back\n",
         )
         assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]
-
-    def test_the_last_undo_is_redone(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a", b"b")
-        rwq("rm", "a", "--yes")
-        rwq("rm", "b", "--yes")
-        rwq(*BACK)
-        rwq(*BACK)
-        assert rwq("undo", "--redo", "--yes", "-o", "ids").text == "a\n"
-        assert rwq("undo", "--redo", "--yes", "-o", "ids").text == "b\n"

@@ -6,11 +6,10 @@ from rwq_cli.core.inspect.activity import Rates, Sample
 from rwq_cli.core.inspect.counting import Taken
 from rwq_cli.core.inspect.queue_watch import QueueRow
 from rwq_cli.core.inspect.server_status import Durability, ServerStatus
-from rwq_cli.core.model import Counts, Item, State
+from rwq_cli.core.model import Counts
 from rwq_cli.views.counts import COUNT_FIELDS
 from rwq_cli.views.top import (
     QUEUE_COLUMNS,
-    reason_parts,
     sorted_rows,
     sparkline,
     state_parts,
@@ -92,11 +91,6 @@ def test_numbers_are_sorted_from_the_highest_and_unknown_ones_last(
     assert b"".join(each.queue for each in found) == names
 
 
-def test_running_is_what_is_not_abandoned() -> None:
-    assert ROWS[0].running == 2
-    assert COLUMNS["running"].get(ROWS[0]) == 2
-
-
 def test_counts_that_may_be_more_say_so_in_red() -> None:
     more = row(b"b", 2)._replace(taken=Taken(41_000, 7, is_least=True))
     assert [COLUMNS[name].cell(more) for name in ("running", "abandoned")] == [">7", ">41,000"]
@@ -107,21 +101,3 @@ def test_counts_that_may_be_more_say_so_in_red() -> None:
     counts = Counts(b"b", 2, 50_000, 0, 0, abandoned=41_000, is_least=True)
     assert COUNT_FIELDS["abandoned"].cell(counts) == ">41,000"
     assert ("abandoned >41,000", "red") in state_parts(counts)
-
-
-def test_a_queue_has_the_counts_of_stats() -> None:
-    counts = Counts(b"jobs", 1, 20_000, 2, 3, due=1, abandoned=1)
-    assert state_parts(counts) == [
-        *(("waiting 1", None), ("processing 20,000", None), ("abandoned 1", "red")),
-        *(("delayed 2 (1 due)", None), ("buried 3", None)),
-    ]
-
-
-def test_reasons_are_counted() -> None:
-    reasons = [b"x"] * 3 + [b"y\x1b"] * 2 + [b"", b"1", b"2", b"3", b"4"]
-    items = [Item(b"jobs", b"a", State.BURIED, reason=reason) for reason in reasons]
-    assert [text for text, _ in reason_parts(items, 50)] == [
-        *("the first 10 buried by reason:", "3 x", r"2 y\x1b", "1 (none)", "1 1", "1 2"),
-        "2 others",
-    ]
-    assert reason_parts([], 0) == []

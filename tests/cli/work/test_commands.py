@@ -1,7 +1,6 @@
 """What a command gets: arguments, data, environment; and what becomes of its output."""
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import redis
 
 from tests.cli.work.test_exits import script
 from tests.conftest import Foreign, StartServer, contents, lasts
-from tests.driver import Result, Rwq
+from tests.driver import Rwq
 
 DRAIN = ("work", "--drain", "--retries", "0")
 
@@ -27,19 +26,10 @@ class TestInput:
         result = rwq(*DRAIN, *script("cat"))
         assert result.as_bytes() == (0, b"line\n\0\xff", b"completed 1\n")
 
-    def test_large_data_are_on_stdin(self, rwq: Rwq, raw: redis.Redis) -> None:
-        """Larger than a pipe."""
-        put(raw, b"1", b"x" * 5_000_000)
-        assert rwq(*DRAIN, *script("wc -c")).as_tuple() == (0, "5000000\n", "completed 1\n")
-
     def test_a_command_need_not_read_them(self, rwq: Rwq, raw: redis.Redis) -> None:
         put(raw, b"1", b"x" * 5_000_000)
         result = rwq(*DRAIN, *script("exec <&-; sleep 0.05"))
         assert result.as_tuple() == (0, "", "completed 1\n")
-
-    def test_no_data_are_an_empty_stdin(self, rwq: Rwq, raw: redis.Redis) -> None:
-        put(raw, b"1", b"")
-        assert rwq(*DRAIN, *script("wc -c")).text == "0\n"
 
     def test_a_file_holds_them(self, rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
         put(raw, b"1", b"a\0b")
@@ -59,52 +49,42 @@ class TestInput:
         # What stands in the data is not replaced again.
         assert result.out == b"--id={data}|$(date) {id} \xff|{}|"
 
-    def test_none_gives_none(self, rwq: Rwq, raw: redis.Redis) -> None:
-        put(raw, b"1", b"data")
-        assert rwq(*DRAIN, "--input", "none", *script("wc -c")).text == "0\n"
-
-    @pytest.mark.parametrize(
-        ("item_id", "data", "reason"),
-        [
-            (b"1", b"a\0b", b"NUL cannot be part of an argument"),
-            (b"1", b"x" * 200_000, b"the arguments are too long; see --input stdin and --input"),
-        ],
-    )
-    def test_what_cannot_be_an_argument_is_buried(
-        self, rwq: Rwq, raw: redis.Redis, item_id: bytes, data: bytes, reason: bytes
-    ) -> None:
-        put(raw, item_id, data)
-        put(raw, b"2", b"fine")
+    def test_what_cannot_be_an_argument_is_buried(self, rwq: Rwq, raw: redis.Redis) -> None:
+        put(raw, b"1", b"a\0b")
+        put(raw, b"2", b"x" * 200_000)
+        put(raw, b"3", b"fine")
         result = rwq(*DRAIN, "--input", "arg", "--", "echo", "{data}")
         assert (result.code, result.text) == (3, "fine\n")
-        assert (raw.get("jobs:lease:1") or b"").startswith(b"rwq-buried:" + reason)
+        for item_id, reason in (
+            ("1", b"NUL cannot be part of an argument"),
+            ("2", b"the arguments are too long; see --input stdin and --input"),
+        ):
+            guard = raw.get(f"jobs:lease:{item_id}") or b""
+            assert guard.startswith(b"rwq-buried:" + reason)
 
-    @pytest.mark.parametrize(
-        ("words", "said"),
-        [
-            (("--", "echo", "{data}"), "{data} needs --input arg; "),
-            (("--", "echo", "x{file}"), "{file} needs --input file; "),
-            (("--input", "file", "--", "echo"), "--input file needs {file} among the arguments"),
-            (("--input", "arg", "--", "{data}"), "--input arg needs {data} among the arguments"),
-            (("--batch", "2", "--", "echo", "{id}"), "{id} cannot be used with --batch; "),
-            (("--batch", "2", "--input", "none", "--", "a"), "--batch and --input cannot be used"),
-            (("--batch", "2", "--result", "--", "a"), "--batch and --result cannot be used"),
-            (("--task-dir", ".", "--", "a"), "--task-dir and a command cannot be used together"),
-            (("--task-dir", ".", "--batch", "2"), "--task-dir and --batch cannot be used together"),
-            (("--task-dir", "/nowhere"), "--task-dir: no such directory: /nowhere; "),
-            (("--clean", "10ms", "--", "true"), "--clean must be at least 1s; "),
-            (("-j", "100000000", "--", "true"), "100,000,000 commands at once need "),
-            (("--joblog", "/nowhere/log", "--", "true"), "cannot write the job log /nowhere/log: "),
-        ],
-    )
     def test_options_that_do_not_fit_are_an_error(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, words: tuple[str, ...], said: str
+        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
     ) -> None:
         foreign.waiting(b"1")
         before = contents(raw)
-        result = rwq("work", "--drain", *words)
-        assert (result.code, result.text) == (2, "")
-        assert result.notes.startswith(f"rwq: error: {said}")
+        for line, said in {
+            "-- echo {data}": "{data} needs --input arg; ",
+            "-- echo x{file}": "{file} needs --input file; ",
+            "--input file -- echo": "--input file needs {file} among the arguments",
+            "--input arg -- {data}": "--input arg needs {data} among the arguments",
+            "--batch 2 -- echo {id}": "{id} cannot be used with --batch; ",
+            "--batch 2 --input none -- a": "--batch and --input cannot be used",
+            "--batch 2 --result -- a": "--batch and --result cannot be used",
+            "--task-dir . -- a": "--task-dir and a command cannot be used together",
+            "--task-dir . --batch 2": "--task-dir and --batch cannot be used together",
+            "--task-dir /nowhere": "--task-dir: no such directory: /nowhere; ",
+            "--clean 10ms -- true": "--clean must be at least 1s; ",
+            "-j 100000000 -- true": "100,000,000 commands at once need ",
+            "--joblog /nowhere/log -- true": "cannot write the job log /nowhere/log: ",
+        }.items():
+            result = rwq("work", "--drain", *line.split())
+            assert (result.code, result.text) == (2, ""), line
+            assert result.notes.startswith(f"rwq: error: {said}"), line
         assert contents(raw) == before
 
     def test_a_placeholder_is_literal_if_the_input_is_chosen(
@@ -161,11 +141,6 @@ class TestEnvironment:
         found = self.variables(rwq)
         assert (found["RWQ_ID"], found["RWQ_ID_B64"]) == ("\xffa", "/2E=")
 
-    def test_an_id_with_nul_is_in_base64_alone(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a\0")
-        found = self.variables(rwq)
-        assert ("RWQ_ID" in found, found["RWQ_ID_B64"]) == (False, "YQA=")
-
     def test_rwq_works_inside(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
         foreign.waiting(b"1", b"2", b"3")
         inside = (
@@ -182,32 +157,6 @@ class TestEnvironment:
         assert result.notes.splitlines()[-1].startswith("completed 1, lost 2 (jobs on unix://")
         assert raw.get("jobs:lease:2") == b"rwq-buried:odd"
         assert raw.lrange("jobs:queue", 0, -1) == [b"3"]
-
-    def test_a_context_is_named_and_its_password_is_not_passed_on(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"1")
-        url = rwq.variables["RWQ_URL"]
-        assert rwq("context", "set", "here", "-u", url, "-q", "jobs").code == 0
-        more = {"RWQ_URL": "", "RWQ_CONTEXT": "here", "RWQ_QUEUE": ""}
-        found = self.variables(rwq, **more)
-        assert (found["RWQ_CONTEXT"], "RWQ_URL" in found) == ("here", False)
-
-    def test_what_options_replace_of_a_context_is_passed_on(
-        self, rwq: Rwq, start_server: StartServer
-    ) -> None:
-        server = start_server("--requirepass", "secret", password="secret")
-        file = rwq.home / "password"
-        file.write_text("secret\n")
-        with server.client(password="secret") as raw:
-            put(raw, b"1", b"data")
-        assert rwq("context", "set", "here", "-u", server.url, "-q", "jobs").code == 0
-        result = rwq(
-            *(*DRAIN, "-c", "here", "--password-file", str(file)),
-            *script('echo "$RWQ_CONTEXT $RWQ_URL $RWQ_PASSWORD"'),
-            variables={"RWQ_URL": "", "RWQ_QUEUE": ""},
-        )
-        assert (result.code, result.text) == (0, f" {server.url} secret\n"), result.notes
 
     def test_a_password_is_in_no_argument(self, rwq: Rwq, start_server: StartServer) -> None:
         server = start_server("--requirepass", "secret", password="secret")
@@ -273,53 +222,38 @@ class TestTasks:
         task.chmod(0o755)
         (directory / "README").write_text("no program\n")
 
-    @pytest.mark.parametrize(
-        ("data", "out"),
-        [
-            (
-                b'["greet", ["ann", 7, null, {"a": "\xc3\xbc"}]]',
-                'hello: 4 ann 7 null {"a":"ü"}',
-            ),
-            (
-                b'["greet", [1.50, 1e400, 12345678901234567.5, {"a": [1E5, NaN]}]]',
-                'hello: 4 1.50 1e400 12345678901234567.5 {"a":[1E5,NaN]}',
-            ),
-            (b'["greet"]', "hello: 0 "),
-            (b'{"task": "greet", "to": "ann"}', "hello: 0 "),
-            (b'{"task": "greet", "to": ["\\ud800", -Infinity]}', "hello: 0 "),
-        ],
-    )
-    def test_runs_the_program_that_the_data_name(
-        self, rwq: Rwq, raw: redis.Redis, data: bytes, out: str
-    ) -> None:
-        put(raw, b"1", data)
-        result = rwq(*DRAIN, "--task-dir", str(rwq.home / "tasks"))
-        assert result.as_tuple() == (0, f"{out}\n{len(data)}\n", "completed 1\n")
+    def test_runs_the_program_that_the_data_name(self, rwq: Rwq, raw: redis.Redis) -> None:
+        for data, out in {
+            b'["greet", ["ann", 7, null, {"a": "\xc3\xbc"}]]': 'hello: 4 ann 7 null {"a":"ü"}',
+            b'["greet", [1.50, 1e400, {"a": [1E5, NaN]}]]': 'hello: 3 1.50 1e400 {"a":[1E5,NaN]}',
+            b'["greet"]': "hello: 0 ",
+            b'{"task": "greet", "to": ["\\ud800", -Infinity]}': "hello: 0 ",
+        }.items():
+            put(raw, b"1", data)
+            result = rwq(*DRAIN, "--task-dir", str(rwq.home / "tasks"))
+            assert result.as_tuple() == (0, f"{out}\n{len(data)}\n", "completed 1\n")
 
-    @pytest.mark.parametrize(
-        ("data", "reason"),
-        [
-            (b"greet", "no task: the data is not JSON"),
-            (b"\xff", "no task: the data is not JSON"),
-            (b"[" * 100_000, "no task: the data is not JSON"),
-            (b"17", 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'),
-            (b'["greet", "ann"]', 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'),
-            (b'["other"]', "unknown task 'other': no such program in "),
-            (b'["README"]', "unknown task 'README': its program is not executable"),
-            (b'["../tasks/greet"]', "unknown task '../tasks/greet': not the name of a program"),
-            (b'{"task": ".."}', "unknown task '..': not the name of a program"),
-            (b'{"task": "\\ud800"}', "unknown task '\\ud800': no such program in "),
-            (b'{"task": 7}', 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'),
-            (b'{"to": "ann"}', 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'),
-            (b'["greet", [["\\ud800"]]]', "no task: an argument cannot be written as JSON: "),
-        ],
-    )
-    def test_buries_what_names_none(
-        self, rwq: Rwq, raw: redis.Redis, data: bytes, reason: str
-    ) -> None:
-        put(raw, b"1", data)
+    def test_buries_what_names_none(self, rwq: Rwq, raw: redis.Redis) -> None:
+        neither = 'no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}'
+        cases = {
+            b"greet": "no task: the data is not JSON",
+            b"\xff": "no task: the data is not JSON",
+            b"[" * 100_000: "no task: the data is not JSON",
+            b"17": neither,
+            b'["greet", "ann"]': neither,
+            b'{"task": 7}': neither,
+            b'["other"]': "unknown task 'other': no such program in ",
+            b'["README"]': "unknown task 'README': its program is not executable",
+            b'["../tasks/greet"]': "unknown task '../tasks/greet': not the name of a program",
+            b'{"task": ".."}': "unknown task '..': not the name of a program",
+            b'["greet", [["\\ud800"]]]': "no task: an argument cannot be written as JSON: ",
+        }
+        for number, data in enumerate(cases):
+            put(raw, b"%d" % number, data)
         assert rwq("work", "--drain", "--task-dir", str(rwq.home / "tasks")).code == 3
-        assert (raw.get("jobs:lease:1") or b"").decode().startswith(f"rwq-buried:{reason}")
+        for number, reason in enumerate(cases.values()):
+            guard = (raw.get(f"jobs:lease:{number}") or b"").decode()
+            assert guard.startswith(f"rwq-buried:{reason}"), guard
 
 
 class TestOutput:
@@ -359,19 +293,6 @@ class TestOutput:
         assert len({tuple(event) for event in events}) == 1, "no field is left out"
         assert result.notes.count("out\n") == 2
 
-    def test_json_is_one_object(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"1")
-        assert rwq(*DRAIN, "-o", "json", "--", "true").json == {
-            "queues": ["jobs"],
-            "dry_run": False,
-            "completed": 1,
-            **dict.fromkeys(("retry", "released", "buried", "rejected", "lost"), 0),
-        }
-
-    def test_ids_are_those_that_were_completed(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"1", b"2")
-        assert rwq(*DRAIN, "-o", "ids", *script('[ "$RWQ_ID" = 1 ]')).text == "1\n"
-
     def test_quiet_shows_failures_only(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"1", b"2")
         assert rwq(*DRAIN, "-Q", *script('[ "$RWQ_ID" = 1 ]')).as_tuple() == (
@@ -395,17 +316,6 @@ class TestOutput:
         ]
         assert [each[8] for each in cells] == ["", "exit 9: no"]
         assert all(float(each[0]) > 1e9 and float(each[7]) >= 0 for each in cells)
-
-    def test_a_full_disk_stops_no_work(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
-        foreign.waiting(b"1", b"2")
-        result = rwq(*DRAIN, "--joblog", "/dev/full", "--", "true")
-        assert result.as_tuple() == (
-            3,
-            "",
-            "rwq: cannot write the job log /dev/full: no space left on device; it is "
-            "incomplete from now on\ncompleted 2\n",
-        )
-        assert contents(raw) == {}
 
 
 class TestDryRun:
@@ -434,28 +344,6 @@ class TestDryRun:
         }
         assert contents(raw) == before
 
-    def test_of_an_empty_queue_says_so(self, rwq: Rwq) -> None:
-        def run(*words: str) -> Result:
-            return rwq("work", "--dry-run", *words, "--", "true")
-
-        assert run("-o", "table").as_tuple() == (0, "No item to work on in jobs.\n", "")
-        for output in ("plain", "jsonl", "ids"):
-            assert run("-o", output).as_tuple() == (0, "", "")
-        result = run("-o", "json")
-        assert (result.code, result.notes) == (0, "")
-        assert result.json == {
-            "queue": None,
-            "queue_b64": None,
-            "id": None,
-            "id_b64": None,
-            "items": 0,
-            "returns": None,
-            "command": None,
-            "stdin_bytes": None,
-            "reason": None,
-        }
-        assert run("-o", "json", "--fields", "id,items").json == {"id": None, "items": 0}
-
 
 def test_queues_are_taken_in_order(rwq: Rwq, raw: redis.Redis) -> None:
     for queue in ("low", "high"):
@@ -474,11 +362,3 @@ def test_light_cleans_run_meanwhile(rwq: Rwq, raw: redis.Redis, foreign: Foreign
     # The worker may end before the clean has said what it did.
     assert (result.code, result.text, result.notes.splitlines()[-1]) == (0, "", "completed 1")
     assert raw.exists("jobs:item:1") == 0
-
-
-def test_as_many_run_at_once_as_there_are_cores(rwq: Rwq, foreign: Foreign) -> None:
-    cores = len(os.sched_getaffinity(0))
-    foreign.waiting(*(b"%d" % number for number in range(cores)))
-    # Each waits until all have begun.
-    text = f"touch $RWQ_ID.began; while [ $(ls *.began | wc -l) -lt {cores} ]; do sleep 0.01; done"
-    assert rwq.process(*DRAIN, "-j", "0", *script(text)).notes == f"completed {cores}\n"

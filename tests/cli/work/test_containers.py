@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from tests.cli.work.test_exits import script
-from tests.conftest import Foreign, StartServer, contents
+from tests.conftest import Foreign, StartServer
 from tests.driver import TIMEOUT_S, Rwq, next_line, state_of, until
 from tests.processes import COMMAND
 
@@ -80,14 +80,6 @@ def test_a_command_that_is_stopped_is_named(rwq: Rwq, foreign: Foreign) -> None:
     assert worker.wait(TIMEOUT_S) == 0
 
 
-def test_without_a_stdout_nothing_fails(rwq: Rwq, foreign: Foreign, raw: redis.Redis) -> None:
-    foreign.waiting(b"1", b"2")
-    words = " ".join((*COMMAND, *DRAIN, "--", "echo", "hi", ">&-"))
-    result = subprocess.run(["sh", "-c", words], env=rwq.variables, capture_output=True)
-    assert (result.returncode, result.stderr) == (0, b"completed 2\n")
-    assert contents(raw) == {}
-
-
 def test_commands_cannot_change_each_others_descriptors(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"1", b"2", b"3")
     stops_blocking = "import os; os.set_blocking(1, False); os.set_blocking(2, False)"
@@ -136,21 +128,6 @@ def test_a_server_that_hangs_keeps_no_worker_that_has_nothing(
     worker.terminate()
     assert worker.wait(TIMEOUT_S) == 0
     os.kill(server.process.pid, signal.SIGCONT)
-
-
-def test_leases_that_vanish_are_named(rwq: Rwq, foreign: Foreign, raw: redis.Redis) -> None:
-    foreign.waiting(b"1")
-    worker = rwq.start("work", "--max", "1", *script("echo; read x <go; true"))
-    os.mkfifo(rwq.home / "go")
-    next_line(worker.stdout)
-    raw.delete("jobs:lease:1", "jobs:leased_by_session:1")
-    (rwq.home / "go").write_text("\n")
-    _, told = worker.communicate(timeout=TIMEOUT_S)
-    assert (worker.returncode, told) == (
-        3,
-        b"rwq: 1: the lease ended; lost, not completed by this worker\nlost 1\n",
-    )
-    assert raw.exists("jobs:item:1")
 
 
 def test_each_slot_has_one_command_at_a_time(rwq: Rwq, foreign: Foreign) -> None:

@@ -68,24 +68,6 @@ def test_the_password_of_a_worker_may_change_while_a_command_runs(
     assert raw.dbsize() == 0
 
 
-def test_the_password_of_a_cleaning_process_may_change(
-    rwq: Rwq, guarded: PrivateServer, password_file: Path
-) -> None:
-    with as_operator(guarded, OLD) as raw:
-        Foreign(raw).abandoned(b"1")
-        cleaner = rwq.start(
-            *named(guarded, password_file), "clean", "light", "--every", "200ms", "--grace", "0s"
-        )
-        until(lambda: raw.llen("jobs:queue") == 1)
-    raw = rotate(guarded, password_file)
-    Foreign(raw).abandoned(b"2")
-    until(lambda: raw.llen("jobs:queue") == 2)
-    while b"the server is responding again after" not in next_line(cleaner.stderr):
-        assert cleaner.poll() is None
-    cleaner.terminate()
-    assert cleaner.wait(TIMEOUT_S) == 0
-
-
 def test_workers_share_a_job_log(rwq: Rwq, foreign: Foreign) -> None:
     """Each line is whole, however long, and each item has one."""
     ids = [b"%03d-" % number + b"x" * 900 for number in range(120)]

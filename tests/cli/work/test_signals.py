@@ -48,14 +48,6 @@ class TestTheFirst:
         assert raw.lrange("jobs:queue", 0, -1) == [b"2"]
         assert raw.exists("jobs:processing") == 0
 
-    def test_leaves_a_failure_to_be_retried(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, name: str
-    ) -> None:
-        foreign.waiting(b"1", b"2")
-        result = rwq.process("work", *telling(f"tell {name}; exit 1"))
-        assert (result.code, result.notes.splitlines()[-1]) == (0, "retry 1")
-        assert raw.hgetall("jobs:returns") == {b"1": b"1"}
-
 
 def test_a_command_that_the_same_signal_ends_as_it_starts_is_put_back(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign
@@ -98,25 +90,6 @@ class TestTheSecond:
         assert result.as_tuple() == (130, "", f"{ENDED}interrupted: released 1\n")
         assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
 
-    def test_kills_what_ignores_it(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
-        foreign.waiting(b"1")
-        result = rwq.process(
-            *("work", "--kill-after", "50ms"),
-            *telling("trap '' TERM; tell INT; tell INT; sleep 60"),
-        )
-        assert result.as_tuple() == (130, "", f"{ENDED}interrupted: released 1\n")
-        assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
-
-
-def test_two_at_once_are_two(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"1")
-    worker = rwq.start("work", *script("echo; sleep 60; :"))
-    next_line(worker.stdout)
-    for name in ("STOP", "INT", "TERM", "CONT"):
-        worker.send_signal(getattr(signal, f"SIG{name}"))
-    _, told = worker.communicate(timeout=TIMEOUT_S)
-    assert (worker.returncode, told.decode()) == (130, f"{ENDED}interrupted: released 1\n")
-
 
 def test_the_third_kills(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
     foreign.waiting(b"1")
@@ -144,17 +117,6 @@ def test_usr1_pauses_and_usr2_goes_on(rwq: Rwq, raw: redis.Redis, foreign: Forei
 def test_hup_drains(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"1", b"2")
     assert rwq.process("work", *telling("tell HUP")).as_tuple() == (0, "", "completed 2\n")
-
-
-def test_a_signal_that_is_ignored_stays_ignored(rwq: Rwq, foreign: Foreign) -> None:
-    """As under nohup."""
-    foreign.waiting(b"1")
-    old = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        result = rwq("work", "--max", "1", *script("kill -HUP $PPID; sleep 0.02; kill -HUP $$; :"))
-    finally:
-        signal.signal(signal.SIGHUP, old)
-    assert result.as_tuple() == (0, "", "completed 1\n")
 
 
 def test_the_handlers_of_the_caller_are_restored(rwq: Rwq, foreign: Foreign) -> None:
@@ -218,23 +180,6 @@ def test_a_command_whose_lease_ended_while_it_was_stopped_is_ended(
     assert told == (
         b"rwq: 1: another session holds the item; lost, not completed by this worker\nlost 1\n"
     )
-    assert raw.get("jobs:lease:1") == b"other"
-    assert raw.exists("jobs:item:1") == 1
-
-
-def test_a_worker_that_was_stopped_for_longer_than_its_lease_completes_nothing(
-    rwq: Rwq, raw: redis.Redis, foreign: Foreign
-) -> None:
-    foreign.waiting(b"1")
-    worker = rwq.start("work", "--max", "1", "--for", "5s", *script("echo $$; sleep 60; echo not"))
-    next_line(worker.stdout)
-    worker.send_signal(signal.SIGSTOP)
-    until(lambda: state_of(worker.pid) == "T")
-    # The lease ends, a clean returns the item, another worker takes it.
-    foreign.lease(b"1", holder=b"other")
-    worker.send_signal(signal.SIGCONT)
-    out, _ = worker.communicate(timeout=TIMEOUT_S)
-    assert (worker.returncode, out) == (3, b"")
     assert raw.get("jobs:lease:1") == b"other"
     assert raw.exists("jobs:item:1") == 1
 
