@@ -15,16 +15,16 @@ Where to look:
 | how contexts are read and changed   | `contexts/file.py`, `contexts/editing.py`         |
 | which items options choose          | `cli/choosing.py`, `core/inspect/choosing.py`     |
 | which queues a pattern stands for   | `cli/open_queues.py`                              |
-| what `--where` means                | `input/where.py`, `input/conditions.py`           |
-| what a state means to people        | `views/states.py`, `views/explanations.py`        |
+| what `--where` means                | `input/where.py`, `output/json_text.py`           |
+| what a state means to people        | `views/states.py`, `views/remedies.py`            |
 | what a command takes and calls      | `commands/NAME.py`                                |
-| what is shown of a result           | `views/`                                          |
+| what is shown of a result           | `views/`, or the command if it alone shows it     |
 | how a table, JSON or CSV is written | `output/tables.py`, `output/formats.py`           |
 | how streams are read and written    | `streams.py`, `input/streams.py`                  |
 | how a service is run and watched    | `service/`, `commands/cleaning_process.py`        |
 | how `--watch` redraws               | `cli/watching.py`, `output/live.py`               |
 | which columns of a table fit        | `output/tables.py`                                |
-| what a field of a record means      | the lists of `Field` in `views/`                  |
+| what a field of a record means      | the lists of `field(…)` there                     |
 | what an outcome is called           | `Status` in `core/model.py`, `output/outcomes.py` |
 | how `rwq work` runs commands        | `work/worker.py`, around `core/work`              |
 | topics, recipes and variables       | `help/`                                           |

@@ -28,10 +28,8 @@ gc.disable()
 
 
 def _import_metadata_lazily() -> None:
-    """Import `importlib.metadata` when its first attribute is read.
-
-    redis-py imports it to look up its own version, which rwq does not ask for. That takes 7 ms.
-    """
+    """Import `importlib.metadata` when its first attribute is read."""
+    # redis-py imports it to look up its own version, which rwq does not ask for. That takes 7 ms.
     spec = find_spec("importlib.metadata")
     assert spec is not None
     assert spec.loader is not None
@@ -47,7 +45,6 @@ if "importlib.metadata" not in sys.modules:
 
 
 def main() -> None:
-    """Run rwq."""
     try:
         if instruction := os.environ.get("_RWQ_COMPLETE"):
             from rwq_cli.completion import complete

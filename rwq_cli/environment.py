@@ -7,12 +7,13 @@ import signal
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from rwq_cli.core.errors import RwqError
 from rwq_cli.streams import Reader, Writer
 
 # Variables that enable colour without a terminal.
@@ -21,8 +22,6 @@ _USUAL_COLUMNS = 80
 
 
 class ColourMode(StrEnum):
-    """The values of `--color`."""
-
     AUTO = "auto"
     ALWAYS = "always"
     NEVER = "never"
@@ -82,17 +81,14 @@ class Environment:
 
     @cached_property
     def stdin_is_terminal(self) -> bool:
-        """True if the input is typed."""
         return self.stdin.isatty()
 
     @cached_property
     def stdout_is_terminal(self) -> bool:
-        """True if results go to a terminal."""
         return self.stdout.isatty()
 
     @property
     def stdout_can_redraw(self) -> bool:
-        """True if what is on the terminal can be replaced."""
         return self.stdout_is_terminal and self.variables.get("TERM") != "dumb"
 
     @cached_property
@@ -106,15 +102,12 @@ class Environment:
 
     @cached_property
     def stderr_is_terminal(self) -> bool:
-        """True if notes go to a terminal."""
         return self.stderr.isatty()
 
     def wants_colour(self, when: ColourMode, *, is_terminal: bool) -> bool:
-        """Use colour on a stream.
-
-        NO_COLOR is honoured with any value, even empty; CLICOLOR_FORCE and FORCE_COLOR unless they
-        are empty or 0. NO_COLOR wins, as bixense.com/clicolors specifies.
-        """
+        """Use colour on a stream."""
+        # NO_COLOR is honoured with any value, even empty; CLICOLOR_FORCE and FORCE_COLOR unless
+        # they are empty or 0. NO_COLOR wins, as bixense.com/clicolors specifies.
         if when is not ColourMode.AUTO:
             return when is ColourMode.ALWAYS
         if "NO_COLOR" in self.variables:
@@ -125,12 +118,10 @@ class Environment:
 
     @property
     def width(self) -> int:
-        """Columns of a table: COLUMNS, else of the terminal on stdout, else on stderr, else 80."""
         return self._columns_of(self.stdout, self.stderr)
 
     @property
     def stderr_width(self) -> int:
-        """Columns of notes: COLUMNS, else of the terminal on stderr, else on stdout, else 80."""
         return self._columns_of(self.stderr, self.stdout)
 
     def _columns_of(self, *streams: BinaryIO) -> int:
@@ -144,7 +135,6 @@ class Environment:
         return _USUAL_COLUMNS
 
     def flush(self) -> None:
-        """Flush stdout before waiting; if that fails, the next write raises."""
         with suppress(OSError):
             self.stdout.flush()
 
@@ -168,10 +158,7 @@ class Environment:
 
 
 def user_directory(variables: Mapping[str, str], name: str, default: str) -> Path:
-    """A base directory of the XDG specification, which says to ignore a relative path.
-
-    `name` is the variable that names it, and `default` the fallback in the home directory.
-    """
+    # `name` is the variable that names it, and `default` the fallback in the home directory.
     chosen = variables.get(name, "")
     if os.path.isabs(chosen):
         return Path(chosen)
@@ -184,16 +171,11 @@ def user_directory(variables: Mapping[str, str], name: str, default: str) -> Pat
 
 
 def open_terminal() -> int:
-    """Open the terminal of this process, even if no stream is connected to it; a file descriptor.
-
-    Raises:
-        OSError: It has none.
-    """
+    """Open the terminal of this process, even if no stream is connected to it; a descriptor."""
     return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
 
 
 def has_terminal() -> bool:
-    """True if this process has a terminal."""
     try:
         os.close(open_terminal())
     except OSError:
@@ -202,35 +184,42 @@ def has_terminal() -> bool:
 
 
 @contextmanager
-def interrupts_left_to_child() -> Iterator[None]:
-    """In the block, leave Ctrl-C and Ctrl-\\ to a child process, which has the terminal."""
-    # A handler, unlike SIG_IGN, is not passed on to the child.
-    before = [
-        (number, signal.signal(number, lambda *_: None))
-        for number in (signal.SIGINT, signal.SIGQUIT)
-    ]
+def signals_to(handler: Callable[..., object], *numbers: int) -> Iterator[None]:
+    """In the block, this function handles these signals."""
+    before = [(number, signal.signal(number, handler)) for number in numbers]
     try:
         yield
     finally:
-        for number, handler in before:
-            signal.signal(number, handler)
+        for number, earlier in before:
+            signal.signal(number, earlier)
+
+
+def interrupts_left_to_child() -> AbstractContextManager[None]:
+    """In the block, leave Ctrl-C and Ctrl-\\ to a child process, which has the terminal."""
+    # A handler, unlike SIG_IGN, is not passed on to the child.
+    return signals_to(lambda *_: None, signal.SIGINT, signal.SIGQUIT)
+
+
+@contextmanager
+def os_errors_as(kind: type[RwqError], what: str, hint: str | None = None) -> Iterator[None]:
+    """In the block, an `OSError` becomes such an error, whose message ends with the reason."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what}: {os_reason(error)}", hint) from error
 
 
 def is_full(error: OSError) -> bool:
-    """True if there is no room left: on the device, in the quota, or below the limit of files."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def os_reason(error: Exception) -> str:
-    """Why the operating system refused something, for the end of a message."""
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
 def how_to_install(requirement: str) -> str | None:
-    """The command that adds a package to this installation of rwq; None if that is not clear.
-
-    It never names `rwq-cli[EXTRA]`: rwq is on no registry, so that anyone may take that name.
-    """
+    """The command that adds a package to this installation of rwq; None if that is not clear."""
+    # It never names `rwq-cli[EXTRA]`: rwq is on no registry, so that anyone may take that name.
     from importlib.util import find_spec
     from shlex import quote
 

@@ -3,26 +3,20 @@
 import re
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import Self
 
 from rwq_cli.core.errors import InvalidArgument, RwqError, ServerError
 
 
-class ExitStatus(IntEnum):
-    """The exit codes of all commands except `rwq check`."""
+class _Code(IntEnum):
+    """An exit code with its meaning, as `--help` and the reference give it."""
 
-    OK = 0
-    NO = 1
-    USAGE = 2
-    PARTIAL = 3
-    SERVER = 69
-    FAULT = 70
-    INTERRUPTED = 130
-    TERMINATED = 143
+    meaning: str
 
-    @property
-    def meaning(self) -> str:
-        """The meaning, for `--help` and the reference."""
-        return _MEANINGS[self]
+    def __new__(cls, code: int, meaning: str = "") -> Self:
+        member = int.__new__(cls, code)
+        member._value_, member.meaning = code, meaning
+        return member
 
     @property
     def summary(self) -> str:
@@ -30,41 +24,36 @@ class ExitStatus(IntEnum):
         return re.split("[:;,]", self.meaning)[0]
 
 
-class MonitoringStatus(IntEnum):
+class ExitStatus(_Code):
+    """The exit codes of all commands except `rwq check`."""
+
+    OK = 0, "success; an empty listing is a success"
+    NO = 1, "the answer is no: nothing to lease, no such item, no item of a batch succeeded"
+    USAGE = 2, "wrong usage, or a confirmation was needed and there was no terminal"
+    PARTIAL = 3, "done in part: some of a batch failed, or the output could not be written"
+    SERVER = 69, "server error: unreachable, connection lost, or a command was refused"
+    FAULT = 70, "fault of rwq, or of its machine: a bug, no memory, no thread"
+    INTERRUPTED = 130, "interrupted"
+    TERMINATED = 143, "SIGTERM; services end with 0"
+
+
+class MonitoringStatus(_Code):
     """The exit codes of `rwq check`, as monitoring systems expect them."""
 
-    OK = 0
-    WARNING = 1
-    CRITICAL = 2
-    UNKNOWN = 3
-
-    @property
-    def meaning(self) -> str:
-        """The code in words, as `--help` and the reference give it."""
-        return _MEANINGS[self.name]
+    OK = 0, "OK: nothing exceeds a limit"
+    WARNING = 1, "WARNING: something exceeds its warning limit"
+    CRITICAL = 2, "CRITICAL: something exceeds its critical limit"
+    UNKNOWN = (
+        3,
+        "UNKNOWN: the server is unreachable or refused, wrong usage, or a count with a limit is "
+        "unknown",
+    )
 
 
 ExitCode = ExitStatus | MonitoringStatus
 
-_MEANINGS: Mapping[ExitStatus | str, str] = {
-    ExitStatus.OK: "success; an empty listing is a success",
-    ExitStatus.NO: "the answer is no: nothing to lease, no such item, no item of a batch succeeded",
-    ExitStatus.USAGE: "wrong usage, or a confirmation was needed and there was no terminal",
-    ExitStatus.PARTIAL: "done in part: some of a batch failed, or the output could not be written",
-    ExitStatus.SERVER: "server error: unreachable, connection lost, or a command was refused",
-    ExitStatus.FAULT: "fault of rwq, or of its machine: a bug, no memory, no thread",
-    ExitStatus.INTERRUPTED: "interrupted",
-    ExitStatus.TERMINATED: "SIGTERM; services end with 0",
-    "OK": "OK: nothing exceeds a limit",
-    "WARNING": "WARNING: something exceeds its warning limit",
-    "CRITICAL": "CRITICAL: something exceeds its critical limit",
-    "UNKNOWN": "UNKNOWN: the server is unreachable or refused, wrong usage, or a count with a "
-    "limit is unknown",
-}
-
 
 def batch_status(successes: int, failures: int) -> ExitStatus:
-    """The exit code of a batch, of which some may have failed."""
     if not failures:
         return ExitStatus.OK
     return ExitStatus.PARTIAL if successes else ExitStatus.NO
@@ -78,14 +67,10 @@ class UsageError(InvalidArgument):
 
 
 class OutputError(RwqError):
-    """The output cannot be written."""
-
     code = "output"
 
 
 class Fault(RwqError):
-    """A bug, or a machine without memory, threads or file descriptors."""
-
     code = "bug"
 
 
@@ -110,7 +95,6 @@ def mark_partial(error: BaseException) -> None:
 
 
 def exit_status_of(error: BaseException) -> ExitStatus:
-    """The exit code of an error."""
     status = next(EXIT_STATUS_OF[kind] for kind in type(error).__mro__ if kind in EXIT_STATUS_OF)
     is_answer = status in (ExitStatus.NO, ExitStatus.USAGE)
     return ExitStatus.PARTIAL if is_answer and "is_partial" in error.__dict__ else status

@@ -81,11 +81,7 @@ class Writer(io.BufferedWriter):
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write without a buffer, as to a log that several processes share.
-
-    Raises:
-        OSError: Not all could be written; its `characters_written` says how much was.
-    """
+    """Write without a buffer, as to a log that several processes share."""
     left = memoryview(data)
     while left:
         try:
@@ -130,11 +126,7 @@ def how_to_convert(encoding: str) -> str:
 
 
 def unmarked(text: bytes, name: str) -> bytes:
-    """Text without a byte order mark before it.
-
-    Raises:
-        InvalidArgument: It is UTF-16 or UTF-32.
-    """
+    """Text without a byte order mark before it."""
     if (encoding := foreign_encoding(text)) is not None:
         raise InvalidArgument(
             f"{name} is {encoding}, not UTF-8", f"convert it: {how_to_convert(encoding)}"

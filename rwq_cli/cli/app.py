@@ -5,11 +5,10 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-import typer
 from typer.core import TyperGroup, TyperOption
 
 from rwq_cli.cli.call import Manual
-from rwq_cli.cli.command import HELP_SETTINGS, RwqGroup, listed
+from rwq_cli.cli.command import HELP_SETTINGS, RwqGroup, commands_of, listed
 from rwq_cli.cli.options import global_options
 from rwq_cli.exit_codes import ExitStatus
 
@@ -97,12 +96,9 @@ class Root(RwqGroup):
 
 @cache
 def load_command(name: str) -> Any:
-    """Import a command's module, which has a `CommandModule` in `app`, and build its parser.
-
-    A parser keeps nothing of a command line, so that a process needs one only.
-    """
-    module = import_module(f"rwq_cli.commands.{name}")
-    command: Any = typer.main.get_command(module.app.typer)
+    """Import a command's module, and build its parser."""
+    # A parser keeps nothing of a command line, so that a process needs one only.
+    command = commands_of(import_module(f"rwq_cli.commands.{name}"))
     command.name = name
     for _, leaf in leaves(command, ()):
         leaf.manual = leaf.callback.manual
@@ -113,7 +109,6 @@ def load_command(name: str) -> Any:
 
 
 def leaves(command: Any, path: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...], Any]]:
-    """The commands below a command that have no subcommands, with their paths."""
     if isinstance(command, TyperGroup):
         for name, inner in command.commands.items():
             yield from leaves(inner, (*path, name))
@@ -128,7 +123,6 @@ def _show_version(context: Any, _parameter: Any, value: bool) -> None:
 
 
 def build_root() -> Root:
-    """The root command."""
     version = TyperOption(
         param_decls=["-V", "--version"],
         is_flag=True,

@@ -60,26 +60,16 @@ class Manual(NamedTuple):
         return {status: merged[status] for status in sorted(merged)}
 
     def fields(self, options: Mapping[str, Any] = MappingProxyType({})) -> "Fields[Any] | None":
-        """The fields of the records of a call with these options; None for none."""
         return self.record(options) if callable(self.record) else self.record
 
     def may_change(self, options: Mapping[str, object]) -> bool:
-        """True if a call with these options may change the server."""
         if self.changes_with is not None and not options.get(self.changes_with):
             return False
         return not (self.reads_only or self.works_read_only or options.get("dry_run"))
 
 
 class Call:
-    """A command line while it is read: `obj` of Typer's contexts.
-
-    Attributes:
-        environment: The streams and environment variables.
-        arguments: The words after `rwq`.
-        given: The global options so far, by name.
-        manual: What the command says of itself.
-        options: The command's own options.
-    """
+    """A command line while it is read: `obj` of Typer's contexts."""
 
     def __init__(self, environment: Environment, arguments: Sequence[str] = ()) -> None:
         self.environment = environment
@@ -89,13 +79,11 @@ class Call:
         self.options: Mapping[str, Any] = {}
 
     def give(self, name: str, value: Any) -> None:
-        """Store a global option; one after the command's name overrides one before it."""
         if value not in (None, False, (), []):
             self.given[name] = list(value) if isinstance(value, tuple) else value
 
     @cached_property
     def settings(self) -> "Settings":
-        """The settings of the run, once all is read."""
         from rwq_cli.cli.settings import Settings
 
         manual, options = self.manual, self.options
@@ -110,7 +98,6 @@ class Call:
         )
 
     def write_version(self) -> None:
-        """Write the version of rwq."""
         self.environment.stdout.write(f"rwq {__version__}\n".encode())
 
     def end_progress(self) -> None:

@@ -3,13 +3,21 @@
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from rwq_cli.cli.command import Function, provided
-from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, offer_holders, offer_ids, option
+from rwq_cli.cli.options import (
+    NULL_IDS_BOTH_WAYS,
+    DryRunOption,
+    YesOption,
+    offer_holders,
+    offer_ids,
+    option,
+)
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
@@ -21,8 +29,10 @@ from rwq_cli.input.streams import read_ids
 
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.choosing import Chosen
+    from rwq_cli.core.model import Outcome
     from rwq_cli.core.queue import WorkQueue
-    from rwq_cli.input.conditions import Condition
+    from rwq_cli.input.where import Condition
+    from rwq_cli.output.outcomes import Kind, Outcomes as Shown
 
 
 # The states that `--state` can choose; an ID in the others is in no list, and has no data.
@@ -48,10 +58,6 @@ _IMPLIED = {
     "reason_glob": frozenset({State.BURIED}),
 }
 _HELD = frozenset({State.LEASED, State.HELD, State.UNLISTED, State.DUPLICATED})
-
-
-def _regex(text: str) -> Regex[bytes]:
-    return Regex(os.fsencode(text), "--match")
 
 
 def _condition(text: str) -> "Condition":
@@ -85,7 +91,11 @@ def _filters(offered: Iterable[State]) -> Callable[..., Selection]:
         states: _state_option(offered) = None,  # type: ignore[valid-type]
         match: Annotated[
             Regex[bytes] | None,
-            option("--match REGEX", "Only items whose data matches.", _regex),
+            option(
+                "--match REGEX",
+                "Only items whose data matches.",
+                lambda text: Regex(os.fsencode(text), "--match"),
+            ),
         ] = None,
         where: Annotated[
             list[Any] | None,
@@ -124,7 +134,7 @@ def _filters(offered: Iterable[State]) -> Callable[..., Selection]:
     ) -> Selection:
         holds = None
         if where:
-            from rwq_cli.input.conditions import all_of
+            from rwq_cli.input.where import all_of
 
             holds = all_of(where)
         return Selection(
@@ -142,7 +152,6 @@ def _filters(offered: Iterable[State]) -> Callable[..., Selection]:
 
 
 def filters(offered: Iterable[State] = SELECTABLE) -> Callable[[Function], Function]:
-    """Give a command the options that filter items in these states; it takes a `selection`."""
     return provided("selection", _filters(offered), _without_use(offered))
 
 
@@ -162,6 +171,7 @@ class Choice(NamedTuple):
     read there, `has_states` if `--state` was given, `mine` for what this session has leased.
     """
 
+    settings: Settings
     named: Iterator[bytes | Flush] | None
     selection: Selection
     limit: int | None = None
@@ -169,39 +179,48 @@ class Choice(NamedTuple):
     from_stdin: bool = False
     has_states: bool = False
     mine: bool = False
+    yes: bool = False
+    dry_run: bool = False
 
     @property
     def by_name(self) -> bool:
-        """True if the user named each item."""
         return self.named is not None
 
     def including(self, states: frozenset[State]) -> "Choice":
-        """Return a choice that also selects these states, unless `--state` or IDs were given."""
         if self.has_states or self.selection.states is None:
             return self
         more = self.selection._replace(states=self.selection.states | states)
         return self._replace(selection=more)
 
+    def outcomes(
+        self, queue: "WorkQueue", kind: "Kind[Outcome]", undo: Any = None, **options: Any
+    ) -> "AbstractContextManager[Shown[Outcome]]":
+        """What shows the outcomes of a verb on these items; see `outcomes_of` and `Undo`."""
+        from rwq_cli.cli.outcomes import outcomes_of
+
+        if undo is not None:
+            shown: AbstractContextManager[Shown[Outcome]]
+            shown = undo.outcomes(kind, dry_run=self.dry_run, **options)
+            return shown
+        return outcomes_of(self.settings, queue, kind, dry_run=self.dry_run, **options)
+
     def choose(
         self,
         queue: "WorkQueue",
-        settings: Settings,
+        question: str | None = None,
         *,
-        confirm: str | None = None,
-        yes: bool = False,
         only_many: bool = False,
         act: Callable[..., Outcomes] | None = None,
     ) -> "Chosen":
-        """Return the named IDs as a stream, or select the items now.
-
-        `confirm` is the action to confirm, such as `remove {}`; with `only_many`, only if options
-        chose the items and they are many or the context is protected. The question counts those of
-        which a dry run of `act` says that it would succeed, or all that exist if that is None.
-        """
+        """Return the named IDs as a stream, or select the items now."""
+        # The question, such as `remove {}`, is not asked in a dry run; with `only_many`, only if
+        # options chose the items and they are many or the context is protected. It counts those of
+        # which a dry run of `act` says that it would succeed, or all that exist if that is None.
         from rwq_cli.cli.confirm import confirm_ids, is_confirmed
         from rwq_cli.cli.open_queues import warn_if_missing
         from rwq_cli.core.inspect.choosing import Chosen, choose
 
+        settings = self.settings
         if self.named is not None:
             chosen = Chosen(self.named)
         else:
@@ -211,7 +230,9 @@ class Choice(NamedTuple):
                 selection = selection._replace(holder_glob=glob.escape(queue.holder))
             chosen = choose(queue, selection, limit=self.limit)
             chosen = chosen._replace(ids=warn_if_missing(settings, queue, chosen.ids))
-        if confirm is None or (only_many and self.by_name) or is_confirmed(settings, yes=yes):
+        if question is None or self.dry_run or (only_many and self.by_name):
+            return chosen
+        if is_confirmed(settings, yes=self.yes):
             return chosen
 
         def counted(ids: Sequence[bytes]) -> Sequence[bytes]:
@@ -220,33 +241,32 @@ class Choice(NamedTuple):
             outcomes = act(chosen._replace(ids=ids), dry_run=True)
             return [each.item_id for each in outcomes if each.status.infinitive]
 
-        ids = confirm_ids(settings, confirm, chosen.ids, queue, counted, only_many=only_many)
+        ids = confirm_ids(settings, question, chosen.ids, queue, counted, only_many=only_many)
         return chosen._replace(ids=ids)
 
 
-class SelectionScope(NamedTuple):
-    """Which states a verb takes: without `--state`, with `--all`, and those of `--state`.
+def selects(
+    default: frozenset[State],
+    everything: frozenset[State] | None = None,
+    offered: frozenset[State] | None = None,
+    *,
+    defaults_to_all: bool = False,
+    mine: bool = False,
+    has_reason: bool = False,
+    acts: bool = True,
+    asks: bool = True,
+) -> Callable[[Function], Function]:
+    """Give a command the IDs and options that choose items; it takes a `choice`."""
+    # It takes the `default` states without `--state`, `everything` with `--all`, and `--state` has
+    # those `offered`; with `defaults_to_all`, all without IDs and options. `mine` is for
+    # `--mine`. With `has_reason`, `--reason` is an option of the verb itself. If it `acts`, it has
+    # `--dry-run`, and if it `asks`, `--yes`.
+    # It raises `InvalidArgument` if nothing was chosen, or the options cannot be used together.
+    all_states = everything or default
+    states_offered = offered or all_states
+    left_out = [*_without_use(states_offered), *["reason_glob"] * has_reason]
 
-    `defaults_to_all` is true if it acts on the whole queue without IDs and options, `has_reason` if
-    `--reason` is an option of the verb itself. `mine` is the help of `--mine`; None without it.
-    """
-
-    default: frozenset[State]
-    everything: frozenset[State]
-    offered: frozenset[State]
-    defaults_to_all: bool = False
-    mine: str | None = None
-    has_reason: bool = False
-
-
-def selects(scope: SelectionScope) -> Callable[[Function], Function]:
-    """Give a command the IDs and options that choose items; it takes a `choice`.
-
-    It raises `InvalidArgument` if nothing was chosen, or the options cannot be used together.
-    """
-    left_out = [*_without_use(scope.offered), *["reason_glob"] * scope.has_reason]
-
-    @provided("selection", _filters(scope.offered), left_out)
+    @provided("selection", _filters(states_offered), left_out)
     def choice(
         settings: Settings,
         ids: Annotated[
@@ -254,20 +274,25 @@ def selects(scope: SelectionScope) -> Callable[[Function], Function]:
             typer.Argument(
                 metavar="[ID...]",
                 help="IDs, or - for stdin; without IDs, the options choose.",
-                autocompletion=offer_ids(scope.default),
+                autocompletion=offer_ids(default),
             ),
         ] = None,
         *,
         selection: Selection,
-        mine: Annotated[bool, option("--mine", scope.mine or "")] = False,
+        own: Annotated[
+            bool, option("--mine", "Only items leased by this session; without IDs, all.")
+        ] = False,
         limit: Annotated[
             int | None, option("-n, --limit N", "The first N only; 0 for no limit.", min=0)
         ] = None,
-        everything: Annotated[bool, option("--all", "All that the command applies to.")] = False,
+        all_items: Annotated[bool, option("--all", "All that the command applies to.")] = False,
         null: Annotated[bool, option("-0, --null", NULL_IDS_BOTH_WAYS)] = False,  # noqa: ARG001
+        yes: YesOption = False,
+        dry_run: DryRunOption = False,
     ) -> Choice:
         used = [_OPTIONS[name] for name, value in selection._asdict().items() if value is not None]
-        used += ["-n"] * bool(limit) + ["--all"] * everything
+        used += ["-n"] * bool(limit) + ["--all"] * all_items
+        chosen = Choice(settings, None, selection, mine=own, yes=yes, dry_run=dry_run)
         if ids and (used or limit is not None):
             raise InvalidArgument(
                 f"IDs and {(used or ['-n'])[0]} cannot be used together",
@@ -275,10 +300,10 @@ def selects(scope: SelectionScope) -> Callable[[Function], Function]:
             )
         if ids:
             named = read_ids(settings.environment, ids, null_separated=settings.null_separated)
-            return Choice(named, Selection(), from_stdin="-" in ids, mine=mine)
-        if scope.defaults_to_all and used in ([], ["--all"]):
-            return Choice(None, Selection(scope.everything), is_whole_queue=True)
-        if not (used or mine):
+            return chosen._replace(named=named, from_stdin="-" in ids)
+        if defaults_to_all and used in ([], ["--all"]):
+            return chosen._replace(selection=Selection(all_states), is_whole_queue=True)
+        if not (used or own):
             options = [each for name, each in _OPTIONS.items() if name not in left_out]
             raise InvalidArgument(
                 "no items chosen",
@@ -286,17 +311,19 @@ def selects(scope: SelectionScope) -> Callable[[Function], Function]:
                 f"{', '.join(options)} or -n; or use --all",
             )
         has_states = selection.states is not None
-        if has_states and everything:
+        if has_states and all_items:
             raise InvalidArgument.both("--all", "--state")
         if not has_states:
-            states = scope.everything if everything else scope.default
+            states = all_states if all_items else default
             for name, implied in _IMPLIED.items():
                 if getattr(selection, name) is not None and states.isdisjoint(implied):
                     states = implied
-            selection = selection._replace(states=_MINE if mine else states)
-        return Choice(None, selection, limit or None, has_states=has_states, mine=mine)
+            selection = selection._replace(states=_MINE if own else states)
+        return chosen._replace(selection=selection, limit=limit or None, has_states=has_states)
 
-    return provided("choice", choice, ["mine"] * (scope.mine is None))
+    has = {"own": mine, "yes": acts and asks, "dry_run": acts}
+    without = [name for name, is_there in has.items() if not is_there]
+    return provided("choice", choice, without, last=("yes", "dry_run"))
 
 
 def warn_of_idle_reset(

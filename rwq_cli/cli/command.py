@@ -1,9 +1,7 @@
 """Declaring a command: its function, its help, its examples and its exit codes.
 
-    app = CommandModule()
-
-    @app.command(help="...", examples=("rwq kick -q jobs 4f2a9c",))
-    @selects(_SCOPE)
+    @command(help="...", examples=("rwq kick -q jobs 4f2a9c",))
+    @selects(_BURIED)
     def kick(settings: Settings, choice: Choice, ...) -> ExitStatus: ...
 
 A command takes the run's settings first, and else what Typer makes of its options.
@@ -35,10 +33,9 @@ _YES_FOR = "--yes="
 
 
 def _split_yes_for(words: Sequence[str]) -> tuple[list[str], str | None]:
-    """The words with `--yes` in place of `--yes=NAME`, and the name.
-
-    A flag takes no value, and an option with a value would take the ID after `--yes` as its value.
-    """
+    """The words with `--yes` in place of `--yes=NAME`, and the name."""
+    # A flag takes no value, and an option with a value would take the ID after `--yes` as its
+    # value.
     end = words.index("--") if "--" in words else len(words)
     names = [word.removeprefix(_YES_FOR) for word in words[:end] if word.startswith(_YES_FOR)]
     kept = ["--yes" if word.startswith(_YES_FOR) else word for word in words[:end]]
@@ -123,8 +120,6 @@ def listed(exits: Mapping[ExitCode, str]) -> str:
 
 
 class RwqGroup(TyperGroup):
-    """A command with subcommands."""
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         left: list[str] = super().parse_args(ctx, args)
         if not (ctx._protected_args or ctx.resilient_parsing):
@@ -168,68 +163,63 @@ class RwqGroup(TyperGroup):
         formatter.write_dl([("Exit codes:", exits), COMMON_OPTIONS])
 
 
-class CommandModule:
-    """The commands of one module of `rwq_cli.commands`: one, or a group with its help."""
+def command(
+    name: str | None = None,
+    *,
+    help: str,
+    null: str | None = None,
+    options_first: bool = False,
+    **manual: Any,
+) -> Callable[[Function], Function]:
+    """Declare a command; `null` is the help of its `-0`, and the others are of `Manual`."""
+    # With `options_first`, all words after the first argument are arguments.
 
-    def __init__(self, group_help: str | None = None) -> None:
-        self.typer = typer.Typer(
-            cls=None if group_help is None else RwqGroup,
-            help=group_help,
-            add_completion=False,
-            rich_markup_mode=None,
-            pretty_exceptions_enable=False,
-            context_settings=HELP_SETTINGS,
-        )
+    def declare(function: Function) -> Function:
+        @wraps(function)
+        def run(ctx: typer.Context, **options: Any) -> Any:
+            options.pop("null", None)
+            return function(ctx.obj.settings, **options)
 
-    def command(
-        self,
-        name: str | None = None,
-        *,
-        help: str,
-        null: str | None = None,
-        options_first: bool = False,
-        **manual: Any,
-    ) -> Callable[[Function], Function]:
-        """Declare a command.
+        _, *own = signature(function).parameters.values()
+        if null is not None:
+            flag = Annotated[bool, option("-0, --null", null)]
+            own.append(_keyword("null", flag, default=False))
+        run.manual = Manual(**manual)  # type: ignore[attr-defined]
+        context = {**HELP_SETTINGS, "allow_interspersed_args": not options_first}
+        declared = _with_parameters(run, [_keyword("ctx", typer.Context), *own])
+        function.add_to = lambda commands: commands.command(  # type: ignore[attr-defined]
+            name, cls=RwqCommand, help=help, context_settings=context
+        )(declared)
+        return function
 
-        Args:
-            name: Its name; None for that of the function.
-            help: Its help.
-            null: The help of its option `-0`, if it has one.
-            options_first: True if all words after the first argument are arguments.
-            manual: See `Manual`.
-        """
+    return declare
 
-        def declare(function: Function) -> Function:
-            @wraps(function)
-            def run(ctx: typer.Context, **options: Any) -> Any:
-                options.pop("null", None)
-                return function(ctx.obj.settings, **options)
 
-            _, *own = signature(function).parameters.values()
-            if null is not None:
-                flag = Annotated[bool, option("-0, --null", null)]
-                own.append(_keyword("null", flag, default=False))
-            run.manual = Manual(**manual)  # type: ignore[attr-defined]
-            more = {"allow_interspersed_args": not options_first}
-            self.typer.command(
-                name, cls=RwqCommand, help=help, context_settings={**HELP_SETTINGS, **more}
-            )(_with_parameters(run, [_keyword("ctx", typer.Context), *own]))
-            return function
-
-        return declare
+def commands_of(module: Any) -> Any:
+    """The parser of a module of `rwq_cli.commands`: its command, or its group with `GROUP_HELP`."""
+    group_help = getattr(module, "GROUP_HELP", None)
+    commands = typer.Typer(
+        cls=None if group_help is None else RwqGroup,
+        help=group_help,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings=HELP_SETTINGS,
+    )
+    for each in vars(module).values():
+        if hasattr(each, "add_to"):
+            each.add_to(commands)
+    return typer.main.get_command(commands)
 
 
 def provided(
-    name: str, provider: Callable[..., object], left_out: Sequence[str] = ()
+    name: str,
+    provider: Callable[..., object],
+    left_out: Sequence[str] = (),
+    last: Sequence[str] = (),
 ) -> Callable[[Function], Function]:
-    """Give a command the options of a function, whose result is one of the command's parameters.
-
-    Args:
-        name: The parameter.
-        provider: Takes the settings and the options.
-        left_out: The options that this command does not have.
-    """
+    """Give a command the options of `provider`, whose result is its parameter `name`."""
+    # `left_out` are the options that this command does not have; `last` come after all others.
     _, *options = signature(provider).parameters.values()
     members = [each for each in options if each.name not in left_out]
 
@@ -240,9 +230,8 @@ def provided(
             return function(settings, **{name: provider(settings, **own)}, **given)
 
         parameters = signature(function).parameters.values()
-        return _with_parameters(
-            run, [new for each in parameters for new in (members if each.name == name else [each])]
-        )
+        own = [new for each in parameters for new in (members if each.name == name else [each])]
+        return _with_parameters(run, sorted(own, key=lambda each: each.name in last))
 
     return decorate
 

@@ -24,8 +24,6 @@ MANY = 1000
 
 
 class Declined(RwqError):
-    """The user said no."""
-
     code = "declined"
 
 
@@ -47,11 +45,10 @@ def is_confirmed(settings: Settings, *, yes: bool) -> bool:
 def confirm(
     settings: Settings, what: str, items: int, queue: str, *, leased: int = 0, note: str = ""
 ) -> None:
-    """Return only if the user agrees to what is done to items; without any, nothing is asked.
+    """Return only if the user agrees to an action such as `remove {}`, where `{}` stands for items.
 
-    `what` is the action, in which `{}` stands for the items, such as `remove {}`. The queue's name
-    is escaped. `leased` is how many of the items are leased, and `note` more about them, in
-    parentheses. Raises `Declined`, or `InvalidArgument` where there is no terminal to ask on.
+    `leased` is how many of them are leased, and `note` more about them. Without items, nothing is
+    asked. Raises `Declined`, or `InvalidArgument` where there is no terminal to ask on.
     """
     if not items:
         return
@@ -67,8 +64,23 @@ def confirm(
 
 
 def confirm_action(settings: Settings, question: str, *, items: int = 0, queue: str = "") -> None:
-    """Ask a question in words of its own; see `confirm`."""
-    _ask(settings, question, {"queue": queue} if items >= MANY else {})
+    """Ask for the names of the queue and of the context where they are required; else y or n."""
+    to_type = {"queue": queue} if items >= MANY else {}
+    context, yes = settings.asking_context, "--yes"
+    if context is not None and context.requires_name:
+        whose = "context" if context is settings.protecting_context else "other context"
+        to_type[whose], yes = context.name, f"--yes={context.name}"
+    has_agreed = True
+    for whose, name in to_type.items():
+        answer = _answer(question, f"Type the {whose}'s name to continue: ", yes)
+        has_agreed, question = answer.rstrip("\r\n") == name, ""
+        if not has_agreed:
+            break
+    if not to_type:
+        answer = _answer(question, "Continue? [y/N] ", yes)
+        has_agreed = answer.strip().lower() in ("y", "yes")
+    if not has_agreed:
+        raise Declined("declined, nothing was changed")
 
 
 def confirm_ids(
@@ -80,10 +92,8 @@ def confirm_ids(
     *,
     only_many: bool = False,
 ) -> list[bytes]:
-    """Return the IDs, each once, only if the user agrees; see `confirm` and `Choice.choose`.
-
-    All are read first. The question counts those of `affected` that exist.
-    """
+    """Return the IDs, each once, only if the user agrees; see `confirm` and `Choice.choose`."""
+    # All are read first. The question counts those of `affected` that exist.
     known = list(dict.fromkeys(item_id for item_id in ids if not isinstance(item_id, Flush)))
     context = settings.asking_context
     is_protected = context is not None and context.is_protected
@@ -99,7 +109,6 @@ def confirm_ids(
 
 
 def server_shown(settings: Settings) -> str:
-    """The server's name for a question; a context's has its colour."""
     label, context = settings.server_label, settings.protecting_context
     if context is None:
         return label
@@ -109,27 +118,6 @@ def server_shown(settings: Settings) -> str:
 
         name = styled(name, f"bold {context.color}")
     return name if settings.server.context is not None else f"{label} (context {name})"
-
-
-def _ask(settings: Settings, question: str, to_type: dict[str, str]) -> None:
-    """Ask for these names, and for the context's if it requires that; else for y or n."""
-    context = settings.asking_context
-    yes = "--yes"
-    if context is not None and context.requires_name:
-        whose = "context" if context is settings.protecting_context else "other context"
-        to_type = {**to_type, whose: context.name}
-        yes = f"--yes={context.name}"
-    for whose, name in to_type.items():
-        answer = _answer(question, f"Type the {whose}'s name to continue: ", yes)
-        _agree(answer.rstrip("\r\n") == name)
-        question = ""
-    if not to_type:
-        _agree(_answer(question, "Continue? [y/N] ", yes).strip().lower() in ("y", "yes"))
-
-
-def _agree(has_agreed: bool) -> None:
-    if not has_agreed:
-        raise Declined("declined, nothing was changed")
 
 
 def _wrapped(question: str, asks: str, columns: int) -> str:

@@ -37,17 +37,19 @@ _BY_URL = "-u or RWQ_URL"
 
 
 def open_connection(settings: Settings, *, named_by: str = _BY_URL) -> "Connection":
-    """Connect to the server that the settings name; start an embedded one if necessary.
-
-    `named_by` is what gives its URL, if no context does, for the hint of an error.
-    """
+    """Connect to the server that the settings name; start an embedded one if necessary."""
+    # `named_by` is what gives its URL, if no context does, for the hint of an error.
     # redis takes half of a start, and `--help` needs none of it.
     from rwq_cli.core.server.address import Server, connect
 
     url, origin, context = settings.server
     given, environment = settings.given, settings.environment
     if url.startswith(LOCAL):
-        url = _local_url(settings, url)
+        from rwq_cli.local import LocalServer
+
+        server = LocalServer(settings.local_directory(url), environment.variables)
+        server.ensure_running(reply_timeout_s=settings.reply_timeout_s)
+        url = server.url
     settings.check_read_only()
     password = _password(settings)
     sentinel_password = None
@@ -101,20 +103,9 @@ def _name_setting(error: "ServerError", place: str, context: "Context | None") -
         error.hint = error.hint.replace(_BY_URL, place)
 
 
-def _local_url(settings: Settings, url: str) -> str:
-    """Start the embedded server if necessary, and return the URL of its socket."""
-    from rwq_cli.local import LocalServer
-
-    server = LocalServer(settings.local_directory(url), settings.environment.variables)
-    server.ensure_running(reply_timeout_s=settings.reply_timeout_s)
-    return server.url
-
-
 def _password(settings: Settings) -> _Password:
-    """The password: that of `--password-file`, else the context's, else RWQ_PASSWORD.
-
-    RWQ_PASSWORD is for a server that was named by its URL: no other server may see it.
-    """
+    """The password: that of `--password-file`, else the context's, else RWQ_PASSWORD."""
+    # RWQ_PASSWORD is for a server that was named by its URL: no other server may see it.
     file, context = settings.given.get("password_file"), settings.server.context
     if file is not None:
         from rwq_cli.contexts.password import read_password_file
@@ -124,7 +115,7 @@ def _password(settings: Settings) -> _Password:
     if context is None:
         return _Password(settings.environment.variables.get("RWQ_PASSWORD"), "RWQ_PASSWORD")
     origin = f"context {context.name}"
-    if not context.has_password:
+    if context.password_command is context.password_file is None:
         return _Password(None, origin)
     from rwq_cli.contexts.password import password_of
 
@@ -140,11 +131,8 @@ def _read_again(settings: Settings, password: _Password) -> str | Callable[[], s
 
 
 def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
-    """The environment variables that let another rwq reach this server; None for those to unset.
-
-    A context's server is named by the context, whose password stays where it is, unless options
-    replace something of it.
-    """
+    # A context's server is named by the context, whose password stays where it is, unless options
+    # replace something of it.
     url, _, context = settings.server
     given = settings.given
     named: dict[str, str | None]
@@ -184,7 +172,6 @@ def summary_end(settings: Settings, queue: "WorkQueue", *, is_prefixed: bool = F
 
 
 def summary_end_of(settings: Settings, queues: str | None) -> str:
-    """The end of a summary: these queues, unless they are named before, and the server."""
     return f" ({queues + ' ' if queues else ''}on {settings.server_label})"
 
 
@@ -217,7 +204,6 @@ def command_lines(settings: Settings, connection: "Connection") -> "CommandLines
 
 
 def open_queue(settings: Settings) -> "WorkQueue":
-    """The one queue that the settings name; see `open_connection`."""
     return _open(settings, [settings.queue])[0]
 
 

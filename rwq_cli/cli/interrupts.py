@@ -35,7 +35,6 @@ _TIME_TO_LEAVE_A_CALLBACK_S = 0.01
 
 
 def end_at_once(number: int, _frame: FrameType | None) -> None:
-    """End the process by this signal: nothing was done yet."""
     _end_line()
     with suppress(OSError):
         os.write(2, b"interrupted: nothing done\n")
@@ -44,7 +43,6 @@ def end_at_once(number: int, _frame: FrameType | None) -> None:
 
 
 def raise_on_interrupt() -> None:
-    """Make Ctrl-C raise from now on, unless the caller has set another handler."""
     if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, end_at_once):
         signal.signal(signal.SIGINT, _interrupt)
         sys.unraisablehook = _interrupt_again
@@ -102,12 +100,9 @@ def was_terminated() -> bool:
 
 @contextmanager
 def ending_on_terminate(*, is_redrawn: bool = False) -> Iterator[None]:
-    """In the block, SIGTERM ends the command as Ctrl-C does, but with the exit code 0.
-
-    If the terminal `is_redrawn`, its lines are counted, and Ctrl-C adds none. The process ends
-    within a second even where Python handles no signals, as in a look-up of a host's name, or where
-    the server does not reply.
-    """
+    """In the block, SIGTERM ends the command as Ctrl-C does, but with the exit code 0."""
+    # The process ends within a second even where Python handles no signals, as in a look-up of a
+    # host's name. If the terminal `is_redrawn`, its lines are counted, and Ctrl-C adds none.
     # Most commands need no thread.
     from threading import Thread
 

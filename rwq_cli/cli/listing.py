@@ -1,22 +1,51 @@
 """What `ls` and `leases` have in common: items of one or more queues, once or again and again."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rwq_cli.cli.choosing import warn_of_idle_reset
-from rwq_cli.cli.open_queues import QueueFinder, warn_if_missing, warn_sizes_skipped
+from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing, warn_sizes_skipped
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.inspect.selection import Selection, Source
 from rwq_cli.core.model import Item
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.items import columns_for
-from rwq_cli.views.listing import footer, write_items
+from rwq_cli.output import human
+from rwq_cli.output.records import Output
+from rwq_cli.views.items import ITEM_FIELDS, Columns, columns_for, plain_order, wide, with_returns
 
 if TYPE_CHECKING:
     from rwq_cli.cli.options import Duration
     from rwq_cli.core.queue import WorkQueue
     from rwq_cli.views.watching import Tick
+
+
+# The structures that a listing reads, with the counts of what is in them.
+_LISTS = {name: name for name in ("processing", "delayed", "buried")} | {"main": "waiting"}
+
+
+def write_items(
+    out: Output,
+    items: Iterable[Item],
+    columns: Columns,
+    *,
+    has_queue: bool = False,
+    tick: "Tick | None" = None,
+    **options: Any,
+) -> int:
+    """Write items; see `Output.table`."""
+    if has_queue:
+        columns = [ITEM_FIELDS["queue"], *columns]
+    at = [] if tick is None else [tick.time]
+    return out.table(
+        items,
+        ITEM_FIELDS.plus(*at),
+        with_returns(columns),
+        plain_columns=(*plain_order(columns), *at),
+        wide=(*wide(columns), *at),
+        csv_also=at,
+        **options,
+    )
 
 
 def list_items(
@@ -36,39 +65,29 @@ def list_items(
     read_ids: "Callable[[WorkQueue], Iterator[Sequence[bytes]]] | None" = None,
     last_note: str = "",
 ) -> ExitStatus:
-    """List items.
+    """List items of `noun`, such as `waiting items`, which `read` reads from each queue."""
+    # `joined` joins those of several queues, and `read_ids` reads only the IDs; see `columns_for`.
+    opened = OpenQueues(settings, all_queues=all_queues)
 
-    Args:
-        settings: The run's settings.
-        read: Reads the items of a queue.
-        listing: The columns: see `columns_for`.
-        noun: What is listed, such as `waiting items`.
-        source: The structures that are read, for the footer.
-        selection: Which items are listed.
-        data: True if `--data` was given.
-        watch: The value of `--watch`.
-        all_queues: True if `--all-queues` was given.
-        limit: How many of them are shown if they are sorted or counted; 0 for all.
-        offset: How many are skipped then.
-        joined: Joins the items of several queues; None for one queue after the other.
-        read_ids: Reads only the IDs, in batches; None if the items are needed.
-        last_note: A note below the listing.
-    """
-    finder = QueueFinder(settings, all_queues=all_queues)
+    def footer(shown: int) -> str:
+        count = f"{human.count(shown)} shown"
+        if source.deep:
+            return f"{count} of {opened.label}"
+        names = [name for name in _LISTS if getattr(source, name)]
+        lengths = opened.each(lambda queue: [queue.lengths()])
+        total = human.count(sum(getattr(each, _LISTS[n]) for each in lengths for n in names))
+        kind = f" {_LISTS[names[0]]}" if source.is_one else ""
+        out_of = "of" if selection.is_all else "that match, out of"
+        return f"{count} {out_of} {total}{kind} in {opened.label}"
 
     def show(tick: "Tick | None") -> None:
-        opened, out = finder.find(), settings.out
-        queues = opened.queues
+        queues, out = opened.find().queues, settings.out
         warn_of_idle_reset(settings, queues, selection)
-        readers = opened.readers(
-            settings, lambda queue: warn_if_missing(settings, queue, read(queue))
-        )
+        readers = opened.readers(lambda queue: warn_if_missing(settings, queue, read(queue)))
         items = joined(readers) if joined else (item for each in readers for item in each)
         ids = None
         if read_ids is not None:
-            ids = opened.each(
-                settings, lambda queue: warn_if_missing(settings, queue, read_ids(queue))
-            )
+            ids = opened.each(lambda queue: warn_if_missing(settings, queue, read_ids(queue)))
         shown = write_items(
             out,
             warn_sizes_skipped(settings, queues, items, data=data or settings.needs_data),
@@ -84,12 +103,8 @@ def list_items(
             if limit and shown == limit:
                 out.note(f"the {limit:,} most frequent; -n 0 shows all")
         elif shown:
-            lengths = opened.each(settings, lambda queue: [queue.lengths()])
-            is_filtered = not selection.is_all
-            out.footer(
-                lambda: footer(shown, opened.label, source, lengths, is_filtered=is_filtered)
-            )
+            out.footer(lambda: footer(shown))
         if last_note:
             out.note(last_note)
 
-    return watched(settings, watch, finder.connection, show)
+    return watched(settings, watch, opened.connection, show)

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from rwq_cli.cli.connect import open_connection, open_queues, queue_handles
 from rwq_cli.cli.settings import Settings
@@ -38,60 +39,11 @@ def remembered(find: Callable[[], T]) -> Callable[[], T]:
 
 
 class OpenQueues:
-    """The queues that a command looks at; none if no queue matches.
+    """The queues that the settings name, or that match their patterns, found any number of times.
 
     `is_one` is true if the user named one: the output is then that of one. `left_out` are those
-    that a pattern found, but have a structure of the wrong type.
-    """
-
-    def __init__(self, queues: "list[WorkQueue]", *, is_one: bool, are_found: bool) -> None:
-        self.queues = queues
-        self.is_one = is_one
-        # A pattern finds keys of other programs, too.
-        self._are_found = are_found
-        self.left_out: set[bytes] = set()
-
-    @property
-    def label(self) -> str:
-        """The queue's name, or how many queues there are."""
-        if len(self.queues) == 1:
-            return escaped(self.queues[0].name)
-        return f"{len(self.queues):,} queues"
-
-    def each(self, settings: Settings, read: "Callable[[WorkQueue], Iterable[T]]") -> Iterator[T]:
-        """What is read from each queue, one after the other."""
-        return chain.from_iterable(self.readers(settings, read))
-
-    def readers(
-        self, settings: Settings, read: "Callable[[WorkQueue], Iterable[T]]"
-    ) -> list[Iterator[T]]:
-        """What is read from each queue; a queue that a pattern found may be left out."""
-        return [self.reader(settings, read, queue) for queue in self.queues]
-
-    def reader(
-        self, settings: Settings, read: "Callable[[WorkQueue], Iterable[T]]", queue: "WorkQueue"
-    ) -> Iterator[T]:
-        """What is read from one queue; see `readers`."""
-        if queue.name in self.left_out:
-            return
-        try:
-            yield from read(queue)
-        except WrongType as error:
-            if not self._are_found:
-                raise
-            self.left_out.add(queue.name)
-            settings.environment.error(f"skipped: {escaped_text(error.message)}", once=True)
-
-
-class QueueFinder:
-    """Finds the queues that the settings name, or that match their patterns, any number of times.
-
-    For patterns, all keys are scanned; see `remembered`. If the command changes queues, what was
-    found by a pattern and has no item is left out, because it may belong to another program.
-
-    Attributes:
-        connection: The connection of all queues.
-        label: The names and patterns of the queues.
+    that a pattern found, but have a structure of the wrong type. If the command changes queues,
+    what was found by a pattern and has no item is left out: it may belong to another program.
     """
 
     def __init__(
@@ -102,9 +54,7 @@ class QueueFinder:
         changes: bool = False,
         any_type: bool = False,
     ) -> None:
-        self._settings = settings
-        self._changes = changes
-        self._any_type = any_type
+        self._settings, self._changes, self._any_type = settings, changes, any_type
         self._is_all = all_queues
         self._words = list(dict.fromkeys(settings.queues))
         if all_queues and settings.given.get("queue"):
@@ -112,64 +62,71 @@ class QueueFinder:
         has_patterns = all_queues or any(map(is_glob, self._words))
         self._named = [] if has_patterns else open_queues(settings)
         self.connection = self._named[0].connection if self._named else open_connection(settings)
-        self.label = "all queues" if all_queues else ", ".join(map(escaped, self._words))
+        self.names = "all queues" if all_queues else ", ".join(map(escaped, self._words))
         self._found = remembered(self._find)
 
-    def find(self) -> OpenQueues:
-        """The queues; what is left out of them is found again each time."""
-        if self._named:
-            return OpenQueues(self._named, is_one=len(self._named) == 1, are_found=False)
-        queues, are_found = self._found()
-        is_one = len(queues) == 1 and not are_found
-        return OpenQueues(queues, is_one=is_one, are_found=are_found)
+    def find(self) -> Self:
+        """Find the queues; for patterns, all keys are scanned: see `remembered`."""
+        # A pattern finds keys of other programs, too.
+        self.queues, self._are_found = (self._named, False) if self._named else self._found()
+        self.is_one = len(self.queues) == 1 and not self._are_found
+        self.left_out: set[bytes] = set()
+        return self
+
+    @property
+    def label(self) -> str:
+        """The queue's name, or how many queues there are."""
+        is_one = len(self.queues) == 1
+        return escaped(self.queues[0].name) if is_one else f"{len(self.queues):,} queues"
+
+    def each(self, read: "Callable[[WorkQueue], Iterable[T]]") -> Iterator[T]:
+        return chain.from_iterable(self.readers(read))
+
+    def readers(self, read: "Callable[[WorkQueue], Iterable[T]]") -> list[Iterator[T]]:
+        return [self.reader(read, queue) for queue in self.queues]
+
+    def reader(self, read: "Callable[[WorkQueue], Iterable[T]]", queue: "WorkQueue") -> Iterator[T]:
+        """What is read from one queue; one that a pattern found may be left out."""
+        if queue.name in self.left_out:
+            return
+        try:
+            yield from read(queue)
+        except WrongType as error:
+            if not self._are_found:
+                raise
+            self.left_out.add(queue.name)
+            skipped = f"skipped: {escaped_text(error.message)}"
+            self._settings.environment.error(skipped, once=True)
 
     def _find(self) -> "tuple[list[WorkQueue], bool]":
         """The queues, and False if what looked like patterns were names."""
-        from rwq_cli.core.inspect.queues import matching_queues, queue_names
+        from rwq_cli.core.inspect.queues import has_items, matching_queues, queue_names
 
-        note = self._settings.environment.note
+        note = partial(self._settings.environment.note, once=True)
         if self._is_all:
             found = {b"*": queue_names(self.connection, any_type=self._any_type)}
         else:
             found = matching_queues(self.connection, self._words, any_type=self._any_type)
         for word, matching in found.items():
             if self._is_all and not matching:
-                note("rwq: no queues on this server", once=True)
+                note("rwq: no queues on this server")
             elif not matching:
                 note(
                     f"rwq: {escaped(word)}: no queue matches, or all are empty; rwq queues lists "
-                    "those that are not",
-                    once=True,
+                    "those that are not"
                 )
         names = list(dict.fromkeys(chain.from_iterable(found.values())))
         origin = "--all-queues" if self._is_all else self._settings.queue_origin
-        queues = queue_handles(self._settings, self.connection, names, origin)
-        if self._changes:
-            queues = [
-                each for each in queues if each.name in self._words or self._has_items_or_note(each)
-            ]
-        return queues, self._is_all or names != self._words
-
-    def _has_items_or_note(self, queue: "WorkQueue") -> bool:
-        """True if a queue that a pattern found has items; if not, note that it is skipped."""
-        from rwq_cli.core.inspect.queues import has_items
-
-        if has_items(queue):
-            return True
-        self._settings.environment.note(
-            f"skipped: {escaped(queue.name)} has no items, and may belong to another program; "
-            "-q with its name includes it",
-            once=True,
-        )
-        return False
-
-
-def open_matching_queues(
-    settings: Settings, *, all_queues: bool, changes: bool = False, any_type: bool = False
-) -> OpenQueues:
-    """The queues that the settings name, or that match their patterns; see `QueueFinder`."""
-    finder = QueueFinder(settings, all_queues=all_queues, changes=changes, any_type=any_type)
-    return finder.find()
+        kept = []
+        for queue in queue_handles(self._settings, self.connection, names, origin):
+            if not self._changes or queue.name in self._words or has_items(queue):
+                kept.append(queue)
+            else:
+                note(
+                    f"skipped: {escaped(queue.name)} has no items, and may belong to another "
+                    "program; -q with its name includes it"
+                )
+        return kept, self._is_all or names != self._words
 
 
 def warn_if_missing(
@@ -191,7 +148,6 @@ def warn_if_missing(
 
 
 def warn_missing(settings: Settings, queue: "WorkQueue") -> None:
-    """Note on stderr if no key of the queue exists."""
     # The command itself succeeded without this.
     with suppress(ServerError):
         if not queue.exists():

@@ -26,10 +26,7 @@ from rwq_cli.output.options import OutputFormat
 _PLAIN = re.compile(r"[\w@%+=:,./-]+")
 _NAMES_MAX = 50
 _LISTED = frozenset(
-    {
-        *(State.WAITING, State.LEASED, State.HELD, State.ABANDONED),
-        *(State.DELAYED, State.DUE, State.BURIED),
-    }
+    map(State, ("waiting", "leased", "held", "abandoned", "delayed", "due", "buried"))
 )
 
 Offer = Callable[[typer.Context, list[str], str], list[str]]
@@ -46,7 +43,8 @@ def _offer(find: Callable[[Settings], Iterable[bytes]]) -> Offer:
 def offer_ids(states: frozenset[State] = _LISTED) -> Offer:
     """Offer the first IDs of the queue that are in one of these states and in a list."""
 
-    def find(settings: Settings) -> Iterable[bytes]:
+    @_offer
+    def offered(settings: Settings) -> Iterable[bytes]:
         from rwq_cli.cli.connect import open_queue
         from rwq_cli.core.inspect.selection import Selection, source_of
 
@@ -56,17 +54,19 @@ def offer_ids(states: frozenset[State] = _LISTED) -> Offer:
         )
         return [item.item_id for item in items]
 
-    return _offer(find)
+    return offered
 
 
-def _queues(settings: Settings) -> Iterable[bytes]:
+@_offer
+def offer_queues(settings: Settings) -> Iterable[bytes]:
     from rwq_cli.cli.connect import open_connection
     from rwq_cli.core.inspect.queues import queue_names
 
     return queue_names(open_connection(settings))
 
 
-def _holders(settings: Settings) -> Iterable[bytes]:
+@_offer
+def offer_holders(settings: Settings) -> Iterable[bytes]:
     from rwq_cli.cli.connect import open_queue
 
     leases = open_queue(settings).leases(limit=_NAMES_MAX)
@@ -81,8 +81,6 @@ def _fields(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]: 
     return [f"{before}{comma}{name}" for name in names if name not in before.split(",")]
 
 
-offer_queues = _offer(_queues)
-offer_holders = _offer(_holders)
 offer_contexts = _offer(lambda settings: map(os.fsencode, settings.contexts.by_name))
 
 
@@ -112,7 +110,6 @@ DEFAULT_GRACE = Duration.of(GRACE_S)
 
 
 def parse_id(text: str) -> bytes:
-    """An ID from the command line; raises `InvalidArgument` if it is empty."""
     if not text:
         raise InvalidArgument("an ID is empty", "is a variable in the script unset?")
     return os.fsencode(text)
@@ -126,15 +123,8 @@ def option(
     min: int | None = None,
     offer: Callable[..., list[str]] | None = None,
 ) -> Any:
-    """An option for Typer.
-
-    Args:
-        usage: Its names and its metavar, as in `-n, --limit N`; a flag has no metavar.
-        help: What it does.
-        parser: Parses its value; None for Typer's own parser.
-        min: For a whole number, the smallest one allowed.
-        offer: What a Tab offers for its value.
-    """
+    """An option for Typer; `usage` is its names and its metavar, as in `-n, --limit N`."""
+    # `min` is for a whole number, and `offer` is what a Tab offers for its value.
     names, metavar = _names_and_metavar(usage)
     if min is not None:
         parser = _whole_number(names[0], min)
@@ -148,7 +138,6 @@ def _names_and_metavar(usage: str) -> tuple[list[str], str | None]:
 
 
 def _whole_number(name: str, least: int) -> Callable[[str], int]:
-    """A parser for a whole number; it raises `UsageError`."""
 
     def parse(text: str | int) -> int:
         # Python also reads `1_0`, and the digits of other scripts.
@@ -172,23 +161,22 @@ def interval(text: str) -> Duration:
     return parsed
 
 
-def _lease_duration(text: str) -> Duration:
-    lease_s = Duration(text)
-    lease_time_ms(lease_s)
-    return lease_s
+def checked_duration(check: Callable[[float], object]) -> Callable[[str], Duration]:
+    """Parses a duration that the core accepts, as `check` says."""
 
+    def parse(text: str) -> Duration:
+        duration = Duration(text)
+        check(duration)
+        return duration
 
-def result_duration(text: str) -> Duration:
-    """How long a result is kept."""
-    ttl_s = Duration(text)
-    result_time_ms(ttl_s)
-    return ttl_s
+    return parse
 
 
 LeaseForOption = Annotated[
     Duration,
-    option("--for DUR", "How long the lease lasts from now.", _lease_duration),
+    option("--for DUR", "How long the lease lasts from now.", checked_duration(lease_time_ms)),
 ]
+result_duration = checked_duration(result_time_ms)
 
 
 class Address(NamedTuple):
@@ -199,7 +187,6 @@ class Address(NamedTuple):
 
 
 def _address(text: str) -> Address:
-    """A host and a port from the command line, such as `127.0.0.1:9113` or `[::1]:9113`."""
     host, colon, port = text.rpartition(":")
     is_v6 = host.startswith("[") and host.endswith("]")
     if not colon or not port.isdecimal() or int(port) > 65535 or (":" in host and not is_v6):
@@ -213,18 +200,10 @@ ListenOption = Annotated[
 ]
 WatchOption = Annotated[
     Duration | None,
-    option(
-        "--watch DUR",
-        "Refresh interval; in a pipe, records are appended.",
-        interval,
-    ),
+    option("--watch DUR", "Refresh interval; in a pipe, records are appended.", interval),
 ]
 NotifyOption = Annotated[
-    bool,
-    option(
-        "--notify",
-        "Speak systemd's protocol: ready, alive, stopping.",
-    ),
+    bool, option("--notify", "Speak systemd's protocol: ready, alive, stopping.")
 ]
 GraceOption = Annotated[
     Duration,
@@ -254,11 +233,7 @@ YesOption = Annotated[bool, option("--yes", f"Do not ask. {YES_FOR}")]
 ForceOption = Annotated[bool, option("--force", "Act on items leased by other sessions, too.")]
 LimitOption = Annotated[int, option("-n, --limit N", "How many at most; 0 for all.", min=0)]
 AllQueuesOption = Annotated[
-    bool,
-    option(
-        "--all-queues",
-        "Every queue; -q takes several, and patterns ('mail:*').",
-    ),
+    bool, option("--all-queues", "Every queue; -q takes several, and patterns ('mail:*').")
 ]
 DataOption = Annotated[bool, option("--data", "Read whole payloads, for json, jsonl and csv.")]
 
@@ -325,10 +300,8 @@ def _store(context: Any, parameter: Any, value: Any) -> None:
 
 
 def global_options() -> list[TyperOption]:
-    """The options of every command, accepted before and after its name.
-
-    New objects for each command: two cannot share them.
-    """
+    """The options of every command, accepted before and after its name."""
+    # New objects for each command: two cannot share them.
     made = []
     for usage, help in _GLOBAL.items():
         names, metavar = _names_and_metavar(usage)

@@ -25,11 +25,9 @@ def outcomes_of(
     name: str = "",
     leased_in: WorkQueue | None = None,
 ) -> Outcomes[Outcome]:
-    """Make what shows the outcomes of a verb on the items of a queue; see `Outcomes`.
-
-    `reasons` are further ones for `failure_reasons`, `facts` fields of the JSON summary after the
-    queue, and `leased_in` is the queue whose leases keep items from being changed.
-    """
+    """Make what shows the outcomes of a verb on the items of a queue; see `Outcomes`."""
+    # `reasons` are further ones for `failure_reasons`, `facts` fields of the JSON summary after the
+    # queue, and `leased_in` is the queue whose leases keep items from being changed.
 
     def explain(failed: Sequence[Outcome]) -> Iterable[str]:
         from rwq_cli.core.inspect.report import effective_leases

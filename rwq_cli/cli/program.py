@@ -23,7 +23,6 @@ from rwq_cli.output.escape import escaped_text
 
 
 def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
-    """Run one command line and return its exit code."""
     call = Call(environment, arguments)
     try:
         status = _run(call)
@@ -49,7 +48,11 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
 def _run(call: Call) -> ExitCode:
     if not call.arguments:
         # Typer would load every command for its help.
-        raise _no_command(call.environment)
+        from rwq_cli.help.topics import overview
+
+        usage = UsageError("no command", "see rwq --help")
+        usage.help = overview(call.environment.stderr_width)
+        raise usage
     if list(call.arguments) in (["--version"], ["-V"]):
         # Typer takes longer than all the rest of this.
         call.write_version()
@@ -67,16 +70,7 @@ def _run(call: Call) -> ExitCode:
         return ExitStatus(done.exit_code)
 
 
-def _no_command(environment: Environment) -> UsageError:
-    from rwq_cli.help.overview import overview
-
-    usage = UsageError("no command", "see rwq --help")
-    usage.help = overview(environment.stderr_width)
-    return usage
-
-
 def _report(error: Exception, call: Call) -> ExitCode:
-    """Write an error, and return its exit code."""
     environment = call.environment
     if call.given.get("debug") or "--debug" in call.arguments:
         import traceback
@@ -157,7 +151,6 @@ def _as_rwq_error(error: Exception) -> RwqError:
 
 
 def _is_out_of_resources(error: Exception) -> bool:
-    """True if no thread or process can be started, or no file opened."""
     if isinstance(error, OSError):
         return error.errno in (errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE)
     return isinstance(error, RuntimeError) and "start new thread" in str(error)
@@ -191,11 +184,9 @@ def _acknowledged(error: ServerError) -> str | None:
 
 
 def main() -> None:
-    """The `rwq` command.
-
-    It ends with `os._exit`: shutting down the interpreter takes a fifth of a short command's
-    time, and nothing is left to close.
-    """
+    """The `rwq` command."""
+    # It ends with `os._exit`: shutting down the interpreter takes a fifth of a short command's
+    # time, and nothing is left to close.
     try:
         status = run(sys.argv[1:], Environment.of_process())
     except KeyboardInterrupt:

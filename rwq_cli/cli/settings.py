@@ -31,21 +31,9 @@ class ReadOnlyContext(InvalidArgument):
 
 
 class Settings(Target):
-    """The settings of one run; nothing changes them.
+    """The settings of one run, which nothing changes: a plain class, as `Environment` is.
 
-    Not a dataclass; see `Environment`.
-
-    Args:
-        environment: The streams and environment variables.
-        given: The global options of the command line, by name.
-        default_output: The command's default format in place of RWQ_OUTPUT; None for RWQ_OUTPUT.
-        always_table: The command writes a table by default even in a pipe.
-        changes: True if the command may change something on the server.
-        writes_elsewhere: True if it may change another server, too.
-        null_separated: True if `-0` was given.
-
-    Attributes:
-        beside: The settings of another server that the run writes to, too; None for none.
+    `beside` are those of another server that the run writes to, too; None for none.
     """
 
     beside: "Settings | None" = None
@@ -76,7 +64,6 @@ class Settings(Target):
         self._always_table = always_table
 
     def replaced(self, **given: Any) -> "Settings":
-        """These settings with other global options."""
         return Settings(
             self.environment,
             {**self.given, **given},
@@ -88,7 +75,6 @@ class Settings(Target):
         )
 
     def check(self) -> None:
-        """Raise `InvalidArgument` for a value that can never work."""
         _ = self.output, self.colour
         _ = self.connect_timeout_s, self.reply_timeout_s, self.patience_s
         if not self.writes_elsewhere:
@@ -126,12 +112,10 @@ class Settings(Target):
 
     @property
     def is_read_only(self) -> bool:
-        """True if the context is read-only and `--write` was not given."""
         context = None if self.given.get("write") else self.protecting_context
         return context is not None and context.read_only
 
     def check_read_only(self) -> None:
-        """Raise `ReadOnlyContext` if the command changes a server that must not be changed."""
         if self.changes and self.is_read_only:
             assert self.protecting_context is not None
             raise ReadOnlyContext(
@@ -144,9 +128,6 @@ class Settings(Target):
         """The output format: `-o`, else RWQ_OUTPUT, else a table on a terminal and plain elsewhere.
 
         A command that describes something writes a table elsewhere, too, unless fields are chosen.
-
-        Raises:
-            InvalidArgument: There is no such format.
         """
         if (given := self.given.get("output")) is not None:
             return _one_of(OutputFormat, given, "-o")
@@ -160,7 +141,6 @@ class Settings(Target):
 
     @property
     def output_origin(self) -> str:
-        """Where the output format comes from."""
         if self.given.get("output") is not None:
             return "-o"
         is_set = self._default_output or self.environment.variables.get("RWQ_OUTPUT")
@@ -173,7 +153,6 @@ class Settings(Target):
 
     @property
     def output_options(self) -> OutputOptions:
-        """Where and how to write the results."""
         return OutputOptions(
             self.environment,
             self.output,
@@ -188,14 +167,12 @@ class Settings(Target):
 
     @cached_property
     def out(self) -> "Output":
-        """Writes the results of this run: records; see `rwq_cli.output.records`."""
         from rwq_cli.output.records import Output
 
         return Output(self.output_options)
 
     @cached_property
     def progress(self) -> "TerminalProgress | None":
-        """Shows progress on the terminal; None where it would disturb."""
         environment = self.environment
         if self.quiet or environment.stdout_is_pipe or not environment.stderr_is_terminal:
             return None
@@ -204,26 +181,21 @@ class Settings(Target):
         return TerminalProgress(environment, colour=self.stderr_colour)
 
     def end_progress(self) -> None:
-        """Remove the progress line, before results are written."""
         if (progress := vars(self).get("progress")) is not None:
             progress.end()
 
     def read_limit(self, limit: int) -> int | None:
-        """How many records a listing with this `-n` reads; None for all.
-
-        What is sorted or counted is limited afterwards.
-        """
+        """How many records a listing with this `-n` reads; None for all."""
+        # What is sorted or counted is limited afterwards.
         return None if self.output_options.reads_all else limit or None
 
     @property
     def needs_data(self) -> bool:
-        """True if the output has the data of items, without `--data`."""
         reads = any(name in _DATA_FIELDS or name.startswith(".") for name in self._fields_used)
         return reads or self.output is OutputFormat.DATA
 
     @property
     def shows_sizes(self) -> bool:
-        """True if the output shows the sizes or previews of items."""
         if self.fields is None and self.by is None:
             return True
         return not _SIZE_FIELDS.isdisjoint(self._fields_used)
@@ -240,16 +212,13 @@ class Settings(Target):
 
     @property
     def colour(self) -> bool:
-        """True if results have colour; raises `InvalidArgument` for an unknown `--color`."""
         return self.wants_colour(is_terminal=self.environment.stdout_is_terminal)
 
     @property
     def stderr_colour(self) -> bool:
-        """True if what is written to stderr has colour; see `colour`."""
         return self.wants_colour(is_terminal=self.environment.stderr_is_terminal)
 
     def wants_colour(self, *, is_terminal: bool) -> bool:
-        """True if what is written there has colour; see `colour`."""
         given = self.given.get("color", "auto")
         try:
             when = _one_of(ColourMode, given, "--color")
@@ -262,18 +231,15 @@ class Settings(Target):
         return self.environment.wants_colour(when, is_terminal=is_terminal)
 
     def check_endless(self, option: str) -> None:
-        """Raise `InvalidArgument` if the output format needs an end; `option` prevents that."""
         if self.output is OutputFormat.JSON:
             raise InvalidArgument(f"-o json cannot be combined with {option}", "use -o jsonl")
 
     @property
     def connect_timeout_s(self) -> float:
-        """How long connecting may take, seconds; more than 0."""
         return self._duration_s("connect_timeout", CONNECT_TIMEOUT_S)
 
     @property
     def reply_timeout_s(self) -> float:
-        """How long to wait for one reply, seconds; more than 0."""
         return self._duration_s("reply_timeout", REPLY_TIMEOUT_S)
 
     @property
@@ -295,7 +261,6 @@ class Settings(Target):
 
 
 def _one_of(kind: type[E], name: str, source: str) -> E:
-    """The member of an enumeration that an option or a variable names."""
     try:
         return kind(name)
     except ValueError:

@@ -35,14 +35,12 @@ class Target:
 
     @cached_property
     def contexts(self) -> "Contexts":
-        """The contexts of the configuration file; raises `ContextError` if it cannot be used."""
         from rwq_cli.contexts.file import read_contexts
 
         return read_contexts(self.contexts_path)
 
     @property
     def contexts_path(self) -> Path:
-        """The configuration file, which may not exist."""
         return config_path(self.environment.variables)
 
     @cached_property
@@ -52,11 +50,7 @@ class Target:
 
     @cached_property
     def server(self) -> ServerSetting:
-        """The server: `-u`, `-c`, RWQ_URL, RWQ_CONTEXT, current context, REDIS_URL, localhost.
-
-        Raises:
-            ContextError: There is no such context, or the file cannot be used.
-        """
+        """The server: `-u`, `-c`, RWQ_URL, RWQ_CONTEXT, current context, REDIS_URL, localhost."""
         variables = self.environment.variables
         if (url := self.given.get("url")) is not None:
             return ServerSetting(str(url), "-u")
@@ -100,13 +94,11 @@ class Target:
         )
 
     def is_server(self, url: str) -> bool:
-        """True if a URL is that of the server."""
         from rwq_cli.core.server.urls import is_same_server
 
         return is_same_server(url, self._without_local(self.server.url))
 
     def _without_local(self, url: str) -> str:
-        """The URL of the server, also of an embedded one."""
         if not url.startswith(LOCAL):
             return url
         from rwq_cli.core.errors import LocalServerError
@@ -118,7 +110,6 @@ class Target:
             return url
 
     def local_directory(self, url: str) -> Path:
-        """The data directory that a `local:` URL names."""
         from rwq_cli.local import default_directory
 
         if named := url.removeprefix(LOCAL):
@@ -127,7 +118,6 @@ class Target:
 
     @property
     def server_label(self) -> str:
-        """The name of the server in questions and summaries: its context, else its masked URL."""
         url, _, context = self.server
         if context is not None:
             return escaped_text(context.name)
@@ -142,12 +132,10 @@ class Target:
 
     @property
     def queues(self) -> Sequence[bytes]:
-        """The names of the queues: every `-q`, else RWQ_QUEUE, else the context's; may be empty."""
         return [os.fsencode(name) for name in self._queue_setting[0]]
 
     @property
     def queue_origin(self) -> str:
-        """Where the queues come from."""
         return self._queue_setting[1]
 
     @property
@@ -163,7 +151,6 @@ class Target:
 
     @property
     def queue(self) -> bytes:
-        """The name of the queue; raises `InvalidArgument` if none is named, or several are."""
         names = self.queues
         if not names:
             raise InvalidArgument("no queue named", "give one with -q NAME or in RWQ_QUEUE")
@@ -173,20 +160,16 @@ class Target:
 
     @property
     def holder(self) -> bytes:
-        """The holder that is written into this run's leases: `rwq:<user>@<host>:<session>`.
-
-        The session is RWQ_SESSION, else the ID of the process's session, so that the commands of
-        one shell or script recognize their own leases.
-        """
+        """The holder that is written into this run's leases: `rwq:<user>@<host>:<session>`."""
+        # The session is RWQ_SESSION, else the ID of the process's session, so that the commands of
+        # one shell or script recognize their own leases.
         return self.holder_of(self.environment.variables.get("RWQ_SESSION") or str(os.getsid(0)))
 
     def holder_of(self, session: str) -> bytes:
-        """The holder for leases of one of this user's sessions on this host."""
         return os.fsencode(f"rwq:{self.user_at_host}:{session}")
 
     @property
     def user_at_host(self) -> str:
-        """Who runs this, such as `ann@ops1`."""
         variables = self.environment.variables
         user = variables.get("USER") or variables.get("LOGNAME") or _account()
         return f"{user}@{os.uname().nodename}"

@@ -80,8 +80,7 @@ def unexpected_words(command: Any, context: Any, extra: Sequence[str]) -> UsageE
 
 
 def bad_word(command: Any, context: Any, given: Sequence[str], error: Any) -> Any:
-    """The error for an unknown option, which may be an ID, or for a word that no argument can be,
-    which may be a queue's name."""
+    """The error for an unknown option, which may be an ID; or a word, which may be a queue."""
     path = context.command_path
     if hasattr(error, "possibilities") and not error.possibilities:
         ids = (each for each in command.params if each.param_type_name == "argument")
@@ -104,7 +103,6 @@ def bad_word(command: Any, context: Any, given: Sequence[str], error: Any) -> An
 
 
 def _is_about_queues(command: Any) -> bool:
-    """True if a command works on the queues that `-q` names."""
     return any(" -q " in example for example in command.manual.examples)
 
 

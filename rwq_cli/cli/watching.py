@@ -27,10 +27,8 @@ def watched(
     show: "Callable[[Tick | None], object]",
     rated: "Callable[[], Iterable[Queue]] | None" = None,
 ) -> ExitStatus:
-    """Show the results of a command that has `--watch`: once, or until it is stopped.
-
-    `rated` returns the queues whose rates are shown, too; None if records are not queues.
-    """
+    """Show the results of a command that has `--watch`: once, or until it is stopped."""
+    # `rated` returns the queues whose rates are shown, too; None if records are not queues.
     if every is None:
         show(None)
         return ExitStatus.OK
@@ -77,7 +75,6 @@ def watched(
 def _redraw(
     settings: Settings, rounds: "Rounds", show: Callable[[], None], every: Duration
 ) -> None:
-    """Show each tick over the one before, and the time below."""
     import signal
     from threading import Event, Lock, Thread
 

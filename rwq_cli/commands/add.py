@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import command_lines, open_queues
 from rwq_cli.cli.options import DryRunOption, Duration, option, parse_id
 from rwq_cli.cli.outcomes import bad_record_reporter, outcomes_of
@@ -25,8 +25,6 @@ from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import bytes_fields
 from rwq_cli.output.outcomes import Outcomes
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
-
-app = CommandModule()
 
 _KIND = kind_of(Status.ADDED, ())._replace(
     counted=("added", "duplicates", "rejected"),
@@ -49,7 +47,7 @@ def _time(text: str) -> str:
     return text
 
 
-@app.command(
+@command(
     record=OUTCOME_FIELDS,
     help="Add items from arguments, files or stdin. With several -q, the ID of each item picks its "
     "queue, so that adding it again is a duplicate wherever it went.",
@@ -229,7 +227,6 @@ def _add_to_several(
     unique: bool,
     dry_run: bool,
 ) -> ExitStatus:
-    """Add each item to the queue that its ID picks."""
     from rwq_cli.core.items.spread import add_spread
     from rwq_cli.views.failures import failure_reasons
 
@@ -265,7 +262,6 @@ def _add_to_several(
 
 
 def _due(queue: WorkQueue, delay_s: float | None, at: str | None) -> Due | None:
-    """The due time of the items; None for no delay."""
     if at is not None:
         from rwq_cli.input.times import parse_time
 

@@ -3,11 +3,10 @@
 import os
 from typing import Annotated
 
-from rwq_cli.cli.choosing import Choice, SelectionScope, selects
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.choosing import Choice, selects
+from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, ForceOption, YesOption, option
-from rwq_cli.cli.outcomes import outcomes_of
+from rwq_cli.cli.options import ForceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.inspect.choosing import Chosen
 from rwq_cli.core.inspect.selection import ITEMS
@@ -16,13 +15,9 @@ from rwq_cli.core.model import Outcomes, State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
-app = CommandModule()
-
-
 # --force also chooses leased items.
 _CHOSEN = frozenset({State.WAITING, State.ABANDONED})
 _LEASED = frozenset(state for state in State if state.is_leased)
-_SCOPE = SelectionScope(default=_CHOSEN, everything=_CHOSEN, offered=ITEMS, has_reason=True)
 _KIND = kind_of(Status.BURIED, (Status.NOT_OWNER, Status.MISSING), neutral=(Status.ALREADY_BURIED,))
 
 
@@ -32,7 +27,7 @@ def _reason(text: str) -> bytes:
     return reason
 
 
-@app.command(
+@command(
     record=OUTCOME_FIELDS,
     help="Bury items with a reason: workers and cleaners leave them alone until they are "
     "kicked. Without --state, the options choose waiting and abandoned items, and with --force "
@@ -47,7 +42,7 @@ def _reason(text: str) -> bytes:
         ExitStatus.PARTIAL: "some were not buried",
     },
 )
-@selects(_SCOPE)
+@selects(_CHOSEN, offered=ITEMS, has_reason=True)
 def bury(
     settings: Settings,
     choice: Choice,
@@ -61,8 +56,6 @@ def bury(
         ),
     ] = None,
     force: ForceOption = False,
-    yes: YesOption = False,
-    dry_run: DryRunOption = False,
 ) -> ExitStatus:
     queue = open_queue(settings)
     question = "bury {} and end the leases of other sessions" if force else "bury {}"
@@ -73,21 +66,8 @@ def bury(
             queue, chosen.ids, reason=reason, force=force, expected=chosen.expected, dry_run=dry_run
         )
 
-    with outcomes_of(
-        settings,
-        queue,
-        _KIND,
-        dry_run=dry_run,
-        reasons={Status.NOT_OWNER: "--force ends its lease"},
-    ) as out:
-        chosen = choice.choose(
-            queue,
-            settings,
-            confirm=None if dry_run else question,
-            yes=yes,
-            only_many=not force,
-            act=act,
-        )
-        for batch in act(chosen, dry_run=dry_run).batches:
-            out.rows(batch)
+    reasons = {Status.NOT_OWNER: "--force ends its lease"}
+    with choice.outcomes(queue, _KIND, reasons=reasons) as out:
+        chosen = choice.choose(queue, question, only_many=not force, act=act)
+        out.all(act(chosen, dry_run=choice.dry_run))
     return out.finish()

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any
 
-from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.open_queues import OpenQueues, open_matching_queues, warn_if_missing
+from rwq_cli.cli.command import command
+from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
 from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption, Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, ServerError, Unavailable, Unreachable
@@ -20,11 +20,10 @@ from rwq_cli.core.inspect.thresholds import (
     worst,
 )
 from rwq_cli.core.server.patience import deadline
+from rwq_cli.environment import signals_to
 from rwq_cli.exit_codes import MonitoringStatus, UsageError
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.views.monitoring import CHECK_FIELDS, nagios_line, nagios_lines, prometheus_text
-
-app = CommandModule()
 
 # Monitors end what takes 10 s, and then know nothing.
 ANSWERS_WITHIN_S = 9.0
@@ -33,14 +32,11 @@ _PASSWORD_SHARE = 0.8
 
 
 class CheckFormat(StrEnum):
-    """The values of `--format`."""
-
     NAGIOS = "nagios"
     PROMETHEUS = "prometheus"
 
 
 def _limit(text: str) -> tuple[Measure, float]:
-    """A limit from the command line, such as `waiting=1000` or `age=15m`."""
     name, _, value = text.partition("=")
     if name not in tuple(Measure):
         raise UsageError(
@@ -61,11 +57,6 @@ def _limits(
     *,
     deep: bool,
 ) -> dict[Measure, Limits]:
-    """The limits of every measure.
-
-    Raises:
-        InvalidArgument: A warning limit is above the critical one, or the measure is not counted.
-    """
     limits = {each: Limits(dict(warn).get(each), dict(critical).get(each)) for each in Measure}
     for measure, (warns, criticals) in limits.items():
         if warns is not None and criticals is not None and warns > criticals:
@@ -86,25 +77,23 @@ class _TooSlow(BaseException):
 
 @contextmanager
 def _in_time(seconds: float) -> Iterator[None]:
-    """Raise `_TooSlow` in the block when the time is over; 0 for never."""
 
     def give_up(*_: object) -> None:
         raise _TooSlow
 
-    before = signal.signal(signal.SIGALRM, give_up)
-    # Again: what is raised in a callback of the garbage collector is lost.
-    signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
-    try:
-        yield
-    except _TooSlow:
-        hint = "is the server busy, or the network slow?"
-        raise Unavailable(f"no answer within {seconds:g}s", hint) from None
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with signals_to(give_up, signal.SIGALRM):
+        # Again: what is raised in a callback of the garbage collector is lost.
+        signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+        try:
+            yield
+        except _TooSlow:
+            hint = "is the server busy, or the network slow?"
+            raise Unavailable(f"no answer within {seconds:g}s", hint) from None
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-@app.command(
+@command(
     record=CHECK_FIELDS,
     help="Compare a queue's counts with limits, for monitoring: one line and an exit code, "
     "within 10 seconds unless --deep is given.",
@@ -149,7 +138,7 @@ def check(
     seconds = ANSWERS_WITHIN_S if is_nagios and not deep else 0.0
     with _in_time(seconds):
         with deadline(_PASSWORD_SHARE * seconds):
-            opened = open_matching_queues(settings, all_queues=all_queues, any_type=True)
+            opened = OpenQueues(settings, all_queues=all_queues, any_type=True).find()
         for queue in opened.queues:
             if settings.given.get("patience") is None:
                 # Whoever monitors wants to know how it is now.

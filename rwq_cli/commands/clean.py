@@ -1,25 +1,27 @@
 """`rwq clean light` and `rwq clean deep`: return lost items to the queue."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Annotated
 
-from rwq_cli.cli.command import CommandModule, provided
+from rwq_cli.cli.command import command, provided
 from rwq_cli.cli.connect import summary_end
-from rwq_cli.cli.open_queues import open_matching_queues, warn_if_missing
+from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
 from rwq_cli.cli.options import (
     Duration,
     interval,
     option,
 )
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.cleaning import Cleaning, read_cleaning
+from rwq_cli.commands.cleaning import CLEAN, CLEAN_FIELDS, Cleaning, read_cleaning
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.repair.actions import CleanBatch
 from rwq_cli.exit_codes import ExitCode, ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.outcomes import Outcomes, Parts
-from rwq_cli.views.cleaning import CLEAN, CLEAN_FIELDS
 
-app = CommandModule("Return what dead workers left behind.")
+GROUP_HELP = "Return what dead workers left behind."
 
 DeepEveryOption = Annotated[
     Duration | None,
@@ -32,7 +34,7 @@ _EXITS: dict[ExitCode, str] = {
 }
 
 
-@app.command(
+@command(
     record=CLEAN_FIELDS,
     help="Return abandoned items and promote due ones; fast. Abandoned items are in "
     "processing without a lease; due ones were delayed until now.",
@@ -49,7 +51,7 @@ def light(settings: Settings, cleaning: Cleaning, deep_every: DeepEveryOption = 
     return _clean(settings, cleaning, deep_every=deep_every, is_deep=False)
 
 
-@app.command(
+@command(
     record=CLEAN_FIELDS,
     help="Do a light clean, then scan all keys to repair the rest. It returns "
     "orphaned items, which are in no list, drops ghosts, which have no data, and removes surplus "
@@ -76,9 +78,13 @@ def _clean(
     given = {"--deep-every": deep_every, "--notify": cleaning.notify, "--listen": cleaning.listen}
     for flag in (flag for flag, value in given.items() if value):
         raise InvalidArgument(f"{flag} needs --every", "add --every 30s, or leave it out")
-    opened = open_matching_queues(settings, all_queues=cleaning.all_queues, changes=True)
+    opened = OpenQueues(settings, all_queues=cleaning.all_queues, changes=True).find()
     parts = None if opened.is_one else Parts(settings.output_options)
     status = ExitStatus.OK
+
+    def clean(queue: WorkQueue) -> Iterator[CleanBatch]:
+        return warn_if_missing(settings, queue, cleaning.batches(queue, is_deep=is_deep))
+
     for queue in opened.queues:
         with Outcomes(
             settings.output_options,
@@ -89,13 +95,7 @@ def _clean(
             parts=parts,
             name="" if opened.is_one else escaped(queue.name),
         ) as out:
-            for batch in opened.reader(
-                settings,
-                lambda queue: warn_if_missing(
-                    settings, queue, cleaning.batches(queue, is_deep=is_deep)
-                ),
-                queue,
-            ):
+            for batch in opened.reader(clean, queue):
                 out.rows(batch)
         status = out.finish()
     return status if parts is None else parts.finish()

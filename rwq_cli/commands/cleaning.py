@@ -17,8 +17,46 @@ from rwq_cli.cli.options import (
 )
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.repair.actions import CleanBatch
+from rwq_cli.core.repair.actions import CleanAction, CleanBatch, Repair
 from rwq_cli.core.repair.clean import deep_clean, light_clean
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.field import ID, NAME, Fields, field
+from rwq_cli.output.outcomes import WORDS, Kind, Row
+
+_REPAIRS = tuple(repair.value for repair in Repair)
+
+
+def _preview(action: CleanAction) -> str:
+    verb = WORDS[action.action.value].infinitive
+    return f"would {verb} {escaped(action.item_id)}: {action.state.value}"
+
+
+CLEAN_FIELDS: Fields[Row[CleanAction]] = Fields(
+    "A repair of a clean",
+    field("queue", "queue", "the queue's name", NAME),
+    field("id", "what.item_id", "the item's ID", ID),
+    field("action", "what.action", "`returned`, `dropped`, `promoted`, `pruned` or `buried`"),
+    field("state", "what.state", "the state that the item was in"),
+    field(
+        "where",
+        "what.where",
+        "the key that was changed: `main`, `processing`, `delayed`, and so on",
+    ),
+    field("dry_run", "dry_run", "whether nothing was changed"),
+    is_stream=True,
+)
+CLEAN: Kind[CleanAction] = Kind(
+    CLEAN_FIELDS,
+    word=lambda action: action.action.value,
+    item_id=lambda action: action.item_id,
+    counted=_REPAIRS,
+    shown=frozenset(_REPAIRS),
+    idle="nothing to clean",
+    # For cron, which mails what is printed.
+    news=frozenset(_REPAIRS),
+    preview=_preview,
+)
+
 
 BuryAfterOption = Annotated[
     int | None,
@@ -53,7 +91,6 @@ class Cleaning(NamedTuple):
     all_queues: bool
 
     def batches(self, queue: WorkQueue, *, is_deep: bool) -> Iterator[CleanBatch]:
-        """Clean a queue."""
         clean = deep_clean if is_deep else light_clean
         return clean(
             queue, grace_s=self.grace_s, bury_after=self.bury_after, dry_run=self.dry_run

@@ -7,11 +7,10 @@ from math import inf
 from random import random
 
 from rwq_cli.cli.interrupts import ending_on_terminate
-from rwq_cli.cli.open_queues import OpenQueues, QueueFinder, warn_if_missing
+from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
 from rwq_cli.cli.options import Duration
-from rwq_cli.cli.queue_scraper import queue_scraper
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.cleaning import Cleaning
+from rwq_cli.commands.cleaning import CLEAN, Cleaning
 from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.queue import WorkQueue
@@ -22,7 +21,7 @@ from rwq_cli.output.exposition import Metric
 from rwq_cli.output.outcomes import Outcomes, Parts
 from rwq_cli.service.rounds import Rounds, jittered
 from rwq_cli.service.supervision import Beats, Supervision
-from rwq_cli.views.cleaning import CLEAN
+from rwq_cli.views.monitoring import queue_scraper
 
 # How much longer than any call the process may be silent before it counts as stuck.
 _MARGIN_S = 30.0
@@ -31,8 +30,6 @@ _KIND = CLEAN._replace(news=CLEAN.news - {Repair.PRUNED.value})
 
 
 class CleaningProcess:
-    """Cleans queues in rounds, deep or light, and then deep now and then."""
-
     def __init__(
         self, settings: Settings, cleaning: Cleaning, deep_every: Duration | None, *, is_deep: bool
     ) -> None:
@@ -43,12 +40,12 @@ class CleaningProcess:
         self._settings, self._cleaning = settings, cleaning
         self._deep_every, self._is_deep = deep_every, is_deep
         self._parts = Parts(settings.output_options)
-        self._finder = QueueFinder(settings, all_queues=cleaning.all_queues, changes=True)
+        self._opened = OpenQueues(settings, all_queues=cleaning.all_queues, changes=True)
         self._queues: list[WorkQueue] = []
         # How many rounds are complete, by their depth, and what was done, by queue.
         self._done: Counter[str] = Counter()
         self._actions: Counter[tuple[bytes, Repair]] = Counter()
-        connection = self._finder.connection
+        connection = self._opened.connection
         read_counts = queue_scraper(connection)
         self._supervision = Supervision(
             notifies=cleaning.notify,
@@ -91,25 +88,22 @@ class CleaningProcess:
         depth = "deep" if self._is_deep else "light"
         more = f" and a deep one every {self._deep_every}" if self._deep_every else ""
         note(
-            f"rwq: running a {depth} clean of {self._finder.label} every {self._cleaning.every}"
+            f"rwq: running a {depth} clean of {self._opened.names} every {self._cleaning.every}"
             f"{more} on {self._settings.server_label}"
         )
         if self._supervision.url is not None:
             note(f"rwq: listening on {self._supervision.url}")
 
     def _clean_all(self, *, is_deep: bool, is_first: bool) -> None:
-        opened = self._finder.find()
-        self._queues = opened.queues
-        for queue in opened.queues:
+        self._queues = self._opened.find().queues
+        for queue in self._queues:
             # On a cluster, each queue has a connection of its own.
             queue.clock = queue.connection.progress = self._beats
-            self._clean_one(opened, queue, is_deep=is_deep, is_first=is_first)
+            self._clean_one(queue, is_deep=is_deep, is_first=is_first)
         self._done["deep" if is_deep else "light"] += 1
-        self._supervision.ready(self._status(opened.label))
+        self._supervision.ready(self._status(self._opened.label))
 
-    def _clean_one(
-        self, opened: OpenQueues, queue: WorkQueue, *, is_deep: bool, is_first: bool
-    ) -> None:
+    def _clean_one(self, queue: WorkQueue, *, is_deep: bool, is_first: bool) -> None:
         settings = self._settings
 
         def clean(queue: WorkQueue) -> Iterator[CleanBatch]:
@@ -123,10 +117,10 @@ class CleaningProcess:
             dry_run=self._cleaning.dry_run,
             where=self._when,
             parts=self._parts,
-            name="" if opened.is_one else escaped(queue.name),
+            name="" if self._opened.is_one else escaped(queue.name),
         ) as out:
             try:
-                for batch in opened.reader(settings, clean, queue):
+                for batch in self._opened.reader(clean, queue):
                     out.rows(batch)
                     for repair, number in batch.counts().items():
                         self._actions[queue.name, repair] += number
@@ -143,7 +137,6 @@ class CleaningProcess:
         return time.strftime(" at %H:%M:%S") if is_terminal else ""
 
     def _status(self, label: str) -> str:
-        """A line for systemd on what was done in these queues."""
         counts: Counter[Repair] = Counter()
         for (_, action), number in self._actions.items():
             counts[action] += number

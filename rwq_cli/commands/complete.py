@@ -1,23 +1,17 @@
 """`rwq complete`: finish items."""
 
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from functools import partial
 from typing import Annotated
 
-from rwq_cli.cli.choosing import Choice, SelectionScope, selects
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.choosing import Choice, selects
+from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import (
-    DryRunOption,
     Duration,
-    YesOption,
     offer_holders,
     option,
     result_duration,
 )
-from rwq_cli.cli.outcomes import outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
@@ -26,26 +20,18 @@ from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.results import ResultOptions
-from rwq_cli.core.model import Outcome, Outcomes, State, Status
+from rwq_cli.core.model import Outcomes, State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.streams import read_payload
-from rwq_cli.output import human, outcomes as shown
+from rwq_cli.output import human
 from rwq_cli.views.failures import SHOW
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
-app = CommandModule()
-
-_SCOPE = SelectionScope(
-    default=frozenset({State.WAITING}),
-    everything=ITEMS,
-    offered=ITEMS,
-    mine="Only items leased by this session; without IDs, all.",
-)
 _NO_RESULT = "name a file, or omit --result to store an outcome without a result"
 _KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
 
 
-@app.command(
+@command(
     record=OUTCOME_FIELDS,
     destructive=True,
     help="Complete items: remove them as done, no matter who holds them. If several calls complete "
@@ -65,7 +51,7 @@ _KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
         ExitStatus.PARTIAL: "some were not completed by this call",
     },
 )
-@selects(_SCOPE)
+@selects(frozenset({State.WAITING}), ITEMS, mine=True)
 def complete(
     settings: Settings,
     choice: Choice,
@@ -95,8 +81,6 @@ def complete(
             result_duration,
         ),
     ] = None,
-    yes: YesOption = False,
-    dry_run: DryRunOption = False,
 ) -> ExitStatus:
     if owner is not None and choice.mine:
         raise InvalidArgument.both("--owner", "--mine")
@@ -109,49 +93,37 @@ def complete(
     result_options = _result_options(settings, result, result_ttl_s, rejected=rejected)
     queue = open_queue(settings)
     undo = None
-    outcomes: Callable[..., AbstractContextManager[shown.Outcomes[Outcome]]]
-    outcomes = partial(outcomes_of, settings, queue)
     if not choice.by_name:
         from rwq_cli.commands.undoing import Undo
 
         undo = Undo(settings, queue, "complete", stopped="stopped; items may have been completed")
-        outcomes = undo.outcomes
-    question = None if dry_run else "complete {} and delete their data"
+    owners = [settings.holder] if choice.mine else None
+    if owner is not None:
+        owners = [os.fsencode(owner), settings.holder_of(owner)]
     without = "--mine" if choice.mine else "--owner"
 
     def act(chosen: Chosen, *, dry_run: bool) -> Outcomes:
         return complete_items(
             queue,
             chosen.ids,
-            owner=_owners(settings, owner, mine=choice.mine),
+            owner=owners,
             result_options=result_options,
             expected=chosen.expected,
             journal=undo,
             dry_run=dry_run,
         )
 
-    with outcomes(
-        _KIND,
-        dry_run=dry_run,
-        reasons={Status.NOT_OWNER: f"{SHOW} says more; without {without} it would be completed"},
-    ) as out:
-        chosen = choice.choose(queue, settings, confirm=question, yes=yes, only_many=True, act=act)
-        for batch in act(chosen, dry_run=dry_run).batches:
-            out.rows(batch)
+    reasons = {Status.NOT_OWNER: f"{SHOW} says more; without {without} it would be completed"}
+    with choice.outcomes(queue, _KIND, undo, reasons=reasons) as out:
+        question = "complete {} and delete their data"
+        chosen = choice.choose(queue, question, only_many=True, act=act)
+        out.all(act(chosen, dry_run=choice.dry_run))
     return out.finish(undo_file=undo.name if undo else None)
-
-
-def _owners(settings: Settings, owner: str | None, *, mine: bool) -> list[bytes] | None:
-    """The holders whose items are completed; None for any."""
-    if mine:
-        return [settings.holder]
-    return None if owner is None else [os.fsencode(owner), settings.holder_of(owner)]
 
 
 def _result_options(
     settings: Settings, file: str | None, ttl_s: float | None, *, rejected: bool
 ) -> ResultOptions | None:
-    """What the options say of the result; None if there is to be none."""
     if file is None and ttl_s is None and not rejected:
         return None
     environment = settings.environment

@@ -5,26 +5,22 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import RwqError
-from rwq_cli.environment import os_reason
+from rwq_cli.environment import os_errors_as
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped_text
 
-app = CommandModule()
-
 
 class Shell(StrEnum):
-    """The values of SHELL."""
-
     BASH = "bash"
     ZSH = "zsh"
     FISH = "fish"
 
 
-@app.command(
+@command(
     help="Print the completion script of a shell, or install it for this user.",
     examples=(
         "rwq completion bash --install",
@@ -54,12 +50,8 @@ def completion(
         script = get_completion_script(prog_name="rwq", complete_var=VARIABLE, shell=shell)
         settings.out.text(f"{script}\n")
         return ExitStatus.OK
-    try:
+    hint = "print it without --install, and save it elsewhere"
+    with os_errors_as(RwqError, "cannot write the script", hint):
         _, path = install_script(shell, prog_name="rwq", complete_var=VARIABLE)
-    except OSError as error:
-        raise RwqError(
-            f"cannot write the script: {os_reason(error)}",
-            "print it without --install, and save it elsewhere",
-        ) from error
     settings.environment.note(f"installed {escaped_text(str(path))}")
     return ExitStatus.OK

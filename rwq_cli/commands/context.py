@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.options import offer_contexts, option
 from rwq_cli.cli.settings import Settings
@@ -29,7 +29,7 @@ from rwq_cli.views.contexts import (
     shown_url,
 )
 
-app = CommandModule(
+GROUP_HELP = (
     "Name servers in ~/.config/rwq/config.toml, each with its queue, password and protection."
 )
 
@@ -47,12 +47,10 @@ def _optional_name(help: str) -> Any:
 
 
 class NoContext(RwqError):
-    """The server was not named by a context."""
-
     code = "no-context"
 
 
-@app.command(
+@command(
     record=CONTEXT_FIELDS,
     name="list",
     help="List the contexts. The current one is marked.",
@@ -85,7 +83,6 @@ def _show_one(
     text: str | None = None,
     note: str | None = None,
 ) -> ExitStatus:
-    """Show a context; `text` replaces it for people."""
     record = context_record(context, is_current=context.name == current)
     settings.out.describe([record], CONTEXT_FIELDS, context_sections, text=text)
     if note:
@@ -93,7 +90,7 @@ def _show_one(
     return ExitStatus.OK
 
 
-@app.command(
+@command(
     record=CONTEXT_FIELDS,
     help="Show a context: NAME, else the one that is in use. Passwords are not shown.",
     examples=("rwq context show", "rwq context show prod -o json"),
@@ -116,7 +113,7 @@ def show(
     return _show_one(settings, context, settings.contexts.current)
 
 
-@app.command(
+@command(
     record=CONTEXT_FIELDS,
     name="set",
     help="Create a context or change one, with its server (-u), queue (-q) and password. "
@@ -195,7 +192,7 @@ def set_(
     return _show_one(settings, contexts.by_name[name], contexts.current, note=note)
 
 
-@app.command(
+@command(
     record=CONTEXT_FIELDS,
     help="Make a context the current one; - is the previous one.",
     examples=("rwq context use prod", "rwq context use -"),
@@ -212,7 +209,7 @@ def use(settings: Settings, name: NameArgument) -> ExitStatus:
     return _show_one(settings, context, contexts.current, text=text, note=note)
 
 
-@app.command(
+@command(
     record=CONTEXT_FIELDS,
     help="Remove contexts. Servers and queues stay as they are.",
     examples=("rwq context rm old", "rwq context rm test-1 test-2"),
@@ -241,7 +238,7 @@ def rm(
     return ExitStatus.OK
 
 
-@app.command(
+@command(
     record=CHECKED_FIELDS,
     help="Connect to a context, else to the server in use, and show its version, its latency, "
     "what this user may not do, and whether times, undo and CLIENT NO-TOUCH work there.",

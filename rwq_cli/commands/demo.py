@@ -12,13 +12,11 @@ from typing import NamedTuple, NoReturn
 
 import typer
 
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import LocalServerError
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.local import throwaway
-
-app = CommandModule()
 
 
 class TourStep(NamedTuple):
@@ -52,7 +50,7 @@ _STEPS = (
 _CLOSED_STDOUT = (128 + signal.SIGPIPE, -signal.SIGPIPE)
 
 
-@app.command(
+@command(
     help="Run the main commands on a throwaway server and show their output, in a few seconds.",
     examples=("rwq demo",),
 )
@@ -88,7 +86,6 @@ def demo(settings: Settings) -> ExitStatus:
 
 
 def _prepare(directory: Path, settings: Settings, url: str) -> dict[str, str]:
-    """Create the directory of the tour, with a script that runs rwq; return its variables."""
     program = directory / "bin" / "rwq"
     program.parent.mkdir(parents=True)
     # The commands print tables wherever the tour prints.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
 from rwq_cli.cli.open_queues import warn_missing
@@ -17,12 +17,35 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.differences import Difference, differences
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
-from rwq_cli.views.differences import DIFFERENCE_COLUMNS, DIFFERENCE_FIELDS
-
-app = CommandModule()
+from rwq_cli.output.field import ID, Fields, field
 
 
-@app.command(
+def _data(each: Difference) -> str:
+    if each.here is None or each.there is None:
+        return ""
+    return "same" if each.same_data else "differs"
+
+
+DIFFERENCE_FIELDS: Fields[Difference] = Fields(
+    "A difference of two queues",
+    field("id", "item_id", "the item's ID", ID),
+    field("kind", "kind", "`only-here`, `only-there` or `differs`", title="DIFFERENCE"),
+    field("here", "here", "its state in the first queue; null if there is no such item"),
+    field("there", "there", "its state in the other queue; null if there is no such item"),
+    field(
+        "same_data",
+        lambda each: each.same_data if each.here and each.there else None,
+        "whether both have the same data; null if only one has it",
+        title="DATA",
+        rank=1,
+        format=_data,
+    ),
+    is_stream=True,
+)
+DIFFERENCE_COLUMNS = ("id", "kind", "here", "there", "same_data")
+
+
+@command(
     record=DIFFERENCE_FIELDS,
     help="Compare two queues, of one server or of two, by ID: what only one of them has, and what "
     "differs in data or state. Without OTHER, the queue of the same name is compared. While "

@@ -1,29 +1,162 @@
 """`rwq doctor`: find what is wrong with a queue, and repair what it can automatically."""
 
-from typing import Annotated
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
 
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import command_lines, summary_end
-from rwq_cli.cli.open_queues import open_matching_queues, warn_missing
+from rwq_cli.cli.open_queues import OpenQueues, warn_missing
 from rwq_cli.cli.options import DEFAULT_GRACE, NULL_IDS, AllQueuesOption, GraceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.repair.doctor import diagnose
-from rwq_cli.core.repair.findings import Code, Severity
+from rwq_cli.core.repair.doctor import Diagnosis, diagnose
+from rwq_cli.core.repair.findings import Code, Finding, Severity
+from rwq_cli.core.state.transit import transit_of
 from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
+from rwq_cli.output.field import COUNT, Cut, Field, Fields, field
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.views.doctor import (
-    FINDING_FIELDS,
-    PLAIN,
-    Found,
-    finding_section,
-    healthy_line,
-    summary,
-    table_columns,
-)
+from rwq_cli.output.outcomes import DRY_RUN
+from rwq_cli.output.sections import COMMAND_STYLE, Row, Section
+from rwq_cli.views.command_lines import CommandLines, shell_word
+from rwq_cli.views.remedies import REMEDIES, Remedy
 
-app = CommandModule()
+_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: None}
+
+
+class Found(NamedTuple):
+    queue: bytes
+    finding: Finding
+    fix: bool
+    dry_run: bool
+    lines: CommandLines
+
+    @property
+    def severity(self) -> Severity:
+        return self.finding.code.severity
+
+    @property
+    def remedy(self) -> Remedy:
+        return REMEDIES[self.finding.code]
+
+    @property
+    def command(self) -> str:
+        """A command line that fixes it or shows more, with its first example, safe to paste."""
+        template = self.remedy.command
+        example = self.finding.examples[0] if self.finding.examples else b""
+        if transit := transit_of(self.finding.reason):
+            return self.lines.of_transit(transit, self.queue, example)
+        if not template.startswith("rwq "):
+            words = template.removeprefix("redis-cli ").replace("KEY", shell_word(example))
+            return self.lines.of_redis_cli(words)
+        verb, takes_id, _ = template.removeprefix("rwq ").partition(" ID")
+        if takes_id:
+            return self.lines.of_item(verb, self.queue, example)
+        return self.lines.of_queue(verb, self.queue)
+
+    @property
+    def left_because(self) -> str | None:
+        """Why `--fix` leaves some of them; None if it leaves none."""
+        if not (self.fix and self.finding.left):
+            return None
+        return self.remedy.left_because or "it changed meanwhile"
+
+
+FINDING_FIELDS: Fields[Found] = Fields(
+    "A finding",
+    field("queue", "queue", "the queue's name", is_bytes=True),
+    field("code", "finding.code", "the finding's code", title="FINDING", cut=Cut.MIDDLE),
+    field(
+        "severity",
+        "severity",
+        "`error`, `warning` or `note`",
+        style=lambda found: _STYLES[found.severity] if found.finding.left else None,
+    ),
+    field("count", "finding.count", "how many items or keys", COUNT),
+    field("fixed", "finding.fixed", "how many of them were fixed (`--fix`)", COUNT, rank=1),
+    field("left", "finding.left", "how many are left", COUNT),
+    field(
+        "examples",
+        lambda found: [escaped(example) for example in found.finding.examples],
+        "up to five IDs or keys, escaped; `examples_b64` has their bytes",
+    ),
+    field(
+        "examples_b64",
+        lambda found: [b64encode(example).decode() for example in found.finding.examples],
+        "the bytes of the examples, in base64",
+    ),
+    field(
+        "examples_are", lambda found: "keys" if found.finding.of_keys else "ids", "`ids` or `keys`"
+    ),
+    field("cause", "remedy.cause", "what it is"),
+    field("cure", "remedy.cure", "what to do about it"),
+    field("command", "command", "a command line that fixes it or shows more"),
+    field("left_because", "left_because", "why `--fix` leaves it"),
+    field("dry_run", "dry_run", "whether nothing was changed"),
+    has_other_ids=True,
+)
+PLAIN = ("code", "severity", "count", "fixed", "left", "examples", "command")
+
+
+def table_columns(*, fix: bool, dry_run: bool) -> list[str | Field[Found]]:
+    columns: list[str | Field[Found]] = ["severity", "code", "count"]
+    if fix:
+        title = "WOULD FIX" if dry_run else "FIXED"
+        columns += [FINDING_FIELDS["fixed"]._replace(title=title), "left"]
+    return columns
+
+
+def finding_section(found: Found) -> Section:
+    finding, remedy = found.finding, found.remedy
+    rows: list[Row] = [
+        (found.severity.value, human.count(finding.left), _STYLES[found.severity]),
+        ("cause", remedy.cause, None),
+        ("cure", remedy.cure, None),
+    ]
+    if found.left_because:
+        rows.append(("left because", found.left_because, None))
+    rows.append(("command", found.command, COMMAND_STYLE))
+    for number, example in enumerate(finding.examples):
+        rows.append(("" if number else "for example", escaped(example) or "(empty)", None))
+    return Section(finding.code.value, rows)
+
+
+def healthy_line(diagnosis: Diagnosis, *, is_all: bool) -> str:
+    name = escaped(diagnosis.queue)
+    text = f"Nothing is wrong with {name}" if is_all else f"{name} has none of these findings"
+    parts = [f"items {human.count(diagnosis.items)}"]
+    if diagnosis.findings:
+        parts.append(f"notes {len(diagnosis.findings)} ({_named(diagnosis.findings)}; -v explains)")
+    return f"{text}: {', '.join(parts)}"
+
+
+def _named(findings: Sequence[Finding]) -> str:
+    return ", ".join(f"{one.code.value} {human.count(one.count)}" for one in findings)
+
+
+def summary(diagnosis: Diagnosis, *, fix: bool, explains_notes: bool) -> str:
+    counts = []
+    for severity in Severity:
+        found = [each for each in diagnosis.findings if each.code.severity is severity]
+        is_explained = severity is not Severity.NOTE or explains_notes
+        if found:
+            names = _named(found) if is_explained else "-v explains them"
+            counts.append(f"{severity.value}s {len(found)} ({names})")
+    text = ", ".join(counts) or "no findings"
+    if diagnosis.items is None:
+        text += "; the items were not checked"
+    else:
+        text += f"; items {human.count(diagnosis.items)}"
+    if fix:
+        problems = [e for e in diagnosis.findings if e.code.severity is not Severity.NOTE]
+        fixed = sum(each.fixed for each in diagnosis.findings)
+        words = ("would fix", "leave") if diagnosis.dry_run else ("fixed", "left")
+        both = zip(words, (fixed, sum(each.left for each in problems)), strict=True)
+        done = ", ".join(f"{word} {human.count(number)}" for word, number in both if number)
+        text += f"; {done or 'nothing to fix'}"
+    return (DRY_RUN if diagnosis.dry_run else "") + text
 
 
 def _codes(text: str) -> frozenset[Code]:
@@ -36,7 +169,7 @@ def _codes(text: str) -> frozenset[Code]:
     return frozenset(map(Code, names))
 
 
-@app.command(
+@command(
     record=FINDING_FIELDS,
     help="Find what is wrong with a queue; --fix repairs what can be repaired automatically. "
     "-v also explains the notes.",
@@ -79,7 +212,7 @@ def doctor(
         raise InvalidArgument(
             "--only and --skip leave no findings", f"known findings: {', '.join(Code)}"
         )
-    opened = open_matching_queues(settings, all_queues=all_queues, changes=fix)
+    opened = OpenQueues(settings, all_queues=all_queues, changes=fix).find()
     out, is_one = settings.out, opened.is_one
     out.continues = not is_one
     is_table = settings.output.is_table and settings.fields is None

@@ -3,16 +3,16 @@
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Annotated, NoReturn
 
 import typer
 
-from rwq_cli.cli.choosing import Choice, SelectionScope, selects
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.choosing import Choice, selects
+from rwq_cli.cli.command import command
 from rwq_cli.cli.confirm import Declined, confirm, is_confirmed
 from rwq_cli.cli.connect import command_lines, open_queue
-from rwq_cli.cli.options import DryRunOption, YesOption, option
+from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.batches import FLUSH, Flush, in_batches
@@ -26,9 +26,9 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.expected import Expected, fingerprint
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped
+from rwq_cli.environment import signals_to
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.input.edit_command import LINES_MAX, EditCommand, Refused
-from rwq_cli.input.editor import Draft, run_editor
+from rwq_cli.input.editor import LINES_MAX, Draft, EditCommand, Refused, run_editor
 from rwq_cli.input.streams import read_payload
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
@@ -38,9 +38,6 @@ from rwq_cli.views.command_lines import shell_word
 from rwq_cli.views.failures import CHANGED_MEANWHILE
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
-app = CommandModule()
-
-_SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS)
 _KIND = kind_of(Status.SET, (Status.MISSING,))
 _KIND = _KIND._replace(failed=_KIND.failed | {"rejected"})
 # So many IDs are looked up together, if they are named.
@@ -49,7 +46,7 @@ _NAMED_MAX = 100_000
 _RUN_ITEMS = 500
 
 
-@app.command(
+@command(
     record=OUTCOME_FIELDS,
     help="Edit the data of an item in $VISUAL, else $EDITOR, else vi; or take it from a file or "
     "stdin, byte for byte; or run a command on the data of each chosen item. Items keep place, "
@@ -68,7 +65,7 @@ _RUN_ITEMS = 500
         ExitStatus.PARTIAL: "some items were not changed",
     },
 )
-@selects(_SCOPE)
+@selects(ITEMS)
 def edit(
     settings: Settings,
     choice: Choice,
@@ -87,16 +84,15 @@ def edit(
         bool,
         option("--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each."),
     ] = False,
-    yes: YesOption = False,
-    dry_run: DryRunOption = False,
 ) -> ExitStatus:
+    yes, dry_run = choice.yes, choice.dry_run
     if run is not None and file is not None:
         raise InvalidArgument.both("--run", "--file")
     if lines and run is None:
         raise InvalidArgument("--lines needs --run", "give a command that writes a line for each")
     if run is not None:
         command = EditCommand(run, lines, settings.environment.variables)
-        return _edit_many(settings, choice, command, yes=yes, dry_run=dry_run)
+        return _edit_many(settings, choice, command)
     if choice.from_stdin:
         raise InvalidArgument(
             "one ID is needed, and - means IDs on stdin", "use --run, or change them one by one"
@@ -118,11 +114,11 @@ def _edit_one(
     queue = open_queue(settings)
     # Before stdin is read or an editor runs: what changes meanwhile is not overwritten.
     item = read_item(queue, item_id)
+    undo = _undo(settings, queue)
     draft, data = None, b""
     if item is not None:
         _note_lease(settings, item)
         draft = _draft(settings, queue, item) if file is None else None
-    undo = _undo(settings, queue)
     with _kept(settings, draft):
         if item is not None:
             if draft is not None:
@@ -147,11 +143,9 @@ def _edit_one(
     return out.finish(undo_file=undo.name)
 
 
-def _edit_many(
-    settings: Settings, choice: Choice, command: EditCommand, *, yes: bool, dry_run: bool
-) -> ExitStatus:
+def _edit_many(settings: Settings, choice: Choice, command: EditCommand) -> ExitStatus:
     """Run a command on the data of the chosen items, and put back what it writes."""
-    queue = open_queue(settings)
+    queue, yes, dry_run = open_queue(settings), choice.yes, choice.dry_run
     undo = _undo(settings, queue)
     context = settings.asking_context
     asks = not (dry_run or (yes and (context is None or not context.is_protected)))
@@ -159,8 +153,7 @@ def _edit_many(
     with undo.outcomes(_KIND, dry_run=dry_run) as out:
         out.rejected = made.refused
         out.extra = lambda: {"rejected": made.rejected}
-        question = None if dry_run else "run a command on the data of {}"
-        chosen = choice.choose(queue, settings, confirm=question, yes=yes, only_many=True)
+        chosen = choice.choose(queue, "run a command on the data of {}", only_many=True)
         for batch in edit_items(queue, made.edits(chosen), undo, dry_run=dry_run).batches:
             out.rows(batch)
             out.rows(made.others())
@@ -171,8 +164,7 @@ def _edit_many(
             if done := out.counts["set"]:
                 error.message = f"declined after {done:,} edits; no others are made"
             raise
-        for batch in edit_items(queue, made.held, undo, dry_run=dry_run).batches:
-            out.rows(batch)
+        out.all(edit_items(queue, made.held, undo, dry_run=dry_run))
     return out.finish(undo_file=undo.name)
 
 
@@ -285,7 +277,6 @@ def _note_lease(settings: Settings, item: ItemSnapshot) -> None:
 
 
 def _draft(settings: Settings, queue: WorkQueue, item: ItemSnapshot) -> Draft:
-    """A file with the data, for an editor; binary data is refused."""
     try:
         is_text = "\0" not in item.data.decode()
     except UnicodeDecodeError:
@@ -302,7 +293,6 @@ def _draft(settings: Settings, queue: WorkQueue, item: ItemSnapshot) -> Draft:
 def _name_draft(
     settings: Settings, queue: WorkQueue, item_id: bytes, draft: Draft, *, is_missing: bool
 ) -> None:
-    """Say where the text is that was not written, and how to write it."""
     path = os.fsencode(draft.path)
     lines = command_lines(settings, queue.connection)
     again = lines.of_item(f"edit -f {shell_word(path)}", queue.name, item_id)
@@ -332,24 +322,15 @@ def _kept(settings: Settings, draft: Draft | None) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """In the block, SIGTERM and SIGHUP end the command as an error does, if they are not ignored.
-
-    As PID 1, too, which ends at SIGTERM by a handler.
-    """
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+def _ended_by_signals() -> AbstractContextManager[None]:
+    """In the block, SIGTERM and SIGHUP end the command as an error does, unless ignored."""
+    # As PID 1, too, which ends at SIGTERM by a handler.
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    handled = [each for each in numbers if signal.getsignal(each) is not signal.SIG_IGN]
 
     def end(_number: int, _frame: object) -> NoReturn:
         for number in handled:
             signal.signal(number, signal.SIG_IGN)
         raise typer.Exit(int(ExitStatus.TERMINATED))
 
-    for number in handled:
-        signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number in handled:
-            signal.signal(number, before[number])
+    return signals_to(end, *handled)

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import cast
 
-from rwq_cli.cli.choosing import Choice, SelectionScope, selects
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.choosing import Choice, selects
+from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import summary_end_of
-from rwq_cli.cli.open_queues import open_matching_queues, warn_missing
+from rwq_cli.cli.open_queues import OpenQueues, warn_missing
 from rwq_cli.cli.options import AllQueuesOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
@@ -24,17 +24,14 @@ from rwq_cli.output.export_file import EXPORT_FIELDS, Header, entry_line, header
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.records import progress_until_first
 
-app = CommandModule()
-
 # A queue's name, and what is in the queue.
 _Entry = tuple[bytes, ItemSnapshot | Result]
 
 # The formats that write the lines of an export, which include results.
 _LINES = (OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.PLAIN, OutputFormat.JSONL)
-_SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, defaults_to_all=True)
 
 
-@app.command(
+@command(
     record=EXPORT_FIELDS,
     help="Write a whole queue to stdout, as JSON lines that rwq import reads: its items, then its "
     "results. Safe while workers run: each item is written as it was at one instant. IDs, or "
@@ -56,13 +53,13 @@ _SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS, defaults
     # That of RWQ_OUTPUT would be a backup that import cannot read.
     output=OutputFormat.JSONL,
 )
-@selects(_SCOPE)
+@selects(ITEMS, defaults_to_all=True, acts=False)
 def export(
     settings: Settings,
     choice: Choice,
     all_queues: AllQueuesOption = False,
 ) -> ExitStatus:
-    opened = open_matching_queues(settings, all_queues=all_queues)
+    opened = OpenQueues(settings, all_queues=all_queues).find()
     if choice.by_name and not opened.is_one:
         raise InvalidArgument("IDs can be exported from one queue only", "give -q once")
     options, environment = settings.output_options, settings.environment
@@ -75,7 +72,7 @@ def export(
         nonlocal named
         chosen: frozenset[bytes] | None = None
         if not choice.is_whole_queue:
-            ids = choice.choose(queue, settings).ids
+            ids = choice.choose(queue).ids
             chosen = frozenset(item_id for item_id in ids if not isinstance(item_id, Flush))
             named += len(chosen) if choice.by_name else 0
         exports.append(export_items(queue, chosen))
@@ -97,7 +94,7 @@ def export(
         if is_empty and not run.skipped.wrong_keys and (choice.by_name or choice.is_whole_queue):
             empty.append(queue)
 
-    batches = opened.each(settings, read)
+    batches = opened.each(read)
     if is_lines:
         header = Header(b"", opened.queues[0].now_ms() if opened.queues and not first else 0)
         if first is not None:

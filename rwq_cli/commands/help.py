@@ -6,18 +6,15 @@ from typing import Annotated, Any
 import typer
 
 from rwq_cli.cli.app import COMMANDS, build_root
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.options import global_options
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.help.overview import overview
-from rwq_cli.help.topics import Topic, write_topic
-
-app = CommandModule()
+from rwq_cli.help.topics import Topic, overview, write_topic
 
 
-@app.command(
+@command(
     help="Show the help of a command, or a topic; without either, the commands that most people "
     "want first.",
     examples=("rwq help", "rwq help clean light", "rwq help recipes"),
@@ -51,11 +48,6 @@ def show_help(
 
 
 def _find_command(context: Any, words: list[str]) -> Any:
-    """The parser's context of the command that the words name.
-
-    Raises:
-        InvalidArgument: There is no such command.
-    """
     if words[0] not in COMMANDS and (near := get_close_matches(words[0], Topic, 1)):
         raise InvalidArgument(f"no command or topic {words[0]!r}", f"try rwq help {near[0]}")
     rest = words

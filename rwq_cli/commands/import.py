@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_connection, queue_handles
 from rwq_cli.cli.options import YES_FOR, DryRunOption, option
@@ -29,12 +29,10 @@ from rwq_cli.input.export_reader import ExportReader, ExportSource
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.outcomes import NAMED_FAILURES, Parts
 from rwq_cli.views.failures import CHANGED_MEANWHILE
+from rwq_cli.views.outcomes import OUTCOME_FIELDS
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
-from rwq_cli.views.outcomes import OUTCOME_FIELDS
-
-app = CommandModule()
 
 _KIND = restoring_kind("imported", "already-there", "skipped", "replaced", "conflicts", "rejected")
 _REASONS: dict[Status, str] = {
@@ -44,7 +42,7 @@ _REASONS: dict[Status, str] = {
 }
 
 
-@app.command(
+@command(
     "import",
     record=OUTCOME_FIELDS,
     help="Restore what rwq export wrote: items in their order and states, leases and results with "
@@ -123,16 +121,17 @@ def import_(
                 "imported-before": 0,
                 **results_restored(results),
             }
-            for batch in restore(
-                queue,
-                lines,
-                on_conflict=on_conflict,
-                file_id=reader.file_id,
-                results=results,
-                journal=undo if on_conflict is OnConflict.REPLACE else None,
-                dry_run=dry_run,
-            ).batches:
-                out.rows(batch)
+            out.all(
+                restore(
+                    queue,
+                    lines,
+                    on_conflict=on_conflict,
+                    file_id=reader.file_id,
+                    results=results,
+                    journal=undo if on_conflict is OnConflict.REPLACE else None,
+                    dry_run=dry_run,
+                )
+            )
             if is_one and not dry_run:
                 _forget_marks(reader, [queue])
         status = out.finish(undo_file=undo.name)
@@ -146,7 +145,6 @@ def import_(
 
 
 def _forget_marks(reader: ExportReader, queues: Iterable[WorkQueue]) -> None:
-    """Delete the marks by which an interrupted import would resume, now that it is done."""
     if reader.file_id is not None and not reader.is_stopped:
         for queue in queues:
             forget_marks(queue, reader.file_id)

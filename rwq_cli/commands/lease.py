@@ -1,11 +1,14 @@
 """`rwq lease`: lease items, the next ones or by ID."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from math import inf
-from typing import Annotated
+from time import time
+from typing import TYPE_CHECKING, Annotated
 
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import command_lines, open_queue, open_queues
+from rwq_cli.cli.listing import write_items
 from rwq_cli.cli.options import (
     DEFAULT_LEASE,
     NULL_RECORDS,
@@ -19,20 +22,53 @@ from rwq_cli.cli.options import (
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.lease import lease_from, lease_ids
-from rwq_cli.core.model import Item
-from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.model import Item, State
 from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.outcomes import DRY_RUN
 from rwq_cli.views.items import ITEM_FIELDS, columns_for, plain_names
-from rwq_cli.views.leasing import held, refusal, waiting_note
-from rwq_cli.views.listing import write_items
 
-app = CommandModule()
+if TYPE_CHECKING:
+    from rwq_cli.views.command_lines import CommandLines
 
 
-@app.command(
+def held(item: Item) -> str | None:
+    """The ID and the end of the lease of an item, of which only the data is shown."""
+    if item.lease is None or item.lease.ttl_ms is None:
+        return None
+    left_s = item.lease.ttl_ms / 1000
+    ends = human.moment(round(1000 * (time() + left_s)))
+    return (
+        f"leased {escaped(item.item_id)} of {escaped(item.queue)} for {human.duration(left_s)}, "
+        f"until {ends}"
+    )
+
+
+def refusal(lines: "CommandLines", queue: bytes, item: Item) -> str:
+    shown = escaped(item.item_id)
+    if item.lease is not None:
+        holder = escaped(item.lease.holder) or "an unknown holder"
+        left = "without expiry"
+        if item.lease.ttl_ms is not None:
+            left = f"for {human.duration(item.lease.ttl_ms / 1000)} more"
+        ends = lines.of_item("release --force", queue, item.item_id)
+        return f"{shown} is leased by {holder} {left}; to end that lease: {ends}"
+    if item.state is State.GONE:
+        return f"no such item: {shown}"
+    if item.state is State.WRONG_TYPE:
+        show = lines.of_item("show", queue, item.item_id)
+        return f"{shown}: one of its keys has the wrong type; {show} says which"
+    returns = lines.of_item("release", queue, item.item_id)
+    clean = "light" if item.state is State.ABANDONED else "deep"
+    return (
+        f"{shown} is {item.state.value}, not waiting; to return it: {returns} "
+        f"(a {clean} clean also returns it)"
+    )
+
+
+@command(
     record=ITEM_FIELDS,
     help="Lease the next items and print them. Several queues are tried in order.",
     examples=(
@@ -76,9 +112,10 @@ def lease(
     ] = False,
     dry_run: DryRunOption = False,
 ) -> ExitStatus:
+    environment, wants_data = settings.environment, settings.output is not OutputFormat.IDS
     # What is leased is printed.
-    settings.environment.interrupted = ""
-    wants_data = settings.output is not OutputFormat.IDS
+    environment.interrupted = ""
+    write = partial(_write, settings, number=len(ids) if ids else number or 1, dry_run=dry_run)
     if ids:
         if number is not None or wait or timeout_s is not None or fair:
             raise InvalidArgument(
@@ -97,11 +134,11 @@ def lease(
                     refused.append(refusal(lines, queue.name, attempt.item))
 
         # If nothing was leased, the refusals are the output.
-        shown = _write(settings, [queue], leased(), len(ids), lambda: "\n".join(refused), dry_run)
+        shown = write(leased(), empty=lambda: "\n".join(refused))
         if not refused:
             return ExitStatus.OK
         if shown:
-            settings.environment.note("\n".join(refused))
+            environment.note("\n".join(refused))
         return ExitStatus.PARTIAL if shown else ExitStatus.NO
     if not wants_data and len(set(settings.queues)) > 1:
         raise InvalidArgument(
@@ -116,10 +153,8 @@ def lease(
         shuffle = random.shuffle
     names = ", ".join(escaped(queue.name) for queue in queues)
     wait_s = timeout_s if timeout_s is not None else inf if wait else 0.0
-
-    def note_waiting() -> None:
-        settings.environment.note(waiting_note(names, wait_s))
-
+    limit = "" if wait_s == inf else f", {human.duration(wait_s)} at most"
+    note_waiting = partial(environment.note, f"waiting for an item in {names}{limit}")
     items = lease_from(
         queues,
         number or 1,
@@ -130,19 +165,24 @@ def lease(
         before_waiting=None if settings.output.is_json else note_waiting,
         dry_run=dry_run,
     )
-    batches = (batch.ids for batch in items.batches)
-    nothing = f"Nothing to lease in {names}."
-    shown = _write(settings, queues, items, number or 1, lambda: nothing, dry_run, batches)
+    shown = write(
+        items,
+        empty=lambda: f"Nothing to lease in {names}.",
+        has_queue=len(queues) > 1,
+        # In a dry run, a note comes first.
+        id_batches=None if dry_run else (batch.ids for batch in items.batches),
+    )
     return ExitStatus.OK if shown else ExitStatus.NO
 
 
 def _write(
     settings: Settings,
-    queues: Sequence[WorkQueue],
     items: Iterable[Item],
+    *,
     number: int,
-    empty: Callable[[], str],
     dry_run: bool,
+    empty: Callable[[], str],
+    has_queue: bool = False,
     id_batches: Iterable[Sequence[bytes]] | None = None,
 ) -> int:
     """Write leased items; returns their number. Reading them, or their IDs, leases them."""
@@ -162,9 +202,8 @@ def _write(
             noted(),
             columns_for("leased now"),
             empty=empty,
-            has_queue=len(queues) > 1,
-            # In a dry run, a note comes first.
-            id_batches=None if dry_run else id_batches,
+            has_queue=has_queue,
+            id_batches=id_batches,
             unframed=number == 1,
         )
     except OSError as error:

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Annotated
 
 from rwq_cli.cli.choosing import IN_PROCESSING, filters
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.options import (
     NULL_RECORDS,
     AllQueuesOption,
@@ -24,10 +24,8 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.items import ITEM_FIELDS, plain_names
 
-app = CommandModule()
 
-
-@app.command(
+@command(
     record=ITEM_FIELDS,
     help="List the items in processing, who holds them and for how long: abandoned items "
     "first, then by the time left.",

@@ -4,14 +4,44 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.target import LOCAL
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.local import LocalServer
-from rwq_cli.views.local_server import LOCAL_FIELDS, local_sections
+from rwq_cli.local import LocalServer, LocalStatus
+from rwq_cli.output import human
+from rwq_cli.output.escape import escaped_text
+from rwq_cli.output.field import Fields, field
+from rwq_cli.output.sections import Row, Section
 
-app = CommandModule("Start, stop or inspect the embedded server behind -u local:.")
+LOCAL_FIELDS: Fields[LocalStatus] = Fields(
+    "The embedded server",
+    field("running", "running", "whether it runs"),
+    field("pid", "pid", "its process ID"),
+    field("url", "url", "its address"),
+    field("directory", lambda status: str(status.directory), "where its data is"),
+    field("server", "server", "the program and its version"),
+    field("used_memory_bytes", "used_memory_bytes", "the memory that it uses"),
+    field("aof_bytes", "aof_bytes", "the size of its append-only files"),
+    field("uptime_seconds", "uptime_s", "since it was started"),
+)
+
+
+def local_sections(status: LocalStatus) -> list[Section]:
+    directory = escaped_text(str(status.directory))
+    rows: list[Row] = [
+        ("running", f"yes, process {status.pid}" if status.running else "no", None),
+        ("url", escaped_text(status.url), None),
+        ("data", f"{directory} ({human.size(status.aof_bytes)})", None),
+    ]
+    if status.running:
+        rows.append(("server", status.server or "unknown", None))
+        rows.append(("up for", human.duration(status.uptime_s), None))
+        rows.append(("memory", human.size(status.used_memory_bytes), None))
+    return [Section("", rows)]
+
+
+GROUP_HELP = "Start, stop or inspect the embedded server behind -u local:."
 
 Directory = Annotated[
     str | None,
@@ -22,7 +52,7 @@ Directory = Annotated[
 ]
 
 
-@app.command(
+@command(
     record=LOCAL_FIELDS,
     help="Start the embedded server if it is not running. -u local: starts it when needed.",
     examples=("rwq local start", "rwq local start ./data"),
@@ -35,7 +65,7 @@ def start(settings: Settings, directory: Directory = None) -> ExitStatus:
     return ExitStatus.OK
 
 
-@app.command(
+@command(
     record=LOCAL_FIELDS,
     help="Stop the embedded server and keep its data.",
     examples=("rwq local stop",),
@@ -49,7 +79,7 @@ def stop(settings: Settings, directory: Directory = None) -> ExitStatus:
     return ExitStatus.OK if was_running else ExitStatus.NO
 
 
-@app.command(
+@command(
     record=LOCAL_FIELDS,
     help="Show whether the embedded server is running, and where.",
     examples=("rwq local status -o json",),

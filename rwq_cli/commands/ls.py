@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rwq_cli.cli.choosing import filters
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.options import (
     NULL_RECORDS,
     AllQueuesOption,
@@ -27,12 +27,8 @@ from rwq_cli.views.items import ITEM_FIELDS, plain_names
 if TYPE_CHECKING:
     from rwq_cli.core.queue import WorkQueue
 
-app = CommandModule()
-
 
 class Which(StrEnum):
-    """The values of WHICH."""
-
     WAITING = "waiting"
     PROCESSING = "processing"
     LEASED = "leased"
@@ -64,7 +60,7 @@ _IMPLIED = (
 _ONE_STATE = (Which.LEASED, Which.HELD, Which.ABANDONED, Which.ORPHANED, Which.DUE)
 
 
-@app.command(
+@command(
     record=ITEM_FIELDS,
     help="List items, the next to be leased first; in processing, the oldest first. An item with "
     "several entries is listed by each.",

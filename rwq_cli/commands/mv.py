@@ -6,12 +6,12 @@ from contextlib import nullcontext
 from itertools import chain
 from typing import Annotated
 
-from rwq_cli.cli.choosing import Choice, SelectionScope, selects
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.choosing import Choice, selects
+from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
 from rwq_cli.cli.interrupts import ending_on_terminate
-from rwq_cli.cli.options import DryRunOption, YesOption, offer_queues, option
+from rwq_cli.cli.options import offer_queues, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.errors import InvalidArgument
@@ -26,19 +26,15 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.field import bytes_fields
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
-app = CommandModule()
-
-
 # --force also chooses leased, delayed and buried items.
 _CHOSEN = frozenset(state for state in ITEMS if not (state.is_leased or state.is_scheduled))
-_SCOPE = SelectionScope(default=_CHOSEN, everything=_CHOSEN, offered=ITEMS)
 _MOVED = (Status.MOVED, Status.FINISHED)
 _KIND = kind_of(Status.MOVED, (Status.NOT_OWNER, Status.CONFLICT, Status.MISSING))
 _KIND = _KIND._replace(shown=frozenset(map(str, _MOVED)))
 _FOLLOW_EVERY_S = 1.0
 
 
-@app.command(
+@command(
     record=OUTCOME_FIELDS,
     destructive=True,
     writes_elsewhere=True,
@@ -57,7 +53,7 @@ _FOLLOW_EVERY_S = 1.0
         ExitStatus.PARTIAL: "some were not moved",
     },
 )
-@selects(_SCOPE)
+@selects(_CHOSEN, offered=ITEMS)
 def mv(
     settings: Settings,
     choice: Choice,
@@ -72,9 +68,8 @@ def mv(
     follow: Annotated[
         bool, option("--follow", "Also move what arrives later, until stopped.")
     ] = False,
-    yes: YesOption = False,
-    dry_run: DryRunOption = False,
 ) -> ExitStatus:
+    dry_run = choice.dry_run
     if follow and (choice.by_name or dry_run):
         other = "--dry-run" if dry_run else "IDs"
         raise InvalidArgument(f"--follow cannot be used with {other}", "choose items by options")
@@ -82,7 +77,7 @@ def mv(
     opened = open_elsewhere(settings, queue, to, to_url, to_context)
     there, label, is_elsewhere = opened.queue, opened.label, opened.settings is not None
     # Only the question and a dry run say so.
-    new = ", a new or empty queue" if (dry_run or not yes) and not exists(there) else ""
+    new = ", a new or empty queue" if (dry_run or not choice.yes) and not exists(there) else ""
     question = f"move {{}} to {opened.label_to_ask}{new}{',' if new and not is_elsewhere else ''}"
     choice = choice.including(ITEMS) if force else choice
 
@@ -119,13 +114,8 @@ def mv(
             suffix=lambda: f" to {label}{new if dry_run else ''}",
         ) as out,
     ):
-        chosen = choice.choose(
-            queue,
-            opened.both(settings),
-            confirm=None if dry_run else question,
-            yes=yes,
-            act=act,
-        )
+        asking = choice._replace(settings=opened.both(settings))
+        chosen = asking.choose(queue, question, act=act)
         later = _later(queue, choice) if follow else iter(())
         # What stays is tried once.
         left: set[bytes] = set()

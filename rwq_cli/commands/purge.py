@@ -1,6 +1,6 @@
 """`rwq purge`: remove a whole queue."""
 
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.open_queues import warn_missing
@@ -13,12 +13,10 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
-app = CommandModule()
-
 _KIND = kind_of(Status.REMOVED, ())._replace(successes=frozenset({"results"}))
 
 
-@app.command(
+@command(
     record=OUTCOME_FIELDS,
     destructive=True,
     help="Remove a queue with all its keys. Items and results are written to an undo file "
@@ -44,8 +42,7 @@ def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = Fa
             leased = (counts.leased or 0) + (counts.held or 0) if counts is not None else 0
             queue.connection.progress.hide()
             confirm(settings, "remove all {}", items, escaped(queue.name), leased=leased)
-        for batch in purge_queue(queue, undo, results=purged, dry_run=dry_run).batches:
-            out.rows(batch)
+        out.all(purge_queue(queue, undo, results=purged, dry_run=dry_run))
     if not (out.has_work or purged.others or purged.is_denied):
         warn_missing(settings, queue)
     if purged.is_denied:

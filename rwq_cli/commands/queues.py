@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.open_queues import remembered
 from rwq_cli.cli.options import WatchOption, offer_queues
@@ -26,10 +26,8 @@ from rwq_cli.views.counts import COUNT_FIELDS, QUEUES, QUEUES_PLAIN, write_count
 if TYPE_CHECKING:
     from rwq_cli.views.watching import Tick
 
-app = CommandModule()
 
-
-@app.command(
+@command(
     record=COUNT_FIELDS,
     help="List the queues of this server with their counts. All keys are scanned; a queue "
     "whose items are all orphaned is not found. Abandoned items are counted for a second at most: "

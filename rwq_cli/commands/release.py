@@ -2,11 +2,10 @@
 
 from typing import Annotated
 
-from rwq_cli.cli.choosing import Choice, SelectionScope, selects
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.choosing import Choice, selects
+from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, Duration, ForceOption, YesOption, option
-from rwq_cli.cli.outcomes import outcomes_of
+from rwq_cli.cli.options import Duration, ForceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.choosing import Chosen
@@ -16,15 +15,7 @@ from rwq_cli.core.model import Outcomes, State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
-app = CommandModule()
-
 _IN_PROCESSING = frozenset({State.LEASED, State.HELD, State.ABANDONED})
-_SCOPE = SelectionScope(
-    default=_IN_PROCESSING,
-    everything=_IN_PROCESSING,
-    offered=ITEMS,
-    mine="Only items leased by this session; without IDs, all.",
-)
 
 
 _FAILURES = (Status.NOT_OWNER, Status.MISSING)
@@ -32,7 +23,7 @@ _NOW = kind_of(Status.RELEASED, _FAILURES, neutral=(Status.ALREADY_WAITING,))
 _LATER = kind_of(Status.DELAYED, _FAILURES)
 
 
-@app.command(
+@command(
     record=OUTCOME_FIELDS,
     help="Release items: end their leases and return them to the queue, now or after a delay. "
     "Without --state, options choose items in processing.",
@@ -48,7 +39,7 @@ _LATER = kind_of(Status.DELAYED, _FAILURES)
         ExitStatus.PARTIAL: "some were not released",
     },
 )
-@selects(_SCOPE)
+@selects(_IN_PROCESSING, offered=ITEMS, mine=True)
 def release(
     settings: Settings,
     choice: Choice,
@@ -60,8 +51,6 @@ def release(
         option("--delay DUR", "Return the items after this delay; 0 means now.", Duration),
     ] = None,
     force: ForceOption = False,
-    yes: YesOption = False,
-    dry_run: DryRunOption = False,
 ) -> ExitStatus:
     if choice.mine and force:
         raise InvalidArgument.both("--mine", "--force")
@@ -84,21 +73,8 @@ def release(
             dry_run=dry_run,
         )
 
-    with outcomes_of(
-        settings,
-        queue,
-        _LATER if delay_s else _NOW,
-        dry_run=dry_run,
-        reasons={Status.NOT_OWNER: "--mine leaves it" if choice.mine else "--force ends its lease"},
-    ) as out:
-        chosen = choice.choose(
-            queue,
-            settings,
-            confirm=None if dry_run else question,
-            yes=yes,
-            only_many=not force,
-            act=act,
-        )
-        for batch in act(chosen, dry_run=dry_run).batches:
-            out.rows(batch)
+    reasons = {Status.NOT_OWNER: "--mine leaves it" if choice.mine else "--force ends its lease"}
+    with choice.outcomes(queue, _LATER if delay_s else _NOW, reasons=reasons) as out:
+        chosen = choice.choose(queue, question, only_many=not force, act=act)
+        out.all(act(chosen, dry_run=choice.dry_run))
     return out.finish()

@@ -1,9 +1,8 @@
 """`rwq rm`: remove items."""
 
-from rwq_cli.cli.choosing import Choice, SelectionScope, selects
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.choosing import Choice, selects
+from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import DryRunOption, YesOption
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.inspect.selection import ITEMS
@@ -12,13 +11,10 @@ from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
-app = CommandModule()
-
-_SCOPE = SelectionScope(default=ITEMS, everything=ITEMS, offered=ITEMS)
 _KIND = kind_of(Status.REMOVED, (Status.MISSING,))
 
 
-@app.command(
+@command(
     record=OUTCOME_FIELDS,
     destructive=True,
     help="Remove items in any state, even leased ones, without completing them. They are "
@@ -33,19 +29,12 @@ _KIND = kind_of(Status.REMOVED, (Status.MISSING,))
         ExitStatus.PARTIAL: "some were not removed",
     },
 )
-@selects(_SCOPE)
-def rm(
-    settings: Settings,
-    choice: Choice,
-    yes: YesOption = False,
-    dry_run: DryRunOption = False,
-) -> ExitStatus:
+@selects(ITEMS)
+def rm(settings: Settings, choice: Choice) -> ExitStatus:
     queue = open_queue(settings)
     undo = Undo(settings, queue, "rm")
-    with undo.outcomes(_KIND, dry_run=dry_run) as out:
-        chosen = choice.choose(queue, settings, confirm=None if dry_run else "remove {}", yes=yes)
-        for batch in remove(
-            queue, chosen.ids, undo, expected=chosen.expected, dry_run=dry_run
-        ).batches:
-            out.rows(batch)
+    with choice.outcomes(queue, _KIND, undo) as out:
+        chosen = choice.choose(queue, "remove {}")
+        expected, dry_run = chosen.expected, choice.dry_run
+        out.all(remove(queue, chosen.ids, undo, expected=expected, dry_run=dry_run))
     return out.finish(undo_file=undo.name)

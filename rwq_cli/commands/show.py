@@ -1,24 +1,22 @@
 """`rwq show`: everything about items."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated
 
-from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.connect import open_queue
+from rwq_cli.cli.command import command
+from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.open_queues import warn_if_missing, warn_of_idle_reset
 from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, Duration, IdsArgument, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.cli.showing import read_shown
 from rwq_cli.core.model import State
 from rwq_cli.exit_codes import ExitStatus, batch_status
 from rwq_cli.input.streams import read_ids
 from rwq_cli.output.escape import escaped
-from rwq_cli.views.item_report import SHOWN_FIELDS, Shown, show_sections
-
-app = CommandModule()
+from rwq_cli.views.item_report import SHOWN_FIELDS, Shown, read_shown, show_sections
 
 
-@app.command(
+@command(
     record=SHOWN_FIELDS,
     help="Show everything about items: the state and its reasons, what happens next and "
     "when, and the commands to run next. To show an item with the ID -, give it on stdin.",
@@ -59,7 +57,15 @@ def show(
     shown = warn_if_missing(
         settings,
         queue,
-        read_shown(settings, queue, chosen, data=wants_data, sizes=wants_sizes, eta_s=eta_s),
+        read_shown(
+            queue,
+            chosen,
+            command_lines(settings, queue.connection),
+            partial(settings.environment.note, once=True),
+            data=wants_data,
+            sizes=wants_sizes,
+            eta_s=eta_s,
+        ),
         lambda shown: shown.item.state is State.GONE and shown.result is None,
     )
     missing = 0

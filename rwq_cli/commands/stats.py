@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
-from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.open_queues import QueueFinder, warn_if_missing
+from rwq_cli.cli.command import command
+from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
 from rwq_cli.cli.options import AllQueuesOption, WatchOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
@@ -17,10 +17,8 @@ from rwq_cli.views.counts import COUNT_FIELDS, write_stats
 if TYPE_CHECKING:
     from rwq_cli.views.watching import Tick
 
-app = CommandModule()
 
-
-@app.command(
+@command(
     record=COUNT_FIELDS,
     help="Count a queue's items by state, with ages, leases and sizes.",
     examples=(
@@ -48,7 +46,7 @@ def stats(
 ) -> ExitStatus:
     if fast and deep:
         raise InvalidArgument.both("--fast", "--deep")
-    finder = QueueFinder(settings, all_queues=all_queues)
+    opened = OpenQueues(settings, all_queues=all_queues)
 
     def count(queue: WorkQueue) -> Iterator[Counts]:
         counts = queue.lengths() if fast else queue.counts(deep=deep)
@@ -57,8 +55,7 @@ def stats(
         return warn_if_missing(settings, queue, [counts], lambda counts: counts.is_empty)
 
     def show(tick: "Tick | None") -> None:
-        opened = finder.find()
-        counted = opened.each(settings, count)
+        counted = opened.find().each(count)
         if not fast:
             from rwq_cli.cli.open_queues import warn_of_idle_reset
 
@@ -71,4 +68,4 @@ def stats(
             )
         write_stats(settings.out, counted, tick, fast=fast, deep=deep, one=opened.is_one)
 
-    return watched(settings, watch, finder.connection, show, lambda: finder.find().queues)
+    return watched(settings, watch, opened.connection, show, lambda: opened.find().queues)

@@ -2,19 +2,14 @@
 
 import os
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.options import Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import how_to_install
 from rwq_cli.exit_codes import ExitStatus, UsageError
-
-if TYPE_CHECKING:
-    pass
-
-app = CommandModule()
 
 _TWO_SECONDS = Duration("2s")
 _LEAST_S = 0.1
@@ -27,7 +22,7 @@ def _interval(text: str) -> Duration:
     return every_s
 
 
-@app.command(
+@command(
     help="Show queues live, on the whole terminal: how many items are in each state, how fast "
     "they arrive and leave, and when each queue will be empty. Enter opens a queue, then an item. "
     "Other keys release, bury, kick, edit or run doctor, with the prompts of those commands. "

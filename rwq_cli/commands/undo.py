@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.confirm import confirm_action, is_confirmed, server_shown
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.elsewhere import OtherQueue, open_elsewhere
@@ -26,7 +26,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.urls import is_same_server
-from rwq_cli.environment import os_reason
+from rwq_cli.environment import os_errors_as
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
@@ -52,8 +52,6 @@ from rwq_cli.views.undo_files import PRUNED, PRUNED_FIELDS, UNDO_COLUMNS, UNDO_F
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
 
-app = CommandModule()
-
 _UNDONE = restoring_kind(
     *("restored", "already-there", "conflicts", "rejected"),
     **dict.fromkeys(("IMPORTED", "MOVED", "SET", "REPLACED"), "restored"),
@@ -66,13 +64,12 @@ _REDONE = restoring_kind(
 
 
 def _record(options: Mapping[str, Any]) -> Fields[Any]:
-    """The fields of the records that it shows: by default those of the list."""
     if options.get("prune"):
         return PRUNED_FIELDS
     return UNDO_FIELDS if options.get("list_", True) else OUTCOME_FIELDS
 
 
-@app.command(
+@command(
     record=_record,
     destructive=True,
     writes_elsewhere=True,
@@ -303,11 +300,9 @@ def _prune(settings: Settings, entries: list[UndoEntry], *, yes: bool, dry_run: 
         suffix=lambda: f"; {human.size(freed)}" if freed else "",
     ) as out:
         for entry in entries:
-            try:
+            path = short_path(settings, entry.path)
+            with os_errors_as(UndoFileError, f"cannot delete {path}"):
                 is_deleted = delete(entry.path, dry_run=dry_run)
-            except OSError as error:
-                path = short_path(settings, entry.path)
-                raise UndoFileError(f"cannot delete {path}: {os_reason(error)}")
             freed += entry.file_bytes if is_deleted else 0
             out.row((entry, "deleted" if is_deleted else "in-use"))
     return out.finish()
@@ -348,7 +343,6 @@ def _open(
 def _check(
     settings: Settings, reader: UndoReader, connection: "Connection", *, anywhere: bool
 ) -> None:
-    """Raise for a file of another queue, or of another server without `--anywhere`."""
     header, origin = reader.header, reader.origin
     if settings.given.get("queue") and settings.queue != header.queue:
         raise InvalidArgument(
@@ -362,7 +356,6 @@ def _check(
 
 
 def _rest(run: UndoRun, reader: UndoReader, *, dry_run: bool) -> str:
-    """The end of the summary."""
     rest = ""
     if run.in_doubt and run.lost_marks:
         rest += (

@@ -73,7 +73,6 @@ class Undo(UndoFile):
 
     @property
     def name(self) -> str | None:
-        """The file, for JSON; None if there is none."""
         return None if self.path is None else str(self.path)
 
     def summary_end(self) -> str:
@@ -99,10 +98,8 @@ def short_path(settings: Settings, path: Path) -> str:
 
 
 def restoring_kind(*counted: str, **names: str) -> Kind[Outcome]:
-    """How the outcomes of restoring are counted; the first word is what the command is for.
-
-    `names` are the words that statuses are counted as, by their names.
-    """
+    """How the outcomes of restoring are counted; the first word is what the command is for."""
+    # `names` are the words that statuses are counted as, by their names.
     known = {"CONFLICT": "conflicts", "WRONG_TYPE": "rejected", **names}
     return kind_of(Status.IMPORTED, ())._replace(
         counted=counted,
@@ -118,7 +115,6 @@ def restoring_kind(*counted: str, **names: str) -> Kind[Outcome]:
 
 
 def results_restored(results: ResultTally) -> dict[str, int]:
-    """The numbers of restored results, for the summary."""
     return {
         "results": results.restored,
         "results-already-there": results.already_there,
@@ -132,7 +128,6 @@ def bad_line(number: int, reason: str) -> str:
 
 
 def bad_line_reporter(settings: Settings, name: str) -> Callable[[int, str], None]:
-    """A function that reports an unusable line of a file."""
     place = "line" if name == "-" else f"{name}, line"
     report = bad_record_reporter(settings, "not imported")
     return lambda number, reason: report(place, number, reason)

@@ -4,19 +4,46 @@ from collections.abc import Iterator
 from math import inf
 from typing import Annotated
 
-from rwq_cli.cli.command import CommandModule
-from rwq_cli.cli.open_queues import open_matching_queues, warn_missing
+from rwq_cli.cli.command import command
+from rwq_cli.cli.open_queues import OpenQueues, warn_missing
 from rwq_cli.cli.options import AllQueuesOption, Duration, offer_ids, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait_for_all
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.views.waiting import WAIT_FIELDS, wait_sections
+from rwq_cli.output import human
+from rwq_cli.output.escape import escaped
+from rwq_cli.output.field import COUNT, ID, Fields, field
+from rwq_cli.output.sections import Row, Section
 
-app = CommandModule()
+_LENGTHS = ("waiting", "processing", "delayed", "buried")
 
 
-@app.command(
+WAIT_FIELDS: Fields[WaitResult] = Fields(
+    "A wait",
+    field("queue", "counts.queue", "the queue's name", ID),
+    field("reached", "reached", "whether the condition was met in time"),
+    *(field(name, f"counts.{name}", "as in the counts", COUNT) for name in _LENGTHS),
+    field(
+        "remaining",
+        "remaining",
+        "how many of the items of `--id` still exist; null without `--id`",
+    ),
+    field("waited_seconds", lambda waited: round(waited.waited_s, 3), "how long it waited"),
+)
+
+
+def wait_sections(waited: WaitResult) -> list[Section]:
+    in_time: Row = ("in time", "yes", None) if waited.reached else ("in time", "no", "red")
+    rows = [in_time]
+    if waited.remaining is not None:
+        rows.append(("not gone", human.count(waited.remaining), None))
+    rows += [(name, human.count(getattr(waited.counts, name)), None) for name in _LENGTHS]
+    rows.append(("waited", human.duration(waited.waited_s), None))
+    return [Section(escaped(waited.counts.queue), rows, numbers=True)]
+
+
+@command(
     record=WAIT_FIELDS,
     help="Wait until a queue is empty or short enough, or items are gone; for scripts. Several "
     "queues must meet the condition at the same time. Due items are promoted meanwhile.",
@@ -64,7 +91,7 @@ def wait(
         raise InvalidArgument(
             "--until-empty, --below and --id cannot be used together", "wait for one of them"
         )
-    opened = open_matching_queues(settings, all_queues=all_queues, changes=True)
+    opened = OpenQueues(settings, all_queues=all_queues, changes=True).find()
     condition = WaitCondition(below=below, ids=tuple(ids or ()))
     limit_s = inf if timeout_s is None else timeout_s
     waited = wait_for_all(
@@ -75,7 +102,8 @@ def wait(
     def noted() -> Iterator[WaitResult]:
         nonlocal missed
         for queue, result in zip(opened.queues, waited, strict=True):
-            if _was_empty(result):
+            # It may have been emptied meanwhile.
+            if result.counts.is_empty and result.met_at_first:
                 warn_missing(settings, queue)
             if not result.reached:
                 missed += 1
@@ -85,8 +113,3 @@ def wait(
 
     settings.out.describe(noted(), WAIT_FIELDS, wait_sections, is_one=opened.is_one)
     return ExitStatus.NO if missed else ExitStatus.OK
-
-
-def _was_empty(result: WaitResult) -> bool:
-    """Whether the queue was empty from the beginning; it may have been emptied meanwhile."""
-    return result.counts.is_empty and result.met_at_first

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rwq_cli.cli.command import CommandModule
+from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queues, server_variables
 from rwq_cli.cli.options import (
     DEFAULT_LEASE,
@@ -37,8 +37,6 @@ from rwq_cli.work.programs import allow_open_files, find_program
 from rwq_cli.work.running import RESULT_BYTES_MAX, Limits
 from rwq_cli.work.worker import Worker
 
-app = CommandModule()
-
 # A command must not notify systemd in the name of its worker.
 _SYSTEMD = (b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"WATCHDOG_PID")
 KILL_AFTER = Duration("10s")
@@ -50,7 +48,7 @@ RESULT_TTL = Duration.of(RESULT_TTL_S)
 _COUNT_S = 0.5
 
 
-@app.command(
+@command(
     record=lambda options: PLAN_FIELDS if options.get("dry_run") else EVENT_FIELDS,
     help="Run a command for each item. Its exit code 0 completes the item, 75 releases it, 100 "
     "buries it, 126 and 127 end the worker, any other retries it.",

@@ -117,7 +117,7 @@ def _write(stream: BinaryIO, data: bytes) -> None:
 def scraped(queues: Sequence[WorkQueue], progress: Progress) -> list[Metric]:
     """What `/metrics` has of a worker."""
     # Its imports take as long as a short command.
-    from rwq_cli.cli.queue_scraper import queue_scraper
+    from rwq_cli.views.monitoring import queue_scraper
 
     return [*queue_scraper(queues[0].connection)(queues), *work_metrics(progress)]
 

@@ -20,13 +20,12 @@ from rwq_cli.contexts.file import (
     read_contexts,
     read_text,
 )
-from rwq_cli.environment import os_reason
+from rwq_cli.environment import os_errors_as
 
 
 def set_context(
     path: Path, name: str, values: dict[str, str | bool], unset: frozenset[str]
 ) -> Contexts:
-    """Create or change a context."""
     check_name(name)
 
     def change(_document: tomlkit.TOMLDocument, tables: Any) -> None:
@@ -58,7 +57,6 @@ def remove_contexts(path: Path, names: list[str]) -> Contexts:
 
 
 def use_context(path: Path, name: str) -> Contexts:
-    """Make a context the current one; `-` is the previous one."""
 
     def change(document: tomlkit.TOMLDocument, tables: Any) -> None:
         current, previous = document.get("current"), document.get("previous")
@@ -78,10 +76,8 @@ def use_context(path: Path, name: str) -> Contexts:
 
 
 def _put(table: Any, key: str, value: str | bool) -> None:
-    """Set a key; a new one is inserted right after the last key.
-
-    tomlkit would append it after a comment at the end, which may belong to what follows.
-    """
+    """Set a key; a new one is inserted right after the last key."""
+    # tomlkit would append it after a comment at the end, which may belong to what follows.
     last = next((each for each, _ in reversed(table.value.body) if each is not None), None)
     if key in table or last is None:
         table[key] = value
@@ -92,7 +88,7 @@ def _put(table: Any, key: str, value: str | bool) -> None:
 def _edit(path: Path, change: Callable[[tomlkit.TOMLDocument, Any], None]) -> Contexts:
     """Change the file under a lock, and return its new contents; a symlink's target is changed."""
     real = Path(os.path.realpath(path))
-    try:
+    with os_errors_as(ContextError, f"cannot write {path}", "check the permissions there"):
         real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(real.parent):
             try:
@@ -116,9 +112,6 @@ def _edit(path: Path, change: Callable[[tomlkit.TOMLDocument, Any], None]) -> Co
             contexts = parse_contexts(path, tomlkit.parse(new).unwrap())
             _replace(real, new)
             return contexts
-    except OSError as error:
-        reason = os_reason(error)
-        raise ContextError(f"cannot write {path}: {reason}", "check the permissions there")
 
 
 @contextmanager

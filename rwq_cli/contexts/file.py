@@ -34,8 +34,6 @@ _BYTES_MAX = 1 << 20
 
 
 class ContextError(InvalidArgument):
-    """The file of contexts cannot be used, or there is no such context."""
-
     code = "context"
 
 
@@ -62,18 +60,11 @@ class Context(NamedTuple):
     protect: Protection = Protection.NONE
 
     @property
-    def has_password(self) -> bool:
-        """True if there is a password outside the URL."""
-        return self.password_command is not None or self.password_file is not None
-
-    @property
     def is_protected(self) -> bool:
-        """True if `--yes` alone does not confirm a destructive action on a terminal."""
         return self.protect is not Protection.NONE
 
     @property
     def requires_name(self) -> bool:
-        """True if only its name confirms a destructive action."""
         return self.protect is Protection.TYPE
 
 
@@ -84,8 +75,7 @@ _TOP_KEYS = ("current", "previous", "contexts")
 
 
 class Contexts(NamedTuple):
-    """The contents of the file, which may not exist: the contexts in its order, and the names of
-    the current one and of the one before it."""
+    """The contents of the file, which may not exist, with the names of two of the contexts."""
 
     path: Path
     by_name: Mapping[str, Context] = MappingProxyType({})
@@ -104,7 +94,6 @@ class Contexts(NamedTuple):
         return context
 
     def named(self, name: str) -> Context:
-        """The context of this name; raises `ContextError` if there is none."""
         context = self.by_name.get(name)
         if context is None:
             hint = f"known contexts: {', '.join(self.by_name)}"
@@ -115,14 +104,12 @@ class Contexts(NamedTuple):
 
 
 def holds_secret(url: str) -> bool:
-    """True if a URL has a part that must not be shown."""
     from rwq_cli.core.server.urls import mask_url
 
     return "://" in url and mask_url(url) != url
 
 
 def read_contexts(path: Path) -> Contexts:
-    """Read the file; one that does not exist has no contexts."""
     text, mode = read_text(path)
     try:
         document = tomllib.loads(text)
@@ -177,7 +164,6 @@ def malformed(path: Path, error: Exception) -> ContextError:
 def parse_contexts(
     path: Path, document: Mapping[str, Any], *, is_readable_by_others: bool = False
 ) -> Contexts:
-    """The contexts in a TOML document."""
     for key in document:
         if key not in _TOP_KEYS:
             raise ContextError(
@@ -200,7 +186,6 @@ def parse_contexts(
 
 
 def check_name(name: str) -> None:
-    """Raise `ContextError` for a name that a context cannot have."""
     is_name = all(sign.isalnum() or sign in "._-@:/+" for sign in name)
     if not name or not is_name or name.startswith("-"):
         raise ContextError(

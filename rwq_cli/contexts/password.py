@@ -21,8 +21,6 @@ _BYTES_MAX = 65536
 
 
 class PasswordCommandFailed(ServerError):
-    """The command that prints a context's password did not print one."""
-
     code = "password-command"
 
 
@@ -78,7 +76,6 @@ def _password(line: bytes, text: bytes) -> str:
 
 
 def password_of(context: Context, file: Path) -> str | None:
-    """The password of a context; None if its URL has it, or there is none."""
     if context.password_file is not None:
         path = file.parent / os.path.expanduser(context.password_file)
         return read_password_file(path, f"password_file of context {context.name}")

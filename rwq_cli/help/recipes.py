@@ -4,14 +4,6 @@ from typing import NamedTuple
 
 
 class Recipe(NamedTuple):
-    """A sequence of commands for one purpose.
-
-    Attributes:
-        title: What it is for.
-        text: What there is to know about it.
-        commands: The lines of a shell.
-    """
-
     title: str
     text: str
     commands: tuple[str, ...]

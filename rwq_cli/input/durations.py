@@ -11,11 +11,6 @@ _BARE = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 
 
 def parse_duration(text: str, limit_s: float = HUNDRED_YEARS_S) -> float:
-    """The seconds of parts such as `1h30m`, or of a bare number.
-
-    Raises:
-        InvalidArgument: It is neither, or too long: servers count milliseconds in 64 bits.
-    """
     stripped = text.strip()
     seconds = None
     if _BARE.fullmatch(stripped):
@@ -28,7 +23,6 @@ def parse_duration(text: str, limit_s: float = HUNDRED_YEARS_S) -> float:
 
 
 def in_limits(seconds: float, limit_s: float = HUNDRED_YEARS_S) -> float:
-    """Return the seconds, or raise `InvalidArgument` if they are too many."""
     if seconds > limit_s:
         raise InvalidArgument("a duration longer than a hundred years", "give a shorter one")
     return float(seconds)

@@ -1,4 +1,4 @@
-"""Editing data in the user's editor."""
+"""Editing data in the user's editor, or by a command."""
 
 import os
 import re
@@ -6,21 +6,27 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument, RwqError
-from rwq_cli.environment import Environment, interrupts_left_to_child, os_reason
+from rwq_cli.environment import Environment, interrupts_left_to_child, os_errors_as, os_reason
 from rwq_cli.processes import processes_of
 
 _NAME_MAX = 60
 # How long an editor that was told to end may take, and how often it is looked, seconds.
 _END_S, _LOOK_S = 1.0, 0.01
+# How many items one run of a command gets with `--lines`, at most.
+LINES_MAX = 5000
+# The codes of a shell for a command that it cannot run.
+_CANNOT_RUN = (126, 127)
+_REASON_BYTES = 200
 
 
 class EditorError(RwqError):
-    """The data could not be edited."""
-
     code = "editor"
 
 
@@ -34,28 +40,19 @@ class Draft:
     def __init__(self, data: bytes, name: bytes, suffix: str = "") -> None:
         self._data = data
         readable = re.sub(rb"[^A-Za-z0-9_-]", b"_", name).decode()
-        try:
+        with os_errors_as(EditorError, "cannot write a file to edit", "set TMPDIR"):
             self._directory = Path(mkdtemp(prefix="rwq-edit-"))
-        except OSError as error:
-            raise EditorError(f"cannot write a file to edit: {os_reason(error)}", "set TMPDIR")
-        try:
-            self.path = self._directory / f"{readable[:_NAME_MAX]}{suffix}"
-            self.path.touch(0o600, exist_ok=False)
-            self.path.write_bytes(data)
-        except OSError as error:
-            self.delete()
-            raise EditorError(f"cannot write a file to edit: {os_reason(error)}", "set TMPDIR")
-        except BaseException:
-            # A signal that ends the command.
-            self.delete()
-            raise
+            try:
+                self.path = self._directory / f"{readable[:_NAME_MAX]}{suffix}"
+                self.path.touch(0o600, exist_ok=False)
+                self.path.write_bytes(data)
+            except BaseException:
+                # Also a signal that ends the command.
+                self.delete()
+                raise
 
     def read(self) -> bytes:
-        """The edited data, without a final newline that an editor has added.
-
-        Raises:
-            EditorError: The file cannot be read, or is empty.
-        """
+        """The edited data, without a final newline that an editor has added."""
         try:
             text = self.path.read_bytes()
         except OSError as error:
@@ -69,19 +66,16 @@ class Draft:
 
     @property
     def is_changed(self) -> bool:
-        """True if there is any text that would be lost with the file."""
         try:
             return self.read() != self._data
         except EditorError:
             return False
 
     def delete(self) -> None:
-        """Delete the file and whatever an editor left next to it."""
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
 def without_added_newline(before: bytes, after: bytes) -> bytes:
-    """Text without a final newline that the text before did not have."""
     if before.endswith(b"\n") or not after.endswith(b"\n"):
         return after
     is_dos = b"\r\n" in before and after.endswith(b"\r\n")
@@ -89,12 +83,7 @@ def without_added_newline(before: bytes, after: bytes) -> bytes:
 
 
 def run_editor(environment: Environment, path: Path) -> None:
-    """Let the user edit a file, in `$VISUAL`, else `$EDITOR`, else vi.
-
-    Raises:
-        InvalidArgument: None is named, and there is no terminal for vi.
-        EditorError: The editor failed.
-    """
+    """Let the user edit a file, in `$VISUAL`, else `$EDITOR`, else vi."""
     variables = environment.variables
     named = (variables.get(name, "").strip() for name in ("VISUAL", "EDITOR"))
     editor = next(filter(None, named), "")
@@ -111,10 +100,8 @@ def run_editor(environment: Environment, path: Path) -> None:
     # stdout is for results; the editor must not write to it.
     stdout = None if environment.stdout_is_terminal else 2
     environment.flush()
-    try:
+    with os_errors_as(EditorError, "cannot start the editor"):
         process = subprocess.Popen(command, env=variables, stdout=stdout)
-    except OSError as error:
-        raise EditorError(f"cannot start the editor: {os_reason(error)}")
     try:
         with interrupts_left_to_child():
             code = process.wait()
@@ -151,3 +138,64 @@ def _sent(pid: int, number: int) -> bool:
     except (ProcessLookupError, PermissionError):
         return False
     return True
+
+
+class Refused(NamedTuple):
+    reason: str
+
+
+class EditCommand(NamedTuple):
+    """A command line for `sh` that reads data on stdin and writes what replaces it.
+
+    `by_lines` is for one that reads and writes many items, a line each.
+    """
+
+    line: str
+    by_lines: bool
+    variables: Mapping[str, str]
+
+    def run(self, data: Sequence[bytes]) -> Iterator[bytes | Refused]:
+        """The new data of each, or why there is none; `EditorError` if it cannot be run."""
+        if self.by_lines:
+            yield from self._run_on_lines(data)
+            return
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            yield from pool.map(self._run_on_one, data)
+
+    def _run_on_one(self, data: bytes) -> bytes | Refused:
+        output = self._output(data)
+        return output if isinstance(output, Refused) else without_added_newline(data, output)
+
+    def _run_on_lines(self, data: Sequence[bytes]) -> list[bytes | Refused]:
+        several = Refused("it has several lines, which --lines cannot tell from items")
+        lines = [each for each in data if b"\n" not in each]
+        output = self._output(b"".join(b"%b\n" % line for line in lines)) if lines else b""
+        if not isinstance(output, Refused):
+            found = output.split(b"\n")
+            # After the last line end there is nothing; without it, the last line.
+            found = found if found[-1] else found[:-1]
+            if len(found) == len(lines):
+                left = iter(found)
+                return [several if b"\n" in each else next(left) for each in data]
+            output = Refused(f"the command wrote {len(found):,} lines for {len(lines):,} items")
+        return [several if b"\n" in each else output for each in data]
+
+    def _output(self, data: bytes) -> bytes | Refused:
+        with os_errors_as(EditorError, "cannot run sh"):
+            done = subprocess.run(
+                ["sh", "-c", self.line],
+                input=data,
+                env=dict(self.variables),
+                capture_output=True,
+                check=False,
+            )
+        if not done.returncode:
+            return done.stdout
+        said = done.stderr[-_REASON_BYTES:].decode("utf-8", "backslashreplace").split("\n")
+        reason = next((line for line in reversed(said) if line.strip()), "it said nothing")
+        if done.returncode in _CANNOT_RUN:
+            raise EditorError(f"cannot run the command: {reason}")
+        ended = f"code {done.returncode}"
+        if done.returncode < 0:
+            ended = f"signal {-done.returncode}"
+        return Refused(f"the command ended with {ended}: {reason.strip()}")

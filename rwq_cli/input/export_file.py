@@ -47,8 +47,6 @@ class _Header(Struct):
 
 
 class _Record(Struct):
-    """A line after the header: an item, a result or a control line."""
-
     # In a file with several queues.
     queue: str | None = None
     queue_b64: bytes | None = None
@@ -129,7 +127,6 @@ def parse_header(line: bytes, name: str) -> Header:
 
 
 def parse_line(line: bytes) -> ItemSnapshot | Result | ControlLine:
-    """Parse a line after the header; a `BadRecord` says why it is none."""
     return _entry(_parsed(line))
 
 
@@ -223,7 +220,6 @@ def _lease(lease: _Lease) -> Lease:
 
 
 def _bytes(text: str | None, decoded: bytes | None) -> bytes | None:
-    """A byte string from its two fields; None if both are null or missing."""
     if decoded is not None or text is None:
         return decoded
     return text.encode()

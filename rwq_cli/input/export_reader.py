@@ -13,7 +13,7 @@ from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.restore import Line
-from rwq_cli.environment import Environment, os_reason
+from rwq_cli.environment import Environment, os_errors_as
 from rwq_cli.input.export_file import parse_header, parse_line, parse_line_of_queue
 from rwq_cli.input.streams import BadRecord, chunks, open_input, split
 from rwq_cli.output.escape import escaped_text
@@ -43,38 +43,33 @@ class ExportSource(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the file is called in messages."""
         return "stdin" if self.file == "-" else escaped_text(self.file)
 
     def open(self) -> AbstractContextManager[BinaryIO]:
-        """The stream, at its beginning if there is a copy."""
         if self.copy is not None:
             self.copy.seek(0)
             return nullcontext(self.copy)
         return open_input(self.environment, self.file)
 
     def repeatable(self) -> "ExportSource":
-        """The same, for reading it twice: a copy on the disk unless it is a file with a name.
-
-        Raises:
-            InvalidArgument: It cannot be read or copied.
-        """
+        """The same, for reading it twice: a copy on the disk unless it is a file with a name."""
         if self.file != "-" and os.path.isfile(self.file):
             return self
         from tempfile import TemporaryFile
 
-        with self.open() as stream:
-            try:
-                copy = cast(BinaryIO, TemporaryFile())  # noqa: SIM115
-                for chunk in chunks(self.environment, stream):
-                    if not isinstance(chunk, Flush):
-                        copy.write(chunk)
-                copy.flush()
-            except OSError as error:
-                raise InvalidArgument(
-                    f"cannot copy {self.name} to a temporary file: {os_reason(error)}",
-                    "import a file with a name, or set TMPDIR",
-                )
+        with (
+            self.open() as stream,
+            os_errors_as(
+                InvalidArgument,
+                f"cannot copy {self.name} to a temporary file",
+                "import a file with a name, or set TMPDIR",
+            ),
+        ):
+            copy = cast(BinaryIO, TemporaryFile())  # noqa: SIM115
+            for chunk in chunks(self.environment, stream):
+                if not isinstance(chunk, Flush):
+                    copy.write(chunk)
+            copy.flush()
         return self._replace(copy=copy)
 
 
@@ -82,9 +77,6 @@ class ExportReader:
     """Reads an export, and counts its bad lines; with `strict`, it stops at the first.
 
     `report` takes each: its number, from 1 for the header, and the reason.
-
-    Raises:
-        InvalidArgument: The file cannot be read, or does not begin with a header.
     """
 
     def __init__(
@@ -125,10 +117,8 @@ class ExportReader:
                 yield name, (each if isinstance(each, Flush) else each[1] for each in entries)
 
     def _entries(self) -> Iterator[tuple[bytes, Line] | Flush]:
-        """The items and results with their queues; a `FLUSH` if there is nothing more for now.
-
-        A result that has no expiry gets the usual one.
-        """
+        """The items and results with their queues; a `FLUSH` if there is nothing more for now."""
+        # A result that has no expiry gets the usual one.
         queue = self.header.queue
         with self._open:
             for line in self._lines:

@@ -40,10 +40,8 @@ _number_or_string = Decoder(float | str).decode
 
 
 def payloads(lines: Sequence[bytes]) -> list[bytes] | None:
-    """The data of lines that have `data` alone; None if one of them is different.
-
-    The result is what `parse_record` would return for each, in two thirds of the time.
-    """
+    """The data of lines that have `data` alone; None if one of them is different."""
+    # The result is what `parse_record` would return for each, in two thirds of the time.
     try:
         check_utf8(b"\n".join(lines))
         return [text_of(_data_only(line).data) for line in lines]
@@ -52,11 +50,7 @@ def payloads(lines: Sequence[bytes]) -> list[bytes] | None:
 
 
 def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due | None]:
-    """The ID of a line, None if it has none; its data; and when it is due, `due` without a delay.
-
-    Raises:
-        BadRecord: It is not such an object.
-    """
+    """The ID of a line or None, its data, and when it is due: `due` if it has no delay."""
     # Where files were joined, a mark is in the middle.
     record = _decode(_record, line.removeprefix(MARK), "not a JSON object with data or data_b64")
     if record.data_b64 is not None:
@@ -103,7 +97,6 @@ def _decode(decode: Any, text: bytes, otherwise: str) -> Any:
 
 
 def _due_after(delay: bytes) -> Due | None:
-    """The delay of a record, in JSON: seconds, or a duration such as `5m`."""
     try:
         value = _number_or_string(delay)
         seconds = parse_duration(value) if isinstance(value, str) else in_limits(value)

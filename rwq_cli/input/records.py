@@ -15,8 +15,6 @@ from rwq_cli.input.streams import ITEM_BYTES_MAX, TOO_LARGE, BadRecord, open_inp
 
 
 class InputFormat(StrEnum):
-    """How a file or stdin is split into items."""
-
     LINES = "lines"
     JSONL = "jsonl"
     NUL = "nul"
@@ -32,10 +30,7 @@ _VARIANT = bytes(byte & 0x3F | 0x80 for byte in range(256))
 
 
 def random_ids(count: int) -> list[bytes]:
-    """Version 4 UUIDs as 32 hexadecimal digits, the form upstream's Python library uses.
-
-    One uuid4() per item would take longer than everything else.
-    """
+    # One uuid4() per item would take longer than everything else.
     raw = bytearray(os.urandom(16 * count))
     raw[6::16] = raw[6::16].translate(_VERSION)
     raw[8::16] = raw[8::16].translate(_VARIANT)
@@ -51,7 +46,6 @@ class IdRule(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "IdRule":
-        """Parse the value of `--id-from`, or raise `InvalidArgument`."""
         kind, colon, name = text.partition(":")
         if (kind in ("uuid", "sha256", "line") and not colon) or (kind == "field" and name):
             return cls(kind, name)
@@ -60,7 +54,6 @@ class IdRule(NamedTuple):
         )
 
     def maker(self) -> Callable[[bytes], bytes]:
-        """A function that makes an ID from data."""
         if self.kind == "uuid":
             made = iter(lambda: random_ids(_IDS_AT_ONCE), None)
             ids = (item_id for each in made for item_id in each)
@@ -127,11 +120,6 @@ class RecordReader:
         return self._batches("argument", [records], keep_empty=True)
 
     def from_files(self, names: Iterable[str]) -> Iterator[NewItems | Flush]:
-        """The items of files, in order; `-` is stdin.
-
-        Raises:
-            InvalidArgument: A file cannot be read.
-        """
         names = list(names)
         # A mistyped name must not leave half of the files added.
         for name in names:
@@ -150,7 +138,6 @@ class RecordReader:
             self._current = None
 
     def fraction(self) -> float | None:
-        """The fraction of the input that was read, 0 to 1; None if its size is unknown."""
         if not self._total_bytes:
             return None
         here = _position(self._current) if self._current is not None else 0
@@ -247,7 +234,6 @@ class RecordReader:
 
 
 def _position(stream: BinaryIO) -> int:
-    """The position in a file."""
     try:
         return os.lseek(stream.fileno(), 0, os.SEEK_CUR)
     except (OSError, ValueError):

@@ -18,10 +18,6 @@ from rwq_cli.core.errors import InvalidArgument
 # The CPU time of a match beyond what scanning its data takes, and of many short ones together.
 _SECONDS = 2.0
 _BYTES_PER_S = 500_000
-# More nested repetitions fill the memory before a signal is handled.
-_REPETITIONS_MAX = 1_000_000
-
-_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^]\\])*\]|\{(?:\d*,)?(\d+)\}|.", re.DOTALL)
 
 
 class _TooSlow(Exception):
@@ -53,11 +49,7 @@ class _Clock:
 
 
 class Regex(Generic[AnyStr]):
-    """A regular expression, without Python's warnings about the syntax of its future versions.
-
-    Raises:
-        InvalidArgument: The text is not a valid one.
-    """
+    """A regular expression, without Python's warnings about the syntax of its future versions."""
 
     def __init__(self, text: AnyStr, option: str) -> None:
         self._option = option
@@ -72,23 +64,9 @@ class Regex(Generic[AnyStr]):
                 f"{option} is not a regular expression: {reason}",
                 "escape characters that are meant literally",
             ) from error
-        if (
-            _repetitions(text if isinstance(text, str) else text.decode("latin-1"))
-            > _REPETITIONS_MAX
-        ):
-            raise InvalidArgument(
-                f"the regular expression of {option} nests repetitions of more than "
-                f"{_REPETITIONS_MAX:,} times",
-                "give smaller numbers in { }",
-            )
         _Clock.start()
 
     def search(self, text: AnyStr) -> "re.Match[AnyStr] | None":
-        """The first match.
-
-        Raises:
-            InvalidArgument: It takes too long.
-        """
         scanning_s = len(text) / _BYTES_PER_S
         _Clock.left_s = min(_Clock.left_s + scanning_s, _SECONDS + scanning_s)
         _Clock.is_matching = True
@@ -103,19 +81,3 @@ class Regex(Generic[AnyStr]):
             ) from None
         finally:
             _Clock.is_matching = False
-
-
-def _repetitions(text: str) -> int:
-    """How often the innermost part of an expression may be repeated, as its numbers say."""
-    levels, last = [1], 1
-    for token in _TOKEN.finditer(text):
-        if token[0] == "(":
-            levels.append(1)
-        elif token[0] == ")" and len(levels) > 1:
-            last = levels.pop()
-        elif token[1]:
-            last *= int(token[1][:9])
-        elif token[0] not in "*+?":
-            last = 1
-        levels[-1] = max(levels[-1], last)
-    return max(levels)

@@ -30,11 +30,7 @@ class BadRecord(Exception):
 
 
 def open_input(environment: Environment, name: str) -> AbstractContextManager[BinaryIO]:
-    """Open a file for reading; `-` is stdin, which stays open.
-
-    Raises:
-        InvalidArgument: It cannot be opened.
-    """
+    """Open a file for reading; `-` is stdin, which stays open."""
     if name == "-":
         if environment.stdin_is_closed:
             raise InvalidArgument("stdin is closed", "redirect it from a file, or from /dev/null")
@@ -55,11 +51,7 @@ def _unreadable(name: object, error: OSError) -> InvalidArgument:
 
 
 def chunks(environment: Environment, stream: BinaryIO) -> Iterator[bytes | Flush]:
-    """The bytes of a stream, as they arrive; before each wait, stdout is flushed.
-
-    Raises:
-        InvalidArgument: It cannot be read.
-    """
+    """The bytes of a stream, as they arrive; before each wait, stdout is flushed."""
     try:
         descriptor = stream.fileno()
     except (UnsupportedOperation, AttributeError):
@@ -85,17 +77,10 @@ def split(
     is_json: bool = False,
     is_text: bool = True,
 ) -> Iterator[list[bytes] | Flush]:
-    """The records of a stream, each of which ends with a separator; the last one need not.
+    """The records of a stream that arrived together, without separators; `FLUSH` before each wait.
 
     A byte order mark before text is skipped. Lines that end in CR LF keep the CR, which is noted
     once; JSON does not care.
-
-    Yields:
-        The records that arrived together, including empty ones, without separators; and `FLUSH`
-        before each wait.
-
-    Raises:
-        InvalidArgument: It cannot be read, its lines are UTF-16, or one never ends.
     """
     has_lines = separator == b"\n"
     is_noted = is_json or not has_lines
@@ -172,11 +157,7 @@ def whole(environment: Environment, stream: BinaryIO) -> bytes:
 def read_payload(
     environment: Environment, name: str, what: str = "payload", hint: str = "name a file"
 ) -> bytes:
-    """The bytes of a file, or of stdin for `-`; `hint` is for a closed stdin.
-
-    Raises:
-        InvalidArgument: It cannot be read, or is larger than a server accepts.
-    """
+    """The bytes of a file, or of stdin for `-`; `hint` is for a closed stdin."""
     if not name:
         raise InvalidArgument(
             f"the name of the {what}'s file is empty", "is a variable in the script unset?"
@@ -196,11 +177,6 @@ def read_payload(
 def read_ids(
     environment: Environment, arguments: Sequence[str], *, null_separated: bool
 ) -> Iterator[bytes | Flush]:
-    """The IDs of a command: its arguments, or for `-` alone the lines of stdin.
-
-    Raises:
-        InvalidArgument: There are no arguments, one is empty, or `-` is not the only one.
-    """
     if not arguments:
         raise InvalidArgument("no IDs given", "name them, or give - to read them from stdin")
     if "-" not in arguments:

@@ -19,12 +19,7 @@ _DATED = re.compile(rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}", re.ASCII)
 
 
 def parse_time(text: str, now_ms: Callable[[], int]) -> int:
-    """The unix ms of a time: `@` and unix seconds; a date and a time of day as in ISO 8601, local
-    unless a zone is given; or a time of day, which means the next such time after `now_ms`.
-
-    Raises:
-        InvalidArgument: It is none of these, does not exist, or is too far in the future.
-    """
+    """The unix ms of `@` and seconds, of a date and time (ISO 8601), or of the next time of day."""
     stripped = text.strip()
     try:
         if _UNIX.fullmatch(stripped):

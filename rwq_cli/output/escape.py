@@ -15,11 +15,9 @@ class JsonText(str):
 
 
 def escaped(raw: bytes) -> str:
-    """Decode bytes, and escape characters that could control or deceive a terminal.
-
-    Bytes that are not UTF-8 become `\\xff`, control and format characters `\\x1b` or `\\u202e`,
-    line ends and tabs `\\n`, `\\r`, `\\t`.
-    """
+    """Decode bytes, and escape characters that could control or deceive a terminal."""
+    # Bytes that are not UTF-8 become `\xff`, control and format characters `\x1b` or `\u202e`,
+    # line ends and tabs `\n`, `\r`, `\t`.
     return escaped_text(raw.decode("utf-8", "backslashreplace"))
 
 
@@ -29,7 +27,6 @@ def escaped_text(text: str) -> str:
 
 
 def with_escapes(text: str, escape: Callable[[str], str]) -> str:
-    """Escape such characters in another way."""
     if text.isprintable() and text.isascii():
         return text
     # Here, because most text is ASCII, and the import takes two milliseconds.

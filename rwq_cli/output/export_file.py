@@ -1,12 +1,13 @@
 """The lines of an export and of an undo file: a header, then an item or a result each, all JSON."""
 
 from base64 import b64encode
-from enum import Enum, StrEnum
+from enum import StrEnum
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.state.snapshot import ItemSnapshot
-from rwq_cli.output.field import Field, Fields, bytes_fields, to_json
+from rwq_cli.output.field import Fields, bytes_fields, field, to_json
 
 # The version of the format, which changes if older readers would misread the file: in the second,
 # each line names its queue.
@@ -30,7 +31,6 @@ class UndoOrigin(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What to call the server in messages."""
         return self.server if self.context is None else f"{self.context} ({self.server})"
 
 
@@ -70,7 +70,6 @@ class ControlLine(NamedTuple):
 
 
 def header_line(header: Header) -> bytes:
-    """The first line, with its end."""
     fields: dict[str, Any] = {
         "rwq_export": 1 if header.queue else VERSION,
         **bytes_fields("queue", header.queue or None),
@@ -83,11 +82,9 @@ def header_line(header: Header) -> bytes:
 
 
 def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> bytes:
-    """The line of an item or of a result, with its end.
-
-    A result's ID has another field name than an item's, which distinguishes the two. The queue is
-    given if the header does not name it.
-    """
+    """The line of an item or of a result, with its end."""
+    # A result's ID has another field name than an item's, which distinguishes the two. The queue is
+    # given if the header does not name it.
     named = {} if queue is None else bytes_fields("queue", queue)
     if isinstance(entry, ItemSnapshot):
         fields = _ITEM_FIELDS.json((b"", entry))
@@ -104,7 +101,6 @@ def entry_line(entry: ItemSnapshot | Result, queue: bytes | None = None) -> byte
 
 
 def control_line(line: ControlLine) -> bytes:
-    """The text of a control line, with its end."""
     word = line.word
     fields: dict[str, Any] = {word.value: line.written or line.number or True}
     if word is ControlWord.REMOVED:
@@ -116,48 +112,35 @@ def control_line(line: ControlLine) -> bytes:
     return to_json(fields) + b"\n"
 
 
-def _exported(name: str, help: str, **kinds: Any) -> "Field[tuple[bytes, ItemSnapshot]]":
-    def value(entry: tuple[bytes, ItemSnapshot]) -> object:
-        item = entry[1]
-        known = getattr(item, "item_id" if name == "id" else name)
-        return known.value if isinstance(known, Enum) else known
-
-    return Field(name, value, help, **kinds)
-
-
+# Of a queue's name and an item.
 _ITEM_FIELDS: Fields[tuple[bytes, ItemSnapshot]] = Fields(
     "An exported item",
-    _exported("id", "the item's ID", is_bytes=True, is_id=True),
-    _exported("data", "the data", is_bytes=True, is_data=True),
-    _exported("state", "one of the states"),
-    _exported("place", "`main`, `processing`, `delayed`, `buried` or null"),
-    _exported("lease", "null if there is none", is_object=True),
-    Field(
-        "lease.holder",
-        lambda entry: None if entry[1].lease is None else entry[1].lease.holder,
-        "who holds it",
-        is_bytes=True,
+    *(
+        each.within(itemgetter(1))
+        for each in (
+            field("id", "item_id", "the item's ID", is_bytes=True, is_id=True),
+            field("data", "data", "the data", is_bytes=True, is_data=True),
+            field("state", "state", "one of the states"),
+            field("place", "place", "`main`, `processing`, `delayed`, `buried` or null"),
+            field("lease", "lease", "null if there is none", is_object=True),
+            field("lease.holder", "lease.holder", "who holds it", is_bytes=True),
+            field("lease.ttl_ms", "lease.ttl_ms", "the time left; null = no expiry"),
+            field("due_ms", "due_ms", "when a delayed item is due"),
+            field("buried_ms", "buried_ms", "when a buried item was buried"),
+            field("reason", "reason", "why a buried item was buried"),
+            field("returns", "returns", "how often it was returned"),
+            field(
+                "nearer",
+                "nearer",
+                "`next` or `last`: the end of the queue that a waiting item was nearer to",
+            ),
+        )
     ),
-    Field(
-        "lease.ttl_ms",
-        lambda entry: None if entry[1].lease is None else entry[1].lease.ttl_ms,
-        "the time left; null = no expiry",
-    ),
-    _exported("due_ms", "when a delayed item is due"),
-    _exported("buried_ms", "when a buried item was buried"),
-    _exported("reason", "why a buried item was buried"),
-    _exported("returns", "how often it was returned"),
-    _exported("nearer", "`next` or `last`: the end of the queue that a waiting item was nearer to"),
     is_stream=True,
 )
 # In the formats other than its own: each item with its queue.
 EXPORT_FIELDS = _ITEM_FIELDS.plus(
-    Field(
-        "queue",
-        lambda entry: entry[0],
-        "the queue's name, in an export of several queues",
-        is_bytes=True,
-    )
+    field("queue", itemgetter(0), "the queue's name, in an export of several queues", is_bytes=True)
 )
 
 

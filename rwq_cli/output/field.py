@@ -2,11 +2,10 @@
 
     ITEM_FIELDS = Fields(
         "An item",
-        Field("id", lambda item: item.item_id, "the item's ID", is_bytes=True, is_id=True),
-        Field("bytes", lambda item: item.payload_bytes, "the size of the data", title="SIZE",
-              format=lambda item: human.size(item.payload_bytes), right=True),
-        Field("lease", lambda item: item.lease, "null if there is none", is_object=True),
-        Field("lease.holder", holder_of, "who holds it, escaped", title="HOLDER"),
+        field("id", "item_id", "the item's ID", ID),
+        field("bytes", "payload_bytes", "the size of the data", SIZE, "SIZE"),
+        field("lease", "lease", "null if there is none", is_object=True),
+        field("lease.holder", "lease.holder", "who holds it, escaped", title="HOLDER"),
         ...
     )
 
@@ -18,16 +17,17 @@ into JSON data: `.tenant.id`.
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from enum import Enum
+from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.output import human
 from rwq_cli.output.escape import JsonText, escaped, escaped_text, with_escapes
 
-S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -78,7 +78,6 @@ class Field(NamedTuple, Generic[T]):
 
     @property
     def flat_name(self) -> str:
-        """Its name in CSV and for `--fields`."""
         return self.name if self.name.startswith(".") else self.name.replace(".", "_")
 
     @property
@@ -89,27 +88,24 @@ class Field(NamedTuple, Generic[T]):
 
     @property
     def heading(self) -> str:
-        """The heading of its column."""
         return self.title or self.flat_name.upper().replace("_", " ")
 
-    def within(self, inner: "Callable[[S], T]") -> "Field[S]":
-        """The same field of a record that contains this one, which `inner` returns."""
+    def within(self, inner: Callable[[Any], T]) -> "Field[Any]":
         get, cell, style = self.get, self.format, self.style
-        return Field(
-            *self._replace(
-                get=lambda record: get(inner(record)),  # type: ignore[arg-type]
-                format=cell and (lambda record: cell(inner(record))),  # type: ignore[arg-type]
-                style=style and (lambda record: style(inner(record))),  # type: ignore[arg-type]
-            )
+        return self._replace(
+            get=lambda record: get(inner(record)),
+            format=cell and (lambda record: cell(inner(record))),
+            style=style and (lambda record: style(inner(record))),
         )
 
     def cell(self, record: T) -> str:
-        """The cell of a table."""
         return plain(self.get(record)) if self.format is None else self.format(record)
 
 
 def attribute(path: str) -> Callable[[Any], Any]:
     """Gets an attribute, or one of an attribute: `lease.holder`; None where there is none."""
+    if "." not in path:
+        return attrgetter(path)
     names = path.split(".")
 
     def get(record: Any) -> Any:
@@ -122,14 +118,40 @@ def attribute(path: str) -> Callable[[Any], Any]:
     return get
 
 
-class Fields(Generic[T]):
-    """The fields of one kind of records.
+# What fields have in common by what their values are: names, other texts, numbers and times. `show`
+# returns the cell of a value.
+NAME = {"is_bytes": True, "cut": Cut.MIDDLE}
+ID = {**NAME, "is_id": True}
+TEXT = {"is_bytes": True, "cut": Cut.END}
+COUNT = {"show": human.count, "right": True}
+SIZE = {"show": human.size, "right": True}
+DURATION = {"show": human.duration, "right": True}
+AGO = {"show": human.ago, "right": True}
+MOMENT = {"show": lambda unix_ms: "-" if unix_ms is None else human.moment(unix_ms)}
 
-    Args:
-        title: What a record is, such as `An item`.
-        fields: Its fields, in the order of JSON.
-        is_stream: True if they are written as they come, in no other order.
-        has_other_ids: True if `-o ids` prints IDs that are not those of the records.
+
+def field(
+    name: str,
+    get: str | Callable[[Any], Any],
+    help: str,
+    kind: Mapping[str, Any] = MappingProxyType({}),
+    title: str = "",
+    rank: int = 0,
+    **column: Any,
+) -> Field[Any]:
+    """A field of this kind, whose value is an attribute unless `get` is a function."""
+    value = attribute(get) if isinstance(get, str) else get
+    column = {"title": title, "rank": rank, **kind, **column}
+    if (show := column.pop("show", None)) is not None:
+        column.setdefault("format", lambda record: show(value(record)))
+    return Field(name, value, help, **column)
+
+
+class Fields(Generic[T]):
+    """The fields of one kind of records, in the order of JSON.
+
+    With `is_stream`, they are written as they come, in no other order; with `has_other_ids`,
+    `-o ids` prints IDs that are not those of the records.
     """
 
     def __init__(
@@ -153,11 +175,9 @@ class Fields(Generic[T]):
         return self._by_name[name]
 
     def get(self, column: Field[T]) -> Field[T]:
-        """The declared field of a column, or the column itself if there is none."""
         return self._by_name.get(column.flat_name, column)
 
     def plus(self, *more: Field[T]) -> "Fields[T]":
-        """The same records with further fields."""
         return Fields(
             self.title,
             *(*self.all, *more),
@@ -175,7 +195,6 @@ class Fields(Generic[T]):
         return fields
 
     def json(self, record: T) -> dict[str, Any]:
-        """A record as a JSON object."""
         values: dict[str, Any] = {}
         for field in self.all:
             value = field.get(record)
@@ -202,55 +221,34 @@ class Fields(Generic[T]):
         return chosen
 
     def flat(self, record: T) -> dict[str, Any]:
-        """A record as a flat object: objects become `OUTER_INNER`, lists are joined by spaces."""
-        values, flat = self.json(record), {}
-        for name in values if self.chosen is None else self.chosen:
-            if inside := self._inside(name):
-                outer = values[name] or {}
-                for field in inside:
-                    flat[field.flat_name] = _joined(outer.get(field.split_name[1]))
-            else:
-                flat[name] = _joined(values[name])
+        flat = {}
+        for column in self.columns():
+            value, name = column.get(record), column.flat_name
+            shown = escaped(value) if isinstance(value, bytes) else _joined(value)
+            values = bytes_fields(name, value) if column.is_bytes else {name: shown}
+            flat.update({name: values[name] for name in self._names_of(column)})
         return flat
 
     @property
-    def names(self) -> list[str]:
-        """The names that `--fields` and `--sort` take."""
-        return [*self._top_names, *(field.flat_name for field in self.all if "." in field.name)]
-
-    @property
     def flat_names(self) -> list[str]:
-        """The names of `flat`, in order: the header of CSV."""
-        names = self._top_names if self.chosen is None else self.chosen
-        return [
-            flat
-            for name in names
-            for flat in ([field.flat_name for field in self._inside(name)] or [name])
-        ]
+        return [name for column in self.columns() for name in self._names_of(column)]
+
+    def _names_of(self, column: Field[T]) -> list[str]:
+        has_both = column.is_bytes and self.chosen is None and "." not in column.name
+        return [column.flat_name, f"{column.flat_name}_b64"][: 1 + has_both]
 
     @property
-    def _top_names(self) -> list[str]:
-        return [
-            name
-            for field in self.all
-            if "." not in field.name
-            for name in [field.name, f"{field.name}_b64"][: 1 + field.is_bytes]
-        ]
+    def names(self) -> list[str]:
+        fields = sorted(self.all, key=lambda field: "." in field.name)
+        return [name for field in fields for name in self._names_of(field)]
 
     def columns(self) -> list[Field[T]]:
-        """The columns of the chosen fields, or of all."""
         if self.chosen is None:
             return [field for field in self.all if not field.is_object]
         return [column for name in self.chosen for column in self._columns_of[name]]
 
     def columns_of(self, name: str) -> list[Field[T]]:
-        """The columns of a field: several if it is an object.
-
-        `holder` stands for `lease_holder` if no other field has that name.
-
-        Raises:
-            InvalidArgument: There is no such field.
-        """
+        # `holder` stands for `lease_holder` if no other field has that name.
         inner = [field for field in self.all if field.split_name[1] == name]
         field = inner[0] if len(inner) == 1 else self._by_name.get(name)
         if field is not None:
@@ -264,11 +262,7 @@ class Fields(Generic[T]):
         return [Field(name, lambda record: bytes_fields("", get(record))["_b64"], encoded.help)]
 
     def column_by(self, name: str) -> Field[T]:
-        """The one column of a field.
-
-        Raises:
-            InvalidArgument: There is no such field, or it is an object.
-        """
+        """The one column of a field."""
         columns = self.columns_of(name)
         if len(columns) != 1:
             names = " or ".join(column.flat_name for column in columns)
@@ -277,7 +271,6 @@ class Fields(Generic[T]):
 
     @property
     def known(self) -> str:
-        """The hint that lists the fields."""
         paths = "" if self.data is None else "; .NAME is a path into JSON data"
         return f"the fields are {', '.join(self.names)}{paths}"
 
@@ -286,11 +279,6 @@ class Fields(Generic[T]):
 
 
 def path_field(name: str, data_of: Callable[[T], bytes | None]) -> Field[T]:
-    """The column of a path into JSON data, such as `.tenant.id`.
-
-    Raises:
-        InvalidArgument: It is not a path.
-    """
     # Its parser takes as long to import as a short command takes to run.
     from rwq_cli.output.json_text import parse_path, value_at
 
@@ -308,8 +296,6 @@ def path_field(name: str, data_of: Callable[[T], bytes | None]) -> Field[T]:
 
 
 class Group(NamedTuple, Generic[T]):
-    """The records with one value of a field: the first of them, and their number."""
-
     first: T
     size: int
 
@@ -347,7 +333,6 @@ def counted_by(
 
 
 def bytes_fields(name: str, raw: bytes | None) -> dict[str, str | None]:
-    """The fields of a byte string: `name` if it is UTF-8, else `name_b64`; the other is null."""
     if raw is None:
         return {name: None, f"{name}_b64": None}
     try:
@@ -374,10 +359,8 @@ def plain(value: Any) -> str:
 
 
 def to_json(value: Any) -> bytes:
-    """JSON on one line; characters that could control or deceive a terminal are escaped.
-
-    The standard library's encoder: redis-py has loaded it, and msgspec's takes 12 ms to import.
-    """
+    """JSON on one line; characters that could control or deceive a terminal are escaped."""
+    # The standard library's encoder: redis-py has loaded it, and msgspec's takes 12 ms to import.
     if isinstance(value, dict) and any(isinstance(inner, JsonText) for inner in value.values()):
         pairs = (
             f"{_encode(name)}: {inner if isinstance(inner, JsonText) else _encode(inner)}"

@@ -28,17 +28,13 @@ class Writer:
         *,
         unframed: bool = False,
     ) -> None:
-        """Write records of one kind from now on: with these columns of lines, and those of CSV.
-
-        Without `table`, CSV has all fields. With `unframed`, nothing follows the bytes of `data`.
-        """
+        # Without `table`, CSV has all fields. With `unframed`, nothing follows the bytes of `data`.
         self._fields = fields
         self._columns = columns or fields.columns()
         self._table = [fields.get(column) for column in table] if fields.chosen is None else []
         self._unframed = unframed
 
     def write(self, record: Any) -> None:
-        """Write one record."""
         output, fields, write = self._options.format, self._fields, self._out.write
         if output is OutputFormat.PLAIN:
             line = "\t".join(plain(column.get(record)) for column in self._columns)
@@ -64,14 +60,12 @@ class Writer:
         self._written += 1
 
     def write_object(self, value: dict[str, Any]) -> None:
-        """Write a JSON object into the array."""
         # Only now: an error before the first record leaves stdout empty.
         self._out.write(b",\n " if self._written else b"[\n ")
         self._out.write(to_json(value))
         self._written += 1
 
     def write_ids(self, batches: Iterable[Sequence[bytes]]) -> int:
-        """Write IDs; returns their number."""
         written = 0
         for ids in batches:
             joined = b"".join(ids)
@@ -85,7 +79,6 @@ class Writer:
         return written
 
     def end(self) -> None:
-        """Write what follows the last record, and a note on escaped IDs."""
         if self._options.format is OutputFormat.JSON:
             self._out.write(b"\n]\n" if self._written else b"[]\n")
         if self._options.format is OutputFormat.CSV:

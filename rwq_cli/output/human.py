@@ -2,12 +2,10 @@
 
 
 def count(number: int | None) -> str:
-    """A number with thousands separators."""
     return "-" if number is None else f"{number:,}"
 
 
 def size(number: int | None) -> str:
-    """Bytes in binary units."""
     if number is None:
         return "-"
     if number < 1024:
@@ -29,7 +27,6 @@ def rate(per_s: float | None, *, is_least: bool = False) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time span in its two largest units."""
     if seconds is None:
         return "-"
     if seconds < 9.95:
@@ -44,14 +41,12 @@ def duration(seconds: float | None) -> str:
 
 
 def ago(seconds: float | None) -> str:
-    """How long ago."""
     if seconds is None:
         return "-"
     return "just now" if seconds < 1 else f"{duration(seconds)} ago"
 
 
 def due(ahead_s: float | None) -> str:
-    """How long until a time, or since it."""
     if ahead_s is None:
         return "-"
     if ahead_s >= 1:
@@ -60,7 +55,6 @@ def due(ahead_s: float | None) -> str:
 
 
 def when(unix_ms: int, now_ms: int) -> str:
-    """An instant, relative to now and as `moment` gives it."""
     ahead_s = (unix_ms - now_ms) / 1000
     relative = f"in {duration(ahead_s)}" if ahead_s > 0 else ago(-ahead_s)
     return f"{relative}, {moment(unix_ms)}"

@@ -67,7 +67,6 @@ def document_of(data: bytes) -> Raw:
 
 
 def json_error(data: bytes) -> str | None:
-    """Why data is not JSON; None if it is, or if it is nested too deeply to tell."""
     try:
         document_of(data)
     except ValueError as error:
@@ -97,13 +96,11 @@ def _reason(data: bytes, error: Exception) -> str:
 
 
 def text_of(value: Raw) -> bytes:
-    """The text of a string; any other JSON value without whitespace between its tokens."""
     text = bytes(value)
     return string_of(text).encode() if text[:1] == b'"' else reformat(text, indent=-1)
 
 
 def json_text(data: bytes) -> JsonText | None:
-    """JSON data on one line; None if it is not JSON."""
     try:
         return JsonText(reformat(bytes(document_of(data)), indent=0).decode())
     except (ValueError, RecursionError):
@@ -111,7 +108,6 @@ def json_text(data: bytes) -> JsonText | None:
 
 
 def found_at(value: Raw, path: Path) -> bytes | None:
-    """The JSON text of the value at a path; None if there is none."""
     for step in path:
         try:
             inner: Any = _members_of(value) if isinstance(step, str) else _elements_of(value)
@@ -122,7 +118,6 @@ def found_at(value: Raw, path: Path) -> bytes | None:
 
 
 def value_at(data: bytes, path: Path) -> str | None:
-    """The value at a path as a column shows it: text, or other JSON; None for null and nothing."""
     try:
         text = found_at(document_of(data), path)
         if text is None or text == b"null":
@@ -145,7 +140,6 @@ class BadExpression(InvalidArgument):
 
 
 def parse_path(text: str) -> Path:
-    """The path of a column; a `BadExpression` if it is none."""
     scanner = Scanner(text, "--fields")
     path = scanner.path()
     scanner.expect_end("a path is like .tenant.id or .items[0].sku")
@@ -153,8 +147,6 @@ def parse_path(text: str) -> Path:
 
 
 class Scanner:
-    """Reads an expression from left to right: paths and quoted strings."""
-
     def __init__(self, text: str, option: str) -> None:
         self.text, self.at = text, 0
         self._option = option
@@ -163,7 +155,6 @@ class Scanner:
                 self.fail("this is not UTF-8, as JSON is", at=at)
 
     def path(self) -> list[str | int]:
-        """A path such as `tenant.id`, `items[0].sku` or `.`."""
         steps: list[str | int] = []
         is_dotted = self.take(".")
         if is_dotted and self.is_at(" =!<>~", at_end=True):
@@ -205,7 +196,6 @@ class Scanner:
             self.fail("not a JSON string", "in single quotes, \\ is a plain character", at=start)
 
     def match(self, pattern: "re.Pattern[str]", message: str, hint: str | None = None) -> str:
-        """The text of a pattern that must come next."""
         found = pattern.match(self.text, self.at)
         if found is None:
             self.fail(message, hint)
@@ -213,28 +203,23 @@ class Scanner:
         return found[0]
 
     def expect_end(self, message: str, hint: str | None = None) -> None:
-        """Fail unless only blanks are left."""
         self.skip_blanks()
         if self.at < len(self.text):
             self.fail(message, hint)
 
     def is_at(self, characters: str, *, at_end: bool = False) -> bool:
-        """True if one of these comes next."""
         if self.at == len(self.text):
             return at_end
         return self.text[self.at] in characters
 
     def take(self, character: str) -> bool:
-        """Skip a character; False if another one comes next."""
         is_there = self.is_at(character)
         self.at += is_there
         return is_there
 
     def skip_blanks(self) -> None:
-        """Skip blanks."""
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
 
     def fail(self, message: str, hint: str | None = None, *, at: int | None = None) -> NoReturn:
-        """Raise what says where the expression is wrong."""
         raise BadExpression(self._option, self.text, self.at if at is None else at, message, hint)

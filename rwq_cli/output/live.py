@@ -21,8 +21,6 @@ _USUAL_LINES = 24
 
 
 class LiveFrames:
-    """Draws frames on stdout, which is a terminal."""
-
     def __init__(self, environment: Environment, *, colour: bool) -> None:
         # As it is now: while a frame is captured, stdout is another one.
         self._environment = copy(environment)
@@ -35,11 +33,6 @@ class LiveFrames:
         self._live = None
 
     def draw(self, frame: str, last: str, style: str) -> None:
-        """Draw as many lines as fit, and a last one in this style, which counts the others.
-
-        Raises:
-            OSError: The terminal is gone.
-        """
         size = os.get_terminal_size(self._environment.stdout.fileno())
         room = (size.lines or _USUAL_LINES) - 1
         lines = frame.splitlines()
@@ -65,7 +58,6 @@ class LiveFrames:
         self._live.update(shown, refresh=True)
 
     def end(self) -> None:
-        """Leave the last frame where it is."""
         if self._live is not None:
             self._live.stop()
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
 
 class OutputFormat(StrEnum):
-    """The values of `-o`."""
-
     TABLE = "table"
     PLAIN = "plain"
     WIDE = "wide"
@@ -24,22 +22,18 @@ class OutputFormat(StrEnum):
 
     @property
     def is_table(self) -> bool:
-        """True if it is a table."""
         return self in (OutputFormat.TABLE, OutputFormat.WIDE)
 
     @property
     def is_json(self) -> bool:
-        """True if it is JSON, in one piece or in lines."""
         return self in (OutputFormat.JSON, OutputFormat.JSONL)
 
     @property
     def is_machine_readable(self) -> bool:
-        """True for JSON and CSV."""
         return self.is_json or self is OutputFormat.CSV
 
     @property
     def is_raw(self) -> bool:
-        """True if it is only data or IDs, so that everything else goes to stderr."""
         return self in (OutputFormat.DATA, OutputFormat.IDS)
 
 
@@ -62,12 +56,10 @@ class OutputOptions(NamedTuple):
 
     @property
     def is_ordered(self) -> bool:
-        """True if another order than that of reading is requested."""
         return self.sort is not None or self.reverse
 
     @property
     def reads_all(self) -> bool:
-        """True if every record has to be read before the first one is written."""
         return self.is_ordered or self.by is not None
 
     @property
@@ -76,6 +68,5 @@ class OutputOptions(NamedTuple):
         return self.fields is not None or self.reads_all or self.format.is_raw
 
     def end_progress(self) -> None:
-        """Remove the progress line: results are written now."""
         if self.progress is not None:
             self.progress.end()

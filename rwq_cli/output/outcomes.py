@@ -1,9 +1,8 @@
 """What became of items: a row for each, and a summary at the end.
 
     undo = Undo(settings, queue, "rm")
-    with undo.outcomes(_KIND, dry_run=dry_run) as out:      # or outcomes_of, of cli.outcomes
-        for batch in queue.remove(ids, undo, dry_run=dry_run).batches:
-            out.rows(batch)                                 # or out.row(outcome)
+    with choice.outcomes(queue, _KIND, undo) as out:
+        out.all(remove(queue, ids, undo, dry_run=choice.dry_run))   # or out.rows(…), out.row(…)
     return out.finish(undo_file=undo.name)
 
 The command does the work. Rows are written as they come, if the format has rows, and counted.
@@ -101,29 +100,17 @@ class Kind(NamedTuple, Generic[T]):
     preview: Callable[[T], str] | None = None
 
     def name_of(self, word: str) -> str:
-        """What a word is counted as."""
         return self.names.get(word, str(word))
 
     def is_failure(self, outcome: T) -> bool:
-        """True if an outcome counts as a failure."""
         return self.name_of(self.word(outcome)) in self.failed
 
 
 class Outcomes(Generic[T]):
     """The rows and the summary of one command, or of its part for one queue.
 
-    Args:
-        options: The output options.
-        kind: How outcomes are counted and shown.
-        queue: The queue's name; None if it is not one queue.
-        dry_run: True if nothing is changed.
-        facts: The first fields of the JSON summary; None for the queue.
-        explain: Returns the reason for each of these failures, and what to do; None if they are
-            reported otherwise.
-        where: Returns where it was done, such as ` (jobs on prod)`, for the summary.
-        suffix: Returns the end of the summary.
-        parts: The parts of which this is one; None for a command on one queue.
-        name: The queue's name in notes, escaped; empty if they do not name it.
+    `explain` returns the reason for each failure, `where` the place and `suffix` the end of the
+    summary; `facts` begin the JSON summary, and `name` the notes if there are several queues.
     """
 
     def __init__(
@@ -181,17 +168,19 @@ class Outcomes(Generic[T]):
         environment.interrupted = ""
 
     def note_unfinished(self) -> None:
-        """Say what was done before a failure, if anything was."""
         if self.has_work:
             self._options.end_progress()
             self._options.environment.error(self._named(self.summary()))
 
+    def all(self, outcomes: Any) -> None:
+        """Count and write outcomes of the core, which does the work while they are read."""
+        for batch in outcomes.batches:
+            self.rows(batch)
+
     def row(self, outcome: T) -> None:
-        """Count and write one outcome."""
         self.rows((outcome,))
 
     def rows(self, batch: Any, queue: bytes | None = None) -> None:
-        """Count and write a batch of the core, or any sequence, of this queue if it has another."""
         kind = self._kind
         counts = Counter(map(kind.word, batch)) if isinstance(batch, Sequence) else batch.counts()
         for word, number in counts.items():
@@ -219,11 +208,7 @@ class Outcomes(Generic[T]):
             self._unwritten = error
 
     def finish(self, **facts: object) -> ExitStatus:
-        """Write what follows the rows, and return the exit code; JSON has these facts, too.
-
-        Raises:
-            OSError: stdout could not be written.
-        """
+        """Write what follows the rows, and return the exit code; JSON has these facts, too."""
         try:
             return self._finish(facts)
         except KeyboardInterrupt:
@@ -273,18 +258,15 @@ class Outcomes(Generic[T]):
         return status
 
     def _successes(self) -> int:
-        """How many outcomes are no failures."""
         extra = self.extra()
         rows = sum(n for word, n in self.counts.items() if word not in self._kind.failed)
         return rows + sum(extra.get(word, 0) + self.counts[word] for word in self._kind.successes)
 
     @property
     def has_work(self) -> bool:
-        """True if anything was counted."""
         return any(self.totals().values())
 
     def totals(self) -> dict[str, int]:
-        """The counts so far, in the order of the summary."""
         kind = self._kind
         totals = {word: self.counts[word] for word in (*kind.counted, *kind.json_counted)}
         totals.update(self.counts)
@@ -293,11 +275,9 @@ class Outcomes(Generic[T]):
         return totals
 
     def summary(self) -> str:
-        """The summary line."""
         return self.done() + self._where() + self.suffix()
 
     def done(self) -> str:
-        """What was done, or would be."""
         parts: list[str] = []
         was_would = False
         for word, number in self.totals().items():

@@ -32,13 +32,11 @@ class LiveLine:
         self._live: Live | None = None
 
     def draw(self, line: "RenderableType") -> None:
-        """Show a line in place of the one before."""
         self._shown = line
         self._environment.note_above = self._write_above
         self._update(line)
 
     def hide(self) -> None:
-        """Remove the line until it is drawn again."""
         if self._shown is not None:
             self._shown = self._environment.note_above = None
             self._update("")
@@ -74,14 +72,10 @@ class LiveLine:
             self._environment.error(note)
 
 
-class TerminalProgress(ProgressListener):
-    """Shows a line for work that takes over a second.
+class TerminalProgress(LiveLine, ProgressListener):
+    """Shows a line for work that takes over a second; the working thread draws it.
 
-    The working thread draws it, so that no other thread writes to the terminal.
-
-    Attributes:
-        fraction: Returns the share of the work that is done, 0 to 1; set if only the caller knows
-            it.
+    `fraction` returns the share that is done, 0 to 1, if only the caller knows it.
     """
 
     fraction: Callable[[], float | None] | None = None
@@ -93,35 +87,29 @@ class TerminalProgress(ProgressListener):
         *,
         colour: bool = False,
     ) -> None:
+        super().__init__(environment, colour=colour)
         self._monotonic = monotonic
         self._began_s = self._stage_began_s = self._drawn_s = monotonic()
-        self._what = ""
-        self._count = 0
+        self._what, self._count = "", 0
         self._total: int | None = None
-        self._line = LiveLine(environment, colour=colour)
         self._ended = False
 
     def begin(self, what: str, total: int | Callable[[], int] | None = None) -> None:
         self._what, self._count = what, 0
         self._total = total() if callable(total) else total
         self._stage_began_s = self._monotonic()
-        self._draw()
+        self._show()
 
     def advance(self, count: int) -> None:
         self._count += count
         if self._monotonic() - self._drawn_s >= _REDRAW_S:
-            self._draw()
-
-    def hide(self) -> None:
-        """Remove the line until work continues."""
-        self._line.hide()
+            self._show()
 
     def end(self) -> None:
-        """Remove the line for good."""
         self._ended = True
         self.hide()
 
-    def _draw(self) -> None:
+    def _show(self) -> None:
         now_s = self._monotonic()
         if self._ended or now_s - self._began_s < _SHOW_AFTER_S:
             return
@@ -129,9 +117,20 @@ class TerminalProgress(ProgressListener):
         from rich.progress_bar import ProgressBar
         from rich.table import Table
 
-        done = self._done()
+        done = min(1.0, self._count / self._total) if self._total else None
+        text = f"{self._what} {human.count(self._count)}"
+        if self.fraction is not None:
+            done = self.fraction()
+        elif self._total:
+            text += f" of {human.count(max(self._total, self._count))}"
+        stage_s = now_s - self._stage_began_s
+        if stage_s >= _REDRAW_S and self._count:
+            text += f", {human.count(round(self._count / stage_s))}/s"
+            if done:
+                left_s = stage_s * (1 - done) / done
+                text += f", {human.duration(max(1, round(left_s)))} left"
         line = Table.grid(padding=(0, 1))
-        cells: list[ProgressBar | str] = [self._text(done, now_s - self._stage_began_s)]
+        cells: list[ProgressBar | str] = [text]
         if done is not None:
             line.add_column(width=_BAR_WIDTH)
             bar = ProgressBar(
@@ -140,20 +139,4 @@ class TerminalProgress(ProgressListener):
             cells.insert(0, bar)
         line.add_column(no_wrap=True, overflow="crop")
         line.add_row(*cells)
-        self._line.draw(line)
-
-    def _done(self) -> float | None:
-        if self.fraction is not None:
-            return self.fraction()
-        return min(1.0, self._count / self._total) if self._total else None
-
-    def _text(self, done: float | None, stage_s: float) -> str:
-        text = f"{self._what} {human.count(self._count)}"
-        if self._total and self.fraction is None:
-            text += f" of {human.count(max(self._total, self._count))}"
-        if stage_s >= _REDRAW_S and self._count:
-            text += f", {human.count(round(self._count / stage_s))}/s"
-            if done:
-                left_s = stage_s * (1 - done) / done
-                text += f", {human.duration(max(1, round(left_s)))} left"
-        return text
+        self.draw(line)

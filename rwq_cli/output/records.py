@@ -26,7 +26,7 @@ from rwq_cli.output.escape import JsonText
 from rwq_cli.output.field import Cut, Field, Fields, counted_by, plain, to_json
 from rwq_cli.output.formats import Writer
 from rwq_cli.output.options import OutputFormat, OutputOptions
-from rwq_cli.output.sections import Section, print_sections
+from rwq_cli.output.sections import Section, section_lines
 
 T = TypeVar("T")
 # A column: the name of a field, or a field that only a table has.
@@ -34,12 +34,7 @@ Column = str | Field[Any]
 
 
 class Output:
-    """Writes the records of one run.
-
-    Attributes:
-        options: Where and how.
-        continues: True if more records follow those that are written: `end` ends the output.
-    """
+    """Writes the records of one run; if the output `continues`, `end` ends it."""
 
     def __init__(self, options: OutputOptions) -> None:
         self.options = options
@@ -62,24 +57,12 @@ class Output:
         limit: int | None = None,
         offset: int = 0,
     ) -> int:
-        """Write a listing; returns the number of records, which are read as they are written.
-
-        Args:
-            records: The records.
-            fields: Their fields.
-            columns: The columns of a table and of CSV; `plain_columns` are those of `-o plain`, and
-                `wide` of `-o wide`, if they are others.
-            empty: The sentence in place of a table without rows.
-            id_batches: The IDs of the records, read in place of them for `-o ids`; None if only
-                the records can be read.
-            unframed: True if `-o data` adds nothing to the bytes.
-            csv_also: Columns that CSV has besides.
-            limit: The number of records to write if they are sorted or counted, after skipping
-                `offset`; None for all.
-
-        Raises:
-            InvalidArgument: `--fields`, `--sort`, `--by` or `-o` names what the records lack.
-        """
+        """Write a listing; returns the number of records, which are read as they are written."""
+        # `columns` are those of a table and of CSV, which has `csv_also` besides; `plain_columns`
+        # and `wide` those of these formats, if they are others. `empty` is said in place of no
+        # rows. `id_batches` are read in place of the records for `-o ids`. `limit` and `offset` are
+        # for records that are sorted or counted. With `unframed`, `-o data` adds nothing to the
+        # bytes.
         options, output = self.options, self.options.format
         if options.is_special:
             check(fields, options)
@@ -140,16 +123,8 @@ class Output:
         text: str | None = None,
         csv_columns: Sequence[Column] = (),
     ) -> int:
-        """Write detailed records; returns their number.
-
-        Args:
-            records: The records.
-            fields: Their fields.
-            sections: Returns the parts of a record, for people.
-            is_one: True if the user asked for one record: JSON is an object then.
-            text: The output for people and `plain`, with line ends; None for the parts.
-            csv_columns: The columns of CSV; empty for all fields.
-        """
+        """Write detailed records; returns their number."""
+        # `text` replaces the sections for people and `plain`. With `is_one`, JSON is an object.
         options, out = self.options, self._environment.stdout
         is_json = options.format is OutputFormat.JSON
         if options.by is not None or (options.fields is not None and not is_json):
@@ -195,12 +170,10 @@ class Output:
             return line
 
     def text(self, text: str) -> None:
-        """Write text that is the result itself, with line ends."""
         self.options.end_progress()
         self._environment.stdout.write(text.encode())
 
     def end(self) -> None:
-        """Write what follows the last record of an output that continued."""
         self.continues = False
         if not self.options.format.is_table:
             self._end()
@@ -211,16 +184,23 @@ class Output:
             self._writer.end()
 
     def heading(self, name: str, *, is_first: bool) -> None:
-        """Write the name of a queue above its records, for people."""
         if self.options.format.is_table:
             self.sections([Section(name, ())], is_first=is_first)
 
     def sections(self, sections: Iterable[Section], *, is_first: bool = True) -> None:
-        """Write the parts of a detailed record, with a blank line between them."""
+        from rich.text import Text
+
         from rwq_cli.output.console import stdout_console
 
         console = stdout_console(self._environment, colour=self.options.colour)
-        print_sections(console, sections, is_first=is_first)
+        for section in sections:
+            if not is_first:
+                console.print()
+            for pieces in section_lines(section, console.width):
+                text = Text.assemble(*((piece, style or "") for piece, style in pieces))
+                text.rstrip()
+                console.print(text, soft_wrap=True)
+            is_first = False
 
     def footer(self, line: Callable[[], str]) -> None:
         """Write the note that `line` returns below a table; elsewhere only to a terminal."""
@@ -236,7 +216,6 @@ class Output:
         environment.note(text)
 
     def note(self, line: str) -> None:
-        """Write a note after the records; only the first time, if they are written again."""
         self._environment.flush()
         self._environment.note(line, once=True)
 
@@ -272,12 +251,7 @@ def progress_until_first(records: Iterable[T], options: OutputOptions) -> Iterat
 
 
 def check(fields: Fields[Any], options: OutputOptions) -> None:
-    """Check the output options of records before anything is done.
-
-    Raises:
-        InvalidArgument: There is no such field, the records come in no other order, or the format
-            leaves nothing of them.
-    """
+    """Check the output options of records before anything is done."""
     if options.by is not None and not fields.is_stream:
         fields = counted_by((), fields, options.by)[1]
     if options.fields is not None:

@@ -1,11 +1,11 @@
 """Detailed records for people: titled parts with labels and values."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    pass
 
 # The style of a value that is a command line.
 COMMAND_STYLE = "cyan"
@@ -29,10 +29,8 @@ class Section(NamedTuple):
 
 
 def section_lines(section: Section, width: int) -> Iterator[list[Piece]]:
-    """The title, then right-aligned labels with their values, for a terminal of this width.
-
-    Prose is wrapped; a command is not, because it is there to be copied.
-    """
+    """The title, then right-aligned labels with their values, for a terminal of this width."""
+    # Prose is wrapped; a command is not, because it is there to be copied.
     from rich.cells import cell_len
 
     if section.title:
@@ -52,22 +50,7 @@ def section_lines(section: Section, width: int) -> Iterator[list[Piece]]:
 
 
 def wrapped(line: str, room: int) -> list[str]:
-    """The lines of a text, each of at most `room` cells; only longer words are broken."""
     from rich.console import Console
     from rich.text import Text
 
     return [part.plain.rstrip() for part in Text(line).wrap(Console(), room)] or [""]
-
-
-def print_sections(console: "Console", sections: Iterable[Section], *, is_first: bool) -> None:
-    """Print sections, with a blank line between them."""
-    from rich.text import Text
-
-    for section in sections:
-        if not is_first:
-            console.print()
-        for pieces in section_lines(section, console.width):
-            text = Text.assemble(*((piece, style or "") for piece, style in pieces))
-            text.rstrip()
-            console.print(text, soft_wrap=True)
-        is_first = False

@@ -48,7 +48,6 @@ class TableWriter:
         self._needed = [cell_len(column.heading) for column in columns]
 
     def write_all(self, records: Iterator[Any]) -> None:
-        """Draw all records; nothing if there are none."""
         headed: list[int] = []
         while rows := list(islice(records, _ROWS_MEASURED)):
             cells = _cells(self._columns, rows, self._needed)
@@ -59,7 +58,6 @@ class TableWriter:
                 headed = list(widths)
 
     def _widths(self, cells: Sequence[Sequence[str]], rows: Sequence[Any]) -> dict[int, int]:
-        """The columns to show, by index, with their widths."""
         if self._is_wide:
             return dict(enumerate(self._needed))
         shown = [index for index, texts in enumerate(cells) if self._is_shown(index, texts, rows)]
@@ -99,7 +97,6 @@ class TableWriter:
         print_stripped(console, table, total)
 
     def _is_shown(self, index: int, texts: Sequence[str], rows: Sequence[Any]) -> bool:
-        """True if a column has values, or may have some that are unknown."""
         column = self._columns[index]
         if self._keeps_all or not column.rank or not _EMPTY.issuperset(texts):
             return True
@@ -110,7 +107,6 @@ class TableWriter:
 
 
 def _cells(columns: Sequence[Field[T]], rows: Sequence[T], needed: list[int]) -> list[list[str]]:
-    """The cells of each column; `needed`, the widths, grows with them."""
     cells = [list(map(column.cell, rows)) for column in columns]
     for index, texts in enumerate(cells):
         needed[index] = max(needed[index], *map(cell_len, texts), 0)
@@ -124,7 +120,6 @@ def _line(
     cells: Sequence[Sequence[str]],
     number: int,
 ) -> Iterator[Piece]:
-    """The cells of a row that are shown, cut, with their styles."""
     for index, width in widths.items():
         column = columns[index]
         text = cut(cells[index][number], width, middle=column.cut is Cut.MIDDLE)
@@ -134,7 +129,6 @@ def _line(
 def table_lines(
     columns: Sequence[Field[T]], rows: Sequence[T], room: int, widest: list[int]
 ) -> tuple[list[Piece], list[list[Piece]]]:
-    """The line of titles and the lines of a table that is drawn again and again."""
     widest[:] = map(max, widest, (cell_len(column.heading) for column in columns))
     cells = _cells(columns, rows, widest)
     widths = fit(columns, widest, range(len(columns)), room)
@@ -158,11 +152,9 @@ def table_lines(
 def fit(
     columns: Sequence[Field[Any]], needed: Sequence[int], shown: Sequence[int], room: int
 ) -> dict[int, int]:
-    """The columns that fit, by index, each with its width; at least one.
-
-    Columns are left out from the least important on, if that lets the ID stay whole beside enough
-    of the others. Otherwise all that may be cut share the room.
-    """
+    """The columns that fit, by index, each with its width; at least one."""
+    # Columns are left out from the least important on, if that lets the ID stay whole beside enough
+    # of the others. Otherwise all that may be cut share the room.
     leaving = sorted(shown, key=lambda index: (columns[index].rank or 100, -index))
     main = leaving.pop(leaving.index(_main(columns, shown)))
     cuttable = {index for index in shown if columns[index].cut}

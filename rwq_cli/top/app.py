@@ -52,7 +52,6 @@ class TopApp(App[None]):
         self._own_loop: asyncio.AbstractEventLoop | None = None
 
     def on_mount(self) -> None:
-        """Show the queues, and begin to read."""
         self._own_loop = asyncio.get_running_loop()
         if (guard := self._guard) is not None:
             for signal, is_drawn in (
@@ -67,11 +66,9 @@ class TopApp(App[None]):
         self.set_interval(1.0, self._redraw)
 
     def on_unmount(self) -> None:
-        """Stop reading."""
         self.session.stop()
 
     def _redraw_soon(self) -> None:
-        """Redraw once, however often this is called while a command has the terminal."""
         if not self._is_redraw_due:
             self._is_redraw_due = True
             self.call_later(self._redraw)
@@ -90,18 +87,15 @@ class TopApp(App[None]):
         self._close_messages_no_wait()
 
     def action_freeze(self) -> None:
-        """Stop, or go on."""
         self.session.is_frozen = not self.session.is_frozen
         self.session.read_soon()
         self._redraw()
 
     def action_help(self) -> None:
-        """Show the keys."""
         if isinstance(self.screen, LiveScreen):
             self.push_screen(HelpScreen())
 
     def action_leave(self) -> None:
-        """Leave."""
         self.session.stop()
         self.exit()
 

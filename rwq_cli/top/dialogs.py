@@ -15,8 +15,6 @@ from rwq_cli.top.running import Action, Runner
 
 
 class CommandScreen(ModalScreen[list[str] | None]):
-    """A command before it runs: the user may change its options."""
-
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", show=False)]
 
     def __init__(self, run: Runner, action: Action) -> None:
@@ -30,11 +28,9 @@ class CommandScreen(ModalScreen[list[str] | None]):
         yield Input(options, placeholder="options, such as --dry-run", select_on_focus=False)
 
     def on_mount(self) -> None:
-        """Show the command."""
         self._show(self._action.options)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Show the command as it would run."""
         self._show(event.value)
 
     def _show(self, options: str, hint: str = "Enter runs it, Esc does not. Options:") -> None:
@@ -42,7 +38,6 @@ class CommandScreen(ModalScreen[list[str] | None]):
         self._question.update(Text.assemble((f"$ {line}\n", "bold"), (hint, "dim")))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Run it, unless the options cannot be read."""
         try:
             self.dismiss(shlex.split(event.value))
         except ValueError as error:
@@ -76,8 +71,6 @@ _HELP = (
 
 
 class HelpScreen(ModalScreen[None]):
-    """The keys and the columns."""
-
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark,enter", "dismiss", show=False)
     ]

@@ -9,13 +9,6 @@ from textual.widgets import Static
 
 
 class Listing(Static, can_focus=True):
-    """Lines to choose from. Only those that fit are drawn; the cursor stays on its line's key.
-
-    Attributes:
-        keys: What the lines stand for.
-        shown: The lines that are drawn, without the cursor.
-    """
-
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", show=False),
         Binding("down,j", "move(1)", show=False),
@@ -43,7 +36,6 @@ class Listing(Static, can_focus=True):
         return slice(self._top, self._top + height)
 
     def show(self, lines: Sequence[Text]) -> None:
-        """Draw these lines, which `fitting` chose."""
         self.shown = lines
         drawn = [line.copy() for line in lines]
         if drawn:
@@ -54,14 +46,11 @@ class Listing(Static, can_focus=True):
 
     @property
     def chosen(self) -> bytes | None:
-        """What the line with the cursor stands for."""
         return self.keys[self._at] if self._at < len(self.keys) else None
 
     def action_move(self, lines: int) -> None:
-        """Move the cursor."""
         self._at = max(0, min(self._at + lines, len(self.keys) - 1))
         self._moved()
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor by the height of the list."""
         self.action_move(pages * max(1, self.size.height))

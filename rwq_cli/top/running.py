@@ -14,7 +14,7 @@ from rwq_cli.cli.connect import server_variables
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.items.schedule import NO_REASON
 from rwq_cli.core.model import Item
-from rwq_cli.environment import interrupts_left_to_child, os_reason
+from rwq_cli.environment import interrupts_left_to_child, os_reason, signals_to
 from rwq_cli.output.console import styled
 from rwq_cli.top.terminal import TerminalGuard
 from rwq_cli.views.command_lines import CommandLines, can_be_argument
@@ -38,17 +38,14 @@ class Action(NamedTuple):
     runs_at_once: bool = False
 
     def line(self, lines: CommandLines, options: str = "") -> str:
-        """The command line, which can be pasted."""
         verb = f"{self.verb} {options}".rstrip()
         if self.item_id is None:
             return lines.of_queue(verb, self.queue)
         return lines.of_item(verb, self.queue, self.item_id)
 
     def words(self, options: Sequence[str]) -> tuple[list[str | bytes], bytes]:
-        """The arguments of rwq, and what it reads from stdin: an ID that cannot be an argument.
-
-        The options come last where they can: one without its value must not take the ID for it.
-        """
+        """The arguments of rwq, and what it reads from stdin: an ID that cannot be an argument."""
+        # The options come last where they can: one without its value must not take the ID for it.
         words: list[str | bytes] = [self.verb, "-q", self.queue]
         if self.item_id is None:
             return [*words, *options], b""
@@ -70,7 +67,6 @@ _QUEUE_OPTIONS = {
 
 
 def item_action(verb: str, item: Item) -> Action:
-    """The command for an item, with the options that it needs in its state."""
     is_held = session_lease(item) is not None
     options = ["--force"] if is_held and verb in ("release", "bury") else []
     # A given reason would replace that of a buried item.
@@ -80,7 +76,6 @@ def item_action(verb: str, item: Item) -> Action:
 
 
 def queue_action(verb: str, queue: bytes) -> Action | None:
-    """The command for a whole queue; None if it needs an item."""
     options = _QUEUE_OPTIONS.get(verb)
     return None if options is None else Action(verb, queue, None, options, verb == "doctor")
 
@@ -94,7 +89,6 @@ class Runner:
         self._guard = guard
 
     def __call__(self, action: Action, options: Sequence[str]) -> None:
-        """Run a command on the terminal, show its output, and wait for Enter."""
         line = f"$ {action.line(self.lines, shlex.join(options))}"
         self._write(f"\n{styled(line, 'bold') if self._settings.colour else line}\n")
         words, stdin = action.words(options)
@@ -140,10 +134,9 @@ class Runner:
 
 def _await_enter() -> None:
     """Wait for Enter, Ctrl-D or Ctrl-C; what was typed before the question is discarded."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with suppress(KeyboardInterrupt, OSError, termios.error):
-            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-            os.read(sys.stdin.fileno(), 1024)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with (
+        signals_to(signal.default_int_handler, signal.SIGINT),
+        suppress(KeyboardInterrupt, OSError, termios.error),
+    ):
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        os.read(sys.stdin.fileno(), 1024)

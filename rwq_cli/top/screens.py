@@ -35,8 +35,6 @@ from rwq_cli.views.top import (
 
 
 class LiveScreen(Screen[None]):
-    """A screen whose contents are read again and again; see `Page`."""
-
     BINDINGS: ClassVar[list[BindingType]] = [
         # With priority, before the next key goes to the list: keys of a slow line come together.
         Binding("enter", "open", "open", key_display="Enter", priority=True),
@@ -69,12 +67,10 @@ class LiveScreen(Screen[None]):
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Start with the listing in focus."""
         self.box.display = False
         self.listing.focus()
 
     def on_screen_resume(self) -> None:
-        """Read this screen from now on."""
         self.session.page = self
         self.redraw()
         self.session.read_soon()
@@ -85,7 +81,6 @@ class LiveScreen(Screen[None]):
             self.session.page = None
 
     def on_resize(self) -> None:
-        """Lay everything out anew, once the widgets have their new sizes."""
         self.redraw()
         self.call_after_refresh(self.redraw)
 
@@ -93,7 +88,6 @@ class LiveScreen(Screen[None]):
         """Read the contents; called in the thread that alone uses the connection."""
 
     def redraw(self) -> None:
-        """Lay out what is known for the width of the terminal."""
         if not self.size.width or not self.is_mounted:
             return
         session = self.session
@@ -103,7 +97,6 @@ class LiveScreen(Screen[None]):
         self.draw(max(1, self.size.width - 1))
 
     def draw(self, room: int) -> None:
-        """Draw what is special about this screen."""
         raise NotImplementedError
 
     def draw_rows(
@@ -114,7 +107,6 @@ class LiveScreen(Screen[None]):
         room: int,
         above: Sequence[Text] = (),
     ) -> None:
-        """Draw the rows that fit, and their titles below the lines above."""
         if len(self.widest) != len(columns):
             self.widest = [0] * len(columns)
         fitting = self.listing.fitting(keys)
@@ -124,11 +116,9 @@ class LiveScreen(Screen[None]):
         self.listing.show([self.line(line) for line in lines])
 
     def line(self, pieces: Iterable[Piece]) -> Text:
-        """One line as Textual draws it."""
         return Text.assemble(*((text, self._style(style)) for text, style in pieces))
 
     def parts(self, parts: Iterable[Piece]) -> Text:
-        """Parts of a line, with space between them."""
         return Text("  ").join(self.line([part]) for part in parts)
 
     def _style(self, name: str | None) -> Style:
@@ -136,11 +126,9 @@ class LiveScreen(Screen[None]):
         return style if self.session.colour else style.without_color + Style(bold=style.bold)
 
     def notices(self) -> list[Piece]:
-        """The messages about the list."""
         return [(f"filter {escaped_text(self.filter)}", "bold")] if self.filter else []
 
     def matches(self, *texts: bytes) -> bool:
-        """Return True if one of these texts matches the filter."""
         if not self.filter:
             return True
         wanted = self.filter.encode("utf-8", "surrogateescape")
@@ -149,27 +137,22 @@ class LiveScreen(Screen[None]):
         return any(wanted in text or self.filter in escaped(text) for text in texts)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Leave Enter and slash to the filter while the user types it."""
         return not (action in ("filter", "open") and self.focused is self.box)
 
     def action_filter(self) -> None:
-        """Let the user type a filter."""
         self.box.display = True
         self.box.value = self.filter
         self.set_focus(self.box)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter as it is typed."""
         self.filter = event.value
         self.redraw()
 
     def on_input_submitted(self) -> None:
-        """Keep the filter."""
         self.box.display = False
         self.listing.focus()
 
     def action_back(self) -> None:
-        """Remove the filter, or return to the screen before."""
         if self.filter or self.box.display:
             self.filter = self.box.value = ""
             self.on_input_submitted()
@@ -182,7 +165,6 @@ class LiveScreen(Screen[None]):
         raise NotImplementedError
 
     def action_command(self, verb: str) -> None:
-        """Run a command of rwq; unless it is ready, first show it, and let the user change it."""
         action = self.action_for(verb)
         if action is None:
             self.redraw()
@@ -201,8 +183,6 @@ class LiveScreen(Screen[None]):
 
 
 class QueuesScreen(LiveScreen):
-    """All queues."""
-
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "sort", "sort"),
         Binding("S", "reverse", "reverse"),
@@ -227,12 +207,10 @@ class QueuesScreen(LiveScreen):
         return [*super().notices(), (f"{human.count(number)} {noun}", None)]
 
     def action_open(self) -> None:
-        """Go into a queue."""
         if (name := self.listing.chosen) is not None:
             self.app.push_screen(QueueScreen(self.session, name))
 
     def action_sort(self) -> None:
-        """Sort by the next column."""
         names = [column.name for column in SORT_COLUMNS]
         self._sort = SORT_COLUMNS[(names.index(self._sort.name) + 1) % len(names)]
         self._reverse = False
@@ -240,7 +218,6 @@ class QueuesScreen(LiveScreen):
         self.redraw()
 
     def action_reverse(self) -> None:
-        """Reverse the order of the rows."""
         self._reverse = not self._reverse
         self.redraw()
 
@@ -254,8 +231,6 @@ class QueuesScreen(LiveScreen):
 
 
 class QueueScreen(LiveScreen):
-    """One queue: its states, and one of its lists."""
-
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", key_display="Esc"),
         Binding("tab", "list(1)", "next list", key_display="Tab", priority=True),
@@ -286,7 +261,6 @@ class QueueScreen(LiveScreen):
         self.draw_rows(list(detail.columns), items, [item.item_id for item in items], room, above)
 
     def _items(self) -> list[Item]:
-        """The items of the list that is shown, as far as it was read."""
         if self.data is None or self.data.which != self._which:
             return []
         return [
@@ -296,7 +270,6 @@ class QueueScreen(LiveScreen):
         ]
 
     def _lists(self) -> list[Piece]:
-        """The names of the lists, the current one marked, and how many items it has."""
         names: list[Piece] = [
             (name.upper(), "bold reverse" if name == self._which else "dim") for name in LISTS
         ]
@@ -311,7 +284,6 @@ class QueueScreen(LiveScreen):
         return names
 
     def action_list(self, step: int) -> None:
-        """Show another list."""
         if not self.box.display:
             names = list(LISTS)
             self._which = names[(names.index(self._which) + step) % len(names)]
@@ -320,7 +292,6 @@ class QueueScreen(LiveScreen):
             self.session.read_soon()
 
     def action_open(self) -> None:
-        """Go into an item."""
         if (item_id := self.listing.chosen) is not None:
             self.app.push_screen(ItemScreen(self.session, self._queue, item_id))
 
@@ -335,8 +306,6 @@ class QueueScreen(LiveScreen):
 
 
 class ItemScreen(LiveScreen):
-    """One item, as `rwq show` shows it."""
-
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "back", key_display="Esc")]
     data: Shown | None
 
@@ -350,7 +319,6 @@ class ItemScreen(LiveScreen):
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Let the arrows scroll."""
         self.query_one(VerticalScroll).focus()
 
     def read(self) -> Shown:
@@ -369,7 +337,6 @@ class ItemScreen(LiveScreen):
         self._contents.update(Group(*lines))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """There is nothing to filter or to open."""
         return action not in ("filter", "open")
 
     def action_for(self, verb: str) -> Action | None:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from rwq_cli.cli.connect import command_lines, open_connection
 from rwq_cli.cli.settings import Settings
-from rwq_cli.cli.showing import read_shown
 from rwq_cli.core.errors import RwqError, ServerError
 from rwq_cli.core.inspect.counting import lengths_and_abandoned
 from rwq_cli.core.inspect.queue_watch import QueueWatch, interval_s
@@ -27,7 +26,7 @@ from rwq_cli.output.field import Field
 from rwq_cli.output.sections import Piece
 from rwq_cli.top.running import Runner
 from rwq_cli.top.terminal import TerminalGuard
-from rwq_cli.views.item_report import Shown
+from rwq_cli.views.item_report import Shown, read_shown
 from rwq_cli.views.items import columns_for
 from rwq_cli.views.top import sort_column
 
@@ -59,16 +58,7 @@ LISTS = {
 class Session:
     """One run of `rwq top`. It looks for the first time when it is made.
 
-    Args:
-        settings: The run's settings.
-        every_s: How often to look, seconds.
-        guard: Ends commands that run on the terminal.
-
-    Attributes:
-        server: The parts of the header that do not change.
-        page: The screen that is shown, a `LiveScreen`: it is read again and again. None if it is
-            covered.
-        is_frozen: True if the user has stopped reading.
+    `page` is the `LiveScreen` that is shown, which is read again and again; None if it is covered.
     """
 
     def __init__(self, settings: Settings, every_s: float, guard: TerminalGuard) -> None:
@@ -100,12 +90,10 @@ class Session:
         self._soon, self._over = Event(), Event()
 
     def handle(self, name: bytes) -> WorkQueue:
-        """A queue."""
         return WorkQueue(self._connection, name, holder=self._settings.holder)
 
     def show(self, queue: WorkQueue, item_id: bytes) -> Shown:
-        """Read everything about an item."""
-        (shown,) = read_shown(self._settings, queue, [item_id])
+        (shown,) = read_shown(queue, [item_id], self.run.lines, self.note)
         return shown
 
     def _names(self, connection: Connection) -> Iterable[bytes]:
@@ -117,7 +105,6 @@ class Session:
     def start(
         self, changed: Callable[[], object], failed: Callable[[BaseException], object]
     ) -> None:
-        """Begin to read. Both functions are called in other threads."""
 
         def guarded(work: Callable[[Callable[[], object]], None]) -> None:
             try:
@@ -130,18 +117,15 @@ class Session:
             Thread(target=guarded, args=(work,), daemon=True).start()
 
     def stop(self) -> None:
-        """Stop reading."""
         self._over.set()
         self._soon.set()
 
     def read_soon(self) -> None:
-        """Read again now."""
         if self.page is not None:
             self.page.next_read_s = 0.0
         self._soon.set()
 
     def note(self, text: str) -> None:
-        """Show a message for a few seconds; it is drawn within one."""
         self._message = text, monotonic()
 
     def _read_forever(self, changed: Callable[[], object]) -> None:
@@ -193,7 +177,6 @@ class Session:
             took_s = monotonic() - started_s
 
     def notices(self) -> list[Piece]:
-        """The messages above the list, the most important first."""
         now_s = monotonic()
         parts: list[Piece] = []
         if self.is_frozen:
@@ -244,8 +227,7 @@ def _server_parts(settings: Settings, connection: Connection) -> list[Piece]:
 
 class QueueDetail(NamedTuple):
     """What the screen of a queue shows: its counts, the first items of one of `LISTS`, and those
-    that are buried. If processing is long, not all of it was read.
-    """
+    that are buried. If processing is long, not all of it was read."""
 
     counts: Counts
     which: str
@@ -256,13 +238,11 @@ class QueueDetail(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many items the list has."""
         total: int = getattr(self.counts, "processing" if self.which == "leases" else self.which)
         return total
 
 
 def read_queue(queue: WorkQueue, which: str) -> QueueDetail:
-    """Read what the screen of a queue shows."""
     counts = lengths_and_abandoned(queue, within_s=_COUNT_S)
     is_long = counts.processing > _PROCESSING_MAX
     if not is_long:

@@ -23,14 +23,9 @@ _END_WITHIN_S = 2.0
 class TerminalGuard:
     """Restores the modes of the terminal when its block ends, or when a signal ends the program.
 
-    The first signal asks the program to leave. If it does not, or if there is a second one, the
-    terminal is restored and the process ends at once. After SIGKILL or a crash, another process
-    restores it: see `restorer`.
-
-    Attributes:
-        signal: The signal that ended the program; None for none.
-        leave: Makes the program end; called in the main thread, between two of its instructions.
-        child: A process that has the terminal at the moment; a signal ends it, too.
+    The first signal asks the program to leave, and ends a `child` that has the terminal. If it does
+    not, or if there is a second one, the terminal is restored and the process ends at once. After
+    SIGKILL or a crash, another process restores it: see `restorer`.
     """
 
     def __init__(self) -> None:
@@ -57,12 +52,10 @@ class TerminalGuard:
         self._restore(is_clean=error is None)
 
     def note_drawn(self, *, is_drawn: bool) -> None:
-        """Note that the program draws on the terminal, or has left it to others."""
         if self._watch is not None:
             self._watch.tell(restorer.DRAWN if is_drawn else restorer.LEFT)
 
     def _restore(self, *, is_clean: bool) -> None:
-        """Restore the modes of the terminal; unless it was left cleanly, also its screen."""
         if not is_clean:
             with suppress(OSError):
                 os.write(self._screen, restorer.RESET)
@@ -72,7 +65,6 @@ class TerminalGuard:
             self._watch.close()
 
     def raise_signal(self) -> None:
-        """End the process by the signal that ended the program, as its parent expects."""
         if self.signal == signal.SIGINT:
             raise KeyboardInterrupt
         if self.signal is not None:

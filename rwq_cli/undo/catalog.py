@@ -31,14 +31,10 @@ _LAST_LINE_BYTES = 64
 
 
 class NothingToUndo(RwqError):
-    """Every undo file was restored, or there is none."""
-
     code = "nothing-to-undo"
 
 
 class UndoState(StrEnum):
-    """How far an undo file is restored."""
-
     UNUSED = "unused"
     # An undo has begun; it is running or was interrupted.
     BEGUN = "begun"
@@ -74,11 +70,9 @@ class UndoEntry(NamedTuple):
 def undo_files(
     directory: Path, unreadable: Callable[[Path, str], object], *, counted: bool = True
 ) -> Iterator[UndoEntry]:
-    """List the undo files, latest first; unless they are counted, only their ends are read.
-
-    No lock is taken: an undo that runs at the same time must not find its file locked. A file that
-    cannot be read is passed to `unreadable`, with the reason.
-    """
+    """List the undo files, latest first; unless they are counted, only their ends are read."""
+    # No lock is taken: an undo that runs at the same time must not find its file locked. A file
+    # that cannot be read is passed to `unreadable`, with the reason.
     for number, path in numbered(directory).items():
         try:
             entry = _read(number, path, counted=counted)
@@ -157,7 +151,6 @@ def open_latest(entries: Iterable[UndoEntry], skipped: Callable[[Path], object])
 
 
 def open_undone(entries: Iterable[UndoEntry]) -> UndoReader:
-    """Open that of these undo files that was undone last."""
     done = (UndoState.RESTORED, UndoState.INCOMPLETE)
     undone = [entry for entry in entries if entry.state in done]
     if not undone:
@@ -166,12 +159,10 @@ def open_undone(entries: Iterable[UndoEntry]) -> UndoReader:
 
 
 def redo_file(path: Path) -> Path:
-    """Where an undo of this file writes what it replaces."""
     return path.with_name(f"{path.name.removesuffix(UNDONE)}{REDO}")
 
 
 def delete(path: Path, *, dry_run: bool) -> bool:
-    """Delete an undo file; False if another rwq is writing or restoring it."""
     # Another process may have deleted it.
     with suppress(FileNotFoundError), open_undo_file(path) as file:
         if not lock(file, fcntl.LOCK_SH if dry_run else fcntl.LOCK_EX):

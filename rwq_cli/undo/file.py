@@ -61,12 +61,10 @@ class UndoFileError(RwqError):
 
 
 def undo_directory(variables: Mapping[str, str]) -> Path:
-    """The directory of undo files: `$XDG_STATE_HOME/rwq/undo`, or `~/.local/state/rwq/undo`."""
     return user_directory(variables, "XDG_STATE_HOME", ".local/state") / "rwq" / "undo"
 
 
 def unwritable_because(directory: Path) -> str | None:
-    """Why no undo file can be written to a directory, which may not exist; None if it can."""
     existing = next(each for each in (directory, *directory.parents) if each.exists())
     if not existing.is_dir():
         return f"{existing} is not a directory"
@@ -84,7 +82,6 @@ def open_undo_file(path: Path, *, writes: bool = False) -> BinaryIO:
 
 
 def lock(file: BinaryIO, how: int = fcntl.LOCK_EX) -> bool:
-    """Lock a file until it is closed; False if another process has locked it."""
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -96,7 +93,6 @@ def lock(file: BinaryIO, how: int = fcntl.LOCK_EX) -> bool:
 
 
 def numbered(directory: Path) -> dict[int, Path]:
-    """The undo files by their numbers, latest first."""
     found = {}
     for path in directory.iterdir() if directory.is_dir() else ():
         number, suffix, rest = path.name.partition(SUFFIX)
@@ -128,12 +124,10 @@ class UndoFile(Journal):
         self.results = 0
 
     def write(self, items: Sequence[ItemSnapshot], replaced_by: Sequence[str] = ()) -> None:
-        """Write items."""
         self._write(items, replaced_by)
         self.items += len(items)
 
     def write_results(self, results: Sequence[Result], replaced_by: Sequence[str] = ()) -> None:
-        """Write results."""
         self._write(results, replaced_by)
         self.results += len(results)
 

@@ -3,7 +3,7 @@
 import os
 from array import array
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -13,7 +13,7 @@ from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.restore import Line
 from rwq_cli.core.state.snapshot import End, ItemSnapshot
-from rwq_cli.environment import os_reason
+from rwq_cli.environment import os_errors_as, os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.streams import BadRecord
 from rwq_cli.output.export_file import BEGUN_LINE, ControlLine, ControlWord, control_line
@@ -21,8 +21,6 @@ from rwq_cli.undo.file import HEADER_BYTES_MAX, UNDONE, lock, open_undo_file
 
 
 class UndoFileBusy(RwqError):
-    """Another rwq is writing or restoring the undo file."""
-
     code = "undo-file-busy"
 
 
@@ -48,15 +46,13 @@ class UndoReader:
         # By the number of a line, what replaced it.
         self._written: dict[int, str] = {}
         self._restored = b""
-        try:
-            with ExitStack() as opened:
-                self._file = opened.enter_context(self._open())
+        with os_errors_as(InvalidArgument, f"cannot read {path}", "check the file's name"):
+            self._file = self._open()
+            try:
                 self._read()
-                opened.pop_all()
-        except OSError as error:
-            raise InvalidArgument(
-                f"cannot read {path}: {os_reason(error)}", "check the file's name"
-            )
+            except BaseException:
+                self._file.close()
+                raise
 
     def _open(self) -> BinaryIO:
         try:
@@ -129,20 +125,16 @@ class UndoReader:
 
     @property
     def changed_data(self) -> bool:
-        """True if data was replaced, and no item removed."""
         return self.origin.verb in ("edit", "import")
 
     def front(self) -> Iterator[Line]:
-        """The items to put at the front of main, the last one first."""
         return self._lines(reversed(self._front))
 
     def others(self) -> Iterator[Line]:
-        """All other items, in the order in which they were removed, then the results."""
         yield from self._lines(self._back)
         yield from self._lines(self._results)
 
     def items(self, *, restored: bool = False) -> Iterator[Line]:
-        """All items, or those restored before, in the order in which they were removed."""
         return self._lines(sorted((*self._front, *self._back)), restored=restored)
 
     def _lines(self, numbers: Iterable[int], *, restored: bool = False) -> Iterator[Line]:
@@ -164,7 +156,6 @@ class UndoReader:
         return self._is_undone or is_listed
 
     def count(self, *, restored: bool = False) -> int:
-        """Count the items that are left to restore, or those restored according to the file."""
         if self._kept:
             return sum(1 for _ in self.items(restored=restored))
         numbers = chain(self._front, self._back)
@@ -176,21 +167,17 @@ class UndoReader:
         return not self.rejected and left is None
 
     def begin(self) -> None:
-        """Record that an undo begins, which only the marks on the server can continue."""
         if not self.was_begun and not self._is_undone:
             self._begun_at = self._end
             self._append(BEGUN_LINE)
 
     def withdraw(self) -> None:
-        """Cancel `begin`, because nothing was restored."""
         if self._begun_at is not None:
             self._cut(self._begun_at)
 
     def finish(self, restored: bytes, now_ms: int, *, complete: bool) -> None:
-        """Record the end of an undo and a bitmap of the lines that it has restored.
-
-        `rwq undo` without a name skips this file from now on.
-        """
+        """Record the end of an undo and a bitmap of the lines that it has restored."""
+        # `rwq undo` without a name skips this file from now on.
         if complete and self._is_undone:
             return
         lines = control_line(
@@ -202,7 +189,6 @@ class UndoReader:
                 self.path.rename(f"{self.path}{UNDONE}")
 
     def record_redone(self, now_ms: int) -> None:
-        """Record that what was restored is removed or replaced again."""
         self._append(control_line(ControlLine(ControlWord.REDONE, number=now_ms)))
 
     def _append(self, lines: bytes) -> None:
@@ -226,13 +212,11 @@ class UndoReader:
             self._end = end
 
     def close(self) -> None:
-        """Close the file and release its lock."""
         with suppress(OSError):
             self._file.close()
 
 
 def _either(one: bytes, other: bytes) -> bytes:
-    """The union of two bitmaps."""
     length = max(len(one), len(other))
     padded = (int.from_bytes(bits.ljust(length, b"\0")) for bits in (one, other))
     return (next(padded) | next(padded)).to_bytes(length)

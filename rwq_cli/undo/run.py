@@ -30,8 +30,6 @@ _RESTORED = (
 
 
 class UndoRun:
-    """One run over an undo file, which is closed at its end."""
-
     def __init__(
         self,
         reader: UndoReader,
@@ -55,7 +53,6 @@ class UndoRun:
         self.is_complete = not reader.rejected
 
     def batches(self) -> Iterator[OutcomeBatch]:
-        """The outcomes of items; reading them does the work."""
         reader, queue = self._reader, self._queue
         try:
             # Raises if the server is unreachable, before the file says that an undo has begun.
@@ -140,7 +137,6 @@ class UndoRun:
 def remove_again(
     reader: UndoReader, queue: WorkQueue, moved_to: WorkQueue, journal: Journal, *, dry_run: bool
 ) -> Iterator[OutcomeBatch]:
-    """Remove or move again what an undo of this file has restored, unless it has other data now."""
     items = map(_item, reader.items(restored=True))
     prints = {item.item_id: fingerprint(item.data) for item in items}
     expected = Expected(fingerprints=prints)

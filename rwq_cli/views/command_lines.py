@@ -13,24 +13,16 @@ _WITHOUT_ID = ("clean", "doctor")
 
 
 class CommandLines(NamedTuple):
-    """Makes the command lines for a server.
-
-    Attributes:
-        server: The options of rwq that name the server, with a space before each; empty if the
-            environment names the server and the queue.
-        redis_cli: `redis-cli` with the options that name the server.
-        to: The options with which `mv` and `diff` name this server from another one.
-    """
+    """Makes command lines, with the options that name the server: for rwq, for redis-cli, and for
+    `mv` and `diff` from another server."""
 
     server: str = ""
     redis_cli: str = "redis-cli"
     to: str = ""
 
     def of_item(self, verb: str, queue: bytes, item_id: bytes) -> str:
-        """The command line that does this to an item.
-
-        An ID that cannot be an argument, `-` or one that contains NUL, is passed through a pipe.
-        """
+        """The command line that does this to an item."""
+        # An ID that cannot be an argument, `-` or one that contains NUL, is passed through a pipe.
         command = self.of_queue(verb, queue)
         if verb.split()[0] in _WITHOUT_ID:
             return command
@@ -40,7 +32,6 @@ class CommandLines(NamedTuple):
         return f"{command} {'-- ' if item_id.startswith(b'-') else ''}{shell_word(item_id)}"
 
     def of_queue(self, verb: str, queue: bytes) -> str:
-        """The command line that does this to a queue."""
         return f"rwq {verb}{self.server} -q {shell_word(queue)}"
 
     def of_transit(self, transit: Transit, queue: bytes, item_id: bytes) -> str:
@@ -60,7 +51,6 @@ class CommandLines(NamedTuple):
 
 
 def redis_cli(address: str) -> str:
-    """`redis-cli` with the options that name a server."""
     parts = urlsplit(address)
     if parts.scheme == "unix":
         words = ["-s", unquote(parts.path)]
@@ -98,5 +88,4 @@ def shell_word(raw: bytes) -> str:
 
 
 def can_be_argument(item_id: bytes) -> bool:
-    """True if an ID can be a word of a command line: `-` means stdin, and NUL ends a word."""
     return item_id != b"-" and b"\0" not in item_id

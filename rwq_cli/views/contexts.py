@@ -8,7 +8,7 @@ from rwq_cli.contexts.file import Context, holds_secret
 from rwq_cli.core.inspect.access import ServerAccess
 from rwq_cli.core.server.urls import mask_url
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.output.field import Cut, Field, Fields
+from rwq_cli.output.field import Cut, Field, Fields, field
 from rwq_cli.output.sections import Row, Section
 
 # A record is its JSON object.
@@ -22,12 +22,10 @@ _PROTECTION = {
 
 
 def shown_url(url: str) -> str:
-    """A server's URL as it may be shown."""
     return escaped_text(mask_url(url) if "://" in url else url)
 
 
 def context_record(context: Context, *, is_current: bool) -> Record:
-    """A context, without its password."""
     password = "url" if holds_secret(context.url) else None
     for kind in ("command", "file"):
         password = kind if getattr(context, f"password_{kind}") is not None else password
@@ -40,38 +38,29 @@ def context_record(context: Context, *, is_current: bool) -> Record:
     }
 
 
-def _field(name: str, help: str, **column: Any) -> Field[Record]:
-    return Field(name, itemgetter(name), help, **column)
-
-
-def _or_dash(name: str) -> Callable[[Record], str]:
-    return lambda record: escaped_text(record[name] or "-")
+def _field(name: str, help: str, *kind: Any, **column: Any) -> Field[Record]:
+    return field(name, itemgetter(name), help, *kind, **column)
 
 
 def _yes_or_no(name: str) -> Callable[[Record], str]:
     return lambda record: "yes" if record[name] else "no"
 
 
+_OR_DASH = {"show": lambda text: escaped_text(text or "-")}
+
 CONTEXT_FIELDS: Fields[Record] = Fields(
     "A context",
     _field("name", "its name", style=itemgetter("color"), cut=Cut.MIDDLE, is_id=True),
     _field(
-        "current",
-        "whether it is the current one",
-        format=lambda record: "*" if record["current"] else "",
+        "current", "whether it is the current one", {"show": lambda is_it: "*" if is_it else ""}
     ),
     _field("url", "the server, with the password masked", title="SERVER", cut=Cut.MIDDLE),
-    _field("queue", "the queue, where nothing else names one", format=_or_dash("queue")),
-    _field(
-        "password",
-        "where the password is: `url`, `command`, `file` or null",
-        format=_or_dash("password"),
-        rank=4,
-    ),
+    _field("queue", "the queue, where nothing else names one", _OR_DASH),
+    _field("password", "where the password is: `url`, `command`, `file` or null", _OR_DASH, rank=4),
     _field("password_command", "the command that prints it"),
     _field("password_file", "the file that has it"),
     _field("color", "the colour of its name in questions"),
-    _field("read_only", "whether changes need `--write`", format=_yes_or_no("read_only"), rank=5),
+    _field("read_only", "whether changes need `--write`", rank=5, format=_yes_or_no("read_only")),
     _field("protect", "`none`, `ask` or `type`", rank=6),
 )
 LIST_COLUMNS = ("name", "current", "url", "queue", "password", "read_only", "protect")
@@ -85,7 +74,6 @@ PLAIN_COLUMNS = tuple(
 
 
 def context_sections(record: Record) -> list[Section]:
-    """A context at length."""
     password = {"url": "in the url", None: "none"}.get(record["password"])
     if record["password"] == "command":
         password = f"printed by {escaped_text(record['password_command'])}"
@@ -112,10 +100,7 @@ def checked_record(
     access: ServerAccess,
     no_undo_because: str | None,
 ) -> Record:
-    """What `rwq context check` found on a server, whose URL is masked.
-
-    Permissions are checked for the queue; None for no queue.
-    """
+    # Permissions are checked for the queue; None for no queue.
     denied = None
     if access.denied is not None:
         denied = [
@@ -160,7 +145,6 @@ CHECKED_FIELDS: Fields[Record] = Fields(
 
 
 def checked_sections(record: Record) -> list[Section]:
-    """What can be done on a server."""
     no_touch = "reading an item's data or size resets its idle time"
     rows: list[Row] = [
         ("server", record["server"], None),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rwq_cli.core.model import Counts, State
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.field import Cut, Field, Fields
+from rwq_cli.output.field import ID, Field, Fields, field
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.records import Output
 from rwq_cli.output.sections import Row, Section
@@ -37,7 +37,6 @@ def _shown(counts: Counts, name: str) -> str:
 
 
 def _style(counts: Counts, name: str) -> str | None:
-    """Red for a count of broken items above 0."""
     is_broken = name in _BROKEN and (getattr(counts, name) or counts.is_least)
     return "red" if is_broken else None
 
@@ -57,9 +56,9 @@ def _cell(counts: Counts, name: str) -> str:
 def _count(place: int, name: str, help: str, title: str = "") -> Field[Counts]:
     """A field that is an attribute of `Counts`, with `_seconds` for `_s`."""
     attribute = name.replace("_seconds", "_s")
-    return Field(
+    return field(
         name,
-        lambda counts: getattr(counts, attribute),
+        attribute,
         help,
         title=title,
         format=lambda counts: _cell(counts, attribute),
@@ -98,18 +97,11 @@ _COUNTS = (
 )
 COUNT_FIELDS: Fields[Counts] = Fields(
     "The counts of a queue",
-    Field(
-        "queue",
-        lambda counts: counts.queue,
-        "the queue's name",
-        is_bytes=True,
-        is_id=True,
-        cut=Cut.MIDDLE,
-    ),
+    field("queue", "queue", "the queue's name", ID),
     *(_count(place, *declared) for place, declared in enumerate(_COUNTS)),
-    Field(
+    field(
         "abandoned_is_least",
-        lambda counts: counts.is_least,
+        "is_least",
         "whether there may be more abandoned items: the time was over",
     ),
 )
@@ -130,7 +122,6 @@ def write_stats(
     deep: bool,
     one: bool,
 ) -> None:
-    """Write the counts of one queue at length, or those of several as a table."""
     output, plain = out.options.format, _DEEP if deep else _STATES
     columns = LENGTHS if fast else plain
     is_detailed = output is not OutputFormat.WIDE and (tick is None or output.is_table)
@@ -156,7 +147,6 @@ def write_counts(
     wide: Sequence[str] = (),
     empty: str = "",
 ) -> None:
-    """Write the counts of queues as a table; at a tick, with the rates."""
     fields, more, at = COUNT_FIELDS, [], []
     if tick is not None:
         *more, least = tick.rate_fields()
@@ -182,7 +172,6 @@ _RARE = ("returned", "returns", "results")
 
 
 def count_sections(counts: Counts) -> list[Section]:
-    """The counts of one queue at length."""
     rows: list[Row] = []
     unknown: list[str] = []
     for name in (*_ROWS, *_RARE):

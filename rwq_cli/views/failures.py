@@ -36,7 +36,6 @@ def failure_reasons(
     reasons: Mapping[Status, str],
     lines: Callable[[], CommandLines],
 ) -> Iterator[str]:
-    """The reason for each failure, and what to do about it."""
     failures = list(failures)
     held = [each.item_id for each in failures if each.status is Status.NOT_OWNER]
     found = dict(zip(held, _read(leases, held), strict=True)) if held else {}

@@ -1,59 +1,56 @@
 """Everything about an item: `rwq show`."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from rwq_cli.core.inspect.report import Forecast, ItemReport
+from rwq_cli.core.batches import BLOCK_IDS, Flush, in_batches
+from rwq_cli.core.inspect.report import (
+    Forecast,
+    ItemReport,
+    describe,
+    forecast as forecast_items,
+    inspect_items,
+)
 from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, Result, ResultKey
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Item, Lease, State
+from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.repair.findings import Code, findings_about
 from rwq_cli.core.state.rules import Facts, is_guard
 from rwq_cli.core.state.transit import transit_of
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.field import Field, Fields, attribute
+from rwq_cli.output.field import Fields, attribute, field
 from rwq_cli.output.sections import COMMAND_STYLE, Row, Section
 from rwq_cli.views.command_lines import CommandLines, shell_word
 from rwq_cli.views.items import ITEM_FIELDS, preview_text, state_style
 from rwq_cli.views.remedies import REMEDIES
 from rwq_cli.views.states import STATES
 
+_PAGE_IDS = BLOCK_IDS // 2
+
 
 class Next(NamedTuple):
-    """What happens next without help, and in how many seconds; None if that is unknown."""
-
     text: str
     in_s: float | None = None
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Everything that is shown about one ID.
-
-    Attributes:
-        item: The item.
-        report: The facts.
-        lines: Makes the command lines.
-        result_key: The result's key; None if results cannot be read.
-        forecast: When it will be leased; None without `--eta`, or if it is not waiting.
-    """
-
     item: Item
     report: ItemReport
-    lines: CommandLines = field(default_factory=CommandLines)
+    lines: CommandLines
     result_key: ResultKey | None = None
     forecast: Forecast | None = None
 
     @property
     def result(self) -> Result | None:
-        """The result under this ID."""
         return self.result_key and self.result_key.result
 
     @cached_property
     def wrong_types(self) -> dict[bytes, str]:
-        """Its keys of the wrong type, with their types; that of the result last."""
         types = dict(self.report.facts.wrong_types)
         if self.result_key and self.result_key.kind not in (KIND_NONE, KIND_RESULT):
             types[QueueKeys(self.item.queue).result(self.item.item_id)] = self.result_key.kind
@@ -61,7 +58,6 @@ class Shown:
 
     @cached_property
     def findings(self) -> list[Code]:
-        """What the doctor would find."""
         found = findings_about(self.report.facts)
         return [
             *found,
@@ -70,29 +66,24 @@ class Shown:
 
     @property
     def meaning(self) -> str:
-        """The state in words."""
         if self.result is not None and self.item.state is State.GONE:
             return f"The item no longer exists: it was {self.result.status.value}."
         return STATES[self.item.state].meaning
 
     @property
     def cause(self) -> str | None:
-        """The causes of the findings."""
         return " ".join(REMEDIES[code].cause for code in self.findings) or None
 
     @property
     def cure(self) -> str | None:
-        """What to do about the findings."""
         return " ".join(REMEDIES[code].cure for code in self.findings) or None
 
     @property
     def data_key(self) -> bytes:
-        """The name of the data key."""
         return QueueKeys(self.item.queue).item(self.item.item_id)
 
     @cached_property
     def next(self) -> Next:
-        """What happens next."""
         facts = self.report.facts
         left_s = None
         if facts.lease is not None and facts.lease.ttl_ms is not None:
@@ -122,7 +113,6 @@ class Shown:
 
     @property
     def commands(self) -> list[str]:
-        """Command lines that help."""
         item, lines = self.item, self.lines
         verbs = list(_verbs(self.report))
         if self.result is not None and item.state is State.GONE:
@@ -133,6 +123,33 @@ class Shown:
             *(lines.of_item(verb, item.queue, item.item_id) for verb in verbs),
             *(lines.of_redis_cli(f"TYPE {shell_word(key)}") for key in self.wrong_types),
         ]
+
+
+def read_shown(
+    queue: WorkQueue,
+    ids: Iterable[bytes | Flush],
+    lines: CommandLines,
+    note: Callable[[str], object],
+    *,
+    data: bool = False,
+    sizes: bool = False,
+    eta_s: float | None = None,
+) -> Iterator[Shown]:
+    """Read everything that is shown of each ID, a page at a time."""
+    # `data` reads whole payloads, and `sizes` sizes and previews even if that resets idle times;
+    # `eta_s` is how long to watch the queue for a forecast. Each page of many IDs walks over the
+    # lists. Whole payloads are kept for a page.
+    for page in in_batches(ids, later_max=0 if data else _PAGE_IDS):
+        reports = inspect_items(queue, page)
+        items, found = describe(queue, reports, data=data, sizes=sizes)
+        results: Sequence[ResultKey | None] = found or [None] * len(page)
+        if found is None:
+            note("rwq: this user may not read results; none are shown")
+        forecasts: Sequence[Forecast | None] = [None] * len(page)
+        if eta_s is not None:
+            forecasts = forecast_items(queue, reports, sample_s=eta_s)
+        for item, report, key, forecast in zip(items, reports, results, forecasts, strict=True):
+            yield Shown(item, report, lines, key, forecast)
 
 
 def _turn(position: int | None, forecast: Forecast | None) -> Next:
@@ -189,57 +206,50 @@ RESULT_HELP = {
 }
 
 
-def _of(name: str, path: str, help: str) -> Field[Shown]:
-    return Field(name, attribute(path), help)
-
-
 SHOWN_FIELDS: Fields[Shown] = Fields(
     "An item, explained",
     *(each.within(attribute("item")) for each in ITEM_FIELDS.all),
-    _of("meaning", "meaning", "the state in a sentence"),
-    _of("next", "next.text", "what will happen next, in a sentence"),
-    _of("commands", "commands", "command lines to run next"),
-    _of("next_in_seconds", "next.in_s", "until something happens without help; else null"),
-    _of("findings", "findings", "what `doctor` would report, by its codes"),
-    _of("cause", "cause", "of the findings"),
-    _of("cure", "cure", "of the findings"),
-    _of("places_per_second", "forecast.rate_per_s", "how fast the item moves up (`--eta`)"),
-    Field(
-        "result",
-        attribute("result"),
-        "the result kept under this ID; null if there is none",
-        is_object=True,
+    field("meaning", "meaning", "the state in a sentence"),
+    field("next", "next.text", "what will happen next, in a sentence"),
+    field("commands", "commands", "command lines to run next"),
+    field("next_in_seconds", "next.in_s", "until something happens without help; else null"),
+    field("findings", "findings", "what `doctor` would report, by its codes"),
+    field("cause", "cause", "of the findings"),
+    field("cure", "cure", "of the findings"),
+    field("places_per_second", "forecast.rate_per_s", "how fast the item moves up (`--eta`)"),
+    field(
+        "result", "result", "the result kept under this ID; null if there is none", is_object=True
     ),
-    _of("result.status", "result.status", RESULT_HELP["status"]),
-    _of("result.completed_ms", "result.completed_ms", RESULT_HELP["completed_ms"]),
-    _of("result.bytes", "result.result_bytes", RESULT_HELP["bytes"]),
-    _of("result.ttl_ms", "result.ttl_ms", RESULT_HELP["ttl_ms"]),
-    Field("facts", attribute("report"), "what was read", is_object=True),
-    _of("facts.data", "report.facts.has_data", "whether the data key exists"),
-    _of("facts.in_main", "report.facts.in_main", "how often it is in the main list"),
-    _of("facts.in_processing", "report.facts.in_processing", "how often it is in processing"),
-    _of(
+    field("result.status", "result.status", RESULT_HELP["status"]),
+    field("result.completed_ms", "result.completed_ms", RESULT_HELP["completed_ms"]),
+    field("result.bytes", "result.result_bytes", RESULT_HELP["bytes"]),
+    field("result.ttl_ms", "result.ttl_ms", RESULT_HELP["ttl_ms"]),
+    field("facts", "report", "what was read", is_object=True),
+    field("facts.data", "report.facts.has_data", "whether the data key exists"),
+    field("facts.in_main", "report.facts.in_main", "how often it is in the main list"),
+    field("facts.in_processing", "report.facts.in_processing", "how often it is in processing"),
+    field(
         "facts.in_cleaning",
         "report.facts.in_cleaning",
         "how often it is in the list of a cleaner of redis-work-queue 0.1",
     ),
-    _of("facts.data_key", "data_key", "the name of the data key"),
-    Field(
+    field("facts.data_key", "data_key", "the name of the data key"),
+    field(
         "facts.main_places",
         lambda shown: list(shown.report.main_places),
         "its places in the main list, 0 = next to be leased",
     ),
-    Field(
+    field(
         "facts.processing_places",
         lambda shown: list(shown.report.processing_places),
         "its places in processing, 0 = leased longest ago",
     ),
-    Field(
+    field(
         "facts.lease_keys",
         lambda shown: [escaped(key) for key in shown.report.lease_keys],
         "the names of the lease keys that exist",
     ),
-    Field(
+    field(
         "facts.leases",
         lambda shown: [
             {"key": escaped(key), "holder": escaped(lease.holder), "ttl_ms": lease.ttl_ms}
@@ -247,7 +257,7 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
         ],
         "those that hold a lease: `key`, `holder`, `ttl_ms`",
     ),
-    Field(
+    field(
         "facts.wrong_types",
         lambda shown: [
             {"key": escaped(key), "type": kind} for key, kind in shown.wrong_types.items()
@@ -258,7 +268,6 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
 
 
 def show_sections(shown: Shown) -> list[Section]:
-    """Everything about one ID, for people."""
     item, next = shown.item, shown.next.text
     # The meaning has already explained the state.
     also = [REMEDIES[code].cause for code in shown.findings if code.value != item.state.value]
@@ -353,7 +362,6 @@ def _lease(lease: Lease, now_ms: int) -> str:
 
 
 def _result_text(result: Result, state: State, now_ms: int) -> str:
-    """A result, and which item it belongs to."""
     whose = ", of an earlier item with this ID" if state.has_data else ""
     given = "none given" if result.result_bytes is None else human.size(result.result_bytes)
     expiry = "no expiry"
@@ -368,7 +376,6 @@ def _times(count: int) -> str:
 
 
 def _pretty(data: bytes) -> str:
-    """JSON objects and arrays indented; anything else escaped, line by line."""
     if data[:1] in (b"{", b"["):
         try:
             from msgspec.json import format as reformat

@@ -7,18 +7,16 @@ from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.state.rules import is_guard
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.field import Cut, Field, Fields, attribute
+from rwq_cli.output.field import AGO, COUNT, ID, MOMENT, NAME, SIZE, TEXT, Cut, Field, Fields, field
 
 
 def state_style(state: State) -> str | None:
-    """Red for broken states, green for leased."""
     if state.is_broken:
         return "red"
     return "green" if state is State.LEASED else None
 
 
 def preview_text(item: Item) -> str | None:
-    """The preview, escaped, without a character that is cut off at the end."""
     if item.preview is None:
         return None
     preview = item.preview
@@ -32,7 +30,6 @@ def preview_text(item: Item) -> str | None:
 
 
 def session_lease(item: Item) -> Lease | None:
-    """The lease of a session; None for a guard."""
     return None if is_guard(item.lease) else item.lease
 
 
@@ -59,125 +56,83 @@ def _data_json(item: Item) -> str | None:
 
 ITEM_FIELDS: Fields[Item] = Fields(
     "An item",
-    Field(
-        "queue", lambda item: item.queue, "the queue's name", is_bytes=True, rank=8, cut=Cut.MIDDLE
+    field("queue", "queue", "the queue's name", NAME, rank=8),
+    field("id", "item_id", "the item's ID", ID),
+    field(
+        "state", "state", "one of the states", rank=9, style=lambda item: state_style(item.state)
     ),
-    Field(
-        "id", lambda item: item.item_id, "the item's ID", is_bytes=True, is_id=True, cut=Cut.MIDDLE
-    ),
-    Field(
-        "state",
-        lambda item: item.state.value,
-        "one of the states",
-        style=lambda item: state_style(item.state),
-        rank=9,
-    ),
-    Field(
-        "bytes",
-        lambda item: item.payload_bytes,
-        "the size of the data",
-        title="SIZE",
-        format=lambda item: human.size(item.payload_bytes),
-        right=True,
-        rank=2,
-        may_be_unknown=True,
-    ),
-    Field(
+    field("bytes", "payload_bytes", "the size of the data", SIZE, "SIZE", 2, may_be_unknown=True),
+    field(
         "data",
-        lambda item: item.data,
+        "data",
         "the data, if requested (`lease`, `--data`)",
-        format=lambda item: preview_text(item) or "",
+        TEXT,
         rank=3,
-        cut=Cut.END,
-        is_bytes=True,
+        format=lambda item: preview_text(item) or "",
         is_data=True,
     ),
-    Field(
+    field(
         "preview",
         lambda item: preview_text(item),
         "the first 200 bytes of the data, escaped",
         title="DATA",
-        format=lambda item: "-" if item.preview is None else preview_text(item) or "",
         rank=3,
-        may_be_unknown=True,
+        format=lambda item: "-" if item.preview is None else preview_text(item) or "",
         cut=Cut.END,
+        may_be_unknown=True,
     ),
-    Field(
+    field(
         "position",
-        lambda item: item.position,
+        "position",
         "0 = next to be leased; null if it is not waiting",
-        title="#",
-        format=lambda item: "-" if item.position is None else str(item.position),
-        right=True,
+        {"show": lambda place: "-" if place is None else str(place), "right": True},
+        "#",
         rank=5,
     ),
-    Field(
+    field(
         "idle_seconds",
-        lambda item: item.idle_s,
+        "idle_s",
         "since the data was last used; for a waiting item, about since it was added",
-        title="LAST USE",
-        format=lambda item: human.ago(item.idle_s),
-        right=True,
+        AGO,
+        "LAST USE",
         rank=1,
         may_be_unknown=True,
     ),
-    Field(
+    field(
         "lease",
-        lambda item: item.lease,
+        "lease",
         "null if there is none; a guard of a delayed or buried item counts as one",
         is_object=True,
     ),
-    Field(
+    field(
         "lease.holder",
-        attribute("lease.holder"),
+        "lease.holder",
         "who holds it, escaped",
         title="HOLDER",
-        format=_holder,
         rank=6,
+        format=_holder,
         cut=Cut.MIDDLE,
     ),
-    Field(
+    field(
         "lease.ttl_ms",
-        attribute("lease.ttl_ms"),
+        "lease.ttl_ms",
         "the time left; null = no expiry",
         title="TIME LEFT",
+        rank=7,
         format=_time_left,
         right=True,
-        rank=7,
     ),
-    Field(
-        "due_ms",
-        lambda item: item.due_ms,
-        "when a delayed item is due",
-        title="DUE",
-        format=lambda item: "-" if item.due_ms is None else human.moment(item.due_ms),
-        rank=7,
-    ),
-    Field(
-        "buried_ms",
-        lambda item: item.buried_ms,
-        "when a buried item was buried",
-        title="BURIED",
-        format=lambda item: "-" if item.buried_ms is None else human.moment(item.buried_ms),
-        rank=5,
-    ),
-    Field(
-        "reason",
-        lambda item: item.reason,
-        "why a buried item was buried",
-        is_bytes=True,
-        rank=6,
-        cut=Cut.END,
-    ),
-    Field(
+    field("due_ms", "due_ms", "when a delayed item is due", MOMENT, "DUE", rank=7),
+    field("buried_ms", "buried_ms", "when a buried item was buried", MOMENT, "BURIED", rank=5),
+    field("reason", "reason", "why a buried item was buried", TEXT, rank=6),
+    field(
         "returns",
-        lambda item: item.returns,
+        "returns",
         "how often a clean returned it, or an attempt of `rwq work` failed",
-        format=lambda item: human.count(item.returns),
-        right=True,
+        COUNT,
         rank=4,
     ),
-    Field(
+    field(
         "data_json",
         _data_json,
         "the data parsed, with every digit, if it is JSON and requested",
@@ -210,13 +165,7 @@ _WIDE = (
 def columns_for(
     listing: str | None, now_ms: Callable[[], int] = lambda: 0, *, data: bool = False
 ) -> Columns:
-    """The columns of a listing, named as by `rwq ls`.
-
-    Args:
-        listing: The listing; None for items in several states.
-        now_ms: Returns the server's clock; called once, and only for a table.
-        data: True to show the data in place of its preview.
-    """
+    # `now_ms` is called once, and only for a table; `data` is shown in place of its preview.
     # All rows use the same time.
     now_ms = cache(now_ms)
 
@@ -237,7 +186,6 @@ def columns_for(
 
 
 def names_of(listing: str | None) -> Sequence[str]:
-    """The names of the columns of a listing."""
     return _LISTINGS.get(listing or "", _MIXED)
 
 
@@ -255,13 +203,11 @@ def plain_names(listing: str | None, *, has_queue: bool = False) -> str:
 
 
 def with_returns(columns: Columns) -> Columns:
-    """The columns of a table, with RETURNS, which shows items that keep coming back."""
     extras = (*_EXTRAS, "data")
     at = next((at for at, column in enumerate(columns) if column.name in extras), len(columns))
     return [*columns[:at], ITEM_FIELDS["returns"], *columns[at:]]
 
 
 def wide(columns: Columns) -> Columns:
-    """The columns of `-o wide`: all, as they are in these columns."""
     own = {column.flat_name: column for column in columns}
     return [own.get(name, ITEM_FIELDS[name]) for name in _WIDE]

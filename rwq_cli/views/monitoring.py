@@ -1,13 +1,28 @@
 """Checks for monitoring: the line of a Nagios plugin, and the text format of Prometheus."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from rwq_cli.core.inspect.thresholds import Check, Evaluation, Level, Limits, Measure
+from rwq_cli.core.errors import ConnectionLost, ServerError, Unreachable
+from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.thresholds import (
+    Check,
+    Evaluation,
+    Level,
+    Limits,
+    Measure,
+    check as check_queue,
+)
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric, exposition
-from rwq_cli.output.field import Field, Fields
+from rwq_cli.output.field import ID, Field, Fields, field
 
+if TYPE_CHECKING:
+    from rwq_cli.core.server.connection import Connection
+
+# Prometheus waits for 10 s by default.
+_REPLY_TIMEOUT_S = 4.0
 # The measures that are in the line even without limits.
 _USUAL = (Measure.WAITING, Measure.AGE, Measure.ABANDONED)
 
@@ -36,10 +51,8 @@ _OTHERS = {
 
 
 def nagios_line(check: Check, *, is_absent: bool = False) -> str:
-    """The line of a monitoring plugin: level, measures, and performance data after a bar.
-
-    Performance data is `name=value;warn;critical;least`.
-    """
+    """The line of a monitoring plugin: level, measures, and performance data after a bar."""
+    # Performance data is `name=value;warn;critical;least`.
     words = [
         _in_words(check, each)
         for each in check.evaluations
@@ -51,7 +64,6 @@ def nagios_line(check: Check, *, is_absent: bool = False) -> str:
 
 
 def nagios_lines(unread: Mapping[bytes, str], checks: Sequence[Check], level: Level) -> str:
-    """The line for several queues: what is not OK in each, and their performance data."""
     # Monitoring does not read stderr.
     reasons = dict.fromkeys(unread.values())
     parts = [
@@ -82,7 +94,6 @@ def _in_label(check: Check) -> str:
 
 
 def unknown_line(reason: str) -> str:
-    """The line for an error, whose reason is escaped."""
     return f"{_line(Level.UNKNOWN, reason)}\n"
 
 
@@ -131,22 +142,22 @@ def _as_data(each: Evaluation, label: str) -> str:
 def _measure(measure: Measure) -> Field[Check]:
     known = ", if there is a limit for it" if measure is Measure.ORPHANED else ""
     name = "oldest_waiting_seconds" if measure is Measure.AGE else measure.value
-    return Field(name, lambda check: check[measure].value, f"as in the counts{known}")
+    return field(name, lambda check: check[measure].value, f"as in the counts{known}")
 
 
 CHECK_FIELDS: Fields[Check] = Fields(
     "A check",
-    Field("queue", lambda check: check.counts.queue, "the queue's name", is_bytes=True, is_id=True),
-    Field("status", lambda check: check.level.value, "`OK`, `WARNING`, `CRITICAL` or `UNKNOWN`"),
+    field("queue", "counts.queue", "the queue's name", ID),
+    field("status", "level", "`OK`, `WARNING`, `CRITICAL` or `UNKNOWN`"),
     *map(_measure, Measure),
-    Field(
+    field(
         "alerts",
         lambda check: [f"{each.level}: {_in_words(check, each)}" for each in _alerting(check)],
         "each limit that is exceeded, or cannot be checked, as `LEVEL: text`",
     ),
-    Field(
+    field(
         "server_up_seconds",
-        lambda check: check.server_up_s,
+        "server_up_s",
         "if the age is cut short by a restart of the server: how long ago that was; else null",
     ),
 )
@@ -158,7 +169,6 @@ def prometheus_text(queues: Sequence[bytes], checks: Sequence[Check]) -> str:
 
 
 def queue_metrics(queues: Sequence[bytes], checks: Sequence[Check]) -> list[Metric]:
-    """Every count of the queues that could be read, as metrics."""
     counts = [check.counts for check in checks]
     readable = {each.queue for each in counts}
     up = [(queue, int(queue in readable)) for queue in queues]
@@ -176,3 +186,24 @@ def queue_metrics(queues: Sequence[bytes], checks: Sequence[Check]) -> list[Metr
 
 def _by_queue(name: str, help: str, values: Sequence[tuple[bytes, int | None]]) -> Metric:
     return Metric(name, help, [({"queue": queue}, value) for queue, value in values])
+
+
+def queue_scraper(connection: "Connection") -> Callable[[Sequence[Queue]], list[Metric]]:
+    """A function that returns the metrics of `rwq check --format prometheus`."""
+    # It has a connection of its own, so that another thread may call it with the queues of the main
+    # thread.
+    own = connection.for_other_thread(reply_timeout_s=_REPLY_TIMEOUT_S)
+
+    def read(queues: Sequence[Queue]) -> list[Metric]:
+        names = [queue.name for queue in queues]
+        checks: list[Check] = []
+        for name in names:
+            try:
+                checks.append(check_queue(Queue(own, name), {}))
+            except (Unreachable, ConnectionLost):
+                break
+            except ServerError:
+                continue
+        return queue_metrics(names, checks)
+
+    return read

@@ -3,21 +3,19 @@
 from collections.abc import Sequence
 
 from rwq_cli.core.model import Outcome, Status
-from rwq_cli.output.field import Field, Fields
+from rwq_cli.output.field import ID, NAME, Fields, field
 from rwq_cli.output.outcomes import Kind, Row
 
 OUTCOME_FIELDS: Fields[Row[Outcome]] = Fields(
     "What became of an item",
-    Field("queue", lambda row: row.queue, "the queue's name", is_bytes=True),
-    Field("id", lambda row: row.what.item_id, "the item's ID", is_bytes=True, is_id=True),
-    Field(
+    field("queue", "queue", "the queue's name", NAME),
+    field("id", "what.item_id", "the item's ID", ID),
+    field(
         "status",
-        lambda row: row.what.status.value,
+        "what.status",
         "what was done, or why nothing was: see [below](#what-became-of-items)",
     ),
-    Field(
-        "holder", lambda row: row.what.holder, "who holds the item, if that is why nothing was done"
-    ),
+    field("holder", "what.holder", "who holds the item, if that is why nothing was done"),
     is_stream=True,
 )
 
@@ -25,13 +23,7 @@ OUTCOME_FIELDS: Fields[Row[Outcome]] = Fields(
 def kind_of(
     success: Status, failures: Sequence[Status], *, neutral: Sequence[Status] = ()
 ) -> Kind[Outcome]:
-    """How the outcomes of a verb on items are counted.
-
-    Args:
-        success: The status of an item on which the verb succeeded.
-        failures: The statuses of an item on which it failed; JSON always counts them.
-        neutral: Statuses that are neither; JSON always counts them, too.
-    """
+    """How outcomes of a verb on items are counted; JSON always has `failures` and `neutral`."""
     return Kind(
         OUTCOME_FIELDS,
         word=lambda outcome: outcome.status.value,

@@ -8,14 +8,10 @@ from rwq_cli.views.states import STATES
 
 
 class Remedy(NamedTuple):
-    """The explanation of a finding. Its sentences are about one item, however many there are.
+    """What a finding is, for one item, however many there are; and what to do about it.
 
-    Attributes:
-        cause: What it is, and what causes it.
-        cure: How to fix it.
-        command: The command that fixes it or shows more. ` ID` at the end of an rwq command stands
-            for an ID, `KEY` in other commands for a key; otherwise it is for the whole queue.
-        left_because: Why `--fix` leaves some of them; None if it fixes all.
+    ` ID` at the end of a command stands for an ID, `KEY` for a key. `left_because` says why `--fix`
+    leaves some of them.
     """
 
     cause: str

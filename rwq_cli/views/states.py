@@ -6,15 +6,7 @@ from rwq_cli.core.model import State
 
 
 class StateMeaning(NamedTuple):
-    """A state in words; the queue is named `jobs`.
-
-    Attributes:
-        meaning: What it means, a sentence.
-        holds: What the server holds.
-        next: What happens next.
-        verbs: The rwq commands to suggest, best first. For some states `item_report` chooses
-            others by the facts.
-    """
+    """A state in words; the queue is named `jobs`. The best command to suggest comes first."""
 
     meaning: str
     holds: str
@@ -23,7 +15,6 @@ class StateMeaning(NamedTuple):
 
     @property
     def next_sentence(self) -> str:
-        """What happens next, as a sentence."""
         return f"{self.next[0].upper()}{self.next[1:]}."
 
 

@@ -10,7 +10,7 @@ from rwq_cli.core.inspect.server_status import ServerStatus
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.output.field import Cut, Field
+from rwq_cli.output.field import DURATION, Cut, Field, field
 from rwq_cli.output.sections import Piece
 from rwq_cli.views.counts import NOT_COUNTED, count_sections, shown
 from rwq_cli.views.watching import rate_columns
@@ -61,7 +61,7 @@ def _rates(row: QueueRow) -> Rates:
 _IN, _LEFT, _EMPTY_IN = rate_columns(_rates, (6, 8, 5))
 
 QUEUE_COLUMNS: tuple[Field[QueueRow], ...] = (
-    Field("queue", lambda row: row.queue, "its name", cut=Cut.MIDDLE),
+    field("queue", "queue", "its name", cut=Cut.MIDDLE),
     _number("WAITING", lambda row: row.sample.waiting, 12),
     _number("RUNNING", lambda row: row.running, 10, may_be_least=True),
     _number("ABANDONED", lambda row: row.abandoned, 13, "red", may_be_least=True),
@@ -69,23 +69,22 @@ QUEUE_COLUMNS: tuple[Field[QueueRow], ...] = (
     _number("BURIED", lambda row: row.sample.buried, 9, "yellow"),
     _IN,
     _LEFT,
-    Field(
+    field(
         "next_age_seconds",
-        lambda row: row.next_age_s,
+        "next_age_s",
         "since the next item was last used",
-        title="NEXT AGE",
-        format=lambda row: human.duration(row.next_age_s),
-        right=True,
-        rank=7,
+        DURATION,
+        "NEXT AGE",
+        7,
     ),
     _EMPTY_IN,
-    Field(
+    field(
         "history",
-        lambda row: row.sample.waiting,
+        "sample.waiting",
         "how many waited at the last ticks",
+        rank=1,
         format=lambda row: sparkline(row.history),
         style=lambda _row: "cyan",
-        rank=1,
     ),
 )
 # Those that rows can be sorted by: a history has no order.
@@ -93,11 +92,6 @@ SORT_COLUMNS = QUEUE_COLUMNS[:-1]
 
 
 def sort_column(name: str) -> Field[QueueRow]:
-    """The column of `--sort`.
-
-    Raises:
-        InvalidArgument: Rows cannot be sorted by it.
-    """
     for column in SORT_COLUMNS:
         if column.name == name:
             return column
@@ -108,7 +102,6 @@ def sort_column(name: str) -> Field[QueueRow]:
 def sorted_rows(
     rows: Iterable[QueueRow], column: Field[QueueRow], *, reverse: bool
 ) -> list[QueueRow]:
-    """The rows by a column: names from A, numbers from the highest; unknown ones last."""
     if not column.right:
         return sorted(rows, key=lambda row: row.queue, reverse=reverse)
 
@@ -129,7 +122,6 @@ def sort_columns(chosen: Field[QueueRow], *, reverse: bool) -> list[Field[QueueR
 
 
 def status_parts(status: ServerStatus | None) -> list[Piece]:
-    """The server's version, memory and persistence."""
     if status is None:
         return []
     version: list[Piece] = [(escaped_text(status.version), None)] if status.version else []
@@ -158,7 +150,6 @@ def _persistence(status: ServerStatus) -> Piece:
 
 
 def state_parts(counts: Counts) -> list[Piece]:
-    """The counts of a queue as `rwq stats` shows them."""
     rows = [row for section in count_sections(counts) for row in section.rows]
     return [(f"{label} {value}", style) for label, value, style in rows if label != NOT_COUNTED]
 

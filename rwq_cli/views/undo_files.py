@@ -5,7 +5,7 @@ from time import time
 
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.output.field import Cut, Field, Fields
+from rwq_cli.output.field import COUNT, NAME, SIZE, Cut, Fields, field
 from rwq_cli.output.outcomes import Kind, Row
 from rwq_cli.undo.catalog import UndoEntry
 
@@ -19,83 +19,40 @@ def _to(entry: UndoEntry) -> str:
 
 UNDO_FIELDS: Fields[UndoEntry] = Fields(
     "An undo file",
-    Field(
-        "number",
-        lambda entry: entry.number,
-        "its number, by which `rwq undo N` takes it",
-        title="N",
-        right=True,
-    ),
-    Field(
+    field("number", "number", "its number, by which `rwq undo N` takes it", title="N", right=True),
+    field(
         "file",
         lambda entry: os.fsencode(entry.path),
         "its path",
-        format=lambda entry: entry.path.name,
         rank=4,
+        format=lambda entry: entry.path.name,
         is_bytes=True,
         is_id=True,
     ),
-    Field(
-        "queue",
-        lambda entry: entry.queue,
-        "the queue's name",
-        cut=Cut.MIDDLE,
-        rank=8,
-        is_bytes=True,
-    ),
-    Field(
-        "server", lambda entry: entry.origin.server, "the server's address", cut=Cut.MIDDLE, rank=2
-    ),
-    Field("verb", lambda entry: entry.origin.verb, "the command that wrote it", rank=10),
-    Field("by", lambda entry: entry.origin.by, "who ran it, as user@host", cut=Cut.MIDDLE, rank=3),
-    Field(
-        "to",
-        lambda entry: entry.origin.to,
-        "the queue that `mv` moved items to",
-        format=_to,
-        cut=Cut.MIDDLE,
-        rank=5,
-        is_bytes=True,
-    ),
-    Field(
+    field("queue", "queue", "the queue's name", NAME, rank=8),
+    field("server", "origin.server", "the server's address", rank=2, cut=Cut.MIDDLE),
+    field("verb", "origin.verb", "the command that wrote it", rank=10),
+    field("by", "origin.by", "who ran it, as user@host", rank=3, cut=Cut.MIDDLE),
+    field("to", "origin.to", "the queue that `mv` moved items to", NAME, rank=5, format=_to),
+    field(
         "to_server",
-        lambda entry: entry.origin.to_server,
+        "origin.to_server",
         "the server of that queue, if it is another one",
         cut=Cut.MIDDLE,
     ),
-    Field(
+    field(
         "time_ms",
-        lambda entry: entry.time_ms,
+        "time_ms",
         "when it was written",
         title="WHEN",
+        rank=9,
         format=lambda entry: human.ago(max(0.0, time() - entry.time_ms / 1000)),
         right=True,
-        rank=9,
     ),
-    Field(
-        "items",
-        lambda entry: entry.items,
-        "how many items it has",
-        format=lambda entry: f"{entry.items:,}",
-        right=True,
-        rank=7,
-    ),
-    Field("results", lambda entry: entry.results, "how many results it has", right=True),
-    Field(
-        "state",
-        lambda entry: entry.state.value,
-        "`unused`, `restored`, `begun`, `incomplete` or `redone`",
-        rank=6,
-    ),
-    Field(
-        "bytes",
-        lambda entry: entry.file_bytes,
-        "its size",
-        title="SIZE",
-        format=lambda entry: human.size(entry.file_bytes),
-        right=True,
-        rank=1,
-    ),
+    field("items", "items", "how many items it has", COUNT, rank=7),
+    field("results", "results", "how many results it has", right=True),
+    field("state", "state", "`unused`, `restored`, `begun`, `incomplete` or `redone`", rank=6),
+    field("bytes", "file_bytes", "its size", SIZE, "SIZE", rank=1),
 )
 UNDO_COLUMNS = (
     *("number", "time_ms", "verb", "queue", "to", "items", "state", "by", "file", "server"),
@@ -107,14 +64,10 @@ UNDO_COLUMNS = (
 Pruned = tuple[UndoEntry, str]
 
 
-def _entry(row: Row[Pruned]) -> UndoEntry:
-    return row.what[0]
-
-
 PRUNED_FIELDS: Fields[Row[Pruned]] = Fields(
     "A pruned undo file",
-    *(field.within(_entry) for field in UNDO_FIELDS.all),
-    Field("status", lambda row: row.what[1], "`deleted` or `in-use`"),
+    *(each.within(lambda row: row.what[0]) for each in UNDO_FIELDS.all),
+    field("status", lambda row: row.what[1], "`deleted` or `in-use`"),
     is_stream=True,
 )
 PRUNED: Kind[Pruned] = Kind(

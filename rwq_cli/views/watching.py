@@ -32,7 +32,6 @@ _RATES = (
 
 
 def rate_columns(of: Callable[[T], Rates], ranks: tuple[int, ...]) -> list[Field[T]]:
-    """The fields IN/S, LEFT/S and EMPTY IN."""
 
     def column(name: str, title: str, attribute: str, help: str, rank: int) -> Field[T]:
         def value(record: T) -> float | None:
@@ -55,13 +54,6 @@ def rate_columns(of: Callable[[T], Rates], ranks: tuple[int, ...]) -> list[Field
 
 @dataclass(frozen=True)
 class Tick:
-    """One of the times at which a command writes its records.
-
-    Attributes:
-        at_ms: The time, on the server's clock, unix ms.
-        rates: The rates by the names of the queues; those of others are unknown.
-    """
-
     at_ms: int
     rates: Mapping[bytes, Rates] = field(default_factory=dict)
 
@@ -80,11 +72,9 @@ class Tick:
         return [*rate_columns(self.rates_of, _RANKS), least]
 
     def rates_of(self, counts: Counts) -> Rates:
-        """The rates of a queue."""
         return self.rates.get(counts.queue, UNKNOWN_RATES)
 
     def section(self, counts: Counts) -> Section:
-        """The rates of a queue, for its detailed record."""
         came, left, empty_in, _ = (column.cell(counts) for column in self.rate_fields())
         is_draining = self.rates_of(counts).empty_in_s is not None
         end = f", empty in {empty_in}" if is_draining else ""

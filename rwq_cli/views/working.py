@@ -13,7 +13,7 @@ from rwq_cli.environment import Environment
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.exposition import Metric
-from rwq_cli.output.field import Field, Fields, plain
+from rwq_cli.output.field import ID, NAME, Field, Fields, attribute, field, plain
 from rwq_cli.output.outcomes import Kind, Row
 from rwq_cli.output.progress import LiveLine
 from rwq_cli.output.sections import COMMAND_STYLE, Section
@@ -27,34 +27,28 @@ _TICK_S = 0.5
 _RATE_TICKS = 20
 
 
-def _event(row: Row[Event]) -> Event:
-    return row.what
-
-
 _FIELDS: tuple[Field[Event], ...] = (
-    Field(
+    field(
         "event",
-        lambda event: event.kind,
+        "kind",
         "`started`, `completed`, `retry`, `released`, `buried`, `rejected` or `lost`",
     ),
-    Field("queue", lambda event: event.queue, "the queue's name", is_bytes=True),
-    Field("id", lambda event: event.item_id, "the item's ID", is_bytes=True, is_id=True),
-    Field("attempt", lambda event: event.attempt, "which attempt it is, from 1, or was the last"),
-    Field("returns", lambda event: event.returns, "how often it failed or was returned before"),
-    Field("pid", lambda event: event.pid, "the command's process ID; null if none began"),
-    Field("exit", lambda event: event.exit_code, "its exit code; null until it exits"),
-    Field("signal", lambda event: event.signal, "the number of the signal that ended it"),
-    Field("seconds", lambda event: _milli(event.run_s), "how long it ran"),
-    Field(
-        "reason", lambda event: event.reason, "why it was retried, given up or lost", is_bytes=True
-    ),
-    Field("delay_seconds", lambda event: _milli(event.delay_s), "until the next attempt"),
-    Field("gave_up", lambda event: event.gave_up, "whether the item was given up"),
-    Field("time", lambda event: _milli(event.at_s), "when, in Unix seconds"),
+    field("queue", "queue", "the queue's name", NAME),
+    field("id", "item_id", "the item's ID", ID),
+    field("attempt", "attempt", "which attempt it is, from 1, or was the last"),
+    field("returns", "returns", "how often it failed or was returned before"),
+    field("pid", "pid", "the command's process ID; null if none began"),
+    field("exit", "exit_code", "its exit code; null until it exits"),
+    field("signal", "signal", "the number of the signal that ended it"),
+    field("seconds", lambda event: _milli(event.run_s), "how long it ran"),
+    field("reason", "reason", "why it was retried, given up or lost", is_bytes=True),
+    field("delay_seconds", lambda event: _milli(event.delay_s), "until the next attempt"),
+    field("gave_up", "gave_up", "whether the item was given up"),
+    field("time", lambda event: _milli(event.at_s), "when, in Unix seconds"),
 )
 EVENT_FIELDS: Fields[Row[Event]] = Fields(
     "An event of a worker",
-    *(field.within(_event) for field in _FIELDS),
+    *(each.within(attribute("what")) for each in _FIELDS),
     is_stream=True,
 )
 EVENTS: Kind[Event] = Kind(

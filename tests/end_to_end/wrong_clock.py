@@ -55,11 +55,11 @@ def put_the_clock_wrong() -> None:
 def main() -> None:
     put_the_clock_wrong()
     if sys.argv[1:] == ["tell"]:
+        from rwq_cli.commands import lease
         from rwq_cli.input import times
-        from rwq_cli.views import leasing
 
         print(time.time(), datetime.datetime.now().timestamp())
-        print(leasing.time(), times.datetime.now().timestamp())
+        print(lease.time(), times.datetime.now().timestamp())
         return
     runpy.run_module("rwq_cli", run_name="__main__", alter_sys=True)
 

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from rwq_cli.help.overview import HINTS, Hint, overview
+from rwq_cli.help.topics import HINTS, Hint, overview
 from tests.conftest import Foreign
 from tests.driver import Rwq
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from rwq_cli.input.conditions import all_of
-from rwq_cli.input.where import parse_condition
+from rwq_cli.input.where import all_of, parse_condition
 from rwq_cli.output.json_text import BadExpression
 
 DATA = json.dumps(
@@ -111,11 +110,6 @@ def test_several_conditions_must_all_hold() -> None:
         (b'{"a": 18446744073709551617}', "a>18446744073709551616"),
         (b'{"a": 9007199254740993}', "a!=9007199254740992.0"),
         (b'{"a": 0.1000000000000000055511151231257827}', "a!=0.1"),
-        (b'{"a": 1e99999999999999999999}', "a>1e999999999999"),
-        (b'{"a": -1e99999999999999999999}', "a<-1e999999999999"),
-        (b'{"a": 1e-99999999999999999999}', "a>0"),
-        (b'{"a": 1e-99999999999999999999}', "a<1e-999999999999"),
-        (b'{"a": 0e99999999999999999999}', "a=0"),
         (b'{"a": 1' + b"0" * 10_000 + b"}", "a=1e10000"),
         (b"[" + b"0," * 5000 + b"5]", "[5000]=5"),
         # Half of a surrogate pair is no text, but many encoders write it.

@@ -22,8 +22,8 @@ COMMANDS: tuple[Fault, ...] = (
         "critical-is-warning",
         "Monitoring wakes nobody: check answers CRITICAL with the code of WARNING.",
         "rwq_cli/exit_codes.py",
-        "    WARNING = 1\n    CRITICAL = 2\n",
-        "    WARNING = 2\n    CRITICAL = 1\n",
+        "CRITICAL = 2, ",
+        "CRITICAL = 1, ",
     ),
     Fault(
         "failure-after-work-is-no",
@@ -95,8 +95,8 @@ COMMANDS: tuple[Fault, ...] = (
         "any-name-will-do",
         "Ten thousand items are gone whatever is typed for the queue's name.",
         "rwq_cli/cli/confirm.py",
-        '_agree(answer.rstrip("\\r\\n") == name)',
-        "_agree(bool(answer))",
+        'answer.rstrip("\\r\\n") == name, ""',
+        'bool(answer), ""',
     ),
     Fault(
         "read-only-context-writes",
@@ -109,7 +109,7 @@ COMMANDS: tuple[Fault, ...] = (
         "all-without-asking",
         "rm without IDs or options takes the whole queue.",
         "rwq_cli/cli/choosing.py",
-        "if not (used or mine):",
+        "if not (used or own):",
         "if False:",
     ),
     Fault(
@@ -138,7 +138,7 @@ COMMANDS: tuple[Fault, ...] = (
     Fault(
         "edit-shifts-lines",
         "A command of edit --lines that drops a line gives each item the data of the next.",
-        "rwq_cli/input/edit_command.py",
+        "rwq_cli/input/editor.py",
         "if len(found) == len(lines):",
         "if found := [*found, *lines]:",
     ),
