@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import SystemRandom
@@ -31,18 +31,23 @@ SLOTS = 16384
 NODE_TIMEOUT_MS = 1500
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago, below those that systems give to outgoing connections.
+@contextmanager
+def reserved_ports(count: int) -> Iterator[list[int]]:
+    """Ports that nobody else gets while the block runs, below those of outgoing connections.
 
-    Between this and the start of a server, and while one is started again, another connection
-    would otherwise now and then get the port.
+    A server of the tests does, also when it is started again: it may share an address that is bound
+    and not listened on.
     """
-    ports: set[int] = set()
-    while len(ports) < count:
-        port = RANDOM.randrange(*PORTS)
-        with suppress(OSError), socket.create_server((HOST, port)):
-            ports.add(port)
-    return list(ports)
+    with ExitStack() as stack:
+        ports: list[int] = []
+        while len(ports) < count:
+            holder = stack.enter_context(socket.socket())
+            with suppress(OSError):
+                holder.bind((HOST, RANDOM.randrange(*PORTS)))
+                # Only after it was bound: nobody else may have it.
+                holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                ports.append(holder.getsockname()[1])
+        yield ports
 
 
 def until(condition: Callable[[], Any], what: str = "it", timeout_s: float = 30.0) -> None:
@@ -214,7 +219,8 @@ def running_cluster(
     """
     _skip_before_7()
     count = primaries + replicas
-    both = free_ports(2 * count)
+    reserved = ExitStack()
+    both = reserved.enter_context(reserved_ports(2 * count))
     ports, buses = both[:count], both[count:]
     public = [announced(port) for port in ports]
     ids = [f"{number:x}".rjust(40, "0") for number in range(1, count + 1)]
@@ -246,6 +252,7 @@ def running_cluster(
     finally:
         for node in nodes:
             node.kill()
+        reserved.close()
         shutil.rmtree(root, ignore_errors=True)
 
 
@@ -457,7 +464,8 @@ class PrivatePair:
 @contextmanager
 def running_pair() -> Iterator[PrivatePair]:
     """A primary and its replica while the block runs."""
-    ports = free_ports(2)
+    reserved = ExitStack()
+    ports = reserved.enter_context(reserved_ports(2))
     root = Path(tempfile.mkdtemp(prefix="rwq-pair-"))
     servers = list(_primary_and_replica(root, ports, ports))
     try:
@@ -468,6 +476,7 @@ def running_pair() -> Iterator[PrivatePair]:
     finally:
         for server in servers:
             server.kill()
+        reserved.close()
         shutil.rmtree(root, ignore_errors=True)
 
 
@@ -486,7 +495,8 @@ def running_sentinels(
     """
     _skip_before_7()
     service = PrivateSentinels.SERVICE
-    ports = free_ports(5)
+    reserved = ExitStack()
+    ports = reserved.enter_context(reserved_ports(5))
     public = [announced(port) for port in ports[:2]]
     root = Path(tempfile.mkdtemp(prefix="rwq-sentinel-"))
     servers: list[TcpServer] = []
@@ -516,4 +526,5 @@ def running_sentinels(
     finally:
         for server in (*servers, *sentinels):
             server.kill()
+        reserved.close()
         shutil.rmtree(root, ignore_errors=True)

@@ -19,7 +19,6 @@ from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.clock import SystemClock
 from rwq_cli.core.keys import SETTLING_GUARD, QueueKeys
 from rwq_cli.core.server.commands import Transaction
-from rwq_cli.core.server.window import WINDOW_CALLS
 from tests.clusters import (
     PrivateCluster,
     PrivateSentinels,
@@ -563,21 +562,16 @@ def settling(raw: redis.Redis, name: bytes = QUEUE) -> dict[str, list[bytes]]:
     return found
 
 
-# How many list entries one call may pass in searches: about 50 ms of a server's time.
-SEARCHED_MAX = 5_000_000
+# How many list entries one call may pass in searches: about 50 ms of a server's time; and how many
+# commands it may run: about 10 ms.
+SEARCHED_MAX, COMMANDS_MAX = 5_000_000, 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class ServerWork:
-    """What a server did, by its own counts, which are the same on a busy machine.
-
-    Attributes:
-        calls: By command, how often it ran, in scripts or by itself.
-        bytes_sent: How long its replies were.
-    """
+    """What a server did, by its own counts, which are the same on a busy machine."""
 
     calls: dict[str, int]
-    bytes_sent: int
 
     @property
     def searches(self) -> int:
@@ -586,70 +580,32 @@ class ServerWork:
 
     @property
     def commands(self) -> int:
-        """How many commands it ran."""
         return sum(self.calls.values())
 
 
 def work_of(raw: redis.Redis) -> ServerWork:
-    """What the server has done so far."""
+    """How often the server has run each command so far, in scripts or by itself."""
     stats = raw.info("commandstats")
-    calls = {name.removeprefix("cmdstat_"): int(each["calls"]) for name, each in stats.items()}
-    return ServerWork(calls, int(raw.info("stats")["total_net_output_bytes"]))
+    return ServerWork({name.removeprefix("cmdstat_"): s["calls"] for name, s in stats.items()})
 
 
 @contextmanager
-def work_between_calls(interleaved: Interleaved, raw: redis.Redis) -> Iterator[list[ServerWork]]:
-    """What the server does from one call to the next; the list is filled at the end of the block.
+def no_call_is_long(
+    interleaved: Interleaved, raw: redis.Redis, list_length: int, *, at_once: int = 1
+) -> Iterator[None]:
+    """Fails if between two calls the server passed too many list entries, or ran too many commands.
 
-    Where calls are sent ahead of their replies, `CALLS_AT_ONCE` may come together.
+    Where calls are sent ahead of their replies, several may be carried out `at_once`.
     """
-    seen: list[ServerWork] = []
-    works: list[ServerWork] = []
+    seen = [work_of(raw)]
     interleaved.before = lambda _name: seen.append(work_of(raw))
-    seen.append(work_of(raw))
-    yield works
+    yield
     seen.append(work_of(raw))
     interleaved.before = None
     for before, after in pairwise(seen):
-        calls = {name: n - before.calls.get(name, 0) for name, n in after.calls.items()}
-        # Our own looks are no work of the call.
-        del calls["info"]
-        works.append(ServerWork(calls, after.bytes_sent - before.bytes_sent))
-
-
-@contextmanager
-def no_call_searches_often(
-    interleaved: Interleaved, raw: redis.Redis, searches_max: int
-) -> Iterator[None]:
-    """Fails if between two calls the server searched lists more often than this.
-
-    A server that cannot check permissions carries out the first calls at once, the second time.
-    """
-    with work_between_calls(interleaved, raw) as works:
-        yield
-    assert max(work.searches for work in works) <= searches_max * CALLS_AT_ONCE
-
-
-# How many calls may be carried out between two of our looks, where they are sent ahead.
-CALLS_AT_ONCE = WINDOW_CALLS
-# How many commands one call may run: about 10 ms of a server's time.
-COMMANDS_MAX = 20_000
-
-
-@contextmanager
-def no_call_is_long(interleaved: Interleaved, raw: redis.Redis, list_length: int) -> Iterator[None]:
-    """Fails if between two calls the server passed too many list entries, or ran too many commands.
-
-    Args:
-        interleaved: The connection of the calls.
-        raw: The server.
-        list_length: How long the longest list is.
-    """
-    with work_between_calls(interleaved, raw) as works:
-        yield
-    for work in works:
-        assert work.searches * list_length <= SEARCHED_MAX, work
-        assert work.commands <= COMMANDS_MAX, work
+        searches = after.searches - before.searches
+        assert searches * list_length <= SEARCHED_MAX * at_once
+        assert after.commands - before.commands <= COMMANDS_MAX
 
 
 def lasts(raw: redis.Redis, seconds: float, *keys: bytes | str) -> bool:

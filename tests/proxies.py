@@ -1,14 +1,12 @@
-"""Servers and lines that behave badly: a server that is loading, and a line with a fault."""
+"""Servers and lines that behave badly."""
 
 import errno
 import select
 import socket
 import struct
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,8 @@ from redis.connection import Connection as TcpConnection, UnixDomainSocketConnec
 
 
 @contextmanager
-def answering(reply: bytes) -> Iterator[str]:
-    """A TCP server on a free port that gives this answer to whatever it is sent; its URL."""
+def answering(reply: bytes, *, first: bool = False) -> Iterator[str]:
+    """A TCP server that gives this answer to whatever it is sent, or says it first; its URL."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -29,25 +27,15 @@ def answering(reply: bytes) -> Iterator[str]:
 
         def answer(connection: socket.socket) -> None:
             with connection, suppress(OSError):
-                while connection.recv(1 << 20):
+                while first or connection.recv(1 << 20):
                     connection.sendall(reply)
+                    if first:
+                        connection.recv(1 << 20)
+                        return
 
         threading.Thread(target=serve, daemon=True).start()
         yield f"redis://127.0.0.1:{listener.getsockname()[1]}/0"
         listener.close()
-
-
-class Fault(StrEnum):
-    """What happens to a line once a number of bytes has passed in one direction."""
-
-    CUT = "cut"
-    STALL = "stall"
-    DELAY = "delay"
-    SPLIT = "split"
-
-
-# For how long a delayed line keeps what it holds, seconds.
-DELAY_S = 0.05
 
 
 class VirtualAddress:
@@ -101,92 +89,6 @@ class VirtualAddress:
 
     def close(self) -> None:
         self._listener.close()
-
-
-class FaultyProxy:
-    """Between rwq and a server on a unix socket; a fault happens once so much has passed.
-
-    Attributes:
-        url: Where it listens.
-    """
-
-    def __init__(
-        self, server: Path, *, after_bytes: int, side: str, fault: Fault = Fault.CUT
-    ) -> None:
-        """`side`: `up` counts what rwq sends, `down` what the server answers."""
-        self._server = server
-        self._left = after_bytes
-        self._side = side
-        self._fault = fault
-        self._closed = threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}/0"
-        self._open: list[tuple[socket.socket, socket.socket]] = []
-        self._passing: list[threading.Thread] = []
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        with suppress(OSError):
-            while True:
-                here, _ = self._listener.accept()
-                if self._fault is Fault.CUT and self._left < 0:
-                    here.close()
-                    continue
-                here.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                there = socket.socket(socket.AF_UNIX)
-                there.connect(str(self._server))
-                self._open.append((here, there))
-                for side in ("up", "down"):
-                    passing = threading.Thread(
-                        target=self._pass_on, args=(here, there, side), daemon=True
-                    )
-                    passing.start()
-                    self._passing.append(passing)
-
-    def _pass_on(self, here: socket.socket, there: socket.socket, side: str) -> None:
-        source, sink = (here, there) if side == "up" else (there, here)
-        with suppress(OSError):
-            while piece := source.recv(1 << 16):
-                if side == self._side:
-                    passed = max(0, min(self._left, len(piece)))
-                    self._left -= len(piece)
-                    if self._left < 0:
-                        sink.sendall(piece[:passed])
-                        piece = piece[passed:]
-                        if not self._survives():
-                            break
-                sink.sendall(piece)
-        _hang_up(here, there)
-
-    def _survives(self) -> bool:
-        """Let the fault happen; whether the line goes on after it."""
-        if self._fault is Fault.CUT:
-            return False
-        self._closed.wait({Fault.STALL: None, Fault.DELAY: DELAY_S}.get(self._fault, 0.001))
-        self._left = sys.maxsize
-        return not self._closed.is_set()
-
-    def close(self) -> None:
-        """Drop the connections, and wait until the server has done what it was sent."""
-        self._closed.set()
-        self._listener.close()
-        for here, there in self._open:
-            _hang_up(here, there)
-        for passing in self._passing:
-            passing.join()
-        for here, there in self._open:
-            with suppress(OSError):
-                while there.recv(1 << 16):
-                    pass
-            here.close()
-            there.close()
-
-
-def _hang_up(here: socket.socket, there: socket.socket) -> None:
-    """End a line; what the server was sent, it still does."""
-    for end, how in ((here, socket.SHUT_RDWR), (there, socket.SHUT_WR)):
-        with suppress(OSError):
-            end.shutdown(how)
 
 
 class CountedSocket:

@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from select import select
 
+import pytest
+
 # Made for the tests, and known to everybody: it says nothing about anybody.
 _KEY_AND_CERTIFICATE = """\
 -----BEGIN EC PRIVATE KEY-----
@@ -39,19 +41,27 @@ class TlsFronts:
     handshake.
 
     Attributes:
-        authority: The file with the certificate, which signs itself.
+        authority: The file with the certificate, which signs itself, and its key.
         handshakes: How many clients spoke TLS.
+
+    Args:
+        folder: Where the file is written.
+        asks_clients: Refuse clients that show no certificate of the authority's.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, asks_clients: bool = False) -> None:
         # A client in this process reads this machine's authorities for each connection, which takes
         # 0.1 s: it is to find none. It would trust none of them here.
-        os.environ["SSL_CERT_FILE"] = os.devnull
+        self._environment = pytest.MonkeyPatch()
+        self._environment.setenv("SSL_CERT_FILE", os.devnull)
         self.authority = folder / "server.pem"
         self.authority.write_text(_KEY_AND_CERTIFICATE)
         self.handshakes = 0
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(self.authority)
+        if asks_clients:
+            self._context.verify_mode = ssl.CERT_REQUIRED
+            self._context.load_verify_locations(self.authority)
         self._listeners: list[socket.socket] = []
 
     def open(self, connect: Callable[[], socket.socket], *, also_plain: bool = False) -> int:
@@ -83,6 +93,7 @@ class TlsFronts:
 
     def close(self) -> None:
         """Listen no more."""
+        self._environment.undo()
         for listener in self._listeners:
             listener.close()
 
@@ -99,15 +110,15 @@ def _pass_on(here: socket.socket, there: socket.socket) -> None:
 
 
 @contextmanager
-def tls_front(server: Path, folder: Path) -> Iterator[str]:
-    """Pass TLS on to a server on a unix socket; the URL, for `tls_insecure`."""
+def tls_front(server: Path, folder: Path, *, asks_clients: bool = False) -> Iterator[str]:
+    """Pass TLS on to a server on a unix socket; the URL."""
 
     def connect() -> socket.socket:
         there = socket.socket(socket.AF_UNIX)
         there.connect(str(server))
         return there
 
-    fronts = TlsFronts(folder)
+    fronts = TlsFronts(folder, asks_clients=asks_clients)
     try:
         yield f"rediss://localhost:{fronts.open(connect)}/0"
     finally:

@@ -5,7 +5,6 @@ from redis import Redis
 
 from rwq_cli.core import (
     CleanAction,
-    InvalidArgument,
     NewItem,
     Outcome,
     Repair,
@@ -26,11 +25,6 @@ def test_text_is_taken_as_utf8(backend: Backend, raw: Redis) -> None:
     assert item is not None
     assert (item.item_id, item.data) == ("ïd".encode(), "dätä".encode())
     assert raw.get("jöbs:lease:ïd") == "mé".encode()
-
-
-def test_an_empty_name_is_an_error(backend: Backend) -> None:
-    with pytest.raises(InvalidArgument):
-        WorkQueue(backend.connect(), "")
 
 
 def test_each_session_has_a_holder_of_its_own(backend: Backend) -> None:
@@ -93,25 +87,3 @@ def test_the_server_forgets_all_scripts_between_two_calls(
     assert queue.counts().leased == 1
     assert list(queue.complete_many([b"2"])) == [Outcome(b"2", Status.COMPLETED)]
     assert not any(key.startswith(b"jobs:lease") for key in contents(raw))
-
-
-def test_two_generations_of_workers_at_one_queue(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
-    """Each sees our lease under its own key, and we see theirs."""
-    foreign.waiting(b"1", b"2", b"3")
-    assert queue.lease() is not None
-    assert raw.exists(b"jobs:lease:1") == raw.exists(b"jobs:leased_by_session:1") == 1
-    for item_id, generations in ((b"2", "old"), (b"3", "new")):
-        assert raw.rpoplpush(b"jobs:queue", b"jobs:processing") == item_id
-        foreign.lease(item_id, holder=b"theirs", generations=generations)
-    assert list(queue.deep_clean()) == []
-    assert sorted((item.item_id, item.lease.holder) for item in queue.leases()) == [
-        (b"1", b"me"),
-        (b"2", b"theirs"),
-        (b"3", b"theirs"),
-    ]
-    assert [outcome.status for outcome in queue.complete_many([b"1", b"2", b"3"])] == [
-        Status.COMPLETED
-    ] * 3
-    assert contents(raw) == {}

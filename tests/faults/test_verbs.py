@@ -10,7 +10,7 @@ ELSEWHERE = {
     "demo": "a server of its own",
     **dict.fromkeys(("result", "wait"), "they promote what is due, as a clean does"),
     "top": "tests/top",
-    "work": "tests/live/test_work_chaos.py, tests/cli/work",
+    "work": "tests/live/test_chaos.py, tests/cli/work",
 }
 
 

@@ -1,6 +1,6 @@
 """A private server for these tests, and the ends of every process that they start."""
 
-import fcntl
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -10,9 +10,6 @@ import pytest
 
 from tests.live.peers import Peer, node_peer, python_peer, start
 from tests.servers import NoServerBinary, PrivateServer, running_server
-
-_NPM_PACKAGE = "@mevitae/redis-work-queue@0.1.5"
-_NPM_TIMEOUT_S = 60.0
 
 StartProcess = Callable[..., "subprocess.Popen[bytes]"]
 
@@ -53,34 +50,13 @@ def start_process() -> Iterator[StartProcess]:
 
 
 @pytest.fixture(scope="session")
-def npm_packages(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Path | str:
-    """Where redis-work-queue 0.1.5 from npm is installed, or in words why it is not.
-
-    It is kept in pytest's cache, so that only the first run of all asks the registry. Of several
-    test processes one installs it, and the others wait.
-    """
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        return "node and npm are not on this machine"
-    cache = getattr(request.config, "cache", None)
-    folder = cache.mkdir("npm") if cache else tmp_path_factory.mktemp("npm")
-    installed = folder / "node_modules" / "@mevitae" / "redis-work-queue" / "package.json"
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not installed.is_file():
-            words = ["npm", "install", "--prefix", str(folder), "--ignore-scripts", "--no-audit"]
-            try:
-                subprocess.run(
-                    [*words, "--no-fund", _NPM_PACKAGE],
-                    check=True,
-                    capture_output=True,
-                    timeout=_NPM_TIMEOUT_S,
-                    stdin=subprocess.DEVNULL,
-                )
-            except (OSError, subprocess.SubprocessError) as error:
-                return f"npm could not install {_NPM_PACKAGE}: {error}"
-    return folder
+def npm_packages() -> Path | str:
+    """Where redis-work-queue 0.1.5 from npm is installed, or in words why it is not known."""
+    folder = Path(os.environ.get("RWQ_NODE_PACKAGES", "/nonexistent"))
+    package = folder / "node_modules" / "@mevitae" / "redis-work-queue" / "package.json"
+    if shutil.which("node") is None:
+        return "node is not on this machine"
+    return folder if package.is_file() else "RWQ_NODE_PACKAGES has none: see CONTRIBUTING.md"
 
 
 @pytest.fixture(params=["python", "node"])

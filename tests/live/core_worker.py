@@ -1,11 +1,11 @@
 """A process with `WorkQueue.work`, told what to do in one JSON argument, as `peer_worker.py` is.
 
     {"socket": ..., "queue": ..., "book": ..., "do": "chaos", "calm": ..., "stop": ...,
-     "lease_s": ..., "retries": ..., "death": ...}
+     "lease_s": ..., "death": ..., "seed": ...}
 
-It is killed from outside at any moment, and kills itself before a call, between a call and its
-reply, and by items whose data begins with `poison`. Whether an item was completed by a call without
-a reply is in doubt: `intends` is booked before the call, and `completed` after the reply.
+It is killed from outside at any moment, and kills itself before a call and between a call and its
+reply. Whether an item was completed by a call without a reply is in doubt: `intends` is booked
+before the call, and `completed` after the reply.
 """
 
 import json
@@ -21,7 +21,7 @@ from rwq_cli.core.server.link import Link
 from rwq_cli.core.work.control import WorkEvent
 from rwq_cli.core.work.job import Ended
 from rwq_cli.core.work.policy import Fate
-from tests.live.peer_worker import DEATH_STATUS, POISON, Book, encoded
+from tests.live.peer_worker import DEATH_STATUS, Book, encoded
 
 _FAILURE = 0.05
 
@@ -48,6 +48,7 @@ def die_at_calls(book: Book, calm: str, likelihood: float) -> None:
 
 def main() -> None:
     told = json.loads(sys.argv[1])
+    random.seed(told["seed"])
     book = Book(told["book"])
     calm, stop = told["calm"], StopToken()
     queue = WorkQueue(connect(Server(f"unix://{told['socket']}")), told["queue"])
@@ -61,10 +62,7 @@ def main() -> None:
 
     def handle(job: Job) -> None:
         item_id, data = job.item_id.decode(), encoded(job.data)
-        book.write("leased", id=item_id, data=data, attempt=job.attempt)
-        if job.data.startswith(POISON):
-            book.write("dies", before="poison")
-            os._exit(DEATH_STATUS)
+        book.write("leased", id=item_id, data=data)
         time.sleep(random.uniform(0.0, 0.02))
         if random.random() < _FAILURE and not os.path.exists(calm):
             raise ValueError("it failed")
@@ -81,7 +79,7 @@ def main() -> None:
         handle,
         concurrency=2,
         for_s=told["lease_s"],
-        policy=RetryPolicy(retries=told["retries"], backoff_s=0.2),
+        policy=RetryPolicy(retries=20, backoff_s=0.2),
         stop=stop,
         on_event=note,
     )

@@ -15,10 +15,7 @@ const DEATH_STATUS = 9;
 const STALL = 0.01;
 const OUTLIVE_LEASE = 0.04;
 const POLL_S = 1;
-const CLEAN_PAUSE_S = 0.1;
-const COMMANDS = {
-  brpoplpush: 'BRPOPLPUSH', getBuffer: 'GET', setex: 'SETEX', time: 'TIME', lrem: 'LREM',
-};
+const COMMANDS = {brpoplpush: 'BRPOPLPUSH', getBuffer: 'GET', setex: 'SETEX', lrem: 'LREM'};
 
 const bookFile = fs.openSync(told.book, 'a', 0o600);
 function book(did, more) {
@@ -36,8 +33,7 @@ async function beforeCommand(command) {
     book('dies', {before: command});
     process.exit(DEATH_STATUS);
   }
-  // A lease is booked when the time is known.
-  if (!['EXEC', 'TIME'].includes(command) && Math.random() < STALL) {
+  if (command !== 'EXEC' && Math.random() < STALL) {
     book('stalls', {before: command});
     await outliveLease();
   }
@@ -81,22 +77,13 @@ async function chaos(queue, db) {
   while (!fs.existsSync(told.stop) && process.ppid === parent) {
     const item = await queue.lease(db, told.lease_s, true, POLL_S);
     if (item === null) continue;
-    const [seconds, microseconds] = await db.time();
-    book('leased', {...seen(item), server_ms: seconds * 1000 + microseconds / 1000});
+    book('leased', seen(item));
     if (isChaos() && Math.random() < OUTLIVE_LEASE) {
       book('stalls', {before: 'complete'});
       await outliveLease();
     }
     await sleep(Math.random() * 0.02);
     await complete(queue, db, item);
-  }
-}
-
-async function cleans(queue, db) {
-  const parent = process.ppid;
-  while (!fs.existsSync(told.stop) && process.ppid === parent) {
-    await queue.lightClean(db);
-    await sleep(CLEAN_PAUSE_S);
   }
 }
 
@@ -117,8 +104,6 @@ if (told.do === 'add') {
   for (const id of told.ids) await complete(queue, db, new Item(Buffer.alloc(0), id));
 } else if (told.do === 'clean') {
   await queue.lightClean(db);
-} else if (told.do === 'cleans') {
-  await cleans(queue, db);
 } else if (told.do === 'chaos') {
   await chaos(queue, db);
 }

@@ -1,11 +1,10 @@
 """A process of redis-work-queue 0.1.5 from PyPI, told what to do in one JSON argument.
 
     {"socket": ..., "queue": ..., "book": ..., "do": "add" | "lease" | "work" | "complete" | "clean"
-     | "cleans" | "chaos", ...}
+     | "chaos", ...}
 
 `peer_worker.mjs` does the same with the package from npm. What it did goes into its book, a file of
-JSON lines, each written by a single call once the library had returned. `cleans` cleans again and
-again, until it is told to stop.
+JSON lines, each written by a single call once the library had returned.
 
 In a chaos it dies and stalls between upstream's single commands. A complete is booked before it
 begins and after it returned; death comes only before a command, so never between the last command
@@ -27,12 +26,9 @@ from redis_work_queue import Item, KeyPrefix, WorkQueue
 # Before which command of an item's way to die, and how likely. EXEC is the one after the LREM.
 _DEATHS = {"BRPOPLPUSH": 0.01, "GET": 0.03, "SETEX": 0.03, "LREM": 0.03, "EXEC": 0.04}
 DEATH_STATUS = 9
-# The data of items that kill whoever works on them in a chaos begins so.
-POISON = b"poison:"
 _STALL = 0.01
 _OUTLIVE_LEASE = 0.04
 _POLL_S = 1
-_CLEAN_PAUSE_S = 0.1
 
 
 class Book:
@@ -85,8 +81,7 @@ class Fate:
         if random.random() < _DEATHS.get(command, 0.0):
             self._book.write("dies", before=command)
             os._exit(DEATH_STATUS)
-        # A lease is booked when the time is known.
-        if command not in ("EXEC", "TIME") and random.random() < _STALL:
+        if command != "EXEC" and random.random() < _STALL:
             self._book.write("stalls", before=command)
             time.sleep(self._lease_s + random.uniform(0.2, 1.5))
 
@@ -101,12 +96,6 @@ def encoded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def server_ms(db: redis.Redis) -> float:
-    """The server's clock, which alone says when a delayed item is due."""
-    seconds, microseconds = db.time()
-    return float(seconds) * 1000 + float(microseconds) / 1000
-
-
 def complete(queue: WorkQueue, db: redis.Redis, item: Item, book: Book) -> None:
     book.write("intends", id=item.id(), data=encoded(item.data()))
     won = queue.complete(db, item)
@@ -114,25 +103,16 @@ def complete(queue: WorkQueue, db: redis.Redis, item: Item, book: Book) -> None:
 
 
 def chaos(queue: WorkQueue, db: MortalRedis, book: Book, told: dict[str, Any]) -> None:
+    random.seed(told["seed"])
     fate = Fate(book, told["calm"], told["lease_s"])
     db.meet(fate.before_command)
     parent = os.getppid()
     while not os.path.exists(told["stop"]) and os.getppid() == parent:
         item = queue.lease(db, told["lease_s"], timeout=_POLL_S)
         if item is not None:
-            book.write("leased", id=item.id(), data=encoded(item.data()), server_ms=server_ms(db))
-            if item.data().startswith(POISON):
-                book.write("dies", before="poison")
-                os._exit(DEATH_STATUS)
+            book.write("leased", id=item.id(), data=encoded(item.data()))
             fate.while_working()
             complete(queue, db, item, book)
-
-
-def cleans(queue: WorkQueue, db: redis.Redis, stop: str) -> None:
-    parent = os.getppid()
-    while not os.path.exists(stop) and os.getppid() == parent:
-        queue.light_clean(db)
-        time.sleep(_CLEAN_PAUSE_S)
 
 
 def main() -> None:
@@ -155,8 +135,6 @@ def main() -> None:
                 complete(queue, db, Item(b"", item_id), book)
         case "clean":
             queue.light_clean(db)
-        case "cleans":
-            cleans(queue, db, told["stop"])
         case "chaos":
             chaos(queue, db, book, told)
 

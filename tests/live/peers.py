@@ -28,9 +28,6 @@ class Entry:
         item_id: With which item; None where it is about none.
         data: The data that the worker had of it.
         before: For deaths and stalls, before which step.
-        server_ms: For leases, a moment of the server's clock just after; else None.
-        attempt: For leases of workers of ours, the number of the try; else None.
-        looked_at: For pushes of a cleaner of a snapshot, the moment before it looked for a lease.
     """
 
     at: float
@@ -39,9 +36,6 @@ class Entry:
     item_id: bytes | None
     data: bytes | None
     before: str | None
-    server_ms: float | None = None
-    looked_at: float | None = None
-    attempt: int | None = None
 
 
 def read_book(book: Path) -> list[Entry]:
@@ -58,9 +52,6 @@ def read_book(book: Path) -> list[Entry]:
             item_id=line["id"].encode() if "id" in line else None,
             data=base64.b64decode(line["data"]) if "data" in line else None,
             before=line.get("before"),
-            server_ms=line.get("server_ms"),
-            looked_at=line.get("looked_at"),
-            attempt=line.get("attempt"),
         )
         for line in lines
     ]
@@ -126,16 +117,6 @@ def core_peer(**settings: Any) -> Peer:
 def node_peer(packages: Path) -> Peer:
     """Workers on the package from npm, which is installed below this folder."""
     return Peer(("node", str(_HERE / "peer_worker.mjs")), {"packages": packages})
-
-
-def later_peer() -> Peer:
-    """Workers as upstream's later versions are."""
-    return Peer(_module("later_worker"))
-
-
-def snapshot_cleaner(*, old: bool) -> Peer:
-    """Cleaners as upstream's own code is, of either generation."""
-    return Peer(_module("snapshot_cleaner"), {"old": old})
 
 
 def encoded(items: Iterable[NewItem]) -> list[tuple[str, str]]:

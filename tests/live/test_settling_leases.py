@@ -17,9 +17,9 @@ from rwq_cli.core.items.schedule import promote as promote_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.conftest import Backend, FakeClock, Foreign, lasts
-from tests.export_lines import lines_of
 from tests.live.foreign import Books, Upstream
 from tests.live.snapshot_cleaner import SnapshotCleaner
+from tests.support import lines_of
 
 IDS = [b"id-%d" % number for number in range(200)]
 

@@ -69,7 +69,6 @@ from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.server.window import WINDOW_CALLS
 from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
-from tests.export_lines import lines_of
 from tests.live.adversity import (
     Adversity,
     Clean,
@@ -96,6 +95,7 @@ from tests.live.raw_keys import (
 from tests.live.watching import ChosenItems, InterferingClock, Killed, WatchedConnection, nobody
 from tests.long import usual
 from tests.servers import PrivateServer
+from tests.support import lines_of
 
 QUEUE = b"jobs[1]:*\xff"
 # Few, so that programs meet. One is no UTF-8, one looks like a part of another queue.

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Selection, Source, State, WorkQueue
+from rwq_cli.core import Selection, State, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.choosing import choose as choose_items
 from rwq_cli.core.inspect.report import inspect_items
@@ -14,40 +14,48 @@ from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.purge import purge as purge_queue
 from rwq_cli.core.repair.clean import deep_clean
 from rwq_cli.core.repair.doctor import diagnose
-from rwq_cli.core.repair.findings import Code, findings_about
+from rwq_cli.core.repair.findings import findings_about
+from rwq_cli.core.repair.findings import Code
+from tests.broken_queues import pad
 from tests.conftest import Foreign, contents
+from tests.core.verbs import EVERYWHERE
 from tests.item_cases import BROKEN, ITEM_CASES
+from tests.support import numbered
 
-EVERYWHERE = Source(main=True, processing=True, delayed=True, buried=True, deep=True)
 NOT_LISTED = (State.GONE, State.STRAY_LEASE)
 IDS = [name.encode() for name in ITEM_CASES]
+# More than are looked for by name.
+NEVER = numbered(600, b"never %d")
 
 
-@pytest.fixture(params=[0, 31, 3000])
+@pytest.fixture(params=[0, 3000])
 def states(request: pytest.FixtureRequest, raw: Redis, foreign: Foreign) -> dict[bytes, State]:
     """One of each among healthy items; their states."""
-    pipeline = raw.pipeline()
-    crowd = Foreign(pipeline)
-    crowd.waiting(*(b"pad w%d" % number for number in range(request.param)))
-    crowd.leased(*(b"pad l%d" % number for number in range(request.param)))
-    pipeline.execute()
+    pad(raw, foreign.keys, request.param)
     for name, case in ITEM_CASES.items():
         case.make(foreign, name.encode())
     return {name.encode(): case.state for name, case in ITEM_CASES.items()}
 
 
-def test_states_one_by_one_equal_those_of_all(queue: WorkQueue, states: dict[bytes, State]) -> None:
+def test_listings_and_choices_have_the_same_states(
+    queue: WorkQueue, states: dict[bytes, State]
+) -> None:
     assert {i: queue.state(i) for i in IDS} == states
-    many = [*IDS, *(b"pad w%d" % number for number in range(600))]
-    together = {report.facts.item_id: report.facts.state for report in inspect_items(queue, many)}
+    together = {r.facts.item_id: r.facts.state for r in inspect_items(queue, [*IDS, *NEVER])}
     assert {item_id: together[item_id] for item_id in IDS} == states
-
-
-def test_a_deep_listing_has_the_same_states(queue: WorkQueue, states: dict[bytes, State]) -> None:
     listed: dict[bytes, set[State]] = {}
     for item in queue.items(EVERYWHERE, Selection(id_glob=b"[!p]*"), bare=True):
         listed.setdefault(item.item_id, set()).add(item.state)
     assert listed == {i: {state} for i, state in states.items() if state not in NOT_LISTED}
+    leases = {i.item_id: i.state for i in queue.leases(bare=True) if i.item_id in states}
+    # That an item waits as well, a look at processing does not show.
+    duplicated = {i for i in leases if states[i] is State.DUPLICATED}
+    assert {i: s for i, s in leases.items() if i not in duplicated} == {
+        i: states[i] for i in leases if i not in duplicated
+    }
+    for state in (State.ORPHANED, State.DUPLICATED, State.UNLISTED, State.HELD, State.ABANDONED):
+        chosen = choose_items(queue, Selection(states=frozenset({state}))).ids
+        assert sorted(chosen) == sorted(i for i, each in states.items() if each is state)
 
 
 @pytest.mark.parametrize("inner", [b"jobs:item:x", b"jobs:lease:x", b"jobs:result:x"])
@@ -77,32 +85,12 @@ def test_the_keys_of_a_nested_queue_are_nobody_elses(
     assert contents(raw) == before
 
 
-def test_leases_have_the_same_states(queue: WorkQueue, states: dict[bytes, State]) -> None:
-    listed = {
-        item.item_id: item.state for item in queue.leases(bare=True) if item.item_id in states
-    }
-    # That an item waits as well, a look at processing does not show.
-    assert {i: s for i, s in listed.items() if states[i] is not State.DUPLICATED} == {
-        item_id: states[item_id] for item_id in listed if states[item_id] is not State.DUPLICATED
-    }
-
-
-@pytest.mark.parametrize(
-    "state", [State.ORPHANED, State.DUPLICATED, State.UNLISTED, State.HELD, State.ABANDONED]
-)
-def test_a_choice_by_state_has_the_same_states(
-    queue: WorkQueue, states: dict[bytes, State], state: State
-) -> None:
-    chosen = choose_items(queue, Selection(states=frozenset({state}))).ids
-    assert sorted(chosen) == sorted(i for i, each in states.items() if each is state)
-
-
 def test_counts_agree_with_the_states(
     queue: WorkQueue, raw: Redis, states: dict[bytes, State]
 ) -> None:
     expected = Counter(states.values())
     counts = queue.counts(deep=True)
-    padding = raw.exists(*(b"jobs:lease:pad l%d" % number for number in range(3000)))
+    padding = raw.exists(*(b"jobs:lease:pad-%d" % number for number in range(1, 3001)))
     assert counts.leased == expected[State.LEASED] + padding
     assert (counts.held, counts.abandoned, counts.orphaned, counts.unlisted) == (
         *(expected[State.HELD], expected[State.ABANDONED]),

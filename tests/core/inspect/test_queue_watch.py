@@ -7,7 +7,8 @@ from rwq_cli.core import WorkQueue
 from rwq_cli.core.inspect.activity import HISTORY_SAMPLES
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.inspect.queue_watch import SLOW_S, QueueWatch, interval_s
-from tests.conftest import FakeClock, Foreign, has_aged, work_of
+from tests.conftest import FakeClock, Foreign
+from tests.support import numbered
 
 
 def watch_of(queue: WorkQueue, *names: bytes) -> QueueWatch:
@@ -44,7 +45,7 @@ def test_a_row_counts_every_state_once(queue: WorkQueue, foreign: Foreign) -> No
 def test_a_long_processing_list_is_counted_as_far_as_there_is_time(
     queue: WorkQueue, foreign: Foreign, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    foreign.abandoned(*(b"%d" % number for number in range(4 * PAGE_SIZE)))
+    foreign.abandoned(*numbered(4 * PAGE_SIZE))
     (row,) = watch_of(queue, b"jobs").tick().rows
     assert (row.abandoned, row.running, row.is_least) == (4 * PAGE_SIZE, 0, False)
     now_s = iter(range(1000))
@@ -53,24 +54,13 @@ def test_a_long_processing_list_is_counted_as_far_as_there_is_time(
     assert (row.abandoned, row.running, row.is_least) == (3 * PAGE_SIZE, 0, True)
 
 
-def test_an_age_is_found_behind_ghosts(
-    queue: WorkQueue, foreign: Foreign, raw: redis.Redis
-) -> None:
-    raw.lpush("jobs:queue", *(b"ghost %d" % number for number in range(100)))
-    foreign.waiting(b"a")
-    foreign.unused_for(b"a", 300)
-    (row,) = watch_of(queue, b"jobs").tick().rows
-    assert has_aged(raw, 300, row.next_age_s)
-
-
 def test_abandoned_items_are_counted_a_few_queues_at_a_time(
     queue: WorkQueue, raw: redis.Redis, clock: FakeClock
 ) -> None:
     """The oldest counts first, so that each queue has its turn."""
-    names = [b"q%d" % number for number in range(5)]
-    ids = [b"%d" % number for number in range(PAGE_SIZE)]
+    names = numbered(5, b"q%d")
     for name in names:
-        Foreign(raw, name).abandoned(*ids)
+        Foreign(raw, name).abandoned(*numbered(PAGE_SIZE))
     watch = watch_of(queue, *names)
     counted = []
     for _ in range(4):
@@ -104,22 +94,12 @@ def test_a_queue_of_the_wrong_type_is_left_out(queue: WorkQueue, raw: redis.Redi
     assert [each.message for each in overview.left_out] == ["bad:processing has the wrong type"]
 
 
-def test_the_status_of_the_server_is_read_now_and_then(
-    queue: WorkQueue, raw: redis.Redis, clock: FakeClock
-) -> None:
-    watch = watch_of(queue, b"jobs")
-    status = watch.tick().status
+def test_the_status_of_the_server_is_read(queue: WorkQueue) -> None:
+    status = watch_of(queue, b"jobs").tick().status
     assert status is not None
     assert status.version is not None
     assert status.used_bytes is not None
     assert status.durability.persists is False
-    before = work_of(raw).calls["info"]
-    watch.tick()
-    # The two of `work_of`.
-    assert work_of(raw).calls["info"] - before == 2
-    clock.now_s += 60
-    watch.tick()
-    assert work_of(raw).calls["info"] - before > 4
 
 
 @pytest.mark.parametrize(

@@ -19,20 +19,6 @@ def test_every_list_and_zset_gives_its_queue_away(connection: Connection, raw: R
     assert queue_names(connection) == [b"dead", b"later", b"old", b"once", b"waiting", b"working"]
 
 
-def test_other_keys_are_not_queues(connection: Connection, raw: Redis, foreign: Foreign) -> None:
-    foreign.data(b"orphan:queue")
-    foreign.lease(b"stray")
-    raw.set(b"text:queue", b"")
-    raw.hset(b"hash:delayed", "field", "value")
-    raw.sadd(b"set:processing", b"1")
-    raw.hset(b"jobs:returns", "1", 1)
-    raw.lpush(b":queue", b"1")
-    raw.lpush(b"queue", b"1")
-    raw.lpush(b"mylist", b"1")
-    raw.zadd(b"scores", {b"1": 1})
-    assert queue_names(connection) == []
-
-
 def test_queues_of_which_all_keys_have_the_wrong_type(
     connection: Connection, raw: Redis, foreign: Foreign
 ) -> None:
@@ -45,21 +31,19 @@ def test_queues_of_which_all_keys_have_the_wrong_type(
     raw.xadd(b"stream:buried", {"field": "value"})
     raw.set(b"x:returns", b"")
     raw.set(b":queue", b"")
+    raw.lpush(b"queue", b"1")
+    raw.zadd(b"scores", {b"1": 1})
+    foreign.data(b"orphan:queue")
     wrong = [b"hash", b"set", b"stream", b"text"]
     assert queue_names(connection, any_type=True) == sorted([b"jobs", *wrong])
     assert queue_names(connection) == [b"jobs"]
 
 
 def test_names_can_be_any_bytes(connection: Connection, raw: Redis) -> None:
-    for name in STRANGE:
+    names = [*STRANGE, b"a", b"a:item", b"a:item:x"]
+    for name in names:
         Foreign(raw, name).waiting(b"1")
-    assert queue_names(connection) == sorted(STRANGE)
-
-
-def test_a_queue_inside_anothers_name(connection: Connection, raw: Redis) -> None:
-    for name in (b"a", b"a:item", b"a:item:x"):
-        Foreign(raw, name).waiting(b"1")
-    assert queue_names(connection) == [b"a", b"a:item", b"a:item:x"]
+    assert queue_names(connection) == sorted(names)
 
 
 def test_hundreds_among_thousands_of_keys(interleaved: Interleaved, raw: Redis) -> None:

@@ -13,10 +13,6 @@ from tests.conftest import QUEUE, Backend, Foreign, Interleaved
 FAR_MS = 10**13
 
 
-def numbered(count: int) -> list[bytes]:
-    return [b"%d" % number for number in range(count)]
-
-
 def arrange_all(foreign: Foreign) -> None:
     """One of each kind, two of some."""
     foreign.waiting(b"w1", b"w2", b"w2", b"w3", b"w3", b"w3")
@@ -97,14 +93,6 @@ def test_strange_names_beside_others(backend: Backend, raw: Redis, name: bytes) 
     assert found(WorkQueue(backend.connect(), name)) == {}
 
 
-@pytest.mark.parametrize("other", [b"jobs:item", b"jobs:item:x", b"jobs:item:queue"])
-def test_a_queue_whose_name_begins_like_our_data_keys(
-    queue: WorkQueue, raw: Redis, other: bytes
-) -> None:
-    arrange_all(Foreign(raw, other))
-    assert found(queue) == {}
-
-
 def test_only_an_item_that_is_called_like_a_list_is_not_mistaken_for_one(
     queue: WorkQueue, foreign: Foreign
 ) -> None:
@@ -112,16 +100,6 @@ def test_only_an_item_that_is_called_like_a_list_is_not_mistaken_for_one(
     ids = [b"queue", b"x:queue", b"x:item:1", b"item:1", b"x:processing", b":delayed"]
     foreign.data(*ids)
     assert found(queue) == {"orphaned": sorted(ids)}
-
-
-@pytest.mark.parametrize("place", ["main", "processing", "delayed", "buried", "none"])
-def test_the_empty_id_is_always_looked_up(queue: WorkQueue, raw: Redis, place: str) -> None:
-    raw.set("jobs:item:", "data")
-    if place in ("main", "processing"):
-        raw.lpush("jobs:queue" if place == "main" else "jobs:processing", "")
-    elif place != "none":
-        raw.zadd(f"jobs:{place}", {"": FAR_MS})
-    assert b"" in [facts.item_id for facts in survey_facts(queue)]
 
 
 WORK: dict[str, Callable[[Foreign], object]] = {

@@ -9,69 +9,36 @@ from rwq_cli.core import Outcome, Status, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.purge import count_items, purge as purge_queue
+from rwq_cli.core.items.purge import count_items, purge
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_is_long
 from tests.core.inspect.test_results import keep
-from tests.core.items.test_remove import Journal, many
+from tests.item_cases import ITEM_CASES
+from tests.support import Journal, many, numbered
 
 
-def broken(raw: Redis, foreign: Foreign) -> list[bytes]:
-    """One item in each state, and everything that is no item; returns the items."""
-    foreign.waiting(b"w1", b"\xff", b"twice")
-    raw.rpush("jobs:queue", b"twice", b"ghost")
-    foreign.leased(b"l")
-    foreign.abandoned(b"a")
-    raw.lpush("jobs:processing", b"ghost2")
-    foreign.delayed(b"d", 4_000_000_000_000)
-    foreign.buried(b"b")
-    raw.zadd("jobs:delayed", {b"ghost3": 1})
-    raw.zadd("jobs:buried", {b"ghost4": 1})
-    foreign.lease(b"ghost4", holder=b"rwq-buried:x", ttl_ms=None)
-    foreign.data(b"o", b"u", b"h")
-    foreign.lease(b"u")
-    foreign.lease(b"h", ttl_ms=None)
-    foreign.lease(b"stray", ttl_ms=None)
-    raw.hset("jobs:returns", mapping={b"b": 1, b"ghost5": 2})
-    raw.lpush("jobs:cleaning", b"a", b"ghost6")
-    raw.hset(
-        "jobs:result:done",
-        mapping={"status": "completed", "completed_ms": 1_700_000_000_000, "result": b"\xff"},
-    )
-    return [b"w1", b"\xff", b"twice", b"l", b"a", b"d", b"b", b"o", b"u", b"h"]
-
-
-def test_every_key_is_removed(
+def test_every_key_of_the_queue_is_removed_and_no_other(
     queue: WorkQueue, raw: Redis, foreign: Foreign, clock: FakeClock
 ) -> None:
-    items = broken(raw, foreign)
+    for name in (b"jobs:mail", b"jobs2", b"job"):
+        Foreign(raw, name).leased(b"1", ttl_ms=None)
+        Foreign(raw, name).waiting(b"2")
+    others = contents(raw)
+    cases = {name: case for name, case in ITEM_CASES.items() if case.state != "wrong-type"}
+    for name, case in cases.items():
+        case.make(foreign, name.encode())
+    keep(raw, b"done", None, result=b"\xff")
+    items = [name.encode() for name, case in cases.items() if case.state.is_item]
     journal = Journal()
     assert count_items(queue) == len(items)
-    outcomes = list(purge_queue(queue, journal))
-    assert sorted(outcomes, key=str) == sorted((Outcome(i, Status.REMOVED) for i in items), key=str)
-    assert raw.keys() == []
+    outcomes = list(purge(queue, journal))
+    assert sorted(outcomes) == sorted(Outcome(i, Status.REMOVED) for i in items)
+    assert contents(raw) == others
     assert {p.item_id: p.data for p in journal.written} == {i: b"data of " + i for i in items}
     assert journal.results == [
         Result(b"done", ResultStatus.COMPLETED, 1_700_000_000_000, None, b"\xff", 1)
     ]
     # Items in no list are looked at twice.
     assert clock.slept_s == [1.0]
-
-
-def test_queues_with_similar_names_stay(
-    backend: Backend, queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
-    for name in (b"jobs:mail", b"jobs2", b"job"):
-        other = WorkQueue(backend.connect(), name)
-        for item_id in (b"1", b"2"):
-            other.add(b"data", item_id)
-        other.lease(for_s=1000)
-    before = contents(raw)
-    foreign.waiting(b"a", b"mail")
-    foreign.data(b"o")
-    journal = Journal()
-    list(purge_queue(queue, journal))
-    assert contents(raw) == before
-    assert sorted(journal.ids) == [b"a", b"mail", b"o"]
 
 
 def test_an_id_with_a_key_of_another_type_is_reported_once(
@@ -86,13 +53,12 @@ def test_an_id_with_a_key_of_another_type_is_reported_once(
     raw.hset("jobs:lease:b", "field", "value")
     before = contents(raw)
     outcomes = [Outcome(b"b", Status.WRONG_TYPE), Outcome(b"a", Status.WRONG_TYPE)]
-    assert list(purge_queue(queue, NoJournal(), dry_run=True)) == outcomes
-    assert list(purge_queue(queue, NoJournal())) == outcomes
+    assert list(purge(queue, NoJournal())) == outcomes
     assert contents(raw) == before
 
 
 def test_items_added_during_a_purge_stay(interleaved: Interleaved, raw: Redis) -> None:
-    """Also the upstream producer, which sets the data and then pushes."""
+    """Also of the upstream producer, which sets the data and then pushes."""
     ids = many(raw, 3000)
     foreign = Foreign(raw)
     added: list[bytes] = []
@@ -111,7 +77,7 @@ def test_items_added_during_a_purge_stay(interleaved: Interleaved, raw: Redis) -
     clock = FakeClock()
     clock.during_sleep = lambda: produce("")
     journal = Journal()
-    outcomes = list(purge_queue(WorkQueue(interleaved, b"jobs", clock=clock), journal))
+    outcomes = list(purge(WorkQueue(interleaved, b"jobs", clock=clock), journal))
     interleaved.before = None
     raw.lpush("jobs:queue", added[-1])
     assert {o.item_id for o in outcomes} == set(ids) == set(journal.ids)
@@ -135,7 +101,7 @@ def test_a_purge_beside_live_workers_saves_only_what_it_removes(
 
     interleaved.before = work
     journal = Journal()
-    list(purge_queue(WorkQueue(interleaved, b"jobs"), journal))
+    list(purge(WorkQueue(interleaved, b"jobs"), journal))
     assert raw.keys() == []
     assert set(journal.ids) == set(ids) - completed
     assert completed
@@ -145,19 +111,15 @@ def test_a_purge_beside_live_workers_saves_only_what_it_removes(
 def test_two_purges_at_once_remove_each_item_once(
     backend: Backend, interleaved: Interleaved, raw: Redis, at: int
 ) -> None:
-    """A second one runs while the first is between two calls: each item is in one journal."""
     ids = many(raw, 3000)
     first, second = Journal(), Journal()
-    calls = 0
 
     def other(_: str) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == at:
-            list(purge_queue(WorkQueue(backend.connect(), b"jobs"), second))
+        if len(interleaved.calls) == at:
+            list(purge(WorkQueue(backend.connect(), b"jobs"), second))
 
     interleaved.before = other
-    list(purge_queue(WorkQueue(interleaved, b"jobs"), first))
+    list(purge(WorkQueue(interleaved, b"jobs"), first))
     assert raw.keys() == []
     assert sorted(first.ids + second.ids) == ids
 
@@ -167,44 +129,39 @@ def test_it_goes_no_further_than_the_newest_of_its_start(
 ) -> None:
     """Workers took some in front of it, and as many were added behind."""
     ids = many(raw, 500)
-    foreign = Foreign(raw)
 
     def others(_: str) -> None:
         if interleaved.calls[-2:-1] == ["LINDEX"]:
             for item_id in raw.rpop("jobs:queue", 100):
                 raw.delete(b"jobs:item:" + item_id)
-            foreign.waiting(*(b"new%d" % number for number in range(100)))
+            Foreign(raw).waiting(*numbered(100, b"new%d"))
 
     interleaved.before = others
     journal = Journal()
-    list(purge_queue(WorkQueue(interleaved, b"jobs"), journal))
+    list(purge(WorkQueue(interleaved, b"jobs"), journal))
     assert journal.ids == ids[100:]
-    assert raw.llen("jobs:queue") == 100
-    assert raw.dbsize() == 101
+    assert (raw.llen("jobs:queue"), raw.dbsize()) == (100, 101)
 
 
-def test_the_list_of_a_dead_cleaner_of_01_is_removed(interleaved: Interleaved, raw: Redis) -> None:
-    """However much it is, no call is long, and the key goes."""
-    ids = many(raw, 1000)
-    raw.lpush("jobs:cleaning", *ids, *(b"gone %d" % number for number in range(100_000)))
-    with no_call_is_long(interleaved, raw, 101_000):
-        outcomes = list(purge_queue(WorkQueue(interleaved, b"jobs"), Journal()))
-    assert [outcome.item_id for outcome in outcomes] == ids
-    assert raw.keys() == []
-
-
-def test_items_in_the_cleaning_list_of_a_live_cleaner_stay(
+def test_the_list_of_a_cleaner_of_01_goes_but_what_it_has_just_taken(
     interleaved: Interleaved, raw: Redis, foreign: Foreign
 ) -> None:
-    raw.lpush("jobs:cleaning", *(b"gone %d" % number for number in range(2500)))
+    """However much it is, no call is long."""
+    ids = many(raw, 1000)
+    raw.lpush("jobs:cleaning", *ids, *numbered(100_000, b"gone %d"))
+    with no_call_is_long(interleaved, raw, 101_000):
+        outcomes = list(purge(WorkQueue(interleaved, b"jobs"), Journal()))
+    assert [outcome.item_id for outcome in outcomes] == ids
+    assert raw.keys() == []
 
     def clean(call: str) -> None:
         if call == "LTRIM" and not raw.exists("jobs:item:new"):
             foreign.data(b"new")
             raw.lpush("jobs:cleaning", b"new")
 
+    raw.lpush("jobs:cleaning", *numbered(2500, b"gone %d"))
     interleaved.before = clean
-    assert list(purge_queue(WorkQueue(interleaved, b"jobs"), Journal())) == []
+    assert list(purge(WorkQueue(interleaved, b"jobs"), Journal())) == []
     assert contents(raw) == {b"jobs:item:new": b"data of new", b"jobs:cleaning": [b"new"]}
 
 
@@ -218,31 +175,22 @@ def test_a_queue_among_the_keys_of_another_prevents_its_purge(
     foreign.waiting(b"a")
     before = contents(raw)
     with pytest.raises(InvalidArgument, match=f"{inner.decode()} look like items of jobs"):
-        list(purge_queue(queue, Journal()))
+        list(purge(queue, Journal()))
     assert contents(raw) == before
 
 
-class TestResults:
-    def test_a_result_that_cannot_be_saved_stays(self, queue: WorkQueue, raw: Redis) -> None:
-        class Full(Journal):
-            def write_results(self, results: Sequence[Result]) -> None:
-                raise OSError(f"disk full: {len(results)}")
+def test_a_result_that_cannot_be_saved_or_whose_item_was_added_meanwhile_stays(
+    interleaved: Interleaved, raw: Redis
+) -> None:
+    class Full(Journal):
+        def write_results(self, results: Sequence[Result], _by: Sequence[str] = ()) -> None:
+            raise OSError(f"disk full: {len(results)}")
 
-        keep(raw, b"a", None)
-        with pytest.raises(OSError, match="disk full: 1"):
-            list(purge_queue(queue, Full()))
-        assert raw.exists("jobs:result:a") == 1
-
-    def test_the_result_of_an_item_added_meanwhile_stays(
-        self, interleaved: Interleaved, raw: Redis
-    ) -> None:
-        """Its result goes when that item is completed; here it is not touched."""
-        keep(raw, b"a", None)
-
-        def add(call: str) -> None:
-            if call == "delete_results":
-                Foreign(raw).waiting(b"a")
-
-        interleaved.before = add
-        list(purge_queue(WorkQueue(interleaved, b"jobs", clock=FakeClock()), Journal()))
-        assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue", b"jobs:result:a"]
+    keep(raw, b"a", None)
+    queue = WorkQueue(interleaved, b"jobs", clock=FakeClock())
+    with pytest.raises(OSError, match="disk full: 1"):
+        list(purge(queue, Full()))
+    assert raw.exists("jobs:result:a") == 1
+    interleaved.before = lambda call: call == "delete_results" and Foreign(raw).waiting(b"a")
+    list(purge(queue, Journal()))
+    assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue", b"jobs:result:a"]

@@ -1,6 +1,6 @@
 """Restoring items as they were, again and again, into a queue that may have others."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
@@ -8,42 +8,35 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, Due, Lease, NewItem, Outcome, State, Status, WorkQueue
-from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.items.export import export as export_items
-from rwq_cli.core.items.restore import (
-    RESTORE_ITEMS,
-    Line,
-    OnConflict,
-    restore as restore_items,
-)
+from rwq_cli.core.items.export import export
+from rwq_cli.core.items.restore import RESTORE_ITEMS, Line, OnConflict, restore as restore_lines
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.snapshot import ItemSnapshot, Place
 from tests.conftest import Foreign, contents, lasts
-from tests.core.items.test_remove import Journal
-from tests.export_lines import lines_of
+from tests.support import Journal, lines_of, numbered
 
 FAIL, SKIP, REPLACE = OnConflict.FAIL, OnConflict.SKIP, OnConflict.REPLACE
 
 
 def waits(*ids: bytes, data: bytes = b"new") -> list[ItemSnapshot]:
-    """Waiting items."""
     return [ItemSnapshot(item_id, data, State.WAITING, Place.MAIN) for item_id in ids]
 
 
 def restore(queue: WorkQueue, snapshots: Iterable[ItemSnapshot], **options: Any) -> Outcomes:
-    """Restore items; a conflict fails by default."""
-    return restore_items(queue, lines_of(snapshots), **options)
+    return restore_lines(queue, lines_of(snapshots), **options)
 
 
-def statuses(outcomes: object) -> list[Status]:
-    """What became of each."""
-    return [outcome.status for outcome in outcomes]  # type: ignore[attr-defined]
+def statuses(outcomes: Iterable[Outcome]) -> list[Status]:
+    return [outcome.status for outcome in outcomes]
 
 
-@pytest.mark.parametrize("on_conflict", OnConflict)
+def exported(queue: WorkQueue) -> list[ItemSnapshot]:
+    return [item for batch in export(queue).batches() for item in batch]
+
+
 def test_everything_is_restored_as_it_was(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys, on_conflict: OnConflict
+    queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
 ) -> None:
     foreign.waiting(b"w1", b"w2", b"w3")
     foreign.leased(b"l1", b"l2", holder=b"\xffthem")
@@ -52,89 +45,40 @@ def test_everything_is_restored_as_it_was(
     foreign.buried(b"b")
     foreign.data(b"o")
     raw.hset(keys.returns, b"b", 3)
-    before = contents(raw)
-    snapshots = [p for batch in export_items(queue).batches() for p in batch]
-    raw.flushall()
-    outcomes = list(restore(queue, snapshots, on_conflict=on_conflict))
-    assert outcomes == [Outcome(p.item_id, Status.IMPORTED) for p in snapshots]
-    assert contents(raw) == before
-    assert lasts(raw, 60, keys.lease(b"l1"), keys.old_lease(b"l1"))
-    again = list(restore(queue, snapshots, on_conflict=on_conflict))
-    assert again == [Outcome(p.item_id, Status.ALREADY_THERE) for p in snapshots]
-    assert contents(raw) == before
-
-
-def test_the_same_item_elsewhere_is_there_already(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
-    """A worker leased it between two imports."""
-    foreign.leased(b"a", ttl_ms=None)
-    before = contents(raw)
-    assert statuses(restore(queue, waits(b"a", data=b"data of a"), on_conflict=REPLACE)) == [
-        Status.ALREADY_THERE
-    ]
-    assert contents(raw) == before
-
-
-@pytest.mark.parametrize(
-    ("on_conflict", "status"), [(FAIL, Status.CONFLICT), (SKIP, Status.SKIPPED)]
-)
-def test_an_item_with_other_data_stays(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, on_conflict: OnConflict, status: Status
-) -> None:
-    foreign.leased(b"a", ttl_ms=None)
-    outcomes = restore(queue, waits(b"n1", b"a", b"n2"), on_conflict=on_conflict)
-    assert statuses(outcomes) == [Status.IMPORTED, status, Status.IMPORTED]
-    assert raw.get("jobs:item:a") == b"data of a"
-    assert raw.lrange("jobs:queue", 0, -1) == [b"n2", b"n1"]
-    assert raw.lrange("jobs:processing", 0, -1) == [b"a"]
-
-
-def test_replace_overwrites_an_item(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
-) -> None:
-    foreign.waiting(b"w1", b"w2")
-    foreign.leased(b"l", ttl_ms=None)
-    foreign.buried(b"b")
-    raw.hset(keys.returns, b"b", 3)
-    lease = Lease(b"me", None)
-    given = [*waits(b"b", b"w1"), ItemSnapshot(b"l", b"new", State.HELD, Place.PROCESSING, lease)]
-    assert statuses(restore(queue, given, on_conflict=REPLACE)) == [Status.REPLACED] * 3
-    assert contents(raw) == {
-        b"jobs:item:b": b"new",
-        b"jobs:item:l": b"new",
-        b"jobs:item:w1": b"new",
-        b"jobs:item:w2": b"data of w2",
-        b"jobs:lease:l": b"them",
-        b"jobs:leased_by_session:l": b"them",
-        b"jobs:processing": [b"l"],
-        b"jobs:queue": [b"b", b"w2", b"w1"],
-    }
+    before, snapshots = contents(raw), exported(queue)
+    for on_conflict in OnConflict:
+        raw.flushall()
+        assert {*statuses(restore(queue, snapshots, on_conflict=on_conflict))} == {Status.IMPORTED}
+        assert contents(raw) == before
+        assert lasts(raw, 60, keys.lease(b"l1"), keys.old_lease(b"l1"))
+        # A worker leased one since; the others are where they were.
+        leased = queue.lease()
+        assert leased is not None
+        again = {*statuses(restore(queue, snapshots, on_conflict=on_conflict))}
+        assert again == {Status.ALREADY_THERE}
+        assert raw.get(keys.lease(leased.item_id)) == queue.holder
 
 
 @pytest.mark.parametrize("count", [3, 3000])
 def test_only_the_data_of_an_item_in_its_place_are_replaced(
     queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
 ) -> None:
-    """As by `export | jq | import`; one that was leased since keeps its lease."""
-    ids = [b"%04d" % number for number in range(count)]
-    foreign.waiting(*ids)
+    """As by `export | jq | import`; one that was leased since keeps its lease. And undone."""
+    foreign.waiting(*numbered(count))
     foreign.buried(b"b")
-    exported = [item for batch in export_items(queue).batches() for item in batch]
-    leased = queue.lease()
-    assert leased is not None
+    items = exported(queue)
+    assert queue.lease() is not None
     before = contents(raw)
     journal = Journal()
-    new = [item._replace(data=b"new " + item.item_id) for item in exported]
+    new = [item._replace(data=b"new " + item.item_id) for item in items]
     outcomes = restore(queue, new, on_conflict=REPLACE, journal=journal)
     assert statuses(outcomes) == [Status.REPLACED] * (count + 1)
-    after = contents(raw)
-    assert after == before | {b"jobs:item:" + item.item_id: item.data for item in new}
+    assert contents(raw) == before | {b"jobs:item:" + item.item_id: item.data for item in new}
     undone = [
         Line(number, item, sha256(b"new " + item.item_id).hexdigest())
         for number, item in enumerate(reversed(journal.written), 2)
     ]
-    outcomes = restore_items(queue, undone, on_conflict=REPLACE, front=True)
+    outcomes = restore_lines(queue, undone, on_conflict=REPLACE, front=True)
     assert statuses(outcomes) == [Status.REPLACED] * (count + 1)
     assert contents(raw) == before
 
@@ -151,129 +95,78 @@ def test_what_leaves_its_place_is_found_in_long_lists(
     assert raw.llen("jobs:processing") == 200_000
 
 
-@pytest.mark.parametrize("items", [1, 3 * RESTORE_ITEMS])
-@pytest.mark.parametrize("on_conflict", OnConflict)
+@pytest.mark.parametrize("count", [1, 3 * RESTORE_ITEMS])
 def test_leftovers_of_an_id_do_not_become_items(
-    queue: WorkQueue,
-    raw: Redis,
-    foreign: Foreign,
-    keys: QueueKeys,
-    on_conflict: OnConflict,
-    items: int,
+    queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys, count: int
 ) -> None:
     """Completed where nobody takes them off."""
-    ids = [b"%04d" % number for number in range(items)]
-    ghost = ids[-1]
+    ids = numbered(count)
     foreign.waiting(b"w")
-    raw.zadd(keys.delayed, {ghost: 1})
-    raw.zadd(keys.buried, {ghost: 1})
-    raw.hset(keys.returns, ghost, 1)
-    raw.lpush(keys.cleaning, ghost)
-    foreign.lease(ghost, ttl_ms=None)
-    outcomes = statuses(restore(queue, waits(*ids), on_conflict=on_conflict))
-    assert outcomes == [Status.IMPORTED] * items
-    assert raw.lrange(keys.main, 0, -1) == [*reversed(ids), b"w"]
-    left = contents(raw)
-    for item_id in (*ids, b"w"):
-        del left[keys.item(item_id)]
-    del left[keys.main]
-    assert left == {}
+    raw.zadd(keys.delayed, {ids[-1]: 1})
+    raw.zadd(keys.buried, {ids[-1]: 1})
+    raw.hset(keys.returns, ids[-1], 1)
+    raw.lpush(keys.cleaning, ids[-1])
+    foreign.lease(ids[-1], ttl_ms=None)
+    assert statuses(restore(queue, waits(*ids))) == [Status.IMPORTED] * count
+    assert contents(raw) == {
+        keys.main: [*reversed(ids), b"w"],
+        keys.item(b"w"): b"data of w",
+        **{keys.item(item_id): b"new" for item_id in ids},
+    }
 
 
 def test_items_restored_at_the_front_keep_their_order(
     queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
     foreign.waiting(b"old")
-    ids = [b"%04d" % number for number in range(2 * RESTORE_ITEMS + 3)]
-    list(restore(queue, waits(*reversed(ids)), on_conflict=FAIL, front=True))
+    ids = numbered(2 * RESTORE_ITEMS + 3)
+    list(restore(queue, waits(*reversed(ids)), front=True))
     assert raw.lrange("jobs:queue", 0, -1) == [b"old", *reversed(ids)]
 
 
 @pytest.mark.parametrize("between", [0, 2 * RESTORE_ITEMS])
-@pytest.mark.parametrize(
-    ("on_conflict", "expected"),
-    [
+def test_a_repeated_id(queue: WorkQueue, raw: Redis, between: int) -> None:
+    """In the same batch or later."""
+    others = waits(*numbered(between))
+    given = [*waits(b"a", b"a"), *others, *waits(b"a", data=b"other"), *waits(b"a")]
+    for on_conflict, expected in (
         (FAIL, (Status.CONFLICT, Status.ALREADY_THERE)),
         (SKIP, (Status.SKIPPED, Status.ALREADY_THERE)),
         (REPLACE, (Status.REPLACED, Status.REPLACED)),
-    ],
-)
-def test_a_repeated_id(
-    queue: WorkQueue,
-    raw: Redis,
-    on_conflict: OnConflict,
-    expected: tuple[Status, Status],
-    between: int,
-) -> None:
-    """In the same batch or later."""
-    others = waits(*(b"other%d" % number for number in range(between)))
-    given = [*waits(b"a", b"a"), *others, *waits(b"a", data=b"other"), *waits(b"a")]
-    for dry_run in (True, False):
-        outcomes = restore(queue, given, on_conflict=on_conflict, dry_run=dry_run)
-        assert [o.status for o in outcomes if o.item_id == b"a"] == [
-            *(Status.IMPORTED, Status.ALREADY_THERE, *expected)
-        ]
-    assert raw.lrange("jobs:queue", 0, -1).count(b"a") == 1
+    ):
+        raw.flushall()
+        for dry_run in (True, False):
+            outcomes = restore(queue, given, on_conflict=on_conflict, dry_run=dry_run)
+            assert [o.status for o in outcomes if o.item_id == b"a"] == [
+                *(Status.IMPORTED, Status.ALREADY_THERE, *expected)
+            ]
+        assert raw.lrange("jobs:queue", 0, -1).count(b"a") == 1
 
 
-@pytest.mark.parametrize(("lost_after", "imported"), [(0, 0), (1, 250), (3, 750)])
-def test_an_interrupted_restore_leaves_out_only_the_end(
-    connection: Connection, raw: Redis, lost_after: int, imported: int
+def test_the_same_again_completes_an_interrupted_restore_in_order(
+    queue: WorkQueue, raw: Redis
 ) -> None:
-    """So the same again completes it, in the right order."""
-    ids = [b"%04d" % number for number in range(1000)]
-    queue = WorkQueue(connection, b"jobs")
-    given = waits(*ids)
-    list(restore(queue, given[: lost_after * RESTORE_ITEMS], on_conflict=FAIL))
-    outcomes = statuses(restore(queue, given, on_conflict=FAIL))
-    assert outcomes.count(Status.ALREADY_THERE) == imported
-    assert outcomes.count(Status.IMPORTED) == 1000 - imported
+    ids = numbered(1000)
+    list(restore(queue, waits(*ids[: 3 * RESTORE_ITEMS])))
+    outcomes = statuses(restore(queue, waits(*ids)))
+    assert outcomes.count(Status.ALREADY_THERE) == 3 * RESTORE_ITEMS
+    assert outcomes.count(Status.IMPORTED) == 1000 - 3 * RESTORE_ITEMS
     assert raw.lrange("jobs:queue", 0, -1) == ids[::-1]
 
 
-def test_the_order_of_those_of_one_time_is_kept(
+def test_delayed_items_keep_the_order_of_one_time_and_get_a_guard_by_this_servers_clock(
     queue: WorkQueue, connection: Connection, raw: Redis
 ) -> None:
-    """It is in what the scores have below a millisecond."""
-    in_time = Due(3_600_000, from_now=True)
-    ids = [b"%02d" % number for number in range(30)][::-1]
-    list(queue.add_many([NewItem(item_id, b"", in_time) for item_id in ids]))
+    """The order is in what the scores have below a millisecond."""
+    ids = numbered(30)[::-1]
+    list(queue.add_many([NewItem(i, b"", Due(3_600_000, from_now=True)) for i in ids]))
     before = raw.zrange(b"jobs:delayed", 0, -1, withscores=True)
-    assert [item_id for item_id, _ in before] == ids
-    snapshots = [snapshot for batch in export_items(queue).batches() for snapshot in batch]
-    other = WorkQueue(connection, b"other")
-    list(restore(other, snapshots, on_conflict=OnConflict.FAIL))
-    assert raw.zrange(b"other:delayed", 0, -1, withscores=True) == before
-
-
-def test_a_guard_lasts_as_long_as_this_server_needs_it_to(queue: WorkQueue, raw: Redis) -> None:
-    """The clock of the one that the item was exported from may be ahead of it."""
+    # As if the clock of the other server were ahead.
     guard = Lease(b"rwq-delayed:", 5_000)
-    due_ms = queue.now_ms() + 3_600_000
-    snapshot = ItemSnapshot(b"a", b"", State.DELAYED, Place.DELAYED, guard, due_ms=due_ms)
-    list(restore(queue, [snapshot], on_conflict=OnConflict.FAIL))
-    assert lasts(raw, 3660, b"jobs:lease:a", b"jobs:leased_by_session:a")
-
-
-class Notes:
-    """A journal that remembers what was written, and runs something after each write."""
-
-    def __init__(self) -> None:
-        self.items: dict[bytes, tuple[bytes, str]] = {}
-        self.results: list[Result] = []
-        self.settled: list[list[bytes]] = []
-        self.after_write: Callable[[], object] = lambda: None
-
-    def write(self, items: Sequence[ItemSnapshot], written: Sequence[str] = ()) -> None:
-        for item, by in zip(items, written, strict=True):
-            self.items[item.item_id] = item.data, by
-        self.after_write()
-
-    def write_results(self, results: Sequence[Result], _written: Sequence[str] = ()) -> None:
-        self.results += results
-
-    def record_removed_except(self, kept: Sequence[bytes]) -> None:
-        self.settled.append(list(kept))
+    snapshots = [item._replace(lease=guard) for item in exported(queue)]
+    list(restore(WorkQueue(connection, b"other"), snapshots))
+    assert raw.zrange(b"other:delayed", 0, -1, withscores=True) == before
+    assert lasts(raw, 3660.1, b"other:lease:0000", b"other:leased_by_session:0000")
 
 
 class TestJournal:
@@ -283,32 +176,31 @@ class TestJournal:
         foreign.waiting(b"a", b"same")
         foreign.leased(b"l")
         given = [*waits(b"new", b"a", b"l"), *waits(b"same", data=b"data of same")]
-        notes = Notes()
-        outcomes = restore(queue, given, on_conflict=REPLACE, journal=notes)
+        journal = Journal()
+        outcomes = restore(queue, given, on_conflict=REPLACE, journal=journal)
         assert statuses(outcomes) == [
             *(Status.IMPORTED, Status.REPLACED, Status.REPLACED, Status.ALREADY_THERE)
         ]
-        digest = sha256(b"new").hexdigest()
-        assert notes.items == {b"a": (b"data of a", digest), b"l": (b"data of l", digest)}
-        assert notes.settled == [[]]
+        assert {p.item_id: p.data for p in journal.written} == {
+            b"a": b"data of a",
+            b"l": b"data of l",
+        }
+        assert journal.replaced_by == dict.fromkeys((b"a", b"l"), sha256(b"new").hexdigest())
+        assert (journal.kept, journal.in_doubt) == ([], [])
 
-    def test_an_item_that_changes_after_it_was_written_stays(
+    def test_what_changes_or_comes_after_it_was_written_stays(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis
     ) -> None:
         foreign.waiting(b"a", b"b", b"c")
-        notes = Notes()
-        notes.after_write = lambda: (raw.set("jobs:item:a", "else"), raw.delete("jobs:item:b"))
-        outcomes = restore(queue, waits(b"a", b"b", b"c"), on_conflict=REPLACE, journal=notes)
-        assert statuses(outcomes) == [Status.CHANGED, Status.MISSING, Status.REPLACED]
-        assert (raw.get("jobs:item:a"), raw.exists("jobs:item:b")) == (b"else", 0)
-        assert notes.settled == [[b"a", b"b"]]
-
-    def test_an_item_that_comes_after_that_is_not_replaced(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis
-    ) -> None:
-        foreign.waiting(b"a")
-        notes = Notes()
-        notes.after_write = lambda: raw.set("jobs:item:b", "else")
-        outcomes = restore(queue, waits(b"a", b"b"), on_conflict=REPLACE, journal=notes)
-        assert statuses(outcomes) == [Status.REPLACED, Status.CHANGED]
-        assert raw.get("jobs:item:b") == b"else"
+        journal = Journal()
+        journal.after_write = lambda: (
+            raw.mset({"jobs:item:a": "else", "jobs:item:d": "else"}),
+            raw.delete("jobs:item:b"),
+        )
+        items = waits(b"a", b"b", b"c", b"d")
+        outcomes = restore(queue, items, on_conflict=REPLACE, journal=journal)
+        assert statuses(outcomes) == [
+            *(Status.CHANGED, Status.MISSING, Status.REPLACED, Status.CHANGED)
+        ]
+        assert raw.mget("jobs:item:a", "jobs:item:b", "jobs:item:d") == [b"else", None, b"else"]
+        assert journal.kept == [b"a", b"b"]

@@ -8,55 +8,29 @@ from redis import Redis
 from rwq_cli.core import State, WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.results import Result, ResultStatus
-from rwq_cli.core.items.complete import complete as complete_items
-from rwq_cli.core.items.restore import OnConflict, restore as restore_items
+from rwq_cli.core.items.complete import complete
+from rwq_cli.core.items.restore import OnConflict, restore
 from rwq_cli.core.items.results import ResultLookup, ResultOptions, ResultTally, delete_results
-from tests.conftest import (
-    FakeClock,
-    Foreign,
-    contents,
-    lasts,
-)
+from tests.conftest import FakeClock, Foreign, contents, lasts
 from tests.core.inspect.test_results import WHEN, a_result, all_of, keep
-from tests.export_lines import lines_of
+from tests.support import lines_of
 
 
-class TestLookup:
-    def test_every_field_of_a_result_is_read(self, queue: WorkQueue, raw: Redis) -> None:
-        keep(raw, b"\xff", None, status=b"rejected", result=b"\x00", holder=b"\xfe")
-        before = contents(raw)
-        assert queue.result(b"\xff").result == Result(
-            b"\xff", ResultStatus.REJECTED, 1_700_000_000_000, b"\xfe", b"\x00", 1, None
-        )
-        assert contents(raw) == before
-
-    def test_a_result_is_read_as_complete_stored_it(
-        self, queue: WorkQueue, foreign: Foreign
-    ) -> None:
-        foreign.leased(b"a", holder=b"them")
-        list(
-            complete_items(queue, [b"a"], result_options=ResultOptions(b"", ResultStatus.REJECTED))
-        )
-        found = queue.result(b"a").result
-        assert found is not None
-        assert (found.status, found.result, found.result_bytes, found.holder) == (
-            ResultStatus.REJECTED,
-            b"",
-            0,
-            b"them",
-        )
-
-    def test_the_item_was_added_again(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-        keep(raw, b"a")
-        foreign.waiting(b"a")
-        lookup = queue.result(b"a")
-        assert (lookup.state, lookup.result is not None) == (State.WAITING, True)
-
-    def test_a_key_of_another_type_is_an_error(self, queue: WorkQueue, raw: Redis) -> None:
-        raw.lpush("jobs:result:a", "x")
-        with pytest.raises(WrongType) as caught:
-            queue.result(b"a")
-        assert caught.value.message == ("jobs:result:a has the wrong type")
+def test_a_result_is_read_beside_an_item_that_was_added_again(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    keep(raw, b"\xff", None, status=b"rejected", result=b"\x00", holder=b"\xfe")
+    foreign.waiting(b"\xff")
+    before = contents(raw)
+    lookup = queue.result(b"\xff")
+    assert lookup.result == Result(
+        b"\xff", ResultStatus.REJECTED, 1_700_000_000_000, b"\xfe", b"\x00", 1, None
+    )
+    assert lookup.state is State.WAITING
+    assert contents(raw) == before
+    raw.lpush("jobs:result:a", "x")
+    with pytest.raises(WrongType, match="jobs:result:a has the wrong type"):
+        queue.result(b"a")
 
 
 class TestWait:
@@ -67,11 +41,11 @@ class TestWait:
         keep(raw, b"a", result=b"old")
         foreign.leased(b"a")
 
-        def complete() -> None:
+        def act() -> None:
             if clock.now_s > 5:
-                list(complete_items(queue, [b"a"], result_options=ResultOptions(b"new")))
+                list(complete(queue, [b"a"], result_options=ResultOptions(b"new")))
 
-        clock.during_sleep = complete
+        clock.during_sleep = act
         lookup = queue.result(b"a", wait=True, timeout_s=inf)
         assert lookup.result is not None
         assert (lookup.state, lookup.result.result, lookup.timed_out) == (State.GONE, b"new", False)
@@ -86,83 +60,54 @@ class TestWait:
         assert lookup == ResultLookup(b"jobs", b"a", State.LEASED, None, timed_out=True)
         assert clock.now_s == pytest.approx(3)
 
-    def test_added_again_between_two_looks(
-        self,
-        queue: WorkQueue,
-        foreign: Foreign,
-        clock: FakeClock,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        """It was gone for a moment, and is waited for again."""
-        from rwq_cli.core.items import results, waiting
 
-        states = iter([foreign.waiting, lambda _: None])
-        true_wait = waiting.wait
-
-        def wait_until(*args: object, **options: object) -> object:
-            waited = true_wait(*args, **options)  # type: ignore[arg-type]
-            next(states)(b"a")
-            return waited
-
-        monkeypatch.setattr(waiting, "wait", wait_until)
-        clock.during_sleep = lambda: list(
-            complete_items(queue, [b"a"], result_options=ResultOptions(b"second"))
-        )
-        lookup = results.result(queue, b"a", wait=True, timeout_s=10)
-        assert lookup.result is not None
-        assert lookup.result.result == b"second"
+def put(
+    queue: WorkQueue, *results: Result, replaces: bool = False, dry_run: bool = False
+) -> ResultTally:
+    tally = ResultTally()
+    on_conflict = OnConflict.REPLACE if replaces else OnConflict.FAIL
+    outcomes = restore(
+        queue, lines_of(results), on_conflict=on_conflict, results=tally, dry_run=dry_run
+    )
+    assert list(outcomes) == []
+    return tally
 
 
-class TestRestore:
-    def put(
-        self, queue: WorkQueue, *results: Result, replaces: bool = False, dry_run: bool = False
-    ) -> ResultTally:
-        """What becomes of all."""
-        tally = ResultTally()
-        on_conflict = OnConflict.REPLACE if replaces else OnConflict.FAIL
-        lines = lines_of(results)
-        outcomes = restore_items(
-            queue, lines, on_conflict=on_conflict, results=tally, dry_run=dry_run
-        )
-        assert list(outcomes) == []
-        return tally
+def test_read_results_are_restored_unchanged(queue: WorkQueue, raw: Redis) -> None:
+    keep(raw, b"\xff", None, result=b"\x00", holder=b"", status=b"rejected")
+    keep(raw, b"none given", None)
+    keep(raw, b"empty", 60_000, result=b"")
+    before, results = contents(raw), all_of(queue)
+    raw.flushall()
+    assert put(queue, *results) == ResultTally(restored=3)
+    assert contents(raw) == before
+    assert lasts(raw, 60, "jobs:result:empty")
+    assert put(queue, *results) == ResultTally(already_there=3)
+    assert contents(raw) == before
 
-    def test_read_results_are_restored_unchanged(self, queue: WorkQueue, raw: Redis) -> None:
-        keep(raw, b"\xff", None, result=b"\x00", holder=b"", status=b"rejected")
-        keep(raw, b"none given", None)
-        keep(raw, b"empty", 60_000, result=b"")
-        before, results = contents(raw), all_of(queue)
-        raw.flushall()
-        assert self.put(queue, *results) == ResultTally(restored=3)
+
+@pytest.mark.parametrize("replaces", [False, True])
+def test_existing_results_and_foreign_keys_are_kept_or_replaced(
+    queue: WorkQueue, raw: Redis, replaces: bool
+) -> None:
+    keep(raw, b"a", result=b"old", holder=b"old")
+    raw.set("jobs:result:string", "x")
+    raw.hset("jobs:result:hash", "status", "1")
+    before = contents(raw)
+    given = [a_result(b"a"), a_result(b"b"), a_result(b"b", b"2")]
+    given += [a_result(b"string"), a_result(b"hash")]
+    for dry_run in (True, False):
         assert contents(raw) == before
-        assert lasts(raw, 60, "jobs:result:empty")
-        assert self.put(queue, *results) == ResultTally(already_there=3)
-        assert contents(raw) == before
-
-    @pytest.mark.parametrize("dry_run", [False, True])
-    @pytest.mark.parametrize("replaces", [False, True])
-    def test_existing_results_and_foreign_keys_are_kept_or_replaced(
-        self, queue: WorkQueue, raw: Redis, replaces: bool, dry_run: bool
-    ) -> None:
-        keep(raw, b"a", result=b"old", holder=b"old")
-        raw.set("jobs:result:string", "x")
-        raw.hset("jobs:result:hash", "status", "1")
-        before = contents(raw)
-        given = (a_result(b"a"), a_result(b"b"), a_result(b"b", b"2"), a_result(b"string"))
-        given += (a_result(b"hash"),)
-        done = self.put(queue, *given, replaces=replaces, dry_run=dry_run)
+        done = put(queue, *given, replaces=replaces, dry_run=dry_run)
         assert done == (ResultTally(3, 0, 2) if replaces else ResultTally(1, 2, 2))
-        if dry_run:
-            assert contents(raw) == before
-            return
-        if replaces:
-            assert set(raw.hgetall("jobs:result:a")) == {b"status", b"completed_ms", b"result"}
-            assert raw.pttl("jobs:result:a") == -1
-        else:
-            assert contents(raw).items() >= before.items()
-        assert raw.hget("jobs:result:b", "result") == (b"2" if replaces else b"r")
-        assert raw.get("jobs:result:string") == b"x"
-        assert raw.hgetall("jobs:result:hash") == {b"status": b"1"}
+    if replaces:
+        assert set(raw.hgetall("jobs:result:a")) == {b"status", b"completed_ms", b"result"}
+        assert raw.pttl("jobs:result:a") == -1
+    else:
+        assert contents(raw).items() >= before.items()
+    assert raw.hget("jobs:result:b", "result") == (b"2" if replaces else b"r")
+    assert raw.get("jobs:result:string") == b"x"
+    assert raw.hgetall("jobs:result:hash") == {b"status": b"1"}
 
 
 def test_only_results_that_are_as_they_were_read_are_deleted(
@@ -175,8 +120,5 @@ def test_only_results_that_are_as_they_were_read_are_deleted(
     raw.hset("jobs:result:later", "completed_ms", WHEN + 1)
     foreign.data(b"added again")
     delete_results(queue, results)
-    assert sorted(raw.keys("jobs:result:*")) == [
-        b"jobs:result:added again",
-        b"jobs:result:later",
-        b"jobs:result:string",
-    ]
+    left = [b"jobs:result:added again", b"jobs:result:later", b"jobs:result:string"]
+    assert sorted(raw.keys("jobs:result:*")) == left

@@ -1,309 +1,189 @@
-"""Burying, delaying and kicking: from everywhere, in one step, and never listed twice."""
+"""Releasing, burying, delaying, kicking and promotion: order, guards, and never listed twice."""
 
 import random
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
+from itertools import count as count_from
 
 import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, Outcome, Status, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.model import Outcomes
+from rwq_cli.core.items.schedule import promote
+from rwq_cli.core.items.waiting import WaitCondition
+from rwq_cli.core.keys import SETTLING_GUARD, QueueKeys
 from tests.conftest import (
     HOLDER,
     QUEUE,
+    AsUser,
+    Backend,
     FakeClock,
     Foreign,
     Interleaved,
     contents,
     settling,
 )
+from tests.support import many, numbered
 
 FAR_MS = 9_999_999_999_999
+# Few are looked for by name; many in pages.
+few_or_many = pytest.mark.parametrize("count", [3, 700])
+
+
+def by_status(outcomes: Iterable[Outcome]) -> dict[Status, list[bytes]]:
+    found: dict[Status, list[bytes]] = {}
+    for outcome in outcomes:
+        found.setdefault(outcome.status, []).append(outcome.item_id)
+    return found
+
+
+def due(foreign: Foreign, *ids: bytes) -> None:
+    """Delayed items whose time has come, one millisecond after another, each behind its guard."""
+    for at, item_id in enumerate(ids):
+        foreign.delayed(item_id, 1000 + at)
+
+
+def promoted(queue: WorkQueue) -> list[tuple[bytes, str]]:
+    return [(outcome.item_id, outcome.status) for batch in promote(queue) for outcome in batch]
 
 
 def both(item_id: bytes) -> tuple[bytes, bytes]:
     return b"jobs:lease:" + item_id, b"jobs:leased_by_session:" + item_id
 
 
-def place(foreign: Foreign, where: str, *ids: bytes) -> None:
-    """Items in one of the places that an item can be in."""
-    for item_id in ids:
-        if where == "delayed":
-            foreign.delayed(item_id, FAR_MS)
-        elif where == "leased by us":
-            foreign.leased(item_id, holder=HOLDER)
-        else:
-            getattr(foreign, {"orphaned": "data"}.get(where, where))(item_id)
-
-
-PLACES = ["waiting", "abandoned", "leased by us", "orphaned", "delayed", "buried"]
-
-
-def by_status(outcomes: Iterable[Outcome]) -> dict[Status, list[bytes]]:
-    by_status: dict[Status, list[bytes]] = {}
-    for outcome in outcomes:
-        by_status.setdefault(outcome.status, []).append(outcome.item_id)
-    return by_status
-
-
-def not_buried(raw: Redis, ids: Sequence[bytes], reason: bytes) -> list[bytes]:
-    """Those that are not buried as the protocol says: the data, the entry, both guards without
-    expiry, in no list."""
-    _, listed, facts = read_facts(raw, ids)
-    said = [b"rwq-buried:" + reason] * 2
-    return [
-        item_id
-        for item_id, (exists, due_ms, buried_ms, guards, *left_ms) in zip(ids, facts, strict=True)
-        if (exists, due_ms, guards, left_ms) != (1, None, said, [-1, -1])
-        or buried_ms is None
-        or item_id in listed
-    ]
-
-
-def not_delayed(raw: Redis, ids: Sequence[bytes], delay_s: int) -> list[bytes]:
-    """Those that are not delayed as the protocol says: the guards outlive the due time by a
-    minute."""
-    now_ms, listed, facts = read_facts(raw, ids)
-    return [
-        item_id
-        for item_id, (exists, due_ms, buried_ms, guards, *left_ms) in zip(ids, facts, strict=True)
-        if due_ms is None
-        # Much time may have passed since then on a busy machine.
-        or not -1000 <= now_ms + delay_s * 1000 - due_ms < 60_000
-        or (exists, buried_ms, guards) != (1, None, [b"rwq-delayed:%d" % int(due_ms)] * 2)
-        or any(abs(now_ms + left - due_ms - 60_000) > 1000 for left in left_ms)
-        or item_id in listed
-    ]
-
-
-def read_facts(raw: Redis, ids: Sequence[bytes]) -> tuple[int, set[bytes], list[list[Any]]]:
-    """The server's time, unix ms, what is in the lists, and of each ID whether there are data, its
-    due time, when it was buried, both leases, and the time that each has left, ms."""
-    asking = raw.pipeline()
-    asking.time().lrange(b"jobs:queue", 0, -1).lrange(b"jobs:processing", 0, -1)
-    for item_id in ids:
-        asking.exists(b"jobs:item:" + item_id)
-        asking.zscore(b"jobs:delayed", item_id).zscore(b"jobs:buried", item_id)
-        asking.mget(*both(item_id))
-        for key in both(item_id):
-            asking.pttl(key)
-    (seconds, micros), main, processing, *replies = asking.execute()
-    facts = [replies[at : at + 6] for at in range(0, len(replies), 6)]
-    return seconds * 1000 + micros // 1000, {*main, *processing}, facts
-
-
-def is_buried(raw: Redis, item_id: bytes, reason: bytes) -> bool:
-    """Whether it is buried as the protocol says."""
-    return not not_buried(raw, [item_id], reason)
-
-
-def is_delayed(raw: Redis, item_id: bytes, delay_s: int) -> bool:
-    """Whether it is delayed as the protocol says."""
-    return not not_delayed(raw, [item_id], delay_s)
-
-
-def unguard(raw: Redis, item_id: bytes, left: tuple[str, ...]) -> None:
-    """Delete the guard, but for these generations."""
+def unguard(raw: Redis, item_id: bytes, left: str = "") -> None:
+    """Delete the guard, but for this generation."""
     for generation, key in zip(("new", "old"), both(item_id), strict=True):
-        if generation not in left:
+        if generation != left:
             raw.delete(key)
 
 
-class TestBury:
-    @pytest.mark.parametrize("where", PLACES)
-    @pytest.mark.parametrize("count", [1, 700])
-    def test_items_in_any_state_are_buried(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, where: str, count: int
+class TestRelease:
+    @few_or_many
+    @pytest.mark.parametrize("front", [False, True])
+    def test_items_come_back_in_the_given_order(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int, front: bool
     ) -> None:
-        ids = [b"%04d" % number for number in range(count)]
-        pipe = raw.pipeline()
-        place(Foreign(pipe), where, *ids)
-        pipe.execute()
-        foreign.waiting(b"w")
-        foreign.leased(b"l")
-        status = Status.ALREADY_BURIED if where == "buried" else Status.BURIED
-        began_ms = queue.now_ms()
-        outcomes = by_status(queue.bury_many(ids, reason=b"why"))
-        assert {word: sorted(found) for word, found in outcomes.items()} == {status: ids}
-        assert not_buried(raw, ids, b"why") == []
-        assert raw.lrange(b"jobs:queue", 0, -1) == [b"w"]
-        assert raw.lrange(b"jobs:processing", 0, -1) == [b"l"]
-        assert raw.zcard(b"jobs:buried") == count
-        if where != "buried":
-            # Still in the order in which they were buried.
-            assert raw.zrange(b"jobs:buried", 0, -1) == ids
-            assert began_ms <= (raw.zscore(b"jobs:buried", ids[0]) or 0) < queue.now_ms() + 1
-
-    @pytest.mark.parametrize("generations", ["both", "new", "old"])
-    @pytest.mark.parametrize("count", [1, 40])
-    def test_items_of_another_session_are_buried_only_with_force(
-        self, queue: WorkQueue, raw: Redis, generations: str, count: int
-    ) -> None:
-        ids = [b"%04d" % number for number in range(count)]
-        Foreign(raw).leased(*ids, generations=generations)
-        before = contents(raw)
-        outcomes = list(queue.bury_many(ids))
-        assert len(outcomes) == count
-        assert set(outcomes) == {Outcome(item_id, Status.NOT_OWNER, b"them") for item_id in ids}
-        assert contents(raw) == before
-        assert len(by_status(queue.bury_many(ids, force=True))[Status.BURIED]) == count
-        assert not_buried(raw, ids, b"by hand") == []
+        foreign.waiting(b"first", b"last")
+        ids = numbered(count)
+        foreign.leased(*ids, holder=HOLDER)
+        random.Random(0).shuffle(ids)
+        assert by_status(queue.release_many(ids, front=front)) == {Status.RELEASED: ids}
+        waiting = [*ids, b"first", b"last"] if front else [b"first", b"last", *ids]
+        assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == waiting
         assert raw.exists(b"jobs:processing") == 0
+        assert settling(raw) == {"released": sorted(ids)}
 
-
-class TestReasons:
-    @pytest.mark.parametrize("count", [1, 40])
-    def test_burying_again_replaces_the_reason(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
-    ) -> None:
-        ids = [b"%04d" % number for number in range(count)]
-        for item_id in ids:
-            foreign.buried(item_id, b"old")
-        before = contents(raw)
-        assert by_status(queue.bury_many(ids)) == {Status.ALREADY_BURIED: ids}
-        assert contents(raw) == before
-        assert by_status(queue.bury_many(ids, reason=b"new")) == {Status.ALREADY_BURIED: ids}
-        assert not_buried(raw, ids, b"new") == []
-        # The time stays.
-        assert {raw.zscore(b"jobs:buried", item_id) for item_id in ids} == {1_700_000_000_000}
-
-    @pytest.mark.parametrize(
-        ("left", "reason"), [((), b"by hand"), (("new",), b"old"), (("old",), b"old")]
-    )
-    def test_a_guard_that_was_lost_comes_back(
-        self,
-        queue: WorkQueue,
-        raw: Redis,
-        foreign: Foreign,
-        left: tuple[str, ...],
-        reason: bytes,
-    ) -> None:
-        foreign.buried(b"a", b"old")
-        unguard(raw, b"a", left)
-        assert by_status(queue.bury_many([b"a"])) == {Status.ALREADY_BURIED: [b"a"]}
-        assert is_buried(raw, b"a", reason)
-        assert raw.zscore(b"jobs:buried", b"a") == 1_700_000_000_000
-
-
-class TestDelay:
-    @pytest.mark.parametrize("where", PLACES)
-    @pytest.mark.parametrize("count", [1, 700])
-    def test_items_in_any_state_are_delayed(
-        self, queue: WorkQueue, raw: Redis, where: str, count: int
-    ) -> None:
-        ids = [b"%04d" % number for number in range(count)]
-        pipe = raw.pipeline()
-        place(Foreign(pipe), where, *ids)
-        pipe.execute()
-        outcomes = by_status(queue.release_many(ids, delay_s=600))
-        assert {word: sorted(found) for word, found in outcomes.items()} == {Status.DELAYED: ids}
-        assert not_delayed(raw, ids, 600) == []
-        assert raw.exists(b"jobs:queue", b"jobs:processing", b"jobs:buried") == 0
-        assert raw.zrange(b"jobs:delayed", 0, -1) == ids
-
-    def test_a_delay_and_the_front_are_refused_together(
+    def test_a_waiting_item_stays_in_its_place_unless_moved_to_the_front(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
-        foreign.delayed(b"a", FAR_MS)
-        before = contents(raw)
+        foreign.waiting(b"1", b"2", b"3")
+        assert by_status(queue.release_many([b"2"])) == {Status.ALREADY_WAITING: [b"2"]}
+        assert raw.lrange(b"jobs:queue", 0, -1) == [b"3", b"2", b"1"]
+        assert by_status(queue.release_many([b"2"], front=True)) == {Status.RELEASED: [b"2"]}
+        assert raw.lrange(b"jobs:queue", 0, -1) == [b"3", b"1", b"2"]
+
+    def test_a_delay_and_the_front_are_refused_together(self, queue: WorkQueue) -> None:
         with pytest.raises(InvalidArgument):
             queue.release_many([b"a"], delay_s=1, front=True)
-        assert contents(raw) == before
 
 
-class TestManyWithConcurrentClients:
-    """Most of them wait; others pop, push and clean between any two calls."""
-
-    def schedule(self, queue: WorkQueue, ids: Iterable[bytes], verb: str) -> Outcomes:
-        return queue.bury_many(ids) if verb == "bury" else queue.release_many(ids, delay_s=600)
-
-    @pytest.mark.parametrize("act", ["pops", "pushes", "leases and gives back"])
-    def test_each_item_is_scheduled_and_none_stays_in_a_list(
-        self, interleaved: Interleaved, raw: Redis, clock: FakeClock, act: str
+class TestBury:
+    @few_or_many
+    def test_a_buried_item_has_its_reason_in_a_guard_that_does_not_end(
+        self, queue: WorkQueue, raw: Redis, count: int
     ) -> None:
-        ids = [b"%05d" % number for number in range(3000)]
-        raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
-        raw.lpush(b"jobs:queue", *ids)
-        acted = 0
+        """And its time; another reason replaces the first one."""
+        ids = many(raw, count)
+        began_ms = queue.now_ms()
+        assert by_status(queue.bury_many(ids, reason=b"why")) == {Status.BURIED: ids}
+        # In the order in which they were buried.
+        entries = raw.zrange(b"jobs:buried", 0, -1, withscores=True)
+        assert [item_id for item_id, _ in entries] == ids
+        assert began_ms <= entries[0][1] <= entries[-1][1] < queue.now_ms() + 1
+        assert raw.exists(b"jobs:queue") == 0
+        for reason in (None, b"new"):
+            outcomes = by_status(queue.bury_many(ids, reason=reason))
+            assert outcomes == {Status.ALREADY_BURIED: ids}
+            guards = [key for item_id in ids for key in both(item_id)]
+            assert {*raw.mget(guards)} == {b"rwq-buried:" + (reason or b"why")}
+            assert {raw.pttl(key) for key in guards} == {-1}
+            assert raw.zrange(b"jobs:buried", 0, -1, withscores=True) == entries
 
-        def meanwhile(name: str) -> None:
-            nonlocal acted
-            if name not in ("LRANGE", "schedule") or acted >= 300:
-                return
-            for _ in range(20):
-                acted += 1
-                if act == "pushes":
-                    raw.set(b"jobs:item:new %d" % acted, b"")
-                    raw.lpush(b"jobs:queue", b"new %d" % acted)
-                    continue
-                item_id = raw.lmove(b"jobs:queue", b"jobs:processing", "RIGHT", "LEFT")
-                if act != "pops" and item_id is not None:
-                    raw.lrem(b"jobs:processing", 0, item_id)
-                    raw.lpush(b"jobs:queue", item_id)
-
-        interleaved.before = meanwhile
-        outcomes = by_status(WorkQueue(interleaved, QUEUE, clock=clock).bury_many(ids))
-        assert {status: sorted(found) for status, found in outcomes.items()} == {Status.BURIED: ids}
-        assert sorted(raw.zrange(b"jobs:buried", 0, -1)) == ids
-        new = [b"new %d" % number for number in range(1, acted + 1)] if act == "pushes" else []
-        assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == new
-        assert raw.exists(b"jobs:processing") == 0
-
-    def test_an_item_pushed_meanwhile_does_not_stay_listed(
-        self, interleaved: Interleaved, raw: Redis, clock: FakeClock
+    @pytest.mark.parametrize(("left", "reason"), [("", b"by hand"), ("new", b"x"), ("old", b"x")])
+    def test_a_guard_that_was_lost_comes_back(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, left: str, reason: bytes
     ) -> None:
-        """Read in processing alone; then a cleaner pushes it, before it is taken off there."""
-        ids = [b"%04d" % number for number in range(100)]
-        raw.mset({b"jobs:item:" + item_id: b"data" for item_id in ids})
-        raw.lpush(b"jobs:processing", *ids)
+        foreign.buried(b"a", b"x")
+        unguard(raw, b"a", left)
+        assert by_status(queue.bury_many([b"a"])) == {Status.ALREADY_BURIED: [b"a"]}
+        assert raw.mget(both(b"a")) == [b"rwq-buried:" + reason] * 2
 
-        def push(name: str) -> None:
-            if name == "schedule" and not raw.exists(b"jobs:queue", b"jobs:buried"):
-                raw.lpush(b"jobs:queue", b"0007", b"0050")
 
-        interleaved.before = push
-        outcomes = by_status(WorkQueue(interleaved, QUEUE, clock=clock).bury_many(ids))
-        assert sorted(outcomes.pop(Status.BURIED)) == ids
-        assert outcomes == {}
-        assert raw.exists(b"jobs:queue", b"jobs:processing") == 0
-        assert sorted(raw.zrange(b"jobs:buried", 0, -1)) == ids
+@few_or_many
+def test_a_delayed_item_has_a_guard_that_outlives_its_due_time(
+    queue: WorkQueue, raw: Redis, count: int
+) -> None:
+    ids = many(raw, count)
+    before_ms = queue.now_ms()
+    assert by_status(queue.release_many(ids, delay_s=600)) == {Status.DELAYED: ids}
+    after_ms = queue.now_ms()
+    entries = raw.zrange(b"jobs:delayed", 0, -1, withscores=True)
+    assert [item_id for item_id, _ in entries] == ids
+    for item_id, due_ms in entries:
+        assert before_ms - 1 <= due_ms - 600_000 <= after_ms + 2
+        assert raw.mget(both(item_id)) == [b"rwq-delayed:%d" % int(due_ms)] * 2
+        for key in both(item_id):
+            assert abs(queue.now_ms() + raw.pttl(key) - due_ms - 60_000) < 1000
+    assert raw.exists(b"jobs:queue", b"jobs:processing") == 0
+
+
+@pytest.mark.parametrize("act", ["pops", "pushes", "leases and gives back"])
+def test_each_item_is_buried_and_none_stays_in_a_list_beside_others(
+    interleaved: Interleaved, raw: Redis, clock: FakeClock, act: str
+) -> None:
+    ids = many(raw, 3000)
+    acted = 0
+
+    def meanwhile(name: str) -> None:
+        nonlocal acted
+        if name not in ("LRANGE", "schedule") or acted >= 300:
+            return
+        for _ in range(20):
+            acted += 1
+            if act == "pushes":
+                raw.set(b"jobs:item:new %d" % acted, b"")
+                raw.lpush(b"jobs:queue", b"new %d" % acted)
+                continue
+            item_id = raw.lmove(b"jobs:queue", b"jobs:processing", "RIGHT", "LEFT")
+            if act != "pops" and item_id is not None:
+                raw.lrem(b"jobs:processing", 0, item_id)
+                raw.lpush(b"jobs:queue", item_id)
+
+    interleaved.before = meanwhile
+    outcomes = by_status(WorkQueue(interleaved, QUEUE, clock=clock).bury_many(ids))
+    assert {status: sorted(found) for status, found in outcomes.items()} == {Status.BURIED: ids}
+    assert sorted(raw.zrange(b"jobs:buried", 0, -1)) == ids
+    new = [b"new %d" % number for number in range(1, acted + 1)] if act == "pushes" else []
+    assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == new
+    assert raw.exists(b"jobs:processing") == 0
 
 
 class TestKick:
-    @pytest.mark.parametrize("count", [3, 700])
-    def test_items_are_kicked_in_the_given_order(
+    @few_or_many
+    def test_items_are_kicked_in_the_given_order_and_counted_anew(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
     ) -> None:
         foreign.waiting(b"w")
-        pipe = raw.pipeline()
-        ids = [b"%04d" % number for number in range(count)]
-        place(Foreign(pipe), "buried", *ids, b"other")
-        pipe.execute()
+        ids = numbered(count)
+        for item_id in (*ids, b"other"):
+            foreign.buried(item_id)
         raw.hset(b"jobs:returns", mapping={ids[0]: 7, b"other": 7})
         assert by_status(queue.kick_many(ids[::-1])) == {Status.KICKED: ids[::-1]}
         assert raw.lrange(b"jobs:queue", 0, -1) == [*ids, b"w"]
         assert settling(raw) == {"kicked": ids}
         assert raw.zrange(b"jobs:buried", 0, -1) == [b"other"]
         assert raw.hgetall(b"jobs:returns") == {b"other": b"7"}
-
-    def test_items_that_are_not_buried_are_not_kicked(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"w")
-        foreign.leased(b"l")
-        foreign.delayed(b"d", FAR_MS)
-        foreign.data(b"o")
-        before = contents(raw)
-        foreign.buried(b"ghost")
-        raw.delete(b"jobs:item:ghost")
-        assert by_status(queue.kick_many([b"w", b"l", b"d", b"o", b"gone", b"ghost"])) == {
-            Status.NOT_BURIED: [b"w", b"l", b"d", b"o"],
-            Status.MISSING: [b"gone", b"ghost"],
-        }
-        # The entry of an item that is gone goes, with its guard.
-        assert contents(raw) == before
 
     def test_an_item_that_a_worker_holds_is_not_kicked(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
@@ -315,48 +195,16 @@ class TestKick:
         assert list(queue.kick_many([b"a"])) == [Outcome(b"a", Status.NOT_OWNER, b"them")]
         assert contents(raw) == before
 
-    @pytest.mark.parametrize("left", [(), ("new",), ("old",)])
-    @pytest.mark.parametrize("listed_in", [None, b"jobs:queue", b"jobs:processing"])
-    @pytest.mark.parametrize("others", [1, 40])
-    def test_without_a_full_guard_the_lists_decide(
-        self,
-        queue: WorkQueue,
-        raw: Redis,
-        foreign: Foreign,
-        left: tuple[str, ...],
-        listed_in: bytes | None,
-        others: int,
-    ) -> None:
-        ids = [b"a", *(b"b %02d" % number for number in range(others))]
-        for item_id in ids:
-            foreign.buried(item_id)
-        raw.hset(b"jobs:returns", mapping={b"a": 7})
-        unguard(raw, b"a", left)
-        if listed_in is not None:
-            raw.lpush(listed_in, b"a")
-        outcomes = by_status(queue.kick_many(ids))
-        if listed_in is None:
-            assert sorted(outcomes.pop(Status.KICKED)) == ids
-            assert raw.exists(b"jobs:returns") == 0
-            assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == ids
-        else:
-            assert outcomes.pop(Status.KICKED) == ids[1:]
-            assert outcomes.pop(Status.NOT_BURIED) == [b"a"]
-            entries = raw.lrange(b"jobs:queue", 0, -1) + raw.lrange(b"jobs:processing", 0, -1)
-            assert entries.count(b"a") == 1
-        assert outcomes == {}
-        assert raw.exists(b"jobs:buried") == 0
-        assert not any(b":lease" in key for key in contents(raw))
-
     def test_two_concurrent_calls_push_it_once(
         self, interleaved: Interleaved, connection: Connection, raw: Redis
     ) -> None:
-        ids = [b"%04d" % number for number in range(2000)]
+        ids = numbered(2000)
         pipe = raw.pipeline()
-        place(Foreign(pipe), "buried", *ids)
+        for item_id in ids:
+            Foreign(pipe).buried(item_id)
         pipe.execute()
         for item_id in ids[::2]:
-            unguard(raw, item_id, ())
+            unguard(raw, item_id)
         other = WorkQueue(connection, QUEUE)
         by_other: list[bytes] = []
 
@@ -373,31 +221,161 @@ class TestKick:
         assert raw.exists(b"jobs:buried") == 0
 
 
+@pytest.mark.parametrize("others", [0, 40], ids=["few", "many"])
+@pytest.mark.parametrize("listed_in", [None, b"jobs:queue", b"jobs:processing"])
+@pytest.mark.parametrize("kicks", [True, False], ids=["kick", "promotion"])
+def test_without_a_whole_guard_the_lists_decide(
+    queue: WorkQueue,
+    raw: Redis,
+    foreign: Foreign,
+    others: int,
+    listed_in: bytes | None,
+    kicks: bool,
+) -> None:
+    """It has ended, or is under one name alone: another may have pushed the item."""
+    for left in ("", "new", "old"):
+        raw.flushall()
+        ids = [b"a", *numbered(others, b"other %02d")]
+        for at, item_id in enumerate(ids):
+            foreign.buried(item_id) if kicks else foreign.delayed(item_id, 1000 + at)
+            unguard(raw, item_id, left)
+        if listed_in is not None:
+            raw.lpush(listed_in, b"a")
+        done = by_status(queue.kick_many(ids)) if kicks else {}
+        for item_id, status in () if kicks else promoted(queue):
+            done.setdefault(Status(status), []).append(item_id)
+        pushed, left_alone = (
+            (Status.KICKED, Status.NOT_BURIED) if kicks else (Status.PROMOTED, Status.PRUNED)
+        )
+        assert sorted(done.get(pushed, [])) == sorted(ids[listed_in is not None :])
+        assert done.get(left_alone, []) == ([] if listed_in is None else [b"a"])
+        entries = raw.lrange(b"jobs:queue", 0, -1) + raw.lrange(b"jobs:processing", 0, -1)
+        assert sorted(entries) == sorted(ids)
+        assert raw.exists(b"jobs:buried", b"jobs:delayed") == 0
+        assert not any(b":lease" in key for key in contents(raw))
+
+
 ADDED_ANEW: dict[str, tuple[Callable[[WorkQueue], Iterable[Outcome]], Status, list[bytes]]] = {
     "bury": (lambda queue: queue.bury_many([b"a"]), Status.BURIED, []),
     "delay": (lambda queue: queue.release_many([b"a"], delay_s=60), Status.DELAYED, []),
     "release": (lambda queue: queue.release_many([b"a"]), Status.ALREADY_WAITING, [b"a"]),
-    "release to the front": (
-        lambda queue: queue.release_many([b"a"], front=True),
-        Status.RELEASED,
-        [b"a"],
-    ),
+    "front": (lambda queue: queue.release_many([b"a"], front=True), Status.RELEASED, [b"a"]),
     "kick": (lambda queue: queue.kick_many([b"a"]), Status.NOT_BURIED, [b"a"]),
     "complete": (lambda queue: queue.complete_many([b"a"]), Status.COMPLETED, []),
 }
 
 
-@pytest.mark.parametrize("which", ["buried", "delayed"])
 @pytest.mark.parametrize("verb", ADDED_ANEW)
 def test_an_item_added_again_despite_its_guard_waits(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, verb: str, which: str
+    queue: WorkQueue, raw: Redis, foreign: Foreign, verb: str
 ) -> None:
     """The add_item of upstream 0.1: SET and LPUSH, without a look."""
     act, status, waiting = ADDED_ANEW[verb]
-    if which == "buried":
-        foreign.buried(b"a")
-    else:
-        foreign.delayed(b"a", FAR_MS)
-    foreign.waiting(b"a")
-    assert list(act(queue)) == [Outcome(b"a", status)]
-    assert raw.lrange(b"jobs:queue", 0, -1) == waiting
+    for is_buried in (True, False):
+        raw.flushall()
+        foreign.buried(b"a") if is_buried else foreign.delayed(b"a", FAR_MS)
+        foreign.waiting(b"a")
+        assert list(act(queue)) == [Outcome(b"a", status)]
+        assert raw.lrange(b"jobs:queue", 0, -1) == waiting
+
+
+class TestPromotion:
+    def test_items_are_promoted_in_the_order_of_their_due_times(
+        self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
+    ) -> None:
+        foreign.waiting(b"w")
+        due(foreign, b"c", b"a", b"b", b"leased", b"buried")
+        foreign.delayed(b"later", FAR_MS)
+        # A cleaner of another language had returned one before we came.
+        foreign.leased(b"leased", generations="new", holder=b"worker")
+        foreign.buried(b"buried")
+        assert promoted(queue) == [
+            *((item_id, "promoted") for item_id in (b"c", b"a", b"b")),
+            *((item_id, "pruned") for item_id in (b"leased", b"buried")),
+        ]
+        assert raw.lrange(keys.main, 0, -1) == [b"b", b"a", b"c", b"w"]
+        assert raw.zrange(keys.delayed, 0, -1) == [b"later"]
+        assert settling(raw) == {"promoted": [b"a", b"b", b"c"]}
+        assert raw.mget(both(b"later")) == [b"rwq-delayed:"] * 2
+        assert raw.get(keys.lease(b"leased")) == b"worker"
+        assert raw.mget(both(b"buried")) == [b"rwq-buried:broken"] * 2
+        assert promoted(queue) == []
+
+    @pytest.mark.parametrize("others", [0, 40], ids=["few", "many"])
+    def test_a_worker_leases_it_between_any_two_calls(
+        self, backend: Backend, keys: QueueKeys, raw: Redis, foreign: Foreign, others: int
+    ) -> None:
+        """A cleaner of 0.1 returned it, and a worker of 0.1 pops it."""
+        for number in count_from(1):
+            raw.flushall()
+            ids = [b"a", *numbered(others)]
+            due(foreign, *ids)
+            for item_id in ids:
+                unguard(raw, item_id)
+            connection = Interleaved(backend.connect())
+
+            def act(_: str, connection: Interleaved = connection, number: int = number) -> None:
+                if len(connection.calls) == number:
+                    raw.lrem(keys.main, 0, b"a")
+                    raw.lpush(keys.processing, b"a")
+                    foreign.lease(b"a", holder=b"worker", generations="old")
+
+            connection.before = act
+            promoted(WorkQueue(connection, QUEUE))
+            if len(connection.calls) < number:
+                break
+            assert raw.get(keys.old_lease(b"a")) == b"worker"
+            assert (raw.get(keys.lease(b"a")) or SETTLING_GUARD).startswith(SETTLING_GUARD)
+            assert raw.lrange(keys.processing, 0, -1) == [b"a"]
+            assert b"a" not in raw.lrange(keys.main, 0, -1)
+        assert number > 3
+
+    def test_a_lease_promotes_what_is_due_behind_what_waits(
+        self, queue: WorkQueue, raw: Redis, keys: QueueKeys, foreign: Foreign
+    ) -> None:
+        """Behind entries that mean nothing any more, and more than one call looks at."""
+        ids = numbered(600)
+        due(foreign, *ids)
+        raw.delete(*map(keys.item, ids[:250]))
+        foreign.waiting(b"w")
+        assert [item.item_id for item in queue.lease_many(2)] == [b"w", ids[250]]
+        assert [item.item_id for item in queue.lease_many(1000)] == ids[251:]
+        assert raw.exists(keys.delayed, keys.main) == 0
+
+    @pytest.mark.parametrize("why", ["data of the wrong type", "held by a session"])
+    def test_entries_that_stay_do_not_hold_up_those_behind_them(
+        self, queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign, why: str
+    ) -> None:
+        for item_id in numbered(250):
+            foreign.delayed(item_id, 1000)
+            if why == "held by a session":
+                raw.mset(dict.fromkeys(both(item_id), b"session"))
+            else:
+                raw.delete(keys.item(item_id))
+                raw.lpush(keys.item(item_id), b"another queue's")
+        foreign.delayed(b"due", 5000)
+        item = queue.lease()
+        assert item is not None
+        assert item.item_id == b"due"
+        assert raw.zcard(keys.delayed) == 250
+
+    def test_a_wait_promotes_if_the_user_may(
+        self,
+        queue: WorkQueue,
+        clock: FakeClock,
+        raw: Redis,
+        keys: QueueKeys,
+        foreign: Foreign,
+        as_user: AsUser,
+    ) -> None:
+        due(foreign, b"a")
+        limited = as_user("+@read", "+eval", "+evalsha", "+multi", "+exec", "+time")
+        assert not WorkQueue(limited, QUEUE).wait(timeout_s=0).reached
+        assert raw.exists(keys.delayed) == 1
+
+        def work() -> None:
+            if raw.rpop(keys.main) == b"a":
+                raw.delete(keys.item(b"a"))
+
+        clock.during_sleep = work
+        assert queue.wait(WaitCondition(ids=(b"a",)), timeout_s=5).reached

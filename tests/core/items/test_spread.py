@@ -5,15 +5,15 @@ from collections import Counter
 import pytest
 import redis
 
-from rwq_cli.core import Connection, WorkQueue
+from rwq_cli.core import Connection, NewItem, WorkQueue
 from rwq_cli.core.errors import OutOfMemory
-from rwq_cli.core.items.add import NewItem, batched_items
+from rwq_cli.core.items.add import batched_items
 from rwq_cli.core.items.spread import Picker, add_spread
 from rwq_cli.core.model import Status
-from tests.conftest import StartServer
+from tests.support import numbered
 
-NAMES = [b"{jobs:%d}" % number for number in range(8)]
-IDS = [b"%d" % number for number in range(4000)]
+NAMES = numbered(8, b"{jobs:%d}")
+IDS = numbered(4000, b"%d")
 
 
 def test_the_rule_is_the_same_for_ever() -> None:
@@ -49,15 +49,17 @@ def test_a_second_add_is_a_duplicate_wherever_the_item_went(
         assert waiting[::-1] == [item_id for item_id in IDS if picker.pick(item_id) == name]
 
 
-def test_an_error_tells_how_many_were_acknowledged(start_server: StartServer) -> None:
-    from rwq_cli.core import Server, connect
-
-    private = start_server("--maxmemory", "6mb", "--maxmemory-policy", "noeviction")
-    queues = [WorkQueue(connect(Server(private.url)), name) for name in NAMES[:2]]
-    items = (NewItem(b"%d" % number, b"x" * 1000) for number in range(50_000))
+def test_an_error_tells_how_many_were_acknowledged(
+    connection: Connection, raw: redis.Redis
+) -> None:
+    raw.config_set("maxmemory", raw.info("memory")["used_memory"] + 4_000_000)
+    queues = [WorkQueue(connection, name) for name in NAMES[:2]]
+    items = (NewItem(item_id, b"x" * 1000) for item_id in numbered(50_000))
     done: list[int] = []
-    batches = add_spread(queues, batched_items(items))
-    with pytest.raises(OutOfMemory) as caught:
-        done.extend(len(batch.outcomes) for batch in batches)
+    try:
+        with pytest.raises(OutOfMemory) as caught:
+            done.extend(len(b.outcomes) for b in add_spread(queues, batched_items(items)))
+    finally:
+        raw.config_set("maxmemory", 0)
     assert caught.value.acknowledged is not None
     assert 0 < caught.value.acknowledged <= sum(done) < 50_000

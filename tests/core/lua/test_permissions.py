@@ -3,9 +3,8 @@
 A script asks the server before it writes; before Redis 7 no server answers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 import redis
@@ -27,21 +26,20 @@ from rwq_cli.core.work.policy import JobEnd
 from rwq_cli.core.work.session import WorkSession
 from tests.broken_queues import make_broken
 from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, Interleaved
-from tests.core.test_dry_runs import VERBS, Verb
+from tests.core.verbs import VERBS
 from tests.digest import digest
 from tests.long import IS_LONG
 
 pytestmark = pytest.mark.needs("acl-check")
 
 
-def _bury(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
-    return list(queue.bury_many(ids, reason=b"why"))
+Write = Callable[[WorkQueue, Sequence[bytes]], object]
 
 
-def _work(end: JobEnd) -> Verb:
+def _work(end: JobEnd) -> Write:
     """Take some items, and end their jobs so."""
 
-    def verb(queue: WorkQueue, ids: list[bytes], dry_run: bool) -> list[Any]:  # noqa: ARG001
+    def write(queue: WorkQueue, _ids: Sequence[bytes]) -> object:
         policy = RetryPolicy(retries=1, on_fail=OnFail.RELEASE)
         with WorkSession([queue], policy=policy) as session:
             turn = session.exchange(take=3)
@@ -52,12 +50,11 @@ def _work(end: JobEnd) -> Verb:
                 raise turn.error or session.error or AssertionError
             return [ended.fate for ended in turn.ended]
 
-    return verb
+    return write
 
 
-WRITES: dict[str, Verb] = {
-    **VERBS,
-    "bury with a reason": _bury,
+WRITES: dict[str, Write] = {
+    **{name: lambda q, ids, run=verb.run: run(q, ids, False) for name, verb in VERBS.items()},
     "complete a job": _work(Done()),
     "complete a job with a result": _work(Done(b"result")),
     "retry or release a job": _work(Failure(b"why")),
@@ -78,17 +75,8 @@ OF_MANY = {
 }
 # What a connection needs to run a script or a transaction at all, or what the test itself sends.
 NOT_OF_SCRIPTS = (
-    "multi",
-    "discard",
-    "ping",
-    "evalsha",
-    "eval",
-    "client",
-    "config",
-    "info",
-    "auth",
-    "hello",
-    "flushall",
+    *("multi", "discard", "ping", "evalsha", "eval", "client", "config", "info", "auth"),
+    *("hello", "flushall"),
 )
 
 
@@ -120,18 +108,13 @@ def _cases() -> Iterator[tuple[str, int]]:
             yield name, 2 * FEW_IDS
 
 
-@pytest.mark.needs("acl-check")
 @pytest.mark.parametrize(("name", "count"), list(_cases()))
 def test_a_user_who_lacks_any_one_command_leaves_no_half_step(
-    connection: Connection,
-    raw: redis.Redis,
-    as_user: AsUser,
-    name: str,
-    count: int,
+    connection: Connection, raw: redis.Redis, as_user: AsUser, name: str, count: int
 ) -> None:
     ids = make_queue(raw, count)
     raw.config_resetstat()
-    WRITES[name](queue_of(connection), ids, False)
+    WRITES[name](queue_of(connection), ids)
     used = {stat.removeprefix("cmdstat_") for stat in raw.info("commandstats")}
     commands = sorted(c for c in used if not c.startswith(NOT_OF_SCRIPTS))
     assert len(commands) > 3
@@ -146,7 +129,7 @@ def test_a_user_who_lacks_any_one_command_leaves_no_half_step(
             None if reads_only(name) else digest(raw)
         )
         try:
-            WRITES[name](queue_of(limited), ids, False)
+            WRITES[name](queue_of(limited), ids)
         except PermissionDenied:
             denied.append(command)
             # Of several calls, those before it are done.
@@ -171,7 +154,6 @@ def refused(raw: redis.Redis, why: str | None = None) -> Iterator[None]:
     assert digest(raw) == before
 
 
-@pytest.mark.needs("acl-check")
 @pytest.mark.parametrize("command", ["rpop", "lpush", "set"])
 def test_a_lease_that_promotes_nothing_needs_all_that_it_does(
     raw: redis.Redis, foreign: Foreign, as_user: AsUser, command: str
@@ -181,7 +163,6 @@ def test_a_lease_that_promotes_nothing_needs_all_that_it_does(
         list(queue_of(as_user("+@all", f"-{command}")).lease_many(2))
 
 
-@pytest.mark.needs("acl-check")
 def test_the_keys_that_a_user_may_use_are_asked_for_too(raw: redis.Redis, as_user: AsUser) -> None:
     ids = make_queue(raw, 3)
     # Without the lease keys of 0.1.

@@ -18,7 +18,6 @@ from tests.conftest import (
     StartServer,
     contents,
     lasts,
-    settling,
 )
 from tests.item_cases import BROKEN, FAR_MS, HEALTHY, ITEM_CASES, STRANGE_IDS, real_items
 
@@ -267,41 +266,23 @@ class TestCodes:
             assert queue.state(name.encode()) is expected, name
 
 
-@pytest.mark.parametrize(
-    ("code", "fixed", "left", "dry_run", "is_healthy"),
-    [
+def test_a_diagnosis_is_healthy_without_unfixed_errors_and_warnings() -> None:
+    for code, fixed, left, dry_run, is_healthy in (
         (Code.HELD, 0, 1, False, False),
         (Code.ABANDONED, 1, 0, False, True),
         (Code.ABANDONED, 1, 0, True, False),
-        (Code.ABANDONED, 0, 0, True, True),
         (Code.NO_HASH_TAG, 0, 1, False, True),
         (Code.STALE_RETURNS, 1, 0, True, True),
-    ],
-)
-def test_a_diagnosis_is_healthy_without_unfixed_errors_and_warnings(
-    code: Code, fixed: int, left: int, dry_run: bool, is_healthy: bool
+    ):
+        found = Finding(code, 1, (), False, fixed, left)
+        assert Diagnosis(b"jobs", (found,), 1, dry_run).is_healthy is is_healthy
+
+
+def test_an_item_that_has_just_become_due_is_not_a_finding(
+    queue: WorkQueue, foreign: Foreign, raw: Redis
 ) -> None:
-    found = Finding(code, 1, (), False, fixed, left)
-    assert Diagnosis(b"jobs", (found,), 1, dry_run).is_healthy is is_healthy
-
-
-class TestRestoredGuards:
-    def test_a_due_item_goes_to_the_end_of_the_queue(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis
-    ) -> None:
-        foreign.waiting(b"w")
-        foreign.delayed(b"d", 1)
-        queue.diagnose(fix=True)
-        assert raw.lrange("jobs:queue", 0, -1) == [b"d", b"w"]
-        assert raw.exists("jobs:delayed") == 0
-        assert raw.get("jobs:lease:d") == raw.get("jobs:leased_by_session:d")
-        assert settling(raw) == {"promoted": [b"d"]}
-
-    def test_an_item_that_has_just_become_due_is_not_a_finding(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis
-    ) -> None:
-        foreign.delayed(b"d", raw.time()[0] * 1000 - 30_000)
-        assert counted(queue.diagnose()) == {}
+    foreign.delayed(b"d", raw.time()[0] * 1000 - 30_000)
+    assert counted(queue.diagnose()) == {}
 
 
 class TestEmptyIds:
@@ -321,21 +302,19 @@ class TestEmptyIds:
 
 
 class TestKeys:
-    @pytest.mark.parametrize(
-        "key", ["queue", "processing", "cleaning", "delayed", "buried", "returns"]
-    )
     def test_of_the_queue_itself_of_the_wrong_type(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis, key: str
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis
     ) -> None:
-        foreign.abandoned(b"a")
-        raw.delete(f"jobs:{key}")
-        raw.set(f"jobs:{key}", "x")
-        before = contents(raw)
-        found = queue.diagnose(fix=True)
-        assert counted(found) == {Code.WRONG_TYPE: (1, 0, 1)}
-        assert finding(found, Code.WRONG_TYPE).examples == (f"jobs:{key}".encode(),)
-        assert (found.items, found.is_healthy) == (None, False)
-        assert contents(raw) == before
+        for key in ("queue", "processing", "cleaning", "delayed", "buried", "returns"):
+            raw.flushall()
+            foreign.abandoned(b"a")
+            raw.set(f"jobs:{key}", "x")
+            before = contents(raw)
+            found = queue.diagnose(fix=True)
+            assert counted(found) == {Code.WRONG_TYPE: (1, 0, 1)}
+            assert finding(found, Code.WRONG_TYPE).examples == (f"jobs:{key}".encode(),)
+            assert (found.items, found.is_healthy) == (None, False)
+            assert contents(raw) == before
 
     def test_keys_that_belong_to_nothing_are_foreign(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis
@@ -351,77 +330,40 @@ class TestKeys:
         assert finding(found, Code.FOREIGN_KEY).examples == (b"jobs:notes",)
         assert found.is_healthy
 
-    @pytest.mark.parametrize("inner", [b"jobs:item", b"jobs:item:x", b"jobs:lease:x"])
-    def test_of_a_queue_whose_name_is_shadowed(
+    @pytest.mark.parametrize("inner", [b"jobs:item", b"jobs:lease:x", b"jobs:result:x"])
+    def test_of_a_queue_whose_name_is_shadowed_are_not_touched(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis, inner: bytes
     ) -> None:
-        foreign.waiting(b"w")
-        there = Foreign(raw, inner)
-        there.waiting(b"a")
-        there.delayed(b"d", FAR_MS)
-        found = queue.diagnose()
-        assert finding(found, Code.SHADOWED_NAME).examples == (inner,)
-        assert Code.WRONG_TYPE not in counted(found)
-        assert Code.ORPHANED not in counted(found)
-        # It is said of both of them.
-        (other,) = [
-            finding.examples
-            for finding in WorkQueue(queue.connection, inner).diagnose().findings
-            if finding.code is Code.SHADOWED_NAME
-        ]
-        assert other == (b"jobs",)
-
-    @pytest.mark.parametrize(
-        "inner", [b"jobs:item", b"jobs:item:x", b"jobs:lease", b"jobs:lease:x", b"jobs:result:x"]
-    )
-    @pytest.mark.parametrize("listed", [True, False])
-    def test_of_a_queue_whose_name_is_shadowed_are_not_touched(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis, inner: bytes, listed: bool
-    ) -> None:
+        """It is said of both of them."""
         foreign.waiting(b"w")
         there = Foreign(raw, inner)
         there.buried(b"b")
         there.leased(b"l")
         there.delayed(b"d", FAR_MS)
-        if not listed and b"item" not in inner:
-            # Nothing but the data and the leases; without a list it could be anything.
-            raw.delete(there.keys.processing, there.keys.delayed, there.keys.buried)
         before = contents(raw)
-        queue.diagnose(fix=True)
+        found = queue.diagnose(fix=True)
+        assert finding(found, Code.SHADOWED_NAME).examples == (inner,)
+        assert not {Code.WRONG_TYPE, Code.ORPHANED} & counted(found).keys()
         assert contents(raw) == before
+        other = WorkQueue(queue.connection, inner).diagnose()
+        assert finding(other, Code.SHADOWED_NAME).examples == (b"jobs",)
 
 
-class TestHalfGuards:
-    """A cleaner of the other generation would return the item at once."""
-
-    @pytest.mark.parametrize("generations", ["old", "new"])
-    def test_of_a_delayed_item(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis, generations: str
-    ) -> None:
-        foreign.data(b"x")
-        due_ms = queue.now_ms() + 100_000
-        raw.zadd("jobs:delayed", {b"x": due_ms})
-        value = b"rwq-delayed:%d" % due_ms
-        foreign.lease(b"x", holder=value, ttl_ms=160_000, generations=generations)
-        assert counted(queue.diagnose()) == {Code.UNGUARDED: (1, 0, 1)}
-        assert counted(queue.diagnose(fix=True)) == {Code.UNGUARDED: (1, 1, 0)}
-        # A minute longer than until it is due.
-        assert lasts(raw, 160, "jobs:lease:x", "jobs:leased_by_session:x")
-        assert raw.mget("jobs:lease:x", "jobs:leased_by_session:x") == [value] * 2
-        assert counted(queue.diagnose()) == {}
-
-    def test_of_a_buried_item(self, queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
-        foreign.buried(b"x", b"its reason")
-        before = contents(raw)
-        raw.delete("jobs:leased_by_session:x")
-        assert counted(queue.diagnose(fix=True)) == {Code.UNGUARDED: (1, 1, 0)}
-        assert contents(raw) == before
-
-    def test_a_workers_lease_is_not_a_guard(self, queue: WorkQueue, foreign: Foreign) -> None:
-        foreign.delayed(b"x", FAR_MS)
-        foreign.lease(b"x", holder=b"worker", ttl_ms=5000)
-        assert counted(queue.diagnose(fix=True)) == {}
-        assert foreign.raw.get("jobs:lease:x") == b"worker"
+@pytest.mark.parametrize("generations", ["old", "new"])
+def test_half_a_guard_of_a_delayed_item_is_restored(
+    queue: WorkQueue, foreign: Foreign, raw: Redis, generations: str
+) -> None:
+    foreign.data(b"x")
+    due_ms = queue.now_ms() + 100_000
+    raw.zadd("jobs:delayed", {b"x": due_ms})
+    value = b"rwq-delayed:%d" % due_ms
+    foreign.lease(b"x", holder=value, ttl_ms=160_000, generations=generations)
+    assert counted(queue.diagnose()) == {Code.UNGUARDED: (1, 0, 1)}
+    assert counted(queue.diagnose(fix=True)) == {Code.UNGUARDED: (1, 1, 0)}
+    # A minute longer than until it is due.
+    assert lasts(raw, 160, "jobs:lease:x", "jobs:leased_by_session:x")
+    assert raw.mget("jobs:lease:x", "jobs:leased_by_session:x") == [value] * 2
+    assert counted(queue.diagnose()) == {}
 
 
 class TestServer:

@@ -4,22 +4,11 @@ import math
 
 import pytest
 
-from rwq_cli.core import Code, Lease, WorkQueue
-from rwq_cli.core.inspect.report import inspect_items
+from rwq_cli.core import Code, Lease
 from rwq_cli.core.repair.findings import findings_about
 from rwq_cli.core.state.rules import Facts
-from tests.conftest import Foreign
-from tests.item_cases import ITEM_CASES
 
 THEM, OTHERS = Lease(b"them", 1000), Lease(b"others", 1000)
-
-
-def test_findings_about_facts_are_those_of_the_doctor(queue: WorkQueue, foreign: Foreign) -> None:
-    for name, case in ITEM_CASES.items():
-        case.make(foreign, name.encode())
-    for report in inspect_items(queue, [name.encode() for name in ITEM_CASES]):
-        case = ITEM_CASES[report.facts.item_id.decode()]
-        assert set(findings_about(report.facts)) == set(case.findings), report
 
 
 @pytest.mark.parametrize(("age_ms", "late"), [(59_000, False), (61_000, True)])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from redis.connection import SSLConnection
 
-from rwq_cli.core import InvalidArgument, Server, connect
+from rwq_cli.core import InvalidArgument, Server, ServerError, connect
 from rwq_cli.core.server.sentinel import SentinelConnection
 from rwq_cli.core.server.urls import is_same_server
 from tests.conftest import StartServer
@@ -81,16 +81,13 @@ def test_a_url_that_is_refused(url: str, message: str, hint: str) -> None:
     assert (caught.value.message, caught.value.hint) == (message, hint)
 
 
-@pytest.mark.parametrize(
-    "option",
-    ["decode_responses=1", "retry=3", "ssl_certfile=/x", "host=x", "no_such_option", "DB=1"],
-)
-def test_an_option_that_is_not_supported(option: str) -> None:
+def test_an_option_that_is_not_supported() -> None:
     """redis-py would take most of them, and some would break what the core relies on."""
-    for start in ("redis://host/0", "unix:///run/server.sock"):
-        with pytest.raises(InvalidArgument, match="has an option that is not supported") as caught:
-            connect(Server(f"{start}?{option}"))
-        assert caught.value.hint == "supported options: db, username, password"
+    for option in ("decode_responses=1", "retry=3", "ssl_certfile=/x", "host=x", "no_such", "DB=1"):
+        for start in ("redis://host/0", "unix:///run/server.sock"):
+            with pytest.raises(InvalidArgument, match="has an option that is not supported") as e:
+                connect(Server(f"{start}?{option}"))
+            assert e.value.hint == "supported options: db, username, password"
 
 
 def test_the_options_of_a_tls_url() -> None:
@@ -137,20 +134,16 @@ def test_the_printed_form_of_a_server_tells_no_password() -> None:
     assert "swordfish" not in repr(server)
 
 
-def test_tls_options_need_a_tls_url(tmp_path: Path) -> None:
-    authorities = tmp_path / "ca.pem"
-    authorities.touch()
+def test_tls_files_need_a_tls_url_and_must_be_there(tmp_path: Path) -> None:
+    there, missing = tmp_path / "ca.pem", tmp_path / "missing.pem"
+    there.touch()
     with pytest.raises(InvalidArgument) as caught:
-        connect(Server("redis://host", tls_ca=authorities))
+        connect(Server("redis://host", tls_ca=there))
     assert caught.value.message == "TLS options need a rediss:// URL, not redis://host"
-
-
-@pytest.mark.parametrize("option", ["tls_ca", "tls_cert", "tls_key"])
-def test_a_tls_file_that_is_not_there(tmp_path: Path, option: str) -> None:
-    missing = tmp_path / "missing.pem"
-    with pytest.raises(InvalidArgument) as caught:
-        connect(Server("rediss://host", **{option: missing}))
-    assert caught.value.message == f"no such file: {missing}"
+    for option in ("tls_ca", "tls_cert", "tls_key"):
+        with pytest.raises(InvalidArgument) as caught:
+            connect(Server("rediss://host", **{option: missing}))
+        assert caught.value.message == f"no such file: {missing}"
 
 
 def test_tls_settings_reach_the_connection(tmp_path: Path) -> None:
@@ -173,35 +166,33 @@ def test_tls_settings_reach_the_connection(tmp_path: Path) -> None:
     assert (link.cert_reqs, link.check_hostname) == (ssl.CERT_NONE, False)
 
 
-def test_tls_checks_the_servers_certificate_unless_told() -> None:
+def test_connecting_waits_for_the_first_command_and_no_reply_is_asked_for_twice() -> None:
     link = connect(Server("rediss://host")).client().connection_pool.make_connection()
     assert (link.cert_reqs, link.check_hostname) == (ssl.CERT_REQUIRED, True)
-
-
-def test_a_commands_reply_is_never_asked_for_twice() -> None:
-    link = connect(Server("redis://host")).client().connection_pool.make_connection()
     assert link.retry.get_retries() == 0
-
-
-def test_connecting_waits_for_the_first_command() -> None:
-    assert connect(Server("unix:///no/such/socket")).name == "unix:///no/such/socket"
 
 
 def test_a_database_and_a_password_in_the_url(start_server: StartServer) -> None:
     private = start_server("--requirepass", "p@ss/w?rd", password="p@ss/w?rd")
     made = connect(Server(f"unix://:p%40ss%2Fw%3Frd@{private.socket}?db=3"))
     assert made.call("SET", "key", "value") is True
+    # The URL's password wins over the other.
+    url = f"unix://:p%40ss%2Fw%3Frd@{private.socket}"
+    assert connect(Server(url, password="wrong")).call("PING") is True
+    assert connect(Server(private.url, password="p@ss/w?rd")).call("PING") is True
     assert made.name == f"unix://:***@{private.socket}?db=3"
     with private.client(password="p@ss/w?rd", db=3) as client:
         assert client.get("key") == b"value"
 
 
-def test_the_urls_password_wins_over_the_other(start_server: StartServer) -> None:
-    private = start_server("--requirepass", "right", password="right")
-    in_url = connect(Server(f"unix://:right@{private.socket}", password="wrong"))
-    assert in_url.call("PING") is True
-    beside = connect(Server(private.url, password="right"))
-    assert beside.call("PING") is True
+def test_a_server_that_asks_for_a_certificate(server: PrivateServer, tmp_path: Path) -> None:
+    ours = tmp_path / "server.pem"
+    with tls_front(server.socket, tmp_path, asks_clients=True) as url:
+        shown = connect(Server(url, tls_ca=ours, tls_cert=ours, tls_key=ours))
+        assert shown.call("PING") is True
+        shown.close()
+        with pytest.raises(ServerError, match="certificate required"):
+            connect(Server(url, tls_ca=ours)).call("PING")
 
 
 def test_tickets_that_a_tls_server_sends_unasked(server: PrivateServer, tmp_path: Path) -> None:
@@ -229,24 +220,15 @@ def test_tickets_that_a_tls_server_sends_unasked(server: PrivateServer, tmp_path
         ("[::1]:7000", "redis://[::1]:7000/0"),
         ("valkey://ops:hunter2@db1", "redis://db1:6379/0"),
         ("valkeys://db1/1", "rediss://db1:6379/1"),
+        ("redis+cluster://ops:hunter2@a,[::1]:7000", "redis+cluster://a:6379,[::1]:7000"),
+        ("redis+sentinel://a:1,b/main", "redis+sentinel://a:1,b:26379/main/0"),
+        ("rediss+sentinel://:x@a/main/3?username=y", "rediss+sentinel://a:26379/main/3"),
     ],
 )
 def test_the_address_of_a_server_has_no_credentials(url: str, address: str) -> None:
     made = connect(Server(url)).address
     assert made == address
     assert is_same_server(made, address)
-
-
-@pytest.mark.parametrize(
-    ("url", "address"),
-    [
-        ("redis+cluster://ops:hunter2@a,[::1]:7000", "redis+cluster://a:6379,[::1]:7000"),
-        ("redis+sentinel://a:1,b/main", "redis+sentinel://a:1,b:26379/main/0"),
-        ("rediss+sentinel://:x@a/main/3?username=y", "rediss+sentinel://a:26379/main/3"),
-    ],
-)
-def test_the_address_of_a_list_of_hosts(url: str, address: str) -> None:
-    assert connect(Server(url)).address == address
 
 
 def test_tls_and_users_of_a_list_of_hosts(tmp_path: Path) -> None:

@@ -1,10 +1,7 @@
 """What each error reply of a server becomes, through redis-py as it is installed."""
 
 import re
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +26,7 @@ from rwq_cli.core.errors import (
 )
 from rwq_cli.core.server.error_mapping import lost, translate
 from tests.conftest import StartServer
+from tests.proxies import answering
 from tests.servers import PrivateServer
 from tests.tls import tls_front
 
@@ -107,48 +105,20 @@ REPLIES: list[tuple[str, tuple[type[ServerError], str, str | None]]] = [
 ]
 
 
-@pytest.fixture
-def refusing() -> Iterator[Callable[[str], Connection]]:
-    """Makes a connection to a server that answers every command with this error."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        replies = [b""]
-
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    accepted, _ = listener.accept()
-                    with accepted:
-                        while accepted.recv(1 << 16):
-                            accepted.sendall(replies[0])
-
-        threading.Thread(target=serve, daemon=True).start()
-
-        def refused(reply: str) -> Connection:
-            replies[0] = f"-{reply}\r\n".encode()
-            url = f"redis://127.0.0.1:{listener.getsockname()[1]}"
-            return connect(Server(url, patience_s=0))
-
-        yield refused
-
-
-@pytest.mark.parametrize(("reply", "meaning"), REPLIES, ids=[reply for reply, _ in REPLIES])
-def test_the_first_word_of_a_reply_decides(
-    refusing: Callable[[str], Connection],
-    reply: str,
-    meaning: tuple[type[ServerError], str, str | None],
-) -> None:
-    connection, (kind, words, hint) = refusing(reply), meaning
-    for attempt in (
-        lambda: connection.run("lease", [], []),
-        lambda: list(connection.run_each("lease", [], [()])),
-    ):
-        with pytest.raises(ServerError) as caught:
-            attempt()
+def test_the_first_word_of_a_reply_decides() -> None:
+    """By what a server answers to every command."""
+    for reply, (kind, words, hint) in REPLIES:
+        with answering(f"-{reply}\r\n".encode()) as url:
+            connection = connect(Server(url, patience_s=0))
+            with pytest.raises(ServerError) as caught:
+                connection.run("lease", [], [])
+            with pytest.raises(kind):
+                list(connection.run_each("lease", [], [()]))
         error = caught.value
-        assert type(error) is kind
+        assert type(error) is kind, reply
         assert words in error.message
         assert (hint is None) == (error.hint is None)
-        assert hint is None or hint in error.hint
+        assert hint is None or hint in str(error.hint)
         assert not error.in_doubt
         assert not re.search("user_script|" + SHA, error.message)
 
@@ -194,28 +164,6 @@ def test_a_reply_whose_code_an_older_client_has_cut_off() -> None:
     assert moved.message.endswith("MOVED 3999 127.0.0.1:6381")
 
 
-@contextmanager
-def listening(answer: bytes, *, first: bool) -> Iterator[str]:
-    """A port that says this to each client, first or after it was asked."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    accepted, _ = listener.accept()
-                    threading.Thread(target=say, args=(accepted,), daemon=True).start()
-
-        def say(accepted: socket.socket) -> None:
-            with accepted, suppress(OSError):
-                if not first:
-                    accepted.recv(1 << 16)
-                accepted.sendall(answer)
-                accepted.recv(1 << 16)
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
-
-
 @pytest.mark.parametrize(
     ("answer", "first", "what"),
     [
@@ -228,15 +176,14 @@ def listening(answer: bytes, *, first: bool) -> Iterator[str]:
 def test_what_is_not_redis_is_named(answer: bytes, first: bool, what: str) -> None:
     calls: list[Callable[[Connection], object]] = [
         lambda connection: connection.call("PING"),
-        lambda connection: connection.run("lease", [], []),
         lambda connection: list(connection.run_each("lease", [], [()])),
     ]
-    with listening(answer, first=first) as place:
+    with answering(answer, first=first) as url:
         for password in (None, "x"):
             for call in calls:
                 with pytest.raises(ServerError) as caught:
-                    call(connect(Server(place, password=password)))
-                assert caught.value.message == f"{place} is not a Redis server: {what}"
+                    call(connect(Server(url, password=password)))
+                assert caught.value.message == f"{url} is not a Redis server: {what}"
                 assert (caught.value.is_transient, caught.value.in_doubt) == (False, False)
 
 
@@ -252,8 +199,8 @@ def test_tls_on_one_side_only_is_named(server: PrivateServer, tmp_path: Path) ->
         (b"-ERR unknown command\r\n", "it does not speak TLS"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is not a Redis server: it is an HTTP server"),
     ):
-        with listening(answer, first=False) as place, pytest.raises(ServerError, match=message):
-            connect(Server(f"rediss://{place}")).call("PING")
+        with answering(answer) as url, pytest.raises(ServerError, match=message):
+            connect(Server(url.replace("redis", "rediss"))).call("PING")
 
 
 def test_a_broken_connection_leaves_the_outcome_in_doubt() -> None:

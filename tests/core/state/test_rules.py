@@ -1,10 +1,12 @@
 """From facts to a state: every row of the protocol's table, and no facts without a state."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, strategies as st
 
 from rwq_cli.core.model import Lease, State
-from rwq_cli.core.state.rules import Facts, effective_lease, is_guard
+from rwq_cli.core.state.rules import Facts, effective_lease
 
 NOW_MS = 1_700_000_000_000
 
@@ -21,110 +23,79 @@ CLAIM = Lease(b"rwq-clean:0123", 120_000)
 SETTLING = Lease(b"rwq-settling:released", 30_000)
 
 
-@pytest.mark.parametrize(
-    ("facts", "state"),
-    [
-        (DATA._replace(in_main=1), State.WAITING),
+ENDING = {"new_lease": ENDS}
+ENDED_NOW = {"new_lease": ENDS_NOW}
+ENDLESSLY = {"new_lease": ENDLESS}
+DELAY_GUARDS = {"new_lease": DELAY_GUARD, "old_lease": DELAY_GUARD}
+BURY_GUARDS = {"new_lease": BURY_GUARD, "old_lease": BURY_GUARD}
+SETTLINGS = {"new_lease": SETTLING, "old_lease": SETTLING}
+# By state, what is known beside that there are data.
+WITH_DATA: dict[State, list[dict[str, Any]]] = {
+    State.WAITING: [
+        {"in_main": 1},
         # A cleaner came between a worker's pop and its lease: a worker can have it, so it waits.
-        (DATA._replace(in_main=1, new_lease=ENDS), State.WAITING),
-        (DATA._replace(in_main=1, due_ms=NOW_MS + 1), State.WAITING),
-        (
-            DATA._replace(in_main=1, buried_ms=NOW_MS, new_lease=BURY_GUARD, old_lease=BURY_GUARD),
-            State.WAITING,
-        ),
-        (DATA._replace(in_processing=1, new_lease=ENDS), State.LEASED),
-        (DATA._replace(in_processing=2, new_lease=ENDS), State.LEASED),
-        (DATA._replace(in_processing=1, new_lease=ENDS_NOW), State.LEASED),
-        (DATA._replace(new_lease=ENDS_NOW), State.UNLISTED),
-        (NOTHING._replace(new_lease=ENDS_NOW), State.STRAY_LEASE),
-        (DATA._replace(in_processing=1, in_cleaning=1, new_lease=ENDS), State.LEASED),
-        (DATA._replace(in_processing=1, new_lease=ENDLESS), State.HELD),
-        (DATA._replace(new_lease=ENDLESS), State.HELD),
-        (DATA._replace(in_processing=1), State.ABANDONED),
-        (DATA._replace(in_processing=1, in_cleaning=1), State.ABANDONED),
-        (DATA, State.ORPHANED),
-        (DATA._replace(in_cleaning=1), State.ORPHANED),
-        (DATA._replace(new_lease=ENDS), State.UNLISTED),
-        (DATA._replace(in_cleaning=1, new_lease=ENDS), State.UNLISTED),
-        (DATA._replace(new_lease=CLAIM), State.UNLISTED),
-        (
-            DATA._replace(due_ms=NOW_MS + 1, new_lease=DELAY_GUARD, old_lease=DELAY_GUARD),
-            State.DELAYED,
-        ),
-        (DATA._replace(due_ms=NOW_MS + 1), State.DELAYED),
-        (DATA._replace(due_ms=NOW_MS, new_lease=DELAY_GUARD, old_lease=DELAY_GUARD), State.DUE),
-        (DATA._replace(due_ms=NOW_MS - 1, new_lease=DELAY_GUARD, old_lease=DELAY_GUARD), State.DUE),
-        (DATA._replace(buried_ms=NOW_MS, new_lease=BURY_GUARD, old_lease=BURY_GUARD), State.BURIED),
-        (
-            DATA._replace(
-                buried_ms=NOW_MS, in_processing=1, new_lease=BURY_GUARD, old_lease=BURY_GUARD
-            ),
-            State.BURIED,
-        ),
+        {"in_main": 1, **ENDING},
+        {"in_main": 1, "due_ms": NOW_MS + 1},
+        {"in_main": 1, "buried_ms": NOW_MS, **BURY_GUARDS},
+        {"in_main": 1, **SETTLINGS},
+    ],
+    State.LEASED: [
+        {"in_processing": 1, **ENDING},
+        {"in_processing": 2, **ENDING},
+        {"in_processing": 1, **ENDED_NOW},
+        {"in_processing": 1, "in_cleaning": 1, **ENDING},
         # A worker took it after all: its lease, not our old entry, says what it is.
-        (DATA._replace(buried_ms=NOW_MS, in_processing=1, new_lease=ENDS), State.LEASED),
-        (DATA._replace(due_ms=NOW_MS + 1, in_processing=1, new_lease=ENDS), State.LEASED),
+        {"in_processing": 1, "buried_ms": NOW_MS, **ENDING},
+        {"in_processing": 1, "due_ms": NOW_MS + 1, **ENDING},
+        {"in_processing": 1, "new_lease": SETTLING, "old_lease": ENDS},
+    ],
+    State.HELD: [{"in_processing": 1, **ENDLESSLY}, ENDLESSLY],
+    State.ABANDONED: [
+        {"in_processing": 1},
+        {"in_processing": 1, "in_cleaning": 1},
         # Half a guard, or one without its entry, proves nothing of an item in a list.
-        (DATA._replace(buried_ms=NOW_MS, in_processing=1, old_lease=BURY_GUARD), State.ABANDONED),
-        (DATA._replace(due_ms=NOW_MS, in_processing=1, new_lease=DELAY_GUARD), State.ABANDONED),
-        (
-            DATA._replace(in_processing=1, new_lease=BURY_GUARD, old_lease=BURY_GUARD),
-            State.ABANDONED,
-        ),
-        (DATA._replace(new_lease=BURY_GUARD, old_lease=BURY_GUARD), State.ORPHANED),
-        (DATA._replace(buried_ms=NOW_MS, new_lease=BURY_GUARD), State.BURIED),
+        {"in_processing": 1, "buried_ms": NOW_MS, "old_lease": BURY_GUARD},
+        {"in_processing": 1, "due_ms": NOW_MS, "new_lease": DELAY_GUARD},
+        {"in_processing": 1, **BURY_GUARDS},
         # A settling lease is nobody's.
-        (DATA._replace(in_processing=1, new_lease=SETTLING, old_lease=SETTLING), State.ABANDONED),
-        (DATA._replace(in_processing=1, new_lease=SETTLING, old_lease=ENDS), State.LEASED),
-        (DATA._replace(in_main=1, new_lease=SETTLING, old_lease=SETTLING), State.WAITING),
-        (DATA._replace(new_lease=SETTLING), State.ORPHANED),
-        (NOTHING._replace(new_lease=SETTLING, old_lease=SETTLING), State.GONE),
-        (DATA._replace(in_main=2), State.DUPLICATED),
-        (DATA._replace(in_main=1, in_processing=1), State.DUPLICATED),
-        (DATA._replace(in_main=1, in_processing=1, new_lease=ENDS), State.DUPLICATED),
-        (NOTHING._replace(in_main=1), State.GHOST),
-        (NOTHING._replace(in_processing=1), State.GHOST),
-        (NOTHING._replace(in_processing=1, new_lease=ENDS), State.GHOST),
-        (NOTHING._replace(due_ms=NOW_MS), State.GHOST),
-        (
-            NOTHING._replace(buried_ms=NOW_MS, new_lease=BURY_GUARD, old_lease=BURY_GUARD),
-            State.GHOST,
-        ),
-        (NOTHING._replace(new_lease=ENDS), State.STRAY_LEASE),
-        (NOTHING._replace(new_lease=ENDLESS), State.STRAY_LEASE),
-        (NOTHING, State.GONE),
-        (NOTHING._replace(returns=3), State.GONE),
-        (DATA._replace(in_main=1, wrong_types={b"jobs:queue": "string"}), State.WRONG_TYPE),
-        (NOTHING._replace(wrong_types={b"jobs:item:1": "hash"}), State.WRONG_TYPE),
+        {"in_processing": 1, **SETTLINGS},
     ],
-)
-def test_facts_lead_to_the_state_in_the_table(facts: Facts, state: State) -> None:
-    assert facts.state is state
-
-
-def test_the_table_above_has_every_state() -> None:
-    (table,) = (
-        mark
-        for mark in test_facts_lead_to_the_state_in_the_table.pytestmark
-        if mark.name == "parametrize"
-    )
-    assert {state for _, state in table.args[1]} == set(State)
-
-
-@pytest.mark.parametrize(
-    ("lease", "guard"),
-    [
-        (None, False),
-        (ENDS, False),
-        (CLAIM, False),
-        (Lease(b"rwq-delayed", 1), False),
-        (Lease(b"x rwq-buried:", None), False),
-        (DELAY_GUARD, True),
-        (BURY_GUARD, True),
+    State.ORPHANED: [{}, {"in_cleaning": 1}, BURY_GUARDS, {"new_lease": SETTLING}],
+    State.UNLISTED: [ENDING, ENDED_NOW, {"in_cleaning": 1, **ENDING}, {"new_lease": CLAIM}],
+    State.DELAYED: [{"due_ms": NOW_MS + 1, **DELAY_GUARDS}, {"due_ms": NOW_MS + 1}],
+    State.DUE: [{"due_ms": NOW_MS, **DELAY_GUARDS}, {"due_ms": NOW_MS - 1, **DELAY_GUARDS}],
+    State.BURIED: [
+        {"buried_ms": NOW_MS, **BURY_GUARDS},
+        {"buried_ms": NOW_MS, "in_processing": 1, **BURY_GUARDS},
+        {"buried_ms": NOW_MS, "new_lease": BURY_GUARD},
     ],
-)
-def test_guards_are_recognized_by_their_holder(lease: Lease | None, guard: bool) -> None:
-    assert is_guard(lease) is guard
+    State.DUPLICATED: [
+        {"in_main": 2},
+        {"in_main": 1, "in_processing": 1},
+        {"in_main": 1, "in_processing": 1, **ENDING},
+    ],
+    State.WRONG_TYPE: [{"in_main": 1, "wrong_types": {b"jobs:queue": "string"}}],
+}
+WITHOUT_DATA: dict[State, list[dict[str, Any]]] = {
+    State.GHOST: [
+        {"in_main": 1},
+        {"in_processing": 1},
+        {"in_processing": 1, **ENDING},
+        {"due_ms": NOW_MS},
+        {"buried_ms": NOW_MS, **BURY_GUARDS},
+    ],
+    State.STRAY_LEASE: [ENDING, ENDED_NOW, ENDLESSLY],
+    State.GONE: [{}, {"returns": 3}, SETTLINGS],
+    State.WRONG_TYPE: [{"wrong_types": {b"jobs:item:1": "hash"}}],
+}
+
+
+@pytest.mark.parametrize("state", State)
+def test_facts_lead_to_the_state_in_the_table(state: State) -> None:
+    tables = (DATA, WITH_DATA), (NOTHING, WITHOUT_DATA)
+    rows = [known._replace(**more) for known, rows in tables for more in rows.get(state, ())]
+    assert [facts for facts in rows if facts.state is not state] == []
+    assert rows
 
 
 LEASES = st.none() | st.builds(

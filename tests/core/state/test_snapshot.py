@@ -1,6 +1,5 @@
 """Snapshots of items: data, lease, place, times, all of one instant."""
 
-import pytest
 from redis import Redis
 
 from rwq_cli.core import Lease, State, WorkQueue
@@ -69,31 +68,17 @@ def test_the_lease_that_counts_is_the_effective_one(queue: WorkQueue, foreign: F
 def test_ids_without_an_item_are_skipped(
     queue: WorkQueue, keys: QueueKeys, raw: Redis, foreign: Foreign
 ) -> None:
-    foreign.waiting(b"a")
+    foreign.leased(b"a", b"list", b"old list", holder=b"", ttl_ms=None)
     raw.hset(keys.item(b"hash"), "x", "y")
+    odd = [keys.lease(b"list"), keys.old_lease(b"old list")]
+    for key in odd:
+        raw.delete(key)
+        raw.lpush(key, "x")
     skipped = Skipped()
-    batches = [found(queue, b"gone", b"hash", b"a", skipped=skipped)]
-    assert [[p.item_id for p in batch] for batch in batches] == [[b"a"]]
-    assert skipped == Skipped([b"gone"], [b"hash"], [b"jobs:item:hash"])
-
-
-@pytest.mark.parametrize("key", [b"jobs:lease:a", b"jobs:leased_by_session:a"])
-def test_a_lease_key_of_another_type(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, key: bytes
-) -> None:
-    foreign.leased(b"a", b"b", ttl_ms=None)
-    raw.delete(key)
-    raw.lpush(key, "x")
-    skipped = Skipped()
-    batches = [found(queue, b"a", b"b", skipped=skipped)]
-    assert [[p.item_id for p in batch] for batch in batches] == [[b"b"]]
-    assert skipped == Skipped([], [b"a"], [key])
-
-
-def test_an_empty_holder_is_one(queue: WorkQueue, foreign: Foreign) -> None:
-    foreign.leased(b"a", holder=b"", ttl_ms=None)
-    (a,) = found(queue, b"a")
-    assert a.lease == Lease(b"", None)
+    (a,) = found(queue, b"gone", b"hash", b"a", b"list", b"old list", skipped=skipped)
+    assert (a.item_id, a.lease) == (b"a", Lease(b"", None))
+    wrong = [b"hash", b"list", b"old list"]
+    assert skipped == Skipped([b"gone"], wrong, [keys.item(b"hash"), *odd])
 
 
 def test_a_waiting_item_has_no_time(
@@ -107,34 +92,22 @@ def test_a_waiting_item_has_no_time(
     assert (a.place, a.state, a.due_ms, a.buried_ms) == (Place.MAIN, State.WAITING, None, None)
 
 
-@pytest.mark.parametrize(
-    ("score", "time_ms"),
-    [
-        ("inf", TIME_MS_MAX),
-        ("-inf", -TIME_MS_MAX),
-        ("1e300", TIME_MS_MAX),
-        ("-1e300", -TIME_MS_MAX),
-        ("5.25", 5.25),
-        ("7", 7),
-    ],
-)
-@pytest.mark.parametrize("zset", ["delayed", "buried"])
 def test_any_score_is_a_time_that_a_file_can_hold(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, score: str, time_ms: float, zset: str
+    queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
     foreign.data(b"a")
-    raw.execute_command("ZADD", f"jobs:{zset}", score, "a")
-    (a,) = found(queue, b"a")
-    assert (a.due_ms, a.buried_ms) == ((time_ms, None) if zset == "delayed" else (None, time_ms))
-
-
-@pytest.mark.parametrize("count", ["x", "-1", "1.5", "9" * 400, ""])
-def test_an_invalid_count_of_returns_is_none(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, count: str
-) -> None:
-    foreign.waiting(b"a")
-    raw.hset("jobs:returns", "a", count)
-    assert [p.returns for p in found(queue, b"a")] == [None]
+    for score, time_ms in {
+        "inf": TIME_MS_MAX,
+        "-inf": -TIME_MS_MAX,
+        "1e300": TIME_MS_MAX,
+        "5.25": 5.25,
+        "7": 7,
+    }.items():
+        raw.delete("jobs:delayed", "jobs:buried")
+        raw.execute_command("ZADD", "jobs:delayed", score, "a")
+        assert [(p.due_ms, p.buried_ms) for p in found(queue, b"a")] == [(time_ms, None)]
+        raw.rename("jobs:delayed", "jobs:buried")
+        assert [(p.due_ms, p.buried_ms) for p in found(queue, b"a")] == [(None, time_ms)]
 
 
 def test_a_reply_is_bounded_by_bytes(queue: WorkQueue, keys: QueueKeys, raw: Redis) -> None:

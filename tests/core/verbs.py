@@ -1,0 +1,290 @@
+"""Every operation of the core on many items, in one table: its call, and what it says of each ID.
+
+A new operation with `dry_run` needs a row; `test_dry_runs.py` fails until it has one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from rwq_cli.core import Selection, Source, WorkQueue
+from rwq_cli.core.errors import WrongType
+from rwq_cli.core.inspect.choosing import choose
+from rwq_cli.core.inspect.report import inspect_items
+from rwq_cli.core.inspect.results import Result, ResultStatus, read_result_keys
+from rwq_cli.core.items.complete import complete
+from rwq_cli.core.items.export import export
+from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.lease import lease_from
+from rwq_cli.core.items.lease import lease_ids
+from rwq_cli.core.items.move import move, move_back
+from rwq_cli.core.items.add import Due, NewItem
+from rwq_cli.core.items.purge import PurgedResults, purge
+from rwq_cli.core.items.remove import remove
+from rwq_cli.core.items.restore import Line, OnConflict, restore
+from rwq_cli.core.items.results import ResultOptions, ResultTally
+from rwq_cli.core.items.schedule import bury, kick, promote, release
+from rwq_cli.core.items.set_data import edit_items, put_back, read_item
+from rwq_cli.core.items.touch import touch
+from rwq_cli.core.model import State
+from rwq_cli.core.repair.doctor import diagnose
+from rwq_cli.core.state.expected import Expected
+from rwq_cli.core.state.snapshot import ItemSnapshot, Place
+
+# Of each ID, in the order in which it was said: the ID, and what.
+Told = list[tuple[Any, ...]]
+PAD = b"pad-"
+
+
+class Verb(NamedTuple):
+    """An operation.
+
+    Attributes:
+        run: Runs it on these IDs, or as a dry run.
+        takes_ids: Whether it acts on no others.
+        ordered: Whether a dry run tells the IDs in the order of the run.
+        expects: Runs it, where it can, on items that were chosen under these conditions.
+    """
+
+    run: Callable[[WorkQueue, Sequence[bytes], bool], Told]
+    takes_ids: bool = True
+    ordered: bool = False
+    expects: Callable[[WorkQueue, Sequence[bytes], Expected], Told] | None = None
+
+
+def _outcomes(operation: Callable[..., Any], *, ordered: bool = False, **options: Any) -> Verb:
+    def run(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool, **more: Any) -> Told:
+        told = operation(queue, list(ids), dry_run=dry_run, **options, **more)
+        return [(outcome.item_id, outcome.status.value, outcome.holder) for outcome in told]
+
+    can_expect = operation in (complete, release, bury, remove, move)
+    return Verb(
+        run,
+        ordered=ordered,
+        expects=(lambda queue, ids, expected: run(queue, ids, False, expected=expected))
+        if can_expect
+        else None,
+    )
+
+
+def _of_all(run: Callable[[WorkQueue, bool], Iterable[tuple[Any, ...]]]) -> Verb:
+    return Verb(lambda queue, _ids, dry_run: list(run(queue, dry_run)), takes_ids=False)
+
+
+def _clean(name: str, **options: Any) -> Verb:
+    return _of_all(
+        lambda queue, dry_run: (
+            (action.item_id, action.action.value, action.state.value, action.where)
+            for action in getattr(queue, name)(dry_run=dry_run, **options)
+        )
+    )
+
+
+def _lease(queue: WorkQueue, dry_run: bool) -> Iterator[tuple[Any, ...]]:
+    """The place of each among those that are leased."""
+    leased = (item.item_id for item in lease_from([queue], 1_000_000, dry_run=dry_run))
+    others = (item_id for item_id in leased if not item_id.startswith(PAD))
+    return ((item_id, at) for at, item_id in enumerate(others))
+
+
+def own(ids: Iterable[bytes]) -> list[bytes]:
+    """For what looks for each ID in the whole lists: some, each once."""
+    return [item_id for item_id in dict.fromkeys(ids) if not item_id.startswith(PAD)][:60]
+
+
+def _lease_by_id(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
+    found = lease_ids(queue, own(ids), dry_run=dry_run)
+    return [(a.item.item_id, a.is_leased or a.item.state) for a in found]
+
+
+def _add(due: Due | None = None, *, unique: bool = False) -> Verb:
+    def run(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
+        items = [NewItem(item_id, b"new", due) for item_id in (*filter(None, ids), b"new", b"new")]
+        found = queue.add_many(items, unique=unique, dry_run=dry_run)
+        return [(o.item_id, o.status) for o in found]
+
+    return Verb(run, ordered=True)
+
+
+def _purge(queue: WorkQueue, dry_run: bool) -> Iterator[tuple[Any, ...]]:
+    left = PurgedResults()
+    for outcome in purge(queue, NoJournal(), results=left, dry_run=dry_run):
+        yield outcome.item_id, outcome.status.value
+    yield b"", left
+
+
+def _restore(on_conflict: OnConflict) -> Verb:
+    """Of each ID the data that it may have or other data, of some twice, and of some a result."""
+
+    def entries(ids: Sequence[bytes]) -> Iterator[ItemSnapshot | Result]:
+        twice = [item_id for item_id in ids if sum(item_id) % 7 == 0]
+        for again, item_id in (*((0, i) for i in (*ids, b"n", b"n")), *((1, i) for i in twice)):
+            data = (b"data of " + item_id, b"other", b"another")[(sum(item_id) + again) % 3]
+            yield ItemSnapshot(item_id, data, State.WAITING, Place.MAIN)
+            if sum(item_id) % 50 == 0:
+                yield Result(item_id, ResultStatus.COMPLETED, 5)
+
+    def run(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
+        tally = ResultTally()
+        found = restore(
+            queue,
+            (Line(number, entry) for number, entry in enumerate(entries(ids), 2)),
+            on_conflict=on_conflict,
+            file_id=_file_id(ids),
+            results=tally,
+            dry_run=dry_run,
+        )
+        return [*((o.item_id, o.status) for o in found), (b"", tally)]
+
+    return Verb(run, ordered=True)
+
+
+def _set_data(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
+    found: Told = []
+    for item_id in own(ids):
+        with suppress(WrongType):
+            if item := read_item(queue, item_id):
+                (outcome,) = edit_items(queue, [(item, b"new")], dry_run=dry_run)
+                found.append((item_id, outcome.status))
+    return found
+
+
+def _file_id(ids: Iterable[bytes]) -> bytes:
+    """Of an undo file of these IDs."""
+    return sha256(b"\n".join(ids)).hexdigest().encode()
+
+
+def _as_they_were(ids: Iterable[bytes], data: bytes | None = None) -> Iterator[Line]:
+    """The lines of an undo file, of a change that left the data that the IDs may have."""
+    for number, item_id in enumerate(dict.fromkeys(ids), 2):
+        is_now = b"data of " + item_id
+        was = ItemSnapshot(item_id, data or is_now, State.WAITING, Place.MAIN)
+        yield Line(number, was, sha256(is_now).hexdigest())
+
+
+def _undo_import(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
+    found = restore(
+        queue,
+        _as_they_were(ids, b"before"),
+        on_conflict=OnConflict.REPLACE,
+        front=True,
+        file_id=_file_id(ids),
+        dry_run=dry_run,
+    )
+    return [(o.item_id, o.status) for o in found]
+
+
+def _undo_set(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
+    lines = _as_they_were(own(ids), b"before")
+    edited = ((line.entry, line.replaced_by) for line in lines)
+    return [(o.item_id, o.status) for o in put_back(queue, edited, dry_run=dry_run)]  # type: ignore[arg-type]
+
+
+def _undo_move(queue: WorkQueue, ids: Sequence[bytes], dry_run: bool) -> Told:
+    """As if the items, if their data is as it was, had come from another queue."""
+    other = WorkQueue(queue.connection, b"other", clock=queue.clock)
+    told = move_back(
+        other, lambda: _as_they_were(ids), queue.name, file_id=_file_id(ids), dry_run=dry_run
+    )
+    return [(o.item_id, o.status) for o in told]
+
+
+def _diagnose(queue: WorkQueue, dry_run: bool, *, fix: bool = True) -> Iterator[tuple[Any, ...]]:
+    for found in diagnose(queue, fix=fix, dry_run=dry_run, all_ids=True).findings:
+        yield found.code.value.encode(), found.count, found.fixed, found.left
+        yield from ((i, found.code.value) for i in (() if found.of_keys else found.examples))
+
+
+def _promote(queue: WorkQueue, dry_run: bool) -> Iterator[tuple[Any, ...]]:
+    return ((o.item_id, o.status) for batch in promote(queue, dry_run=dry_run) for o in batch)
+
+
+_TO_OTHER = {"to": b"other", "journal": NoJournal()}
+VERBS: dict[str, Verb] = {
+    "add": _add(),
+    "add unique": _add(unique=True),
+    "add later": _add(Due(60_000, from_now=True)),
+    "complete": _outcomes(complete, ordered=True),
+    "complete by owner": _outcomes(complete, ordered=True, owner=b"them"),
+    "complete with a result": _outcomes(
+        complete, ordered=True, result_options=ResultOptions(b"result")
+    ),
+    "complete what waits": _outcomes(
+        lambda *args, **options: complete(
+            *args, expected=Expected(states=frozenset({State.WAITING})), **options
+        ),
+        ordered=True,
+    ),
+    "touch": _outcomes(touch, ordered=True),
+    "release": _outcomes(release),
+    "release by force": _outcomes(release, force=True),
+    "release one's own": _outcomes(release, own_only=True),
+    "release to the front": _outcomes(release, front=True),
+    "release later": _outcomes(release, delay_s=1000),
+    "bury": _outcomes(bury),
+    "bury by force": _outcomes(bury, force=True),
+    "bury with a reason": _outcomes(bury, reason=b"because"),
+    "kick": _outcomes(kick),
+    "promotion": _of_all(_promote),
+    "remove": _outcomes(remove, ordered=True, journal=NoJournal()),
+    "move": _outcomes(move, ordered=True, **_TO_OTHER),
+    "move by force": _outcomes(move, ordered=True, force=True, **_TO_OTHER),
+    "set data": Verb(_set_data, takes_ids=False, ordered=True),
+    "purge": _of_all(_purge),
+    "restore": _restore(OnConflict.FAIL),
+    "restore and skip": _restore(OnConflict.SKIP),
+    "restore and replace": _restore(OnConflict.REPLACE),
+    "undo of an import": Verb(_undo_import, ordered=True),
+    "undo of a set": Verb(_undo_set, ordered=True),
+    "undo of a move": Verb(_undo_move, ordered=True),
+    "lease": _of_all(_lease),
+    "lease by ID": Verb(_lease_by_id, takes_ids=False, ordered=True),
+    "light clean": _clean("light_clean"),
+    "light clean that buries": _clean("light_clean", bury_after=2),
+    "deep clean": _clean("deep_clean"),
+    "deep clean that buries": _clean("deep_clean", bury_after=2),
+    "doctor's repairs": _of_all(_diagnose),
+}
+
+
+def _states(queue: WorkQueue, ids: Sequence[bytes], _dry_run: bool) -> Told:
+    return [(each.facts.item_id, each.facts.state) for each in inspect_items(queue, list(ids))]
+
+
+def _chosen(queue: WorkQueue, _dry_run: bool) -> Iterator[tuple[Any, ...]]:
+    """By which states each ID is chosen."""
+    for state in (None, *(state for state in State if state.is_item)):
+        states = None if state is None else frozenset({state})
+        yield from ((item_id, state) for item_id in choose(queue, Selection(states=states)).ids)
+
+
+def _exported(queue: WorkQueue, _dry_run: bool) -> Iterator[tuple[Any, ...]]:
+    for item in (item for batch in export(queue).batches() for item in batch):
+        lease = item.lease and item.lease.holder
+        yield (
+            *(item.item_id, item.data, item.state, item.place, lease, item.reason, item.returns),
+            # The times themselves depend on when the queue was made.
+            *(item.due_ms is None, item.buried_ms is None),
+        )
+
+
+def _results(queue: WorkQueue, ids: Sequence[bytes], _dry_run: bool) -> Told:
+    batches = read_result_keys(queue, ids)
+    found = ((each.item_id, each.result) for batch in batches for each in batch)
+    return [(item_id, result and result.status) for item_id, result in found]
+
+
+EVERYWHERE = Source(main=True, processing=True, delayed=True, buried=True, deep=True)
+# What only looks.
+LOOKS: dict[str, Verb] = {
+    "states": Verb(_states),
+    "results": Verb(_results),
+    "deep listing": _of_all(
+        lambda queue, _: ((i.item_id, i.state) for i in queue.items(EVERYWHERE, bare=True))
+    ),
+    "leases": _of_all(lambda queue, _: ((i.item_id, i.state) for i in queue.leases(bare=True))),
+    "choice": _of_all(_chosen),
+    "export": _of_all(_exported),
+    "diagnosis": _of_all(lambda queue, dry_run: _diagnose(queue, dry_run, fix=False)),
+}

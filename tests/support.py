@@ -1,0 +1,68 @@
+"""What many tests need besides fixtures: IDs, lines of an export, and a journal that remembers."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import redis
+
+from rwq_cli.core.inspect.results import Result
+from rwq_cli.core.items.restore import Line
+from rwq_cli.core.state.snapshot import ItemSnapshot
+
+
+def numbered(count: int, name: bytes = b"%04d") -> list[bytes]:
+    """So many IDs, in order."""
+    return [name % number for number in range(count)]
+
+
+def many(raw: redis.Redis, count: int, place: str = "queue") -> list[bytes]:
+    """So many items in a list of `jobs`; returns their IDs, next first."""
+    ids = numbered(count)
+    raw.mset({b"jobs:item:" + item_id: b"data of " + item_id for item_id in ids})
+    raw.lpush(f"jobs:{place}", *ids)
+    return ids
+
+
+def lines_of(entries: Iterable[ItemSnapshot | Result]) -> Iterator[Line]:
+    """Number entries like the lines of a file that contains only them."""
+    return (Line(number, entry) for number, entry in enumerate(entries, 2))
+
+
+class Journal:
+    """Remembers what was written, and which of it was not taken after all.
+
+    Attributes:
+        written: The items.
+        replaced_by: By ID, what replaced its data.
+        results: The results.
+        kept: The IDs that were not taken.
+        in_doubt: What was written and not settled yet.
+        after_write: Called after each write.
+    """
+
+    def __init__(self) -> None:
+        self.written: list[ItemSnapshot] = []
+        self.replaced_by: dict[bytes, str] = {}
+        self.results: list[Result] = []
+        self.kept: list[bytes] = []
+        self.in_doubt: list[bytes] = []
+        self.after_write: Callable[[], object] = lambda: None
+
+    def write(self, items: Sequence[ItemSnapshot], replaced_by: Sequence[str] = ()) -> None:
+        self.written += items
+        self.in_doubt += [item.item_id for item in items]
+        ids = (item.item_id for item in items)
+        self.replaced_by.update(zip(ids, replaced_by, strict=False))
+        self.after_write()
+
+    def write_results(self, results: Sequence[Result], _replaced_by: Sequence[str] = ()) -> None:
+        self.results += results
+
+    def record_removed_except(self, kept: Sequence[bytes]) -> None:
+        assert set(kept) <= set(self.in_doubt)
+        self.in_doubt.clear()
+        self.kept += kept
+
+    @property
+    def ids(self) -> list[bytes]:
+        """What was written and taken, or is in doubt."""
+        return [item.item_id for item in self.written if item.item_id not in self.kept]
