@@ -11,6 +11,7 @@ from tests.conftest import Foreign
 
 FAR_MS = 9_999_999_999_999
 Make = Callable[[Foreign, bytes], object]
+FIXED, LEFT = False, True
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class ItemCase:
         make: Makes it, with raw commands.
         state: The state that its facts come to.
         findings: What the doctor finds, and whether it leaves that as it is.
-        after: Its state once the doctor is through.
+        after: Its state once the doctor is through, if that is another one.
     """
 
     make: Make
@@ -31,296 +32,175 @@ class ItemCase:
 
     @property
     def state_after(self) -> State:
-        """Its state once the doctor is through, which is the same where nothing is fixed."""
         return self.after or self.state
 
 
-FIXED, LEFT = False, True
-
-
-def _twice(there: Foreign, item_id: bytes) -> None:
-    there.waiting(item_id)
-    there.raw.lpush(there.keys.main, item_id, item_id)
-
-
-def _main_and_leased(there: Foreign, item_id: bytes) -> None:
-    there.waiting(item_id)
-    there.leased(item_id)
-
-
-def _main_and_abandoned(there: Foreign, item_id: bytes) -> None:
-    there.waiting(item_id)
-    there.abandoned(item_id)
-
-
-def _abandoned_twice(there: Foreign, item_id: bytes) -> None:
-    there.abandoned(item_id)
-    there.raw.lpush(there.keys.processing, item_id)
-
-
-def _unlisted(ttl_ms: int | None) -> Make:
+def _delayed(due_ms: float) -> Make:
     def make(there: Foreign, item_id: bytes) -> None:
-        there.data(item_id)
-        there.lease(item_id, ttl_ms=ttl_ms)
+        there.delayed(item_id, FAR_MS if abs(due_ms) == math.inf else int(due_ms))
+        there.raw.zadd(there.keys.delayed, {item_id: due_ms})
 
     return make
 
 
-def _in_hand(there: Foreign, item_id: bytes) -> None:
-    there.data(item_id)
-    there.raw.lpush(there.keys.cleaning, item_id)
+def _and(*makes: Make) -> Make:
+    """One after the other."""
+    return lambda there, item_id: [make(there, item_id) for make in makes]
 
 
-def _noted_and_waiting(there: Foreign, item_id: bytes) -> None:
-    there.waiting(item_id)
-    there.raw.lpush(there.keys.cleaning, item_id, item_id)
+def _listed(name: str, times: int = 1) -> Make:
+    return lambda there, i: there.raw.lpush(getattr(there.keys, name), *[i] * times)
 
 
-def _ghost_with_lease(there: Foreign, item_id: bytes) -> None:
-    there.raw.lpush(there.keys.processing, item_id)
-    there.lease(item_id)
+def _gone(*names: str) -> Make:
+    """Without these keys of the item: `item`, `lease`, `old_lease`."""
+    return lambda there, i: there.raw.delete(*(getattr(there.keys, name)(i) for name in names))
 
 
-def _ghost_everywhere(there: Foreign, item_id: bytes) -> None:
-    there.raw.lpush(there.keys.main, item_id, item_id)
-    there.raw.lpush(there.keys.processing, item_id, item_id)
+def _lease(ttl_ms: int | None = 60_000, generations: str = "both", holder: bytes = b"them") -> Make:
+    return lambda there, i: there.lease(i, ttl_ms=ttl_ms, generations=generations, holder=holder)
+
+
+def _ends_early(there: Foreign, item_id: bytes) -> None:
+    there.raw.delete(there.keys.lease(item_id))
+    there.raw.pexpire(there.keys.old_lease(item_id), 500_000)
+
+
+def _noted(there: Foreign, item_id: bytes) -> None:
+    """An entry among the delayed, without a guard."""
     there.raw.zadd(there.keys.delayed, {item_id: FAR_MS})
 
 
-def _buried_ghost(there: Foreign, item_id: bytes) -> None:
-    there.buried(item_id)
-    there.raw.delete(there.keys.item(item_id))
-
-
-def _two_holders(there: Foreign, item_id: bytes) -> None:
-    there.leased(item_id, generations="new", holder=b"new one")
-    there.lease(item_id, generations="old", holder=b"old one")
-
-
-def _leased_beside_a_guard(make: Make) -> Make:
-    """A worker has it under the new name; the guard of the old one is left."""
-
-    def made(there: Foreign, item_id: bytes) -> None:
-        make(there, item_id)
-        there.leased(item_id, generations="new", holder=b"worker-7")
-
-    return made
-
-
-def _without_guard(make: Make) -> Make:
-    def made(there: Foreign, item_id: bytes) -> None:
-        make(there, item_id)
-        there.raw.delete(there.keys.lease(item_id), there.keys.old_lease(item_id))
-
-    return made
-
-
-def _weakly_guarded(make: Make) -> Make:
-    def made(there: Foreign, item_id: bytes) -> None:
-        make(there, item_id)
-        there.raw.delete(there.keys.lease(item_id))
-        there.raw.pexpire(there.keys.old_lease(item_id), 500_000)
-
-    return made
-
-
-def _delayed(due_ms: int) -> Make:
-    return lambda there, item_id: there.delayed(item_id, due_ms)
-
-
-def _scheduled_and(make: Make) -> Make:
-    def made(there: Foreign, item_id: bytes) -> None:
-        there.raw.zadd(there.keys.delayed, {item_id: FAR_MS})
-        make(there, item_id)
-
-    return made
-
-
-def _buried_and_waiting(there: Foreign, item_id: bytes) -> None:
-    there.buried(item_id)
-    there.raw.lpush(there.keys.main, item_id)
-
-
-def _half_guarded(there: Foreign, item_id: bytes) -> None:
-    there.buried(item_id)
-    there.raw.delete(there.keys.lease(item_id))
-    there.abandoned(item_id)
-
-
-def _scored(score: float) -> Make:
-    def made(there: Foreign, item_id: bytes) -> None:
-        there.delayed(item_id, FAR_MS)
-        there.raw.zadd(there.keys.delayed, {item_id: score})
-
-    return made
-
-
-def _returned_no_number(there: Foreign, item_id: bytes) -> None:
-    there.waiting(item_id)
-    there.raw.hset(there.keys.returns, item_id, "x")
-
-
-def _hash_for_data(there: Foreign, item_id: bytes) -> None:
-    there.raw.hset(there.keys.item(item_id), "field", "value")
-    there.raw.lpush(there.keys.main, item_id)
-
-
-def _list_for_lease(there: Foreign, item_id: bytes) -> None:
-    there.abandoned(item_id)
-    there.raw.lpush(there.keys.old_lease(item_id), "x")
-
+_DATA: Make = lambda there, i: there.data(i)  # noqa: E731
+_WAITING: Make = lambda there, i: there.waiting(i)  # noqa: E731
+_LEASED: Make = lambda there, i: there.leased(i)  # noqa: E731
+_ABANDONED: Make = lambda there, i: there.abandoned(i)  # noqa: E731
+_BURIED: Make = lambda there, i: there.buried(i)  # noqa: E731
+_UNGUARDED = _gone("lease", "old_lease")
+# A worker has it under the new name; the guard of the old one is left.
+_TAKEN = _and(_listed("processing"), _lease(generations="new", holder=b"worker-7"))
+_HELD_BY_TWO = (
+    _lease(generations="new", holder=b"new one"),
+    _lease(generations="old", holder=b"old one"),
+)
+_BY_OLD = _and(_ABANDONED, _lease(generations="old"))
 
 HEALTHY = {
-    "waiting": ItemCase(lambda there, i: there.waiting(i), State.WAITING),
-    "leased": ItemCase(lambda there, i: there.leased(i), State.LEASED),
-    "leased by 0.1": ItemCase(lambda there, i: there.leased(i, generations="old"), State.LEASED),
-    "leased by 0.2": ItemCase(lambda there, i: there.leased(i, generations="new"), State.LEASED),
+    "waiting": ItemCase(_WAITING, State.WAITING),
+    "leased": ItemCase(_LEASED, State.LEASED),
+    "leased by 0.1": ItemCase(_BY_OLD, State.LEASED),
+    "leased by 0.2": ItemCase(_and(_ABANDONED, _lease(generations="new")), State.LEASED),
     "delayed": ItemCase(_delayed(FAR_MS), State.DELAYED),
-    "buried": ItemCase(lambda there, i: there.buried(i), State.BURIED),
+    "buried": ItemCase(_BURIED, State.BURIED),
     "gone": ItemCase(lambda _there, _i: None, State.GONE),
 }
+
+
+def _returned(make: Make, state: State, *codes: Code) -> ItemCase:
+    """What waits once the doctor is through."""
+    return ItemCase(make, state, dict.fromkeys(codes or (Code(state.value),), FIXED), State.WAITING)
+
+
+def _left(make: Make, state: State, code: Code) -> ItemCase:
+    return ItemCase(make, state, {code: LEFT})
+
+
+def _fixed(make: Make, state: State, code: Code, after: State | None = None) -> ItemCase:
+    return ItemCase(make, state, {code: FIXED}, after)
+
+
+def _ghost(make: Make) -> ItemCase:
+    return _fixed(make, State.GHOST, Code.GHOST, State.GONE)
+
+
 BROKEN = {
-    "being moved": ItemCase(
+    "being moved": _left(
         lambda there, i: there.buried(i, b"being moved to b on c; the same rwq mv finishes it"),
-        State.BURIED,
-        {Code.MOVING: LEFT},
+        *(State.BURIED, Code.MOVING),
     ),
-    "held": ItemCase(lambda there, i: there.leased(i, ttl_ms=None), State.HELD, {Code.HELD: LEFT}),
-    "held by 0.1": ItemCase(
-        lambda there, i: there.leased(i, ttl_ms=None, generations="old"),
-        State.HELD,
-        {Code.HELD: LEFT},
+    "held": _left(_and(_ABANDONED, _lease(None)), State.HELD, Code.HELD),
+    "held by 0.1": _left(_and(_ABANDONED, _lease(None, "old")), State.HELD, Code.HELD),
+    "held in no list": _left(_and(_DATA, _lease(None)), State.HELD, Code.HELD),
+    "abandoned": _returned(_ABANDONED, State.ABANDONED),
+    "abandoned twice": _returned(_and(_ABANDONED, _listed("processing")), State.ABANDONED),
+    "orphaned": _returned(_DATA, State.ORPHANED),
+    "orphaned in a cleaner's hand": _returned(_and(_DATA, _listed("cleaning")), State.ORPHANED),
+    "unlisted": _left(_and(_DATA, _lease()), State.UNLISTED, Code.UNLISTED),
+    "due": _returned(_delayed(1), State.DUE),
+    "due without a guard": _returned(_and(_delayed(1), _UNGUARDED), State.DUE),
+    "delayed without a guard": _fixed(
+        _and(_delayed(FAR_MS), _UNGUARDED), State.DELAYED, Code.UNGUARDED
     ),
-    "held in no list": ItemCase(_unlisted(None), State.HELD, {Code.HELD: LEFT}),
-    "abandoned": ItemCase(
-        lambda there, i: there.abandoned(i), State.ABANDONED, {Code.ABANDONED: FIXED}, State.WAITING
+    "buried without a guard": _fixed(_and(_BURIED, _UNGUARDED), State.BURIED, Code.UNGUARDED),
+    "delayed behind a guard that ends too early": _fixed(
+        _and(_delayed(FAR_MS), _ends_early), State.DELAYED, Code.UNGUARDED
     ),
-    "abandoned twice": ItemCase(
-        _abandoned_twice, State.ABANDONED, {Code.ABANDONED: FIXED}, State.WAITING
+    "buried behind a guard that ends": _fixed(
+        _and(_BURIED, _ends_early), State.BURIED, Code.UNGUARDED
     ),
-    "orphaned": ItemCase(
-        lambda there, i: there.data(i), State.ORPHANED, {Code.ORPHANED: FIXED}, State.WAITING
+    "waiting and delayed": _fixed(_and(_noted, _WAITING), State.WAITING, Code.STALE_SCHEDULE),
+    "leased and delayed by one name": _fixed(
+        _and(_delayed(FAR_MS), _TAKEN), State.LEASED, Code.STALE_SCHEDULE
     ),
-    "orphaned in a cleaner's hand": ItemCase(
-        _in_hand, State.ORPHANED, {Code.ORPHANED: FIXED}, State.WAITING
+    "leased and buried by one name": _fixed(
+        _and(_BURIED, _TAKEN), State.LEASED, Code.STALE_SCHEDULE
     ),
-    "unlisted": ItemCase(_unlisted(60_000), State.UNLISTED, {Code.UNLISTED: LEFT}),
-    "due": ItemCase(_delayed(1), State.DUE, {Code.DUE: FIXED}, State.WAITING),
-    "due without a guard": ItemCase(
-        _without_guard(_delayed(1)), State.DUE, {Code.DUE: FIXED}, State.WAITING
+    "waiting and buried": _fixed(
+        _and(_BURIED, _listed("main")), State.WAITING, Code.STALE_SCHEDULE
     ),
-    "delayed without a guard": ItemCase(
-        _without_guard(_delayed(FAR_MS)), State.DELAYED, {Code.UNGUARDED: FIXED}
+    "leased and delayed": _fixed(_and(_noted, _LEASED), State.LEASED, Code.STALE_SCHEDULE),
+    "abandoned and delayed": _returned(
+        _and(_noted, _ABANDONED), State.ABANDONED, Code.ABANDONED, Code.STALE_SCHEDULE
     ),
-    "buried without a guard": ItemCase(
-        _without_guard(lambda there, i: there.buried(i)), State.BURIED, {Code.UNGUARDED: FIXED}
+    "thrice in main": _returned(_and(_WAITING, _listed("main", 2)), State.DUPLICATED),
+    "in main and leased": _fixed(
+        _and(_WAITING, _LEASED), State.DUPLICATED, Code.DUPLICATED, State.LEASED
     ),
-    "delayed behind a guard that ends too early": ItemCase(
-        _weakly_guarded(_delayed(FAR_MS)), State.DELAYED, {Code.UNGUARDED: FIXED}
+    "in main and abandoned": _returned(_and(_WAITING, _ABANDONED), State.DUPLICATED),
+    "abandoned behind half a guard": _returned(
+        _and(_BURIED, _gone("lease"), _ABANDONED),
+        *(State.ABANDONED, Code.ABANDONED, Code.STALE_SCHEDULE),
     ),
-    "buried behind a guard that ends": ItemCase(
-        _weakly_guarded(lambda there, i: there.buried(i)), State.BURIED, {Code.UNGUARDED: FIXED}
+    "delayed until a time that is none": _left(
+        _delayed(math.inf), State.DELAYED, Code.INVALID_SCORE
     ),
-    "waiting and delayed": ItemCase(
-        _scheduled_and(lambda there, i: there.waiting(i)),
-        State.WAITING,
-        {Code.STALE_SCHEDULE: FIXED},
+    "due since a time that is none": _returned(_delayed(-math.inf), State.DUE),
+    "returned no number of times": _left(
+        _and(_WAITING, lambda there, i: there.raw.hset(there.keys.returns, i, "x")),
+        *(State.WAITING, Code.INVALID_RETURNS),
     ),
-    "leased and delayed by one name": ItemCase(
-        _leased_beside_a_guard(_delayed(FAR_MS)), State.LEASED, {Code.STALE_SCHEDULE: FIXED}
+    "held by two": _left(
+        _and(_ABANDONED, *_HELD_BY_TWO),
+        *(State.LEASED, Code.TWO_HOLDERS),
     ),
-    "leased and buried by one name": ItemCase(
-        _leased_beside_a_guard(lambda there, item_id: there.buried(item_id)),
-        State.LEASED,
-        {Code.STALE_SCHEDULE: FIXED},
-    ),
-    "waiting and buried": ItemCase(
-        _buried_and_waiting, State.WAITING, {Code.STALE_SCHEDULE: FIXED}
-    ),
-    "leased and delayed": ItemCase(
-        _scheduled_and(lambda there, i: there.leased(i)),
-        State.LEASED,
-        {Code.STALE_SCHEDULE: FIXED},
-    ),
-    "abandoned and delayed": ItemCase(
-        _scheduled_and(lambda there, i: there.abandoned(i)),
-        State.ABANDONED,
-        {Code.ABANDONED: FIXED, Code.STALE_SCHEDULE: FIXED},
-        State.WAITING,
-    ),
-    "thrice in main": ItemCase(_twice, State.DUPLICATED, {Code.DUPLICATED: FIXED}, State.WAITING),
-    "in main and leased": ItemCase(
-        _main_and_leased, State.DUPLICATED, {Code.DUPLICATED: FIXED}, State.LEASED
-    ),
-    "in main and abandoned": ItemCase(
-        _main_and_abandoned, State.DUPLICATED, {Code.DUPLICATED: FIXED}, State.WAITING
-    ),
-    "abandoned behind half a guard": ItemCase(
-        _half_guarded,
-        State.ABANDONED,
-        {Code.ABANDONED: FIXED, Code.STALE_SCHEDULE: FIXED},
-        State.WAITING,
-    ),
-    "delayed until a time that is none": ItemCase(
-        _scored(math.inf), State.DELAYED, {Code.INVALID_SCORE: LEFT}
-    ),
-    "due since a time that is none": ItemCase(
-        _scored(-math.inf), State.DUE, {Code.DUE: FIXED}, State.WAITING
-    ),
-    "returned no number of times": ItemCase(
-        _returned_no_number, State.WAITING, {Code.INVALID_RETURNS: LEFT}
-    ),
-    "held by two": ItemCase(_two_holders, State.LEASED, {Code.TWO_HOLDERS: LEFT}),
-    "ghost in main": ItemCase(
-        lambda there, i: there.raw.lpush(there.keys.main, i),
-        State.GHOST,
-        {Code.GHOST: FIXED},
-        State.GONE,
-    ),
-    "ghost in processing": ItemCase(
-        lambda there, i: there.raw.lpush(there.keys.processing, i),
-        State.GHOST,
-        {Code.GHOST: FIXED},
-        State.GONE,
-    ),
+    "ghost in main": _ghost(_listed("main")),
+    "ghost in processing": _ghost(_listed("processing")),
     "ghost under a lease": ItemCase(
-        _ghost_with_lease,
-        State.GHOST,
-        {Code.GHOST: FIXED, Code.STRAY_LEASE: LEFT},
-        State.STRAY_LEASE,
+        _and(_listed("processing"), _lease()),
+        *(State.GHOST, {Code.GHOST: FIXED, Code.STRAY_LEASE: LEFT}, State.STRAY_LEASE),
     ),
-    "ghost everywhere": ItemCase(_ghost_everywhere, State.GHOST, {Code.GHOST: FIXED}, State.GONE),
-    "buried ghost": ItemCase(_buried_ghost, State.GHOST, {Code.GHOST: FIXED}, State.GONE),
-    "stray lease": ItemCase(
-        lambda there, i: there.lease(i), State.STRAY_LEASE, {Code.STRAY_LEASE: LEFT}
+    "ghost everywhere": _ghost(_and(_listed("main", 2), _listed("processing", 2), _noted)),
+    "buried ghost": _ghost(_and(_BURIED, _gone("item"))),
+    "stray lease": _left(_lease(), State.STRAY_LEASE, Code.STRAY_LEASE),
+    "endless stray lease": _fixed(_lease(None), State.STRAY_LEASE, Code.ENDLESS_LEASE, State.GONE),
+    "endless lease of 0.1": _fixed(
+        _lease(None, "old"), State.STRAY_LEASE, Code.ENDLESS_LEASE, State.GONE
     ),
-    "endless stray lease": ItemCase(
-        lambda there, i: there.lease(i, ttl_ms=None),
-        State.STRAY_LEASE,
-        {Code.ENDLESS_LEASE: FIXED},
-        State.GONE,
+    "waiting and in a cleaner's hand": _fixed(
+        _and(_WAITING, _listed("cleaning", 2)), State.WAITING, Code.STALE_CLEANING
     ),
-    "endless lease of 0.1": ItemCase(
-        lambda there, i: there.lease(i, ttl_ms=None, generations="old"),
-        State.STRAY_LEASE,
-        {Code.ENDLESS_LEASE: FIXED},
-        State.GONE,
+    "gone and in a cleaner's hand": _fixed(_listed("cleaning"), State.GONE, Code.STALE_CLEANING),
+    "gone and counted": _fixed(
+        lambda there, i: there.raw.hset(there.keys.returns, i, 3), State.GONE, Code.STALE_RETURNS
     ),
-    "waiting and in a cleaner's hand": ItemCase(
-        _noted_and_waiting, State.WAITING, {Code.STALE_CLEANING: FIXED}
+    "a hash for its data": _left(
+        _and(lambda there, i: there.raw.hset(there.keys.item(i), "field", "x"), _listed("main")),
+        *(State.WRONG_TYPE, Code.WRONG_TYPE),
     ),
-    "gone and in a cleaner's hand": ItemCase(
-        lambda there, i: there.raw.lpush(there.keys.cleaning, i),
-        State.GONE,
-        {Code.STALE_CLEANING: FIXED},
+    "a list for its lease": _left(
+        _and(_ABANDONED, lambda there, i: there.raw.lpush(there.keys.old_lease(i), "x")),
+        *(State.WRONG_TYPE, Code.WRONG_TYPE),
     ),
-    "gone and counted": ItemCase(
-        lambda there, i: there.raw.hset(there.keys.returns, i, 3),
-        State.GONE,
-        {Code.STALE_RETURNS: FIXED},
-    ),
-    "a hash for its data": ItemCase(_hash_for_data, State.WRONG_TYPE, {Code.WRONG_TYPE: LEFT}),
-    "a list for its lease": ItemCase(_list_for_lease, State.WRONG_TYPE, {Code.WRONG_TYPE: LEFT}),
 }
 ITEM_CASES = {**HEALTHY, **BROKEN}
 STRANGE_IDS = (b"plain", b"it's $(x) `y`\n\x1b[2J \xff", b"-", b"\x00*?[a]\\{}:items:")
@@ -328,11 +208,12 @@ STRANGE_IDS = (b"plain", b"it's $(x) `y`\n\x1b[2J \xff", b"-", b"\x00*?[a]\\{}:i
 
 def real_items(raw: redis.Redis, there: Foreign) -> dict[bytes, bytes]:
     """ID to data of every item there is."""
+    keys = raw.keys(there.keys.item_pattern)
+    values = raw.mget(keys) if keys else []
     prefix = there.keys.item_prefix
-    keys = [key for key in raw.scan_iter(count=10_000) if key.startswith(prefix)]
-    pipeline = raw.pipeline(transaction=False)
-    for key in keys:
-        pipeline.type(key)
-    strings = [key for key, kind in zip(keys, pipeline.execute(), strict=True) if kind == b"string"]
-    values = raw.mget(strings) if strings else []
-    return {key[len(prefix) :]: value for key, value in zip(strings, values, strict=True)}
+    # MGET says nothing of a key of another type.
+    return {
+        key[len(prefix) :]: value
+        for key, value in zip(keys, values, strict=True)
+        if value is not None
+    }

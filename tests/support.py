@@ -45,12 +45,14 @@ class Journal:
         self.results: list[Result] = []
         self.kept: list[bytes] = []
         self.in_doubt: list[bytes] = []
+        self._standing: dict[bytes, None] = {}
         self.after_write: Callable[[], object] = lambda: None
 
     def write(self, items: Sequence[ItemSnapshot], replaced_by: Sequence[str] = ()) -> None:
         self.written += items
-        self.in_doubt += [item.item_id for item in items]
-        ids = (item.item_id for item in items)
+        ids = [item.item_id for item in items]
+        self.in_doubt += ids
+        self._standing.update(dict.fromkeys(ids))
         self.replaced_by.update(zip(ids, replaced_by, strict=False))
         self.after_write()
 
@@ -61,8 +63,10 @@ class Journal:
         assert set(kept) <= set(self.in_doubt)
         self.in_doubt.clear()
         self.kept += kept
+        for item_id in kept:
+            del self._standing[item_id]
 
     @property
     def ids(self) -> list[bytes]:
         """What was written and taken, or is in doubt."""
-        return [item.item_id for item in self.written if item.item_id not in self.kept]
+        return list(self._standing)

@@ -9,9 +9,8 @@ import redis
 
 from tests.conftest import StartServer
 from tests.driver import Result, Rwq
-from tests.faults.verbs import COUNT, IDS, SOME_VERBS, VERBS, Stage, Verb, name_of
+from tests.faults.verbs import SOME_VERBS, VERBS, Stage, Verb, name_of
 from tests.live.raw_keys import read_raw_keys
-from tests.long import usual
 from tests.proxies import Line
 from tests.servers import NoServerBinary, PrivateServer, running_server
 
@@ -204,31 +203,3 @@ def test_a_managed_server_refuses_what_is_only_useful(
         assert stage.check(verb, result) == "done"
     finally:
         raw.execute_command("ACL", "DELUSER", "managed")
-
-
-# Without these a client cannot connect, or no script runs.
-_NEEDED = frozenset(("evalsha", "eval", "client", "config", "info", "auth", "hello", "flushall"))
-# Usually every fifth command of every third verb.
-_EVERY = usual(5, long=1)
-
-
-@pytest.mark.parametrize("verb", _ACTING if _EVERY == 1 else _ACTING[::3], ids=name_of)
-def test_a_user_without_one_command_does_all_or_nothing(
-    stage: Stage, raw: redis.Redis, server: PrivateServer, verb: Verb
-) -> None:
-    stage.arrange(verb)
-    raw.config_resetstat()
-    stage.run(verb)
-    used = {stat.removeprefix("cmdstat_").partition("|")[0] for stat in raw.info("commandstats")}
-    for command in sorted(used - _NEEDED)[len(verb.words) % _EVERY :: _EVERY]:
-        stage.arrange(verb)
-        rules = ("reset", "on", ">pw", "~*", "&*", "+@all", f"-{command}")
-        raw.execute_command("ACL", "SETUSER", "lacking", *rules)
-        result = stage.run(verb, "-u", f"unix://lacking:pw@{server.socket}")
-        came_to = stage.check(verb, result)
-        # Of what a script may not run, Redis 7.0 does not say the name.
-        assert came_to == "done" or "denied permission" in result.notes, (command, result)
-    raw.execute_command("ACL", "DELUSER", "lacking")
-
-
-assert len(IDS) == COUNT

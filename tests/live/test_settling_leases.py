@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Callable
-from time import sleep
 
 import pytest
 import redis
@@ -24,19 +23,6 @@ from tests.support import lines_of
 IDS = [b"id-%d" % number for number in range(200)]
 
 Act = Callable[[WorkQueue], object]
-
-
-def _abandoned(foreign: Foreign) -> None:
-    foreign.abandoned(*IDS)
-
-
-def _orphaned(foreign: Foreign) -> None:
-    foreign.data(*IDS)
-
-
-def _own_leases(foreign: Foreign) -> None:
-    foreign.abandoned(*IDS)
-    foreign.lease(*IDS, holder=b"me")
 
 
 def _buried(foreign: Foreign) -> None:
@@ -61,25 +47,30 @@ def _move_there_and_back(queue: WorkQueue) -> None:
     list(move_back(queue, lambda: lines_of(items), b"other"))
 
 
+ARRANGED: dict[str, Callable[[Foreign], object]] = {
+    "abandoned": lambda foreign: foreign.abandoned(*IDS),
+    "orphaned": lambda foreign: foreign.data(*IDS),
+    "ours": lambda foreign: foreign.leased(*IDS, holder=b"me"),
+    "buried": _buried,
+    "due": _due,
+}
 # What is there, what of ours pushes it, and the clean of upstream's that may push it again.
-CASES: dict[str, tuple[Callable[[Foreign], None], Act, str]] = {
-    "light clean": (_abandoned, lambda queue: list(queue.light_clean()), "light"),
-    "deep clean": (_orphaned, lambda queue: list(queue.deep_clean()), "deep"),
-    "release": (_own_leases, lambda queue: list(queue.release_many(IDS)), "light"),
+CASES: dict[str, tuple[str, Act, str]] = {
+    "light clean": ("abandoned", lambda queue: list(queue.light_clean()), "light"),
+    "deep clean": ("orphaned", lambda queue: list(queue.deep_clean()), "deep"),
+    "release": ("ours", lambda queue: list(queue.release_many(IDS)), "light"),
     "release of abandoned items": (
-        _abandoned,
-        lambda queue: list(queue.release_many(IDS)),
-        "light",
+        *("abandoned", lambda queue: list(queue.release_many(IDS)), "light"),
     ),
-    "release of a few": (_abandoned, lambda queue: list(queue.release_many(IDS[:5])), "light"),
-    "kick": (_buried, lambda queue: list(queue.kick_many(IDS)), "deep"),
-    "kick of one": (_buried, lambda queue: list(queue.kick_many(IDS[:1])), "deep"),
-    "restoring": (_abandoned, _remove_and_restore, "light"),
-    "restoring orphans": (_orphaned, _remove_and_restore, "deep"),
-    "moving there and back": (_abandoned, _move_there_and_back, "light"),
-    "moving orphans there and back": (_orphaned, _move_there_and_back, "deep"),
-    "promotion": (_due, lambda queue: list(promote_items(queue)), "deep"),
-    "promotion by a lease": (_due, lambda queue: list(queue.lease_many(1)), "deep"),
+    "release of a few": ("abandoned", lambda queue: list(queue.release_many(IDS[:5])), "light"),
+    "kick": ("buried", lambda queue: list(queue.kick_many(IDS)), "deep"),
+    "kick of one": ("buried", lambda queue: list(queue.kick_many(IDS[:1])), "deep"),
+    "restoring": ("abandoned", _remove_and_restore, "light"),
+    "restoring orphans": ("orphaned", _remove_and_restore, "deep"),
+    "moving there and back": ("abandoned", _move_there_and_back, "light"),
+    "moving orphans there and back": ("orphaned", _move_there_and_back, "deep"),
+    "promotion": ("due", lambda queue: list(promote_items(queue)), "deep"),
+    "promotion by a lease": ("due", lambda queue: list(queue.lease_many(1)), "deep"),
 }
 
 
@@ -99,7 +90,7 @@ def test_an_item_that_we_push_behind_a_cleaners_snapshot_is_in_main_once(
     foreign: Foreign,
 ) -> None:
     arrange, act, clean = CASES[name]
-    arrange(foreign)
+    ARRANGED[arrange](foreign)
     steps = getattr(cleaner, clean)()
     assert next(steps) == "snapshot"
     act(queue)
@@ -120,7 +111,7 @@ def test_an_item_that_we_push_in_the_middle_of_a_cleaners_walk_is_in_main_once(
     foreign: Foreign,
 ) -> None:
     arrange, act, clean = CASES[name]
-    arrange(foreign)
+    ARRANGED[arrange](foreign)
     steps = getattr(cleaner, clean)()
     for _ in range(101):
         # It has just pushed its fiftieth item; between its EXISTS and its push nobody can help.
@@ -239,71 +230,3 @@ def test_a_settling_lease_outlives_the_stale_entry_of_a_waiting_item(
     raw.zadd(keys.delayed, {b"a": 1})
     assert [outcome.status for batch in promote_items(queue) for outcome in batch] == ["pruned"]
     assert raw.get(keys.lease(b"a")) == raw.get(keys.old_lease(b"a")) == settling
-
-
-def test_a_settling_lease_ends_by_itself_and_leaves_a_waiting_item(
-    queue: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
-) -> None:
-    foreign.buried(b"a")
-    list(queue.kick_many([b"a"]))
-    for key in (keys.lease(b"a"), keys.old_lease(b"a")):
-        raw.pexpire(key, 1)
-    sleep(0.01)
-    assert raw.exists(keys.lease(b"a"), keys.old_lease(b"a")) == 0
-    assert queue.state(b"a") == "waiting"
-
-
-@pytest.mark.parametrize("old", [True, False])
-def test_without_rwq_two_cleaners_push_an_item_twice(
-    raw: redis.Redis, keys: QueueKeys, foreign: Foreign, old: bool
-) -> None:
-    foreign.abandoned(b"a")
-    both = [SnapshotCleaner(raw, keys, old=old).light() for _ in range(2)]
-    for steps in both:
-        assert [next(steps), next(steps)] == ["snapshot", "exists"]
-    for steps in both:
-        assert list(steps) == ["push"]
-    assert raw.lrange(keys.main, 0, -1) == [b"a", b"a"]
-
-
-@pytest.mark.parametrize("old", [True, False])
-def test_without_rwq_a_cleaner_pushes_a_reused_id_twice(
-    raw: redis.Redis, keys: QueueKeys, foreign: Foreign, old: bool
-) -> None:
-    foreign.leased(b"a")
-    steps = SnapshotCleaner(raw, keys, old=old).light()
-    assert next(steps) == "snapshot"
-    raw.delete(keys.item(b"a"), keys.processing, keys.lease(b"a"), keys.old_lease(b"a"))
-    foreign.waiting(b"a")
-    assert list(steps) == ["exists", "push"]
-    assert raw.lrange(keys.main, 0, -1) == [b"a", b"a"]
-
-
-@pytest.mark.parametrize(("old", "worker"), [(True, "new"), (False, "old")])
-def test_without_rwq_a_cleaner_takes_an_item_from_a_worker_of_the_other_generation(
-    raw: redis.Redis, keys: QueueKeys, foreign: Foreign, old: bool, worker: str
-) -> None:
-    foreign.leased(b"a", generations=worker)
-    assert list(SnapshotCleaner(raw, keys, old=old).light()) == ["snapshot", "exists", "push"]
-    assert raw.lrange(keys.main, 0, -1) == [b"a"]
-    assert raw.llen(keys.processing) == 0
-
-
-def test_without_rwq_workers_of_both_generations_complete_an_item_twice(
-    raw: redis.Redis, keys: QueueKeys, foreign: Foreign
-) -> None:
-    """One goes by its LREM and the other by its DEL, so each believes that it won."""
-    foreign.waiting(b"a")
-    books = Books(live={b"a": b"data of a"}, added=1)
-    old, later = (Upstream(raw, keys.name, old=old, books=books).work() for old in (True, False))
-    for _ in range(3):
-        next(old)
-    # Its lease ends, and a cleaner returns the item.
-    raw.delete(keys.old_lease(b"a"))
-    assert list(SnapshotCleaner(raw, keys, old=True).light()) == ["snapshot", "exists", "push"]
-    for _ in range(4):
-        next(later)
-    assert books.completed == 1
-    # The entry that this one removes is the other's.
-    next(old)
-    assert raw.llen(keys.processing) == 0

@@ -78,9 +78,11 @@ def test_what_is_another_key_or_gone_by_then_stays_so(queue: WorkQueue, foreign:
     foreign.raw.lpush("jobs:item:b", "x")
     before = contents(foreign.raw)
     journal = Journal()
-    assert [outcome.status for outcome in edit_items(queue, edits, journal)] == [
-        *(Status.MISSING, Status.WRONG_TYPE, Status.UNCHANGED)
-    ]
+    assert {o.item_id: o.status for o in edit_items(queue, edits, journal)} == {
+        b"a": Status.MISSING,
+        b"b": Status.WRONG_TYPE,
+        b"c": Status.UNCHANGED,
+    }
     assert contents(foreign.raw) == before
     assert journal.ids == []
 

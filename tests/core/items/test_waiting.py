@@ -105,6 +105,7 @@ def test_several_queues_meet_the_condition_at_the_same_time_or_are_given_up_toge
     assert [(result.reached, result.counts.waiting) for result in results] == [(True, 0)] * 2
     assert all(6 <= result.waited_s < 8 for result in results)
     foreign.waiting(b"a")
+    Foreign(raw, b"second").waiting(b"b")
     results = list(wait_for_all([queue, second], timeout_s=10))
     assert [result.reached for result in results] == [False, False]
     assert all(10 <= result.waited_s < 12 for result in results)
