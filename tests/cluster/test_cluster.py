@@ -88,14 +88,7 @@ def test_a_worker_takes_from_queues_in_different_slots(connection: Connection) -
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "add x",
-        "lease --wait",
-        "clean deep --grace 0",
-        "mv a --to {jobs} --yes",
-        "mv a --to jobs --yes",
-    ],
+    "line", ["add x", "lease --wait", "clean deep --grace 0", "mv a --to {jobs} --yes", "ls"]
 )
 def test_a_name_without_a_hash_tag_is_refused(
     crwq: Rwq, cluster: PrivateCluster, line: str
@@ -152,7 +145,7 @@ def test_a_lease_takes_from_queues_on_several_nodes(
     waiting.start()
     clients = [node.client() for node in cluster.nodes]
     until(lambda: sum(c.info("clients")["blocked_clients"] for c in clients) == 3, "the wait")
-    assert connection.call("EXISTS", "{c}:queue", "{c}:delayed") == 0
+    assert connection.call("EXISTS", b"{c}:queue", b"{c}:delayed") == 0
     WorkQueue(connect(Server(connection.address)), "{b}").add("pushed", "2")
     waiting.join(30)
     assert [(item.queue, item.item_id) for item in found] == [(b"{b}", b"2")]
