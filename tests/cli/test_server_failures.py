@@ -9,7 +9,7 @@ import redis
 
 from tests.conftest import Foreign, StartServer
 from tests.driver import TIMEOUT_S, Result, Rwq, next_line, until
-from tests.proxies import FaultyProxy, answering
+from tests.proxies import Line, answering
 from tests.servers import PrivateServer
 
 LOOKERS = ["ls", "ls all", "leases", "show a", "stats", "stats --deep", "queues", "export"]
@@ -143,15 +143,12 @@ class TestConnectionLost:
         ],
     )
     def test_an_add_says_how_many_items_are_in(
-        self, rwq: Rwq, server: PrivateServer, lines: bytes, side: str, after_bytes: int
+        self, rwq: Rwq, lines: bytes, side: str, after_bytes: int
     ) -> None:
         # The server shall know the script already, so that the answers are of one length.
         rwq("complete", rwq("add", "x", "-o", "ids").text.strip())
-        proxy = FaultyProxy(server.socket, after_bytes=after_bytes, side=side)
-        try:
-            result = rwq(*("add", "-u", proxy.url, "--id-from", "line", "-o", "ids"), stdin=lines)
-        finally:
-            proxy.close()
+        with Line(side, after_bytes):
+            result = rwq("add", "--id-from", "line", "-o", "ids", stdin=lines)
         acknowledged = result.text.splitlines()
         assert result.code == 69
         assert 0 < len(acknowledged) < self.COUNT
