@@ -13,13 +13,12 @@ from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.choosing import choose
 from rwq_cli.core.inspect.report import inspect_items
 from rwq_cli.core.inspect.results import Result, ResultStatus, read_result_keys
+from rwq_cli.core.items.add import Due, NewItem
 from rwq_cli.core.items.complete import complete
 from rwq_cli.core.items.export import export
 from rwq_cli.core.items.journal import NoJournal
-from rwq_cli.core.items.lease import lease_from
-from rwq_cli.core.items.lease import lease_ids
+from rwq_cli.core.items.lease import lease_from, lease_ids
 from rwq_cli.core.items.move import move, move_back
-from rwq_cli.core.items.add import Due, NewItem
 from rwq_cli.core.items.purge import PurgedResults, purge
 from rwq_cli.core.items.remove import remove
 from rwq_cli.core.items.restore import Line, OnConflict, restore

@@ -14,8 +14,7 @@ from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.purge import purge as purge_queue
 from rwq_cli.core.repair.clean import deep_clean
 from rwq_cli.core.repair.doctor import diagnose
-from rwq_cli.core.repair.findings import findings_about
-from rwq_cli.core.repair.findings import Code
+from rwq_cli.core.repair.findings import Code, findings_about
 from tests.broken_queues import pad
 from tests.conftest import Foreign, contents
 from tests.core.verbs import EVERYWHERE

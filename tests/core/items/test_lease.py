@@ -12,8 +12,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Item, Lease, Outcome, State, Status, WorkQueue
 from rwq_cli.core.errors import InvalidArgument, WrongType
-from rwq_cli.core.items.lease import lease_from
-from rwq_cli.core.items.lease import LeaseAttempt, lease_ids
+from rwq_cli.core.items.lease import LeaseAttempt, lease_from, lease_ids
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.server.push_waiter import PushWaiter
 from tests.conftest import (
