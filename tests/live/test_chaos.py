@@ -64,7 +64,10 @@ class Acts:
         self._futures.append(self._pool.submit(self._work))
 
     def clean(self) -> None:
-        """Begin one light and one deep clean."""
+        """Begin one light and one deep clean; raises what an earlier operation raised."""
+        for future in self._futures:
+            if future.done():
+                future.result()
         self._futures += (self._pool.submit(self._clean, deep) for deep in (False, True))
 
     def end(self) -> None:
@@ -128,8 +131,8 @@ class Acts:
 
     def _remove_and_undo(self) -> None:
         chosen = ["--id-glob", f"*{random.randrange(10)}", "--state", "waiting"]
-        # 3 if some were leased meanwhile: the others are gone.
-        if self._rwq("rm", *chosen, "--yes")[0] in (0, 3):
+        # Of those that it has found, some may be leased meanwhile.
+        if self._rwq("rm", *chosen, "--yes", "-o", "ids")[1]:
             code, restored = self._rwq("undo", "--yes", "-o", "ids")
             assert code == 0
             self.counts["restored"] += len(restored)
