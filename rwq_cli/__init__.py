@@ -8,12 +8,12 @@ Where to look:
 | which state an ID has               | `core/state/rules.py`, `core/lua/lib/state.lua`   |
 | what a clean decides                | `core/repair/clean.py`, `core/lua/ops/repair.lua` |
 | how a key is named                  | `core/keys.py`                                    |
-| where a dry run ends                | `if dry_run` in each script of `core/lua/ops`, a  |
+| where a dry run ends                | `dry_run` in `core/lua/ops` and `lib/expected`, a |
 |                                     | `dry_run` argument in `core/items`, `core/repair` |
 | which error has which exit code     | `exit_codes.py`                                   |
 | where server and queue are read     | `cli/target.py`, with `environment.py`            |
 | how contexts are read and changed   | `contexts/file.py`, `contexts/editing.py`         |
-| which items options choose          | `cli/choosing.py`, `core/inspect/choosing.py`     |
+| which items options choose          | `cli/choosing.py`, `core/inspect/listing.py`      |
 | which queues a pattern stands for   | `cli/open_queues.py`                              |
 | what `--where` means                | `input/where.py`, `output/json_text.py`           |
 | what a state means to people        | `views/states.py`, `views/remedies.py`            |

@@ -16,7 +16,7 @@ import redis
 from hypothesis import HealthCheck, Phase, settings
 
 from rwq_cli.core import Connection, Server, WorkQueue, connect
-from rwq_cli.core.clock import SystemClock
+from rwq_cli.core.clock import Clock
 from rwq_cli.core.keys import SETTLING_GUARD, QueueKeys
 from rwq_cli.core.server.commands import Transaction
 from tests.clusters import (
@@ -503,7 +503,7 @@ def slept_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     It is also for tests beside which nobody else acts, so that a second look may come at once.
     """
     slept_s: list[float] = []
-    monkeypatch.setattr(SystemClock, "sleep", lambda _clock, seconds: slept_s.append(seconds))
+    monkeypatch.setattr(Clock, "sleep", lambda _clock, seconds: slept_s.append(seconds))
     return slept_s
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import redis
 
 from rwq_cli.core import Code, State
+from rwq_cli.core.keys import pattern_of
 from tests.conftest import Foreign
 
 FAR_MS = 9_999_999_999_999
@@ -208,7 +209,7 @@ STRANGE_IDS = (b"plain", b"it's $(x) `y`\n\x1b[2J \xff", b"-", b"\x00*?[a]\\{}:i
 
 def real_items(raw: redis.Redis, there: Foreign) -> dict[bytes, bytes]:
     """ID to data of every item there is."""
-    keys = raw.keys(there.keys.item_pattern)
+    keys = raw.keys(pattern_of(there.keys.item_prefix))
     values = raw.mget(keys) if keys else []
     prefix = there.keys.item_prefix
     # MGET says nothing of a key of another type.

@@ -31,7 +31,6 @@ ROOMS = (
     "core.items",
     "core.repair",
     "core.work",
-    "core.leased",
     "core.acting",
     "core.queue",
     "core",

@@ -28,7 +28,7 @@ from rwq_cli.input.regex import Regex
 from rwq_cli.input.streams import read_ids
 
 if TYPE_CHECKING:
-    from rwq_cli.core.inspect.choosing import Chosen
+    from rwq_cli.core.inspect.listing import Chosen
     from rwq_cli.core.model import Outcome
     from rwq_cli.core.queue import WorkQueue
     from rwq_cli.input.where import Condition
@@ -218,7 +218,7 @@ class Choice(NamedTuple):
         # which a dry run of `act` says that it would succeed, or all that exist if that is None.
         from rwq_cli.cli.confirm import confirm_ids, is_confirmed
         from rwq_cli.cli.open_queues import warn_if_missing
-        from rwq_cli.core.inspect.choosing import Chosen, choose
+        from rwq_cli.core.inspect.listing import Chosen, choose
 
         settings = self.settings
         if self.named is not None:

@@ -33,7 +33,7 @@ def watched(
         show(None)
         return ExitStatus.OK
     settings.check_endless("--watch")
-    from rwq_cli.core.clock import SystemClock
+    from rwq_cli.core.clock import Clock
     from rwq_cli.core.inspect.activity import RateMeter
     from rwq_cli.service.rounds import Rounds
     from rwq_cli.views.watching import Tick
@@ -56,7 +56,7 @@ def watched(
         at_ms = int(seconds) * 1000 + int(microseconds) // 1000
         show(Tick(at_ms, {} if rated is None else meter.read(rated())))
 
-    rounds = Rounds(every, SystemClock(), note=note, is_exact=True)
+    rounds = Rounds(every, Clock(), note=note, is_exact=True)
     with ending_on_terminate(is_redrawn=is_live):
         if is_live:
             _redraw(settings, rounds, show_tick, every)

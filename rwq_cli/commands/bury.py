@@ -8,7 +8,7 @@ from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import ForceOption, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.inspect.choosing import Chosen
+from rwq_cli.core.inspect.listing import Chosen
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.schedule import NO_REASON, REASON_BYTES_MAX, burial, bury as bury_items
 from rwq_cli.core.model import Outcomes, State, Status

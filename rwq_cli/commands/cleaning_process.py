@@ -11,7 +11,7 @@ from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
 from rwq_cli.cli.options import Duration
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.cleaning import CLEAN, Cleaning
-from rwq_cli.core.clock import SystemClock
+from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.repair.actions import CleanBatch, Repair
@@ -57,7 +57,7 @@ class CleaningProcess:
             + settings.reply_timeout_s
             + settings.patience_s,
         )
-        self._beats = Beats(SystemClock(), connection.progress, self._supervision.beat)
+        self._beats = Beats(Clock(), connection.progress, self._supervision.beat)
         connection.progress = self._beats
         self._rounds = Rounds(
             cleaning.every,

@@ -15,7 +15,7 @@ from rwq_cli.cli.options import (
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.choosing import Chosen
+from rwq_cli.core.inspect.listing import Chosen
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.complete import complete as complete_items

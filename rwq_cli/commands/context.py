@@ -12,7 +12,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.target import LOCAL
 from rwq_cli.contexts.file import COLOURS, KEYS, Context, ContextError, Protection, holds_secret
 from rwq_cli.core.errors import InvalidArgument, RwqError
-from rwq_cli.core.inspect.access import server_access
+from rwq_cli.core.inspect.server_status import server_access
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped_text

@@ -12,7 +12,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.repair.doctor import Diagnosis, diagnose
 from rwq_cli.core.repair.findings import Code, Finding, Severity
-from rwq_cli.core.state.transit import transit_of
+from rwq_cli.core.state.rules import transit_of
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped

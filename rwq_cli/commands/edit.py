@@ -17,7 +17,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.batches import FLUSH, Flush, in_batches
 from rwq_cli.core.errors import InvalidArgument, RwqError
-from rwq_cli.core.inspect.choosing import Chosen
+from rwq_cli.core.inspect.listing import Chosen
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.items.set_data import Edit, edit_items, read_item

@@ -4,7 +4,7 @@ from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.inspect.choosing import Chosen
+from rwq_cli.core.inspect.listing import Chosen
 from rwq_cli.core.items.schedule import kick as kick_items
 from rwq_cli.core.model import Outcomes, State, Status
 from rwq_cli.exit_codes import ExitStatus

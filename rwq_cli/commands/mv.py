@@ -15,7 +15,7 @@ from rwq_cli.cli.options import offer_queues, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.choosing import Chosen, choose
+from rwq_cli.core.inspect.listing import Chosen, choose
 from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.journal import NoJournal

@@ -8,7 +8,7 @@ from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import Duration, ForceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.choosing import Chosen
+from rwq_cli.core.inspect.listing import Chosen
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.schedule import release as release_items
 from rwq_cli.core.model import Outcomes, State, Status

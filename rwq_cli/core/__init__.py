@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rwq_cli.core.acting import LeasedItem
     from rwq_cli.core.errors import InvalidArgument, LeaseLost, RwqError, ServerError
     from rwq_cli.core.inspect.queues import queue_names
     from rwq_cli.core.inspect.results import Result, ResultStatus
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from rwq_cli.core.items.add import Due, NewItem
     from rwq_cli.core.items.results import ResultLookup
     from rwq_cli.core.items.waiting import WaitCondition, WaitResult
-    from rwq_cli.core.leased import LeasedItem
     from rwq_cli.core.model import (
         Counts,
         Item,
@@ -124,7 +124,7 @@ _HOMES = {
     "items.add": "Due NewItem",
     "items.results": "ResultLookup",
     "items.waiting": "WaitCondition WaitResult",
-    "leased": "LeasedItem",
+    "acting": "LeasedItem",
     "model": "Counts Item Lease Outcome OutcomeBatch Outcomes State Status",
     "queue": "WorkQueue",
     "repair.actions": "CleanAction Repair",

@@ -4,7 +4,7 @@ Dates come from the server's clock.
 """
 
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rwq_cli.core.errors import InvalidArgument
 
@@ -21,24 +21,16 @@ RESULT_TTL_S = 3600.0
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
-class Clock(Protocol):
-    """Measures time and sleeps."""
-
-    def monotonic(self) -> float:
-        """Seconds since some fixed instant."""
-
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-
-
-class SystemClock:
+class Clock:
     """The machine's clock."""
 
     def monotonic(self) -> float:
+        """Seconds since some fixed instant."""
         # As the server's clock, it goes on while this machine is asleep, and so do leases.
         return time.clock_gettime(_CLOCK)
 
     def sleep(self, seconds: float) -> None:
+        """Wait."""
         time.sleep(seconds)
 
 

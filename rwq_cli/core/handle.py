@@ -6,13 +6,13 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from rwq_cli.core.clock import Clock, SystemClock
+from rwq_cli.core.batches import LOST_REPLY_HINT, in_doubt
+from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.keys import QueueKeys
+from rwq_cli.core.keys import QueueKeys, hash_tag
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch
 from rwq_cli.core.progress import ProgressListener
-from rwq_cli.core.server.acknowledged import LOST_REPLY_HINT, in_doubt
 from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Queue:
         self.keys = QueueKeys(to_bytes(name))
         self.connection = connection.for_queue(self.keys.name)
         self.holder = to_bytes(holder) if holder is not None else uuid4().hex.encode()
-        self.clock = clock or SystemClock()
+        self.clock = clock or Clock()
 
     @property
     def name(self) -> bytes:
@@ -53,9 +53,23 @@ class Queue:
 
     @property
     def _script_keys(self) -> tuple[bytes, ...]:
+        self.check_one_slot()
         # `keys` may be replaced, so they are not kept.
         keys = tuple(self.keys.structures)
         return (*keys, self.keys.absent) if self.connection.is_cluster else keys
+
+    def check_one_slot(self) -> None:
+        """Refuse a queue whose keys are on several nodes of a cluster."""
+        if not self.connection.is_cluster or hash_tag(self.name) is not None:
+            return
+        tagged = b"{%b}" % self.name
+        if hash_tag(tagged) is None:
+            tagged = b"{q}" + self.name
+        shown, usable = (each.decode("utf-8", "backslashreplace") for each in (self.name, tagged))
+        raise InvalidArgument(
+            f"{shown} has no hash tag: on a cluster its keys are on several nodes",
+            f"name the queue {usable}: its keys are then in one slot",
+        )
 
     @property
     def progress(self) -> ProgressListener:

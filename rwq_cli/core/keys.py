@@ -173,17 +173,12 @@ class QueueKeys:
     @property
     def pattern(self) -> bytes:
         """A SCAN pattern for all keys that begin with the queue's name and a colon."""
-        return escape_glob(self.name + b":") + b"*"
+        return pattern_of(self.name + b":")
 
-    @property
-    def item_pattern(self) -> bytes:
-        """A SCAN pattern for exactly this queue's data keys."""
-        return escape_glob(self.item_prefix) + b"*"
 
-    @property
-    def result_pattern(self) -> bytes:
-        """A SCAN pattern for exactly this queue's results."""
-        return escape_glob(self.result_prefix) + b"*"
+def pattern_of(prefix: bytes) -> bytes:
+    """A SCAN pattern for exactly the keys that begin so."""
+    return escape_glob(prefix) + b"*"
 
 
 def is_key_of(key: bytes, names: Sequence[bytes]) -> bool:

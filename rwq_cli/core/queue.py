@@ -18,11 +18,11 @@ from rwq_cli.core.repair.actions import CleanAction
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from rwq_cli.core.acting import LeasedItem
     from rwq_cli.core.inspect.selection import Selection, Source
     from rwq_cli.core.items.add import NewItem
     from rwq_cli.core.items.results import ResultLookup
     from rwq_cli.core.items.waiting import WaitCondition, WaitResult
-    from rwq_cli.core.leased import LeasedItem
     from rwq_cli.core.repair.doctor import Diagnosis
     from rwq_cli.core.repair.findings import Code
     from rwq_cli.core.work.control import StopToken, WorkEvent, WorkSummary
@@ -122,8 +122,8 @@ class WorkQueue(ActingQueue):
         self, count: int, *, for_s: float = LEASE_S, wait_s: float = 0.0
     ) -> "Iterator[LeasedItem]":
         """Lease up to this many items, waiting only for the first; see `lease`."""
+        from rwq_cli.core.acting import LeasedItem
         from rwq_cli.core.items.lease import lease_from
-        from rwq_cli.core.leased import LeasedItem
 
         items = lease_from([self], count, lease_s=for_s, wait_s=wait_s)
         return (LeasedItem.of(item, self) for item in items)

@@ -166,7 +166,7 @@ def _watchdog_s(variables: Mapping[str, str]) -> float | None:
     return int(text) / 1e6 if text.isdecimal() and int(text) else None
 
 
-class Beats(ProgressListener):
+class Beats(ProgressListener, Clock):
     """A clock whose sleeps, and a listener to progress whose reports, are beats."""
 
     def __init__(self, clock: Clock, progress: ProgressListener, beat: Callable[..., None]) -> None:

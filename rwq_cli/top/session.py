@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from rwq_cli.cli.connect import command_lines, open_connection
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import RwqError, ServerError
+from rwq_cli.core.inspect.activity import QueueWatch, interval_s
 from rwq_cli.core.inspect.counting import lengths_and_abandoned
-from rwq_cli.core.inspect.queue_watch import QueueWatch, interval_s
 from rwq_cli.core.inspect.queues import matching_queues, queue_names
 from rwq_cli.core.inspect.selection import Source
 from rwq_cli.core.keys import is_glob

@@ -5,7 +5,7 @@ import shlex
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from rwq_cli.core.state.transit import Transit
+from rwq_cli.core.state.rules import Transit
 from rwq_cli.output.escape import escaped
 
 # Commands that are suggested for an item but take no ID.

@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import Any
 
 from rwq_cli.contexts.file import Context, holds_secret
-from rwq_cli.core.inspect.access import ServerAccess
+from rwq_cli.core.inspect.server_status import ServerAccess
 from rwq_cli.core.server.urls import mask_url
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import Cut, Field, Fields, field

@@ -18,8 +18,7 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Item, Lease, State
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.repair.findings import Code, findings_about
-from rwq_cli.core.state.rules import Facts, is_guard
-from rwq_cli.core.state.transit import transit_of
+from rwq_cli.core.state.rules import Facts, is_guard, transit_of
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import Fields, attribute, field

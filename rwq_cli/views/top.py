@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.activity import Rates
-from rwq_cli.core.inspect.queue_watch import QueueRow
+from rwq_cli.core.inspect.activity import QueueRow, Rates
 from rwq_cli.core.inspect.server_status import ServerStatus
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.output import human

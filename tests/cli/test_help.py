@@ -7,7 +7,7 @@ import pytest
 
 from rwq_cli.cli.app import SECTIONS, CommandInfo, all_commands
 from rwq_cli.cli.options import GLOBAL_NAMES
-from rwq_cli.core.clock import SystemClock
+from rwq_cli.core.clock import Clock
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.help.topics import Topic
 from tests.conftest import Foreign
@@ -160,7 +160,7 @@ def test_every_example_works(
     code = 0
     if any(each in line for each in ("--every", "--watch", "--follow")):
         code = 130
-        monkeypatch.setattr(SystemClock, "sleep", press_ctrl_c)
+        monkeypatch.setattr(Clock, "sleep", press_ctrl_c)
     if is_simple(before) and is_simple(line) and "EDITOR" not in line:
         if before:
             assert rwq(*shlex.split(before)[1:], variables=VARIABLES).code == 0
@@ -173,7 +173,7 @@ def test_every_example_works(
     assert (result.code, "error:" in result.notes) == (code, False), result.notes
 
 
-def press_ctrl_c(_clock: SystemClock, seconds: float) -> None:
+def press_ctrl_c(_clock: Clock, seconds: float) -> None:
     """In the pause between two rounds; a grace period of 0 is none."""
     if seconds:
         raise KeyboardInterrupt

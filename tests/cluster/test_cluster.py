@@ -239,7 +239,7 @@ def test_a_scan_of_the_queue_misses_nothing_while_its_slot_moves(
     ids = {b"%d" % number for number in range(2000)}
     client = cluster.client(QUEUE)
     client.mset({queue.keys.item(item_id): b"x" for item_id in ids})
-    pages = queue.connection.scan(("SCAN",), "COUNT", 100, "MATCH", queue.keys.item_pattern)
+    pages = queue.connection.scan(("SCAN",), "COUNT", 100, "MATCH", queue.keys.pattern)
     found = set(next(pages))
     moving = Moving(cluster, QUEUE, *(queue.keys.item(item_id) for item_id in list(ids)[:500]))
     thread = Thread(target=moving.finish)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rwq_cli.core import Connection, Server, WorkQueue, connect
-from rwq_cli.core.items import transfer
+from rwq_cli.core.items import move as transfer
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.lease import lease_ids
 from rwq_cli.core.items.move import move as move_items

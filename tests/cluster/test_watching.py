@@ -1,7 +1,7 @@
 """Watching the queues of all primaries of a cluster, as `rwq top` does."""
 
 from rwq_cli.core import Connection, WorkQueue
-from rwq_cli.core.inspect.queue_watch import QueueWatch
+from rwq_cli.core.inspect.activity import QueueWatch
 from rwq_cli.core.inspect.queues import queue_names
 
 

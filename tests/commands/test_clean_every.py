@@ -53,7 +53,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Between:
                 raise KeyboardInterrupt
             remaining.pop(0)()
 
-        monkeypatch.setattr("rwq_cli.core.clock.SystemClock.sleep", sleep)
+        monkeypatch.setattr("rwq_cli.core.clock.Clock.sleep", sleep)
 
     return set_up
 

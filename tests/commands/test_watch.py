@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from rwq_cli.core.clock import SystemClock
+from rwq_cli.core.clock import Clock
 from tests.conftest import ABSENT, Foreign, StartServer
 from tests.driver import TIMEOUT_S, Rwq, next_line, until
 from tests.terminal import shown
@@ -30,7 +30,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                 raise KeyboardInterrupt
             remaining.pop(0)()
 
-        monkeypatch.setattr(SystemClock, "sleep", sleep)
+        monkeypatch.setattr(Clock, "sleep", sleep)
 
     return set_up
 

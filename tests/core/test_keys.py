@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import InvalidArgument
-from rwq_cli.core.keys import QueueKeys, hash_tag, queue_of_structure
+from rwq_cli.core.keys import QueueKeys, hash_tag, pattern_of, queue_of_structure
 
 STRANGE = [
     b"jobs",
@@ -57,7 +57,7 @@ def test_a_pattern_matches_its_own_queue_only(raw: Redis) -> None:
         keys = QueueKeys(name)
         wanted = {keys.item(i) for i in (b"", b"1", b"\x00\xff", b"a:item:b", b"*", b"other")}
         raw.mset(dict.fromkeys(wanted, b""))
-        assert set(raw.scan_iter(match=keys.item_pattern)) == wanted
+        assert set(raw.scan_iter(match=pattern_of(keys.item_prefix))) == wanted
         of_all = {key for key in raw.scan_iter() if key.startswith(name + b":")}
         assert set(raw.scan_iter(match=keys.pattern)) == of_all >= wanted
 

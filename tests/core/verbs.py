@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core import Selection, Source, WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.inspect.choosing import choose
+from rwq_cli.core.inspect.listing import choose
 from rwq_cli.core.inspect.report import inspect_items
 from rwq_cli.core.inspect.results import Result, ResultStatus, read_result_keys
 from rwq_cli.core.items.add import Due, NewItem

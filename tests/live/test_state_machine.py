@@ -50,11 +50,11 @@ from rwq_cli.core import (
     Status,
     WorkQueue,
 )
-from rwq_cli.core.inspect.choosing import choose as choose_items
 from rwq_cli.core.inspect.cursor import ListCursor
+from rwq_cli.core.inspect.listing import choose as choose_items
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.inspect.selection import Selection
-from rwq_cli.core.items import bulk, lease, restore
+from rwq_cli.core.items import bulk, lease, repairs, restore
 from rwq_cli.core.items.add import NewItems, add_batches
 from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.journal import NoJournal
@@ -64,7 +64,6 @@ from rwq_cli.core.items.restore import Line, restore as restore_items
 from rwq_cli.core.items.results import ResultOptions, ResultStatus
 from rwq_cli.core.items.schedule import bury as bury_items, release as release_items
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.repair import repairs
 from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.server.window import WINDOW_CALLS
 from rwq_cli.core.state.expected import Expected

@@ -13,7 +13,7 @@ import redis
 
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import ConnectionLost, InvalidArgument
-from rwq_cli.core.inspect.queue_watch import Overview
+from rwq_cli.core.inspect.activity import Overview
 from rwq_cli.environment import Environment
 from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Rwq

@@ -2,9 +2,8 @@
 
 import pytest
 
-from rwq_cli.core.inspect.activity import Rates, Sample
+from rwq_cli.core.inspect.activity import QueueRow, Rates, Sample
 from rwq_cli.core.inspect.counting import Taken
-from rwq_cli.core.inspect.queue_watch import QueueRow
 from rwq_cli.core.inspect.server_status import Durability, ServerStatus
 from rwq_cli.core.model import Counts
 from rwq_cli.views.counts import COUNT_FIELDS

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
+from math import inf
 from typing import NamedTuple
 
 from rwq_cli.core.errors import PermissionDenied, ServerError
@@ -93,10 +94,17 @@ def count_leased(queue: Queue, ids: Sequence[bytes]) -> int:
     return sum(facts.has_data and facts.session is not None for facts in probe(queue, ids))
 
 
-def counts(queue: Queue, *, deep: bool = False, sample_sizes: bool | None = None) -> Counts:
+def counts(
+    queue: Queue,
+    *,
+    deep: bool = False,
+    sample_sizes: bool | None = None,
+    within_s: float = COUNT_S,
+) -> Counts:
     """Counts by state; see `WorkQueue.counts`.
 
     Sampling the sizes of waiting items, if that is not decided, must not reset their idle times.
+    Unless it is `deep`, what is in processing is told apart as far as the time allows.
     """
     if sample_sizes is None:
         sample_sizes = queue.connection.set_no_touch()
@@ -120,7 +128,7 @@ def counts(queue: Queue, *, deep: bool = False, sample_sizes: bool | None = None
         known, duplicated = _with_survey(queue, known)
     sample = list(dict.fromkeys(oldest[::-1] + newest))
     known = _with_waiting(queue, known, sample, now_ms, sample_sizes=sample_sizes)
-    return _with_processing(queue, known, processing, now_ms, duplicated)
+    return _with_processing(queue, known, processing, now_ms, duplicated, inf if deep else within_s)
 
 
 def _with_processing(
@@ -129,14 +137,18 @@ def _with_processing(
     processing: Iterable[list[bytes]],
     now_ms: int,
     duplicated: Set[bytes],
+    within_s: float,
 ) -> Counts:
     """Count the items in processing, except those that are known to be duplicated."""
+    ends_s, is_least = queue.clock.monotonic() + within_s, False
     by_state: Counter[State] = Counter()
     # Entries of the sorted sets whose items are counted in processing.
     stale: Counter[str] = Counter()
     left_ms: list[int] = []
     done = set(duplicated)
     for page in processing:
+        if is_least := bool(by_state) and queue.clock.monotonic() > ends_s:
+            break
         fresh = [item_id for item_id in dict.fromkeys(page) if item_id not in done]
         done.update(fresh)
         for facts in probe(queue, fresh, in_processing=1):
@@ -156,11 +168,12 @@ def _with_processing(
         delayed=max(0, known.delayed - stale["delayed"]),
         buried=max(0, known.buried - stale["buried"]),
         due=max(0, (known.due or 0) - stale["due"]),
-        leased=by_state[State.LEASED],
-        held=(known.held or 0) + by_state[State.HELD],
+        leased=None if is_least else by_state[State.LEASED],
+        held=None if is_least else (known.held or 0) + by_state[State.HELD],
         abandoned=by_state[State.ABANDONED],
-        lease_soonest_ms=min(left_ms, default=None),
-        lease_latest_ms=max(left_ms, default=None),
+        lease_soonest_ms=None if is_least else min(left_ms, default=None),
+        lease_latest_ms=None if is_least else max(left_ms, default=None),
+        is_least=is_least,
     )
 
 
@@ -200,8 +213,7 @@ def _with_waiting(
 
 def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
     """Add the counts that need a walk over the whole queue; also return the duplicated items."""
-    from rwq_cli.core.inspect.keyspace import KeyNotes
-    from rwq_cli.core.inspect.survey import Totals, survey_facts
+    from rwq_cli.core.inspect.keyspace import KeyNotes, Totals, survey_facts
 
     totals, notes = Totals(), KeyNotes(queue)
     stray: set[bytes] = set()

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of
 from rwq_cli.core.inspect.keyspace import ids_of
+from rwq_cli.core.keys import pattern_of
 from rwq_cli.core.model import State
 from rwq_cli.core.state.probe import read_parts, states
 
@@ -89,7 +90,7 @@ class _Side:
     def pages(self) -> Iterator[list[bytes]]:
         """Pages of the IDs of items."""
         keys = self._queue.keys
-        for page in self._queue.connection.scan_keys(keys.item_pattern):
+        for page in self._queue.connection.scan_keys(pattern_of(keys.item_prefix)):
             yield list(dict.fromkeys(ids_of(page, keys.item_prefix)))
 
     def states(self, ids: Iterable[bytes]) -> dict[bytes, State | None]:

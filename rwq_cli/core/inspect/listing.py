@@ -1,11 +1,12 @@
-"""Listings: items in pages, in the order in which they are or were leased."""
+"""Listings: items in pages, in the order in which they are or were leased; and choosing items."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from heapq import merge, nsmallest
 from itertools import islice
+from typing import NamedTuple
 
-from rwq_cli.core.batches import LONGEST_LIST, in_batches
+from rwq_cli.core.batches import LONGEST_LIST, Flush, in_batches
+from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import (
     PAGE_SIZE,
@@ -15,11 +16,19 @@ from rwq_cli.core.inspect.cursor import (
     lengths_of,
     read_first_pages,
 )
-from rwq_cli.core.inspect.lookup import facts_of
+from rwq_cli.core.inspect.lookup import facts_of, look_twice
 from rwq_cli.core.inspect.report import Detail, detail_of, item_from, with_details
-from rwq_cli.core.inspect.selection import FOUND_DEEP, SCHEDULED_STATES, Selection, Source
+from rwq_cli.core.inspect.selection import (
+    FOUND_DEEP,
+    ITEMS,
+    SCHEDULED_STATES,
+    Selection,
+    Source,
+    source_of,
+)
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Item, State
+from rwq_cli.core.state.expected import ANY, Expected, fingerprint, mark_of
 from rwq_cli.core.state.probe import probe, states
 from rwq_cli.core.state.rules import Facts, is_guard
 
@@ -49,7 +58,7 @@ def items(
     if wanted is not None:
         page_size = min(PAGE_SIZE, wanted) if selection.is_all else PAGE_SIZE
     _begin(queue, source, wanted)
-    walk = _Walk(queue, source, selection.id_pattern(), tail=tail, skip=skip, page_size=page_size)
+    walk = _Walk(queue, source, selection.id_glob, tail=tail, skip=skip, page_size=page_size)
     detail = detail_of(queue, data=data, bare=bare)
     accepts = selection.facts_filter()
 
@@ -114,8 +123,7 @@ def listed_states(
     The server computes the states, so this is faster than `items`.
     """
     _begin(queue, source)
-    pattern = None if id_glob is None else glob_pattern(id_glob)
-    walk = _Walk(queue, source, pattern, page_size=WALK_ENTRIES)
+    walk = _Walk(queue, source, id_glob, page_size=WALK_ENTRIES)
     return ((item_id, state) for item_id, state in walk.states() if state in wanted)
 
 
@@ -178,7 +186,7 @@ class _Walk:
         self,
         queue: Queue,
         source: Source,
-        pattern: "re.Pattern[bytes] | None",
+        id_glob: bytes | None,
         *,
         page_size: int,
         tail: bool = False,
@@ -186,7 +194,7 @@ class _Walk:
     ) -> None:
         self._queue = queue
         self._source = source
-        self._pattern = pattern
+        self._pattern = None if id_glob is None else glob_pattern(id_glob)
         self._tail = tail
         self._skip = skip
         self._page_size = page_size
@@ -244,7 +252,7 @@ class _Walk:
         """Items in no list or sorted set, and those in the lists more than once."""
         if not self._source.deep:
             return []
-        from rwq_cli.core.inspect.survey import survey_facts
+        from rwq_cli.core.inspect.keyspace import survey_facts
 
         # First, so that duplicated items are not listed in another state before.
         deep = [
@@ -280,3 +288,66 @@ class _Walk:
     def _is_wanted(self, item_id: bytes) -> bool:
         is_fresh = item_id not in self._seen
         return is_fresh and (self._pattern is None or self._pattern.match(item_id) is not None)
+
+
+class Chosen(NamedTuple):
+    """Items to act on, and the conditions that they were chosen by, which are checked again."""
+
+    ids: Iterable[bytes | Flush]
+    expected: Expected = ANY
+
+
+def choose(
+    queue: Queue, selection: Selection, *, limit: int | None = None, grace_s: float = GRACE_S
+) -> Chosen:
+    """Choose items, each once, in the order of `items`; without states, items in any state.
+
+    All are chosen before a verb acts, so that its changes cannot make the listing miss an item or
+    list it twice. Their IDs are kept in memory: about 110 MB for a million.
+
+    An item that looks abandoned, orphaned, unlisted, duplicated or like a ghost may be healthy,
+    between two commands of its worker. It is chosen only if it is still the same item in the same
+    state a grace period later (`look_twice`), so there may be fewer than `limit`.
+    """
+    queue.connection.set_no_touch()
+    states = ITEMS if selection.states is None else selection.states
+    chosen: dict[bytes, State] = {}
+    fingerprints: dict[bytes, str] = {}
+    marks: dict[bytes, bytes] = {}
+    marked_by = selection.marked_by
+    for item_id, state, item in _candidates(queue, selection._replace(states=states), states):
+        chosen.setdefault(item_id, state)
+        if item is not None and item.data is not None:
+            fingerprints.setdefault(item_id, fingerprint(item.data))
+        if item is not None and marked_by:
+            marks.setdefault(item_id, mark_of(item, marked_by))
+        if len(chosen) == limit:
+            break
+    in_transit = [item_id for item_id, state in chosen.items() if state.may_be_in_transit]
+    if in_transit:
+        states_now = {f.item_id: f.state for f in look_twice(queue, in_transit, grace_s)}
+        for item_id in in_transit:
+            if states_now.get(item_id) is not chosen[item_id]:
+                del chosen[item_id]
+    expected = Expected(
+        states,
+        selection.older_than_s,
+        fingerprints if selection.needs_data else None,
+        chosen.keys() & in_transit,
+        marks if marked_by else None,
+        marked_by,
+    )
+    return Chosen(list(chosen), expected)
+
+
+def _candidates(
+    queue: Queue, selection: Selection, states: frozenset[State]
+) -> Iterator[tuple[bytes, State, Item | None]]:
+    """IDs with their states, and the items if the selection looks into more of them."""
+    source, needs_data = source_of(states), selection.needs_data
+    if selection == Selection(states, id_glob=selection.id_glob):
+        for item_id, state in listed_states(queue, source, states, selection.id_glob):
+            yield item_id, state, None
+        return
+    for item in items(queue, source, selection, data=needs_data, bare=not needs_data):
+        yield item.item_id, item.state, item

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.keys import PER_ID_INFIXES, glob_pattern, is_glob, queue_of_structure
+from rwq_cli.core.keys import PER_ID_INFIXES, glob_pattern, is_glob, pattern_of, queue_of_structure
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -42,7 +42,7 @@ def queue_names(connection: "Connection", *, any_type: bool = False) -> list[byt
 
 def exists(queue: Queue) -> bool:
     """Whether any key of the queue exists, other than those of items, leases and results."""
-    return bool(queue.call("EXISTS", *queue.keys.structures))
+    return any(queue.call_all([("EXISTS", key) for key in queue.keys.structures]))
 
 
 def matching_queues(
@@ -66,7 +66,7 @@ def matching_queues(
 
 def _has_keys(queue: Queue) -> bool:
     """Whether the queue exists, or has items in no list."""
-    pages = queue.connection.scan_keys(queue.keys.item_pattern)
+    pages = queue.connection.scan_keys(pattern_of(queue.keys.item_prefix))
     return exists(queue) or next(pages, None) is not None
 
 

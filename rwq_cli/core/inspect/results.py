@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.keys import pattern_of
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.probe import read_parts
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES
@@ -70,24 +71,23 @@ def results_command(queue: Queue, ids: Iterable[bytes]) -> Command:
 
 def result_keys_from(ids: Sequence[bytes], reply: Sequence[Any]) -> list[ResultKey]:
     """Parse a reply of the script, which may end before the last ID."""
-    fields = [reply[at : at + _FIELDS] for at in range(0, len(reply), _FIELDS)]
-    return [_result_key(*each) for each in zip(ids, fields, strict=False)]
-
-
-def _result_key(item_id: bytes, fields: Sequence[bytes]) -> ResultKey:
-    has_item, kind, status, completed_ms, holder, size, result, left_ms = fields
-    found = None
-    if kind == KIND_RESULT.encode():
-        found = Result(
-            item_id=item_id,
-            status=ResultStatus(status.decode()),
-            completed_ms=int(completed_ms),
-            holder=holder,
-            result=result,
-            result_bytes=None if size is None else int(size),
-            ttl_ms=int(left_ms) if int(left_ms) >= 0 else None,
-        )
-    return ResultKey(item_id, has_item == b"1", kind.decode(), found)
+    keys = []
+    for item_id, at in zip(ids, range(0, len(reply), _FIELDS), strict=False):
+        fields = reply[at : at + _FIELDS]
+        has_item, kind, status, completed_ms, holder, size, result, left_ms = fields
+        found = None
+        if kind == KIND_RESULT.encode():
+            found = Result(
+                item_id=item_id,
+                status=ResultStatus(status.decode()),
+                completed_ms=int(completed_ms),
+                holder=holder,
+                result=result,
+                result_bytes=None if size is None else int(size),
+                ttl_ms=int(left_ms) if int(left_ms) >= 0 else None,
+            )
+        keys.append(ResultKey(item_id, has_item == b"1", kind.decode(), found))
+    return keys
 
 
 def all_results(queue: Queue) -> Iterator[list[Result]]:
@@ -96,7 +96,7 @@ def all_results(queue: Queue) -> Iterator[list[Result]]:
     SCAN may return a key twice, so each ID is kept until the end.
     """
     done: set[bytes] = set()
-    for page in queue.connection.scan_keys(queue.keys.result_pattern):
+    for page in queue.connection.scan_keys(pattern_of(queue.keys.result_prefix)):
         prefix = len(queue.keys.result_prefix)
         fresh = [key[prefix:] for key in dict.fromkeys(page) if key[prefix:] not in done]
         done.update(fresh)

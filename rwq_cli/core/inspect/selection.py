@@ -98,9 +98,11 @@ class Selection(NamedTuple):
         """Whether it looks into the data, or at the idle time."""
         return self.needs_data or self.older_than_s is not None
 
-    def id_pattern(self) -> "re.Pattern[bytes] | None":
-        """The glob for IDs as a compiled regular expression; None for any ID."""
-        return None if self.id_glob is None else glob_pattern(self.id_glob)
+    @property
+    def marked_by(self) -> str:
+        """What of an item it looks into, besides its state, age and data: see `mark_of`."""
+        by_lease = self.holder_glob is not None or self.reason_glob is not None
+        return " ".join(["lease"] * by_lease + ["returns"] * (self.returns is not None))
 
     def facts_filter(self) -> Callable[[Item], bool]:
         """Decides about an item by its state, its lease, its reason and its returns."""

@@ -1,6 +1,13 @@
-"""A server's version, memory, eviction and persistence; managed services may hide some of it."""
+"""A server's version, memory, eviction and persistence, which managed services may hide; and what
+it supports and its user may do, without changing anything.
+"""
 
+from collections.abc import Mapping
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rwq_cli.core.errors import PermissionDenied
+from rwq_cli.core.handle import Queue
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -78,3 +85,125 @@ def version_of(info: object) -> str | None:
     if "valkey_version" in info:
         return f"Valkey {info['valkey_version']}"
     return f"Redis {info['redis_version']}"
+
+
+_PINGS = 5
+_FORGET = ("forget_leases", "forget_leftovers")
+_CLEAN = ("ops/clean_lock", "ops/push_scheduled", "ops/prune", "ops/repair")
+# The commands that a user may or may not run, each with the scripts that it runs, and with the
+# groups of `lua.NEEDS` that these check for it.
+_VERBS = {
+    "ls": ("read",),
+    "result": ("read_results",),
+    "add": ("ops/add",),
+    "add --id": ("ops/add", *_FORGET),
+    "add --unique": ("ops/add", *_FORGET, "add_unique"),
+    "add --delay": ("ops/add", "add_delayed"),
+    "lease": ("ops/lease", "promote"),
+    "lease --id": ("ops/lease_by_id",),
+    "complete": ("ops/complete",),
+    "complete --result": ("ops/complete", "keep_results"),
+    "touch": ("ops/touch",),
+    "release": ("ops/release",),
+    "release --delay": ("ops/schedule",),
+    "bury": ("ops/schedule",),
+    "kick": ("ops/push_scheduled",),
+    "edit": ("ops/set_data",),
+    "rm": ("ops/remove",),
+    "mv": ("ops/move",),
+    "purge": ("ops/remove", "ops/delete_results", "ops/delete_stray_leases", "ops/prune"),
+    # Also of an edit and of a move.
+    "undo": (
+        *("ops/restore", "ops/restore_results", "mark_lines"),
+        *("ops/set_data", "ops/move"),
+    ),
+    "import": ("ops/restore", "ops/restore_results", "mark_lines"),
+    "work": (
+        *("ops/lease", "promote", "ops/touch", "ops/complete"),
+        *("ops/release", "ops/schedule", "count_returns"),
+    ),
+    "clean light": _CLEAN,
+    "clean deep": (*_CLEAN, "ops/restore_guards"),
+    "doctor --fix": (*_CLEAN, "ops/restore_guards", "ops/delete_stray_leases"),
+}
+
+
+class ServerAccess(NamedTuple):
+    """What can be done on a server; None for what it does not say."""
+
+    # Such as `Valkey 8.1.1`.
+    version: str | None
+    # The shortest of a few round trips.
+    latency_ms: float
+    user: str | None
+    # Why the server accepts no writes, and why idle times are unavailable; None if that is not so.
+    no_writes_because: str | None
+    # Whether reads can be kept from resetting idle times.
+    has_no_touch: bool
+    no_times_because: str | None
+    # The commands of rwq that the user may not run, each with the reason; None if no queue was
+    # named.
+    denied: Mapping[str, str] | None
+
+
+def server_access(connection: "Connection", queue: Queue | None) -> ServerAccess:
+    """Find out what can be done on a server, and with the keys of a queue."""
+    if queue is not None:
+        connection = queue.connection
+    # The connection is made here.
+    connection.call("PING")
+    latencies = []
+    for _ in range(_PINGS):
+        started_s = perf_counter()
+        connection.call("PING")
+        latencies.append(perf_counter() - started_s)
+    replication, user = connection.call_all(
+        [("INFO", "replication"), ("ACL", "WHOAMI")], return_errors=True
+    )
+    status = server_status(connection)
+    no_writes = None
+    if isinstance(replication, dict) and replication.get("slave_read_only"):
+        place = f"{replication.get('master_host')}:{replication.get('master_port')}"
+        no_writes = f"it is a read-only replica of {place}"
+    return ServerAccess(
+        version=status.version,
+        latency_ms=1000 * min(latencies),
+        user=user.decode("utf-8", "backslashreplace") if isinstance(user, bytes) else None,
+        no_writes_because=no_writes,
+        has_no_touch=connection.set_no_touch(),
+        no_times_because=_no_times_because(status.durability.eviction or "", queue),
+        denied=None if queue is None else _denied(queue),
+    )
+
+
+def _no_times_because(eviction: str, queue: Queue | None) -> str | None:
+    if "lfu" in eviction:
+        return f"its maxmemory-policy is {eviction}"
+    if queue is None:
+        return None
+    (reply,) = queue.call_all([("OBJECT", "IDLETIME", queue.keys.item(b"x"))], return_errors=True)
+    if isinstance(reply, PermissionDenied):
+        return "this user may not run OBJECT IDLETIME"
+    return None
+
+
+def _denied(queue: Queue) -> dict[str, str] | None:
+    """The commands that the user may not run, with the reasons; None if the server does not say."""
+    keys = queue.keys
+    try:
+        # As if a queue were moved to itself: its keys are those that are checked.
+        reply = queue.run("access", dry_run=True, marks=keys.undo(b"x"), **keys.as_target)
+    except PermissionDenied as error:
+        return dict.fromkeys(_VERBS, error.message)
+    if reply is None:
+        return None
+    reasons = {
+        group.decode(): command.decode()
+        + (f" on {key.decode('utf-8', 'backslashreplace')}" if key else "")
+        for group, command, key in zip(reply[::3], reply[1::3], reply[2::3], strict=True)
+    }
+    return {
+        verb: next(reasons[group] for group in groups if group in reasons)
+        for verb, groups in _VERBS.items()
+        if any(group in reasons for group in groups)
+    }

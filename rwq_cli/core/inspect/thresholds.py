@@ -124,7 +124,11 @@ def evaluate(counts: Counts, limits: Mapping[Measure, Limits]) -> Check:
     for measure in Measure:
         own = limits.get(measure, Limits())
         value = age_s if measure is Measure.AGE else getattr(counts, measure.value)
-        evaluations.append(Evaluation(measure, value, own, _level(value, own)))
+        level = _level(value, own)
+        if measure is Measure.ABANDONED and counts.is_least and own != Limits():
+            # There may be more than were counted.
+            level = worst([level, Level.UNKNOWN])
+        evaluations.append(Evaluation(measure, value, own, level))
     is_cut = age_s and up_s is not None and up_s <= age_s + _LOADING_S
     return Check(counts, tuple(evaluations), up_s if is_cut else None)
 

@@ -6,13 +6,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
-from rwq_cli.core.batches import BATCH_BYTES, Flush
+from rwq_cli.core.batches import BATCH_BYTES, Acknowledged, Flush, in_doubt
 from rwq_cli.core.clock import unix_ms
 from rwq_cli.core.errors import InvalidArgument, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
-from rwq_cli.core.server.acknowledged import Acknowledged, in_doubt
 from rwq_cli.core.server.commands import REFUSED, Command, Transaction
 
 if TYPE_CHECKING:

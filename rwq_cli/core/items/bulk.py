@@ -16,13 +16,13 @@ from rwq_cli.core.batches import (
     LONGEST_LIST,
     SCAN_BUDGET_ENTRIES,
     Flush,
+    acknowledged,
     in_batches,
 )
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.lookup import look_twice, places_of
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
-from rwq_cli.core.server.acknowledged import acknowledged
 from rwq_cli.core.state.expected import ANY, Expected, Located
 from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped, read_snapshots
 
@@ -86,7 +86,7 @@ def run(
     `looked_twice` at when they were chosen.
     """
     # Also if there are no IDs: an untagged name on a cluster must not look like an empty queue.
-    queue.connection.check_one_slot()
+    queue.check_one_slot()
     blocks: Iterable[list[bytes]] = in_batches(ids, items_max=BLOCK_IDS)
     if in_order:
         blocks = [[item_id for item_id in ids if not isinstance(item_id, Flush)]]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from rwq_cli.core.batches import BATCH_WRITES, BLOCK_IDS, in_batches
+from rwq_cli.core.batches import BATCH_WRITES, BLOCK_IDS, Acknowledged, in_batches
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied
 from rwq_cli.core.handle import Queue
@@ -21,13 +21,12 @@ from rwq_cli.core.inspect.lookup import places_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
 from rwq_cli.core.items.bulk import by_script, in_rounds, unlisted
 from rwq_cli.core.items.journal import Journal, saving
-from rwq_cli.core.items.prune import prune
 from rwq_cli.core.items.remove import REMOVE_ARGS
+from rwq_cli.core.items.repairs import prune
 from rwq_cli.core.items.results import delete_results
 from rwq_cli.core.keys import PER_QUEUE_SUFFIXES
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
-from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.state.probe import probe
 
 _Ids = dict[bytes, None]

@@ -1,14 +1,15 @@
 """Restoring the items and results of an export: `lua/ops/restore.lua`, `restore_results.lua`."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha1, sha256
 from itertools import chain, groupby
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, Flush, in_batches
+from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, Acknowledged, Flush, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.bulk import read_items, ways_to_find
@@ -16,7 +17,6 @@ from rwq_cli.core.items.journal import Journal, NoJournal, recorded
 from rwq_cli.core.items.results import ResultTally, result_args, save_replaced
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
-from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import Located
 from rwq_cli.core.state.rules import is_guard
@@ -170,7 +170,8 @@ class _Restore:
             (_REPLACE_ITEMS, BATCH_BYTES) if self._replaces else (RESTORE_ITEMS, SNAPSHOT_BYTES)
         )
         with self._acknowledged as acknowledged:
-            for kind, batches in groupby(_batches(lines, *limits), _last_kind()):
+            for kind, group in groupby(_batches(lines, *limits), itemgetter(0)):
+                batches = map(itemgetter(1), group)
                 if kind is Result:
                     for batch in filter(None, batches):
                         self._restore_results(batch, results)
@@ -320,41 +321,34 @@ def _parts(lines: Sequence[Line]) -> Iterator[list[Line]]:
     return in_batches(lines, items_max=RESTORE_ITEMS, size_max=SNAPSHOT_BYTES, size_of=_size)
 
 
-def _batches(lines: Iterable[Line | Flush], items_max: int, size_max: int) -> Iterator[list[Line]]:
-    """Batches of lines of one kind, with each ID at most once. An empty batch is a `FLUSH`."""
+def _batches(
+    lines: Iterable[Line | Flush], items_max: int, size_max: int
+) -> Iterator[tuple[type, list[Line]]]:
+    """Batches of lines of one kind, after it, with each ID at most once. An empty one is a `FLUSH`,
+    which does not end a kind."""
     batch: list[Line] = []
     ids: set[bytes] = set()
     size = 0
+    kind: type = ItemSnapshot
     for line in lines:
         if batch and (
             isinstance(line, Flush)
             or len(batch) >= items_max
             or size >= size_max
             or line.entry.item_id in ids
-            or type(line.entry) is not type(batch[0].entry)
+            or type(line.entry) is not kind
         ):
-            yield batch
-            if isinstance(line, Flush):
-                yield []
+            yield kind, batch
             batch, ids, size = [], set(), 0
-        if not isinstance(line, Flush):
-            batch.append(line)
-            ids.add(line.entry.item_id)
-            size += _size(line)
+        if isinstance(line, Flush):
+            yield kind, []
+            continue
+        kind = type(line.entry)
+        batch.append(line)
+        ids.add(line.entry.item_id)
+        size += _size(line)
     if batch:
-        yield batch
-
-
-def _last_kind() -> Callable[[Sequence[Line]], type]:
-    """A `groupby` key that separates items from results; an empty batch has the last one."""
-    kind: type = ItemSnapshot
-
-    def kind_of(batch: Sequence[Line]) -> type:
-        nonlocal kind
-        kind = type(batch[0].entry) if batch else kind
-        return kind
-
-    return kind_of
+        yield kind, batch
 
 
 def _item(entry: ItemSnapshot | Result) -> ItemSnapshot:

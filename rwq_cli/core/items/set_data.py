@@ -6,14 +6,13 @@ Place, lease, state, times and expiry stay; idle times are reset.
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 
-from rwq_cli.core.batches import BATCH_BYTES, Flush, in_batches
+from rwq_cli.core.batches import BATCH_BYTES, Flush, acknowledged, in_batches
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.items.journal import Journal, NoJournal, recorded
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
-from rwq_cli.core.server.acknowledged import acknowledged
 from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Skipped
 
 # An item as it was read, and its new data.
@@ -58,7 +57,7 @@ def _edited(
 ) -> Iterator[OutcomeBatch]:
     if dry_run:
         queue.connection.set_no_touch()
-    queue.connection.check_one_slot()
+    queue.check_one_slot()
     queue.progress.begin("editing")
     for group in in_batches(edits, items_max=_GROUP_ITEMS, size_max=BATCH_BYTES, size_of=_size):
         changes = [(item, data) for item, data in group if data != item.data]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
-from rwq_cli.core.batches import BATCH_BYTES, Flush
+from rwq_cli.core.batches import BATCH_BYTES, Flush, in_batches
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.add import ADD_ITEMS, NewItems, add_batches
@@ -66,11 +66,15 @@ def add_spread(
     picker = Picker(by_name)
     done = 0
     items_max = min(_READ_ITEMS, ADD_ITEMS * len(by_name))
+
+    def effort(batch: NewItems) -> int:
+        return max(sum(map(len, batch.data)), BATCH_BYTES * len(batch.ids) // items_max)
+
     # A dry run notices an ID that is repeated within one call only.
     chunks = (
-        [[batch for batch in batches if not isinstance(batch, Flush)]]
+        iter([[batch for batch in batches if not isinstance(batch, Flush)]])
         if dry_run
-        else _chunks(batches, items_max)
+        else in_batches(batches, size_max=BATCH_BYTES, size_of=effort)
     )
     for chunk in chunks:
         parts = _parts(chunk, picker)
@@ -84,22 +88,6 @@ def add_spread(
             error.acknowledged, error.acknowledged_after = done, ()
             raise
         done += sum(len(batch.ids) for batch in chunk)
-
-
-def _chunks(batches: Iterable[NewItems | Flush], items_max: int) -> Iterator[list[NewItems]]:
-    """Batches that are added together."""
-    chunk: list[NewItems] = []
-    items = size = 0
-    for batch in batches:
-        if not isinstance(batch, Flush):
-            chunk.append(batch)
-            items += len(batch.ids)
-            size += sum(map(len, batch.data))
-        if chunk and (isinstance(batch, Flush) or items >= items_max or size >= BATCH_BYTES):
-            yield chunk
-            chunk, items, size = [], 0, 0
-    if chunk:
-        yield chunk
 
 
 def _parts(chunk: Sequence[NewItems], picker: Picker) -> dict[bytes, NewItems]:

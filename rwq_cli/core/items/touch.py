@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rwq_cli.core.batches import BLOCK_IDS, Flush, in_batches
+from rwq_cli.core.batches import BLOCK_IDS, Flush, acknowledged, in_batches
 from rwq_cli.core.clock import LEASE_S, lease_time_ms
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcomes
-from rwq_cli.core.server.acknowledged import acknowledged
 
 
 def touch(

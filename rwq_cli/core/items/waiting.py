@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from rwq_cli.core.batches import in_batches
 from rwq_cli.core.errors import PermissionDenied, ReadOnly
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.counting import lengths
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import Counts
+from rwq_cli.core.state.probe import existing
 
 # The pause between two polls grows from the first value to the second.
 _FIRST_PAUSE_S = 0.05
@@ -88,13 +88,13 @@ def wait_for_all(
     polls_twice = not condition.ids and condition.below is None
     clock, pause_s = queues[0].clock, _FIRST_PAUSE_S
     started_s = clock.monotonic()
-    left = [condition.ids for _ in queues]
+    left: list[Sequence[bytes]] = [condition.ids for _ in queues]
     met_at_first: list[bool] = []
     was_met = False
     with queues[0].connection.deadline(timeout_s):
         while True:
             if condition.ids:
-                left = [_existing(*each) for each in zip(queues, left, strict=True)]
+                left = [existing(*each) for each in zip(queues, left, strict=True)]
                 counts, met = [], [not ids for ids in left]
             else:
                 counts = [lengths(queue) for queue in queues]
@@ -134,11 +134,3 @@ def _promote(queue: Queue) -> bool:
     except (PermissionDenied, ReadOnly):
         return False
     return True
-
-
-def _existing(queue: Queue, ids: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    left: list[bytes] = []
-    for batch in in_batches(list(ids)):
-        exist = queue.call_all([("EXISTS", queue.keys.item(item_id)) for item_id in batch])
-        left += [item_id for item_id, count in zip(batch, exist, strict=True) if count]
-    return tuple(left)

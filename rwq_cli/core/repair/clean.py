@@ -12,19 +12,17 @@ in the state `due`.
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from rwq_cli.core.batches import BATCH_ITEMS
+from rwq_cli.core.batches import BATCH_ITEMS, Acknowledged
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import ListCursor, ScheduledCursor, lengths_of
+from rwq_cli.core.inspect.keyspace import survey_facts
 from rwq_cli.core.inspect.lookup import facts_of
-from rwq_cli.core.inspect.survey import survey_facts
-from rwq_cli.core.items.prune import prune
+from rwq_cli.core.items.repairs import prune, repair, restore_guards, without
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.repair.actions import CleanActions, CleanBatch
 from rwq_cli.core.repair.lock import CleanLock
-from rwq_cli.core.repair.repairs import repair, restore_guards, without
-from rwq_cli.core.server.acknowledged import Acknowledged
 from rwq_cli.core.state.expected import FirstLook
 from rwq_cli.core.state.probe import find_broken
 from rwq_cli.core.state.rules import Facts

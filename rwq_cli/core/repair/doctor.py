@@ -16,21 +16,21 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.keyspace import (
     EXAMPLES,
     KeyNotes,
+    Totals,
     may_be_in_nested_queue,
     owner_of_data,
     shadowed_by_name,
+    survey_facts,
 )
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.inspect.report import wrong_structures
 from rwq_cli.core.inspect.server_status import server_status
-from rwq_cli.core.inspect.survey import Totals, survey_facts
-from rwq_cli.core.items.prune import prune
+from rwq_cli.core.items.repairs import prune, repair, restore_guards
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import hash_tag
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.findings import Code, Finding, Severity, findings_about
 from rwq_cli.core.repair.lock import CleanLock
-from rwq_cli.core.repair.repairs import repair, restore_guards
 from rwq_cli.core.state.expected import FirstLook
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts

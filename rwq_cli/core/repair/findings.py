@@ -7,8 +7,7 @@ from enum import StrEnum
 from rwq_cli.core.inspect.keyspace import may_be_in_nested_queue
 from rwq_cli.core.keys import GUARD_MARGIN_MS
 from rwq_cli.core.model import State
-from rwq_cli.core.state.rules import Facts, is_guard
-from rwq_cli.core.state.transit import transit_of
+from rwq_cli.core.state.rules import Facts, is_guard, transit_of
 
 
 class Severity(StrEnum):

@@ -11,7 +11,6 @@ from uuid import uuid4
 
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.server.commands import ScriptCommand
 
 T = TypeVar("T")
 
@@ -35,13 +34,6 @@ class CleanLock:
         self._renewed_s = 0.0
 
     def __enter__(self) -> "CleanLock":
-        # By its text: a light clean should not wait once more for a script that is not loaded.
-        command = self._queue.script("clean_lock", holder=self._holder, lock_ms=LOCK_MS)
-        if self._is_needed and isinstance(command, ScriptCommand):
-            (other,) = self._queue.call_all([command.by_text()])
-            self._renewed_s = self._queue.clock.monotonic()
-            if other is None:
-                return self
         self._take()
         return self
 

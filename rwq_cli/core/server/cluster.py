@@ -10,12 +10,17 @@ from redis.crc import key_slot
 
 from rwq_cli.core import errors
 from rwq_cli.core.keys import QueueKeys, hash_tag
-from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction, writes
+from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
 from rwq_cli.core.server.connection import Connection
-from rwq_cli.core.server.error_mapping import REPLIES, is_unknown, translate, unreachable
+from rwq_cli.core.server.error_mapping import (
+    REPLIES,
+    is_unknown,
+    recognized,
+    translate,
+    unreachable,
+)
 from rwq_cli.core.server.link import in_time
 from rwq_cli.core.server.patience import Patience, limits
-from rwq_cli.core.server.recognizing import recognized
 
 _SOON = "try again in a moment"
 _KEYLESS = ("ACL", "CLIENT", "CLUSTER", "CONFIG", "INFO")
@@ -148,9 +153,12 @@ class ClusterConnection(_SlotConnection):
         self._queues: dict[bytes, Connection] = {}
 
     def for_queue(self, name: bytes) -> Connection:
+        if hash_tag(name) is None:
+            # Its keys are in many slots. It can be looked at by single commands, as far as that
+            # goes; its handle refuses all else.
+            return self
         if name not in self._queues:
-            kind = UntaggedConnection if hash_tag(name) is None else QueueConnection
-            self._queues[name] = kind(self, name)
+            self._queues[name] = QueueConnection(self, name)
         return self._queues[name]
 
     def for_other_thread(self, *, reply_timeout_s: float) -> Connection:
@@ -177,6 +185,10 @@ class ClusterConnection(_SlotConnection):
                 found = [error] * len(places)
             replies.update(zip(places, found, strict=True))
         return [replies[at] for at in range(len(requests))]
+
+    def _transact(self, commands: Sequence[Command]) -> list[Any]:
+        # The keys are in several slots.
+        return self.send(commands)
 
     def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[list[bytes]]:
         """Scan each primary; one that has gained a slot meanwhile again, for what moved there."""
@@ -227,55 +239,6 @@ class QueueConnection(_OneSlot):
         super().__init__(cluster, key_slot(keys.main))
         # While the slot moves, a node refuses a key that it does not have.
         self._probes = [("EXISTS", keys.absent)]
-
-
-class UntaggedConnection(ClusterConnection):
-    """A connection to the keys of a name without a hash tag, which are in many slots.
-
-    Such a queue can be looked at with single commands, as far as that goes. All else is refused
-    with the name to use.
-    """
-
-    def __init__(self, cluster: ClusterConnection, queue: bytes) -> None:
-        vars(self).update(vars(cluster))
-        self._cluster, self._name = cluster, queue
-
-    @property
-    def root(self) -> Connection:
-        return self._cluster
-
-    def send(self, requests: Sequence[Command], patience: Patience | None = None) -> list[Any]:
-        """Send requests that only read."""
-        for request in requests:
-            if isinstance(request, ScriptCommand) or (writes(request) and _slot_of(request)):
-                raise self._refusal()
-        return [self._reply_to(request, patience) for request in requests]
-
-    def _reply_to(self, request: Command, patience: Patience | None) -> Any:
-        if request[0] != "EXISTS":
-            return super().send([request], patience)[0]
-        counts = super().send([("EXISTS", key) for key in request[1:]], patience)
-        failures = [count for count in counts if isinstance(count, Exception)]
-        return failures[0] if failures else sum(counts)
-
-    def _transact(self, commands: Sequence[Command]) -> list[Any]:
-        return self.send(commands)
-
-    def stream(self, *_: Any, **__: Any) -> Iterator[Any]:
-        raise self._refusal()
-
-    def check_one_slot(self) -> None:
-        raise self._refusal()
-
-    def _refusal(self) -> errors.InvalidArgument:
-        tagged = b"{%b}" % self._name
-        if hash_tag(tagged) is None:
-            tagged = b"{q}" + self._name
-        shown, usable = (each.decode("utf-8", "backslashreplace") for each in (self._name, tagged))
-        return errors.InvalidArgument(
-            f"{shown} has no hash tag: on a cluster its keys are on several nodes",
-            f"name the queue {usable}: its keys are then in one slot",
-        )
 
 
 def _slot_of(request: Command) -> int | None:

@@ -102,9 +102,6 @@ class Connection(Endpoint):
         """The connection for the commands of one queue."""
         return self
 
-    def check_one_slot(self) -> None:
-        """Raise `InvalidArgument` if, on a cluster, the keys of the queue are in several slots."""
-
     def for_other_thread(self, *, reply_timeout_s: float) -> "Connection":
         """A connection for another thread, which must not wait for a failover."""
         other = copy(self)

@@ -10,7 +10,7 @@ from redis.connection import SSLConnection
 
 from rwq_cli.core import errors
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction, writes
-from rwq_cli.core.server.error_mapping import REPLIES, code_of, translate, unreachable
+from rwq_cli.core.server.error_mapping import REPLIES, code_of, recognized, translate, unreachable
 from rwq_cli.core.server.link import FAILURES, Link, Shared
 from rwq_cli.core.server.patience import (
     CASES,
@@ -21,7 +21,6 @@ from rwq_cli.core.server.patience import (
     limited,
     limits,
 )
-from rwq_cli.core.server.recognizing import recognized
 
 
 class Endpoint:
@@ -191,18 +190,14 @@ class Endpoint:
             link.send(requests)
             return [link.read(request) for request in requests]
 
-    def send_again(self, request: Command, reply: Any) -> Any:
-        """Send a request again that did not run; return the reply to the last attempt."""
+    def send_again(
+        self, requests: Sequence[Command], error: errors.ServerError, *, writes: bool
+    ) -> list[Any] | None:
+        """Send requests again after a refusal, or after the replies to reads were lost; None if
+        they are not to be repeated."""
         patience = self.patience()
-        if not self._may_repeat(self.error_of(reply, request), patience, writes=True):
-            return reply
-        return self.send([request], patience)[0]
-
-    def repeat(self, requests: Sequence[Command], error: errors.ServerError) -> list[Any]:
-        """Send requests again that only read, after their replies were lost."""
-        patience = self.patience()
-        if not self._may_repeat(error, patience, writes=False):
-            raise error
+        if not self._may_repeat(error, patience, writes=writes):
+            return None
         return self.send(requests, patience)
 
     def error_of(self, reply: Exception, request: Command) -> errors.ServerError:

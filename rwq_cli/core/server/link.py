@@ -13,9 +13,8 @@ from redis.connection import AbstractConnection, SSLConnection
 
 from rwq_cli.core import errors
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
-from rwq_cli.core.server.error_mapping import NO_HANDSHAKE, REPLIES, lost, translate
+from rwq_cli.core.server.error_mapping import NO_HANDSHAKE, REPLIES, lost, recognized, translate
 from rwq_cli.core.server.patience import limited, limits
-from rwq_cli.core.server.recognizing import recognized
 
 _pack_in_c: Callable[[Any], bytes] | None
 try:

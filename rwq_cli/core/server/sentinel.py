@@ -14,9 +14,14 @@ from redis.sentinel import (
 
 from rwq_cli.core import errors
 from rwq_cli.core.server.connection import Connection
-from rwq_cli.core.server.error_mapping import REPLIES, is_unknown, translate, unreachable
+from rwq_cli.core.server.error_mapping import (
+    REPLIES,
+    is_unknown,
+    recognized,
+    translate,
+    unreachable,
+)
 from rwq_cli.core.server.link import in_time
-from rwq_cli.core.server.recognizing import recognized
 from rwq_cli.core.server.urls import bracketed
 
 # Settings that are those of the servers alone.

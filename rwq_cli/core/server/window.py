@@ -100,11 +100,17 @@ class Window:
             if not (self._sent and self._reads_only and error.refusal in ("lost", "timeout")):
                 error.in_doubt = bool(self._sent) and isinstance(error, errors.ConnectionLost)
                 raise
-            read += endpoint.repeat([call for call, _ in self._sent][len(read) :], error)
+            left = [call for call, _ in self._sent][len(read) :]
+            again = endpoint.send_again(left, error, writes=False)
+            if again is None:
+                raise
+            read += again
         for reply in read:
             # After a refusal, nothing is sent again.
             if not self._is_refused and endpoint.did_not_run(reply):
-                reply = endpoint.send_again(self._sent[0][0], reply)
+                call = self._sent[0][0]
+                refusal = endpoint.error_of(reply, call)
+                reply = (endpoint.send_again([call], refusal, writes=True) or [reply])[0]
             yield self._settled(reply)
 
     def _is_full(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import SCAN_BUDGET_ENTRIES
 from rwq_cli.core.lua import FINGERPRINT_BYTES
-from rwq_cli.core.model import State
+from rwq_cli.core.model import Item, State
 from rwq_cli.core.state.rules import Facts
 
 
@@ -25,6 +25,9 @@ class Expected(NamedTuple):
     # The IDs that looked broken twice, a grace period apart, when they were chosen. Any other item
     # that looks broken when the operation acts may be in transit.
     looked_twice: Collection[bytes] = frozenset()
+    # By ID, the mark of the item that was chosen, and what it has: see `mark_of`.
+    marks: Mapping[bytes, bytes] | None = None
+    marked_by: str = ""
 
     def args(self) -> dict[str, Any]:
         """The script arguments."""
@@ -32,14 +35,15 @@ class Expected(NamedTuple):
             "states": ";".join(sorted(self.states or ())),
             "idle_min": self.idle_s,
             "has_fingerprints": self.fingerprints is not None,
+            "marked_by": self.marked_by,
         }
 
     def id_args(self, ids: Sequence[bytes]) -> Iterable[object]:
-        """The script arguments for the IDs: each with its fingerprint, if there are any."""
-        if self.fingerprints is None:
+        """The script arguments for the IDs: each with its fingerprint and its mark, if any."""
+        known = [each for each in (self.fingerprints, self.marks) if each is not None]
+        if not known:
             return ids
-        fingerprints = self.fingerprints
-        return (arg for item_id in ids for arg in (item_id, fingerprints.get(item_id, "")))
+        return (arg for i in ids for arg in (i, *(each.get(i, "") for each in known)))
 
 
 ANY = Expected()
@@ -95,6 +99,13 @@ class Located(NamedTuple):
     def part(self, first: int, end: int | None = None) -> "Located":
         """The same for a part of the IDs."""
         return self._replace(ids=self.ids[first:end], places=self.places[first:end])
+
+
+def mark_of(item: Item, marked_by: str) -> bytes:
+    """What an item was chosen by, besides its state, age and data, as in `lua/lib/expected.lua`."""
+    has_count = item.returns is not None and "returns" in marked_by
+    holder = item.lease.holder if item.lease and "lease" in marked_by else b""
+    return holder + b"\n" + (b"%d" % (item.returns or 0) if has_count else b"")
 
 
 def fingerprint(data: bytes) -> str:

@@ -148,6 +148,19 @@ def parse_wrong_types(
     return wrong
 
 
+def existing(queue: Queue, ids: Iterable[bytes]) -> list[bytes]:
+    """Those of the IDs that have data, in order: often none or all, which one command tells."""
+    parts = list(in_batches(list(ids)))
+    found: list[bytes] = []
+    counts = queue.call_all([("EXISTS", *map(queue.keys.item, part)) for part in parts])
+    for part, count in zip(parts, counts, strict=True):
+        if 0 < count < len(part):
+            exist = queue.call_all([("EXISTS", queue.keys.item(item_id)) for item_id in part])
+            part = [item_id for item_id, there in zip(part, exist, strict=True) if there]
+        found += part if count else ()
+    return found
+
+
 def read_parts(
     queue: Queue, script: str, ids: Iterable[bytes], fields: int, **args: Any
 ) -> Iterator[tuple[Sequence[bytes], Sequence[Any]]]:

@@ -9,7 +9,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rwq_cli.core.keys import BURIED_GUARD, DELAYED_GUARD, GUARDS, SETTLING_GUARD
+from rwq_cli.core.keys import (
+    BURIED_GUARD,
+    DELAYED_GUARD,
+    GUARDS,
+    MOVING,
+    MOVING_HERE,
+    SETTLING_GUARD,
+)
 from rwq_cli.core.model import TIME_MS_MAX, Lease, State
 
 _LAST_NUMBER = re.compile(rb"[0-9]+$")
@@ -202,3 +209,37 @@ def _rank(lease: Lease) -> tuple[int, float]:
     kind = guard_kind(lease)
     rank = 3 if not lease.holder else 2 if kind is None else 0 if kind == SETTLING_GUARD else 1
     return rank, float("inf") if lease.ttl_ms is None else lease.ttl_ms
+
+
+_END = b"; the same rwq mv finishes it"
+_REASON = re.compile(b"(%b to|%b from) (.+)%b" % (MOVING, MOVING_HERE, _END), re.DOTALL)
+
+
+class Transit(NamedTuple):
+    """The queue at the other end of a move, and its server; None if it is that of this queue.
+
+    `is_copy` is true at the destination, where the item is a copy until it has left the other end.
+    """
+
+    is_copy: bool
+    queue: bytes
+    server: bytes | None = None
+
+    @property
+    def reason(self) -> bytes:
+        """Why the item is buried."""
+        place = self.queue if self.server is None else b"%b on %b" % (self.queue, self.server)
+        return (MOVING_HERE + b" from " if self.is_copy else MOVING + b" to ") + place + _END
+
+
+def transit_of(reason: bytes | None) -> Transit | None:
+    """What the reason of a buried item says of a move; None if it is another reason."""
+    found = _REASON.fullmatch(reason or b"")
+    if found is None:
+        return None
+    is_copy, place = found[1].startswith(MOVING_HERE), found[2]
+    queue, on, server = place.rpartition(b" on ")
+    # The address of a server has no spaces.
+    if on and b"://" in server:
+        return Transit(is_copy, queue, server)
+    return Transit(is_copy, place)

@@ -5,7 +5,7 @@ from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import PermissionDenied
-from rwq_cli.core.inspect.access import server_access
+from rwq_cli.core.inspect.server_status import server_access
 from tests.conftest import QUEUE, AsUser
 from tests.core.lua.test_permissions import WRITES, make_queue, queue_of
 

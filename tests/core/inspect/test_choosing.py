@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Selection, State, Status, WorkQueue
-from rwq_cli.core.inspect.choosing import choose as choose_items
+from rwq_cli.core.inspect.listing import choose as choose_items
 from rwq_cli.core.items.schedule import bury as bury_items
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved, contents
 from tests.support import many

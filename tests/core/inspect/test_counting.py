@@ -5,6 +5,7 @@ from redis import Redis
 
 from rwq_cli.core import Counts, WorkQueue
 from rwq_cli.core.inspect.counting import counts as count_queue, lengths_and_abandoned
+from rwq_cli.core.inspect.thresholds import Level, Limits, Measure, evaluate
 from tests.conftest import (
     QUEUE,
     AsUser,
@@ -91,6 +92,19 @@ def test_results_of_this_queue_alone(queue: WorkQueue, raw: Redis, foreign: Fore
     assert queue.counts(deep=True).results == 5
     assert WorkQueue(queue.connection, b"jobs:result:x").counts(deep=True).results == 1
     assert queue.counts().results is None
+
+
+def test_what_is_in_processing_is_told_apart_as_far_as_the_time_allows(
+    queue: WorkQueue, foreign: Foreign
+) -> None:
+    foreign.abandoned(*(b"%d" % number for number in range(1500)))
+    counts = count_queue(queue, within_s=-1)
+    assert (counts.processing, counts.leased, counts.is_least) == (1500, None, True)
+    assert 0 < (counts.abandoned or 0) < 1500
+    limits = {Measure.ABANDONED: Limits(warn=10_000)}
+    assert evaluate(counts, limits).level is Level.UNKNOWN
+    counts = count_queue(queue, within_s=60)
+    assert (counts.abandoned, counts.leased, counts.is_least) == (1500, 0, False)
 
 
 def test_sizes_are_sampled_at_both_ends_of_main(raw: Redis, queue: WorkQueue) -> None:

@@ -4,9 +4,8 @@ import pytest
 import redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.inspect.activity import HISTORY_SAMPLES
+from rwq_cli.core.inspect.activity import HISTORY_SAMPLES, SLOW_S, QueueWatch, interval_s
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
-from rwq_cli.core.inspect.queue_watch import SLOW_S, QueueWatch, interval_s
 from tests.conftest import FakeClock, Foreign
 from tests.support import numbered
 

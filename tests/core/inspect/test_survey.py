@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.inspect.survey import Totals, survey_facts
+from rwq_cli.core.inspect.keyspace import Totals, survey_facts
 from rwq_cli.core.repair.findings import findings_about
 from tests.conftest import QUEUE, Backend, Foreign, Interleaved
 

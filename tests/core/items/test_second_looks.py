@@ -9,7 +9,7 @@ from redis import Redis
 from rwq_cli.core import Outcome, Selection, State, Status, WorkQueue
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import ConnectionLost
-from rwq_cli.core.inspect.choosing import choose
+from rwq_cli.core.inspect.listing import choose
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.move import move
 from rwq_cli.core.items.schedule import bury, release

@@ -4,8 +4,8 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
+from rwq_cli.core.items.repairs import LOST_REASON
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.repair.repairs import LOST_REASON
 from tests.conftest import FakeClock, Foreign
 
 FAR_MS = 10**13

@@ -2,8 +2,8 @@
 
 import pytest
 
+from rwq_cli.core.batches import Acknowledged
 from rwq_cli.core.errors import ServerError
-from rwq_cli.core.server.acknowledged import Acknowledged
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from rwq_cli.core import (
     WorkQueue,
     connect,
 )
-from rwq_cli.core.clock import SystemClock
+from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import Unreachable
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.work.control import (
@@ -393,11 +393,11 @@ def test_a_job_whose_lease_ended_before_the_reply_came_is_not_run(
             return replies
 
         def monotonic(self) -> float:
-            return SystemClock().monotonic() + self.late_s
+            return Clock().monotonic() + self.late_s
 
     foreign.waiting(b"1", b"2")
     late = Late(connection.client(), connection.name)
-    clock = SystemClock()
+    clock = Clock()
     clock.monotonic = late.monotonic  # type: ignore[method-assign]
     ran: list[bytes] = []
     WorkQueue(late, QUEUE, clock=clock).work(

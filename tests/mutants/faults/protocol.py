@@ -64,7 +64,7 @@ PROTOCOL: tuple[Fault, ...] = (
         "A worker is handed the ID of an item that was completed, with no data.",
         f"{_OPS}/lease.lua",
         "if data and not seen[id] and not worked_on then",
-        "if not seen[id] and not worked_on then\n        data = data or ''",
+        "if not seen[id] and not worked_on then\n    data = data or ''",
     ),
     Fault(
         "burying-leaves-the-entry",

@@ -4,21 +4,37 @@
 -- arg states  the expected states, joined by ';'; '' for any
 -- arg idle_min:number  the minimum idle time, seconds; '' for any
 -- arg has_fingerprints:flag  each ID is followed by the fingerprint of the data that was read
+-- arg marked_by  what its mark has, which follows these: 'lease', 'returns', or both; '' if there are no marks
 local expected_states = nil
 for state in string.gmatch(states, '[^;]+') do
   expected_states = expected_states or {}
   expected_states[state] = true
 end
-local expected_data = {}
+local expected_data, expected_marks = {}, {}
 
--- The IDs in the rest of the arguments; the fingerprints go into `expected_data`.
+-- The IDs in the rest of the arguments; the fingerprints go into `expected_data`, the marks into `expected_marks`.
 local function ids_in(rest)
-  if not has_fingerprints then
+  local has_marks = marked_by ~= ''
+  local width = 1 + (has_fingerprints and 1 or 0) + (has_marks and 1 or 0)
+  if width == 1 then
     return rest
   end
-  local ids
-  ids, expected_data = split_pairs(rest)
+  local ids = {}
+  for at = 1, #rest, width do
+    local id = rest[at]
+    ids[#ids + 1] = id
+    expected_data[id] = has_fingerprints and rest[at + 1] or nil
+    expected_marks[id] = has_marks and rest[at + width - 1] or nil
+  end
   return ids
+end
+
+-- The mark of an item: its effective lease, which also says why it is buried, and how often it was returned. The
+-- same as `mark_of` in `core/state/expected.py`.
+local function mark_of(id, facts)
+  local lease = string.find(marked_by, 'lease') and effective_lease(facts) or ''
+  local count = string.find(marked_by, 'returns') and redis.call('HGET', returns, id) or ''
+  return lease .. '\n' .. count
 end
 
 -- Whether an item is in one of the expected states. The listing may have seen only one of the entries of a
@@ -44,6 +60,9 @@ local function is_changed(id, facts, now_ms)
     if type(idle) == 'number' and idle < idle_min then
       return true
     end
+  end
+  if expected_marks[id] and mark_of(id, facts) ~= expected_marks[id] then
+    return true
   end
   local data = expected_data[id]
   return data ~= nil and data ~= '' and fingerprint(id) ~= data

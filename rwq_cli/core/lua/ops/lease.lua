@@ -23,8 +23,6 @@ local DUE_MAX = 1000
 -- The maximum number of due items to promote: enough for this call and a few more; for a dry run, which does not
 -- promote those of its earlier calls, all that it can know of.
 local promote_max = dry_run and DUE_MAX or math.min(100, 2 + 2 * count_max)
--- Leases are read for this many entries at once; hardly any waiting item has one.
-local CHUNK = 32
 
 local main_length = redis.call('LLEN', main)
 local processing_length = redis.call('LLEN', processing)
@@ -104,7 +102,7 @@ end
 
 local processing_lookups_left = math.max(1, math.floor(SCAN_BUDGET_ENTRIES / (processing_length + 1)))
 local reply, leased, leases, seen = { 0, 0, -1, {} }, {}, {}, {}
-local examined, count, bytes, stopped = 0, 0, 0, false
+local examined, count, bytes = 0, 0, 0
 
 -- Whether a session holds a waiting item; nil if finding out would take too long for this call.
 local function is_worked_on(id, new, old)
@@ -130,40 +128,33 @@ local function wrong_key(id, data, new, old)
   return wrong_type(key, redis.call('TYPE', key).ok, 'a string; it is ' .. what .. ' of the next item')
 end
 
-while examined < #candidates and count < count_max and bytes < bytes_max and not stopped do
-  local chunk = {}
-  for i = 1, math.min(CHUNK, #candidates - examined, count_max - count) do
-    chunk[i] = candidates[examined + i]
+-- Hardly any waiting item has a lease.
+local values, keys = lease_values(candidates)
+for i, id in ipairs(candidates) do
+  if count >= count_max or bytes >= bytes_max then
+    break
   end
-  local values, keys = lease_values(chunk)
-  for i, id in ipairs(chunk) do
-    if bytes >= bytes_max or stopped then
-      break
-    end
-    local data, new, old = read(id), values[2 * i - 1], values[2 * i]
-    local wrong, worked_on = nil, false
-    if data == nil or new or old then
-      wrong = wrong_key(id, data, new, old)
-      worked_on = not wrong and data and is_worked_on(id, new, old)
-    end
-    if wrong and examined == 0 then
-      return wrong
-    elseif wrong or worked_on == nil then
-      stopped = true
-    else
-      examined = examined + 1
-      -- A second entry of an item that is leased, by this call or by another session, is dropped like a
-      -- ghost: if that session fails, a clean returns the item.
-      if data and not seen[id] and not worked_on then
-        seen[id] = true
-        count = count + 1
-        leased[count] = id
-        leases[2 * count - 1], leases[2 * count] = keys[2 * i - 1], keys[2 * i]
-        reply[2 * count + 3] = id
-        reply[2 * count + 4] = wants_data and data or ''
-        bytes = bytes + (wants_data and #data or 0)
-      end
-    end
+  local data, new, old, wrong, worked_on = read(id), values[2 * i - 1], values[2 * i], nil, false
+  if data == nil or new or old then
+    wrong = wrong_key(id, data, new, old)
+    worked_on = not wrong and data and is_worked_on(id, new, old)
+  end
+  if wrong and examined == 0 then
+    return wrong
+  elseif wrong or worked_on == nil then
+    break
+  end
+  examined = examined + 1
+  -- A second entry of an item that is leased, by this call or by another session, is dropped like a
+  -- ghost: if that session fails, a clean returns the item.
+  if data and not seen[id] and not worked_on then
+    seen[id] = true
+    count = count + 1
+    leased[count] = id
+    leases[2 * count - 1], leases[2 * count] = keys[2 * i - 1], keys[2 * i]
+    reply[2 * count + 3] = id
+    reply[2 * count + 4] = wants_data and data or ''
+    bytes = bytes + (wants_data and #data or 0)
   end
 end
 reply[1], reply[2] = examined, due_count == 0 and left_out and -1 or due_count
