@@ -26,18 +26,8 @@ class _Text:
         return len(text)
 
 
-def stdout_console(environment: "Environment", *, colour: bool) -> "Console":
-    is_terminal = environment.stdout_is_terminal
-    return _console(environment, environment.stdout, environment.width, colour, is_terminal)
-
-
-def stderr_console(environment: "Environment", *, colour: bool) -> "Console":
-    return _console(environment, environment.stderr, environment.stderr_width, colour, True)
-
-
-def _console(
-    environment: "Environment", stream: BinaryIO, width: int, colour: bool, is_terminal: bool
-) -> "Console":
+def open_console(environment: "Environment", *, colour: bool, is_stderr: bool = False) -> "Console":
+    """The console of results; on stderr, that of live lines on a terminal."""
     from rich.console import Console
 
     class OurConsole(Console):
@@ -50,10 +40,10 @@ def _console(
             raise
 
     return OurConsole(
-        file=_Text(stream),  # type: ignore[arg-type]
-        width=width,
+        file=_Text(environment.stderr if is_stderr else environment.stdout),  # type: ignore[arg-type]
+        width=environment.stderr_width if is_stderr else environment.width,
         color_system="standard" if colour else None,
-        force_terminal=is_terminal,
+        force_terminal=is_stderr or environment.stdout_is_terminal,
         markup=False,
         highlight=False,
         emoji=False,

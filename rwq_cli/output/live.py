@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from rwq_cli.environment import Environment
-from rwq_cli.output.console import stdout_console
+from rwq_cli.output.console import open_console
 
 # For a terminal that does not know its size.
 _USUAL_LINES = 24
@@ -42,7 +42,7 @@ class LiveFrames:
         shown = Text("\n").join([*([shown] if lines else []), Text(last, style)])
         shown.no_wrap, shown.overflow = True, "crop"
         if self._live is None or size != self._size:
-            console = stdout_console(self._environment, colour=self._colour)
+            console = open_console(self._environment, colour=self._colour)
             if self._live is not None:
                 # A resized terminal may have wrapped the lines differently.
                 console.clear()

@@ -53,13 +53,13 @@ class LiveLine:
     def _update(self, line: "RenderableType") -> None:
         from rich.live import Live
 
-        from rwq_cli.output.console import stderr_console
+        from rwq_cli.output.console import open_console
 
         with suppress(OSError):
             if self._live is None:
                 # It is never stopped, which would leave an empty line.
                 self._live = Live(
-                    console=stderr_console(self._environment, colour=self._colour),
+                    console=open_console(self._environment, colour=self._colour, is_stderr=True),
                     auto_refresh=False,
                     redirect_stdout=False,
                     redirect_stderr=False,

@@ -85,7 +85,7 @@ class Output:
                 yield record
 
         if output.is_table:
-            from rwq_cli.output.tables import TableWriter
+            from rwq_cli.output.tables import write_table
 
             is_wide = output is OutputFormat.WIDE and fields.chosen is None
             shown = _fields_of(columns, fields)
@@ -94,7 +94,7 @@ class Output:
             elif is_wide:
                 shown = _fields_of(wide, fields) or fields.columns()
             keeps_all = fields.chosen is not None
-            TableWriter(shown, options, keeps_all=keeps_all, is_wide=is_wide).write_all(counting())
+            write_table(shown, counting(), options, keeps_all=keeps_all, is_wide=is_wide)
             sentence = empty if isinstance(empty, str) else empty() if not count else ""
             if not count and sentence and not self._environment.quiet:
                 self._environment.stdout.write(f"{sentence}\n".encode())
@@ -190,9 +190,9 @@ class Output:
     def sections(self, sections: Iterable[Section], *, is_first: bool = True) -> None:
         from rich.text import Text
 
-        from rwq_cli.output.console import stdout_console
+        from rwq_cli.output.console import open_console
 
-        console = stdout_console(self._environment, colour=self.options.colour)
+        console = open_console(self._environment, colour=self.options.colour)
         for section in sections:
             if not is_first:
                 console.print()

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from rwq_cli.output.console import cut, print_stripped, stdout_console
+from rwq_cli.output.console import cut, open_console, print_stripped
 from rwq_cli.output.field import Cut, Field
 from rwq_cli.output.options import OutputOptions
 from rwq_cli.output.sections import Piece
@@ -28,82 +28,54 @@ _EXTRA_RANK = 3
 _EMPTY = frozenset({"", "-"})
 
 
-class TableWriter:
-    """Draws a table in pieces; the header is drawn again only if other columns fit.
-
-    With `keeps_all`, columns without values are shown, too; with `is_wide`, nothing is cut.
-    """
-
-    def __init__(
-        self,
-        columns: Sequence[Field[Any]],
-        options: OutputOptions,
-        *,
-        keeps_all: bool = False,
-        is_wide: bool = False,
-    ) -> None:
-        self._columns = columns
-        self._options = options
-        self._keeps_all, self._is_wide = keeps_all, is_wide
-        self._needed = [cell_len(column.heading) for column in columns]
-
-    def write_all(self, records: Iterator[Any]) -> None:
-        headed: list[int] = []
-        while rows := list(islice(records, _ROWS_MEASURED)):
-            cells = _cells(self._columns, rows, self._needed)
-            widths = self._widths(cells, rows)
-            for start in range(0, len(rows), _ROWS_DRAWN):
-                numbers = range(start, min(start + _ROWS_DRAWN, len(rows)))
-                self._draw(widths, rows, cells, numbers, is_headed=list(widths) == headed)
-                headed = list(widths)
-
-    def _widths(self, cells: Sequence[Sequence[str]], rows: Sequence[Any]) -> dict[int, int]:
-        if self._is_wide:
-            return dict(enumerate(self._needed))
-        shown = [index for index, texts in enumerate(cells) if self._is_shown(index, texts, rows)]
-        return fit(self._columns, self._needed, shown, self._options.environment.width)
-
-    def _draw(
-        self,
-        widths: dict[int, int],
-        rows: Sequence[Any],
-        cells: Sequence[Sequence[str]],
-        numbers: range,
-        *,
-        is_headed: bool,
-    ) -> None:
-        table = Table(
-            box=box.SIMPLE_HEAD,
-            show_edge=False,
-            pad_edge=False,
-            padding=(0, 1, 0, 0),
-            show_header=not is_headed,
-            header_style="bold",
-            border_style="dim",
-        )
-        for index, width in widths.items():
-            column = self._columns[index]
-            table.add_column(
-                cut(column.heading, width),
-                justify="right" if column.right else "left",
-                width=width,
-                no_wrap=True,
+def write_table(
+    columns: Sequence[Field[Any]],
+    records: Iterator[Any],
+    options: OutputOptions,
+    *,
+    keeps_all: bool = False,
+    is_wide: bool = False,
+) -> None:
+    """Draw a table in pieces; the header is drawn again only if other columns fit."""
+    # With `keeps_all`, columns without values are shown, too; with `is_wide`, nothing is cut.
+    needed, headed = [cell_len(column.heading) for column in columns], None
+    while rows := list(islice(records, _ROWS_MEASURED)):
+        cells = _cells(columns, rows, needed)
+        widths = dict(enumerate(needed))
+        if not is_wide:
+            shown = [at for at in widths if keeps_all or _has_values(columns[at], cells[at], rows)]
+            widths = fit(columns, needed, shown, options.environment.width)
+        for start in range(0, len(rows), _ROWS_DRAWN):
+            table = Table(
+                box=box.SIMPLE_HEAD,
+                show_edge=False,
+                pad_edge=False,
+                padding=(0, 1, 0, 0),
+                show_header=list(widths) != headed,
+                header_style="bold",
+                border_style="dim",
             )
-        for number in numbers:
-            pieces = _line(self._columns, widths, rows[number], cells, number)
-            table.add_row(*(Text(text, style or "") for text, style in pieces))
-        total = sum(widths.values()) + _GUTTER * (len(widths) - 1)
-        console = stdout_console(self._options.environment, colour=self._options.colour)
-        print_stripped(console, table, total)
+            headed = list(widths)
+            for index, width in widths.items():
+                column = columns[index]
+                justify: Any = "right" if column.right else "left"
+                heading = cut(column.heading, width)
+                table.add_column(heading, justify=justify, width=width, no_wrap=True)
+            for number in range(start, min(start + _ROWS_DRAWN, len(rows))):
+                pieces = _line(columns, widths, rows[number], cells, number)
+                table.add_row(*(Text(text, style or "") for text, style in pieces))
+            total = sum(widths.values()) + _GUTTER * (len(widths) - 1)
+            print_stripped(open_console(options.environment, colour=options.colour), table, total)
 
-    def _is_shown(self, index: int, texts: Sequence[str], rows: Sequence[Any]) -> bool:
-        column = self._columns[index]
-        if self._keeps_all or not column.rank or not _EMPTY.issuperset(texts):
-            return True
-        values = list(map(column.get, rows))
-        # A payload may be `-` itself.
-        is_unknown = column.may_be_unknown and None in values
-        return is_unknown or any(value in ("-", b"-") for value in values)
+
+def _has_values(column: Field[T], texts: Sequence[str], rows: Sequence[T]) -> bool:
+    """True if a column has values, or may have some that are unknown."""
+    if not column.rank or not _EMPTY.issuperset(texts):
+        return True
+    values = list(map(column.get, rows))
+    # A payload may be `-` itself.
+    is_unknown = column.may_be_unknown and None in values
+    return is_unknown or any(value in ("-", b"-") for value in values)
 
 
 def _cells(columns: Sequence[Field[T]], rows: Sequence[T], needed: list[int]) -> list[list[str]]:
