@@ -172,7 +172,8 @@ def command(
     **manual: Any,
 ) -> Callable[[Function], Function]:
     """Declare a command; `null` is the help of its `-0`, and the others are of `Manual`."""
-    # With `options_first`, all words after the first argument are arguments.
+    # With `options_first`, all words after the first argument are arguments. An exit code that
+    # means something special here is given by its name, such as `partial`.
 
     def declare(function: Function) -> Function:
         @wraps(function)
@@ -184,7 +185,10 @@ def command(
         if null is not None:
             flag = Annotated[bool, option("-0, --null", null)]
             own.append(_keyword("null", flag, default=False))
-        run.manual = Manual(**manual)  # type: ignore[attr-defined]
+        exits = {
+            each: manual.pop(key) for each in ExitStatus if (key := each.name.lower()) in manual
+        }
+        run.manual = Manual(**{"exits": exits, **manual})  # type: ignore[attr-defined]
         context = {**HELP_SETTINGS, "allow_interspersed_args": not options_first}
         declared = _with_parameters(run, [_keyword("ctx", typer.Context), *own])
         function.add_to = lambda commands: commands.command(  # type: ignore[attr-defined]

@@ -59,11 +59,9 @@ def _time(text: str) -> str:
         "rwq add -q jobs --at 08:00 -f urls.txt",
         "rwq add -q '{jobs:1}' -q '{jobs:2}' -f urls.txt --id-from sha256",
     ),
-    exits={
-        ExitStatus.OK: "done; items whose ID exists are counted as duplicates",
-        ExitStatus.NO: "every record was rejected",
-        ExitStatus.PARTIAL: "some records were rejected, the others were added",
-    },
+    ok="done; items whose ID exists are counted as duplicates",
+    no="every record was rejected",
+    partial="some records were rejected, the others were added",
 )
 def add(
     settings: Settings,

@@ -37,10 +37,8 @@ def _reason(text: str) -> bytes:
         "rwq bury -q jobs --match '\"version\": *1\\b' --reason 'old format' --dry-run",
         "rwq ls -q jobs --older-than 7d -n 0 -o ids | rwq bury -q jobs --reason stale -",
     ),
-    exits={
-        ExitStatus.NO: "none was buried: gone, or leased by another session",
-        ExitStatus.PARTIAL: "some were not buried",
-    },
+    no="none was buried: gone, or leased by another session",
+    partial="some were not buried",
 )
 @selects(_CHOSEN, offered=ITEMS, has_reason=True)
 def bury(

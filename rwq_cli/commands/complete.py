@@ -46,10 +46,8 @@ _KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
         "rwq complete -q jobs 4f2a9c --result answer.json --result-ttl 1d",
         "echo 'no such user' | rwq complete -q jobs 4f2a9c --rejected --result -",
     ),
-    exits={
-        ExitStatus.NO: "none was completed by this call: gone, or leased by another session",
-        ExitStatus.PARTIAL: "some were not completed by this call",
-    },
+    no="none was completed by this call: gone, or leased by another session",
+    partial="some were not completed by this call",
 )
 @selects(frozenset({State.WAITING}), ITEMS, mine=True)
 def complete(

@@ -27,7 +27,7 @@ class Shell(StrEnum):
         "source <(rwq completion zsh)",
         "rwq completion fish | source",
     ),
-    exits={ExitStatus.NO: "the script could not be written"},
+    no="the script could not be written",
     reads_only=True,
 )
 def completion(

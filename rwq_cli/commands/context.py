@@ -94,7 +94,7 @@ def _show_one(
     record=CONTEXT_FIELDS,
     help="Show a context: NAME, else the one that is in use. Passwords are not shown.",
     examples=("rwq context show", "rwq context show prod -o json"),
-    exits={ExitStatus.NO: "no context is in use"},
+    no="no context is in use",
     reads_only=True,
     always_table=True,
 )
@@ -124,7 +124,7 @@ def show(
         "rwq context set prod --name-color red --protect type --read-only",
         "rwq context set prod --unset queue --no-read-only",
     ),
-    exits={ExitStatus.USAGE: "wrong usage, or the file cannot be used"},
+    usage="wrong usage, or the file cannot be used",
 )
 def set_(
     settings: Settings,
@@ -243,7 +243,7 @@ def rm(
     help="Connect to a context, else to the server in use, and show its version, its latency, "
     "what this user may not do, and whether times, undo and CLIENT NO-TOUCH work there.",
     examples=("rwq context check prod -q jobs", "rwq context check -o json"),
-    exits={ExitStatus.OK: "it can be reached, whatever else was found"},
+    ok="it can be reached, whatever else was found",
     reads_only=True,
     always_table=True,
 )

@@ -55,7 +55,8 @@ DIFFERENCE_COLUMNS = ("id", "kind", "here", "there", "same_data")
         "rwq diff jobs --to-context new",
         "rwq diff jobs jobs-copy -o jsonl",
     ),
-    exits={ExitStatus.OK: "no differences", ExitStatus.NO: "differences"},
+    ok="no differences",
+    no="differences",
     reads_only=True,
     plain={"a difference": ", ".join(DIFFERENCE_COLUMNS)},
 )

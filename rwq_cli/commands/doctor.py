@@ -179,10 +179,8 @@ def _codes(text: str) -> frozenset[Code]:
         "rwq doctor -q jobs --fix --skip duplicated,due",
         "rwq doctor -q jobs -o ids --only held -0 | rwq release -q jobs --force -0 -",
     ),
-    exits={
-        ExitStatus.OK: "there are no errors or warnings, or none are left; notes do not count",
-        ExitStatus.NO: "errors or warnings were found, or are left after --fix",
-    },
+    ok="there are no errors or warnings, or none are left; notes do not count",
+    no="errors or warnings were found, or are left after --fix",
     changes_with="fix",
     null=NULL_IDS,
     always_table=True,

@@ -59,11 +59,9 @@ _RUN_ITEMS = 500
         "rwq edit -q jobs --where tenant.id=3 --lines --run 'jq -c .tenant.id=4'",
         "EDITOR='code --wait' rwq edit -q jobs 4f2a9c",
     ),
-    exits={
-        ExitStatus.OK: "done, even if nothing was changed",
-        ExitStatus.NO: "nothing was written",
-        ExitStatus.PARTIAL: "some items were not changed",
-    },
+    ok="done, even if nothing was changed",
+    no="nothing was written",
+    partial="some items were not changed",
 )
 @selects(ITEMS)
 def edit(

@@ -43,12 +43,8 @@ _LINES = (OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.PLAIN, OutputForma
         "rwq export -q jobs | rwq import -q jobs-copy -",
         "rwq export --all-queues > everything.jsonl",
     ),
-    exits={
-        ExitStatus.NO: "nothing was exported: the items do not exist, or each has a key of the "
-        "wrong type",
-        ExitStatus.PARTIAL: "some items were skipped: they do not exist, or have a key of the "
-        "wrong type",
-    },
+    no="nothing was exported: the items do not exist, or each has a key of the wrong type",
+    partial="some items were skipped: they do not exist, or have a key of the wrong type",
     reads_only=True,
     # That of RWQ_OUTPUT would be a backup that import cannot read.
     output=OutputFormat.JSONL,

@@ -55,11 +55,9 @@ _REASONS: dict[Status, str] = {
         "rwq export -q jobs | rwq import -q jobs-copy -",
         "rwq export --all-queues | rwq import --on-conflict skip -",
     ),
-    exits={
-        ExitStatus.OK: "done; items that already exist with the same data are counted",
-        ExitStatus.NO: "nothing was imported: every line was rejected or conflicted, or declined",
-        ExitStatus.PARTIAL: "some lines were rejected or conflicted, the others were imported",
-    },
+    ok="done; items that already exist with the same data are counted",
+    no="nothing was imported: every line was rejected or conflicted, or declined",
+    partial="some lines were rejected or conflicted, the others were imported",
 )
 def import_(
     settings: Settings,

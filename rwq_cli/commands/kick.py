@@ -23,10 +23,8 @@ _KIND = kind_of(Status.KICKED, (Status.NOT_BURIED, Status.MOVING, Status.NOT_OWN
         "rwq kick -q jobs -n 10",
         "rwq kick -q jobs --where user=42 --dry-run",
     ),
-    exits={
-        ExitStatus.NO: "none was kicked: not buried, or gone",
-        ExitStatus.PARTIAL: "some were not kicked",
-    },
+    no="none was kicked: not buried, or gone",
+    partial="some were not kicked",
 )
 @selects(_BURIED)
 def kick(settings: Settings, choice: Choice) -> ExitStatus:

@@ -78,10 +78,8 @@ def refusal(lines: "CommandLines", queue: bytes, item: Item) -> str:
         "rwq lease -q high -q normal -q low --wait -o jsonl",
         "rwq lease -q jobs --id 4f2a9c",
     ),
-    exits={
-        ExitStatus.NO: "nothing to lease (in time), or no --id item could be leased",
-        ExitStatus.PARTIAL: "some of the --id items could not be leased",
-    },
+    no="nothing to lease (in time), or no --id item could be leased",
+    partial="some of the --id items could not be leased",
     null=NULL_RECORDS,
     plain={
         "an item": plain_names("leased now"),

@@ -69,7 +69,7 @@ def start(settings: Settings, directory: Directory = None) -> ExitStatus:
     record=LOCAL_FIELDS,
     help="Stop the embedded server and keep its data.",
     examples=("rwq local stop",),
-    exits={ExitStatus.NO: "it was not running"},
+    no="it was not running",
     always_table=True,
 )
 def stop(settings: Settings, directory: Directory = None) -> ExitStatus:
@@ -83,7 +83,7 @@ def stop(settings: Settings, directory: Directory = None) -> ExitStatus:
     record=LOCAL_FIELDS,
     help="Show whether the embedded server is running, and where.",
     examples=("rwq local status -o json",),
-    exits={ExitStatus.NO: "it is not running"},
+    no="it is not running",
     reads_only=True,
     always_table=True,
 )

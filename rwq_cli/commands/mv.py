@@ -48,10 +48,8 @@ _FOLLOW_EVERY_S = 1.0
         "rwq mv -q jobs --to jobs --to-context new --all --follow --yes",
         "rwq ls -q jobs --id-glob 'a*' -o ids | rwq mv -q jobs --to jobs-a --yes -",
     ),
-    exits={
-        ExitStatus.NO: "none was moved: gone, leased, already there, or declined",
-        ExitStatus.PARTIAL: "some were not moved",
-    },
+    no="none was moved: gone, leased, already there, or declined",
+    partial="some were not moved",
 )
 @selects(_CHOSEN, offered=ITEMS)
 def mv(

@@ -23,12 +23,9 @@ _KIND = kind_of(Status.REMOVED, ())._replace(successes=frozenset({"results"}))
     "first. Items that are added in the meantime are kept, and so are unrelated keys with "
     "names like those of results.",
     examples=("rwq purge -q jobs --dry-run", "rwq purge -q jobs --yes"),
-    exits={
-        ExitStatus.OK: "done, even if the queue is empty",
-        ExitStatus.NO: "nothing was removed: declined",
-        ExitStatus.PARTIAL: "some items were left: they changed meanwhile, or a key has the "
-        "wrong type",
-    },
+    ok="done, even if the queue is empty",
+    no="nothing was removed: declined",
+    partial="some items were left: they changed meanwhile, or a key has the wrong type",
 )
 def purge(settings: Settings, yes: YesOption = False, dry_run: DryRunOption = False) -> ExitStatus:
     queue = open_queue(settings)

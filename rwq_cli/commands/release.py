@@ -34,10 +34,8 @@ _LATER = kind_of(Status.DELAYED, _FAILURES)
         "rwq release -q jobs --mine",
         "rwq leases -q jobs --holder 'rwq:*' -n 0 -o ids | rwq release -q jobs --force --yes -",
     ),
-    exits={
-        ExitStatus.NO: "none was released: gone, or leased by another session",
-        ExitStatus.PARTIAL: "some were not released",
-    },
+    no="none was released: gone, or leased by another session",
+    partial="some were not released",
 )
 @selects(_IN_PROCESSING, offered=ITEMS, mine=True)
 def release(

@@ -109,10 +109,8 @@ def _shortened(result: bytes) -> str:
         "rwq result -q jobs 4f2a9c --timeout 10m -o data > answer.json",
         "rwq result -q jobs 4f2a9c -o json",
     ),
-    exits={
-        ExitStatus.OK: "there is a result, completed or rejected",
-        ExitStatus.NO: "there is none: the item exists, or is gone without one",
-    },
+    ok="there is a result, completed or rejected",
+    no="there is none: the item exists, or is gone without one",
     works_read_only=True,
     always_table=True,
 )

@@ -24,10 +24,8 @@ _KIND = kind_of(Status.REMOVED, (Status.MISSING,))
         "rwq rm -q jobs --where tenant.id=3 --dry-run -o ids",
         "rwq rm -q jobs --state abandoned --older-than 1h --yes",
     ),
-    exits={
-        ExitStatus.NO: "none was removed: gone, or declined",
-        ExitStatus.PARTIAL: "some were not removed",
-    },
+    no="none was removed: gone, or declined",
+    partial="some were not removed",
 )
 @selects(ITEMS)
 def rm(settings: Settings, choice: Choice) -> ExitStatus:

@@ -27,10 +27,8 @@ from rwq_cli.views.item_report import SHOWN_FIELDS, Shown, read_shown, show_sect
         "rwq leases -q jobs -o ids | rwq show -q jobs - -o jsonl",
         "echo - | rwq show -q jobs -",
     ),
-    exits={
-        ExitStatus.NO: "there is no such item",
-        ExitStatus.PARTIAL: "some of the items do not exist",
-    },
+    no="there is no such item",
+    partial="some of the items do not exist",
     reads_only=True,
     null=NULL_IDS_BOTH_WAYS,
     always_table=True,

@@ -18,10 +18,8 @@ _KIND = kind_of(Status.TOUCHED, (Status.NOT_LEASED, Status.MISSING))
     record=OUTCOME_FIELDS,
     help="Renew live leases, no matter who holds them. Each then expires after --for.",
     examples=("rwq touch -q jobs 4f2a9c --for 10m", "rwq touch -q jobs --all --for 1h"),
-    exits={
-        ExitStatus.NO: "none of the items has a live lease",
-        ExitStatus.PARTIAL: "some have no live lease",
-    },
+    no="none of the items has a live lease",
+    partial="some have no live lease",
 )
 @selects(frozenset({State.LEASED}), _LEASED, asks=False)
 def touch(

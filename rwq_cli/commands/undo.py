@@ -87,12 +87,8 @@ def _record(options: Mapping[str, Any]) -> Fields[Any]:
         "rwq undo --redo --dry-run",
         "rwq undo --prune --older-than 30d --dry-run",
     ),
-    exits={
-        ExitStatus.NO: "nothing was restored: there is no undo file, or every item conflicts; "
-        "or declined",
-        ExitStatus.PARTIAL: "some items were not restored; to try again, give the number of the "
-        "undo file",
-    },
+    no="nothing was restored: there is no undo file, or every item conflicts; or declined",
+    partial="some items were not restored; to try again, give the number of the undo file",
     plain={"an undo file (--list)": ", ".join(UNDO_COLUMNS)},
 )
 def undo(

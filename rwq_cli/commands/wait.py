@@ -52,10 +52,8 @@ def wait_sections(waited: WaitResult) -> list[Section]:
         "rwq wait -q jobs --below 1000",
         "rwq wait -q jobs --id 4f2a9c --timeout 10m",
     ),
-    exits={
-        ExitStatus.OK: "the condition is met",
-        ExitStatus.NO: "the condition was not met in time",
-    },
+    ok="the condition is met",
+    no="the condition was not met in time",
     works_read_only=True,
     always_table=True,
 )

@@ -61,12 +61,10 @@ _COUNT_S = 0.5
         "rwq work -q jobs --task-dir ./tasks",
         "rwq work -q jobs --dry-run -- ./resize",
     ),
-    exits={
-        ExitStatus.OK: "ended as asked",
-        ExitStatus.USAGE: "wrong usage or command",
-        ExitStatus.PARTIAL: "items given up, or output lost",
-        ExitStatus.INTERRUPTED: "a second Ctrl-C",
-    },
+    ok="ended as asked",
+    usage="wrong usage or command",
+    partial="items given up, or output lost",
+    interrupted="a second Ctrl-C",
     options_first=True,
     always_table=True,
 )
