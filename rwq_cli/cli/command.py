@@ -177,9 +177,11 @@ def command(
 
     def declare(function: Function) -> Function:
         @wraps(function)
-        def run(ctx: typer.Context, **options: Any) -> Any:
+        def run(ctx: typer.Context, **options: Any) -> ExitCode:
             options.pop("null", None)
-            return function(ctx.obj.settings, **options)
+            # A command that says nothing else has done what it was asked for.
+            status: ExitCode | None = function(ctx.obj.settings, **options)
+            return ExitStatus.OK if status is None else status
 
         _, *own = signature(function).parameters.values()
         if null is not None:

@@ -9,7 +9,6 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.inspect.selection import Selection, Source
 from rwq_cli.core.model import Item
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.records import Output
 from rwq_cli.views.items import ITEM_FIELDS, Columns, columns_for, plain_order, wide, with_returns
@@ -64,7 +63,7 @@ def list_items(
     joined: Callable[[Iterable[Iterable[Item]]], Iterator[Item]] | None = None,
     read_ids: "Callable[[WorkQueue], Iterator[Sequence[bytes]]] | None" = None,
     last_note: str = "",
-) -> ExitStatus:
+) -> None:
     """List items of `noun`, such as `waiting items`, which `read` reads from each queue."""
     # `joined` joins those of several queues, and `read_ids` reads only the IDs; see `columns_for`.
     opened = OpenQueues(settings, all_queues=all_queues)
@@ -107,4 +106,4 @@ def list_items(
         if last_note:
             out.note(last_note)
 
-    return watched(settings, watch, opened.connection, show)
+    watched(settings, watch, opened.connection, show)

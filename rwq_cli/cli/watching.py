@@ -8,7 +8,6 @@ from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.cli.options import Duration
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import ServerError
-from rwq_cli.exit_codes import ExitStatus
 
 # After this long without an answer, what is shown is marked as old; later if answers take long.
 OLD_AFTER_S = 1.0
@@ -26,12 +25,12 @@ def watched(
     connection: "Connection",
     show: "Callable[[Tick | None], object]",
     rated: "Callable[[], Iterable[Queue]] | None" = None,
-) -> ExitStatus:
+) -> None:
     """Show the results of a command that has `--watch`: once, or until it is stopped."""
     # `rated` returns the queues whose rates are shown, too; None if records are not queues.
     if every is None:
         show(None)
-        return ExitStatus.OK
+        return
     settings.check_endless("--watch")
     from rwq_cli.core.clock import Clock
     from rwq_cli.core.inspect.activity import RateMeter
@@ -69,7 +68,6 @@ def watched(
                 if settings.output.is_table:
                     environment.stdout.write(b"\n")
             environment.stdout.flush()
-    return ExitStatus.OK
 
 
 def _redraw(

@@ -10,7 +10,6 @@ from rwq_cli.cli.options import option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import RwqError
 from rwq_cli.environment import os_errors_as
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped_text
 
 
@@ -41,7 +40,7 @@ def completion(
             "~/.zshrc, and print where it is.",
         ),
     ] = False,
-) -> ExitStatus:
+) -> None:
     from typer._completion_shared import get_completion_script, install as install_script
 
     from rwq_cli.completion import VARIABLE
@@ -49,9 +48,8 @@ def completion(
     if not install:
         script = get_completion_script(prog_name="rwq", complete_var=VARIABLE, shell=shell)
         settings.out.text(f"{script}\n")
-        return ExitStatus.OK
+        return
     hint = "print it without --install, and save it elsewhere"
     with os_errors_as(RwqError, "cannot write the script", hint):
         _, path = install_script(shell, prog_name="rwq", complete_var=VARIABLE)
     settings.environment.note(f"installed {escaped_text(str(path))}")
-    return ExitStatus.OK

@@ -58,7 +58,7 @@ class NoContext(RwqError):
     reads_only=True,
     plain={"a context": ", ".join(LIST_COLUMNS)},
 )
-def list_(settings: Settings) -> ExitStatus:
+def list_(settings: Settings) -> None:
     contexts = settings.contexts
     settings.out.table(
         (
@@ -72,7 +72,6 @@ def list_(settings: Settings) -> ExitStatus:
     )
     if note := _overridden(settings, contexts.current):
         settings.out.note(note)
-    return ExitStatus.OK
 
 
 def _show_one(
@@ -82,12 +81,11 @@ def _show_one(
     *,
     text: str | None = None,
     note: str | None = None,
-) -> ExitStatus:
+) -> None:
     record = context_record(context, is_current=context.name == current)
     settings.out.describe([record], CONTEXT_FIELDS, context_sections, text=text)
     if note:
         settings.out.note(note)
-    return ExitStatus.OK
 
 
 @command(
@@ -101,7 +99,7 @@ def _show_one(
 def show(
     settings: Settings,
     name: _optional_name(_HELP) = None,  # type: ignore[valid-type]
-) -> ExitStatus:
+) -> None:
     url, origin, context = settings.server if name is None else (None, "", None)
     if name is not None:
         context = settings.contexts.get(name)
@@ -110,7 +108,7 @@ def show(
             f"no context is in use: the server is {shown_url(url or '')} ({origin})",
             "rwq context list shows all contexts",
         )
-    return _show_one(settings, context, settings.contexts.current)
+    _show_one(settings, context, settings.contexts.current)
 
 
 @command(
@@ -154,7 +152,7 @@ def set_(
     unset: Annotated[
         list[str] | None, option("--unset KEY", "Remove this setting; can be given several times.")
     ] = None,
-) -> ExitStatus:
+) -> None:
     url, queues = settings.given.get("url"), settings.given.get("queue") or [None]
     if len(queues) > 1:
         raise InvalidArgument("a context has one queue", "give -q once")
@@ -189,7 +187,7 @@ def set_(
     note = None
     if holds_secret(contexts.by_name[name].url):
         note = f"note: the password is in {contexts.path}; --password-command keeps it out of there"
-    return _show_one(settings, contexts.by_name[name], contexts.current, note=note)
+    _show_one(settings, contexts.by_name[name], contexts.current, note=note)
 
 
 @command(
@@ -198,7 +196,7 @@ def set_(
     examples=("rwq context use prod", "rwq context use -"),
     exits=_NO_SUCH,
 )
-def use(settings: Settings, name: NameArgument) -> ExitStatus:
+def use(settings: Settings, name: NameArgument) -> None:
     from rwq_cli.contexts.editing import use_context
 
     contexts = use_context(settings.contexts_path, name)
@@ -206,7 +204,7 @@ def use(settings: Settings, name: NameArgument) -> ExitStatus:
     context = contexts.by_name[contexts.current]
     text = f"{context.name} is the current context: {shown_url(context.url)}\n"
     note = _overridden(settings, contexts.current)
-    return _show_one(settings, context, contexts.current, text=text, note=note)
+    _show_one(settings, context, contexts.current, text=text, note=note)
 
 
 @command(
@@ -223,7 +221,7 @@ def rm(
             metavar="NAME...", help="The contexts' names.", autocompletion=offer_contexts
         ),
     ],
-) -> ExitStatus:
+) -> None:
     from rwq_cli.contexts.editing import remove_contexts
 
     removed = [settings.contexts.named(name) for name in dict.fromkeys(names)]
@@ -235,7 +233,6 @@ def rm(
     text = "".join(f"removed context {context.name}\n" for context in removed)
     records = [context_record(context, is_current=False) for context in removed]
     settings.out.describe(records, CONTEXT_FIELDS, is_one=False, text=text)
-    return ExitStatus.OK
 
 
 @command(
@@ -250,7 +247,7 @@ def rm(
 def check(
     settings: Settings,
     name: _optional_name(f"{_HELP} Else the server in use.") = None,  # type: ignore[valid-type]
-) -> ExitStatus:
+) -> None:
     if name is not None:
         if {"url", "context"} & settings.given.keys():
             raise InvalidArgument.both("NAME", "-u or -c")
@@ -268,7 +265,6 @@ def check(
         connection.name, None if context is None else context.name, queue_name, access, no_undo
     )
     settings.out.describe([found], CHECKED_FIELDS, checked_sections)
-    return ExitStatus.OK
 
 
 def _overridden(settings: Settings, current: str | None) -> str | None:

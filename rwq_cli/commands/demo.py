@@ -54,7 +54,7 @@ _CLOSED_STDOUT = (128 + signal.SIGPIPE, -signal.SIGPIPE)
     help="Run the main commands on a throwaway server and show their output, in a few seconds.",
     examples=("rwq demo",),
 )
-def demo(settings: Settings) -> ExitStatus:
+def demo(settings: Settings) -> None:
     environment = settings.environment
     is_bold = settings.colour
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -82,7 +82,6 @@ def demo(settings: Settings) -> ExitStatus:
             if exit_code and not step.fails:
                 raise LocalServerError(f"the demo's {step.command} failed with {exit_code}")
     settings.out.text("\nThe throwaway server and its files are gone.\n")
-    return ExitStatus.OK
 
 
 def _prepare(directory: Path, settings: Settings, url: str) -> dict[str, str]:

@@ -10,7 +10,6 @@ from rwq_cli.cli.command import command
 from rwq_cli.cli.options import global_options
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.help.topics import Topic, overview, write_topic
 
 
@@ -30,21 +29,20 @@ def show_help(
             autocompletion=lambda: [*COMMANDS, *Topic],
         ),
     ] = None,
-) -> ExitStatus:
+) -> None:
     if not words:
         settings.out.text(f"{overview(settings.environment.width)}\n")
-        return ExitStatus.OK
+        return
     root = _context(build_root(), "rwq", None)
     if words[0] not in set(Topic):
         settings.out.text(f"{_find_command(root, words).get_help()}\n")
-        return ExitStatus.OK
+        return
     if len(words) > 1:
         raise InvalidArgument(f"{words[0]} is a topic, not a group", f"leave out {words[1]}")
     formatter = root.make_formatter()
     records = (option.get_help_record(root) for option in global_options())
     write_topic(Topic(words[0]), formatter, filter(None, records))
     settings.out.text(formatter.getvalue())
-    return ExitStatus.OK
 
 
 def _find_command(context: Any, words: list[str]) -> Any:

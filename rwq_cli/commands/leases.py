@@ -21,7 +21,6 @@ from rwq_cli.core.inspect.listing import merged_leases
 from rwq_cli.core.inspect.selection import Selection, Source
 from rwq_cli.core.model import Item
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.items import ITEM_FIELDS, plain_names
 
 
@@ -52,7 +51,7 @@ def leases(
     data: DataOption = False,
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,
-) -> ExitStatus:
+) -> None:
     # A Tab needs none of it.
     from rwq_cli.cli.listing import list_items
 
@@ -73,7 +72,7 @@ def leases(
     def joined(listings: Iterable[Iterable[Item]]) -> Iterator[Item]:
         return islice(merged_leases(listings), at_most)
 
-    return list_items(
+    list_items(
         settings,
         read,
         listing="leases",

@@ -58,11 +58,10 @@ Directory = Annotated[
     examples=("rwq local start", "rwq local start ./data"),
     always_table=True,
 )
-def start(settings: Settings, directory: Directory = None) -> ExitStatus:
+def start(settings: Settings, directory: Directory = None) -> None:
     server = _server(settings, directory)
     server.ensure_running(reply_timeout_s=settings.reply_timeout_s)
     settings.out.describe([server.status()], LOCAL_FIELDS, local_sections)
-    return ExitStatus.OK
 
 
 @command(

@@ -20,7 +20,6 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import Selection, Source, source_of
 from rwq_cli.core.model import Item, State
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.views.items import ITEM_FIELDS, plain_names
 
@@ -103,7 +102,7 @@ def ls(
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,
     selection: Selection,
-) -> ExitStatus:
+) -> None:
     # A Tab needs none of it.
     from rwq_cli.cli.listing import list_items
 
@@ -147,7 +146,7 @@ def ls(
     # IDs are mostly piped to another command, which has notes of its own.
     is_piped = settings.output is OutputFormat.IDS and not settings.environment.stderr_is_terminal
     looks_deeper = which is Which.ALL and not source.deep and not is_piped
-    return list_items(
+    list_items(
         settings,
         items,
         listing=which,

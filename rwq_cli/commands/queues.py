@@ -19,7 +19,6 @@ from rwq_cli.core.inspect.queues import queue_names
 from rwq_cli.core.keys import glob_pattern
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.views.counts import COUNT_FIELDS, QUEUES, QUEUES_PLAIN, write_counts
 
@@ -53,7 +52,7 @@ def queues(
         ),
     ] = None,
     watch: WatchOption = None,
-) -> ExitStatus:
+) -> None:
     connection = open_connection(settings)
     wanted = glob_pattern(b"*" if pattern is None else pattern)
 
@@ -77,4 +76,4 @@ def queues(
         # It reads no other counts.
         write_counts(settings.out, counted(), QUEUES, QUEUES_PLAIN, tick, wide=QUEUES, empty=empty)
 
-    return watched(settings, watch, connection, show, found)
+    watched(settings, watch, connection, show, found)

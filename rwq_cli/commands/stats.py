@@ -11,7 +11,6 @@ from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.model import Counts
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.counts import COUNT_FIELDS, write_stats
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def stats(
     ] = False,
     watch: WatchOption = None,
     all_queues: AllQueuesOption = False,
-) -> ExitStatus:
+) -> None:
     if fast and deep:
         raise InvalidArgument.both("--fast", "--deep")
     opened = OpenQueues(settings, all_queues=all_queues)
@@ -68,4 +67,4 @@ def stats(
             )
         write_stats(settings.out, counted, tick, fast=fast, deep=deep, one=opened.is_one)
 
-    return watched(settings, watch, opened.connection, show, lambda: opened.find().queues)
+    watched(settings, watch, opened.connection, show, lambda: opened.find().queues)

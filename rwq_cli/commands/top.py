@@ -9,7 +9,7 @@ from rwq_cli.cli.options import Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.environment import how_to_install
-from rwq_cli.exit_codes import ExitStatus, UsageError
+from rwq_cli.exit_codes import UsageError
 
 _TWO_SECONDS = Duration("2s")
 _LEAST_S = 0.1
@@ -36,7 +36,7 @@ def top(
         Duration,
         option("--every DUR", "How often to refresh; less often if the server is slow.", _interval),
     ] = _TWO_SECONDS,
-) -> ExitStatus:
+) -> None:
     _check_usable(settings)
     from rwq_cli.top.session import Session
     from rwq_cli.top.terminal import TerminalGuard
@@ -62,7 +62,6 @@ def top(
     finally:
         settings.environment.note_above = None
     guard.raise_signal()
-    return ExitStatus.OK
 
 
 def _check_usable(settings: Settings) -> None:
