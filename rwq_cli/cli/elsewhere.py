@@ -24,12 +24,7 @@ _OWN = ("RWQ_PASSWORD", "RWQ_SENTINEL_PASSWORD")
 
 
 class OtherQueue(NamedTuple):
-    """The other queue.
-
-    Attributes:
-        queue: The queue.
-        settings: Those of its server; None if that is the server of the run.
-    """
+    """The other queue, with the settings of its server; None for the server of the run."""
 
     queue: WorkQueue
     settings: Settings | None = None

@@ -49,14 +49,8 @@ def half_pair(data: bytes) -> str | None:
 
 
 def document_of(data: bytes) -> Raw:
-    """The document that data are, without the blanks around it.
-
-    Many encoders write half of a surrogate pair. For every command, such data are JSON.
-
-    Raises:
-        ValueError: The data are no JSON.
-        RecursionError: They are nested too deeply.
-    """
+    """The document that data are, without the blanks around it."""
+    # Many encoders write half of a surrogate pair. For every command, such data are JSON.
     check_utf8(data)
     try:
         return _value_of(data)
