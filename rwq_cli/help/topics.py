@@ -1,11 +1,11 @@
 """The topics of `rwq help`, made from the tables that the commands themselves use."""
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from rwq_cli.exit_codes import ExitStatus, MonitoringStatus
+from rwq_cli.exit_codes import ExitCode, ExitStatus, MonitoringStatus
 
 
 class Hint(NamedTuple):
@@ -65,63 +65,52 @@ SUMMARIES = {
 
 
 def write_topic(topic: Topic, formatter: Any, options: Iterable[tuple[str, str]]) -> None:
-    formatter.write_text(f"{SUMMARIES[topic]}.")
-    formatter.write_paragraph()
-    match topic:
-        case Topic.OPTIONS:
-            formatter.write_text("They are accepted before the command's name or after it.")
-            _write_rows(formatter, "Options", options)
-        case Topic.STATES:
-            _write_states(formatter)
-        case Topic.EXIT_CODES:
-            formatter.write_text("Each --help ends with what the codes mean for its command.")
-            for heading, codes in (
-                ("Exit codes", ExitStatus),
-                ("Exit codes of rwq check, those of a monitoring plugin", MonitoringStatus),
-            ):
-                rows = [(str(int(code)), code.meaning) for code in codes]
-                _write_rows(formatter, heading, rows)
-        case Topic.ENVIRONMENT:
-            from rwq_cli.help.variables import VARIABLES
-
-            formatter.write_text("An option on the command line overrides a variable.")
-            for heading, variables in VARIABLES.items():
-                _write_rows(formatter, heading, variables.items())
-        case Topic.RECIPES:
-            _write_recipes(formatter)
-
-
-def _write_states(formatter: Any) -> None:
+    from rwq_cli.help.recipes import RECIPES
+    from rwq_cli.help.variables import VARIABLES
     from rwq_cli.views.states import STATES
 
-    formatter.write_text(
-        "Every command decides the state of an ID from what the server stores about it at one "
-        "instant. rwq show ID shows the state of one item; rwq stats counts the items in each "
-        "state."
-    )
-    rows = [
-        (str(state), f"{known.meaning} On the server: {known.holds}. Next: {known.next}.")
-        for state, known in STATES.items()
-    ]
-    _write_rows(formatter, "States, in a queue named jobs", rows)
+    def meanings(codes: Iterable[ExitCode]) -> list[tuple[str, str]]:
+        return [(str(int(code)), code.meaning) for code in codes]
 
-
-def _write_recipes(formatter: Any) -> None:
-    from rwq_cli.help.recipes import RECIPES
-
-    formatter.write_text("The queue is named jobs. Each recipe can be pasted into a shell.")
-    for recipe in RECIPES:
+    about: dict[Topic, tuple[str, Mapping[str, Iterable[tuple[str, str]]]]] = {
+        Topic.OPTIONS: (
+            "They are accepted before the command's name or after it.",
+            {"Options": options},
+        ),
+        Topic.STATES: (
+            "Every command decides the state of an ID from what the server stores about it at one "
+            "instant. rwq show ID shows the state of one item; rwq stats counts the items in each "
+            "state.",
+            {
+                "States, in a queue named jobs": [
+                    (state, f"{each.meaning} On the server: {each.holds}. Next: {each.next}.")
+                    for state, each in STATES.items()
+                ]
+            },
+        ),
+        Topic.EXIT_CODES: (
+            "Each --help ends with what the codes mean for its command.",
+            {
+                "Exit codes": meanings(ExitStatus),
+                "Exit codes of rwq check, those of a monitoring plugin": meanings(MonitoringStatus),
+            },
+        ),
+        Topic.ENVIRONMENT: (
+            "An option on the command line overrides a variable.",
+            {heading: variables.items() for heading, variables in VARIABLES.items()},
+        ),
+        Topic.RECIPES: ("The queue is named jobs. Each recipe can be pasted into a shell.", {}),
+    }
+    text, tables = about[topic]
+    formatter.write_text(f"{SUMMARIES[topic]}.")
+    formatter.write_paragraph()
+    formatter.write_text(text)
+    for heading, rows in tables.items():
+        with formatter.section(heading):
+            formatter.write_dl([(term, text.replace("`", "")) for term, text in rows])
+    for recipe in RECIPES if topic is Topic.RECIPES else ():
         with formatter.section(recipe.title):
-            formatter.write_text(_without_markup(recipe.text))
+            formatter.write_text(recipe.text.replace("`", ""))
             formatter.write_paragraph()
             for line in recipe.commands:
                 formatter.write(f"    {line}\n")
-
-
-def _write_rows(formatter: Any, heading: str, rows: Iterable[tuple[str, str]]) -> None:
-    with formatter.section(heading):
-        formatter.write_dl([(term, _without_markup(text)) for term, text in rows])
-
-
-def _without_markup(text: str) -> str:
-    return text.replace("`", "")
