@@ -20,7 +20,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from enum import Enum
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -295,39 +295,27 @@ def path_field(name: str, data_of: Callable[[T], bytes | None]) -> Field[T]:
     return Field(name, value, "a value inside JSON data", title=name, format=cell, cut=Cut.END)
 
 
-class Group(NamedTuple, Generic[T]):
-    first: T
-    size: int
-
-
 def counted_by(
-    records: Iterable[T], fields: Fields[T], name: str
-) -> tuple[Iterator[Group[T]], Fields[Group[T]]]:
+    records: Iterable[Any], fields: Fields[Any], name: str
+) -> tuple[Iterator[Sequence[Any]], Fields[Sequence[Any]]]:
     """The records counted by the values of a field, the most frequent first, and their fields."""
     column = fields.column_by(name)
-    value: Field[Group[T]] = column.within(lambda group: group.first)
-    grouped: Fields[Group[T]] = Fields(
+    value = column.within(itemgetter(0))
+    grouped: Fields[Sequence[Any]] = Fields(
         f"{fields.title}, counted",
         value._replace(name=column.flat_name, rank=0, is_id=False, is_data=False),
-        Field(
-            "count",
-            lambda group: group.size,
-            "the number of records with this value",
-            format=lambda group: human.count(group.size),
-            right=True,
-        ),
+        field("count", itemgetter(1), "the number of records with this value", COUNT),
     )
 
-    def groups() -> Iterator[Group[T]]:
-        # In lists, so that counting allocates nothing.
+    def groups() -> Iterator[Sequence[Any]]:
+        # Each is the first record and their number: a list, so that counting allocates nothing.
         found: dict[object, list[Any]] = {}
         for record in records:
             known = column.get(record)
             # The text "3" is not the number 3.
             key = (type(known), tuple(known) if isinstance(known, list) else known)
             found.setdefault(key, [record, 0])[1] += 1
-        for first, size in sorted(found.values(), key=lambda group: -group[1]):
-            yield Group(first, size)
+        yield from sorted(found.values(), key=itemgetter(1), reverse=True)
 
     return groups(), grouped
 

@@ -14,7 +14,7 @@ returns `parts.finish()`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
@@ -102,9 +102,6 @@ class Kind(NamedTuple, Generic[T]):
     def name_of(self, word: str) -> str:
         return self.names.get(word, str(word))
 
-    def is_failure(self, outcome: T) -> bool:
-        return self.name_of(self.word(outcome)) in self.failed
-
 
 class Outcomes(Generic[T]):
     """The rows and the summary of one command, or of its part for one queue.
@@ -135,7 +132,7 @@ class Outcomes(Generic[T]):
         self.extra: Callable[[], Mapping[str, int]] = dict
         self.rejected: Sequence[str] = ()
         self._options, self._kind, self._queue, self._dry_run = options, kind, queue, dry_run
-        self._explain, self._where = explain, where
+        self._explain, self.where = explain, where
         self._parts, self._name = parts, name
         self._failures: list[T] = []
         self._previewed: list[T] = []
@@ -188,7 +185,8 @@ class Outcomes(Generic[T]):
                 self.counts[name] += number
         room = NAMED_FAILURES - len(self._failures)
         if room and any(kind.name_of(word) in kind.failed for word in counts):
-            self._failures += islice(filter(kind.is_failure, batch), room)
+            failed = (each for each in batch if kind.name_of(kind.word(each)) in kind.failed)
+            self._failures += islice(failed, room)
         if self._dry_run and kind.preview is not None:
             self._previewed += islice(batch, NAMED_ROWS - len(self._previewed))
         if self._options.format in _WITH_ROWS and self._unwritten is None:
@@ -219,12 +217,17 @@ class Outcomes(Generic[T]):
     def _finish(self, facts: Mapping[str, object]) -> ExitStatus:
         environment, output = self._options.environment, self._options.format
         self._options.end_progress()
-        reasons = list(self._reasons())
+        reasons: list[tuple[T, str]] = []
+        if self._explain is not None and self._failures:
+            reasons += zip(self._failures, self._explain(self._failures), strict=True)
         if not output.is_machine_readable:
             for outcome, reason in reasons:
                 environment.error(f"rwq: {escaped(self._kind.item_id(outcome))}: {reason}")
-        if output.is_table or output is OutputFormat.PLAIN:
-            for line in self._preview():
+        if self._previewed and (output.is_table or output is OutputFormat.PLAIN):
+            lines = [self._kind.preview(each) for each in self._previewed if self._kind.preview]
+            if more := self.counts.total() - len(lines):
+                lines.append(f"and {more:,} more; -o ids lists all")
+            for line in lines:
                 environment.note(self._named(line))
         try:
             if self._unwritten is not None:
@@ -275,7 +278,7 @@ class Outcomes(Generic[T]):
         return totals
 
     def summary(self) -> str:
-        return self.done() + self._where() + self.suffix()
+        return self.done() + self.where() + self.suffix()
 
     def done(self) -> str:
         parts: list[str] = []
@@ -291,11 +294,6 @@ class Outcomes(Generic[T]):
         nothing = f"nothing to {_infinitive(first)}" if self._dry_run else f"nothing {first}"
         text = ", ".join(parts) or self._kind.idle or nothing
         return (DRY_RUN if self._dry_run else "") + text
-
-    def idle_in(self, queues: int) -> str:
-        """The summary of as many queues in which nothing was done."""
-        where = "one queue" if queues == 1 else f"{queues:,} queues"
-        return f"{self.done()} in {where}{self._where()}"
 
     def _json(
         self, facts: Mapping[str, object], reasons: Sequence[tuple[T, str]]
@@ -316,17 +314,6 @@ class Outcomes(Generic[T]):
                 for item_id, code, reason in failures[:NAMED_FAILURES]
             ]
         return summary
-
-    def _reasons(self) -> Iterator[tuple[T, str]]:
-        if self._explain is not None and self._failures:
-            yield from zip(self._failures, self._explain(self._failures), strict=True)
-
-    def _preview(self) -> Iterator[str]:
-        """A line for each of the first rows of a dry run, and how many more there are."""
-        if self._previewed and self._kind.preview is not None:
-            yield from map(self._kind.preview, self._previewed)
-            if more := self.counts.total() - len(self._previewed):
-                yield f"and {more:,} more; -o ids lists all"
 
     def _named(self, line: str) -> str:
         return f"{self._name}: {line}" if self._name else line
@@ -362,7 +349,8 @@ class Parts:
             self.writer.end()
         environment.stdout.flush()
         if self._idle and not self._has_work and output is not OutputFormat.JSON:
-            environment.note(self._idle.idle_in(self._idle_parts))
+            where = "one queue" if self._idle_parts == 1 else f"{self._idle_parts:,} queues"
+            environment.note(f"{self._idle.done()} in {where}{self._idle.where()}")
         status = max(self._statuses, default=ExitStatus.OK)
         is_mixed = self._has_work and status is ExitStatus.NO and ExitStatus.OK in self._statuses
         return ExitStatus.PARTIAL if is_mixed else status

@@ -69,18 +69,6 @@ class Shown:
             return f"The item no longer exists: it was {self.result.status.value}."
         return STATES[self.item.state].meaning
 
-    @property
-    def cause(self) -> str | None:
-        return " ".join(REMEDIES[code].cause for code in self.findings) or None
-
-    @property
-    def cure(self) -> str | None:
-        return " ".join(REMEDIES[code].cure for code in self.findings) or None
-
-    @property
-    def data_key(self) -> bytes:
-        return QueueKeys(self.item.queue).item(self.item.item_id)
-
     @cached_property
     def next(self) -> Next:
         facts = self.report.facts
@@ -205,6 +193,10 @@ RESULT_HELP = {
 }
 
 
+def _joined(codes: Iterable[Code], part: str) -> str | None:
+    return " ".join(getattr(REMEDIES[code], part) for code in codes) or None
+
+
 SHOWN_FIELDS: Fields[Shown] = Fields(
     "An item, explained",
     *(each.within(attribute("item")) for each in ITEM_FIELDS.all),
@@ -213,8 +205,8 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
     field("commands", "commands", "command lines to run next"),
     field("next_in_seconds", "next.in_s", "until something happens without help; else null"),
     field("findings", "findings", "what `doctor` would report, by its codes"),
-    field("cause", "cause", "of the findings"),
-    field("cure", "cure", "of the findings"),
+    field("cause", lambda shown: _joined(shown.findings, "cause"), "of the findings"),
+    field("cure", lambda shown: _joined(shown.findings, "cure"), "of the findings"),
     field("places_per_second", "forecast.rate_per_s", "how fast the item moves up (`--eta`)"),
     field(
         "result", "result", "the result kept under this ID; null if there is none", is_object=True
@@ -232,7 +224,11 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
         "report.facts.in_cleaning",
         "how often it is in the list of a cleaner of redis-work-queue 0.1",
     ),
-    field("facts.data_key", "data_key", "the name of the data key"),
+    field(
+        "facts.data_key",
+        lambda shown: QueueKeys(shown.item.queue).item(shown.item.item_id),
+        "the name of the data key",
+    ),
     field(
         "facts.main_places",
         lambda shown: list(shown.report.main_places),
