@@ -26,7 +26,7 @@ _SPARE_ENTRIES = 4
 # A wait is cut into slices, so that a delayed item that becomes due is noticed.
 _WAIT_SLICE_S = 1.0
 # How many elements precede the items in a reply of `lua/ops/lease.lua`.
-_HEAD = 4
+_HEAD = 5
 
 Shuffle = Callable[[list[Queue]], object]
 
@@ -172,9 +172,18 @@ class _FirstBatch(NamedTuple):
     due_in_s: float
 
 
-def first_lease(queue: Queue, request: LeaseRequest) -> Command:
-    """The first call of `lease_from_first` for one queue."""
-    return queue.script("lease", **_first_args(request))
+def first_lease(queue: Queue, request: LeaseRequest, *done: bytes) -> Command:
+    """The first call of `lease_from_first` for one queue.
+
+    `done` may be the ID of an item and the holder of its lease: to be completed, if it is as most
+    are, which `has_finished` tells.
+    """
+    return queue.script("lease", *done, **_first_args(request))
+
+
+def has_finished(reply: Sequence[Any]) -> bool:
+    """Whether a call of `first_lease` has completed the item that it was to."""
+    return bool(reply[_HEAD - 1])
 
 
 def _first_args(request: LeaseRequest) -> dict[str, Any]:
@@ -265,7 +274,7 @@ def _leasable_batches(
 def batch_of(queue: Queue, reply: Sequence[Any], lease: Lease | None = None) -> LeasedBatch:
     """The batch in a script's reply."""
     ids, data = reply[_HEAD::2], reply[_HEAD + 1 :: 2]
-    return LeasedBatch(ids, data, reply[_HEAD - 1], queue.name, lease)
+    return LeasedBatch(ids, data, reply[3], queue.name, lease)
 
 
 def leased_item(

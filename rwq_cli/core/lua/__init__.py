@@ -157,10 +157,13 @@ def script_words(name: str, rest: Iterable[object] = (), **args: object) -> list
     by name, and the rest. None is empty text; a missing or unknown one is a TypeError.
     """
     names = load_script(name).args
-    if len(args) != len(names) or not args.keys() >= set(names):
+    try:
+        values = [args[each] for each in names]
+    except KeyError:
+        values = []
+    if len(args) != len(values):
         raise TypeError(f"{name} takes {', '.join(names)}, not {', '.join(args)}")
-    values = (args[each] for each in names)
-    return [*(each if type(each) is bytes else _word(each) for each in values), *rest]
+    return [each if type(each) is bytes else _word(each) for each in values] + list(rest)
 
 
 def _word(value: object) -> bytes | str:

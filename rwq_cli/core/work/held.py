@@ -50,7 +50,12 @@ class Ending:
 
     @property
     def keeps_result(self) -> bool:
-        return self.script == "complete" and self.args["keep_ms"] is not None
+        return self.script == "complete" and not self.is_plain
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it completes the item, and no more."""
+        return self.script == "complete" and self.args["keep_ms"] is None
 
 
 def ending_of(job: Job, end: JobEnd | None, step: Step, result_ttl_s: float) -> Ending:
@@ -85,7 +90,7 @@ def calls_for(endings: Iterable[Ending]) -> list[Call]:
 
     Their IDs differ, for no call leases an item twice.
     """
-    alike: dict[tuple[object, ...], list[Ending]] = {}
+    alike: dict[Any, list[Ending]] = {}
     for ending in endings:
         kind = (ending.job.queue, ending.script, *ending.args.values())
         alike.setdefault(kind, []).append(ending)

@@ -16,12 +16,14 @@ from rwq_cli.core.items.lease import (
     LeaseRequest,
     batch_of,
     first_lease,
+    has_finished,
     lease_from_first,
 )
 from rwq_cli.core.items.schedule import release
+from rwq_cli.core.model import Status
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.probe import parse_returns
-from rwq_cli.core.work.held import JOBS_PER_CALL, Ending, HeldJobs, calls_for
+from rwq_cli.core.work.held import JOBS_PER_CALL, Call, Ending, HeldJobs, calls_for
 from rwq_cli.core.work.idle import WorkWaiter
 from rwq_cli.core.work.job import ExchangeResult, Job
 from rwq_cli.core.work.policy import JobEnd, PutBack, RetryPolicy
@@ -34,6 +36,8 @@ _RENEW_PAUSE_S = 1.0
 _REPLY_S_MIN = 0.5
 # How many entries at the left end of processing are looked at for leases whose reply was lost.
 _DOUBTFUL_ENTRIES, _DOUBTFUL_PAGE = 10_000, 500
+# The reply of a call that has completed a job.
+_COMPLETED = [Status.COMPLETED.code.encode()]
 
 
 class _Take(NamedTuple):
@@ -120,11 +124,16 @@ class WorkSession:
 
     def _send(self, endings: Sequence[Ending], taking: _Take | None = None) -> None:
         """Send the calls for some endings, and the first calls that take items."""
-        calls = calls_for(endings)
-        commands = [call.command for call in calls]
         only = self._queues[0] if len(self._queues) == 1 else None
+        joined: list[Ending] = []
+        if taking is not None and only is not None and len(endings) == 1 and endings[0].is_plain:
+            # Nearly always: the call that takes items does that, too.
+            joined = [*endings]
+        calls = calls_for(() if joined else endings)
+        commands = [call.command for call in calls]
         if taking is not None and only is not None:
-            commands.append(first_lease(only, taking.request))
+            done = (word for ending in joined for word in (ending.job.item_id, ending.job.holder))
+            commands.append(first_lease(only, taking.request, *done))
         elif taking is not None:
             commands += self.waiter.look_commands()
         if not commands:
@@ -144,6 +153,13 @@ class WorkSession:
                 self._doubt(reply, call.endings)
             else:
                 again += self.held.settle(call, reply)
+        if joined and isinstance(replies[0], ServerError):
+            self._doubt(replies[0], joined)
+            again += [ending for ending in joined if not ending.in_doubt]
+        elif joined and has_finished(replies[0]):
+            self.held.settle(Call((), joined), _COMPLETED)
+        else:
+            again += joined
         refusals = [reply for reply in replies if isinstance(reply, ServerError)]
         if not refusals:
             self._note(None)

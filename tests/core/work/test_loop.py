@@ -583,9 +583,11 @@ def test_an_error_that_nobody_expected_ends_the_worker(
         if isinstance(event, Failed):
             failed.set()
 
-    def run(_job: Job) -> None:
+    def run(_job: Job) -> bytes:
         broken.is_broken = True
         failed.wait(5 if breaks == "touch" else 0.1)
+        # With a result, the end is a call of its own.
+        return b"result"
 
     with pytest.raises(MemoryError):
         queue.work(run, for_s=0.6, concurrency=concurrency, on_event=note)

@@ -579,7 +579,7 @@ def test_a_reply_that_is_lost_on_one_node_of_a_cluster_is_in_doubt_too(
     foreign.waiting(b"1", b"2", b"3")
     (job,) = take(session)
     unreliable.refused = {0: ConnectionLost("lost it"), 1: ConnectionLost("lost it")}
-    assert session.exchange([(job, Done())], take=1).error is not None
+    assert session.exchange([(job, Done(b"result"))], take=1).error is not None
     unreliable.refused = {}
     result = session.exchange(take=2)
     assert [ended.fate for ended in result.ended] == [Fate.COMPLETED]
@@ -642,15 +642,62 @@ def test_a_lease_whose_reply_came_late_is_renewed_or_found_lost(
 
 
 def test_an_end_is_settled_even_if_nothing_can_be_taken(
-    session: WorkSession, unreliable: Unreliable, foreign: Foreign
+    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
+) -> None:
+    foreign.waiting(b"1")
+    (job,) = take(session)
+    raw.hset(keys.item(b"2"), "field", "value")
+    raw.lpush(keys.main, b"2")
+    result = session.exchange([(job, Done())], take=1)
+    assert [ended.fate for ended in result.ended] == [Fate.COMPLETED]
+    assert isinstance(result.error, WrongType)
+    assert session.unsettled == 0
+    assert raw.dbsize() == 2
+
+
+def _leave_a_result(raw: redis.Redis, keys: QueueKeys) -> None:
+    raw.hset(keys.result(b"1"), mapping={"status": "completed", "completed_ms": 1})
+
+
+def _leave_traces(raw: redis.Redis, keys: QueueKeys) -> None:
+    raw.zadd(keys.buried, {b"1": 1})
+    raw.zadd(keys.delayed, {b"1": 32_000_000_000_000})
+    raw.lpush(keys.cleaning, b"1")
+    raw.hset(keys.returns, b"1", 3)
+
+
+@pytest.mark.parametrize("leave", [_leave_a_result, _leave_traces])
+def test_the_call_that_takes_leaves_no_more_of_a_completed_item_than_others(
+    session: WorkSession,
+    foreign: Foreign,
+    raw: redis.Redis,
+    keys: QueueKeys,
+    leave: Callable[[redis.Redis, QueueKeys], None],
 ) -> None:
     foreign.waiting(b"1", b"2")
     (job,) = take(session)
-    unreliable.refused = {1: OutOfMemory("it is full")}
+    leave(raw, keys)
     result = session.exchange([(job, Done())], take=1)
     assert [ended.fate for ended in result.ended] == [Fate.COMPLETED]
-    assert isinstance(result.error, OutOfMemory)
-    assert session.unsettled == 0
+    finish(session, result.jobs[0], Done())
+    assert contents(raw) == {}
+
+
+@pytest.mark.parametrize("lose", [*(lose for _, lose in _CASES), _take_away])
+def test_the_call_that_takes_completes_nothing_that_is_not_held(
+    session: WorkSession,
+    foreign: Foreign,
+    raw: redis.Redis,
+    keys: QueueKeys,
+    lose: Callable[[redis.Redis, QueueKeys], None],
+) -> None:
+    foreign.waiting(b"1")
+    (job,) = take(session)
+    lose(raw, keys)
+    data = raw.get(keys.item(b"1"))
+    result = session.exchange([(job, Done())], take=1)
+    assert [ended.fate for ended in result.ended] == [Fate.LOST]
+    assert raw.get(keys.item(b"1")) == data
 
 
 def test_items_are_taken_even_if_an_end_is_refused(

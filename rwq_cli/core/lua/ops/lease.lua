@@ -1,9 +1,11 @@
--- Lease items: pop, read and lease them atomically, and drop ghosts. Some due items are promoted first.
+-- Lease items: pop, read and lease them atomically, and drop ghosts. Some due items are promoted first. A worker
+-- also completes the item that it has just worked on: nearly all ends are such.
 --
 -- include: schedule
 -- writes: main RPOP; processing LPUSH; leases SET
 -- writes promote: delayed ZREM ZCOUNT ZREMRANGEBYSCORE; buried ZREM ZCOUNT ZREMRANGEBYSCORE; leases SET DEL GET;
 --   main LPUSH
+-- writes finish: processing LREM; leases DEL; item DEL; returns HDEL; result EXISTS
 -- arg holder  holder of the lease, bytes
 -- arg lease_ms  ms
 -- arg count_max:number  the maximum number of items
@@ -11,10 +13,11 @@
 -- arg entries_max:number  the maximum number of entries to examine
 -- arg wants_data:flag  return the data, not an empty string in its place
 -- arg skip:number  how many entries to skip first: in a dry run, those that earlier calls examined; else 0
--- Returns { entries examined, delayed entries removed, due in, returns, ID, data, ID, data, ... }: `due
+-- rest done  nothing; or the ID of an item to complete, and the holder of its lease
+-- Returns { entries examined, delayed entries removed, due in, returns, finished, ID, data, ID, data, ... }: `due
 -- in` is the ms until the next delayed item is due, -1 if there is none, read only if nothing was leased;
--- `returns` is how often each item was returned, in order, or empty if none was. Instead of 0 entries removed,
--- -1 if there are due items that only `push_scheduled` can promote.
+-- `returns` is how often each item was returned, in order, or empty if none was. `finished`
+-- is 1 if that item was completed, else 0: it is not as most are, and `complete` tells. Instead of 0 entries removed, -1 if there are due items that only `push_scheduled` can promote.
 -- Error WRONGTYPE, naming the key, if the next item's data key or lease key is not a string: then nothing
 -- was leased.
 -- The maximum number of due entries to read if none of them can be promoted: those of the wrong type stay, and
@@ -101,7 +104,7 @@ local function read(id)
 end
 
 local processing_lookups_left = math.max(1, math.floor(SCAN_BUDGET_ENTRIES / (processing_length + 1)))
-local reply, leased, leases, seen = { 0, 0, -1, {} }, {}, {}, {}
+local reply, leased, leases, seen = { 0, 0, -1, {}, 0 }, {}, {}, {}
 local examined, count, bytes = 0, 0, 0
 
 -- Whether a session holds a waiting item; nil if finding out would take too long for this call.
@@ -152,8 +155,8 @@ for i, id in ipairs(candidates) do
     count = count + 1
     leased[count] = id
     leases[2 * count - 1], leases[2 * count] = keys[2 * i - 1], keys[2 * i]
-    reply[2 * count + 3] = id
-    reply[2 * count + 4] = wants_data and data or ''
+    reply[2 * count + 4] = id
+    reply[2 * count + 5] = wants_data and data or ''
     bytes = bytes + (wants_data and #data or 0)
   end
 end
@@ -169,6 +172,26 @@ if count == 0 and present[delayed] then
 end
 if dry_run then
   return reply
+end
+
+-- Whether the item to complete is as most are: its holder alone has leased it, and there is nothing else of it.
+local function is_plain(id, owner)
+  if present[cleaning] or denied('finish') then
+    return false
+  end
+  local values = redis.call('MGET', lease_prefix .. id, old_lease_prefix .. id)
+  return values[1] == owner and values[2] == owner and redis.call('TYPE', item_prefix .. id).ok == 'string'
+    and not (present[delayed] and redis.call('ZSCORE', delayed, id))
+    and not (present[buried] and redis.call('ZSCORE', buried, id))
+    and redis.pcall('EXISTS', result_prefix .. id) == 0
+end
+
+if #done > 0 and is_plain(done[1], done[2]) and redis.call('LREM', processing, 1, done[1]) == 1 then
+  reply[5] = 1
+  redis.call('DEL', item_prefix .. done[1], lease_prefix .. done[1], old_lease_prefix .. done[1])
+  if present[returns] then
+    redis.call('HDEL', returns, done[1])
+  end
 end
 settle_ids(promoted, 'promoted')
 -- Before anything is popped, because a server that is out of memory refuses it.
