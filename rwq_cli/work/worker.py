@@ -29,7 +29,7 @@ from rwq_cli.core.work.control import (
 from rwq_cli.core.work.job import Ended, Job, Loss
 from rwq_cli.core.work.policy import Failure, Fate, GiveUp
 from rwq_cli.output import human
-from rwq_cli.output.escape import escaped_text
+from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.work.commands import Commands
 from rwq_cli.work.events import Event
@@ -43,9 +43,10 @@ from rwq_cli.work.signals import handled_signals
 _LOOK_S, _BEAT_S = 0.1, 5.0
 # With more events that nobody has read, nothing is taken.
 _UNREAD_MAX = 1000
-# How long a killed worker waits for the server, and one that is stopped and holds nothing for the
-# reply to its last call.
-_LAST_CALL_S, _LAST_REPLY_S = 3.0, 0.5
+# How long a killed worker waits for the server, and one that is stopped for the reply to its last
+# call: if it holds nothing, and if ends of items are not acknowledged, but less than the 10 s after
+# which containers are killed.
+_LAST_CALL_S, _LAST_REPLY_S, _LAST_ENDS_S = 3.0, 0.5, 8.0
 
 _LOSSES = {
     Loss.TAKEN: b"another session holds the item",
@@ -100,8 +101,9 @@ class Worker:
         self._failure: BaseException | None = None
         self._is_continued = self._is_paused = False
         self._has_contact = self._is_out = False
-        # When it had nothing left to do but to wait for the server; None before.
+        # When it had nothing left to do but to wait for the server, None before; and for what.
         self._idle_s: float | None = None
+        self._awaited: list[Job] = []
 
     @property
     def has_failed(self) -> bool:
@@ -164,12 +166,22 @@ class Worker:
             notes.news.wait(_LOOK_S)
 
     def _waits_in_vain(self) -> bool:
-        """Whether it was told to stop, and a server that hangs alone keeps it: it holds nothing."""
-        if self._stage < _Stage.STOPPING or self._commands.running or self._stop.holds_jobs:
+        """Whether it was told to stop, and a server that hangs alone keeps it, for too long."""
+        if self._stage < _Stage.STOPPING or self._commands.running:
             self._idle_s = None
-        elif self._idle_s is None:
-            self._idle_s = time.monotonic()
-        return self._idle_s is not None and time.monotonic() - self._idle_s > _LAST_REPLY_S
+            return False
+        awaited, now_s = self._stop.held, time.monotonic()
+        if self._idle_s is None or awaited != self._awaited:
+            self._idle_s, self._awaited = now_s, awaited
+        is_stopping = self._stage is _Stage.STOPPING
+        limit_s = (_LAST_ENDS_S if is_stopping else _LAST_CALL_S) if awaited else _LAST_REPLY_S
+        if now_s - self._idle_s <= limit_s:
+            return False
+        for job in awaited:
+            self._notes.progress.vanished += 1
+            text = "the server does not answer, so it is not known whether its end has arrived"
+            self._notes.line(f"{escaped(job.item_id)}: {text}; if not, its lease ends by itself")
+        return True
 
     # Other threads: the loop, the housekeeping, timers.
 

@@ -104,9 +104,9 @@ class StopToken:
         self._wake()
 
     @property
-    def holds_jobs(self) -> bool:
-        """Whether an item is leased whose end the server has not acknowledged."""
-        return any(session.held.all for session in list(self.sessions))
+    def held(self) -> list[Job]:
+        """The jobs whose ends the server has not acknowledged."""
+        return [job for session in list(self.sessions) for job in session.held.all]
 
     def renew(self) -> list[Job]:
         """Renew all leases now; returns the jobs whose leases were found lost."""

@@ -130,6 +130,31 @@ def test_a_server_that_hangs_keeps_no_worker_that_has_nothing(
     os.kill(server.process.pid, signal.SIGCONT)
 
 
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_server_that_hangs_keeps_a_stopped_worker_for_a_few_seconds(
+    rwq: Rwq, start_server: StartServer, signals: int
+) -> None:
+    """What it cannot say is named, and is left to the end of the lease."""
+    server = start_server()
+    variables = {"RWQ_URL": server.url}
+    rwq.process("add", "x", "--id", "1", variables=variables)
+    os.mkfifo(rwq.home / "go")
+    worker = rwq.start("work", *script("echo; read x <go; true"), variables=variables)
+    next_line(worker.stdout)
+    os.kill(server.process.pid, signal.SIGSTOP)
+    (rwq.home / "go").write_text("\n")
+    time.sleep(1)
+    began_s = time.monotonic()
+    for _ in range(signals):
+        worker.terminate()
+        time.sleep(0.2)
+    _, told = worker.communicate(timeout=TIMEOUT_S)
+    took_s = time.monotonic() - began_s
+    os.kill(server.process.pid, signal.SIGCONT)
+    assert (worker.returncode, took_s < (10, 5)[signals - 1]) == ((3, 130)[signals - 1], True)
+    assert b"rwq: 1: the server does not answer, so it is not known whether its end has" in told
+
+
 def test_each_slot_has_one_command_at_a_time(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(*(b"%d" % number for number in range(12)))
     text = 'mkdir "slot$RWQ_SLOT" || exit 100; sleep 0.1; rmdir "slot$RWQ_SLOT"; echo $RWQ_SLOT'
