@@ -87,33 +87,19 @@ class TestPassword:
         assert result.notes.endswith("; give it in RWQ_PASSWORD or with --password-file\n")
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "redis://:hunter2@127.0.0.1:1/0",
-        "redis://127.0.0.1:1/0?password=hunter2",
-        "redis://:hunter2#x@127.0.0.1:1/0",
-        "ann:hunter2@host:6379",
-        "redis://ops:hunter2",
-        "redis://127.0.0.1:1/0?auth=hunter2",
-        "redis://127.0.0.1:1,password=hunter2",
+def test_a_password_in_the_url_is_never_shown(bare_rwq: Rwq) -> None:
+    for url in (
+        *("redis://:hunter2@127.0.0.1:1/0", "redis://127.0.0.1:1/0?password=hunter2"),
+        *("redis://:hunter2#x@127.0.0.1:1/0", "ann:hunter2@host:6379", "redis://ops:hunter2"),
+        *("redis://127.0.0.1:1/0?auth=hunter2", "redis://127.0.0.1:1,password=hunter2"),
         "127.0.0.1:hunter2",
-    ],
-)
-def test_a_password_in_the_url_is_never_shown(bare_rwq: Rwq, url: str) -> None:
-    for more in ((), ("-v",), ("-o", "json")):
-        result = bare_rwq("ls", "-q", "jobs", "-u", url, *more)
-        assert result.code in (2, 69)
-        assert b"hunter2" not in result.out + result.err
-        # Of a URL that cannot be read, the scheme at most.
-        assert b"***" in result.err or "…".encode() in result.err
-
-
-def test_a_traceback_does_not_show_the_password(bare_rwq: Rwq) -> None:
-    result = bare_rwq.process("ls", "-q", "j", "--debug", "-u", "redis://:hunter2@127.0.0.1:1/0")
-    assert b"Traceback" in result.err
-    assert b"hunter2" not in result.err
-    assert result.code == 69
+    ):
+        for more in ((), ("-v", "--debug"), ("-o", "json")):
+            result = bare_rwq("ls", "-q", "jobs", "-u", url, *more)
+            assert result.code in (2, 69)
+            assert b"hunter2" not in result.out + result.err
+            # Of a URL that cannot be read, the scheme at most.
+            assert b"***" in result.err or "…".encode() in result.err
 
 
 def test_tls_options_need_a_tls_url(rwq: Rwq, server: PrivateServer) -> None:
@@ -165,13 +151,6 @@ class TestTimeouts:
         url = f"unix://:x@{server.socket}"
         words = ("stats", "-q", "jobs", "-u", url, "--connect-timeout", "50ms")
         assert "it did not answer within 0.05 s" in bare_rwq(*words).notes
-
-    @pytest.mark.parametrize("option", ["--connect-timeout", "--reply-timeout"])
-    def test_what_is_no_time_is_refused(self, rwq: Rwq, option: str) -> None:
-        assert rwq("ls", option, "0").notes == (
-            f"rwq: error: {option} must be more than 0; give a duration such as 5s\n"
-        )
-        assert rwq("ls", option, "soon").code == 2
 
     def test_a_timeout_is_kept_where_nothing_is_written(
         self, bare_rwq: Rwq, start_server: StartServer

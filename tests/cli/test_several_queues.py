@@ -88,15 +88,6 @@ class TestWhich:
 
 @pytest.mark.usefixtures("mails")
 class TestListings:
-    def test_each_record_has_its_queue(self, rwq: Rwq) -> None:
-        records = rwq("ls", *ALL, "-o", "jsonl").jsonl
-        assert [(record["queue"], record["id"]) for record in records] == [
-            *(("mail:in", "i1"), ("mail:in", "i2"), ("mail:out", "o1"), ("other", "x1"))
-        ]
-        assert {"mail:in", "mail:out", "other"} <= set(
-            "\t".join(rwq("ls", *ALL, "-o", "plain").lines).split("\t")
-        )
-
     def test_leases_of_all_queues_are_one_list(self, rwq: Rwq, mails: dict[bytes, Foreign]) -> None:
         mails[b"mail:in"].leased(b"long", ttl_ms=500_000)
         mails[b"mail:in"].leased(b"short", ttl_ms=9_000)

@@ -16,30 +16,23 @@ def named(notes: str) -> dict[str, str]:
     return {item_id: re.sub(r"for [0-9ms.]+;", "for TIME;", reason) for _, item_id, reason in lines}
 
 
-@pytest.mark.parametrize(
-    ("line", "way_out"),
-    [
-        ("release", "--force ends its lease"),
-        ("bury", "--force ends its lease"),
-        ("mv --to other --yes", "--force moves it anyway"),
-        (
-            "complete --owner me",
-            "rwq show -q jobs ID says more; without --owner it would be completed",
-        ),
-    ],
-)
-def test_a_leased_item_names_its_holder_and_the_way_out(
-    rwq: Rwq, foreign: Foreign, line: str, way_out: str
-) -> None:
+def test_a_leased_item_names_its_holder_and_the_way_out(rwq: Rwq, foreign: Foreign) -> None:
     foreign.leased(b"17", holder=b"worker-3", ttl_ms=250_000)
     foreign.leased(b"18", holder=b"worker-4", ttl_ms=None)
-    result = rwq(*line.split(), "17", "18")
-    assert named(result.notes) == {
-        "17": f"leased by worker-3 for TIME; {way_out.replace('ID', '17')}",
-        "18": f"leased by worker-4 without expiry; {way_out.replace('ID', '18')}",
-    }
-    assert result.notes.splitlines()[-1].startswith("not owner 2")
-    assert re.search(r"for 4m\d+s;", result.notes)
+    more = "rwq show -q jobs ID says more; without --owner it would be completed"
+    for line, way_out in {
+        "release": "--force ends its lease",
+        "bury": "--force ends its lease",
+        "mv --to other --yes": "--force moves it anyway",
+        "complete --owner me": more,
+    }.items():
+        notes = rwq(*line.split(), "17", "18").notes
+        assert named(notes) == {
+            "17": f"leased by worker-3 for TIME; {way_out.replace('ID', '17')}",
+            "18": f"leased by worker-4 without expiry; {way_out.replace('ID', '18')}",
+        }
+        assert notes.splitlines()[-1].startswith("not owner 2")
+        assert re.search(r"for 4m\d+s;", notes)
 
 
 def test_an_id_that_the_other_queue_has_is_a_conflict(rwq: Rwq, foreign: Foreign) -> None:

@@ -74,15 +74,13 @@ def test_a_symlink_to_the_directory_leads_to_the_same_server(
     assert pid_of(other) == pid_of(local_server)
 
 
-@pytest.mark.parametrize("name", ["two words", 'it\'s "quoted"', "Größe%s", "--port 7", "a%41?b#c"])
-def test_a_directory_can_have_a_strange_name(
-    new_server: NewServer, tmp_path: Path, name: str
-) -> None:
-    server = new_server(tmp_path / name)
-    server.ensure_running()
-    assert (tmp_path / name / "valkey.sock").is_socket()
-    with client(server) as connection:
-        assert connection.ping()
+def test_a_directory_can_have_a_strange_name(new_server: NewServer, tmp_path: Path) -> None:
+    for name in ("two words", 'it\'s "quoted"', "Größe%s", "--port 7", "a%41?b#c"):
+        server = new_server(tmp_path / name)
+        server.ensure_running()
+        assert (tmp_path / name / "valkey.sock").is_socket()
+        with client(server) as connection:
+            assert connection.ping()
 
 
 # A directory whose path is too long for a unix socket

@@ -70,7 +70,6 @@ FAST: dict[str, tuple[str, ...]] = {
         "tests/cli/test_every_stream.py::TestStdin",
         "tests/cli/test_every_stream.py::test_an_undo_file_without_room_says_what_was_removed",
     ),
-    "settings": ("tests/cli/test_settings.py",),
     "undo": ("tests/undo/test_undo.py",),
     "work": ("tests/cli/work/test_exits.py", "tests/core/work/test_session.py"),
 }
@@ -92,7 +91,6 @@ _FOUND_BY = {
     """,
     "cluster": "half-a-slot",
     "streams": "failure-after-work-is-no output-is-lost pause-is-the-end",
-    "settings": "read-only-context-writes",
     "undo": "undo-at-the-end undo-without-a-question",
     "work": "work-counts-what-it-puts-back renewed-at-the-last-moment",
 }

@@ -208,25 +208,27 @@ def without_times(output: bytes) -> bytes:
 
 
 class TestListings:
-    @pytest.mark.parametrize("line", LISTINGS)
-    def test_each_format_has_the_fields_or_columns(self, anew: Run, line: str) -> None:
-        records = anew(line, "-o", "json").json
-        assert isinstance(records, list)
-        assert records
-        assert [list(record) for record in records] == [LISTINGS[line]] * len(records)
-        rows = csv_of(anew(line, "-o", "csv"))
-        assert len(rows) > 1
-        assert {len(row) for row in rows} == {len(rows[0])} == {len(set(rows[0]))}
-        if line.startswith("show"):
-            assert rows[0] == flat_names(anew(line, "-o", "jsonl").jsonl[0])
-        else:
-            assert rows[0] == CSV_COLUMNS[line.removesuffix(" --dry-run").removesuffix(" --fix")]
-            plain = tabbed(anew(line, "-o", "plain"))
-            assert {len(row) for row in plain} == {len(plain[0])}
-            assert (len(plain[0]) > 3, plain[0][0] in ("#", "ID", "QUEUE")) == (True, False)
-        # A pipe gets plain lines of a listing, and else a table.
-        output = "table" if line.split()[0] in DESCRIBING else "plain"
-        assert without_times(anew(line).out) == without_times(anew(line, "-o", output).out)
+    def test_each_format_has_the_fields_or_columns(self, anew: Run) -> None:
+        for line, fields in LISTINGS.items():
+            records = anew(line, "-o", "json").json
+            assert isinstance(records, list)
+            assert records
+            assert [list(record) for record in records] == [fields] * len(records), line
+            rows = csv_of(anew(line, "-o", "csv"))
+            assert len(rows) > 1
+            assert {len(row) for row in rows} == {len(rows[0])} == {len(set(rows[0]))}, line
+            if line.startswith("show"):
+                assert rows[0] == flat_names(anew(line, "-o", "jsonl").jsonl[0])
+            else:
+                known = line.removesuffix(" --dry-run").removesuffix(" --fix")
+                assert rows[0] == CSV_COLUMNS[known], line
+                plain = tabbed(anew(line, "-o", "plain"))
+                assert {len(row) for row in plain} == {len(plain[0])}, line
+                assert (len(plain[0]) > 3, plain[0][0] in ("#", "ID", "QUEUE")) == (True, False)
+            # A pipe gets plain lines of a listing, and else a table.
+            output = "table" if line.split()[0] in DESCRIBING else "plain"
+            given = anew(line, "-o", output).out
+            assert without_times(anew(line).out) == without_times(given), line
 
     def test_ids_are_one_a_line(self, anew: Run) -> None:
         expected = {
@@ -255,43 +257,43 @@ class TestListings:
         assert {line: anew(line, "-o", "data").text for line in expected} == expected
 
 
-@pytest.mark.parametrize("line", OBJECTS)
-def test_an_object_is_one_in_each_format(anew: Run, line: str) -> None:
-    result = anew(line, "-o", "json")
-    assert (list(result.json), result.out.count(b"\n")) == (OBJECTS[line], 1)
-    rows = csv_of(anew(line, "-o", "csv"))
-    assert [len(rows), len(rows[0])] == [2, len(rows[1])]
-    if line.split()[0] in DESCRIBING:
-        shown = anew(line)
-        assert without_times(shown.out) == without_times(anew(line, "-o", "table").out)
-        assert b"\t" not in shown.out
-    # What a monitor reads is a line of its own.
-    if line != "check":
-        plain = tabbed(anew(line, "-o", "plain"))
-        assert [len(row) for row in plain] == [2] * len(plain)
-        assert [row[0] for row in plain] == flat_names(result.json)
+def test_an_object_is_one_in_each_format(anew: Run) -> None:
+    for line, fields in OBJECTS.items():
+        result = anew(line, "-o", "json")
+        assert (list(result.json), result.out.count(b"\n")) == (fields, 1), line
+        rows = csv_of(anew(line, "-o", "csv"))
+        assert [len(rows), len(rows[0])] == [2, len(rows[1])], line
+        if line.split()[0] in DESCRIBING:
+            shown = anew(line)
+            table = anew(line, "-o", "table").out
+            assert without_times(shown.out) == without_times(table), line
+            assert b"\t" not in shown.out
+        # What a monitor reads is a line of its own.
+        if line != "check":
+            plain = tabbed(anew(line, "-o", "plain"))
+            assert [len(row) for row in plain] == [2] * len(plain), line
+            assert [row[0] for row in plain] == flat_names(result.json), line
 
 
 class TestVerbs:
-    @pytest.mark.parametrize("line", VERBS)
-    def test_each_format_has_the_counts_or_the_outcomes(self, anew: Run, line: str) -> None:
-        counts, fields = VERBS[line]
-        result = anew(line, "-o", "json")
-        # Neither records of the input nor repairs fail by their ID.
-        failures = [] if line.split()[0] in ("add", "clean") else ["failures"]
-        assert sorted(result.json) == sorted([*SUMMARY, *counts, *failures])
-        assert result.notes == ""
-        result = anew(line, "-o", "jsonl")
-        assert result.jsonl
-        assert [list(record) for record in result.jsonl] == [fields] * len(result.jsonl)
-        assert result.err.count(b"\n") == 1, "the summary"
-        rows = csv_of(anew(line, "-o", "csv"))
-        assert (rows[0], {len(row) for row in rows}) == (fields, {len(fields)})
-        for output in ("plain", "table", "data"):
-            result = anew(line, "-o", output)
-            *named, summary = result.notes.splitlines()
-            assert (result.out, summary.startswith("rwq: ")) == (b"", False), output
-            assert all(failure.startswith("rwq: ") for failure in named), output
+    def test_each_format_has_the_counts_or_the_outcomes(self, anew: Run) -> None:
+        for line, (counts, fields) in VERBS.items():
+            result = anew(line, "-o", "json")
+            # Neither records of the input nor repairs fail by their ID.
+            failures = [] if line.split()[0] in ("add", "clean") else ["failures"]
+            assert sorted(result.json) == sorted([*SUMMARY, *counts, *failures]), line
+            assert result.notes == "", line
+            result = anew(line, "-o", "jsonl")
+            assert result.jsonl
+            assert [list(record) for record in result.jsonl] == [fields] * len(result.jsonl), line
+            assert result.err.count(b"\n") == 1, "the summary"
+            rows = csv_of(anew(line, "-o", "csv"))
+            assert (rows[0], {len(row) for row in rows}) == (fields, {len(fields)}), line
+            for output in ("plain", "table", "data"):
+                result = anew(line, "-o", output)
+                *named, summary = result.notes.splitlines()
+                assert (result.out, summary.startswith("rwq: ")) == (b"", False), (line, output)
+                assert all(failure.startswith("rwq: ") for failure in named), (line, output)
 
     @pytest.mark.parametrize(
         ("line", "ids", "failed", "summary"),
@@ -401,9 +403,11 @@ def test_numbers_are_grouped_in_tables_only(run: Run, rwq: Rwq) -> None:
     assert "59m59s" in table or "1h" in table
 
 
-@pytest.mark.parametrize(
-    ("line", "record"),
-    [
+def test_plain_lines_have_the_columns_of_the_help(run: Run, foreign: Foreign) -> None:
+    fill(foreign)
+    run("bury w1")
+    foreign.delayed(b"d1", 4_000_000_000_000)
+    for line, record in (
         ("ls", "waiting"),
         ("ls delayed", "delayed"),
         ("ls buried", "buried"),
@@ -414,23 +418,16 @@ def test_numbers_are_grouped_in_tables_only(run: Run, rwq: Rwq) -> None:
         ("lease --dry-run -n 2 -q jobs -q other", "of several queues"),
         ("leases -q jobs -q other", "of several queues"),
         ("queues", "a queue"),
-    ],
-)
-def test_plain_lines_have_the_columns_of_the_help(
-    run: Run, foreign: Foreign, line: str, record: str
-) -> None:
-    fill(foreign)
-    run("bury w1")
-    foreign.delayed(b"d1", 4_000_000_000_000)
-    (command,) = [each for each in all_commands() if each.path == line.split()[0]]
-    fields = command.manual.plain[record].split(", ")
-    rows = [row.split("\t") for row in run(line).text.splitlines()]
-    assert rows
-    assert {len(row) for row in rows} == {len(fields)}
-    records = run(line, "-o", "jsonl").jsonl
-    assert fields[0] == ("queue" if line == "queues" else "id")
-    for name in ("id", "state", "bytes", "queue", "waiting", "due_ms", "reason", "position"):
-        if name in fields:
-            column = fields.index(name)
-            expected = ["" if each[name] is None else str(each[name]) for each in records]
-            assert [row[column] for row in rows] == expected
+    ):
+        (command,) = [each for each in all_commands() if each.path == line.split()[0]]
+        fields = command.manual.plain[record].split(", ")
+        rows = tabbed(run(line))
+        assert rows
+        assert {len(row) for row in rows} == {len(fields)}, line
+        records = run(line, "-o", "jsonl").jsonl
+        assert fields[0] == ("queue" if line == "queues" else "id")
+        for name in ("id", "state", "bytes", "queue", "waiting", "due_ms", "reason", "position"):
+            if name in fields:
+                column = [row[fields.index(name)] for row in rows]
+                values = [each[name] for each in records]
+                assert column == ["" if value is None else str(value) for value in values], line

@@ -70,15 +70,6 @@ class TestList:
         result = bare_rwq("undo", "--list", "-o", "table", "-u", "redis://127.0.0.1:1")
         assert result.as_tuple() == (0, "No such undo files in ~/.local/state/rwq/undo.\n", "")
 
-    def test_those_of_one_queue_keep_their_numbers(self, rwq: Rwq, foreign: Foreign) -> None:
-        Foreign(foreign.raw, b"other").waiting(b"o")
-        foreign.waiting(b"a", b"b")
-        rwq("rm", "a", "--yes")
-        rwq("rm", "o", "--yes", "-q", "other")
-        rwq("rm", "b", "--yes")
-        assert [each["queue"] for each in listed(rwq)] == ["jobs", "other", "jobs"]
-        assert [each["number"] for each in listed(rwq, "-q", "jobs")] == [3, 1]
-
     def test_how_far_a_file_is_restored(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b", b"c")
         rwq("rm", "a", "b", "--yes")

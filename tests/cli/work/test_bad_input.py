@@ -137,17 +137,6 @@ def test_what_a_command_leaves_running_holds_up_nothing(
         os.kill(pid, signal.SIGKILL)
 
 
-def test_binary_output_is_passed_on_and_escaped_in_the_reason(
-    rwq: Rwq, raw: redis.Redis, foreign: Foreign
-) -> None:
-    foreign.waiting(b"1")
-    result = rwq(*DRAIN, *script("printf 'a\\033[2J\\377\\n' >&2; exit 1"))
-    assert result.err == (
-        b"a\033[2J\xff\nrwq: 1: exit 1: a\\x1b[2J\\xff; buried after attempt 1\nburied 1\n"
-    )
-    assert raw.get("jobs:lease:1") == b"rwq-buried:exit 1: a\033[2J\xff"
-
-
 def test_a_file_that_cannot_be_written_puts_the_item_back(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign
 ) -> None:
@@ -193,19 +182,6 @@ def test_times_that_mean_nothing_are_refused(rwq: Rwq, raw: redis.Redis, foreign
         result = rwq(*DRAIN, *words.split(), "--", "true")
         assert result.as_tuple() == (2, "", f"rwq: error: {error}\n")
     assert contents(raw) == before
-
-
-def test_a_full_disk_puts_the_item_back(rwq: Rwq, raw: redis.Redis) -> None:
-    put(raw, b"1", b"x" * 100_000)
-    # No file may become larger than this: the same error, and a signal besides.
-    # Python 3.11 writes half a module's bytecode under such a limit, and later cannot load it.
-    without = "PYTHONDONTWRITEBYTECODE=1"
-    words = f"{' '.join(DRAIN)} --input file -- cat '{{file}}'"
-    limited = f"ulimit -f 20; export {without}; exec rwq {words}"
-    result = rwq.shell(limited)
-    assert (result.code, result.text) == (2, "")
-    assert "cannot write the data of an item into /tmp: file too large" in result.notes
-    assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
 
 
 def test_too_few_processes_are_waited_for(rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:

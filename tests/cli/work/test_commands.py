@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from tests.cli.work.test_exits import script
-from tests.conftest import Foreign, StartServer, contents, lasts
+from tests.conftest import Foreign, StartServer, contents
 from tests.driver import Rwq
 
 DRAIN = ("work", "--drain", "--retries", "0")
@@ -257,13 +257,6 @@ class TestTasks:
 
 
 class TestOutput:
-    def test_result_keeps_stdout(self, rwq: Rwq, raw: redis.Redis) -> None:
-        put(raw, b"1", b"a")
-        result = rwq(*DRAIN, "--result", "--result-ttl", "1m", *script("printf 'x\\0y'"))
-        assert result.as_tuple() == (0, "", "completed 1\n")
-        assert rwq("result", "1", "-o", "data").out == b"x\0y"
-        assert lasts(raw, 60, "jobs:result:1")
-
     def test_a_result_holds_one_mebibyte(self, rwq: Rwq, raw: redis.Redis) -> None:
         put(raw, b"1", b"a")
         result = rwq(*DRAIN, "--result", *script("head -c 3000000 /dev/zero"))

@@ -51,17 +51,6 @@ class TestOneItem:
         )
         assert raw.get("jobs:lease:1") == b"rwq-buried:exit 7: first\nsecond"
 
-    def test_a_long_reason_keeps_its_beginning_and_its_end(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"1")
-        assert rwq(*WORK, *script("seq 2000 | tr '\\n' ' ' >&2; printf 'ü' >&2; exit 7")).code == 3
-        guard = raw.get("jobs:lease:1") or b""
-        reason = guard.removeprefix(b"rwq-buried:")
-        assert reason.startswith(b"exit 7: ")
-        assert reason.decode().endswith(" 1999 2000 ü")
-        assert len(reason) > 900
-
     @pytest.mark.parametrize("how", ["release", "stop"])
     def test_on_fail_puts_it_back(
         self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, how: str
@@ -133,21 +122,6 @@ class TestOneItem:
         )
         assert raw.lrange("jobs:queue", 0, -1) == [b"2", b"1"]
         assert raw.exists("jobs:returns", "jobs:processing") == 0
-
-    def test_a_program_that_vanishes_puts_it_back_and_ends_the_worker(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"1", b"2")
-        program = rwq.home / "work.sh"
-        program.write_text(f"#!/bin/sh\nrm {program}\n")
-        program.chmod(0o755)
-        result = rwq(*WORK, "--", str(program))
-        assert result.as_tuple() == (
-            2,
-            "",
-            f"completed 1\nrwq: error: cannot run {program}: no such file or directory\n",
-        )
-        assert raw.lrange("jobs:queue", 0, -1) == [b"2"]
 
 
 class TestACommandThatCannotRun:

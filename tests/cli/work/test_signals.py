@@ -164,26 +164,6 @@ def test_ctrl_z_stops_the_commands_too(rwq: Rwq, raw: redis.Redis, foreign: Fore
     assert contents(raw) == {}
 
 
-def test_a_command_whose_lease_ended_while_it_was_stopped_is_ended(
-    rwq: Rwq, raw: redis.Redis, foreign: Foreign
-) -> None:
-    foreign.waiting(b"1")
-    worker = rwq.start("work", "--max", "1", *script("echo $$; exec sleep 60"))
-    command = int(next_line(worker.stdout))
-    worker.send_signal(signal.SIGTSTP)
-    until(lambda: state_of(worker.pid) == "T" and state_of(command) == "T")
-    # As if its lease had ended, and another worker had taken it.
-    foreign.lease(b"1", holder=b"other")
-    worker.send_signal(signal.SIGCONT)
-    out, told = worker.communicate(timeout=TIMEOUT_S)
-    assert (worker.returncode, out) == (3, b"")
-    assert told == (
-        b"rwq: 1: another session holds the item; lost, not completed by this worker\nlost 1\n"
-    )
-    assert raw.get("jobs:lease:1") == b"other"
-    assert raw.exists("jobs:item:1") == 1
-
-
 def test_a_worker_that_is_killed_leaves_no_command(
     rwq: Rwq, raw: redis.Redis, foreign: Foreign
 ) -> None:
