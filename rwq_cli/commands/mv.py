@@ -117,21 +117,13 @@ def mv(
         later = _later(queue, choice) if follow else iter(())
         # What stays is tried once.
         left: set[bytes] = set()
-        try:
-            for each in chain([chosen], later):
-                if left:
-                    each = each._replace(ids=[i for i in each.ids if i not in left])
-                for batch in act(each, dry_run=dry_run).batches:
-                    out.rows(batch)
-                    if follow:
-                        left.update(i.item_id for i in batch if i.status not in _MOVED)
-        except KeyboardInterrupt:
-            # On a cluster, each slot has a connection.
-            if there.connection is not queue.connection:
-                settings.environment.note(
-                    "rwq: items in transit are buried; the same rwq mv finishes them"
-                )
-            raise
+        for each in chain([chosen], later):
+            if left:
+                each = each._replace(ids=[i for i in each.ids if i not in left])
+            for batch in act(each, dry_run=dry_run).batches:
+                out.rows(batch)
+                if follow:
+                    left.update(i.item_id for i in batch if i.status not in _MOVED)
     return out.finish(undo_file=undo.name)
 
 

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rwq_cli.core.batches import BATCH_PLACES, BATCH_WRITES, Flush, in_batches
@@ -18,6 +19,7 @@ from rwq_cli.core.keys import BURIED_GUARD, QueueKeys, hash_tag
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Outcomes, State, Status
 from rwq_cli.core.server.commands import REFUSED
+from rwq_cli.core.server.patience import CancelToken
 from rwq_cli.core.state.expected import ANY, Expected, Located, fingerprint
 from rwq_cli.core.state.probe import existing
 from rwq_cli.core.state.rules import Transit
@@ -208,8 +210,9 @@ class Transfer:
         leaves = set() if self.dry_run else {*movable} - taken
         if leaves:
             some = [call.only(leaves) for call in known]
-            for each in self._carry(self._buried(some, is_first_look, statuses)):
-                statuses[each.item_id] = each
+            with self._to_its_end():
+                for each in self._carry(self._buried(some, is_first_look, statuses)):
+                    statuses[each.item_id] = each
         rest = [c.only(left) for c in known if (left := set(c.ids) - statuses.keys())]
         for each in self._looked_at(rest, is_first_look) if rest else ():
             statuses[each.item_id] = each
@@ -219,6 +222,29 @@ class Transfer:
                 statuses[each.item_id] = Outcome(each.item_id, Status.ELSEWHERE)
         for call in known:
             yield OutcomeBatch.of(statuses[item_id] for item_id in call.ids)
+        self._check_stop()
+
+    @contextmanager
+    def _to_its_end(self) -> Iterator[None]:
+        """In the block, a request to stop waits until what is in transit has arrived."""
+        connections = self.queue.connection, self.to.connection
+        kept = [each.stop for each in connections]
+        try:
+            for each in connections:
+                each.stop = CancelToken()
+            kept[0].is_polled = True
+            yield
+        except KeyboardInterrupt:
+            connections[0].on_wait("rwq: items in transit are buried; the same mv finishes them")
+            raise
+        finally:
+            kept[0].is_polled = False
+            for each, stop in zip(connections, kept, strict=True):
+                each.stop = stop
+
+    def _check_stop(self) -> None:
+        if self.queue.connection.stop.requested:
+            raise KeyboardInterrupt
 
     def _buried(
         self, calls: Sequence[Located], is_first_look: bool, statuses: dict[bytes, Outcome]
@@ -344,10 +370,13 @@ class Transfer:
             yield OutcomeBatch.all_of(leaving, Status.FINISHED)
             return
         for ids in in_batches(leaving, items_max=_PART_ITEMS):
+            with self._to_its_end():
+                carried = list(self._carry(self._marked_items(ids)))
             yield OutcomeBatch.of(
                 each._replace(status=Status.FINISHED) if each.status is Status.MOVED else each
-                for each in self._carry(self._marked_items(ids))
+                for each in carried
             )
+            self._check_stop()
 
     def _marked(self, queue: Queue, reason: bytes) -> list[bytes]:
         """The buried items that have this reason."""

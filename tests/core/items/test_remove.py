@@ -222,6 +222,25 @@ class TestMove:
         assert raw.lrange("jobs:processing", 0, -1) == [b"leased"]
         assert raw.exists("jobs:buried", "jobs:item:a", "jobs:lease:a") == 0
 
+    def test_an_interrupt_waits_until_what_is_in_transit_has_arrived(
+        self, interleaved: Interleaved, server: PrivateServer, raw: Redis, foreign: Foreign
+    ) -> None:
+        foreign.waiting(b"a", b"b", b"c")
+        other = WorkQueue(connect(Server(f"{server.url}?db=1")), b"jobs")
+        stop, seen = interleaved.stop, []
+
+        def interrupt(call: str) -> None:
+            stop.requested |= call == "remove"
+
+        interleaved.before = interrupt
+        ids = [b"a", b"b", b"c"]
+        with pytest.raises(KeyboardInterrupt):
+            for outcome in move_items(WorkQueue(interleaved, b"jobs"), ids, other, NoJournal()):
+                seen.append(outcome.status)
+        assert (stop.requested, seen) == (True, [Status.MOVED] * 3)
+        assert [item.item_id for item in other.lease_many(9)] == ids
+        assert raw.exists("jobs:buried", "jobs:queue") == 0
+
     def test_a_move_that_was_cut_goes_on_to_no_other_server(
         self, server: PrivateServer, queue: WorkQueue, foreign: Foreign
     ) -> None:
