@@ -99,9 +99,11 @@ def was_terminated() -> bool:
 
 
 @contextmanager
-def ending_on_terminate(*, is_redrawn: bool = False) -> Iterator[None]:
+def ending_on_terminate(
+    *, is_redrawn: bool = False, within_s: float | None = None
+) -> Iterator[None]:
     """In the block, SIGTERM ends the command as Ctrl-C does, but with the exit code 0."""
-    # The process ends within a second even where Python handles no signals, as in a look-up of a
+    # The process ends in this time, a second at most by default, even where Python handles no signals, as in a look-up of a
     # host's name. If the terminal `is_redrawn`, its lines are counted, and Ctrl-C adds none.
     # Most commands need no thread.
     from threading import Thread
@@ -113,7 +115,8 @@ def ending_on_terminate(*, is_redrawn: bool = False) -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, _terminate)
     hook, sys.unraisablehook = sys.unraisablehook, _interrupt_again
     waker = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
-    Thread(target=_end_in_time, args=(reads,), name="end", daemon=True).start()
+    time_s = _TIME_TO_END_S if within_s is None else within_s
+    Thread(target=_end_in_time, args=(reads, time_s), name="end", daemon=True).start()
     try:
         yield
     finally:
@@ -130,10 +133,10 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     _cancel_or_raise(number, frame)
 
 
-def _end_in_time(reads: int) -> None:
+def _end_in_time(reads: int, time_s: float) -> None:
     """Wait for SIGTERM, give the main thread time to end, and then end the process."""
     with open(reads, "rb", buffering=0) as signals:
         while received := signals.read(1):
             if received[0] == signal.SIGTERM:
-                time.sleep(_TIME_TO_END_S)
+                time.sleep(time_s)
                 os._exit(0)

@@ -32,6 +32,8 @@ _MOVED = (Status.MOVED, Status.FINISHED)
 _KIND = kind_of(Status.MOVED, (Status.NOT_OWNER, Status.CONFLICT, Status.MISSING))
 _KIND = _KIND._replace(shown=frozenset(map(str, _MOVED)))
 _FOLLOW_EVERY_S = 1.0
+# After SIGTERM, what is on its way to another server has so long to arrive.
+_ARRIVAL_S = 5.0
 
 
 @command(
@@ -99,7 +101,7 @@ def mv(
         to_context=to_context if is_elsewhere else None,
     )
     with (
-        ending_on_terminate() if follow else nullcontext(),
+        ending_on_terminate(within_s=_ARRIVAL_S) if follow else nullcontext(),
         undo.outcomes(
             _KIND,
             dry_run=dry_run,

@@ -235,7 +235,7 @@ class TestMove:
         interleaved.before = interrupt
         ids = [b"a", b"b", b"c"]
         with pytest.raises(KeyboardInterrupt):
-            for outcome in move_items(WorkQueue(interleaved, b"jobs"), ids, other, NoJournal()):
+            for outcome in move(WorkQueue(interleaved, b"jobs"), ids, other, Journal()):
                 seen.append(outcome.status)
         assert (stop.requested, seen) == (True, [Status.MOVED] * 3)
         assert [item.item_id for item in other.lease_many(9)] == ids
