@@ -103,8 +103,9 @@ def ending_on_terminate(
     *, is_redrawn: bool = False, within_s: float | None = None
 ) -> Iterator[None]:
     """In the block, SIGTERM ends the command as Ctrl-C does, but with the exit code 0."""
-    # The process ends in this time, a second at most by default, even where Python handles no signals, as in a look-up of a
-    # host's name. If the terminal `is_redrawn`, its lines are counted, and Ctrl-C adds none.
+    # The process ends in this time, a second at most by default, even where Python handles no
+    # signals, as in a look-up of a host's name. If the terminal `is_redrawn`, its lines are
+    # counted, and Ctrl-C adds none.
     # Most commands need no thread.
     from threading import Thread
 

@@ -1,7 +1,7 @@
 """Moving items to another queue: `lua/ops/move.lua`, or a `Transfer` to one that is elsewhere."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -74,7 +74,7 @@ def move_back(
     known = (saved, marks, numbers if marks else {})
     ids = (line.entry.item_id for line in lines())
     batches = _moved(source, queue, ids, NoJournal(), ANY, grace_s, known=known, dry_run=dry_run)
-    return Outcomes(_already_there(queue, _as_moved(batches, saved)))
+    return Outcomes(_already_there(queue, batches))
 
 
 def _moved(
@@ -107,6 +107,13 @@ def _moved(
         act = transfer = Transfer(queue, to, force, expected, dry_run)
         for batch in transfer.finish():
             finished.update(batch.ids)
+            if saved is not None:
+                # By an undo: it moved these back.
+                known_ids = batch.only(saved.keys())
+                batch = OutcomeBatch.of(
+                    each._replace(status=Status.MOVED) if each.status == Status.FINISHED else each
+                    for each in known_ids
+                )
             if len(batch):
                 yield batch
     act = saving(
@@ -128,19 +135,6 @@ def moving_args(
         "marks": marks,
     }
     return lambda ids: {**known, "lines": ";".join(str(lines[i]) for i in ids if lines)}
-
-
-def _as_moved(batches: Iterable[OutcomeBatch], known: Container[bytes]) -> Iterator[OutcomeBatch]:
-    """Report what was finished of an earlier run as `MOVED`, of these items."""
-    for batch in batches:
-        if not batch.count(Status.FINISHED):
-            yield batch
-            continue
-        yield OutcomeBatch.of(
-            each._replace(status=Status.MOVED) if each.status is Status.FINISHED else each
-            for each in batch
-            if each.item_id in known
-        )
 
 
 def _already_there(queue: Queue, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:

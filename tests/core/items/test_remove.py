@@ -234,9 +234,9 @@ class TestMove:
 
         interleaved.before = interrupt
         ids = [b"a", b"b", b"c"]
+        moved = move(WorkQueue(interleaved, b"jobs"), ids, other, Journal())
         with pytest.raises(KeyboardInterrupt):
-            for outcome in move(WorkQueue(interleaved, b"jobs"), ids, other, Journal()):
-                seen.append(outcome.status)
+            seen.extend(each.status for each in moved)
         assert (stop.requested, seen) == (True, [Status.MOVED] * 3)
         assert [item.item_id for item in other.lease_many(9)] == ids
         assert raw.exists("jobs:buried", "jobs:queue") == 0
