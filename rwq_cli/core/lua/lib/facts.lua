@@ -120,12 +120,15 @@ end
 -- Delete the leases and guards of IDs, which are read if there are no facts. A key of the wrong type is no lease, and
 -- stays.
 local function delete_leases(ids, facts)
-  local leases, keys, values = {}, lease_keys(ids), not facts and lease_values(ids) or {}
-  for i, id in ipairs(facts and ids or {}) do
-    values[2 * i - 1], values[2 * i] = facts[id].new, facts[id].old
-  end
-  for i = 1, #keys do
-    leases[#leases + 1] = values[i] and values[i] ~= true and keys[i] or nil
+  local leases, read = {}, facts and {} or lease_values(ids)
+  for i, id in ipairs(ids) do
+    local found = facts and facts[id]
+    local new, old = read[2 * i - 1], read[2 * i]
+    if found then
+      new, old = found.new, found.old
+    end
+    leases[#leases + 1] = new and new ~= true and lease_prefix .. id or nil
+    leases[#leases + 1] = old and old ~= true and old_lease_prefix .. id or nil
   end
   for_all('DEL', nil, leases)
 end

@@ -23,8 +23,8 @@ local statuses, facts = judge(ids, function(id, found, now_ms)
     or owners ~= '' and not is_owner[effective_lease(found)] and 'not-owner'
     or is_taken_away(found) and 'elsewhere' or unsaved_status(id) or 'completed'
 end)
-local completed = by_status(ids, statuses).completed
-local results, refusal = prepare_results(completed, facts, keep_ms, status, has_result and result or nil)
+local groups = by_status(ids, statuses)
+local results, refusal = prepare_results(groups.completed, facts, keep_ms, status, has_result and result or nil)
 if refusal then
   return refusal
 end
@@ -32,7 +32,7 @@ for id in pairs(results.wrong) do
   statuses[id] = 'wrong-type'
 end
 if not dry_run then
-  local groups = by_status(ids, statuses)
+  groups = next(results.wrong) and by_status(ids, statuses) or groups
   end_items(groups.completed, groups.missing, facts)
   write_results(groups.completed, results)
 end
