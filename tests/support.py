@@ -6,7 +6,7 @@ import redis
 
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.restore import Line
-from rwq_cli.core.state.snapshot import ItemSnapshot
+from rwq_cli.core.state.probe import ItemSnapshot
 
 
 def numbered(count: int, name: bytes = b"%04d") -> list[bytes]:

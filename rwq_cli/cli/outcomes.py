@@ -30,7 +30,7 @@ def outcomes_of(
     # queue, and `leased_in` is the queue whose leases keep items from being changed.
 
     def explain(failed: Sequence[Outcome]) -> Iterable[str]:
-        from rwq_cli.core.inspect.report import effective_leases
+        from rwq_cli.core.inspect.lookup import effective_leases
         from rwq_cli.views.failures import NOT_AS_CHOSEN, failure_reasons
 
         known = {Status.CHANGED: NOT_AS_CHOSEN, **(reasons or {})}

@@ -16,7 +16,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.cleaning import CLEAN, CLEAN_FIELDS, Cleaning, read_cleaning
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.repair.actions import CleanBatch
+from rwq_cli.core.repair.clean import CleanBatch
 from rwq_cli.exit_codes import ExitCode, ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.outcomes import Outcomes, Parts

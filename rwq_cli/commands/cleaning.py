@@ -17,8 +17,7 @@ from rwq_cli.cli.options import (
 )
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.repair.actions import CleanAction, CleanBatch, Repair
-from rwq_cli.core.repair.clean import deep_clean, light_clean
+from rwq_cli.core.repair.clean import CleanAction, CleanBatch, Repair, deep_clean, light_clean
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import ID, NAME, Fields, field
 from rwq_cli.output.outcomes import WORDS, Kind, Row

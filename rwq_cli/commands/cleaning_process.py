@@ -14,7 +14,7 @@ from rwq_cli.commands.cleaning import CLEAN, Cleaning
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.repair.actions import CleanBatch, Repair
+from rwq_cli.core.repair.clean import CleanBatch, Repair
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric

@@ -24,8 +24,8 @@ from rwq_cli.core.items.set_data import Edit, edit_items, read_item
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.expected import Expected, fingerprint
+from rwq_cli.core.state.probe import ItemSnapshot, Skipped
 from rwq_cli.core.state.rules import is_guard
-from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped
 from rwq_cli.environment import signals_to
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.editor import LINES_MAX, Draft, EditCommand, Refused, run_editor

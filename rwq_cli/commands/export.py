@@ -16,7 +16,7 @@ from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.export import Export, export as export_items
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.state.snapshot import ItemSnapshot
+from rwq_cli.core.state.probe import ItemSnapshot
 from rwq_cli.exit_codes import ExitStatus, batch_status
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped

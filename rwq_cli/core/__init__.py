@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         Status,
     )
     from rwq_cli.core.queue import WorkQueue
-    from rwq_cli.core.repair.actions import CleanAction, Repair
+    from rwq_cli.core.repair.clean import CleanAction, Repair
     from rwq_cli.core.repair.doctor import Diagnosis
     from rwq_cli.core.repair.findings import Code, Finding, Severity
     from rwq_cli.core.server.address import Server, connect
@@ -127,7 +127,7 @@ _HOMES = {
     "acting": "LeasedItem",
     "model": "Counts Item Lease Outcome OutcomeBatch Outcomes State Status",
     "queue": "WorkQueue",
-    "repair.actions": "CleanAction Repair",
+    "repair.clean": "CleanAction Repair",
     "repair.doctor": "Diagnosis",
     "repair.findings": "Code Finding Severity",
     "server.address": "Server connect",

@@ -241,7 +241,7 @@ class ActingQueue(Queue):
             longer what was read.
         """
         from rwq_cli.core.items.set_data import edit_items
-        from rwq_cli.core.state.snapshot import ItemSnapshot
+        from rwq_cli.core.state.probe import ItemSnapshot
 
         read = (
             (ItemSnapshot(to_bytes(item_id), before, State.WAITING, None), after)

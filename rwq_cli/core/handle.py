@@ -181,11 +181,7 @@ def to_ids(ids: Iterable[bytes | str]) -> list[bytes]:
 
 
 def each_id(ids: Iterable[bytes | str]) -> Iterator[bytes]:
-    """The IDs of a stream as bytes.
-
-    Raises:
-        TypeError: It is one ID, or holds something that is none.
-    """
+    """The IDs of a stream as bytes. One ID, or something that is none, is a TypeError."""
     if isinstance(ids, (bytes, bytearray, str)):
         raise TypeError("give several IDs, such as a list, not one")
     return map(_id, ids)
@@ -200,11 +196,7 @@ def _id(item_id: object) -> bytes:
 
 
 def distinct_queues(queues: Iterable[Queue]) -> list[Queue]:
-    """The queues to take items from, each once, in their order.
-
-    Raises:
-        InvalidArgument: There is none, or they are not on one connection.
-    """
+    """The queues to take items from, on one connection, each once, in their order."""
     by_name: dict[bytes, Queue] = {}
     for queue in queues:
         by_name.setdefault(queue.name, queue)

@@ -13,7 +13,7 @@ from rwq_cli.core.acting import ActingQueue
 from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S, unix_ms
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.model import Counts, Item, Outcomes, State
-from rwq_cli.core.repair.actions import CleanAction
+from rwq_cli.core.repair.clean import CleanAction
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -256,7 +256,7 @@ class WorkQueue(ActingQueue):
 
     def state(self, item_id: bytes | str) -> State:
         """The state of one ID."""
-        from rwq_cli.core.inspect.report import state
+        from rwq_cli.core.inspect.lookup import state
 
         return state(self, item_id)
 

@@ -8,7 +8,7 @@ from msgspec.json import Decoder, decode
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.model import DIGITS_MAX, TIME_MS_MAX, Lease, State
-from rwq_cli.core.state.snapshot import End, ItemSnapshot, Place
+from rwq_cli.core.state.probe import End, ItemSnapshot, Place
 from rwq_cli.input.streams import ITEM_BYTES_MAX, TOO_LARGE, BadRecord
 from rwq_cli.output.export_file import VERSION, ControlLine, ControlWord, Header, UndoOrigin
 from rwq_cli.output.json_text import reason_of

@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.state.snapshot import ItemSnapshot
+from rwq_cli.core.state.probe import ItemSnapshot
 from rwq_cli.output.field import Fields, bytes_fields, field, to_json
 
 # The version of the format, which changes if older readers would misread the file: in the second,

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.restore import Line
-from rwq_cli.core.state.snapshot import End, ItemSnapshot
+from rwq_cli.core.state.probe import End, ItemSnapshot
 from rwq_cli.environment import os_errors_as, os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.streams import BadRecord

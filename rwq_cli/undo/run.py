@@ -20,7 +20,7 @@ from rwq_cli.core.items.set_data import put_back
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.expected import Expected, fingerprint
-from rwq_cli.core.state.snapshot import ItemSnapshot
+from rwq_cli.core.state.probe import ItemSnapshot
 from rwq_cli.undo.reader import UndoReader
 
 _RESTORED = (

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from rwq_cli.core.batches import BLOCK_IDS, Flush, in_batches
-from rwq_cli.core.inspect.report import (
+from rwq_cli.core.inspect.lookup import (
     Forecast,
     ItemReport,
     describe,

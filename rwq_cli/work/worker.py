@@ -14,7 +14,7 @@ from enum import IntEnum
 from threading import Event as Flag, Thread, Timer
 
 from rwq_cli.core.errors import RwqError, ServerError
-from rwq_cli.core.inspect.report import state
+from rwq_cli.core.inspect.lookup import state
 from rwq_cli.core.model import State
 from rwq_cli.core.work.control import (
     Contact,

@@ -4,7 +4,7 @@ import pytest
 import redis
 
 from rwq_cli.core import Code, State, Status, WorkQueue
-from rwq_cli.core.inspect.report import inspect_items
+from rwq_cli.core.inspect.lookup import inspect_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.repair.findings import findings_about
 from rwq_cli.core.state.expected import Expected, fingerprint

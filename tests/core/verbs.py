@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rwq_cli.core import Selection, Source, WorkQueue
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.inspect.listing import choose
-from rwq_cli.core.inspect.report import inspect_items
+from rwq_cli.core.inspect.lookup import inspect_items
 from rwq_cli.core.inspect.results import Result, ResultStatus, read_result_keys
 from rwq_cli.core.items.add import Due, NewItem
 from rwq_cli.core.items.complete import complete
@@ -29,7 +29,7 @@ from rwq_cli.core.items.touch import touch
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.state.expected import Expected
-from rwq_cli.core.state.snapshot import ItemSnapshot, Place
+from rwq_cli.core.state.probe import ItemSnapshot, Place
 
 # Of each ID, in the order in which it was said: the ID, and what.
 Told = list[tuple[Any, ...]]

@@ -4,7 +4,7 @@ import json
 import re
 
 from rwq_cli.core.model import Status
-from rwq_cli.core.repair.actions import Repair
+from rwq_cli.core.repair.clean import Repair
 from rwq_cli.core.work.policy import Fate
 from rwq_cli.output.outcomes import WORDS
 from tests.conftest import Foreign

@@ -14,7 +14,7 @@ from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.items.restore import restore as restore_items
 from rwq_cli.core.items.schedule import promote as promote_items
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.state.snapshot import ItemSnapshot, Place
+from rwq_cli.core.state.probe import ItemSnapshot, Place
 from tests.conftest import Backend, FakeClock, Foreign, lasts
 from tests.live.foreign import Books, Upstream
 from tests.live.snapshot_cleaner import SnapshotCleaner

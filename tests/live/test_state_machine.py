@@ -67,7 +67,7 @@ from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.server.window import WINDOW_CALLS
 from rwq_cli.core.state.expected import Expected
-from rwq_cli.core.state.snapshot import ItemSnapshot, Place
+from rwq_cli.core.state.probe import ItemSnapshot, Place
 from tests.live.adversity import (
     Adversity,
     Clean,

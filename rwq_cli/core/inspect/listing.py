@@ -16,8 +16,14 @@ from rwq_cli.core.inspect.cursor import (
     lengths_of,
     read_first_pages,
 )
-from rwq_cli.core.inspect.lookup import facts_of, look_twice
-from rwq_cli.core.inspect.report import Detail, detail_of, item_from, with_details
+from rwq_cli.core.inspect.lookup import (
+    Detail,
+    detail_of,
+    facts_of,
+    item_from,
+    look_twice,
+    with_details,
+)
 from rwq_cli.core.inspect.selection import (
     FOUND_DEEP,
     ITEMS,

@@ -24,7 +24,7 @@ from rwq_cli.core.inspect.lookup import look_twice, places_of
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.state.expected import ANY, Expected, Located
-from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped, read_snapshots
+from rwq_cli.core.state.probe import ItemSnapshot, Skipped, read_snapshots
 
 # More than a few IDs are looked up by name only in short lists, to save the round trips of reading
 # them: a script that is told the places is faster.

@@ -9,8 +9,8 @@ from rwq_cli.core.items.bulk import by_script, run
 from rwq_cli.core.items.results import ResultOptions, completing_args
 from rwq_cli.core.model import Outcomes, State
 from rwq_cli.core.state.expected import ANY, Expected
+from rwq_cli.core.state.probe import End, ItemSnapshot, Place
 from rwq_cli.core.state.rules import is_guard
-from rwq_cli.core.state.snapshot import End, ItemSnapshot, Place
 
 if TYPE_CHECKING:
     from rwq_cli.core.items.journal import Journal

@@ -11,8 +11,7 @@ from rwq_cli.core.items.bulk import read_items, unlisted
 from rwq_cli.core.keys import is_key_of
 from rwq_cli.core.model import State
 from rwq_cli.core.state.expected import Located
-from rwq_cli.core.state.probe import probe
-from rwq_cli.core.state.snapshot import ItemSnapshot, Skipped, read_snapshots
+from rwq_cli.core.state.probe import ItemSnapshot, Skipped, probe, read_snapshots
 
 
 def export(queue: Queue, ids: frozenset[bytes] | None = None) -> "Export":

@@ -9,7 +9,7 @@ from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.bulk import Act
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.state.expected import ANY, Expected, Located, fingerprint
-from rwq_cli.core.state.snapshot import End, ItemSnapshot, Skipped, read_snapshots
+from rwq_cli.core.state.probe import End, ItemSnapshot, Skipped, read_snapshots
 
 # Calls whose items are written at once, and which are then sent together.
 _GROUP_CALLS = 12

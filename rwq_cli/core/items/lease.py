@@ -12,7 +12,7 @@ from rwq_cli.core.clock import LEASE_S, lease_time_ms
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues, to_bytes
 from rwq_cli.core.inspect.cursor import lengths_of
-from rwq_cli.core.inspect.report import Detail, with_details
+from rwq_cli.core.inspect.lookup import Detail, with_details
 from rwq_cli.core.items.bulk import ways_to_find
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.lua import script_words

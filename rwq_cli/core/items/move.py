@@ -21,9 +21,8 @@ from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Outcomes, State, St
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.server.patience import CancelToken
 from rwq_cli.core.state.expected import ANY, Expected, Located, fingerprint
-from rwq_cli.core.state.probe import existing
+from rwq_cli.core.state.probe import SNAPSHOT_BYTES, ItemSnapshot, Skipped, existing, read_snapshots
 from rwq_cli.core.state.rules import Transit
-from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Skipped, read_snapshots
 
 _NO_LINES: Mapping[bytes, int] = {}
 

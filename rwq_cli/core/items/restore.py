@@ -19,8 +19,8 @@ from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import Located
+from rwq_cli.core.state.probe import SNAPSHOT_BYTES, ItemSnapshot, Place, Skipped
 from rwq_cli.core.state.rules import is_guard
-from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Place, Skipped
 
 RESTORE_ITEMS = BATCH_WRITES
 # Items that may have to be replaced: they are looked for together.

@@ -13,7 +13,7 @@ from rwq_cli.core.items.bulk import read_items
 from rwq_cli.core.items.journal import Journal, NoJournal, recorded
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
-from rwq_cli.core.state.snapshot import SNAPSHOT_BYTES, ItemSnapshot, Skipped
+from rwq_cli.core.state.probe import SNAPSHOT_BYTES, ItemSnapshot, Skipped
 
 # An item as it was read, and its new data.
 Edit = tuple[ItemSnapshot, bytes]

@@ -22,15 +22,13 @@ from rwq_cli.core.inspect.keyspace import (
     shadowed_by_name,
     survey_facts,
 )
-from rwq_cli.core.inspect.lookup import facts_of
-from rwq_cli.core.inspect.report import wrong_structures
+from rwq_cli.core.inspect.lookup import facts_of, wrong_structures
 from rwq_cli.core.inspect.server_status import server_status
-from rwq_cli.core.items.repairs import prune, repair, restore_guards
+from rwq_cli.core.items.repairs import CleanLock, prune, repair, restore_guards
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import hash_tag
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.findings import Code, Finding, Severity, findings_about
-from rwq_cli.core.repair.lock import CleanLock
 from rwq_cli.core.state.expected import FirstLook
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts

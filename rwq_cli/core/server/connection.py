@@ -78,13 +78,7 @@ class Connection(Endpoint):
                 "the redis client decodes replies, and IDs and data may be any bytes",
                 "make it without decode_responses",
             )
-        super().__init__(
-            client,
-            name,
-            connect_timeout_s=connect_timeout_s,
-            reply_timeout_s=reply_timeout_s,
-            patience_s=patience_s,
-        )
+        super().__init__(client, name, connect_timeout_s, reply_timeout_s, patience_s)
         self.address = name if address is None else address
         self.progress = ProgressListener()
 

@@ -33,15 +33,12 @@ class Endpoint:
         self,
         client: Any,
         name: str,
-        *,
         connect_timeout_s: float,
         reply_timeout_s: float,
         patience_s: float,
     ) -> None:
-        self._client = client
-        self.name = name
-        self.connect_timeout_s = connect_timeout_s
-        self.reply_timeout_s = reply_timeout_s
+        self._client, self.name = client, name
+        self.connect_timeout_s, self.reply_timeout_s = connect_timeout_s, reply_timeout_s
         self.patience_s = patience_s
         self.on_wait: Callable[[str], object] = lambda _message: None
         # Given an error of a link that could not be made, may change its hint.

@@ -8,7 +8,7 @@ from redis import Redis
 from rwq_cli.core import Selection, State, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import choose as choose_items
-from rwq_cli.core.inspect.report import inspect_items
+from rwq_cli.core.inspect.lookup import inspect_items
 from rwq_cli.core.items.export import export as export_items
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.purge import purge as purge_queue

@@ -3,7 +3,7 @@
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.inspect.report import Forecast, forecast, inspect_items
+from rwq_cli.core.inspect.lookup import Forecast, forecast, inspect_items
 from tests.conftest import FakeClock, Foreign
 
 

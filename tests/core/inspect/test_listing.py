@@ -9,7 +9,7 @@ from redis import Redis
 from rwq_cli.core import Item, Lease, Selection, Source, State, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import choose, listed_ids
-from rwq_cli.core.inspect.report import inspect_items
+from rwq_cli.core.inspect.lookup import inspect_items
 from rwq_cli.core.inspect.selection import Comparison
 from tests.conftest import (
     QUEUE,

@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Item, Lease, Selection, Source, State, WorkQueue
-from rwq_cli.core.inspect.report import (
+from rwq_cli.core.inspect.lookup import (
     describe as describe_items,
     inspect_items,
 )

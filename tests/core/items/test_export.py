@@ -8,7 +8,7 @@ from rwq_cli.core.items.complete import complete
 from rwq_cli.core.items.export import Export, export
 from rwq_cli.core.items.results import ResultOptions
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.state.snapshot import ItemSnapshot, Place, Skipped
+from rwq_cli.core.state.probe import ItemSnapshot, Place, Skipped
 from tests.conftest import Backend, Foreign, Interleaved, contents
 from tests.support import many
 

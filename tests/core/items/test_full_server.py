@@ -14,7 +14,7 @@ from rwq_cli.core.items.move import move
 from rwq_cli.core.items.remove import remove
 from rwq_cli.core.items.restore import OnConflict, restore
 from rwq_cli.core.model import Lease
-from rwq_cli.core.state.snapshot import ItemSnapshot, Place
+from rwq_cli.core.state.probe import ItemSnapshot, Place
 from tests.conftest import Foreign, contents
 from tests.support import lines_of, numbered
 

@@ -12,7 +12,7 @@ from rwq_cli.core.items.export import export
 from rwq_cli.core.items.restore import RESTORE_ITEMS, Line, OnConflict, restore as restore_lines
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcomes
-from rwq_cli.core.state.snapshot import ItemSnapshot, Place
+from rwq_cli.core.state.probe import ItemSnapshot, Place
 from tests.conftest import Foreign, contents, lasts
 from tests.support import Journal, lines_of, numbered
 

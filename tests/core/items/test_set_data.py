@@ -8,7 +8,7 @@ import redis
 from rwq_cli.core import State, Status, WorkQueue
 from rwq_cli.core.errors import ConnectionLost, WrongType
 from rwq_cli.core.items.set_data import edit_items, put_back, read_item
-from rwq_cli.core.state.snapshot import ItemSnapshot
+from rwq_cli.core.state.probe import ItemSnapshot
 from tests.conftest import Foreign, Interleaved, contents
 from tests.item_cases import ITEM_CASES
 from tests.support import Journal, many

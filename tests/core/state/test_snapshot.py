@@ -5,7 +5,7 @@ from redis import Redis
 from rwq_cli.core import Lease, State, WorkQueue
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.expected import Located
-from rwq_cli.core.state.snapshot import (
+from rwq_cli.core.state.probe import (
     SNAPSHOT_BYTES,
     TIME_MS_MAX,
     End,

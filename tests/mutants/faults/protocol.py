@@ -91,7 +91,7 @@ PROTOCOL: tuple[Fault, ...] = (
     Fault(
         "no-grace-period",
         "A clean looks twice at once, and takes an item between its worker's pop and lease.",
-        f"{_CORE}/repair/lock.py",
+        f"{_CORE}/items/repairs.py",
         "while seconds > 0:",
         "while False:",
     ),
