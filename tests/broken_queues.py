@@ -45,10 +45,7 @@ def make_broken(
     *,
     wrong_types: bool = True,
 ) -> None:
-    """Give each ID facts of its own, which the seed decides.
-
-    With `wrong_types`, some of its keys are none that a queue has.
-    """
+    """Give each ID facts of its own, which the seed decides; some keys have wrong types."""
     random = Random(seed)
     seconds, _ = raw.time()
     now_ms = seconds * 1000
@@ -59,16 +56,9 @@ def make_broken(
     for item_id in ids:
         is_wrong = wrong_types and random.random() < 0.1
         if is_wrong:
-            # Its data, one or both of its leases, or its result.
-            for key in random.choice(
-                (
-                    (keys.item(item_id),),
-                    (keys.lease(item_id),),
-                    (keys.old_lease(item_id),),
-                    (keys.lease(item_id), keys.old_lease(item_id)),
-                    (keys.result(item_id),),
-                )
-            ):
+            leases = keys.lease(item_id), keys.old_lease(item_id)
+            others = [keys.item(item_id)], [keys.result(item_id)]
+            for key in random.choice((*others, leases[:1], leases[1:], leases)):
                 wrong.add(key)
                 writes.rpush(key, b"no string")
         if random.random() < 0.85 and keys.item(item_id) not in wrong:
@@ -158,36 +148,3 @@ def _lease(value: bytes | None) -> bytes | None:
 
 def _zsets(keys: QueueKeys) -> tuple[tuple[str, bytes], ...]:
     return ("delayed", keys.delayed), ("buried", keys.buried)
-
-
-# For every key: its idle time, a digest of its value, and when it expires, unix ms.
-_CONTENTS = """
-local found = {}
-for _, key in ipairs(redis.call('KEYS', '*')) do
-  found[#found + 1] = key
-  found[#found + 1] = redis.call('OBJECT', 'IDLETIME', key)
-  found[#found + 1] = redis.sha1hex(redis.call('DUMP', key))
-  found[#found + 1] = redis.call('PEXPIRETIME', key)
-end
-return found
-"""
-_MAKE_IDLE = """
-for _, key in ipairs(redis.call('KEYS', '*')) do
-  local value, expires = redis.call('DUMP', key), math.max(0, redis.call('PEXPIRETIME', key))
-  redis.call('RESTORE', key, expires, value, 'REPLACE', 'ABSTTL', 'IDLETIME', ARGV[1])
-end
-"""
-
-
-def contents(raw: redis.Redis) -> dict[bytes, tuple[bytes, int, int]]:
-    """By key, a digest of its value, when it expires, unix ms, and its idle time, seconds."""
-    found = iter(raw.eval(_CONTENTS, 0))
-    return {
-        key: (digest, expires_ms, idle_s)
-        for key, idle_s, digest, expires_ms in zip(found, found, found, found, strict=True)
-    }
-
-
-def make_idle(raw: redis.Redis, seconds: int) -> None:
-    """Give every key an idle time."""
-    raw.eval(_MAKE_IDLE, 0, seconds)

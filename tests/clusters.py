@@ -70,14 +70,7 @@ def _skip_before_7() -> None:
 
 @dataclass
 class TcpServer:
-    """A server that listens on a port.
-
-    Attributes:
-        port: The port.
-        folder: Its directory.
-        words: Its command line, without the program.
-        process: Its process; None if it does not run.
-    """
+    """A server that listens on a port; its command line is without the program."""
 
     port: int
     folder: Path
@@ -115,14 +108,7 @@ class TcpServer:
 
 @dataclass
 class PrivateCluster:
-    """A cluster of primaries and replicas.
-
-    Attributes:
-        nodes: The servers: first the primaries, as they were at the start, then the replicas.
-        ids: Their IDs.
-        ports: The ports that they announce.
-        moving: The slots that are on their way.
-    """
+    """A cluster: its primaries, as they were at the start, and then their replicas."""
 
     nodes: list[TcpServer]
     ids: list[str]
@@ -206,13 +192,7 @@ def running_cluster(
     *options: str,
     announced: Callable[[int], int] = int,
 ) -> Iterator[PrivateCluster]:
-    """A cluster of one's own while the block runs.
-
-    Args:
-        primaries: How many primaries it has.
-        replicas: How many replicas.
-        options: Further words of the command line of every node.
-        announced: Gives the port to announce for the port of a node.
+    """A cluster of one's own while the block runs; `announced` gives the ports to announce.
 
     The nodes find their configuration written, which is quicker than to let them meet. All they
     wait for is the delay with which a primary that was started again accepts writes.
@@ -270,14 +250,7 @@ def _node_line(
 
 
 class Moving:
-    """The slot of a queue on its way to another primary.
-
-    Args:
-        cluster: The cluster; the next test does not begin before the slot has moved.
-        name: The queue.
-        keys: The keys that have moved already.
-        to: The number of the primary; None for another one than that which has it.
-    """
+    """The slot of a queue on its way to another primary, and some of its keys there already."""
 
     def __init__(
         self, cluster: PrivateCluster, name: str, *keys: bytes, to: int | None = None
@@ -347,12 +320,7 @@ def _text(value: Any) -> str:
 
 @dataclass
 class PrivateSentinels:
-    """A primary, a replica, and three Sentinels that watch them.
-
-    Attributes:
-        servers: The primary, as it was at the start, and the replica.
-        sentinels: The Sentinels.
-    """
+    """A primary, as it was at the start, a replica, and three Sentinels that watch them."""
 
     servers: list[TcpServer]
     sentinels: list[TcpServer]
@@ -486,13 +454,7 @@ def running_sentinels(
     sentinel_lines: Sequence[str] = (),
     announced: Callable[[int], int] = int,
 ) -> Iterator[PrivateSentinels]:
-    """A primary, a replica and three Sentinels while the block runs.
-
-    Args:
-        options: Further words of the command line of both servers.
-        sentinel_lines: Further lines of the configuration of every Sentinel.
-        announced: Gives the port to announce for the port of a server.
-    """
+    """A primary, a replica and three Sentinels while the block runs, as `running_cluster`."""
     _skip_before_7()
     service = PrivateSentinels.SERVICE
     reserved = ExitStack()

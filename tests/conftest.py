@@ -3,12 +3,12 @@
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from time import time
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from zlib import crc32
 
 import pytest
@@ -28,6 +28,7 @@ from tests.clusters import (
 from tests.driver import Rwq, until
 from tests.servers import NoServerBinary, PrivateServer, running_server
 
+T = TypeVar("T")
 QUEUE = b"jobs"
 HOLDER = b"me"
 # A busy machine fails no test.
@@ -83,9 +84,13 @@ def server(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
     """One private server for the whole session, stopped and removed at its end."""
     if request.config.option.backend == "fake":
         pytest.skip("the test asks for a server of its own")
+    yield from _started(running_server())
+
+
+def _started(starting: AbstractContextManager[T]) -> Iterator[T]:
     with ExitStack() as stack:
         try:
-            started = stack.enter_context(running_server())
+            started = stack.enter_context(starting)
         except NoServerBinary as reason:
             pytest.skip(str(reason))
         yield started
@@ -94,23 +99,13 @@ def server(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
 @pytest.fixture(scope="session")
 def shared_cluster() -> Iterator[PrivateCluster]:
     """One private cluster for the whole session, of three primaries and three replicas."""
-    with ExitStack() as stack:
-        try:
-            started = stack.enter_context(running_cluster())
-        except NoServerBinary as reason:
-            pytest.skip(str(reason))
-        yield started
+    yield from _started(running_cluster())
 
 
 @pytest.fixture(scope="session")
 def shared_sentinels() -> Iterator[PrivateSentinels]:
     """One private primary with a replica and three Sentinels for the whole session."""
-    with ExitStack() as stack:
-        try:
-            started = stack.enter_context(running_sentinels())
-        except NoServerBinary as reason:
-            pytest.skip(str(reason))
-        yield started
+    yield from _started(running_sentinels())
 
 
 def _knows(raw: redis.Redis, *command: str) -> bool:
@@ -220,12 +215,7 @@ def as_user(server: PrivateServer) -> Iterator[AsUser]:
 
 @dataclass(frozen=True)
 class Backend:
-    """The session's server, empty when a test begins.
-
-    Attributes:
-        raw: A plain client of it, to see and to write the raw keys.
-        connect: Makes one more connection to it, as rwq would.
-    """
+    """The session's server, empty when a test begins: a plain client, and how rwq connects."""
 
     raw: redis.Redis
     connect: Callable[[], Connection]

@@ -1,4 +1,4 @@
-"""Everything that a server holds in one text, made by the server: to compare many keys."""
+"""Everything that a server holds in one text, made by the server; and which keys were used."""
 
 import redis
 
@@ -34,3 +34,22 @@ def digest(raw: redis.Redis) -> bytes:
     """A digest of every key, its value and when it expires, but not of how long it was not used."""
     found: bytes = raw.eval(_DIGEST, 0)
     return found
+
+
+_MAKE_IDLE = """
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local value, left_ms = redis.call('DUMP', key), math.max(0, redis.call('PTTL', key))
+  redis.call('RESTORE', key, left_ms, value, 'REPLACE', 'IDLETIME', ARGV[1])
+end
+"""
+
+
+def make_idle(raw: redis.Redis, seconds: int) -> None:
+    """Give every key an idle time; this client's own looks are no use of a key any more."""
+    raw.execute_command("CLIENT", "NO-TOUCH", "ON")
+    raw.eval(_MAKE_IDLE, 0, seconds)
+
+
+def used_since(raw: redis.Redis, seconds: int) -> list[bytes]:
+    """The keys whose idle time is shorter than they were given."""
+    return [key for key in raw.scan_iter() if raw.object("IDLETIME", key) < seconds]

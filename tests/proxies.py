@@ -41,13 +41,7 @@ def answering(reply: bytes, *, first: bool = False) -> Iterator[str]:
 class VirtualAddress:
     """An address that leads to one of several servers: new connections go where it points now.
 
-    Args:
-        to: The port of the first, on the loopback interface, or its unix socket.
-        silence_s: Connections on which nothing passes for so long are cut; None for never.
-
-    Attributes:
-        url: Where it listens.
-        accepted: How many connections were made.
+    Connections on which nothing passes for `silence_s` are cut.
     """
 
     def __init__(self, to: int | Path, *, silence_s: float | None = None) -> None:
@@ -95,10 +89,6 @@ class CountedSocket:
     """A client's socket that is cut after a number of bytes, as a line is that breaks.
 
     What was sent before the cut reaches the server, which may answer; the client sees the end.
-
-    Args:
-        inner: The socket.
-        line: Counts for all sockets of a client.
     """
 
     def __init__(self, inner: socket.socket, line: "Line") -> None:
@@ -161,16 +151,7 @@ class Line:
 
     Faster than a proxy by far, and no node of a cluster has to name the proxy's address. The bytes
     of all lines count together, to whichever server. It is cut once; a client that connects again
-    is not cut again.
-
-    Args:
-        side: `up` for what the client sends, `down` for what it reads.
-        after_bytes: Where to cut; None for not at all.
-
-    Attributes:
-        passed: By side, how many bytes passed.
-        before_send: Called before each send.
-        on_cut: Called when the line is cut, after what still passes.
+    is not cut again. `up` is what the client sends, `down` what it reads.
     """
 
     def __init__(self, side: str = "up", after_bytes: int | None = None) -> None:

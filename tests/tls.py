@@ -65,12 +65,7 @@ class TlsFronts:
         self._listeners: list[socket.socket] = []
 
     def open(self, connect: Callable[[], socket.socket], *, also_plain: bool = False) -> int:
-        """Listen on a port of the loopback interface.
-
-        Args:
-            connect: Connects to the server.
-            also_plain: Let clients without TLS pass, too.
-        """
+        """Listen on a port; with `also_plain`, clients without TLS may pass, too."""
         listener = socket.create_server(("127.0.0.1", 0))
         self._listeners.append(listener)
 

@@ -11,7 +11,8 @@ import redis
 from rwq_cli.cli.app import all_commands
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.output.outcomes import WORDS
-from tests.broken_queues import contents, make_broken, make_idle
+from tests.broken_queues import make_broken
+from tests.digest import digest, make_idle, used_since
 from tests.driver import Result, Rwq, undo_files
 
 pytestmark = [pytest.mark.usefixtures("slept_s"), pytest.mark.needs("no-touch")]
@@ -112,14 +113,10 @@ def test_a_dry_run_says_what_the_run_does_and_changes_nothing(
     for prepared in first:
         rwq(*prepared, stdin=stdin)
     make_idle(raw, 1000)
-    raw.execute_command("CLIENT", "NO-TOUCH", "ON")
-    before, files = contents(raw), _files(rwq)
+    before, files = digest(raw), _files(rwq)
     dry = rwq(*words, "--dry-run", "-o", "jsonl", stdin=stdin)
-    after = contents(raw)
-    assert {key: value[:2] for key, value in after.items()} == {
-        key: value[:2] for key, value in before.items()
-    }
-    assert [key for key in before if after[key][2] < before[key][2]] == [], "they were used"
+    assert digest(raw) == before
+    assert used_since(raw, 1000) == []
     assert _files(rwq) == files
     run = rwq(*words, "-o", "jsonl", stdin=stdin)
     assert (dry.code, _records(words, dry)) == (run.code, _records(words, run))

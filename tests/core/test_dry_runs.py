@@ -16,8 +16,8 @@ from rwq_cli.core.repair.clean import deep_clean, light_clean
 from rwq_cli.core.repair.doctor import diagnose
 from tests.broken_queues import make_broken, pad
 from tests.conftest import HOLDER, QUEUE, FakeClock, Foreign
-from tests.core.verbs import VERBS, Verb
-from tests.digest import digest
+from tests.core.verbs import VERBS
+from tests.digest import digest, make_idle, used_since
 from tests.item_cases import ITEM_CASES
 from tests.long import usual
 
@@ -76,23 +76,24 @@ def _arrange(raw: redis.Redis, verb: str, count: int, seed: int) -> list[bytes]:
 
 
 def _assert_the_run_does_what_the_dry_run_says(
-    queue: WorkQueue, raw: redis.Redis, verb: Verb, ids: list[bytes]
+    queue: WorkQueue, raw: redis.Redis, name: str, ids: list[bytes]
 ) -> None:
-    before = digest(raw)
+    before, verb = digest(raw), VERBS[name]
     foreseen = verb.run(queue, ids, True)
-    assert digest(raw) == before
+    assert digest(raw) == before, name
     done = verb.run(queue, ids, False)
     if not verb.ordered:
         foreseen, done = sorted(foreseen, key=str), sorted(done, key=str)
-    assert done == foreseen
+    assert done == foreseen, name
 
 
-@pytest.mark.parametrize("name", VERBS)
 def test_a_dry_run_of_one_of_each_kind_says_what_the_run_does(
-    queue: WorkQueue, raw: redis.Redis, foreign: Foreign, name: str
+    queue: WorkQueue, raw: redis.Redis, foreign: Foreign
 ) -> None:
-    ids = _arrange_by_hand(foreign, name)
-    _assert_the_run_does_what_the_dry_run_says(queue, raw, VERBS[name], ids)
+    for name in VERBS:
+        raw.flushall()
+        ids = _arrange_by_hand(foreign, name)
+        _assert_the_run_does_what_the_dry_run_says(queue, raw, name, ids)
 
 
 @pytest.mark.parametrize("name", VERBS)
@@ -101,23 +102,13 @@ def test_a_dry_run_on_a_broken_queue_says_what_the_run_does(
 ) -> None:
     for count, seed in (*(((25, 400)[n % 2], n + 1) for n in range(_SEEDS)), (_THOUSANDS, 3)):
         ids = _arrange(raw, name, count, seed)
-        _assert_the_run_does_what_the_dry_run_says(queue, raw, VERBS[name], ids)
-
-
-_MAKE_IDLE = """
-for _, key in ipairs(redis.call('KEYS', '*')) do
-  local value, left_ms = redis.call('DUMP', key), math.max(0, redis.call('PTTL', key))
-  redis.call('RESTORE', key, left_ms, value, 'REPLACE', 'IDLETIME', ARGV[1])
-end
-"""
+        _assert_the_run_does_what_the_dry_run_says(queue, raw, name, ids)
 
 
 @pytest.mark.needs("no-touch")
 def test_no_dry_run_counts_as_use(queue: WorkQueue, raw: redis.Redis) -> None:
-    raw.execute_command("CLIENT", "NO-TOUCH", "ON")
     ids = _arrange(raw, "lease", 60, 1)
-    raw.eval(_MAKE_IDLE, 0, 1000)
+    make_idle(raw, 1000)
     for name, verb in VERBS.items():
         verb.run(queue, ids, True)
-        used = [key for key in raw.scan_iter() if raw.object("IDLETIME", key) < 1000]
-        assert used == [], name
+        assert used_since(raw, 1000) == [], name

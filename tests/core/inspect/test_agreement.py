@@ -21,6 +21,10 @@ from tests.core.verbs import EVERYWHERE
 from tests.item_cases import BROKEN, ITEM_CASES
 from tests.support import numbered
 
+COUNTED = (
+    *("leased", "held", "abandoned", "due", "orphaned", "unlisted"),
+    *("duplicated", "ghosts", "stray_leases", "wrong_types"),
+)
 NOT_LISTED = (State.GONE, State.STRAY_LEASE)
 IDS = [name.encode() for name in ITEM_CASES]
 # More than are looked for by name.
@@ -87,17 +91,18 @@ def test_the_keys_of_a_nested_queue_are_nobody_elses(
 def test_counts_agree_with_the_states(
     queue: WorkQueue, raw: Redis, states: dict[bytes, State]
 ) -> None:
-    expected = Counter(states.values())
-    counts = queue.counts(deep=True)
+    number = Counter(states.values())
     padding = raw.exists(*(b"jobs:lease:pad-%d" % number for number in range(1, 3001)))
-    assert counts.leased == expected[State.LEASED] + padding
-    assert (counts.held, counts.abandoned, counts.orphaned, counts.unlisted) == (
-        *(expected[State.HELD], expected[State.ABANDONED]),
-        *(expected[State.ORPHANED], expected[State.UNLISTED]),
-    )
-    assert (counts.duplicated, counts.ghosts, counts.stray_leases) == (
-        *(expected[State.DUPLICATED], expected[State.GHOST], expected[State.STRAY_LEASE]),
-    )
+    counts = queue.counts(deep=True)
+    found = {name: getattr(counts, name) for name in COUNTED}
+    assert found == {
+        **{name: number[State(name)] for name in COUNTED[:-4]},
+        "duplicated": number[State.DUPLICATED],
+        "ghosts": number[State.GHOST],
+        "stray_leases": number[State.STRAY_LEASE],
+        "wrong_types": number[State.WRONG_TYPE],
+        "leased": number[State.LEASED] + padding,
+    }
 
 
 def test_the_doctor_finds_what_the_facts_of_each_say(

@@ -1,6 +1,5 @@
 """Counts by state: exact numbers, and None for what was not or cannot be read."""
 
-import pytest
 from redis import Redis
 
 from rwq_cli.core import Counts, WorkQueue
@@ -10,9 +9,7 @@ from tests.conftest import (
     QUEUE,
     AsUser,
     Foreign,
-    supports_no_touch,
 )
-from tests.core.inspect.test_survey import arrange_all
 from tests.servers import PrivateServer
 
 
@@ -25,47 +22,23 @@ def test_the_counts_of_an_empty_queue_are_zero(queue: WorkQueue) -> None:
     assert queue.counts(deep=True)._replace(server_up_s=None) == shallow._replace(**zeros)
 
 
-@pytest.mark.parametrize("deep", [False, True])
-def test_each_state_is_counted(queue: WorkQueue, raw: Redis, foreign: Foreign, deep: bool) -> None:
-    arrange_all(foreign)
-    raw.pexpire(b"jobs:lease:l1", 10_000)
-    raw.pexpire(b"jobs:leased_by_session:l1", 9000)
-    raw.pexpire(b"jobs:lease:l2", 500_000)
-    counts = queue.counts(deep=deep)
+def test_the_leases_that_end_first_and_last(queue: WorkQueue, foreign: Foreign) -> None:
+    """Each state: `test_agreement.py`."""
+    foreign.leased(b"first", ttl_ms=10_000)
+    foreign.lease(b"first", ttl_ms=9000, generations="old")
+    foreign.leased(b"last", ttl_ms=500_000, generations="new")
+    foreign.leased(b"held", ttl_ms=None)
+    foreign.abandoned(b"abandoned")
+    foreign.delayed(b"due", 1)
+    foreign.raw.hset(foreign.keys.returns, mapping={b"first": 1, b"gone": 2})
+    counts = queue.counts()
+    assert (counts.leased, counts.held, counts.abandoned, counts.due) == (2, 1, 1, 1)
+    # Only a deep count looks whether what was counted is there.
+    assert (counts.returned, queue.counts(deep=True).returned) == (2, 1)
     assert counts.lease_soonest_ms is not None
     assert counts.lease_latest_ms is not None
-    assert 0 < counts.lease_soonest_ms <= 10_000
+    assert 9000 < counts.lease_soonest_ms <= 10_000
     assert 400_000 < counts.lease_latest_ms <= 500_000
-    sampled = supports_no_touch(raw)
-    # s2 and s3 are in processing under a session's lease, and counted there alone.
-    # Data of `data of <id>`; the waiting ones are w1, w2, w3 and the two that are in both lists.
-    assert counts._replace(server_up_s=None) == Counts(
-        queue=b"jobs",
-        waiting=10,
-        processing=14,
-        delayed=4,
-        buried=3,
-        returned=1 if deep else 2,
-        leased=5 if deep else 6,
-        held=2 if deep else 1,
-        abandoned=2 if deep else 3,
-        due=2,
-        orphaned=3 if deep else None,
-        unlisted=2 if deep else None,
-        duplicated=4 if deep else None,
-        ghosts=5 if deep else None,
-        stray_leases=1 if deep else None,
-        wrong_types=0 if deep else None,
-        returns=1 if deep else None,
-        results=0 if deep else None,
-        oldest_waiting_s=counts.oldest_waiting_s,
-        lease_soonest_ms=counts.lease_soonest_ms,
-        lease_latest_ms=counts.lease_latest_ms,
-        payload_sampled=6 if sampled else 0,
-        payload_min_bytes=10 if sampled else None,
-        payload_median_bytes=10 if sampled else None,
-        payload_max_bytes=23 if sampled else None,
-    )
 
 
 def test_returns_are_summed_and_invalid_counts_ignored(queue: WorkQueue, raw: Redis) -> None:

@@ -9,9 +9,8 @@ from rwq_cli.core.inspect.lookup import (
     inspect_items,
 )
 from tests.conftest import QUEUE, AsUser, Foreign, supports_no_touch
-from tests.core.inspect.test_survey import arrange_all
-from tests.core.inspect.ways import WAYS, force
 from tests.digest import digest
+from tests.item_cases import ITEM_CASES
 from tests.servers import PrivateServer
 
 FAR_MS = 10**13
@@ -35,26 +34,6 @@ def test_the_facts_of_a_lease(queue: WorkQueue, foreign: Foreign, generations: s
         }[generations]
     )
     assert report.facts.state is State.LEASED
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_positions_count_the_items_ahead(
-    queue: WorkQueue, foreign: Foreign, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    force(way, monkeypatch)
-    foreign.waiting(b"0", b"1", b"2", b"1", b"4")
-    foreign.leased(b"leased")
-    ids = [b"0", b"1", b"2", b"4", b"leased", b"gone"]
-    reports = list(inspect_items(queue, iter(ids)))
-    # Of two places the one that is leased first counts.
-    assert [(report.facts.item_id, report.position) for report in reports] == [
-        (b"0", 0),
-        (b"1", 1),
-        (b"2", 2),
-        (b"4", 4),
-        (b"leased", None),
-        (b"gone", None),
-    ]
 
 
 def test_the_item_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
@@ -97,13 +76,14 @@ def test_looking_changes_nothing_not_even_an_idle_time(
     queue: WorkQueue, raw: Redis, foreign: Foreign
 ) -> None:
     """A waiting item's idle time is its age, which nothing else tells; that of a list is not."""
-    arrange_all(foreign)
+    for name, case in ITEM_CASES.items():
+        case.make(foreign, name.encode())
     raw.execute_command("CLIENT", "NO-TOUCH", "ON")
-    items = raw.keys("jobs:item:*")
-    for key in items:
-        foreign.unused_for(key.removeprefix(b"jobs:item:"), 1000)
+    ids = [name.encode() for name, case in ITEM_CASES.items() if case.state.is_item]
+    items = list(map(foreign.keys.item, ids))
+    for item_id in ids:
+        foreign.unused_for(item_id, 1000)
     before = digest(raw)
-    ids = [b"w1", b"w3", b"l1", b"a1", b"o1", b"d1", b"b1", b"g main"]
     everywhere = Source(main=True, processing=True, delayed=True, buried=True, deep=True)
     for look in (
         queue.lengths,
@@ -118,7 +98,7 @@ def test_looking_changes_nothing_not_even_an_idle_time(
         look()
         assert digest(raw) == before
         assert min(raw.object("IDLETIME", key) for key in items) >= 1000
-    ((described,), _) = describe_items(queue, inspect_items(queue, [b"w1"]), data=True)
+    ((described,), _) = describe_items(queue, inspect_items(queue, [b"waiting"]), data=True)
     assert described.idle_s is not None
     assert described.idle_s >= 1000
 

@@ -50,13 +50,6 @@ def test_a_result_of_what_this_call_completes(
     }
 
 
-def test_a_guard_is_nobodys_lease(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    foreign.delayed(b"d", 4_000_000_000_000)
-    foreign.buried(b"b")
-    statuses(queue, b"d", b"b", result_options=REJECTED)
-    assert [kept(raw, item_id) for item_id in (b"d", b"b")] == [{b"status": b"rejected"}] * 2
-
-
 def test_a_later_item_of_the_same_id(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
     """Its completion says what is kept; nothing of the earlier one is taken for its own."""
     foreign.waiting(b"a", b"b", b"c")

@@ -21,7 +21,6 @@ from tests.conftest import (
     Backend,
     FakeClock,
     Foreign,
-    Interleaved,
     contents,
     lasts,
     work_of,
@@ -57,22 +56,6 @@ def test_a_lease_moves_the_item_and_is_set_under_both_names(
     names = both(keys, b"1", b"2", b"3")
     assert raw.mget(names) == [HOLDER] * 6
     assert lasts(raw, 60, *names)
-
-
-def test_ghosts_and_what_a_session_works_on_are_dropped_within_the_step(
-    interleaved: Interleaved, raw: Redis, foreign: Foreign
-) -> None:
-    raw.lpush(b"jobs:queue", b"ghost 1", b"ghost 2")
-    foreign.leased(b"worked on")
-    foreign.waiting(b"worked on", b"1")
-    raw.lpush(b"jobs:queue", b"ghost 3")
-    item = WorkQueue(interleaved, QUEUE, holder=HOLDER).lease()
-    assert item is not None
-    assert item.item_id == b"1"
-    assert set(interleaved.calls) == {"lease"}
-    assert raw.lrange(b"jobs:queue", 0, -1) == [b"ghost 3"]
-    assert raw.lrange(b"jobs:processing", 0, -1) == [b"1", b"worked on"]
-    assert raw.get(b"jobs:lease:worked on") == b"them"
 
 
 def test_data_of_the_wrong_type_is_named_and_nothing_is_taken(

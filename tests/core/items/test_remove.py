@@ -184,26 +184,6 @@ class TestMove:
         assert len(contents(raw)) == count + 1 + 3
         assert journal.ids == moved
 
-    def test_an_id_that_is_there_already_stays_here(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, journal: Journal
-    ) -> None:
-        foreign.waiting(b"a", b"b")
-        raw.set("other:item:a", "another")
-        outcomes = list(move(queue, [b"a", b"b"], b"other", journal))
-        assert outcomes == [Outcome(b"a", Status.CONFLICT), Outcome(b"b", Status.MOVED)]
-        assert journal.ids == [b"b"]
-        assert raw.mget("jobs:item:a", "other:item:a") == [b"data of a", b"another"]
-        assert (raw.lrange("jobs:queue", 0, -1), raw.llen("other:queue")) == ([b"a"], 1)
-
-    def test_an_item_leased_after_it_was_saved(
-        self, interleaved: Interleaved, raw: Redis, foreign: Foreign, journal: Journal
-    ) -> None:
-        foreign.waiting(b"a")
-        interleaved.before = lambda call: call == "move" and foreign.lease(b"a", ttl_ms=None)
-        outcomes = list(move(WorkQueue(interleaved, b"jobs"), [b"a"], b"other", journal))
-        assert outcomes == [Outcome(b"a", Status.NOT_OWNER, b"them")]
-        assert (journal.ids, raw.exists("other:item:a")) == ([], 0)
-
     def test_to_another_database(
         self, server: PrivateServer, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:

@@ -1,7 +1,7 @@
 """Releasing, burying, delaying, kicking and promotion: order, guards, and never listed twice."""
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import count as count_from
 
 import pytest
@@ -186,16 +186,6 @@ class TestKick:
         assert raw.zrange(b"jobs:buried", 0, -1) == [b"other"]
         assert raw.hgetall(b"jobs:returns") == {b"other": b"7"}
 
-    def test_an_item_that_a_worker_holds_is_not_kicked(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        """It had popped the item before that was buried, and took its lease after."""
-        foreign.buried(b"a")
-        foreign.lease(b"a", generations="old")
-        before = contents(raw)
-        assert list(queue.kick_many([b"a"])) == [Outcome(b"a", Status.NOT_OWNER, b"them")]
-        assert contents(raw) == before
-
     def test_two_concurrent_calls_push_it_once(
         self, interleaved: Interleaved, connection: Connection, raw: Redis
     ) -> None:
@@ -254,30 +244,6 @@ def test_without_a_whole_guard_the_lists_decide(
         assert sorted(entries) == sorted(ids)
         assert raw.exists(b"jobs:buried", b"jobs:delayed") == 0
         assert not any(b":lease" in key for key in contents(raw))
-
-
-ADDED_ANEW: dict[str, tuple[Callable[[WorkQueue], Iterable[Outcome]], Status, list[bytes]]] = {
-    "bury": (lambda queue: queue.bury_many([b"a"]), Status.BURIED, []),
-    "delay": (lambda queue: queue.release_many([b"a"], delay_s=60), Status.DELAYED, []),
-    "release": (lambda queue: queue.release_many([b"a"]), Status.ALREADY_WAITING, [b"a"]),
-    "front": (lambda queue: queue.release_many([b"a"], front=True), Status.RELEASED, [b"a"]),
-    "kick": (lambda queue: queue.kick_many([b"a"]), Status.NOT_BURIED, [b"a"]),
-    "complete": (lambda queue: queue.complete_many([b"a"]), Status.COMPLETED, []),
-}
-
-
-@pytest.mark.parametrize("verb", ADDED_ANEW)
-def test_an_item_added_again_despite_its_guard_waits(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, verb: str
-) -> None:
-    """The add_item of upstream 0.1: SET and LPUSH, without a look."""
-    act, status, waiting = ADDED_ANEW[verb]
-    for is_buried in (True, False):
-        raw.flushall()
-        foreign.buried(b"a") if is_buried else foreign.delayed(b"a", FAR_MS)
-        foreign.waiting(b"a")
-        assert list(act(queue)) == [Outcome(b"a", status)]
-        assert raw.lrange(b"jobs:queue", 0, -1) == waiting
 
 
 class TestPromotion:

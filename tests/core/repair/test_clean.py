@@ -7,11 +7,10 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import CleanAction, Repair, State, WorkQueue
-from rwq_cli.core.errors import PermissionDenied, WrongType
+from rwq_cli.core.errors import WrongType
 from rwq_cli.core.server.window import WINDOW_CALLS
 from tests.conftest import (
     QUEUE,
-    AsUser,
     Backend,
     FakeClock,
     Foreign,
@@ -213,22 +212,6 @@ class TestGrace:
 
 
 class TestAfterTheLastLook:
-    @pytest.mark.parametrize("generations", ["old", "new", "both"])
-    def test_an_orphan_that_a_worker_leases_is_left_alone(
-        self,
-        interleaved: Interleaved,
-        clock: FakeClock,
-        raw: Redis,
-        foreign: Foreign,
-        generations: str,
-    ) -> None:
-        foreign.data(b"1")
-        act = lambda: foreign.lease(b"1", generations=generations)  # noqa: E731
-        interleaved.before = lambda name: act() if name == "repair" else None
-        assert clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep") == []
-        assert raw.exists("jobs:queue") == 0
-        assert {*raw.mget("jobs:lease:1", "jobs:leased_by_session:1")} <= {b"them", None}
-
     def test_a_late_push_is_seen(
         self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
     ) -> None:
@@ -323,23 +306,6 @@ def test_another_cleaner_or_our_death_between_any_two_calls(
 
 
 class TestManyItems:
-    @pytest.mark.parametrize("count", [30, 31, 1500])
-    def test_abandoned_items_beside_leased_ones(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
-    ) -> None:
-        """Behind everything that waits already."""
-        dead, live = numbered(count, b"dead %04d"), numbered(count, b"live %04d")
-        for pair in zip(dead, live, strict=True):
-            foreign.abandoned(*pair)
-        foreign.lease(*live)
-        foreign.waiting(b"old", b"new")
-        actions = clean(queue, "light")
-        assert sorted(action.item_id for action in actions) == dead
-        waiting = raw.lrange(b"jobs:queue", 0, -1)
-        assert waiting[-2:] == [b"new", b"old"]
-        assert sorted(waiting[:-2]) == dead
-        assert sorted(raw.lrange(b"jobs:processing", 0, -1)) == live
-
     def test_orphans_duplicates_and_ghosts(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -389,19 +355,6 @@ class TestManyItems:
 class TestReturns:
     """What a clean brings back is counted, and nothing else is."""
 
-    @pytest.mark.parametrize("count", [1, 31, 700])
-    def test_each_return_is_counted(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, count: int
-    ) -> None:
-        ids, orphans = numbered(count), numbered(count, b"orphan %d")
-        foreign.abandoned(*ids)
-        raw.lpush(b"jobs:processing", b"ghost", ids[0])
-        foreign.data(*orphans)
-        raw.hset(b"jobs:returns", mapping={ids[0]: 4, orphans[-1]: 4})
-        clean(queue, "deep")
-        once = dict.fromkeys([*ids, *orphans], b"1")
-        assert raw.hgetall(b"jobs:returns") == {**once, ids[0]: b"5", orphans[-1]: b"5"}
-
     def test_thousands_of_stale_counts_are_pruned(
         self, queue: WorkQueue, raw: Redis, foreign: Foreign
     ) -> None:
@@ -415,19 +368,6 @@ class TestReturns:
         assert {(action.action, action.where) for action in actions} == {(Repair.PRUNED, "returns")}
         assert len(actions) == len({action.item_id for action in actions}) == 2998
         assert raw.hgetall(b"jobs:returns") == {ids[7]: b"2", ids[-1]: b"2"}
-
-    @each_kind
-    def test_a_denied_command_changes_nothing(
-        self, as_user: AsUser, raw: Redis, foreign: Foreign, kind: str
-    ) -> None:
-        foreign.abandoned(b"1", b"2")
-        raw.hset(b"jobs:returns", b"2", 1)
-        before = contents(raw)
-        for denied in ("-hset", "-zadd", "-mset"):
-            queue = WorkQueue(as_user("+@all", denied), QUEUE)
-            with pytest.raises(PermissionDenied):
-                clean(queue, kind, grace_s=0, bury_after=1)
-            assert contents(raw) == before
 
 
 class TestBuryAfter:
@@ -504,16 +444,3 @@ def test_due_items_are_promoted_first_and_in_order(
     assert waiting[0] == b"abandoned"
     assert len(waiting) == len(set(waiting)) == 481
     assert raw.zrange(b"jobs:delayed", 0, -1) == [b"later"]
-
-
-@pytest.mark.parametrize("where", ["main", "processing"])
-def test_a_ghost_in_a_list_and_in_buried_loses_both_entries(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, where: str
-) -> None:
-    foreign.buried(b"1")
-    raw.delete("jobs:item:1")
-    raw.lpush("jobs:queue" if where == "main" else "jobs:processing", b"1")
-    assert told(clean(queue, "deep")) == {
-        "1": f"dropped from {where}: ghost; pruned from buried: ghost"
-    }
-    assert raw.keys() == []

@@ -119,47 +119,48 @@ class TestGrace:
         queue.diagnose(fix=True)
         assert clock.slept_s == []
 
-    @pytest.mark.parametrize("name", OF_IDS)
     def test_what_looks_broken_only_once_is_not_a_finding(
-        self, queue: WorkQueue, foreign: Foreign, raw: Redis, clock: FakeClock, name: str
+        self, queue: WorkQueue, foreign: Foreign, raw: Redis, clock: FakeClock
     ) -> None:
-        BROKEN[name].make(foreign, b"x")
-
         def heal() -> None:
             raw.flushall()
             foreign.leased(b"x")
 
         clock.during_sleep = heal
-        assert counted(queue.diagnose(fix=True, grace_s=2.5)) == {}
-        assert clock.slept_s == [2.5]
-        assert queue.state(b"x") == "leased"
-        assert raw.dbsize() == 4
+        for name in OF_IDS:
+            raw.flushall()
+            clock.slept_s.clear()
+            BROKEN[name].make(foreign, b"x")
+            assert counted(queue.diagnose(fix=True, grace_s=2.5)) == {}, name
+            assert clock.slept_s == [2.5]
+            assert (queue.state(b"x"), raw.dbsize()) == ("leased", 4), name
 
 
 class TestConcurrentClients:
     """Something changes right before each script that acts: it looks once more."""
 
-    @pytest.mark.parametrize("name", CURABLE)
     def test_an_item_leased_meanwhile_is_left_alone(
-        self, interleaved: Interleaved, foreign: Foreign, raw: Redis, clock: FakeClock, name: str
+        self, interleaved: Interleaved, foreign: Foreign, raw: Redis, clock: FakeClock
     ) -> None:
         queue = WorkQueue(interleaved, QUEUE, clock=clock)
-        BROKEN[name].make(foreign, b"x")
-        acted: list[str] = []
+        for name in CURABLE:
+            raw.flushall()
+            BROKEN[name].make(foreign, b"x")
+            acted: list[str] = []
 
-        def take_up(command: str) -> None:
-            if command in ACTS and not acted:
-                acted.append(command)
-                raw.flushall()
-                foreign.leased(b"x", holder=b"live worker")
+            def take_up(command: str, acted: list[str] = acted) -> None:
+                if command in ACTS and not acted:
+                    acted.append(command)
+                    raw.flushall()
+                    foreign.leased(b"x", holder=b"live worker")
 
-        interleaved.before = take_up
-        found = counted(queue.diagnose(fix=True))
-        assert acted
-        assert {fixed + left for _, fixed, left in found.values()} <= {0, 1}
-        assert queue.state(b"x") == "leased"
-        assert raw.lrange("jobs:processing", 0, -1) == [b"x"]
-        assert raw.get("jobs:lease:x") == b"live worker"
+            interleaved.before = take_up
+            found = counted(queue.diagnose(fix=True))
+            assert acted, name
+            assert {fixed + left for _, fixed, left in found.values()} <= {0, 1}
+            assert queue.state(b"x") == "leased"
+            assert raw.lrange("jobs:processing", 0, -1) == [b"x"]
+            assert raw.get("jobs:lease:x") == b"live worker"
 
     def test_a_finding_fixed_by_another_process_is_neither_fixed_nor_left(
         self, interleaved: Interleaved, backend: Backend, foreign: Foreign, clock: FakeClock
@@ -181,57 +182,6 @@ class TestConcurrentClients:
             assert fixed == 0, code
             assert left == quicker[code][2], code
             assert count >= left
-
-    @pytest.mark.parametrize("name", ["delayed without a guard", "due without a guard"])
-    def test_an_item_leased_before_its_repair_keeps_its_lease(
-        self, interleaved: Interleaved, foreign: Foreign, clock: FakeClock, name: str
-    ) -> None:
-        BROKEN[name].make(foreign, b"x")
-        interleaved.before = lambda command: command in ACTS and foreign.lease(b"x")
-        found = counted(WorkQueue(interleaved, QUEUE, clock=clock).diagnose(fix=True))
-        assert [fixed for _, fixed, _ in found.values()] == [0]
-        assert foreign.raw.get("jobs:lease:x") == b"them"
-        assert foreign.raw.zscore("jobs:delayed", "x") is not None
-        assert foreign.raw.llen("jobs:queue") == 0
-
-
-class TestKilled:
-    def test_a_fix_killed_at_any_call_loses_nothing_and_the_next_one_completes_it(
-        self, backend: Backend, queue: WorkQueue, foreign: Foreign, raw: Redis, clock: FakeClock
-    ) -> None:
-        class Killed(Exception):
-            pass
-
-        def fix(killed_at: int | None = None) -> int:
-            """The number of calls; it is killed before the one of this number."""
-            connection = Interleaved(backend.connect())
-
-            def kill(_command: str) -> None:
-                if len(connection.calls) == killed_at:
-                    raise Killed
-
-            connection.before = kill
-            WorkQueue(connection, QUEUE, clock=clock).diagnose(fix=True)
-            return len(connection.calls)
-
-        def arrange() -> dict[bytes, bytes]:
-            raw.flushall()
-            for name, case in ITEM_CASES.items():
-                case.make(foreign, name.encode())
-            return real_items(raw, foreign)
-
-        arrange()
-        for number in range(1, fix() + 1, 3):
-            before = arrange()
-            with pytest.raises(Killed):
-                fix(number)
-            assert real_items(raw, foreign) == before
-            queue.diagnose(fix=True)
-            assert real_items(raw, foreign) == before
-            for name, case in ITEM_CASES.items():
-                assert queue.state(name.encode()) is case.state_after, (number, name)
-            entries = raw.lrange("jobs:queue", 0, -1)
-            assert len(entries) == len(set(entries))
 
 
 def test_a_dry_run_and_a_run_leave_the_same_findings(
