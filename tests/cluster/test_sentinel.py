@@ -1,13 +1,11 @@
 """A primary behind Sentinel: found, and found again after a failover; see also `test_tls.py`."""
 
-import signal
-from threading import Thread, Timer
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from rwq_cli.core import Server, WorkQueue, connect
-from rwq_cli.core.errors import ConnectionLost
 from tests.clusters import PrivateSentinels, until
 from tests.driver import Rwq
 
@@ -125,33 +123,3 @@ def test_a_long_wait_is_reported_and_times_out(
     assert error.startswith("rwq: error: ")
     quiet = srwq("add", "one", "--patience", "1.1s", "-Q", variables=variables)
     assert quiet.notes.count("\n") == 1
-
-
-def test_what_is_in_doubt_is_not_sent_again(sentinels: PrivateSentinels) -> None:
-    """The primary stops after the command was sent: it may run it when it goes on."""
-    queue = WorkQueue(connect(Server(sentinels.url, reply_timeout_s=0.3)), "jobs")
-    queue.add("one", "1")
-    primary = sentinels.primary()
-    assert primary.process is not None
-    primary.process.send_signal(signal.SIGSTOP)
-    timer = Timer(0.5, primary.process.send_signal, (signal.SIGCONT,))
-    timer.start()
-    try:
-        with pytest.raises(ConnectionLost) as caught:
-            queue.add("two", "2")
-        assert caught.value.in_doubt
-    finally:
-        timer.join()
-    until(lambda: sentinels.primary().call("LLEN", "jobs:queue") == 2, "the command")
-
-
-def test_a_read_whose_reply_was_lost_is_sent_again(sentinels: PrivateSentinels) -> None:
-    queue = WorkQueue(connect(Server(sentinels.url, reply_timeout_s=0.2)), "jobs")
-    queue.add("one", "1")
-    primary = sentinels.primary()
-    assert primary.process is not None
-    primary.process.send_signal(signal.SIGSTOP)
-    timer = Timer(0.4, primary.process.send_signal, (signal.SIGCONT,))
-    timer.start()
-    assert queue.lengths().waiting == 1
-    timer.join()

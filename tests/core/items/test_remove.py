@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Outcome, Server, Status, WorkQueue, connect
+from rwq_cli.core import Outcome, Server, State, Status, WorkQueue, connect
 from rwq_cli.core.errors import ConnectionLost
 from rwq_cli.core.items.complete import complete
 from rwq_cli.core.items.move import move, move_back
@@ -234,6 +234,18 @@ class TestMove:
             finished = [Outcome(b"a", Status.FINISHED)] * is_there
             assert list(queue.move_many([], other)) == finished
             assert [item.item_id for item in other.lease_many(9)] == [b"a"] * is_there
+
+    def test_a_copy_of_an_item_that_was_kicked_here_is_removed(
+        self, server: PrivateServer, queue: WorkQueue, foreign: Foreign
+    ) -> None:
+        other = WorkQueue(connect(Server(f"{server.url}?db=1")), b"jobs")
+        foreign.waiting(b"a")
+        other.add(b"data of a", b"a")
+        where = queue.connection.address.encode()
+        said = b"being moved here from jobs on %b; the same rwq mv finishes it" % where
+        other.bury(b"a", reason=said)
+        assert list(queue.move_many([], other)) == []
+        assert (queue.state(b"a"), other.state(b"a")) == (State.WAITING, State.GONE)
 
     def test_a_copy_is_not_kicked_while_the_original_may_be_there(
         self, queue: WorkQueue, foreign: Foreign
