@@ -22,13 +22,16 @@ from tests.item_cases import ITEM_CASES
 from tests.long import usual
 
 _THOUSANDS = usual(3_000, long=20_000)
-_SEEDS = usual(2, long=100)
+_SEEDS = usual(2, long=50)
 
 
 def _operations() -> Iterator[Any]:
     """The functions of the core that can do a dry run on a queue."""
     yield from (light_clean, deep_clean, diagnose)
     for module in iter_modules(items.__path__, f"{items.__name__}."):
+        if module.name.endswith(".repairs"):
+            # What those are made of.
+            continue
         for name, function in vars(import_module(module.name)).items():
             if isfunction(function) and not name.startswith(("_", "prune_")):
                 parameters = signature(function).parameters
@@ -76,13 +79,13 @@ def _arrange(raw: redis.Redis, verb: str, count: int, seed: int) -> list[bytes]:
 
 
 def _assert_the_run_does_what_the_dry_run_says(
-    queue: WorkQueue, raw: redis.Redis, name: str, ids: list[bytes]
+    queue: WorkQueue, raw: redis.Redis, name: str, ids: list[bytes], *, ordered: bool = True
 ) -> None:
     before, verb = digest(raw), VERBS[name]
     foreseen = verb.run(queue, ids, True)
     assert digest(raw) == before, name
     done = verb.run(queue, ids, False)
-    if not verb.ordered:
+    if not (verb.ordered and ordered):
         foreseen, done = sorted(foreseen, key=str), sorted(done, key=str)
     assert done == foreseen, name
 
@@ -96,13 +99,17 @@ def test_a_dry_run_of_one_of_each_kind_says_what_the_run_does(
         _assert_the_run_does_what_the_dry_run_says(queue, raw, name, ids)
 
 
-@pytest.mark.parametrize("name", VERBS)
+@pytest.mark.parametrize("count", [25, 400, _THOUSANDS])
 def test_a_dry_run_on_a_broken_queue_says_what_the_run_does(
-    queue: WorkQueue, raw: redis.Redis, name: str
+    queue: WorkQueue, raw: redis.Redis, count: int
 ) -> None:
-    for count, seed in (*(((25, 400)[n % 2], n + 1) for n in range(_SEEDS)), (_THOUSANDS, 3)):
-        ids = _arrange(raw, name, count, seed)
-        _assert_the_run_does_what_the_dry_run_says(queue, raw, name, ids)
+    for name in VERBS:
+        for seed in range(1, 2 if count == _THOUSANDS else _SEEDS):
+            ids = _arrange(raw, name, count, seed)
+            # Second entries go, which moves those of others to another page.
+            _assert_the_run_does_what_the_dry_run_says(
+                queue, raw, name, ids, ordered=count < _THOUSANDS
+            )
 
 
 @pytest.mark.needs("no-touch")
