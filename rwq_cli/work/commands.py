@@ -5,7 +5,6 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from threading import Lock
 
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.work.job import Job
@@ -49,8 +48,8 @@ class Commands:
         self._notes = notes
         self._may_begin, self._end_with, self._started = may_begin, end_with, started
         self._runs: dict[int, tuple[Run, Sequence[Job]]] = {}
-        # Held while a process is started, which is not known yet.
-        self._starting = Lock()
+        # The slots whose processes are being started, and are not known yet.
+        self._starting: set[int] = set()
         self._is_ended = False
         # What is known of a job's command, until the end of the job is settled.
         self.events: dict[Job, Event] = {}
@@ -58,7 +57,7 @@ class Commands:
     @property
     def running(self) -> int:
         """How many run, or are being started."""
-        return len(self._runs) + self._starting.locked()
+        return len(self._runs) + len(self._starting)
 
     @property
     def runs(self) -> list[Run]:
@@ -78,9 +77,10 @@ class Commands:
 
     def reap_orphans(self) -> None:
         """As process 1: reap what commands have left running and what has ended since."""
-        with suppress(ChildProcessError), self._starting:
+        with suppress(ChildProcessError):
             while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                if found.si_pid in self._runs:
+                # In this order: one that has been started since then is in the first or the second.
+                if self._starting or found.si_pid in self._runs:
                     return
                 os.waitpid(found.si_pid, os.WNOHANG)
 
@@ -107,17 +107,19 @@ class Commands:
     def _start(self, jobs: Sequence[Job], invocation: Invocation) -> Run:
         gives_up_s = time.monotonic() + _ROOM_S
         while True:
+            self._starting.add(jobs[0].slot)
             try:
-                with self._starting:
-                    run = Run(invocation, self._outputs, self._limits)
-                    self._runs[run.pid] = run, jobs
+                run = Run(invocation, self._outputs, self._limits)
+                self._runs[run.pid] = run, jobs
                 break
             except Exhausted:
                 # When a process has ended, there may be room.
                 is_alone = not self._runs and time.monotonic() > gives_up_s
                 if is_alone or self._is_ended:
                     raise
-                time.sleep(_RETRY_S)
+            finally:
+                self._starting.discard(jobs[0].slot)
+            time.sleep(_RETRY_S)
         self._notes.progress.running = len(self._runs)
         for job in jobs:
             self.events[job] = event = Event.of(job, run.pid)

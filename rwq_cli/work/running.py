@@ -9,7 +9,7 @@ from contextlib import suppress
 from enum import Enum, auto
 from math import inf
 from threading import Lock, Thread
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from rwq_cli.core.items.schedule import REASON_BYTES_MAX
 from rwq_cli.processes import processes_of
@@ -60,17 +60,16 @@ class Stream:
     mixed, and its end is `kept`; without one, its beginning, and `is_cut` if there was more.
     """
 
-    def __init__(self, file: "IO[bytes] | None", sink: Sink | None) -> None:
-        assert file is not None
-        self.file, self._sink = file, sink
+    def __init__(self, fd: int, sink: Sink | None) -> None:
+        self._fd, self._sink = fd, sink
         self.kept, self._rest = bytearray(), b""
         self.is_cut = False
 
-    def read(self) -> None:
-        """Read what there is; at the end, close it."""
-        data = os.read(self.file.fileno(), _READ_BYTES)
+    def read(self) -> bool:
+        """Read what there is; at the end, close it and return False."""
+        data = os.read(self._fd, _READ_BYTES)
         if not data:
-            self.file.close()
+            os.close(self._fd)
         elif self._sink is None:
             room = RESULT_BYTES_MAX - len(self.kept)
             self.kept += data[:room]
@@ -84,6 +83,7 @@ class Stream:
                 self._sink(self._rest + data[:end])
                 self._rest = b""
             self._rest += data[end:]
+        return bool(data)
 
     def flush(self, end: bytes = b"") -> None:
         """Pass on the rest, and this end of its line."""
@@ -110,15 +110,15 @@ class Run:
         # Its processes are known by this, for no other command has the same.
         self._mark = b"RWQ_SESSION=" + invocation.variables[b"RWQ_SESSION"]
         self.began_s = time.monotonic()
-        self._process = start(invocation)
-        self.pid = self._process.pid
-        self.stdout = Stream(self._process.stdout, outputs.stdout)
-        self.stderr = Stream(self._process.stderr, outputs.stderr)
-        self._streams = {each.file.fileno(): each for each in (self.stdout, self.stderr)}
+        self.pid, fds = start(invocation)
+        self.stdout, self.stderr = map(Stream, fds, outputs)
+        # Those that are open.
+        self._streams = dict(zip(fds, (self.stdout, self.stderr), strict=True))
         self._kill_after_s = limits.kill_after_s
         self._times_out_s = self.began_s + (limits.max_time_s or inf)
         self._kills_s = inf
         self.cause: Cause | None = None
+        self.code: int | None = None
         self._is_killed = False
         # Its ID is its own until it is reaped.
         self._lock = Lock()
@@ -127,10 +127,6 @@ class Run:
             # Without it, the end of the command is seen a moment later.
             with suppress(OSError):
                 self._pidfd = os.pidfd_open(self.pid)
-
-    @property
-    def code(self) -> int | None:
-        return self._process.returncode
 
     def wait(self, tell_stopped: Callable[[], object]) -> None:
         """Read its output until it has ended, and end it when its time is over.
@@ -144,26 +140,27 @@ class Run:
             poller.register(self._pidfd, select.POLLIN)
         has_exited = has_told = False
         while True:
-            was_idle = not self._read(poller, self._pause_s(has_exited))
-            has_exited = has_exited or self._has_exited()
+            ready = self._read(poller, self._pause_s(has_exited))
+            if not has_exited and (self._pidfd is None or self._pidfd in ready):
+                has_exited = self._has_exited()
+                if has_exited and self._pidfd is not None:
+                    # It would end each wait from now on.
+                    poller.unregister(self._pidfd)
+                    os.close(self._pidfd)
             now_s = time.monotonic()
             if self.cause is None:
                 if has_exited:
                     break
                 if now_s >= self._times_out_s:
                     self.end(Cause.TIMEOUT)
-                elif was_idle and not has_told and self._is_stopped():
+                elif not ready and not has_told and self._is_stopped():
                     has_told = True
                     tell_stopped()
             elif now_s >= self._kills_s and not self._is_killed:
                 self.kill()
             elif has_exited and (self._is_killed or not processes_of(self.pid, self._mark)):
                 break
-        with self._lock:
-            self._process.wait()
-        if self._pidfd is not None:
-            poller.unregister(self._pidfd)
-            os.close(self._pidfd)
+        self._reap()
         for _ in range(_DRAIN_READS):
             if not (self._streams and self._read(poller, 0)):
                 break
@@ -185,22 +182,27 @@ class Run:
             ends_s, often = self._times_out_s, self._pidfd is None and not self._streams
         return max(0.0, min(_GONE_S if often else _LOOK_S, ends_s - time.monotonic()))
 
-    def _read(self, poller: "select.poll", seconds: float | None) -> int:
-        """Wait for output or the end; returns how many files were ready."""
-        ready = poller.poll(None if seconds is None else seconds * 1000)
-        for fd, _ in ready:
-            if stream := self._streams.get(fd):
-                stream.read()
-                if stream.file.closed:
-                    poller.unregister(fd)
-                    del self._streams[fd]
-        return len(ready)
+    def _read(self, poller: "select.poll", seconds: float | None) -> list[int]:
+        """Wait for output or the end, and read; returns which files were ready."""
+        ready = [fd for fd, _ in poller.poll(None if seconds is None else seconds * 1000)]
+        for fd in ready:
+            if fd in self._streams and not self._streams[fd].read():
+                poller.unregister(fd)
+                del self._streams[fd]
+        return ready
 
     def _has_exited(self) -> bool:
         """Whether its process has ended; it is not reaped yet, so that its ID stays its own."""
         if hasattr(os, "waitid"):
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        return self._process.poll() is not None
+        self._reap(os.WNOHANG)
+        return self.code is not None
+
+    def _reap(self, flags: int = 0) -> None:
+        with self._lock:
+            if self.code is None:
+                pid, status = os.waitpid(self.pid, flags)
+                self.code = os.waitstatus_to_exitcode(status) if pid else None
 
     def _is_stopped(self) -> bool:
         flags = os.WSTOPPED | os.WNOHANG | os.WNOWAIT

@@ -263,7 +263,9 @@ class Worker:
             self._notes.line(text, is_error=False)
 
     def _follow_pause(self) -> None:
-        self._stop.pause(is_paused=self._is_paused or len(self._events) > _UNREAD_MAX)
+        is_paused = self._is_paused or len(self._events) > _UNREAD_MAX
+        if is_paused is not self._stop.is_paused:
+            self._stop.pause(is_paused=is_paused)
 
     def _suspend(self) -> None:
         """Ctrl-Z: stop the commands, and then this process, until it is continued."""

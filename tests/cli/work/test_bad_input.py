@@ -2,10 +2,8 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
-from typing import Any
 
 import redis
 
@@ -190,20 +188,19 @@ def test_too_few_processes_are_waited_for(rwq: Rwq, raw: redis.Redis, foreign: F
 
     import pytest
 
-    running = 0
+    real, running = os.posix_spawn, 0
 
-    class Some(subprocess.Popen[bytes]):
-        def __init__(self, *words: Any, **options: Any) -> None:
-            nonlocal running
-            if running >= 2:
-                running = 0
-                raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
-            running += 1
-            super().__init__(*words, **options)
+    def spawn(*words: object, **options: object) -> int:
+        nonlocal running
+        if running >= 2:
+            running = 0
+            raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+        running += 1
+        return real(*words, **options)  # type: ignore[arg-type]
 
     foreign.waiting(*(b"%d" % each for each in range(9)))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("rwq_cli.work.programs.Popen", Some)
+        patched.setattr(os, "posix_spawn", spawn)
         assert rwq(*DRAIN, "-j", "9", "--", "true").as_tuple() == (0, "", "completed 9\n")
     assert contents(raw) == {}
 
