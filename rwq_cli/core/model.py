@@ -200,8 +200,7 @@ class Status(StrEnum):
     IMPORTED_BEFORE = "imported-before", "I", "", "an earlier run, which was cut, imported it"
     SET = "set", "S", "set", "its data was replaced"
     UNCHANGED = "unchanged", "N", "", "it already had this data"
-    # Perhaps in transit between two commands of its worker or producer: it is checked again after
-    # the grace period. Internal to the core.
+    # Perhaps between two commands of its worker: it is checked again. Internal to the core.
     IN_TRANSIT = "in-transit", "q"
     # Not where the caller saw it, so it is looked up again. Internal to the core.
     ELSEWHERE = "elsewhere", "-"

@@ -13,7 +13,6 @@ from rwq_cli.core.acting import ActingQueue
 from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S, unix_ms
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.model import Counts, Item, Outcomes, State
-from rwq_cli.core.repair.clean import CleanAction
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.items.add import NewItem
     from rwq_cli.core.items.results import ResultLookup
     from rwq_cli.core.items.waiting import WaitCondition, WaitResult
+    from rwq_cli.core.repair.clean import CleanAction
     from rwq_cli.core.repair.doctor import Diagnosis
     from rwq_cli.core.repair.findings import Code
     from rwq_cli.core.work.control import StopToken, WorkEvent, WorkSummary
@@ -347,7 +347,7 @@ class WorkQueue(ActingQueue):
 
     def light_clean(
         self, *, grace_s: float = GRACE_S, bury_after: int | None = None, dry_run: bool = False
-    ) -> list[CleanAction]:
+    ) -> "list[CleanAction]":
         """Return the items that dead workers left in processing, promote due ones, drop ghosts.
 
         Another clean of this queue is waited for.
@@ -367,7 +367,7 @@ class WorkQueue(ActingQueue):
 
     def deep_clean(
         self, *, grace_s: float = GRACE_S, bury_after: int | None = None, dry_run: bool = False
-    ) -> list[CleanAction]:
+    ) -> "list[CleanAction]":
         """Do what a light clean does, and repair orphans, duplicates and ghosts everywhere.
 
         The arguments are those of `light_clean`.

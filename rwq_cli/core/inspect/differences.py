@@ -82,10 +82,11 @@ class _Side:
         keys = queue.keys
         self._queue = queue
         queue.progress.begin("reading the lists", lengths_of(queue, keys.main, keys.processing))
-        self._lists = [
-            _hashes(ListCursor(queue, key, page_size=WALK_ENTRIES))
-            for key in (keys.main, keys.processing)
-        ]
+        # The hashes of the entries, sorted: a set of them would take ten times as much memory.
+        self._lists = []
+        for key in (keys.main, keys.processing):
+            entries = chain.from_iterable(ListCursor(queue, key, page_size=WALK_ENTRIES))
+            self._lists.append(array("q", sorted(array("q", map(hash, entries)))))
 
     def pages(self) -> Iterator[list[bytes]]:
         """Pages of the IDs of items."""
@@ -115,8 +116,3 @@ class _Side:
         for read, reply in read_parts(self._queue, "fingerprints", ids, _DIGITS, **args):
             for at in range(len(read)):
                 yield bytes(reply[_DIGITS * at : _DIGITS * (at + 1)])
-
-
-def _hashes(pages: Iterable[list[bytes]]) -> "array[int]":
-    """The hashes of a list's entries, sorted: a set of them would take ten times as much memory."""
-    return array("q", sorted(array("q", map(hash, chain.from_iterable(pages)))))

@@ -56,18 +56,14 @@ def matching_queues(
     found: dict[bytes, list[bytes]] = {}
     names: Sequence[bytes] | None = None
     for word in words:
-        if not is_glob(word) or _has_keys(Queue(connection, word)):
+        queue = Queue(connection, word)
+        items = queue.connection.scan_keys(pattern_of(queue.keys.item_prefix))
+        if not is_glob(word) or exists(queue) or next(items, None):
             found[word] = [word]
             continue
         names = queue_names(connection, any_type=any_type) if names is None else names
         found[word] = list(filter(glob_pattern(word).match, names))
     return found
-
-
-def _has_keys(queue: Queue) -> bool:
-    """Whether the queue exists, or has items in no list."""
-    pages = queue.connection.scan_keys(pattern_of(queue.keys.item_prefix))
-    return exists(queue) or next(pages, None) is not None
 
 
 def has_items(queue: Queue) -> bool:

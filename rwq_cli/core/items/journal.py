@@ -93,8 +93,10 @@ def saving(
     is_past_middle = False
 
     def both(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
-        known = saved is not None or dry_run
-        for group in known_groups(calls) if known else saved_groups(calls):
+        known = (call._replace(saved=saved) for call in calls)
+        is_known = saved is not None or dry_run
+        groups = in_batches(known, items_max=_GROUP_CALLS) if is_known else saved_groups(calls)
+        for group in groups:
             written = [
                 item_id
                 for call in group
@@ -102,9 +104,6 @@ def saving(
                 if (call.saved or {}).get(item_id, _OTHER_DATA) != _OTHER_DATA
             ]
             yield from recorded(queue, journal, written, act(group, is_first_look), *_TAKEN)
-
-    def known_groups(calls: Iterable[Located]) -> Iterator[list[Located]]:
-        return in_batches((c._replace(saved=saved) for c in calls), items_max=_GROUP_CALLS)
 
     def saved_groups(calls: Iterable[Located]) -> Iterator[list[Located]]:
         """Save the items of the calls; yield the calls in groups, with the fingerprints."""

@@ -123,11 +123,6 @@ def _has_two_holders(facts: Facts) -> bool:
     return new.holder != old.holder and not (is_guard(new) or is_guard(old))
 
 
-def _is_late(facts: Facts) -> bool:
-    is_late = facts.due_ms is not None and facts.due_ms + LATE_MS < facts.now_ms
-    return is_late and facts.state is State.DUE
-
-
 def _is_stray(facts: Facts, *, ends: bool) -> bool:
     """Whether it has a lease, with or without an end, but no data."""
     lease = None if facts.has_data else facts.lease
@@ -145,7 +140,7 @@ _RULES: tuple[tuple[Code, Callable[[Facts], bool]], ...] = (
     (Code.TWO_HOLDERS, _has_two_holders),
     (Code.ENDLESS_LEASE, lambda facts: _is_stray(facts, ends=False)),
     (Code.STRAY_LEASE, lambda facts: _is_stray(facts, ends=True)),
-    (Code.DUE, _is_late),
+    (Code.DUE, lambda f: f.state is State.DUE and (f.due_ms or 0) + LATE_MS < f.now_ms),
     (Code.MOVING, _is_moving),
     (Code.UNGUARDED, lambda facts: facts.is_unguarded),
     (Code.INVALID_SCORE, lambda facts: facts.has_invalid_score),
