@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 from typer.core import TyperGroup, TyperOption
 
-from rwq_cli.cli.call import Manual
 from rwq_cli.cli.command import HELP_SETTINGS, RwqGroup, commands_of, listed
 from rwq_cli.cli.options import global_options
 from rwq_cli.exit_codes import ExitStatus
@@ -96,7 +95,6 @@ class Root(RwqGroup):
 
 @cache
 def load_command(name: str) -> Any:
-    """Import a command's module, and build its parser."""
     # A parser keeps nothing of a command line, so that a process needs one only.
     command = commands_of(import_module(f"rwq_cli.commands.{name}"))
     command.name = name
@@ -138,20 +136,3 @@ def build_root() -> Root:
         no_args_is_help=True,
         context_settings=HELP_SETTINGS,
     )
-
-
-class CommandInfo(NamedTuple):
-    """A command for the reference: its name with the group's, Typer's object, and its manual."""
-
-    path: str
-    command: Any
-    manual: Manual
-
-
-def all_commands() -> list[CommandInfo]:
-    """Every command except groups, in the order of the help."""
-    return [
-        CommandInfo(" ".join(path), leaf, leaf.manual)
-        for name in COMMANDS
-        for path, leaf in leaves(load_command(name), (name,))
-    ]

@@ -101,6 +101,5 @@ class Call:
         self.environment.stdout.write(f"rwq {__version__}\n".encode())
 
     def end_progress(self) -> None:
-        """Remove the progress line, if there are settings by now."""
         if "settings" in vars(self):
             self.settings.end_progress()

@@ -7,13 +7,12 @@ from contextlib import AbstractContextManager
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
 from rwq_cli.cli.command import Function, provided
 from rwq_cli.cli.options import (
     NULL_IDS_BOTH_WAYS,
     DryRunOption,
     YesOption,
+    argument,
     offer_holders,
     offer_ids,
     option,
@@ -84,7 +83,6 @@ def _state_option(offered: Iterable[State]) -> Any:
 
 
 def _filters(offered: Iterable[State]) -> Callable[..., Selection]:
-    """The options that filter items in these states."""
 
     def selection(
         _settings: Settings,
@@ -271,10 +269,10 @@ def selects(
         settings: Settings,
         ids: Annotated[
             list[str] | None,
-            typer.Argument(
-                metavar="[ID...]",
-                help="IDs, or - for stdin; without IDs, the options choose.",
-                autocompletion=offer_ids(default),
+            argument(
+                "[ID...]",
+                "IDs, or - for stdin; without IDs, the options choose.",
+                offer=offer_ids(default),
             ),
         ] = None,
         *,

@@ -43,8 +43,6 @@ def _split_yes_for(words: Sequence[str]) -> tuple[list[str], str | None]:
 
 
 class RwqCommand(TyperCommand):
-    """A command whose help ends with examples and exit codes."""
-
     manual = Manual()
 
     def make_context(
@@ -137,7 +135,6 @@ class RwqGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def summaries(self) -> dict[str, str]:
-        """The names of the commands, each with what it does."""
         return {
             name: command.get_short_help_str(limit=200) for name, command in self.commands.items()
         }

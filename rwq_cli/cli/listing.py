@@ -32,7 +32,6 @@ def write_items(
     tick: "Tick | None" = None,
     **options: Any,
 ) -> int:
-    """Write items; see `Output.table`."""
     if has_queue:
         columns = [ITEM_FIELDS["queue"], *columns]
     at = [] if tick is None else [tick.time]

@@ -131,6 +131,16 @@ def option(
     return typer.Option(*names, metavar=metavar, parser=parser, help=help, autocompletion=offer)
 
 
+def argument(
+    metavar: str,
+    help: str,
+    parser: Callable[[str], Any] | None = None,
+    *,
+    offer: Callable[..., list[str]] | None = None,
+) -> Any:
+    return typer.Argument(metavar=metavar, help=help, parser=parser, autocompletion=offer)
+
+
 def _names_and_metavar(usage: str) -> tuple[list[str], str | None]:
     words = usage.replace(", ", " ").split()
     names = [word for word in words if word.startswith("-")]
@@ -216,11 +226,7 @@ GraceOption = Annotated[
 ]
 IdsArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="ID...",
-        help="IDs, or - to read them from stdin, one per line.",
-        autocompletion=offer_ids(),
-    ),
+    argument("ID...", "IDs, or - to read them from stdin, one per line.", offer=offer_ids()),
 ]
 NULL_IDS = "End each ID of -o ids with NUL, and do not escape it."
 NULL_RECORDS = "End records of -o ids and -o data with NUL, unescaped."
@@ -300,7 +306,6 @@ def _store(context: Any, parameter: Any, value: Any) -> None:
 
 
 def global_options() -> list[TyperOption]:
-    """The options of every command, accepted before and after its name."""
     # New objects for each command: two cannot share them.
     made = []
     for usage, help in _GLOBAL.items():

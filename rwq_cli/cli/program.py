@@ -184,7 +184,6 @@ def _acknowledged(error: ServerError) -> str | None:
 
 
 def main() -> None:
-    """The `rwq` command."""
     # It ends with `os._exit`: shutting down the interpreter takes a fifth of a short command's
     # time, and nothing is left to close.
     try:

@@ -6,11 +6,9 @@ from functools import partial
 from itertools import chain
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import command_lines, open_queues
-from rwq_cli.cli.options import DryRunOption, Duration, option, parse_id
+from rwq_cli.cli.options import DryRunOption, Duration, argument, option, parse_id
 from rwq_cli.cli.outcomes import bad_record_reporter, outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
@@ -66,8 +64,7 @@ def _time(text: str) -> str:
 def add(
     settings: Settings,
     data: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[DATA]...", help="Items; without any, or with -, stdin."),
+        list[str] | None, argument("[DATA]...", "Items; without any, or with -, stdin.")
     ] = None,
     file: Annotated[
         list[str] | None, option("-f, --file FILE", "Read items from a file; - is stdin.")

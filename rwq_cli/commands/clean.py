@@ -7,11 +7,7 @@ from typing import Annotated
 from rwq_cli.cli.command import command, provided
 from rwq_cli.cli.connect import summary_end
 from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
-from rwq_cli.cli.options import (
-    Duration,
-    interval,
-    option,
-)
+from rwq_cli.cli.options import Duration, interval, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.cleaning import CLEAN, CLEAN_FIELDS, Cleaning, read_cleaning
 from rwq_cli.core.errors import InvalidArgument

@@ -79,8 +79,6 @@ EveryOption = Annotated[
 
 
 class Cleaning(NamedTuple):
-    """How to clean, and for how long; see the options."""
-
     grace_s: float
     bury_after: int | None
     dry_run: bool

@@ -67,7 +67,6 @@ class CleaningProcess:
         )
 
     def run(self) -> ExitStatus:
-        """Clean until SIGTERM or Ctrl-C."""
         now_s, every_s = self._beats.monotonic, self._deep_every or inf
         # Processes that start together do not clean deeply together.
         deep_at_s = now_s() + every_s * random()

@@ -6,12 +6,7 @@ from typing import Annotated
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
-from rwq_cli.cli.options import (
-    Duration,
-    offer_holders,
-    option,
-    result_duration,
-)
+from rwq_cli.cli.options import Duration, offer_holders, option, result_duration
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument

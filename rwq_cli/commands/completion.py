@@ -3,10 +3,8 @@
 from enum import StrEnum
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.command import command
-from rwq_cli.cli.options import option
+from rwq_cli.cli.options import argument, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import RwqError
 from rwq_cli.environment import os_errors_as
@@ -31,7 +29,7 @@ class Shell(StrEnum):
 )
 def completion(
     settings: Settings,
-    shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
+    shell: Annotated[Shell, argument("SHELL", "bash, zsh or fish.")],
     install: Annotated[
         bool,
         option(

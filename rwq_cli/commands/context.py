@@ -3,11 +3,9 @@
 import os
 from typing import Annotated, Any
 
-import typer
-
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_connection
-from rwq_cli.cli.options import offer_contexts, option
+from rwq_cli.cli.options import argument, offer_contexts, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.target import LOCAL
 from rwq_cli.contexts.file import COLOURS, KEYS, Context, ContextError, Protection, holds_secret
@@ -34,16 +32,13 @@ GROUP_HELP = (
 )
 
 _HELP = "The context's name."
-NameArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help=_HELP, autocompletion=offer_contexts)
-]
+NameArgument = Annotated[str, argument("NAME", _HELP, offer=offer_contexts)]
 _PASSWORDS = frozenset({"password_command", "password_file"})
 _NO_SUCH = {ExitStatus.USAGE: "wrong usage, or there is no such context"}
 
 
 def _optional_name(help: str) -> Any:
-    argument = typer.Argument(metavar="[NAME]", help=help, autocompletion=offer_contexts)
-    return Annotated[str | None, argument]
+    return Annotated[str | None, argument("[NAME]", help, offer=offer_contexts)]
 
 
 class NoContext(RwqError):
@@ -215,12 +210,7 @@ def use(settings: Settings, name: NameArgument) -> None:
 )
 def rm(
     settings: Settings,
-    names: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="NAME...", help="The contexts' names.", autocompletion=offer_contexts
-        ),
-    ],
+    names: Annotated[list[str], argument("NAME...", "The contexts' names.", offer=offer_contexts)],
 ) -> None:
     from rwq_cli.contexts.editing import remove_contexts
 

@@ -5,13 +5,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
 from rwq_cli.cli.open_queues import warn_missing
-from rwq_cli.cli.options import offer_queues
+from rwq_cli.cli.options import argument, offer_queues
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.differences import Difference, differences
@@ -63,19 +61,12 @@ DIFFERENCE_COLUMNS = ("id", "kind", "here", "there", "same_data")
 def diff(
     settings: Settings,
     name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[QUEUE]",
-            help="The first queue; -q names it, too.",
-            autocompletion=offer_queues,
-        ),
+        str | None, argument("[QUEUE]", "The first queue; -q names it, too.", offer=offer_queues)
     ] = None,
     other: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[OTHER]",
-            help="The other queue; without it, the one of the same name.",
-            autocompletion=offer_queues,
+        argument(
+            "[OTHER]", "The other queue; without it, the one of the same name.", offer=offer_queues
         ),
     ] = None,
     to_url: ToUrlOption = None,

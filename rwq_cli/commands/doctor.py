@@ -188,8 +188,7 @@ def _codes(text: str) -> frozenset[Code]:
 def doctor(
     settings: Settings,
     fix: Annotated[
-        bool,
-        option("--fix", "Repair what can be repaired automatically; safe while workers run."),
+        bool, option("--fix", "Repair what can be repaired automatically; safe while workers run.")
     ] = False,
     dry_run: Annotated[
         bool, option("--dry-run", "With --fix: report what would be done, but change nothing.")

@@ -68,8 +68,7 @@ def edit(
     settings: Settings,
     choice: Choice,
     file: Annotated[
-        str | None,
-        option("-f, --file FILE", "The new data, in place of an editor; - is stdin."),
+        str | None, option("-f, --file FILE", "The new data, in place of an editor; - is stdin.")
     ] = None,
     run: Annotated[
         str | None,
@@ -79,8 +78,7 @@ def edit(
         ),
     ] = None,
     lines: Annotated[
-        bool,
-        option("--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each."),
+        bool, option("--lines", f"The command gets up to {LINES_MAX:,} items at once, a line each.")
     ] = False,
 ) -> ExitStatus:
     yes, dry_run = choice.yes, choice.dry_run
@@ -249,7 +247,6 @@ def _loses(item: ItemSnapshot, data: bytes) -> str | None:
 
 
 def _confirm(settings: Settings, queue: WorkQueue, edits: Sequence[Edit], *, yes: bool) -> None:
-    """Ask whether to make the edits that lose something."""
     kinds: dict[str, list[Edit]] = {}
     for edit in edits:
         if what := _loses(*edit):
@@ -262,7 +259,6 @@ def _confirm(settings: Settings, queue: WorkQueue, edits: Sequence[Edit], *, yes
 
 
 def _note_lease(settings: Settings, item: ItemSnapshot) -> None:
-    """Say who may have read the data already."""
     if item.lease is None or is_guard(item.lease):
         return
     left = ""

@@ -7,7 +7,7 @@ import typer
 
 from rwq_cli.cli.app import COMMANDS, build_root
 from rwq_cli.cli.command import command
-from rwq_cli.cli.options import global_options
+from rwq_cli.cli.options import argument, global_options
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.help.topics import Topic, overview, write_topic
@@ -23,10 +23,10 @@ def show_help(
     settings: Settings,
     words: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[COMMAND|TOPIC]...",
-            help=f"A command, as in clean light, or a topic: {', '.join(Topic)}.",
-            autocompletion=lambda: [*COMMANDS, *Topic],
+        argument(
+            "[COMMAND|TOPIC]...",
+            f"A command, as in clean light, or a topic: {', '.join(Topic)}.",
+            offer=lambda: [*COMMANDS, *Topic],
         ),
     ] = None,
 ) -> None:

@@ -3,12 +3,10 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from rwq_cli.cli.command import command
 from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_connection, queue_handles
-from rwq_cli.cli.options import YES_FOR, DryRunOption, option
+from rwq_cli.cli.options import YES_FOR, DryRunOption, argument, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import (
     Undo,
@@ -61,7 +59,7 @@ _REASONS: dict[Status, str] = {
 )
 def import_(
     settings: Settings,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The export; - is stdin.")],
+    file: Annotated[str, argument("FILE", "The export; - is stdin.")],
     on_conflict: Annotated[
         OnConflict,
         option(

@@ -2,9 +2,8 @@
 
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.command import command
+from rwq_cli.cli.options import argument
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.target import LOCAL
 from rwq_cli.exit_codes import ExitStatus
@@ -45,9 +44,8 @@ GROUP_HELP = "Start, stop or inspect the embedded server behind -u local:."
 
 Directory = Annotated[
     str | None,
-    typer.Argument(
-        metavar="[DIR]",
-        help="Data directory. Default: that of -u local:DIR, else ~/.local/state/rwq/local.",
+    argument(
+        "[DIR]", "Data directory. Default: that of -u local:DIR, else ~/.local/state/rwq/local."
     ),
 ]
 

@@ -95,8 +95,7 @@ def ls(
     offset: Annotated[int, option("--offset N", "Skip the first N.", min=0)] = 0,
     tail: Annotated[bool, option("--tail", "Start at the other end: newest first.")] = False,
     deep: Annotated[
-        bool,
-        option("--deep", "With all: also items in no list; walks over all keys."),
+        bool, option("--deep", "With all: also items in no list; walks over all keys.")
     ] = False,
     data: DataOption = False,
     watch: WatchOption = None,

@@ -5,12 +5,10 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.open_queues import remembered
-from rwq_cli.cli.options import WatchOption, offer_queues
+from rwq_cli.cli.options import WatchOption, argument, offer_queues
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
 from rwq_cli.core.errors import WrongType
@@ -44,12 +42,7 @@ def queues(
     settings: Settings,
     pattern: Annotated[
         bytes | None,
-        typer.Argument(
-            metavar="[PATTERN]",
-            parser=os.fsencode,
-            help="Only names that match this glob.",
-            autocompletion=offer_queues,
-        ),
+        argument("[PATTERN]", "Only names that match this glob.", os.fsencode, offer=offer_queues),
     ] = None,
     watch: WatchOption = None,
 ) -> None:

@@ -4,12 +4,10 @@ from collections.abc import Callable
 from math import inf
 from typing import Annotated
 
-import typer
-
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.open_queues import warn_missing
-from rwq_cli.cli.options import Duration, offer_ids, option, parse_id
+from rwq_cli.cli.options import Duration, argument, offer_ids, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import ResultStatus
@@ -116,12 +114,7 @@ def _shortened(result: bytes) -> str:
 )
 def result(
     settings: Settings,
-    item_id: Annotated[
-        bytes,
-        typer.Argument(
-            metavar="ID", parser=parse_id, help="The item's ID.", autocompletion=offer_ids()
-        ),
-    ],
+    item_id: Annotated[bytes, argument("ID", "The item's ID.", parse_id, offer=offer_ids())],
     wait: Annotated[
         bool,
         option(

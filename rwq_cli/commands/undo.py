@@ -6,13 +6,11 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from rwq_cli.cli.command import command
 from rwq_cli.cli.confirm import confirm_action, is_confirmed, server_shown
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.elsewhere import OtherQueue, open_elsewhere
-from rwq_cli.cli.options import DryRunOption, Duration, YesOption, option
+from rwq_cli.cli.options import DryRunOption, Duration, YesOption, argument, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import (
     Undo,
@@ -95,19 +93,17 @@ def undo(
     settings: Settings,
     file: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[N|FILE]",
-            help="The number of an undo file in --list, or the file. Default: the latest of this "
+        argument(
+            "[N|FILE]",
+            "The number of an undo file in --list, or the file. Default: the latest of this "
             "server and queue.",
         ),
     ] = None,
     redo: Annotated[
-        bool,
-        option("--redo", "Undo the last undo of this server and queue, except of results."),
+        bool, option("--redo", "Undo the last undo of this server and queue, except of results.")
     ] = False,
     anywhere: Annotated[
-        bool,
-        option("--anywhere", "Allow another server than that of the undo file."),
+        bool, option("--anywhere", "Allow another server than that of the undo file.")
     ] = False,
     list_: Annotated[
         bool,

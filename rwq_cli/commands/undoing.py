@@ -123,7 +123,6 @@ def results_restored(results: ResultTally) -> dict[str, int]:
 
 
 def bad_line(number: int, reason: str) -> str:
-    """An unusable line and the reason, for the failures in JSON."""
     return f"line {number}: {reason}"
 
 

@@ -90,27 +90,22 @@ def work(
         int, option("--retries N", "Retry a failed item this many times.", min=0)
     ] = RETRIES,
     backoff_s: Annotated[
-        Duration,
-        option("--backoff DUR", "The first retry's delay; doubles.", Duration),
+        Duration, option("--backoff DUR", "The first retry's delay; doubles.", Duration)
     ] = BACKOFF,
     backoff_max_s: Annotated[
         Duration, option("--backoff-max DUR", "The longest delay of a retry.", Duration)
     ] = BACKOFF_MAX,
     on_fail: Annotated[
-        OnFail,
-        option("--on-fail HOW", "At last bury, release, reject or stop."),
+        OnFail, option("--on-fail HOW", "At last bury, release, reject or stop.")
     ] = OnFail.BURY,
     input_: Annotated[
-        Input | None,
-        option("--input HOW", "Data by stdin (default), file, arg ({data}) or none."),
+        Input | None, option("--input HOW", "Data by stdin (default), file, arg ({data}) or none.")
     ] = None,
     batch: Annotated[
-        int | None,
-        option("--batch N", "Up to N items a command, as JSON lines on stdin.", min=1),
+        int | None, option("--batch N", "Up to N items a command, as JSON lines on stdin.", min=1)
     ] = None,
     task_dir: Annotated[
-        str | None,
-        option("--task-dir DIR", 'Run DIR/NAME for data ["NAME", [ARGS]].'),
+        str | None, option("--task-dir DIR", 'Run DIR/NAME for data ["NAME", [ARGS]].')
     ] = None,
     result: Annotated[
         bool,
@@ -120,28 +115,24 @@ def work(
         Duration, option("--result-ttl DUR", "Keep the result for this long.", result_duration)
     ] = RESULT_TTL,
     drain: Annotated[
-        bool,
-        option("--drain", "End when nothing is left to lease or to retry."),
+        bool, option("--drain", "End when nothing is left to lease or to retry.")
     ] = False,
     max_items: Annotated[int | None, option("--max N", "End after N items.", min=1)] = None,
     max_failures: Annotated[
         int | None, option("--max-failures N", "End after N failures.", min=1)
     ] = None,
     idle_s: Annotated[
-        Duration | None,
-        option("--idle DUR", "End after so long without anything to do.", Duration),
+        Duration | None, option("--idle DUR", "End after so long without anything to do.", Duration)
     ] = None,
     grace_s: Annotated[
         Duration | None,
         option("--grace DUR", "When stopped, end commands after this.  [default: never]", Duration),
     ] = None,
     reconnect_s: Annotated[
-        Duration,
-        option("--reconnect DUR", "How long to try to reconnect.", Duration),
+        Duration, option("--reconnect DUR", "How long to try to reconnect.", Duration)
     ] = RECONNECT,
     clean_s: Annotated[
-        Duration | None,
-        option("--clean DUR", "Do a light clean this often.", Duration),
+        Duration | None, option("--clean DUR", "Do a light clean this often.", Duration)
     ] = None,
     joblog: Annotated[
         str | None, option("--joblog FILE", "Append a tab-separated line for each item.")

@@ -119,7 +119,6 @@ def read_contexts(path: Path) -> Contexts:
 
 
 def read_text(path: Path) -> tuple[str, int]:
-    """The text of the file and its mode; nothing if it does not exist."""
     try:
         # That of a symlink's target, too.
         for folder in dict.fromkeys((path.parent, Path(os.path.realpath(path)).parent)):

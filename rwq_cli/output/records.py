@@ -251,7 +251,6 @@ def progress_until_first(records: Iterable[T], options: OutputOptions) -> Iterat
 
 
 def check(fields: Fields[Any], options: OutputOptions) -> None:
-    """Check the output options of records before anything is done."""
     if options.by is not None and not fields.is_stream:
         fields = counted_by((), fields, options.by)[1]
     if options.fields is not None:

@@ -15,14 +15,7 @@ from rwq_cli.environment import os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.streams import BadRecord
 from rwq_cli.output.export_file import ControlWord, UndoOrigin
-from rwq_cli.undo.file import (
-    HEADER_BYTES_MAX,
-    REDO,
-    UNDONE,
-    lock,
-    numbered,
-    open_undo_file,
-)
+from rwq_cli.undo.file import HEADER_BYTES_MAX, REDO, UNDONE, lock, numbered, open_undo_file
 from rwq_cli.undo.reader import UndoFileBusy, UndoReader
 
 _OTHERS = "rwq undo --list lists the undo files, and rwq undo N takes one of them"

@@ -21,7 +21,6 @@ class CommandLines(NamedTuple):
     to: str = ""
 
     def of_item(self, verb: str, queue: bytes, item_id: bytes) -> str:
-        """The command line that does this to an item."""
         # An ID that cannot be an argument, `-` or one that contains NUL, is passed through a pipe.
         command = self.of_queue(verb, queue)
         if verb.split()[0] in _WITHOUT_ID:

@@ -4,7 +4,7 @@ For tests that hold for all commands, which find a new one by themselves: a comm
 here fails `test_contract.py`.
 """
 
-from rwq_cli.cli.app import CommandInfo, all_commands
+from tests.all_commands import CommandInfo, all_commands
 from tests.conftest import Foreign
 
 # Each does or shows something with the items of `fill`, and asks no question.

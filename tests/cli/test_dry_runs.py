@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import redis
 
-from rwq_cli.cli.app import all_commands
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.output.outcomes import WORDS
+from tests.all_commands import all_commands
 from tests.broken_queues import make_broken
 from tests.digest import digest, make_idle, used_since
 from tests.driver import Result, Rwq, undo_files

@@ -9,9 +9,9 @@ import pytest
 import redis
 
 import rwq_cli
-from rwq_cli.cli.app import all_commands
 from rwq_cli.core.errors import RwqError
 from rwq_cli.exit_codes import ExitStatus, exit_status_of
+from tests.all_commands import all_commands
 from tests.cli.lines import LINES, WITHOUT_SERVER, fill
 from tests.conftest import Foreign, contents
 from tests.driver import TIMEOUT_S, Rwq, until

@@ -5,11 +5,12 @@ import shlex
 
 import pytest
 
-from rwq_cli.cli.app import SECTIONS, CommandInfo, all_commands
+from rwq_cli.cli.app import SECTIONS
 from rwq_cli.cli.options import GLOBAL_NAMES
 from rwq_cli.core.clock import Clock
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.help.topics import Topic
+from tests.all_commands import CommandInfo, all_commands
 from tests.conftest import Foreign
 from tests.driver import Rwq
 

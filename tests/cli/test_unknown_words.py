@@ -8,8 +8,9 @@ from typing import Any
 
 import typer
 
-from rwq_cli.cli.app import COMMANDS, all_commands, build_root
+from rwq_cli.cli.app import COMMANDS, build_root
 from rwq_cli.cli.unknown_words import SYNONYM_HINTS, unknown_command
+from tests.all_commands import all_commands
 from tests.driver import Rwq
 
 ELSEWHERE = (

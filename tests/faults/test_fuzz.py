@@ -22,11 +22,11 @@ from typing import Any
 import pytest
 import redis
 
-from rwq_cli.cli.app import CommandInfo, all_commands
 from rwq_cli.commands import demo
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.environment import ColourMode
 from rwq_cli.output.options import OutputFormat
+from tests.all_commands import CommandInfo, all_commands
 from tests.conftest import Foreign
 from tests.driver import Result, Rwq
 from tests.item_cases import ITEM_CASES, STRANGE_IDS

@@ -1,6 +1,6 @@
 """Every command that changes items is cut, killed and misled by the tests of this folder."""
 
-from rwq_cli.cli.app import all_commands
+from tests.all_commands import all_commands
 from tests.faults.verbs import VERBS
 
 # Each with where it meets faults instead, or why there is none to meet.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 import redis
 
-from rwq_cli.cli.app import all_commands
+from tests.all_commands import all_commands
 from tests.conftest import ABSENT, Foreign
 from tests.driver import Result, Rwq
 

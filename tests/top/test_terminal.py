@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rwq_cli.cli.app import all_commands
+from tests.all_commands import all_commands
 from tests.conftest import Foreign, StartServer
 from tests.driver import TIMEOUT_S, Rwq, state_of
 from tests.servers import PrivateServer
