@@ -1,8 +1,7 @@
 """`kill -9` of every verb on fifty items: at a byte of its line, or at any moment.
 
 The verb runs in a fork of this process, which has loaded everything: starting a program takes
-longer than the verb. 1,080 kills in all (45 of each verb) found
-nothing.
+longer than the verb.
 """
 
 import io
@@ -27,12 +26,7 @@ _ACTING = [verb for verb in VERBS if verb.done is not None]
 
 
 class Killed:
-    """A verb in a fork.
-
-    Args:
-        stage: The queue.
-        verb: The verb.
-    """
+    """A verb in a fork."""
 
     def __init__(self, stage: Stage, verb: Verb) -> None:
         self._stage = stage

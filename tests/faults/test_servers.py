@@ -12,10 +12,9 @@ from tests.driver import Result, Rwq
 from tests.faults.verbs import SOME_VERBS, VERBS, Stage, Verb, name_of
 from tests.live.raw_keys import read_raw_keys
 from tests.proxies import Line
-from tests.servers import NoServerBinary, PrivateServer, running_server
+from tests.servers import PrivateServer
 
 _ACTING = [verb for verb in VERBS if verb.done is not None]
-each_verb = pytest.mark.parametrize("verb", VERBS, ids=name_of)
 some_verbs = pytest.mark.parametrize("verb", SOME_VERBS, ids=name_of)
 
 
@@ -35,15 +34,13 @@ def stage_at(bare_rwq: Rwq) -> Iterator[Callable[[PrivateServer], Stage]]:
         client.close()
 
 
-@each_verb
-def test_scripts_are_sent_again_if_the_server_forgets_them(
-    stage: Stage, raw: redis.Redis, verb: Verb
-) -> None:
-    stage.arrange(verb)
-    with Line() as line:
-        line.before_send = raw.script_flush
-        result = stage.run(verb)
-    assert stage.check(verb, result) == "done"
+def test_scripts_are_sent_again_if_the_server_forgets_them(stage: Stage, raw: redis.Redis) -> None:
+    for verb in VERBS:
+        stage.arrange(verb)
+        with Line() as line:
+            line.before_send = raw.script_flush
+            result = stage.run(verb)
+        assert stage.check(verb, result) == "done", verb
 
 
 @some_verbs
@@ -158,48 +155,37 @@ def test_a_server_that_fills_up_has_done_what_was_printed(
         assert {*seen.data} | moved == {*ids}
 
 
-@pytest.fixture(scope="module")
-def replica_process() -> Iterator[PrivateServer]:
-    try:
-        with running_server() as server:
-            yield server
-    except NoServerBinary as reason:
-        pytest.skip(str(reason))
-
-
-@each_verb
 def test_a_replica_is_only_read(
-    replica_process: PrivateServer,
+    start_server: StartServer,
     stage_at: Callable[[PrivateServer], Stage],
-    verb: Verb,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("rwq_cli.core.server.patience._DEMOTED_S", 0)
-    with replica_process.client() as raw:
-        raw.execute_command("REPLICAOF", "NO", "ONE")
-    stage = stage_at(replica_process)
-    stage.arrange(verb)
-    # Its primary does not exist, so it keeps what it has.
-    stage.raw.execute_command("REPLICAOF", "127.0.0.1", "1")
-    before = read_raw_keys(stage.raw, b"jobs")
-    result = stage.run(verb)
-    assert read_raw_keys(stage.raw, b"jobs") == before
-    writes = verb.done is not None or verb.words.startswith(("edit", "doctor --fix"))
-    assert result.code == (69 if writes else 1 if "doctor" in verb.words else 0), result
-    assert ("does not accept writes" in result.notes) is writes
+    stage = stage_at(start_server())
+    for verb in VERBS:
+        stage.arrange(verb)
+        # Its primary does not exist, so it keeps what it has.
+        stage.raw.execute_command("REPLICAOF", "127.0.0.1", "1")
+        before = read_raw_keys(stage.raw, b"jobs")
+        result = stage.run(verb)
+        assert read_raw_keys(stage.raw, b"jobs") == before
+        writes = verb.done is not None or verb.words.startswith(("edit", "doctor --fix"))
+        assert result.code == (69 if writes else 1 if "doctor" in verb.words else 0), result
+        assert ("does not accept writes" in result.notes) is writes
+        stage.raw.execute_command("REPLICAOF", "NO", "ONE")
 
 
-@each_verb
 def test_a_managed_server_refuses_what_is_only_useful(
-    stage: Stage, raw: redis.Redis, verb: Verb, server: PrivateServer
+    stage: Stage, raw: redis.Redis, server: PrivateServer
 ) -> None:
     """No CONFIG, CLIENT, OBJECT, DEBUG, MONITOR, INFO, MEMORY, LATENCY or SLOWLOG."""
     denied = ("config", "client", "object", "debug", "monitor", "info", "memory", "latency")
     rules = ["+@all", *(f"-{command}" for command in (*denied, "slowlog"))]
     raw.execute_command("ACL", "SETUSER", "managed", "reset", "on", ">pw", "~*", "&*", *rules)
     try:
-        stage.arrange(verb)
-        result = stage.run(verb, "-u", f"unix://managed:pw@{server.socket}")
-        assert stage.check(verb, result) == "done"
+        for verb in VERBS:
+            stage.arrange(verb)
+            result = stage.run(verb, "-u", f"unix://managed:pw@{server.socket}")
+            assert stage.check(verb, result) == "done", verb
     finally:
         raw.execute_command("ACL", "DELUSER", "managed")

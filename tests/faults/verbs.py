@@ -214,14 +214,7 @@ class FarQueue:
 class Stage:
     """A queue of fifty items, and rwq.
 
-    Attributes:
-        rwq: The program, with the server and the queue in its environment.
-        raw: A plain client of the server or node that has the queue.
-        name: The queue's name.
-
-    Args:
-        other: A queue to which one script can move items.
-        far: A queue to which none can.
+    One script can move items to the queue `other`, and none to `far`.
     """
 
     def __init__(
@@ -284,8 +277,7 @@ class Stage:
     def check(self, verb: Verb, result: Result) -> str:
         """Check that what was acknowledged is done, what is in doubt reported, and nothing lost.
 
-        Returns:
-            `done`, `in part`, or `nothing` if it was refused or cut before it did anything.
+        Returns `done`, `in part`, or `nothing` if it was refused or cut before it did anything.
         """
         assert b"Traceback" not in result.err, result
         done = self.done(verb)
@@ -307,6 +299,8 @@ class Stage:
     def check_keys(self, verb: Verb, out: bytes) -> None:
         """What it printed is done, nothing is lost, and a clean leaves each item once."""
         seen, done = self.look(), self.done(verb)
+        # Of a clean that was cut or killed: the next one would wait for it.
+        self.raw.delete(QueueKeys(self.name).clean_lock)
         if verb.done and " -o ids" in verb.words:
             # The last line may be half of one.
             printed = {*out.split(b"\n")[:-1]} & {*IDS}

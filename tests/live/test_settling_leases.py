@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 import redis
@@ -16,7 +17,7 @@ from rwq_cli.core.items.schedule import promote as promote_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.probe import ItemSnapshot, Place
 from tests.conftest import Backend, FakeClock, Foreign, lasts
-from tests.live.foreign import Books, Upstream
+from tests.live.foreign import Books, Program, Upstream
 from tests.live.snapshot_cleaner import SnapshotCleaner
 from tests.support import lines_of
 
@@ -74,55 +75,42 @@ CASES: dict[str, tuple[str, Act, str]] = {
 }
 
 
-@pytest.fixture
-def cleaner(request: pytest.FixtureRequest, raw: redis.Redis, keys: QueueKeys) -> SnapshotCleaner:
-    return SnapshotCleaner(raw, keys, old=request.param == "0.1")
+each_generation = pytest.mark.parametrize("old", [True, False], ids=["0.1", "0.3"])
 
 
-@pytest.mark.parametrize("cleaner", ["0.1", "0.3"], indirect=True)
-@pytest.mark.parametrize("name", CASES)
+@each_generation
 def test_an_item_that_we_push_behind_a_cleaners_snapshot_is_in_main_once(
-    name: str,
-    cleaner: SnapshotCleaner,
-    queue: WorkQueue,
-    raw: redis.Redis,
-    keys: QueueKeys,
-    foreign: Foreign,
+    old: bool, queue: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
 ) -> None:
-    arrange, act, clean = CASES[name]
-    ARRANGED[arrange](foreign)
-    steps = getattr(cleaner, clean)()
-    assert next(steps) == "snapshot"
-    act(queue)
-    for _ in steps:
-        pass
-    entries = Counter(raw.lrange(keys.main, 0, -1) + raw.lrange(keys.processing, 0, -1))
-    assert [item_id for item_id, count in entries.items() if count > 1] == []
+    for name, (arrange, act, clean) in CASES.items():
+        raw.flushall()
+        ARRANGED[arrange](foreign)
+        steps = getattr(SnapshotCleaner(raw, keys, old=old), clean)()
+        assert next(steps) == "snapshot"
+        act(queue)
+        for _ in steps:
+            pass
+        entries = Counter(raw.lrange(keys.main, 0, -1) + raw.lrange(keys.processing, 0, -1))
+        assert [item_id for item_id, count in entries.items() if count > 1] == [], name
 
 
-@pytest.mark.parametrize("name", ["light clean", "release of abandoned items"])
-@pytest.mark.parametrize("cleaner", ["0.1", "0.3"], indirect=True)
+@each_generation
 def test_an_item_that_we_push_in_the_middle_of_a_cleaners_walk_is_in_main_once(
-    name: str,
-    cleaner: SnapshotCleaner,
-    queue: WorkQueue,
-    raw: redis.Redis,
-    keys: QueueKeys,
-    foreign: Foreign,
+    old: bool, queue: WorkQueue, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
 ) -> None:
-    arrange, act, clean = CASES[name]
-    ARRANGED[arrange](foreign)
-    steps = getattr(cleaner, clean)()
-    for _ in range(101):
-        # It has just pushed its fiftieth item; between its EXISTS and its push nobody can help.
-        last = next(steps)
-    assert last == "push"
-    act(queue)
-    for _ in steps:
-        pass
-    entries = Counter(raw.lrange(keys.main, 0, -1))
-    assert sorted(entries) == sorted(IDS)
-    assert set(entries.values()) == {1}
+    for name in ("light clean", "release of abandoned items"):
+        raw.flushall()
+        arrange, act, clean = CASES[name]
+        ARRANGED[arrange](foreign)
+        steps = getattr(SnapshotCleaner(raw, keys, old=old), clean)()
+        for _ in range(101):
+            # It has just pushed its fiftieth item; between its EXISTS and its push nobody can help.
+            last = next(steps)
+        assert last == "push"
+        act(queue)
+        for _ in steps:
+            pass
+        assert sorted(raw.lrange(keys.main, 0, -1)) == sorted(IDS), name
 
 
 def test_a_settling_lease_has_no_holder(
@@ -162,9 +150,8 @@ TAKES: dict[str, Callable[[WorkQueue], list[object]]] = {
 }
 
 
+@each_generation
 @pytest.mark.parametrize("was_pushed", [False, True], ids=["abandoned", "pushed and abandoned"])
-@pytest.mark.parametrize("old", [True, False], ids=["0.1", "0.3"])
-@pytest.mark.parametrize("name", TAKES)
 def test_what_another_pushed_between_two_looks_stays_with_the_worker_that_popped_it(
     queue: WorkQueue,
     clock: FakeClock,
@@ -172,53 +159,47 @@ def test_what_another_pushed_between_two_looks_stays_with_the_worker_that_popped
     raw: redis.Redis,
     keys: QueueKeys,
     foreign: Foreign,
-    name: str,
     old: bool,
     was_pushed: bool,
 ) -> None:
     """It is released, and a worker pops it, before the clean acts."""
-    foreign.abandoned(b"a")
-    if was_pushed:
-        list(queue.light_clean())
-        raw.rpoplpush(keys.main, keys.processing)
-    books = Books(live={b"a": b"data of a"}, added=1)
-    worker = Upstream(raw, keys.name, old=old, books=books).work()
     other = WorkQueue(backend.connect(), queue.name, clock=FakeClock())
+    for name, take in TAKES.items():
+        raw.flushall()
+        foreign.abandoned(b"a")
+        if was_pushed:
+            list(queue.light_clean())
+            raw.rpoplpush(keys.main, keys.processing)
+        books = Books(live={b"a": b"data of a"}, added=1)
+        worker = Upstream(raw, keys.name, old=old, books=books).work()
 
-    def return_and_pop() -> None:
-        clock.during_sleep = None
-        # The grace period takes no time here.
-        time.sleep(0.002)
-        assert [str(each.status) for each in other.release(b"a", force=True)] == ["released"]
-        next(worker)
+        def return_and_pop(worker: Program = worker) -> None:
+            clock.during_sleep = None
+            # The grace period takes no time here.
+            time.sleep(0.002)
+            assert [str(each.status) for each in other.release(b"a", force=True)] == ["released"]
+            next(worker)
 
-    clock.during_sleep = return_and_pop
-    assert TAKES[name](queue) == []
-    assert (raw.lrange(keys.main, 0, -1), raw.lrange(keys.processing, 0, -1)) == ([], [b"a"])
-    for _ in worker:
-        pass
-    assert (books.completed, raw.exists(keys.main, keys.processing)) == (1, 0)
+        clock.during_sleep = return_and_pop
+        assert take(queue) == [], name
+        assert (raw.lrange(keys.main, 0, -1), raw.lrange(keys.processing, 0, -1)) == ([], [b"a"])
+        for _ in worker:
+            pass
+        assert (books.completed, raw.exists(keys.main, keys.processing)) == (1, 0), name
 
 
-@pytest.mark.parametrize("name", TAKES)
 def test_a_pushed_item_whose_worker_died_is_taken_though_its_settling_lease_lasts(
-    queue: WorkQueue,
-    clock: FakeClock,
-    raw: redis.Redis,
-    keys: QueueKeys,
-    foreign: Foreign,
-    name: str,
+    queue: WorkQueue, clock: FakeClock, raw: redis.Redis, keys: QueueKeys, foreign: Foreign
 ) -> None:
     """Whether its settling lease ends between the two looks or not."""
-    foreign.abandoned(b"a")
-    list(queue.light_clean())
-    for ending in ((), (keys.lease(b"a"),), (keys.lease(b"a"), keys.old_lease(b"a"))):
-        raw.delete(keys.buried, keys.main, keys.processing)
-        raw.lpush(keys.processing, b"a")
-        for key in (keys.lease(b"a"), keys.old_lease(b"a")):
+    leases = keys.lease(b"a"), keys.old_lease(b"a")
+    for (name, take), ending in product(TAKES.items(), ((), leases[:1], leases)):
+        raw.flushall()
+        foreign.abandoned(b"a")
+        for key in leases:
             raw.set(key, b"rwq-settling:returned 1763800000000", px=30_000)
         clock.during_sleep = lambda ending=ending: ending and raw.delete(*ending)
-        assert len(TAKES[name](queue)) == 1
+        assert len(take(queue)) == 1, name
 
 
 def test_a_settling_lease_outlives_the_stale_entry_of_a_waiting_item(

@@ -249,9 +249,9 @@ def meaning(command: Command, reply: Any) -> Any:
         case "add":
             return ((args[0], "duplicate" if reply else "added"),)
         case "lease":
-            if len(reply) == 4:
+            if len(reply) == 5:
                 return None
-            return reply[4].decode(), int((reply[3] or [None])[0] or 0)
+            return reply[5].decode(), int((reply[3] or [None])[0] or 0)
         case "lease_id":
             is_leased, state = reply[0], reply[1].decode()
             refused = "leased" if state in ("held", "unlisted") else state

@@ -55,31 +55,29 @@ def test_each_state_is_chosen_and_what_looks_broken_only_after_a_second_look(
     assert contents(raw) == before
 
 
-def test_items_are_chosen_by_their_contents(queue: WorkQueue, foreign: Foreign) -> None:
+def test_items_are_chosen_by_their_data(queue: WorkQueue, foreign: Foreign) -> None:
+    """A function is asked once of each item that all else speaks for."""
     foreign.waiting(b"a1", b"b1", b"a2")
     foreign.data(b"a3", b"\xff1")
-    both = frozenset({State.WAITING, State.ORPHANED})
-    assert choose_items(queue, Selection(both, id_glob=b"a*")).ids == [b"a1", b"a2", b"a3"]
-    ones = re.compile(rb"of \D1$")
-    assert choose_items(queue, Selection(both, match=ones)).ids == [b"a1", b"b1", b"\xff1"]
-    assert choose_items(queue, Selection(both, match=ones, id_glob=b"\xff*")).ids == [b"\xff1"]
-
-
-def test_by_what_a_function_says_of_the_data(queue: WorkQueue, foreign: Foreign) -> None:
-    foreign.waiting(b"a1", b"b1", b"a2")
-    foreign.data(b"a3")
     both = frozenset({State.WAITING, State.ORPHANED})
     asked: list[bytes] = []
 
     def where(data: bytes) -> bool:
-        asked.append(data)
-        return b"a" in data.removeprefix(b"data of")
+        asked.append(data.removeprefix(b"data of "))
+        return b"a" in asked[-1]
 
-    assert choose_items(queue, Selection(both, where=where)).ids == [b"a1", b"a2", b"a3"]
-    assert sorted(asked) == [b"data of a1", b"data of a2", b"data of a3", b"data of b1"]
-    ones = re.compile(b"1$")
-    assert choose_items(queue, Selection(both, match=ones, where=where)).ids == [b"a1"]
-    assert choose_items(queue, Selection(both, id_glob=b"*2", where=where)).ids == [b"a2"]
+    ones = re.compile(rb"of \D1$")
+    for selection, chosen in (
+        (Selection(both, id_glob=b"a*"), [b"a1", b"a2", b"a3"]),
+        (Selection(both, match=ones), [b"a1", b"b1", b"\xff1"]),
+        (Selection(both, match=ones, id_glob=b"\xff*"), [b"\xff1"]),
+        (Selection(both, match=ones, where=where), [b"a1"]),
+        (Selection(both, id_glob=b"*2", where=where), [b"a2"]),
+        (Selection(both, where=where), [b"a1", b"a2", b"a3"]),
+    ):
+        asked.clear()
+        assert choose_items(queue, selection).ids == chosen
+    assert sorted(asked) == [b"a1", b"a2", b"a3", b"b1", b"\xff1"]
 
 
 def test_data_that_changes_after_the_choice_is_noticed(
@@ -94,36 +92,21 @@ def test_data_that_changes_after_the_choice_is_noticed(
     assert outcomes == {b"same": Status.BURIED, b"other": Status.CHANGED}
 
 
-def test_items_are_chosen_by_age(queue: WorkQueue, foreign: Foreign) -> None:
-    foreign.abandoned(b"old", b"new")
-    foreign.unused_for(b"old", 2)
-    abandoned = frozenset({State.ABANDONED})
-    assert choose_items(queue, Selection(abandoned, older_than_s=2)).ids == [b"old"]
+def test_an_item_that_another_clean_has_returned_and_a_worker_popped(
+    queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.abandoned(b"returned", b"dead")
 
+    def return_one() -> None:
+        # A push is later than the first look by the server's clock, in milliseconds.
+        sleep(0.002)
+        assert [o.status for o in queue.release_many([b"returned"], force=True)] == [
+            Status.RELEASED
+        ]
+        assert raw.rpoplpush(b"jobs:queue", b"jobs:processing") == b"returned"
 
-class TestSecondLook:
-    def test_a_worker_between_its_pop_and_its_lease(
-        self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
-    ) -> None:
-        foreign.abandoned(b"alive", b"dead")
-        clock.during_sleep = lambda: foreign.lease(b"alive")
-        assert choose_items(queue, states(State.ABANDONED)).ids == [b"dead"]
-
-    def test_an_item_that_another_clean_has_returned_and_a_worker_popped(
-        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.abandoned(b"returned", b"dead")
-
-        def return_one() -> None:
-            # A push is later than the first look by the server's clock, in milliseconds.
-            sleep(0.002)
-            assert [o.status for o in queue.release_many([b"returned"], force=True)] == [
-                Status.RELEASED
-            ]
-            assert raw.rpoplpush(b"jobs:queue", b"jobs:processing") == b"returned"
-
-        clock.during_sleep = return_one
-        assert choose_items(queue, states(State.ABANDONED)).ids == [b"dead"]
+    clock.during_sleep = return_one
+    assert choose_items(queue, states(State.ABANDONED)).ids == [b"dead"]
 
 
 def test_many_items_are_chosen(queue: WorkQueue, raw: Redis) -> None:

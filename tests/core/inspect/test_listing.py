@@ -24,7 +24,6 @@ FAR_MS = 10**13
 
 MAIN = Source(main=True)
 PROCESSING = Source(processing=True)
-BOTH = Source(main=True, processing=True)
 
 
 def ids(items) -> list[bytes]:
@@ -98,66 +97,62 @@ def test_listed_ids_are_those_of_the_items(
         assert [item_id for page in pages for item_id in page] == order[offset:stop]
 
 
-class TestSelection:
-    def test_items_are_selected_by_id_glob(self, queue: WorkQueue, foreign: Foreign) -> None:
-        foreign.waiting(b"job-1", b"job-22", b"\xff\n", b"JOB-3", b"a[1]")
-        for glob, chosen in {
-            b"*": [b"job-1", b"job-22", b"\xff\n", b"JOB-3", b"a[1]"],
-            b"job-?": [b"job-1"],
-            b"[jJ]*-[!2]": [b"job-1", b"JOB-3"],
-            b"a[[]1]": [b"a[1]"],
-            b"\xff*": [b"\xff\n"],
-            b"1": [],
-        }.items():
-            assert ids(queue.items(MAIN, Selection(id_glob=glob))) == chosen
-
-    def test_items_are_selected_by_data(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(*numbered(250, b"%d"))
-        raw.set(b"jobs:item:42", b"\x00x\xff" * 5000 + b"end")
-        raw.delete(b"jobs:item:43")
-        matching = Selection(match=re.compile(rb"of \d?[12]1$|\xffend"))
-        items = list(queue.items(MAIN, matching))
-        assert ids(items) == [b"11", b"21", b"42", b"111", b"121", b"211", b"221"]
-        # What was read to choose is not handed on unless asked for.
-        assert {item.data for item in items} == {None}
-        (item,) = queue.items(MAIN, matching, offset=2, limit=1, data=True)
-        assert item.data == b"\x00x\xff" * 5000 + b"end"
-
-    def test_items_are_selected_by_idle_time(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"old")
-        raw.lpush(b"jobs:queue", b"ghost")
-        foreign.waiting(b"new")
-        foreign.unused_for(b"old", 2)
-        assert ids(queue.items(MAIN, Selection(older_than_s=2))) == [b"old"]
-        assert ids(queue.items(MAIN, Selection(older_than_s=0))) == [b"old", b"new"]
+def test_items_are_listed_and_chosen_by_their_ids(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(b"job-1", b"job-22", b"\xff\n", b"JOB-3", b"a[1]")
+    for glob, chosen in {
+        b"*": [b"job-1", b"job-22", b"\xff\n", b"JOB-3", b"a[1]"],
+        b"job-?": [b"job-1"],
+        b"[jJ]*-[!2]": [b"job-1", b"JOB-3"],
+        b"a[[]1]": [b"a[1]"],
+        b"\xff*": [b"\xff\n"],
+        b"1": [],
+    }.items():
+        selection = Selection(frozenset({State.WAITING}), id_glob=glob)
+        assert ids(queue.items(MAIN, selection)) == choose(queue, selection).ids == chosen
 
 
-class TestLeases:
-    @pytest.fixture
-    def in_work(self, foreign: Foreign) -> None:
-        foreign.leased(b"late", holder=b"worker-1", ttl_ms=500_000)
-        foreign.abandoned(b"dead 1")
-        foreign.leased(b"held", holder=b"worker-2", ttl_ms=None)
-        foreign.leased(b"soon", holder=b"worker-22", ttl_ms=5000)
-        foreign.raw.lpush(b"jobs:processing", b"ghost")
-        foreign.abandoned(b"dead 2")
+def test_items_are_selected_by_data(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
+    foreign.waiting(*numbered(250, b"%d"))
+    raw.set(b"jobs:item:42", b"\x00x\xff" * 5000 + b"end")
+    raw.delete(b"jobs:item:43")
+    matching = Selection(match=re.compile(rb"of \d?[12]1$|\xffend"))
+    items = list(queue.items(MAIN, matching))
+    assert ids(items) == [b"11", b"21", b"42", b"111", b"121", b"211", b"221"]
+    # What was read to choose is not handed on unless asked for.
+    assert {item.data for item in items} == {None}
+    (item,) = queue.items(MAIN, matching, offset=2, limit=1, data=True)
+    assert item.data == b"\x00x\xff" * 5000 + b"end"
 
-    @pytest.mark.usefixtures("in_work")
-    def test_the_most_urgent_lease_comes_first(self, queue: WorkQueue) -> None:
-        items = list(queue.leases())
-        assert [(item.item_id, item.state) for item in items] == [
-            (b"dead 1", State.ABANDONED),
-            (b"ghost", State.GHOST),
-            (b"dead 2", State.ABANDONED),
-            (b"soon", State.LEASED),
-            (b"late", State.LEASED),
-            (b"held", State.HELD),
-        ]
-        assert items[-1].lease == Lease(b"worker-2", None)
+
+def test_items_are_listed_and_chosen_by_idle_time(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"old")
+    raw.lpush(b"jobs:queue", b"ghost")
+    foreign.waiting(b"new")
+    foreign.unused_for(b"old", 2)
+    for seconds, chosen in ((2, [b"old"]), (0, [b"old", b"new"])):
+        selection = Selection(frozenset({State.WAITING}), older_than_s=seconds)
+        assert ids(queue.items(MAIN, selection)) == choose(queue, selection).ids == chosen
+
+
+def test_the_most_urgent_lease_comes_first(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.leased(b"late", holder=b"worker-1", ttl_ms=500_000)
+    foreign.abandoned(b"dead 1")
+    foreign.leased(b"held", holder=b"worker-2", ttl_ms=None)
+    foreign.leased(b"soon", holder=b"worker-22", ttl_ms=5000)
+    foreign.raw.lpush(b"jobs:processing", b"ghost")
+    foreign.abandoned(b"dead 2")
+    items = list(queue.leases())
+    assert [(item.item_id, item.state) for item in items] == [
+        (b"dead 1", State.ABANDONED),
+        (b"ghost", State.GHOST),
+        (b"dead 2", State.ABANDONED),
+        (b"soon", State.LEASED),
+        (b"late", State.LEASED),
+        (b"held", State.HELD),
+    ]
+    assert items[-1].lease == Lease(b"worker-2", None)
 
 
 class TestFactsFilter:

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterable
-from itertools import count as count_from
+from itertools import count as count_from, product
 
 import pytest
 from redis import Redis
@@ -212,19 +212,13 @@ class TestKick:
         assert raw.exists(b"jobs:buried") == 0
 
 
-@pytest.mark.parametrize("others", [0, 40], ids=["few", "many"])
-@pytest.mark.parametrize("listed_in", [None, b"jobs:queue", b"jobs:processing"])
 @pytest.mark.parametrize("kicks", [True, False], ids=["kick", "promotion"])
 def test_without_a_whole_guard_the_lists_decide(
-    queue: WorkQueue,
-    raw: Redis,
-    foreign: Foreign,
-    others: int,
-    listed_in: bytes | None,
-    kicks: bool,
+    queue: WorkQueue, raw: Redis, foreign: Foreign, kicks: bool
 ) -> None:
     """It has ended, or is under one name alone: another may have pushed the item."""
-    for left in ("", "new", "old"):
+    lists = (None, b"jobs:queue", b"jobs:processing")
+    for left, listed_in, others in product(("", "new", "old"), lists, (0, 40)):
         raw.flushall()
         ids = [b"a", *numbered(others, b"other %02d")]
         for at, item_id in enumerate(ids):

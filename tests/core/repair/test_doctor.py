@@ -47,31 +47,31 @@ def finding(diagnosis: Diagnosis, code: Code) -> Finding:
     return found
 
 
-@pytest.mark.parametrize("name", ITEM_CASES)
 def test_each_case_has_exactly_its_findings_and_is_fixed_or_left(
-    queue: WorkQueue, foreign: Foreign, raw: Redis, name: str
+    queue: WorkQueue, foreign: Foreign, raw: Redis
 ) -> None:
-    case = ITEM_CASES[name]
-    case.make(foreign, STRANGE_ID)
-    before = contents(raw)
-    items = real_items(raw, foreign)
-    found = queue.diagnose()
-    assert counted(found) == dict.fromkeys(case.findings, (1, 0, 1))
-    open_ones = [code for code in case.findings if code.severity is not Severity.NOTE]
-    assert found.is_healthy is not bool(open_ones)
-    for one in found.findings:
-        if one.code not in AROUND:
-            assert one.examples == ((STRANGE_ID,) if not one.of_keys else one.examples)
-    planned = counted(queue.diagnose(fix=True, dry_run=True))
-    assert contents(raw) == before
-    assert queue.state(STRANGE_ID) is case.state
-    done = counted(queue.diagnose(fix=True))
-    assert done == {code: (1, 0, 1) if left else (1, 1, 0) for code, left in case.findings.items()}
-    assert planned == done
-    assert queue.state(STRANGE_ID) is case.state_after
-    assert real_items(raw, foreign) == items
-    again = counted(queue.diagnose(fix=True))
-    assert again == {code: (1, 0, 1) for code, left in case.findings.items() if left}
+    for name, case in ITEM_CASES.items():
+        raw.flushall()
+        case.make(foreign, STRANGE_ID)
+        before = contents(raw)
+        items = real_items(raw, foreign)
+        found = queue.diagnose()
+        assert counted(found) == dict.fromkeys(case.findings, (1, 0, 1)), name
+        open_ones = [code for code in case.findings if code.severity is not Severity.NOTE]
+        assert found.is_healthy is not bool(open_ones), name
+        for one in found.findings:
+            if one.code not in AROUND:
+                assert one.examples == ((STRANGE_ID,) if not one.of_keys else one.examples)
+        planned = counted(queue.diagnose(fix=True, dry_run=True))
+        assert contents(raw) == before, name
+        assert queue.state(STRANGE_ID) is case.state, name
+        done = counted(queue.diagnose(fix=True))
+        wanted = {code: (1, 0, 1) if left else (1, 1, 0) for code, left in case.findings.items()}
+        assert planned == done == wanted, name
+        assert queue.state(STRANGE_ID) is case.state_after, name
+        assert real_items(raw, foreign) == items, name
+        again = counted(queue.diagnose(fix=True))
+        assert again == {code: (1, 0, 1) for code, left in case.findings.items() if left}, name
 
 
 def test_all_at_once_among_healthy_ones(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:

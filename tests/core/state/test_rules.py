@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given, strategies as st
 
 from rwq_cli.core.model import Lease, State
@@ -90,12 +89,11 @@ WITHOUT_DATA: dict[State, list[dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("state", State)
-def test_facts_lead_to_the_state_in_the_table(state: State) -> None:
-    tables = (DATA, WITH_DATA), (NOTHING, WITHOUT_DATA)
-    rows = [known._replace(**more) for known, rows in tables for more in rows.get(state, ())]
-    assert [facts for facts in rows if facts.state is not state] == []
-    assert rows
+def test_facts_lead_to_the_state_in_the_table() -> None:
+    for known, rows in (DATA, WITH_DATA), (NOTHING, WITHOUT_DATA):
+        for state, facts in rows.items():
+            assert {known._replace(**more).state for more in facts} == {state}
+    assert {*WITH_DATA, *WITHOUT_DATA} == {*State}
 
 
 LEASES = st.none() | st.builds(
@@ -144,92 +142,87 @@ def test_returns_and_the_list_of_old_cleaners_do_not_change_the_state(
     assert facts.state is facts._replace(returns=returns, in_cleaning=in_cleaning).state
 
 
-@pytest.mark.parametrize(
-    ("new", "old", "effective"),
-    [
-        (None, None, None),
-        (ENDS, None, ENDS),
-        (None, ENDS, ENDS),
-        (ENDS, Lease(b"others", 2000), Lease(b"others", 2000)),
-        (Lease(b"others", 2000), ENDS, Lease(b"others", 2000)),
-        (ENDLESS, Lease(b"others", 2000), ENDLESS),
-        (ENDS_NOW, None, ENDS_NOW),
-        (ENDS_NOW, Lease(b"others", 0), ENDS_NOW),
-        (ENDS_NOW, Lease(b"others", 1), Lease(b"others", 1)),
-        (ENDS_NOW, BURY_GUARD, ENDS_NOW),
-        # A session counts before a guard that ends later.
-        (ENDS, BURY_GUARD, ENDS),
-        (DELAY_GUARD, ENDS, ENDS),
-        (DELAY_GUARD, BURY_GUARD, BURY_GUARD),
-        (SETTLING, None, None),
-        (SETTLING, SETTLING, None),
-        (SETTLING, ENDS, ENDS),
-        (BURY_GUARD, SETTLING, BURY_GUARD),
-        # A lease key that holds no string: nobody can tell who holds it.
-        (Lease(b"", 10), ENDLESS, Lease(b"", 10)),
-    ],
+EFFECTIVE = (
+    (None, None, None),
+    (ENDS, None, ENDS),
+    (None, ENDS, ENDS),
+    (ENDS, Lease(b"others", 2000), Lease(b"others", 2000)),
+    (Lease(b"others", 2000), ENDS, Lease(b"others", 2000)),
+    (ENDLESS, Lease(b"others", 2000), ENDLESS),
+    (ENDS_NOW, None, ENDS_NOW),
+    (ENDS_NOW, Lease(b"others", 0), ENDS_NOW),
+    (ENDS_NOW, Lease(b"others", 1), Lease(b"others", 1)),
+    (ENDS_NOW, BURY_GUARD, ENDS_NOW),
+    # A session counts before a guard that ends later.
+    (ENDS, BURY_GUARD, ENDS),
+    (DELAY_GUARD, ENDS, ENDS),
+    (DELAY_GUARD, BURY_GUARD, BURY_GUARD),
+    (SETTLING, None, None),
+    (SETTLING, SETTLING, None),
+    (SETTLING, ENDS, ENDS),
+    (BURY_GUARD, SETTLING, BURY_GUARD),
+    # A lease key that holds no string: nobody can tell who holds it.
+    (Lease(b"", 10), ENDLESS, Lease(b"", 10)),
 )
-def test_the_session_lease_that_ends_last_is_effective(
-    new: Lease | None, old: Lease | None, effective: Lease | None
-) -> None:
-    assert effective_lease(new, old) == effective
+
+
+def test_the_session_lease_that_ends_last_is_effective() -> None:
+    assert [row for row in EFFECTIVE if effective_lease(*row[:2]) != row[2]] == []
 
 
 DELAYED = DATA._replace(due_ms=NOW_MS + 50, new_lease=DELAY_GUARD, old_lease=DELAY_GUARD)
 BURIED = DATA._replace(buried_ms=NOW_MS, new_lease=BURY_GUARD, old_lease=BURY_GUARD)
 
 
-@pytest.mark.parametrize(
-    ("facts", "unguarded"),
-    [
-        (DELAYED, False),
-        (DELAYED._replace(old_lease=None), True),
-        (DELAYED._replace(new_lease=None, old_lease=None), True),
-        (DELAYED._replace(old_lease=Lease(b"rwq-delayed:", None)), False),
-        (DELAYED._replace(old_lease=BURY_GUARD), True),
-        (DELAYED._replace(old_lease=SETTLING), True),
-        # A session holds it: the guard would end its lease.
-        (DELAYED._replace(old_lease=ENDS), False),
-        # It is to be promoted instead.
-        (DELAYED._replace(due_ms=NOW_MS, old_lease=None), False),
-        # No guard lasts long enough.
-        (DELAYED._replace(due_ms=2.0**53, old_lease=None), True),
-        (DELAYED._replace(due_ms=2.0**53 + 2, old_lease=None), False),
-        (DELAYED._replace(due_ms=float("inf"), old_lease=None), False),
-        # A worker can lease it, or has popped it.
-        (DELAYED._replace(in_main=1, old_lease=None), False),
-        (DELAYED._replace(in_processing=1, old_lease=None), False),
-        (DELAYED._replace(has_data=False, old_lease=None), False),
-        (BURIED, False),
-        (BURIED._replace(new_lease=None), True),
-        (BURIED._replace(new_lease=ENDLESS), False),
-        # Only the guard of a buried item keeps an item that is both.
-        (BURIED._replace(due_ms=NOW_MS - 1, old_lease=None), True),
-        (BURIED._replace(due_ms=float("inf"), old_lease=None), True),
-        (DATA, False),
-        (DATA._replace(new_lease=BURY_GUARD), False),
-    ],
+UNGUARDED = (
+    (DELAYED, False),
+    (DELAYED._replace(old_lease=None), True),
+    (DELAYED._replace(new_lease=None, old_lease=None), True),
+    (DELAYED._replace(old_lease=Lease(b"rwq-delayed:", None)), False),
+    (DELAYED._replace(old_lease=BURY_GUARD), True),
+    (DELAYED._replace(old_lease=SETTLING), True),
+    # A session holds it: the guard would end its lease.
+    (DELAYED._replace(old_lease=ENDS), False),
+    # It is to be promoted instead.
+    (DELAYED._replace(due_ms=NOW_MS, old_lease=None), False),
+    # No guard lasts long enough.
+    (DELAYED._replace(due_ms=2.0**53, old_lease=None), True),
+    (DELAYED._replace(due_ms=2.0**53 + 2, old_lease=None), False),
+    (DELAYED._replace(due_ms=float("inf"), old_lease=None), False),
+    # A worker can lease it, or has popped it.
+    (DELAYED._replace(in_main=1, old_lease=None), False),
+    (DELAYED._replace(in_processing=1, old_lease=None), False),
+    (DELAYED._replace(has_data=False, old_lease=None), False),
+    (BURIED, False),
+    (BURIED._replace(new_lease=None), True),
+    (BURIED._replace(new_lease=ENDLESS), False),
+    # Only the guard of a buried item keeps an item that is both.
+    (BURIED._replace(due_ms=NOW_MS - 1, old_lease=None), True),
+    (BURIED._replace(due_ms=float("inf"), old_lease=None), True),
+    (DATA, False),
+    (DATA._replace(new_lease=BURY_GUARD), False),
 )
-def test_what_is_delayed_or_buried_without_a_whole_guard(facts: Facts, unguarded: bool) -> None:
-    assert facts.is_unguarded is unguarded
 
 
-@pytest.mark.parametrize(
-    ("facts", "reason"),
-    [
-        (BURIED, b"broken"),
-        (BURIED._replace(new_lease=None), b"broken"),
-        (BURIED._replace(new_lease=ENDS), b"broken"),
-        (BURIED._replace(old_lease=ENDLESS), b"broken"),
-        (BURIED._replace(new_lease=DELAY_GUARD), b"broken"),
-        (BURIED._replace(old_lease=Lease(b"rwq-buried:other", None)), b"broken"),
-        (BURIED._replace(new_lease=Lease(b"rwq-buried:soon", 5)), b"soon"),
-        (BURIED._replace(new_lease=Lease(b"rwq-buried:", None)), b""),
-        (BURIED._replace(new_lease=Lease(b"rwq-buried:a: b", None)), b"a: b"),
-        (BURIED._replace(new_lease=None, old_lease=None), None),
-        (BURIED._replace(new_lease=DELAY_GUARD, old_lease=ENDS), None),
-        (BURIED._replace(buried_ms=None), None),
-    ],
+def test_what_is_delayed_or_buried_without_a_whole_guard() -> None:
+    assert [row for row in UNGUARDED if row[0].is_unguarded is not row[1]] == []
+
+
+REASONS = (
+    (BURIED, b"broken"),
+    (BURIED._replace(new_lease=None), b"broken"),
+    (BURIED._replace(new_lease=ENDS), b"broken"),
+    (BURIED._replace(old_lease=ENDLESS), b"broken"),
+    (BURIED._replace(new_lease=DELAY_GUARD), b"broken"),
+    (BURIED._replace(old_lease=Lease(b"rwq-buried:other", None)), b"broken"),
+    (BURIED._replace(new_lease=Lease(b"rwq-buried:soon", 5)), b"soon"),
+    (BURIED._replace(new_lease=Lease(b"rwq-buried:", None)), b""),
+    (BURIED._replace(new_lease=Lease(b"rwq-buried:a: b", None)), b"a: b"),
+    (BURIED._replace(new_lease=None, old_lease=None), None),
+    (BURIED._replace(new_lease=DELAY_GUARD, old_lease=ENDS), None),
+    (BURIED._replace(buried_ms=None), None),
 )
-def test_the_reason_of_a_burial_is_in_its_guards(facts: Facts, reason: bytes | None) -> None:
-    assert facts.reason == reason
+
+
+def test_the_reason_of_a_burial_is_in_its_guards() -> None:
+    assert [row for row in REASONS if row[0].reason != row[1]] == []
