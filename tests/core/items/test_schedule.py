@@ -139,37 +139,6 @@ def test_a_delayed_item_has_a_guard_that_outlives_its_due_time(
     assert raw.exists(b"jobs:queue", b"jobs:processing") == 0
 
 
-@pytest.mark.parametrize("act", ["pops", "pushes", "leases and gives back"])
-def test_each_item_is_buried_and_none_stays_in_a_list_beside_others(
-    interleaved: Interleaved, raw: Redis, clock: FakeClock, act: str
-) -> None:
-    ids = many(raw, 3000)
-    acted = 0
-
-    def meanwhile(name: str) -> None:
-        nonlocal acted
-        if name not in ("LRANGE", "schedule") or acted >= 300:
-            return
-        for _ in range(20):
-            acted += 1
-            if act == "pushes":
-                raw.set(b"jobs:item:new %d" % acted, b"")
-                raw.lpush(b"jobs:queue", b"new %d" % acted)
-                continue
-            item_id = raw.lmove(b"jobs:queue", b"jobs:processing", "RIGHT", "LEFT")
-            if act != "pops" and item_id is not None:
-                raw.lrem(b"jobs:processing", 0, item_id)
-                raw.lpush(b"jobs:queue", item_id)
-
-    interleaved.before = meanwhile
-    outcomes = by_status(WorkQueue(interleaved, QUEUE, clock=clock).bury_many(ids))
-    assert {status: sorted(found) for status, found in outcomes.items()} == {Status.BURIED: ids}
-    assert sorted(raw.zrange(b"jobs:buried", 0, -1)) == ids
-    new = [b"new %d" % number for number in range(1, acted + 1)] if act == "pushes" else []
-    assert raw.lrange(b"jobs:queue", 0, -1)[::-1] == new
-    assert raw.exists(b"jobs:processing") == 0
-
-
 class TestKick:
     @few_or_many
     def test_items_are_kicked_in_the_given_order_and_counted_anew(

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 from redis import Redis
@@ -49,18 +50,10 @@ def assert_left_alone(
 
 
 @all_cleaners
-@pytest.mark.parametrize(("others", "broken"), [(0, 1), (0, 100), (1400, 100)])
 def test_an_abandoned_id_with_other_data_stays(
-    queue: WorkQueue,
-    clock: FakeClock,
-    raw: Redis,
-    foreign: Foreign,
-    keys: QueueKeys,
-    how: str,
-    others: int,
-    broken: int,
+    queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, keys: QueueKeys, how: str
 ) -> None:
-    for dry_run in (False, True):
+    for (others, broken), dry_run in product(((0, 1), (0, 100), (1400, 100)), (False, True)):
         raw.flushall()
         ids = numbered(broken)
         foreign.abandoned(*ids)
@@ -87,34 +80,26 @@ def test_an_abandoned_id_that_rwq_has_pushed_since_stays(
     assert_left_alone(queue, clock, raw, how, push_and_pop)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
+def test_data_differ_by_their_length_or_at_an_end(
+    queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
+) -> None:
+    for before, after in (
         *((b"", b"x"), (b"x", b""), (b"x" * 256, b"x" * 257), (b"x" * 255 + b"y", b"x" * 256)),
         *((bytes(5000), bytes(5001)), (bytes(5000), bytes(4999) + b"x")),
         (bytes(5000), b"x" + bytes(4999)),
-    ],
-)
-def test_data_differ_by_their_length_or_at_an_end(
-    queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, before: bytes, after: bytes
-) -> None:
-    foreign.abandoned(b"1")
-    raw.set("jobs:item:1", before)
-    assert_left_alone(queue, clock, raw, "light", lambda: raw.set("jobs:item:1", after))
+    ):
+        raw.flushall()
+        foreign.abandoned(b"1")
+        raw.set("jobs:item:1", before)
+        change = lambda after=after: raw.set("jobs:item:1", after)  # noqa: E731
+        assert_left_alone(queue, clock, raw, "light", change)
 
 
 @all_cleaners
-@pytest.mark.parametrize("others", [0, 1400])
 def test_an_item_that_is_still_the_same_is_repaired(
-    queue: WorkQueue,
-    clock: FakeClock,
-    raw: Redis,
-    foreign: Foreign,
-    keys: QueueKeys,
-    how: str,
-    others: int,
+    queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, keys: QueueKeys, how: str
 ) -> None:
-    for data in (b"", b"x" * 256, b"head" + bytes(4000) + b"tail"):
+    for data, others in ((b"", 0), (b"x" * 256, 1400), (b"head" + bytes(4000) + b"tail", 1400)):
         raw.flushall()
         foreign.leased(b"completed")
         foreign.abandoned(b"1", b"2")
