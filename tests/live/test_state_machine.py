@@ -1180,7 +1180,7 @@ def make_pages_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repairs, "BATCH_WRITES", 3)
     monkeypatch.setattr(lease, "LEASE_ITEMS", 3)
     monkeypatch.setattr(restore, "RESTORE_ITEMS", _CALL_ITEMS)
-    monkeypatch.setattr(bulk, "_SCANNED_MAX", 12)
+    monkeypatch.setattr(bulk, "SCANNED_MAX", 12)
     monkeypatch.setattr(bulk, "FEW_IDS", 2)
     monkeypatch.setitem(ListCursor.__init__.__kwdefaults__, "page_size", 3)
 

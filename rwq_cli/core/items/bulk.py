@@ -28,7 +28,7 @@ from rwq_cli.core.state.probe import ItemSnapshot, Skipped, read_snapshots
 
 # More than a few IDs are looked up by name only in short lists, to save the round trips of reading
 # them: a script that is told the places is faster.
-_SCANNED_MAX = 100_000
+SCANNED_MAX = 100_000
 # Passing over so many entries takes a script as long as anything else that it does for an ID.
 _SEEK_ENTRIES = 62_500
 # How often the lists are read for IDs that move, before each of them is looked up by name.
@@ -152,7 +152,7 @@ def _calls(
         # They have moved all the time, which hardly ever happens.
         return (Located.by_name([item_id], scan_max=LONGEST_LIST) for item_id in ids)
     if number == 0 and len(ids) <= min(BATCH_WRITES, items_max):
-        scan_max = SCAN_BUDGET_ENTRIES if len(ids) <= FEW_IDS else _SCANNED_MAX
+        scan_max = SCAN_BUDGET_ENTRIES if len(ids) <= FEW_IDS else SCANNED_MAX
         return iter([Located.by_name(ids, scan_max=scan_max)])
     return _seen_in_lists(queue, ids, doing, items_max, in_order=in_order)
 

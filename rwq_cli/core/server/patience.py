@@ -24,7 +24,7 @@ PATIENCE_S = 30.0
 _FIRST_PAUSE_S = 0.01
 _LONGEST_PAUSE_S = 0.5
 # How long a replica is waited for that was not seen as a primary: it may be meant to be one.
-_DEMOTED_S = 5.0
+DEMOTED_S = 5.0
 # A wait is reported when it has lasted this long.
 _REPORT_AFTER_S = 1.0
 # Extra time beyond the caller's deadline, for a call that begins just before it. Without its reply,
@@ -170,7 +170,7 @@ class Patience:
         if limits.patience_s is not None and not may_be_gone:
             left_s = limits.patience_s - monotonic()
         if case.on_one_server == "demoted" and not (self._has_written or self._is_found_again):
-            left_s = min(left_s, _DEMOTED_S - waited_s)
+            left_s = min(left_s, DEMOTED_S - waited_s)
         if left_s <= 0:
             return False
         # After MOVED the reply of the next node is soon right.

@@ -15,7 +15,7 @@ from rwq_cli.core.server.link import NO_REPLY, Link
 
 # Seconds until the server ends a blocked command, which is then sent again: proxies, load balancers
 # and firewalls drop connections that are idle for longer.
-_BLOCK_S = 4
+BLOCK_S = 4
 # After a wake that found nothing, a list is watched again from a random time within these seconds.
 # A push wakes all that watch, and each costs the server a command, its file and its replicas a
 # write; so of many idle workers, only a few watch. All of them look once a second anyway.
@@ -102,7 +102,7 @@ class PushWaiter:
                 connection = self._lists[key]
                 self._links[key] = connection.take(writes=False, patience=connection.patience())
                 selector.register(self._links[key], EVENT_READ, key)
-            self._links[key].send([("BLMOVE", key, key, "RIGHT", "RIGHT", _BLOCK_S)])
+            self._links[key].send([("BLMOVE", key, key, "RIGHT", "RIGHT", BLOCK_S)])
             del self._unwatched[key]
         return bool(self._unwatched)
 

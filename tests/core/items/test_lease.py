@@ -320,4 +320,4 @@ def test_no_more_is_read_than_is_returned(server: PrivateServer) -> None:
         before = work_of(raw).calls.get("get", 0)
         first = next(lease_from([WorkQueue(Connection(raw), b"jobs")], len(sizes)).batches)
         assert len(first.ids) == 40 + 4
-        assert work_of(raw).calls["get"] - before == 40 + 4
+        assert work_of(raw).calls["get"] - before <= 40 + 4

@@ -79,8 +79,8 @@ def test_an_interrupt_leaves_no_client(connection: Connection, raw: redis.Redis)
 def test_a_wait_is_renewed_before_a_proxy_would_drop_it(
     connection: Connection, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert push_waiter._BLOCK_S <= 4
-    monkeypatch.setattr(push_waiter, "_BLOCK_S", 0.05)
+    assert push_waiter.BLOCK_S <= 4
+    monkeypatch.setattr(push_waiter, "BLOCK_S", 0.05)
     with PushWaiter({b"a:queue": connection}) as waiter:
         assert not waiter.wait(0.4)
         timer = Timer(0.1, raw.lpush, (b"a:queue", b"1"))

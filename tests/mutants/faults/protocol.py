@@ -56,8 +56,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "wait-turns-the-list",
         "Waiting for an item moves the next one to the end of the queue.",
         f"{_CORE}/server/push_waiter.py",
-        '("BLMOVE", key, key, "RIGHT", "RIGHT", _BLOCK_S)',
-        '("BLMOVE", key, key, "RIGHT", "LEFT", _BLOCK_S)',
+        '("BLMOVE", key, key, "RIGHT", "RIGHT", BLOCK_S)',
+        '("BLMOVE", key, key, "RIGHT", "LEFT", BLOCK_S)',
     ),
     Fault(
         "ghosts-are-leased",
