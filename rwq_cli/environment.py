@@ -11,7 +11,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, cast
+from threading import current_thread, main_thread
+from typing import BinaryIO, NoReturn, cast
 
 from rwq_cli.core.errors import RwqError
 from rwq_cli.streams import Reader, Writer
@@ -194,6 +195,22 @@ def signals_to(handler: Callable[..., object], *numbers: int) -> Iterator[None]:
             signal.signal(number, earlier)
 
 
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """In the block, which starts a process, no signal ends the command; it does after the block.
+
+    So who ends the process knows it by then.
+    """
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handled = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    is_main = current_thread() is main_thread()
+    with signals_to(lambda number, _: came.append(number), *(handled if is_main else ())):
+        yield
+    for number in came:
+        signal.raise_signal(number)
+
+
 def interrupts_left_to_child() -> AbstractContextManager[None]:
     """In the block, leave Ctrl-C and Ctrl-\\ to a child process, which has the terminal."""
     # A handler, unlike SIG_IGN, is not passed on to the child.
@@ -207,6 +224,28 @@ def os_errors_as(kind: type[RwqError], what: str, hint: str | None = None) -> It
         yield
     except OSError as error:
         raise kind(f"{what}: {os_reason(error)}", hint) from error
+
+
+def raising_on_terminate(*, replaces: bool = False) -> AbstractContextManager[None]:
+    """In the block, SIGTERM and SIGHUP raise `SystemExit`, unless they are ignored.
+
+    For what must not be left behind: a child process, or a file. Other handlers stay, unless it
+    `replaces` them, and so do those of other threads' signals, which the main one has.
+    """
+    numbers = (signal.SIGTERM, signal.SIGHUP) if current_thread() is main_thread() else ()
+    stay = (signal.SIG_IGN,)
+    handled = [
+        number
+        for number in numbers
+        if (now := signal.getsignal(number)) is signal.SIG_DFL or (replaces and now not in stay)
+    ]
+
+    def end(*_: object) -> NoReturn:
+        for number in handled:
+            signal.signal(number, signal.SIG_IGN)
+        raise SystemExit(143)
+
+    return signals_to(end, *handled)
 
 
 def is_full(error: OSError) -> bool:

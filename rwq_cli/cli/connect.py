@@ -113,7 +113,10 @@ def _password(settings: Settings) -> _Password:
         value = read_password_file(Path(file), "--password-file")
         return _Password(value, "--password-file", is_first=True)
     if context is None:
-        return _Password(settings.environment.variables.get("RWQ_PASSWORD"), "RWQ_PASSWORD")
+        given = settings.environment.variables.get("RWQ_PASSWORD")
+        # A secret that was made by `echo` ends in a line end, as a file does.
+        given = None if given is None else given.removesuffix("\n").removesuffix("\r")
+        return _Password(given, "RWQ_PASSWORD")
     origin = f"context {context.name}"
     if context.password_command is context.password_file is None:
         return _Password(None, origin)

@@ -38,6 +38,9 @@ def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
         return exit_status_of(end)
     except BrokenPipeError as end:
         return exit_status_of(end)
+    except SystemExit:
+        # See `raising_on_terminate`.
+        return ExitStatus.TERMINATED
     except Exception as error:
         call.end_progress()
         return _report(error, call)

@@ -7,15 +7,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import FrameType
-from typing import NamedTuple, NoReturn
-
-import typer
+from typing import NamedTuple
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import LocalServerError
-from rwq_cli.exit_codes import ExitStatus
+from rwq_cli.environment import raising_on_terminate
 from rwq_cli.local import throwaway
 
 
@@ -57,9 +54,7 @@ _CLOSED_STDOUT = (128 + signal.SIGPIPE, -signal.SIGPIPE)
 def demo(settings: Settings) -> None:
     environment = settings.environment
     is_bold = settings.colour
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _exit)
-    with throwaway(environment.variables) as server:
+    with raising_on_terminate(replaces=True), throwaway(environment.variables) as server:
         server.ensure_running()
         directory = server.directory / "demo"
         variables = _prepare(directory, settings, server.url)
@@ -103,7 +98,3 @@ def _prepare(directory: Path, settings: Settings, url: str) -> dict[str, str]:
         "PATH": f"{program.parent}{os.pathsep}{variables.get('PATH', os.defpath)}",
         "COLUMNS": str(settings.environment.width),
     }
-
-
-def _exit(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise typer.Exit(int(ExitStatus.INTERRUPTED))

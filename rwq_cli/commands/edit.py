@@ -1,12 +1,9 @@
 """`rwq edit`: change the data of items, in an editor, from a file or by a command."""
 
 import os
-import signal
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import Annotated, NoReturn
-
-import typer
+from contextlib import contextmanager
+from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
@@ -26,7 +23,7 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.expected import Expected, fingerprint
 from rwq_cli.core.state.probe import ItemSnapshot, Skipped
 from rwq_cli.core.state.rules import is_guard
-from rwq_cli.environment import signals_to
+from rwq_cli.environment import raising_on_terminate
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.editor import LINES_MAX, Draft, EditCommand, Refused, run_editor
 from rwq_cli.input.streams import read_payload
@@ -96,7 +93,8 @@ def edit(
     named = [item_id for item_id in choice.named or () if not isinstance(item_id, Flush)]
     if len(named) != 1:
         raise InvalidArgument("one ID is needed", "--run changes the data of several items")
-    with _ended_by_signals():
+    # As PID 1, too, which ends at SIGTERM by a handler.
+    with raising_on_terminate(replaces=True):
         return _edit_one(settings, named[0], file, yes=yes, dry_run=dry_run)
 
 
@@ -314,17 +312,3 @@ def _kept(settings: Settings, draft: Draft | None) -> Iterator[None]:
         else:
             settings.environment.error(f"rwq: {where}")
         raise
-
-
-def _ended_by_signals() -> AbstractContextManager[None]:
-    """In the block, SIGTERM and SIGHUP end the command as an error does, unless ignored."""
-    # As PID 1, too, which ends at SIGTERM by a handler.
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    handled = [each for each in numbers if signal.getsignal(each) is not signal.SIG_IGN]
-
-    def end(_number: int, _frame: object) -> NoReturn:
-        for number in handled:
-            signal.signal(number, signal.SIG_IGN)
-        raise typer.Exit(int(ExitStatus.TERMINATED))
-
-    return signals_to(end, *handled)

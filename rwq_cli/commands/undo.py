@@ -306,6 +306,8 @@ def _open(
     """The file with this number or name; without, the latest of this server and queue."""
     directory = undo_directory(settings.environment.variables)
     if file is not None:
+        if not file:
+            raise InvalidArgument("the name of a file is empty", "rwq undo --list names them")
         if file.isascii() and file.isdecimal():
             path = numbered(directory).get(int(file))
             if path is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from rwq_cli.contexts.file import Context
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.server.patience import limits
-from rwq_cli.environment import has_terminal, os_reason
+from rwq_cli.environment import has_terminal, os_reason, raising_on_terminate, signals_held
 from rwq_cli.streams import MARK, foreign_encoding, how_to_convert
 
 # A person may have to unlock their password store first. What has to end sooner waits less long.
@@ -92,24 +92,29 @@ def password_of(context: Context, file: Path) -> str | None:
 
 def _printed(command: str) -> str:
     """The one line that a password command prints; raises ValueError with what it did instead."""
-    # On a terminal it may ask for a passphrase, which only the foreground process group can do.
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        process_group=None if has_terminal() else 0,
-    )
-    assert process.stdout is not None
     timeout_s = _timeout_s()
-    try:
-        process.wait(timeout_s)
-        # Its children may still have its stdout.
-        os.set_blocking(process.stdout.fileno(), False)
-        printed = process.stdout.read(_BYTES_MAX) or b""
-    except subprocess.TimeoutExpired:
-        raise ValueError(f"did not end within {round(timeout_s, 1):g} s")
-    finally:
-        _end(process)
+    with raising_on_terminate():
+        # On a terminal it may ask for a passphrase, which only the foreground process group can do.
+        process_group = None if has_terminal() else 0
+        process: subprocess.Popen[bytes] | None = None
+        try:
+            with signals_held():
+                process = subprocess.Popen(
+                    ["/bin/sh", "-c", command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    process_group=process_group,
+                )
+            assert process.stdout is not None
+            process.wait(timeout_s)
+            # Its children may still have its stdout.
+            os.set_blocking(process.stdout.fileno(), False)
+            printed = process.stdout.read(_BYTES_MAX) or b""
+        except subprocess.TimeoutExpired:
+            raise ValueError(f"did not end within {round(timeout_s, 1):g} s")
+        finally:
+            if process is not None:
+                _end(process)
     if process.returncode < 0:
         raise ValueError(f"was ended by signal {-process.returncode}")
     if process.returncode:

@@ -13,7 +13,13 @@ from tempfile import mkdtemp
 from typing import NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument, RwqError
-from rwq_cli.environment import Environment, interrupts_left_to_child, os_errors_as, os_reason
+from rwq_cli.environment import (
+    Environment,
+    interrupts_left_to_child,
+    os_errors_as,
+    os_reason,
+    signals_held,
+)
 from rwq_cli.processes import processes_of
 
 _NAME_MAX = 60
@@ -100,14 +106,16 @@ def run_editor(environment: Environment, path: Path) -> None:
     # stdout is for results; the editor must not write to it.
     stdout = None if environment.stdout_is_terminal else 2
     environment.flush()
-    with os_errors_as(EditorError, "cannot start the editor"):
-        process = subprocess.Popen(command, env=variables, stdout=stdout)
+    process: subprocess.Popen[bytes] | None = None
     try:
+        with os_errors_as(EditorError, "cannot start the editor"), signals_held():
+            process = subprocess.Popen(command, env=variables, stdout=stdout)
         with interrupts_left_to_child():
             code = process.wait()
     except BaseException:
         # A signal that ends the command.
-        _end(process)
+        if process is not None:
+            _end(process)
         raise
     if code != 0:
         ended = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"

@@ -10,7 +10,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.contexts.file import ContextError
 from rwq_cli.environment import Environment
 from tests.conftest import Foreign, StartServer, contents
-from tests.driver import Rwq, configure
+from tests.driver import TIMEOUT_S, Rwq, configure, state_of, until
 from tests.servers import PrivateServer
 
 ABSENT = "rwq: jobs: there is no such queue, or it is empty; rwq queues lists the queues\n"
@@ -172,6 +172,26 @@ class TestPassword:
         assert not runs.exists()
         assert bare_rwq("stats", "-c", "a", "-q", "jobs").code == 0
         assert runs.read_text() == "x\n"
+
+    def test_a_signal_ends_the_password_command(self, bare_rwq: Rwq) -> None:
+        pid = bare_rwq.home / "pid"
+        command = f"echo $$ > {pid}; sleep 3600; echo x"
+        context = f'[contexts.a]\nurl = "redis://a"\npassword_command = "{command}"\n'
+        configure(bare_rwq.home, context)
+        process = bare_rwq.start("stats", "-c", "a", "-q", "jobs")
+        until(lambda: pid.exists() and pid.read_text().endswith("\n"))
+        process.terminate()
+        assert process.communicate(timeout=TIMEOUT_S) == (b"", b"")
+        assert process.returncode == 143
+        assert state_of(int(pid.read_text())) in ("", "Z")
+
+    def test_a_line_end_of_rwq_password_is_not_a_part_of_it(
+        self, bare_rwq: Rwq, locked: PrivateServer
+    ) -> None:
+        """As of a secret that was made by `echo`."""
+        words = ("stats", "-q", "jobs", "-u", locked.url)
+        for end in ("\n", "\r\n"):
+            assert bare_rwq(*words, variables={"RWQ_PASSWORD": f"hunter2{end}"}).code == 0
 
     def test_rwq_password_is_not_sent_to_a_contexts_server(
         self, bare_rwq: Rwq, locked: PrivateServer

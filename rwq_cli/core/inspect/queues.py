@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
 
 
-# The ends of the keys whose lengths are counts of items, and one pattern that finds them all, and few
-# others: each further walk costs the server seconds beside millions of keys.
+# The ends of the keys whose lengths are counts of items; and one pattern for all of them, which few
+# others match: each further walk costs the server seconds beside millions of keys.
 _COUNTED = (b":queue", b":processing", b":delayed", b":buried")
 _ENDS_SO = b"".join(b"[%b]" % bytes(sorted({*letters})) for letters in zip(*_COUNTED, strict=False))
 # How many entries of a list or sorted set are looked at. Ghosts are few, or all of its entries.
