@@ -1,7 +1,7 @@
 """`rwq work`: run a command for each item."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
 from typing import Annotated
@@ -30,12 +30,11 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.views.working import EVENT_FIELDS, PLAN_FIELDS
-from rwq_cli.work.housekeeping import keep_house
 from rwq_cli.work.invocations import Input, Invocations, check_command
 from rwq_cli.work.joblog import JobLog
 from rwq_cli.work.programs import allow_open_files, find_program
 from rwq_cli.work.running import RESULT_BYTES_MAX, Limits
-from rwq_cli.work.worker import Worker
+from rwq_cli.work.worker import Worker, clean, count
 
 # A command must not notify systemd in the name of its worker.
 _SYSTEMD = (b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"WATCHDOG_PID")
@@ -44,8 +43,6 @@ BACKOFF = Duration.of(BACKOFF_S)
 BACKOFF_MAX = Duration.of(BACKOFF_MAX_S)
 RECONNECT = Duration.of(RECONNECT_S)
 RESULT_TTL = Duration.of(RESULT_TTL_S)
-# How often what is left is counted for the live line: as often as that is drawn.
-_COUNT_S = 0.5
 
 
 @command(
@@ -185,7 +182,12 @@ def work(
         queue.connection.progress = ProgressListener()
     notes, outputs = terminal(settings, queues, result=result)
     log = None if joblog is None else JobLog(joblog, settings.environment.error)
-    count_s = _COUNT_S if notes.tick_s is not None else None
+    chores: list[tuple[float, Callable[[], object]]] = []
+    if clean_s is not None:
+        chores.append((clean_s, partial(clean, queues, notes)))
+    if notes.tick_s is not None:
+        # As often as the live line is drawn, which shows it.
+        chores.append((notes.tick_s, partial(count, queues, notes)))
     supervision = Supervision(
         notifies=notify,
         address=listen,
@@ -213,7 +215,7 @@ def work(
         Limits(max_time_s, kill_after_s, grace_s),
         notes,
         supervision,
-        partial(keep_house, queues, notes, clean_s, count_s),
+        chores,
         # Neither the job log nor a summary shows them.
         yields_starts=settings.output in (OutputFormat.JSONL, OutputFormat.CSV),
     )

@@ -18,8 +18,7 @@ from rwq_cli.output.outcomes import Kind, Row
 from rwq_cli.output.progress import LiveLine
 from rwq_cli.output.sections import COMMAND_STYLE, Section
 from rwq_cli.views.command_lines import shell_word
-from rwq_cli.work.events import STARTED, Event, Progress
-from rwq_cli.work.notes import Notes, counted
+from rwq_cli.work.notes import STARTED, Event, Notes, Progress, counted
 from rwq_cli.work.programs import Invocation
 
 _TICK_S = 0.5

@@ -10,9 +10,8 @@ from rwq_cli.core.errors import RwqError
 from rwq_cli.core.work.job import Job
 from rwq_cli.core.work.policy import Done, Failure, GiveUp, JobEnd, PutBack
 from rwq_cli.output.escape import escaped
-from rwq_cli.work.events import Event
 from rwq_cli.work.invocations import Invocations
-from rwq_cli.work.notes import Notes
+from rwq_cli.work.notes import Event, Notes
 from rwq_cli.work.programs import BadArguments, CannotRun, Exhausted, Invocation
 from rwq_cli.work.running import Cause, Limits, Outputs, Run
 

@@ -1,5 +1,6 @@
 """What to run for an item: the command with its arguments, its environment and its input."""
 
+import json
 import os
 import re
 from base64 import b64encode
@@ -7,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from tempfile import mkstemp
+from typing import Any
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.work.job import Job
 from rwq_cli.environment import os_reason
 from rwq_cli.output.field import bytes_fields, to_json
-from rwq_cli.work.programs import CannotRun, Invocation
+from rwq_cli.work.programs import BadArguments, CannotRun, Invocation
 
 
 class Input(StrEnum):
@@ -100,10 +102,7 @@ class Invocations:
         first, variables = jobs[0], self._variables(jobs[0])
         stdin = first.data if self._input is Input.STDIN else None
         if self._task_dir is not None:
-            # Imports msgspec, which other work does not need.
-            from rwq_cli.work.tasks import read_task
-
-            words = read_task(self._task_dir, first.data)
+            words = _read_task(self._task_dir, first.data)
             return Invocation(words[0], words, variables, stdin)
         assert self._program is not None
         if self._is_batch:
@@ -182,3 +181,43 @@ def _line(job: Job) -> bytes:
         **bytes_fields("data", job.data),
     }
     return to_json(record) + b"\n"
+
+
+def _read_task(directory: bytes, data: bytes) -> list[bytes]:
+    """The path of a program and its arguments: `["NAME", [ARGS...]]` or `{"task": "NAME", ...}`."""
+    # Other work does not need it.
+    from msgspec import Raw, json as raw_json
+
+    try:
+        # Numbers stay as they are: a float would lose digits.
+        value = json.loads(data, parse_float=Raw, parse_int=Raw, parse_constant=Raw)
+    except (ValueError, RecursionError):
+        raise BadArguments("no task: the data is not JSON") from None
+    match value:
+        case {"task": str(name)} | [str(name)]:
+            arguments: list[Any] = []
+        case [str(name), list(arguments)]:
+            pass
+        case _:
+            raise BadArguments('no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}')
+    # A path would leave the directory, and NUL ends a name.
+    if not name or name.startswith(".") or "/" in name or "\0" in name:
+        raise BadArguments(f"unknown task {name!r}: not the name of a program")
+    program = os.path.join(directory, os.fsencode(name.encode("utf-8", "replace")))
+    if not os.path.isfile(program):
+        raise BadArguments(f"unknown task {name!r}: no such program in {os.fsdecode(directory)}")
+    if not os.access(program, os.X_OK):
+        raise BadArguments(f"unknown task {name!r}: its program is not executable")
+    try:
+        # A string as it is, any other value as JSON.
+        return [
+            program,
+            *(
+                each.encode("utf-8", "surrogatepass")
+                if isinstance(each, str)
+                else raw_json.encode(each)
+                for each in arguments
+            ),
+        ]
+    except (ValueError, RecursionError) as error:
+        raise BadArguments(f"no task: an argument cannot be written as JSON: {error}") from None

@@ -1,4 +1,4 @@
-"""One run of a command: its process, its output, its times and its end."""
+"""One run of a command: its process, its output, its times and its end, if rwq is killed, too."""
 
 import os
 import select
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.items.schedule import REASON_BYTES_MAX
 from rwq_cli.processes import processes_of
+from rwq_cli.service.death_watch import DeathWatch
 from rwq_cli.work.programs import Invocation, start
 
 # What a result holds at most.
@@ -240,3 +241,37 @@ class Run:
         """Let its time end later: it was suspended for so long."""
         self._times_out_s += seconds
         self._kills_s += seconds
+
+
+# $1 is the entry of the environment by which commands are found, $2 how long they get, seconds.
+# Neither the shell nor grep has that entry.
+_SCRIPT = r"""
+trap '' HUP INT QUIT TERM TSTP
+read -r _
+send() {
+    found=
+    for file in $(grep -lsF -e "$1" /proc/[0-9]*/environ); do
+        read -r stat 2>/dev/null <"${file%environ}stat" || continue
+        set -- "$1" "$2" ${stat##*) }
+        [ "$3" = Z ] && continue
+        found=1
+        kill -s "$2" -- "-$5" 2>/dev/null
+    done
+}
+send "$1" TERM
+send "$1" CONT
+[ "$found" ] || exit
+sleep "$2"
+send "$1" KILL
+"""
+
+
+def watch_leftovers(mark: bytes, kill_after_s: float) -> DeathWatch:
+    """Send SIGTERM, and later SIGKILL, to the commands if this process is killed and cannot.
+
+    They and what they have started are found by the mark in their environment, so that starting one
+    costs nothing more; without /proc, they are not. When the watch is closed, what commands have
+    left running goes on.
+    """
+    words = (b"rwq-leftovers", mark, b"%g" % kill_after_s)
+    return DeathWatch((b"/bin/sh", b"-c", _SCRIPT.encode(), *words))

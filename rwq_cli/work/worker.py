@@ -7,7 +7,7 @@ stopped, holds up the loop or a signal.
 import os
 import signal
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from enum import IntEnum
@@ -16,6 +16,7 @@ from threading import Event as Flag, Thread, Timer
 from rwq_cli.core.errors import RwqError, ServerError
 from rwq_cli.core.inspect.lookup import state
 from rwq_cli.core.model import State
+from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.work.control import (
     Contact,
     EndReason,
@@ -30,13 +31,12 @@ from rwq_cli.core.work.job import Ended, Job, Loss
 from rwq_cli.core.work.policy import Failure, Fate, GiveUp
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
+from rwq_cli.service.rounds import jittered
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.work.commands import Commands
-from rwq_cli.work.events import Event
 from rwq_cli.work.invocations import Invocations
-from rwq_cli.work.leftover_commands import watch_leftovers
-from rwq_cli.work.notes import Notes, commands, status
-from rwq_cli.work.running import Limits, Outputs
+from rwq_cli.work.notes import Event, Notes, commands, status
+from rwq_cli.work.running import Limits, Outputs, watch_leftovers
 from rwq_cli.work.signals import handled_signals
 
 # How often the main thread looks for news, and how often it shows that it is not stuck.
@@ -71,7 +71,7 @@ class Worker:
     """Runs commands until it is to end; iterate over `events`.
 
     `work` is `WorkQueue.work` with all its options but the function, the token and the listener;
-    `keep_house` is done in a thread until its flag is set.
+    each of `chores` is done in a thread of its own, at once and then every so many seconds.
     """
 
     def __init__(
@@ -82,11 +82,11 @@ class Worker:
         limits: Limits,
         notes: Notes,
         supervision: Supervision,
-        keep_house: Callable[[Flag], None],
+        chores: Sequence[tuple[float, Callable[[], object]]],
         *,
         yields_starts: bool,
     ) -> None:
-        self._work, self._keep_house, self._grace_s = work, keep_house, limits.grace_s
+        self._work, self._chores, self._grace_s = work, chores, limits.grace_s
         self._notes, self._supervision = notes, supervision
         self._watch = (invocations.mark, limits.kill_after_s)
         self._summary: WorkSummary | None = None
@@ -121,8 +121,9 @@ class Worker:
             with handled_signals(self._guarded(self._handle)) as self._look_for_signals:
                 loop = Thread(target=self._run_loop, name="rwq-work", daemon=True)
                 loop.start()
-                house = self._guarded(self._keep_house)
-                Thread(target=house, args=(self._ended,), name="rwq-house", daemon=True).start()
+                repeat = self._guarded(self._repeat)
+                for chore in self._chores:
+                    Thread(target=repeat, args=chore, name="rwq-chore", daemon=True).start()
                 yield from self._report(loop)
         finally:
             self._ended.set()
@@ -183,7 +184,7 @@ class Worker:
             self._notes.line(f"{escaped(job.item_id)}: {text}; if not, its lease ends by itself")
         return True
 
-    # Other threads: the loop, the housekeeping, timers.
+    # Other threads: the loop, chores, timers.
 
     def _run_loop(self) -> None:
         try:
@@ -197,6 +198,14 @@ class Worker:
     def _exit_soon(self) -> None:
         """Wait for the server, or for the reader of stdout, only for so long."""
         self._after(_LAST_CALL_S, lambda: os._exit(128 + signal.SIGINT))
+
+    def _repeat(self, every_s: float, chore: Callable[[], object]) -> None:
+        while True:
+            with suppress(ServerError):
+                chore()
+            # Workers that were started together must not clean at the same time.
+            if self._ended.wait(jittered(every_s)):
+                return
 
     def _guarded(self, what: Callable[..., object]) -> Callable[..., None]:
         """In a thread: an error that nobody expects ends the worker, and all commands with it."""
@@ -362,3 +371,17 @@ def _has_backlog(job: Job) -> bool:
     with suppress(ServerError):
         return int(job.handle.call("LLEN", job.handle.keys.main)) > 0
     return False
+
+
+def clean(queues: Sequence[WorkQueue], notes: Notes) -> None:
+    """Do a light clean of each queue; one that fails is cleaned the next time."""
+    for queue in queues:
+        with suppress(ServerError):
+            if counts := Counter(action.action for action in queue.light_clean()):
+                text = ", ".join(f"{repair} {number:,}" for repair, number in counts.items())
+                notes.line(f"clean light: {text} ({escaped(queue.name)})", is_error=False)
+
+
+def count(queues: Sequence[WorkQueue], notes: Notes) -> None:
+    """Count what waits."""
+    notes.progress.left = sum(queue.lengths().waiting for queue in queues)
