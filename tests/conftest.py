@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, settings
 from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.keys import SETTLING_GUARD, QueueKeys
-from rwq_cli.core.server.commands import Transaction
+from rwq_cli.core.server.commands import ScriptCommand, Transaction
 from tests.clusters import (
     PrivateCluster,
     PrivateSentinels,
@@ -335,23 +335,17 @@ class Interleaved(Connection):
         self._note(script_name)
         return super().run(script_name, keys, args)
 
-    def run_each(self, script_name: str, keys: Any, calls: Any, **options: Any) -> Iterator[Any]:
+    def stream(self, requests: Any, **options: Any) -> Iterator[Any]:
         def noted() -> Iterator[Any]:
-            for args in calls:
-                if args is not None:
-                    self.words = tuple(args)
-                    self._note(script_name)
-                yield args
+            for request in requests:
+                if isinstance(request, ScriptCommand):
+                    self.words = request[3 + int(request[2]) :]
+                    self._note(request.script_name)
+                elif request is not None:
+                    self._note("+".join(command[0] for command in request))
+                yield request
 
-        return super().run_each(script_name, keys, noted(), **options)
-
-    def transact_each(self, transactions: Any) -> Iterator[Any]:
-        def noted() -> Iterator[Any]:
-            for commands in transactions:
-                self._note("+".join(command[0] for command in commands))
-                yield commands
-
-        return super().transact_each(noted())
+        return super().stream(noted(), **options)
 
     def _exchange(self, requests: Any, *, writes: bool) -> list[Any]:
         if requests[0][0] in ("SCAN", "HSCAN", "ZSCAN"):

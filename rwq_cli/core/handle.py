@@ -118,14 +118,14 @@ class Queue:
         head = self._head(dry_run)
         sent: deque[Batch] = deque()
 
-        def each() -> Iterator[Sequence[Any] | None]:
+        def each() -> Iterator[Command | None]:
             for call in calls:
                 if call is not None:
                     sent.append(call[0])
-                yield None if call is None else (*head, *call[1])
+                yield None if call is None else ScriptCommand(script, keys, (*head, *call[1]))
 
         keys = self._script_keys
-        replies = self.connection.run_each(script, keys, each(), reads_only=reads_only)
+        replies = self.connection.stream(each(), reads_only=reads_only)
         doubt = in_doubt(lambda: sum(map(size_of, sent)), shown_by)
         with nullcontext() if reads_only else doubt:
             for reply in replies:

@@ -15,6 +15,7 @@ from typing import Any
 import redis
 
 from rwq_cli.core import Connection
+from rwq_cli.core.server.commands import ScriptCommand
 from tests.live.foreign import Books
 from tests.live.raw_keys import BURIED_GUARD, DELAYED_GUARD, RawKeys, read_raw_keys
 
@@ -152,21 +153,20 @@ class WatchedConnection(Connection):
         with self._watched(script_name, args):
             return super().run(script_name, keys, args)
 
-    def run_each(
-        self, script_name: str, keys: Sequence[bytes], calls: Iterable[Any], **_options: Any
-    ) -> Any:
-        """One call after the other, so that each can be checked; the wire allows that order."""
-        for args in calls:
-            if args is not None:
-                yield self.run(script_name, keys, args)
+    def stream(self, requests: Iterable[Any], **_options: Any) -> Any:
+        """One call after the other, so that each can be checked; the wire allows that order.
 
-    def transact_each(self, transactions: Iterable[Any]) -> Any:
-        """As `run_each`; only adding without the check works by transactions."""
-        for transaction in transactions:
-            self._let_others_in("add")
-            with self._watched("add"):
-                replies = super().call_all(transaction, atomic=True)
-            yield replies
+        Only adding without the check works by transactions.
+        """
+        for request in requests:
+            if isinstance(request, ScriptCommand):
+                first = 3 + int(request[2])
+                yield self.run(request.script_name, request[3:first], request[first:])
+            elif request is not None:
+                self._let_others_in("add")
+                with self._watched("add"):
+                    replies = super().call_all(request, atomic=True)
+                yield replies
 
     def look(self) -> RawKeys:
         """The raw keys now, which must agree with the books."""

@@ -12,7 +12,7 @@ from rwq_cli.core.errors import InvalidArgument, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
-from rwq_cli.core.server.commands import REFUSED, Command, Transaction
+from rwq_cli.core.server.commands import REFUSED, Transaction
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -235,7 +235,8 @@ def _unique(queue: Queue, batches: _Batches, dry_run: bool) -> _Added:
 
 
 def _without_check(queue: Queue, batches: _Batches, dry_run: bool) -> _Added:
-    """Add items with generated IDs in transactions, which are cheaper than the script.
+    """Add items with generated IDs in transactions: to pass data through a script costs twice as
+    much as to store it.
 
     One does not stop at an error, so the script, called without items, checks for errors first. If
     main is replaced by a key of another type after that, the first batch fails, and leaves orphans
@@ -250,20 +251,18 @@ def _without_check(queue: Queue, batches: _Batches, dry_run: bool) -> _Added:
     queue.call_all([check, Transaction([("EXISTS", queue.keys.main)])])
     sent: deque[NewItems] = deque()
 
-    def transactions() -> Iterator[Sequence[Command] | None]:
+    def transactions() -> Iterator[Transaction | None]:
         for batch in batches:
             if batch is None:
                 yield None
                 continue
             sent.append(batch)
             data_keys = [queue.keys.item_prefix + item_id for item_id in batch.ids]
-            yield (
-                ("MSET", *_interleaved(data_keys, batch.data)),
-                ("LPUSH", queue.keys.main, *batch.ids),
-            )
+            data = ("MSET", *_interleaved(data_keys, batch.data))
+            yield Transaction((data, ("LPUSH", queue.keys.main, *batch.ids)))
 
     with in_doubt(lambda: sum(map(_size, sent)), _SHOWN_BY):
-        for reply in queue.connection.transact_each(transactions()):
+        for reply in queue.connection.stream(transactions()):
             yield sent.popleft(), REFUSED if reply is REFUSED else ()
 
 

@@ -72,7 +72,7 @@ def wait_for_all(
 ) -> Iterator[WaitResult]:
     """Poll until several queues, on one connection, all meet the condition at once.
 
-    For each, a poll takes one round trip for its lengths, or one for every 500 IDs. Finding due
+    For each, a poll takes one round trip for its lengths, or one or two for its IDs. Finding due
     items takes two more: always if it waits for IDs, otherwise only if something is delayed. Due
     items are promoted, so that the wait needs no cleaner, unless it is told not to, or the user has
     no write permission.
@@ -114,10 +114,9 @@ def wait_for_all(
             clock.sleep(min(pause_s, timeout_s - waited_s))
             pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
         counts = counts or [lengths(queue) for queue in queues]
-    for each in zip(met, counts, left, met_at_first, strict=True):
-        is_met, known, ids, first = each
-        remaining = len(ids) if condition.ids else None
-        yield WaitResult(is_met, known, remaining, waited_s, first)
+    remaining = [len(ids) if condition.ids else None for ids in left]
+    for reached, known, number, first in zip(met, counts, remaining, met_at_first, strict=True):
+        yield WaitResult(reached, known, number, waited_s, first)
 
 
 def _is_met(counts: Counts, below: int | None) -> bool:

@@ -50,7 +50,7 @@ class Connection(Endpoint):
         progress: The progress listener of operations.
         on_wait: Called with a message if a command waits for long.
         explain: Called with the error of a connection that cannot be made; may change its hint.
-        stop: Ends `run_each` and `transact_each` once all outstanding replies are read.
+        stop: Ends what is sent ahead of its replies, once all outstanding ones are read.
         is_cluster: Whether the server is a cluster.
         has_written: Whether the server has taken a write on this connection.
 
@@ -173,29 +173,6 @@ class Connection(Endpoint):
         if isinstance(reply, rx.ResponseError):
             raise self.error_of(reply, request) from reply
         return reply
-
-    def run_each(
-        self,
-        script_name: str,
-        keys: Sequence[bytes],
-        calls: Iterable[Sequence[Any] | None],
-        *,
-        reads_only: bool = False,
-    ) -> Iterator[Any]:
-        """Run a script once for each ARGV in `calls`, ahead of the replies; see `stream`."""
-        return self.stream(
-            (None if args is None else ScriptCommand(script_name, keys, args) for args in calls),
-            reads_only=reads_only,
-        )
-
-    def transact_each(self, transactions: Iterable[Sequence[Command] | None]) -> Iterator[Any]:
-        """Run lists of commands, each in MULTI and EXEC, ahead of the replies; see `stream`.
-
-        For work that needs no decision on the server: passing data through a script costs twice
-        as much as storing it. If the server refuses a command before EXEC, nothing of the
-        transaction has run; if a command fails in EXEC, the others still run.
-        """
-        return self.stream(None if each is None else Transaction(each) for each in transactions)
 
     def stream(
         self, requests: Iterable[Command | None], *, reads_only: bool = False

@@ -186,7 +186,7 @@ class TestSilence:
     WRITES: tuple[Callable[[Connection], object], ...] = (
         lambda connection: connection.call_all([("LLEN", b"key"), ("DEL", b"key")]),
         lambda connection: connection.run("remove", [b"key"], []),
-        lambda connection: list(connection.run_each("release", [b"key"], [[b"id"]])),
+        lambda connection: list(connection.stream([ScriptCommand("release", [b"key"], [b"id"])])),
     )
 
     @pytest.mark.parametrize(

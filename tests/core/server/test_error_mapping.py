@@ -24,6 +24,7 @@ from rwq_cli.core.errors import (
     WrongNode,
     WrongType,
 )
+from rwq_cli.core.server.commands import ScriptCommand, Transaction
 from rwq_cli.core.server.error_mapping import lost, translate
 from tests.conftest import StartServer
 from tests.proxies import answering
@@ -113,7 +114,7 @@ def test_the_first_word_of_a_reply_decides() -> None:
             with pytest.raises(ServerError) as caught:
                 connection.run("lease", [], [])
             with pytest.raises(kind):
-                list(connection.run_each("lease", [], [()]))
+                list(connection.stream([ScriptCommand("lease", [], [])]))
         error = caught.value
         assert type(error) is kind, reply
         assert words in error.message
@@ -146,7 +147,7 @@ def test_the_cause_of_an_aborted_transaction(start_server: StartServer) -> None:
     with pytest.raises(OutOfMemory):
         connection.call_all([("SET", b"a", b"b")], atomic=True)
     with pytest.raises(OutOfMemory):
-        list(connection.transact_each([[("SET", b"a", b"b")]]))
+        list(connection.stream([Transaction([("SET", b"a", b"b")])]))
 
 
 def test_a_reply_whose_code_an_older_client_has_cut_off() -> None:
@@ -176,7 +177,7 @@ def test_a_reply_whose_code_an_older_client_has_cut_off() -> None:
 def test_what_is_not_redis_is_named(answer: bytes, first: bool, what: str) -> None:
     calls: list[Callable[[Connection], object]] = [
         lambda connection: connection.call("PING"),
-        lambda connection: list(connection.run_each("lease", [], [()])),
+        lambda connection: list(connection.stream([ScriptCommand("lease", [], [])])),
     ]
     with answering(answer, first=first) as url:
         for password in (None, "x"):

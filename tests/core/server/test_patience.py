@@ -65,7 +65,7 @@ ACTS: dict[str, Callable[[Connection], object]] = {
     "script": lambda connection: connection.run("lease", [b"k"], []),
     "command": lambda connection: connection.call("DEL", b"k"),
     "several": lambda connection: connection.call_all([("DEL", b"k")])[0],
-    "stream": lambda connection: next(connection.run_each("lease", [b"k"], [[]])),
+    "stream": lambda connection: next(connection.stream([ScriptCommand("lease", [b"k"], [])])),
 }
 
 

@@ -11,7 +11,7 @@ from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import ConnectionLost, OutOfMemory, WrongType
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.add import NewItems, add_batches
-from rwq_cli.core.server.commands import REFUSED
+from rwq_cli.core.server.commands import REFUSED, Transaction
 from rwq_cli.core.server.window import WINDOW_CALLS
 from tests.conftest import QUEUE, StartServer
 
@@ -114,7 +114,9 @@ class TestTransactions:
         answered: list[Any] = []
         with pytest.raises(ServerError) as caught:
             answered.extend(
-                connection.transact_each([*self.pushes(0), bad, *self.pushes(*range(1, 9))])
+                connection.stream(
+                    map(Transaction, [*self.pushes(0), bad, *self.pushes(*range(1, 9))])
+                )
             )
         assert "wrong number of arguments" in caught.value.message
         assert raw.get(b"half") is None
