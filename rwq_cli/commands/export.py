@@ -14,7 +14,7 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument, PermissionDenied
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.export import Export, export as export_items
+from rwq_cli.core.items.export import Export
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.probe import ItemSnapshot
 from rwq_cli.exit_codes import ExitStatus, batch_status
@@ -71,7 +71,7 @@ def export(
             ids = choice.choose(queue).ids
             chosen = frozenset(item_id for item_id in ids if not isinstance(item_id, Flush))
             named += len(chosen) if choice.by_name else 0
-        exports.append(export_items(queue, chosen))
+        exports.append(Export(queue, chosen))
         return exports[-1]
 
     # The header of one queue has its time, that of several comes before the first is read.

@@ -15,7 +15,7 @@ from rwq_cli.core.inspect.lookup import inspect_items
 from rwq_cli.core.inspect.results import Result, ResultStatus, read_result_keys
 from rwq_cli.core.items.add import Due, NewItem
 from rwq_cli.core.items.complete import complete
-from rwq_cli.core.items.export import export
+from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.lease import lease_from, lease_ids
 from rwq_cli.core.items.move import move, move_back
@@ -259,7 +259,7 @@ def _chosen(queue: WorkQueue, _dry_run: bool) -> Iterator[tuple[Any, ...]]:
 
 
 def _exported(queue: WorkQueue, _dry_run: bool) -> Iterator[tuple[Any, ...]]:
-    for item in (item for batch in export(queue).batches() for item in batch):
+    for item in (item for batch in Export(queue).batches() for item in batch):
         lease = item.lease and item.lease.holder
         yield (
             *(item.item_id, item.data, item.state, item.place, lease, item.reason, item.returns),

@@ -14,12 +14,6 @@ from rwq_cli.core.state.expected import Located
 from rwq_cli.core.state.probe import ItemSnapshot, Skipped, probe, read_snapshots
 
 
-def export(queue: Queue, ids: frozenset[bytes] | None = None) -> "Export":
-    """Export a whole queue, or the items with these IDs."""
-    queue.connection.set_no_touch()
-    return Export(queue, ids)
-
-
 class Export:
     """The items and results of a queue, or the items with these IDs.
 
@@ -29,6 +23,7 @@ class Export:
     """
 
     def __init__(self, queue: Queue, ids: frozenset[bytes] | None = None) -> None:
+        queue.connection.set_no_touch()
         self._queue = queue
         self._chosen = None if ids is None else set(ids)
         self._done: set[bytes] = set()

@@ -9,7 +9,7 @@ from rwq_cli.core import Selection, State, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import choose as choose_items
 from rwq_cli.core.inspect.lookup import inspect_items
-from rwq_cli.core.items.export import export as export_items
+from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.purge import purge as purge_queue
 from rwq_cli.core.repair.clean import deep_clean
@@ -78,7 +78,7 @@ def test_the_keys_of_a_nested_queue_are_nobody_elses(
     findings = {each.code: each.count for each in queue.diagnose(grace_s=0).findings}
     assert findings[Code.SHADOWED_NAME] == 1
     assert not findings.keys() & {Code.ORPHANED, Code.STRAY_LEASE, Code.ENDLESS_LEASE}
-    export = export_items(queue)
+    export = Export(queue)
     assert {item.item_id for batch in export.batches() for item in batch} == items
     assert export.skipped.stray_leases == 0
     before = contents(raw)

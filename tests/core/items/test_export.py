@@ -5,7 +5,7 @@ from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.items.complete import complete
-from rwq_cli.core.items.export import Export, export
+from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.results import ResultOptions
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.probe import ItemSnapshot, Place, Skipped
@@ -31,7 +31,7 @@ def test_items_are_exported_once_and_in_order_and_nothing_else(
     foreign.lease(b"stray")
     raw.hset(keys.item(b"hash"), "x", "y")
     before = contents(raw)
-    exported = export(queue)
+    exported = Export(queue)
     found = [(p.item_id, p.place) for p in all_of(exported)]
     # Of what is listed twice, no place is the right one.
     found.remove((b"w1", Place.MAIN))
@@ -61,7 +61,7 @@ def test_no_item_is_missed_beside_a_live_worker(
             list(worker.release_many(held[:1]))
 
     interleaved.before = work
-    snapshots = all_of(export(WorkQueue(interleaved, b"jobs")))
+    snapshots = all_of(Export(WorkQueue(interleaved, b"jobs")))
     assert sorted(p.item_id for p in snapshots) == ids
     for snapshot in snapshots:
         assert (snapshot.place is Place.MAIN) == (snapshot.lease is None), snapshot
@@ -71,7 +71,7 @@ def test_the_result_of_an_item_completed_while_items_are_read_is_met(
     queue: WorkQueue, foreign: Foreign
 ) -> None:
     foreign.waiting(b"a", b"b")
-    exported = export(queue)
+    exported = Export(queue)
     batches = exported.batches()
     assert [p.item_id for p in next(batches)] == [b"a", b"b"]
     list(complete(queue, [b"a"], result_options=ResultOptions(b"done")))

@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, Due, Lease, NewItem, Outcome, State, Status, WorkQueue
-from rwq_cli.core.items.export import export
+from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.restore import RESTORE_ITEMS, Line, OnConflict, restore as restore_lines
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcomes
@@ -32,7 +32,7 @@ def statuses(outcomes: Iterable[Outcome]) -> list[Status]:
 
 
 def exported(queue: WorkQueue) -> list[ItemSnapshot]:
-    return [item for batch in export(queue).batches() for item in batch]
+    return [item for batch in Export(queue).batches() for item in batch]
 
 
 def test_everything_is_restored_as_it_was(

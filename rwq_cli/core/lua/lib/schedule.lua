@@ -10,10 +10,6 @@ local function delayed_guard(due_ms, now_ms)
   return GUARDS.delayed .. whole_ms(due_ms), whole_ms(left_ms)
 end
 
-local function guard_delayed(id, due_ms, now_ms)
-  set_lease(id, delayed_guard(due_ms, now_ms))
-end
-
 -- The guard of a buried item has no expiry; its value gives the reason.
 local function guard_buried(id, reason)
   redis.call('SET', lease_prefix .. id, GUARDS.buried .. reason)

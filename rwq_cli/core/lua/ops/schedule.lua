@@ -19,7 +19,7 @@ end, function(groups, facts, now_ms)
   for i, id in ipairs(moved) do
     local at_ms = first_ms + i / 1000
     if delay_ms then
-      guard_delayed(id, at_ms, now_ms)
+      set_lease(id, delayed_guard(at_ms, now_ms))
     else
       guard_buried(id, reason)
     end
