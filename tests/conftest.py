@@ -366,12 +366,7 @@ def interleaved(connection: Connection) -> Interleaved:
 
 
 class Foreign:
-    """Writes raw keys as other workers, their crashes, and mistakes leave them.
-
-    Args:
-        raw: The server.
-        name: The queue.
-    """
+    """Writes raw keys as other workers, their crashes, and mistakes leave them."""
 
     def __init__(self, raw: redis.Redis, name: bytes = QUEUE) -> None:
         self.raw = raw

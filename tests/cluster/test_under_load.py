@@ -25,12 +25,7 @@ MOVES = usual(0, long=30)
 
 
 class Load:
-    """Programs that lease and complete, and the items that were added for them.
-
-    Attributes:
-        added: The IDs whose add was acknowledged.
-        programs: The processes.
-    """
+    """Programs that lease and complete, and the items that were added for them."""
 
     def __init__(self, url: str, name: str, folder: Path) -> None:
         self._stop = folder / "stop"

@@ -226,13 +226,7 @@ def signals() -> Iterator[None]:
 
 
 class Fuzzed:
-    """rwq, with what its lines leave behind.
-
-    Args:
-        rwq: The program.
-        raw: A client of the server.
-        dumped: The keys of the queue.
-    """
+    """rwq, with what its lines leave behind."""
 
     def __init__(self, rwq: Rwq, raw: redis.Redis, dumped: list[tuple[bytes, int, bytes]]) -> None:
         self._rwq = rwq

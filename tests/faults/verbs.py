@@ -192,14 +192,7 @@ def name_of(verb: Verb) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FarQueue:
-    """A queue in another slot of a cluster, or on another server.
-
-    Attributes:
-        raw: A plain client of its node, which has no other queue of the test.
-        name: Its name.
-        queue: The same queue, as rwq reaches it.
-        url: The URL of its server, if that is another one.
-    """
+    """A queue in another slot of a cluster, or on another server: `raw` is its node's client."""
 
     raw: redis.Redis
     name: bytes

@@ -78,14 +78,7 @@ class Books:
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """A client of upstream's, of either generation.
-
-    Attributes:
-        client: Its connection.
-        queue: The queue's name.
-        old: Whether it is of 0.1.
-        books: Where it writes what it believes.
-    """
+    """A client of upstream's, of either generation."""
 
     client: redis.Redis
     queue: bytes

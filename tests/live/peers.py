@@ -59,12 +59,7 @@ def read_book(book: Path) -> list[Entry]:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """How to start the workers of one package.
-
-    Attributes:
-        program: The words that start one, before its argument.
-        settings: What else it must be told.
-    """
+    """How to start the workers of one package."""
 
     program: tuple[str, ...]
     settings: dict[str, Any] = field(default_factory=dict)
@@ -74,11 +69,7 @@ class Peer:
         return [*self.program, json.dumps({**self.settings, **told}, default=str)]
 
     def do(self, verb: str, *, book: Path, **told: Any) -> list[Entry]:
-        """Run a worker to its end.
-
-        Returns:
-            What it wrote into its book.
-        """
+        """Run a worker to its end; what it wrote into its book."""
         book.unlink(missing_ok=True)
         process = start(self.command_line(do=verb, book=book, **told))
         try:

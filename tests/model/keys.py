@@ -105,12 +105,7 @@ class Keys:
         return True
 
     def del_data(self, item_id: str, believed: int = 0) -> bool:
-        """DEL, which decides who completed it; 0.1 reports success whatever its DEL found.
-
-        Args:
-            item_id: The ID.
-            believed: For 0.1, the life that it leased.
-        """
+        """DEL, which decides who completed it; 0.1 reports success whatever its DEL found."""
         self.guarded.pop(item_id, None)
         life = self.data.pop(item_id, 0)
         if believed or life:

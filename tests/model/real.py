@@ -332,11 +332,7 @@ Effect = tuple[tuple[Frozen, Command], tuple[Frozen, Any]]
 
 
 def differences(raw: redis.Redis, effects: Iterable[Effect]) -> list[str]:
-    """Run each script on a real server that holds the keys before it.
-
-    Returns:
-        Where the server and the model do not agree, in words.
-    """
+    """In words, where a real server that holds the keys before it does something else."""
     seconds, _ = raw.time()
     now_ms = int(seconds) * 1000
     found: list[str] = []

@@ -34,11 +34,7 @@ def is_session(holder: str | None) -> bool:
 
 
 class Queue(Keys):
-    """The keys with our scripts as methods.
-
-    Attributes:
-        mutation: Which defect the scripts have; "" for none.
-    """
+    """The keys with our scripts as methods; with a mutation, the scripts have a defect."""
 
     mutation = ""
 
@@ -244,11 +240,7 @@ class Queue(Keys):
         return ((item_id, "added"),)
 
     def lease(self, holder: str) -> tuple[str, int] | None:
-        """Promote what is due, then take the next item; ghosts on the way are dropped.
-
-        Returns:
-            The ID and its count of returns.
-        """
+        """Promote what is due, then take the next item; ghosts on the way are dropped."""
         promotes = self.mutation != "a lease finds nothing that is due"
         for item_id in self.due() if promotes else ():
             kind = self._entry_kind(item_id, "delayed")

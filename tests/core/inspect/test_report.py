@@ -16,24 +16,19 @@ from tests.servers import PrivateServer
 FAR_MS = 10**13
 
 
-@pytest.mark.parametrize("generations", ["old", "new", "both"])
-def test_the_facts_of_a_lease(queue: WorkQueue, foreign: Foreign, generations: str) -> None:
-    foreign.leased(b"1", ttl_ms=60_000, generations=generations)
-    (report,) = inspect_items(queue, [b"1"])
-    lease = report.facts.lease
-    assert lease is not None
-    assert lease.ttl_ms is not None
-    assert 30_000 < lease.ttl_ms <= 60_000
-    assert lease.holder == b"them"
-    assert (
-        report.lease_keys
-        == {
-            "new": (b"jobs:lease:1",),
-            "old": (b"jobs:leased_by_session:1",),
-            "both": (b"jobs:lease:1", b"jobs:leased_by_session:1"),
-        }[generations]
-    )
-    assert report.facts.state is State.LEASED
+def test_the_facts_of_a_lease(queue: WorkQueue, foreign: Foreign) -> None:
+    new, old = b"jobs:lease:1", b"jobs:leased_by_session:1"
+    for generations, lease_keys in (("old", (old,)), ("new", (new,)), ("both", (new, old))):
+        foreign.raw.flushall()
+        foreign.leased(b"1", ttl_ms=60_000, generations=generations)
+        (report,) = inspect_items(queue, [b"1"])
+        lease = report.facts.lease
+        assert lease is not None
+        assert lease.ttl_ms is not None
+        assert 30_000 < lease.ttl_ms <= 60_000
+        assert lease.holder == b"them"
+        assert report.lease_keys == lease_keys
+        assert report.facts.state is State.LEASED
 
 
 def test_the_item_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
