@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import nullcontext
-from itertools import chain
+from itertools import chain, count
 from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
@@ -17,7 +17,7 @@ from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import Chosen, choose
 from rwq_cli.core.inspect.queues import exists
-from rwq_cli.core.inspect.selection import ITEMS
+from rwq_cli.core.inspect.selection import FOUND_DEEP, ITEMS
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.move import move
 from rwq_cli.core.model import Outcomes, Status
@@ -32,6 +32,7 @@ _MOVED = (Status.MOVED, Status.FINISHED)
 _KIND = kind_of(Status.MOVED, (Status.NOT_OWNER, Status.CONFLICT, Status.MISSING))
 _KIND = _KIND._replace(shown=frozenset(map(str, _MOVED)))
 _FOLLOW_EVERY_S = 1.0
+_WALK_EACH = 60
 # After SIGTERM, what is on its way to another server has so long to arrive.
 _ARRIVAL_S = 5.0
 
@@ -131,6 +132,10 @@ def mv(
 
 def _later(queue: WorkQueue, choice: Choice) -> Iterator[Chosen]:
     """The items that the options choose later, again and again."""
-    while True:
+    states = ITEMS if choice.selection.states is None else choice.selection.states
+    # The others are found by a walk over all keys of the server only.
+    quick = states - FOUND_DEEP or states
+    for number in count(1):
         queue.clock.sleep(_FOLLOW_EVERY_S)
-        yield choose(queue, choice.selection, limit=choice.limit)
+        wanted = quick if number % _WALK_EACH else states
+        yield choose(queue, choice.selection._replace(states=wanted), limit=choice.limit)
