@@ -86,16 +86,7 @@ class Call:
     def settings(self) -> "Settings":
         from rwq_cli.cli.settings import Settings
 
-        manual, options = self.manual, self.options
-        return Settings(
-            self.environment,
-            self.given,
-            default_output=manual.output,
-            always_table=manual.always_table and options.get("watch") is None,
-            changes=manual.may_change(options),
-            writes_elsewhere=manual.writes_elsewhere,
-            null_separated=bool(options.get("null")),
-        )
+        return Settings(self.environment, self.given, self.manual, self.options)
 
     def write_version(self) -> None:
         self.environment.stdout.write(f"rwq {__version__}\n".encode())

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rwq_cli.input.where import Condition
     from rwq_cli.output.outcomes import Kind, Outcomes as Shown
 
-
 # The states that `--state` can choose; an ID in the others is in no list, and has no data.
 SELECTABLE = tuple(state for state in State if state not in (State.STRAY_LEASE, State.GONE))
 # What `--mine` chooses. Not `held`: a lease of rwq always has an expiry.
@@ -83,7 +82,6 @@ def _state_option(offered: Iterable[State]) -> Any:
 
 
 def _filters(offered: Iterable[State]) -> Callable[..., Selection]:
-
     def selection(
         _settings: Settings,
         states: _state_option(offered) = None,  # type: ignore[valid-type]
@@ -135,15 +133,9 @@ def _filters(offered: Iterable[State]) -> Callable[..., Selection]:
             from rwq_cli.input.where import all_of
 
             holds = all_of(where)
+        chosen = frozenset(states) if states else None
         return Selection(
-            frozenset(states) if states else None,
-            match,
-            id_glob,
-            older_than,
-            holds,
-            holder_glob,
-            reason_glob,
-            returns,
+            chosen, match, id_glob, older_than, holds, holder_glob, reason_glob, returns
         )
 
     return selection

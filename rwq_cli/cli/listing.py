@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rwq_cli.core.queue import WorkQueue
     from rwq_cli.views.watching import Tick
 
-
 # The structures that a listing reads, with the counts of what is in them.
 _LISTS = {name: name for name in ("processing", "delayed", "buried")} | {"main": "waiting"}
 

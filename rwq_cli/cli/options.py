@@ -148,7 +148,6 @@ def _names_and_metavar(usage: str) -> tuple[list[str], str | None]:
 
 
 def _whole_number(name: str, least: int) -> Callable[[str], int]:
-
     def parse(text: str | int) -> int:
         # Python also reads `1_0`, and the digits of other scripts.
         digits = str(text).removeprefix("-")
@@ -242,7 +241,6 @@ AllQueuesOption = Annotated[
     bool, option("--all-queues", "Every queue; -q takes several, and patterns ('mail:*').")
 ]
 DataOption = Annotated[bool, option("--data", "Read whole payloads, for json, jsonl and csv.")]
-
 
 # The options of every command with their help.
 _GLOBAL = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from rwq_cli.cli.connect import command_lines, summary_end
 from rwq_cli.cli.settings import Settings
@@ -9,7 +10,7 @@ from rwq_cli.core.model import Outcome, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import bytes_fields, to_json
-from rwq_cli.output.outcomes import Kind, Outcomes, Parts
+from rwq_cli.output.outcomes import Kind, Outcomes
 
 
 def outcomes_of(
@@ -20,10 +21,9 @@ def outcomes_of(
     dry_run: bool,
     reasons: Mapping[Status, str] | None = None,
     facts: Mapping[str, object] | None = None,
-    suffix: Callable[[], str] = str,
-    parts: Parts | None = None,
     name: str = "",
     leased_in: WorkQueue | None = None,
+    **options: Any,
 ) -> Outcomes[Outcome]:
     """Make what shows the outcomes of a verb on the items of a queue; see `Outcomes`."""
     # `reasons` are further ones for `failure_reasons`, `facts` fields of the JSON summary after the
@@ -46,9 +46,8 @@ def outcomes_of(
         facts={**bytes_fields("queue", queue.name), **(facts or {})},
         explain=explain,
         where=partial(summary_end, settings, queue, is_prefixed=bool(name)),
-        suffix=suffix,
-        parts=parts,
         name=name,
+        **options,
     )
 
 

@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rwq_cli.cli.call import Manual
 from rwq_cli.cli.target import Target
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.server.patience import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
@@ -42,42 +44,27 @@ class Settings(Target):
         self,
         environment: Environment,
         given: Mapping[str, Any] | None = None,
-        *,
-        default_output: str | None = None,
-        always_table: bool = False,
-        changes: bool = False,
-        writes_elsewhere: bool = False,
-        null_separated: bool = False,
+        manual: Manual = Manual(),  # noqa: B008
+        options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        self.environment = environment
+        # `manual` and `options` are those of the command, and `given` the options of every command.
+        self.environment, self._manual, self._options = environment, manual, options
         self.given: Mapping[str, Any] = given or {}
-        self.changes = changes
-        self.writes_elsewhere = writes_elsewhere
-        self.null_separated = null_separated
+        self.null_separated = bool(options.get("null"))
         self.quiet = bool(self.given.get("quiet"))
         self.verbose = bool(self.given.get("verbose"))
         # The fields that `--fields` chooses, each once; None for all. The field of `--by`.
         chosen = (name.strip() for name in self.given.get("fields", "").split(","))
         self.fields = list(dict.fromkeys(filter(None, chosen))) if "fields" in self.given else None
         self.by: str | None = self.given.get("by")
-        self._default_output = default_output
-        self._always_table = always_table
 
     def replaced(self, **given: Any) -> "Settings":
-        return Settings(
-            self.environment,
-            {**self.given, **given},
-            default_output=self._default_output,
-            always_table=self._always_table,
-            changes=self.changes,
-            writes_elsewhere=self.writes_elsewhere,
-            null_separated=self.null_separated,
-        )
+        return Settings(self.environment, {**self.given, **given}, self._manual, self._options)
 
     def check(self) -> None:
         _ = self.output, self.colour
         _ = self.connect_timeout_s, self.reply_timeout_s, self.patience_s
-        if not self.writes_elsewhere:
+        if not self._manual.writes_elsewhere:
             self.check_yes_for()
 
     def check_yes_for(self) -> None:
@@ -116,7 +103,7 @@ class Settings(Target):
         return context is not None and context.read_only
 
     def check_read_only(self) -> None:
-        if self.changes and self.is_read_only:
+        if self._manual.may_change(self._options) and self.is_read_only:
             assert self.protecting_context is not None
             raise ReadOnlyContext(
                 f"context {self.protecting_context.name} is read-only",
@@ -131,19 +118,19 @@ class Settings(Target):
         """
         if (given := self.given.get("output")) is not None:
             return _one_of(OutputFormat, given, "-o")
-        if self._default_output is not None:
-            return OutputFormat(self._default_output)
+        if self._manual.output is not None:
+            return OutputFormat(self._manual.output)
         if variable := self.environment.variables.get("RWQ_OUTPUT"):
             return _one_of(OutputFormat, variable, "RWQ_OUTPUT")
-        is_described = self._always_table and self.fields is None
-        is_table = self.environment.stdout_is_terminal or is_described
+        is_described = self._manual.always_table and self._options.get("watch") is None
+        is_table = self.environment.stdout_is_terminal or (is_described and self.fields is None)
         return OutputFormat.TABLE if is_table else OutputFormat.PLAIN
 
     @property
     def output_origin(self) -> str:
         if self.given.get("output") is not None:
             return "-o"
-        is_set = self._default_output or self.environment.variables.get("RWQ_OUTPUT")
+        is_set = self._manual.output or self.environment.variables.get("RWQ_OUTPUT")
         return "RWQ_OUTPUT" if is_set else "default"
 
     @property

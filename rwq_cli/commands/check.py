@@ -1,7 +1,7 @@
 """`rwq check`: compare a queue's counts with limits, for monitoring."""
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any
@@ -23,7 +23,8 @@ from rwq_cli.core.server.patience import deadline
 from rwq_cli.environment import signals_to
 from rwq_cli.exit_codes import MonitoringStatus, UsageError
 from rwq_cli.output.escape import escaped_text
-from rwq_cli.views.monitoring import CHECK_FIELDS, nagios_line, nagios_lines, prometheus_text
+from rwq_cli.output.exposition import exposition
+from rwq_cli.views.monitoring import CHECK_FIELDS, nagios_line, nagios_lines, queue_metrics
 
 # Monitors end what takes 10 s, and then know nothing.
 ANSWERS_WITHIN_S = 9.0
@@ -77,7 +78,6 @@ class _TooSlow(BaseException):
 
 @contextmanager
 def _in_time(seconds: float) -> Iterator[None]:
-
     def give_up(*_: object) -> None:
         raise _TooSlow
 
@@ -139,12 +139,22 @@ def check(
     with _in_time(seconds):
         with deadline(_PASSWORD_SHARE * seconds):
             opened = OpenQueues(settings, all_queues=all_queues, any_type=True).find()
-        for queue in opened.queues:
+        is_line, rest = is_nagios and opened.is_one, iter(opened.queues)
+        for queue in rest:
             if settings.given.get("patience") is None:
                 # Whoever monitors wants to know how it is now.
                 queue.connection.patience_s = 0
-        is_line = is_nagios and opened.is_one
-        _read(settings, opened, limits, checks, unread, deep=deep, raises=is_line)
+            try:
+                found = [check_queue(queue, limits, deep=deep)]
+                checks += warn_if_missing(settings, queue, found, lambda one: one.counts.is_empty)
+            except ServerError as error:
+                if is_line:
+                    raise
+                reason = unread[queue.name] = escaped_text(error.message)
+                settings.environment.error(f"rwq: error: {reason}")
+                if isinstance(error, Unreachable) and not queue.connection.is_cluster:
+                    # Each of the others would wait for as long.
+                    unread.update(dict.fromkeys((each.name for each in rest), reason))
         # Monitoring does not read stderr.
         is_absent = is_line and checks[0].counts.is_empty and not opened.queues[0].exists()
     names = [queue.name for queue in opened.queues]
@@ -152,36 +162,10 @@ def check(
     if unread:
         level = worst([level, Level.UNKNOWN]) if is_nagios else Level.UNKNOWN
     if not is_nagios:
-        text = prometheus_text(names, checks)
+        text = exposition(queue_metrics(names, checks))
     elif opened.is_one:
         text = nagios_line(checks[0], is_absent=is_absent)
     else:
         text = nagios_lines(unread, checks, level)
     settings.out.describe(checks, CHECK_FIELDS, text=text, is_one=opened.is_one)
     return MonitoringStatus[level.value]
-
-
-def _read(
-    settings: Settings,
-    opened: OpenQueues,
-    limits: Mapping[Measure, Limits],
-    checks: list[Check],
-    unread: dict[bytes, str],
-    *,
-    deep: bool,
-    raises: bool,
-) -> None:
-    """Check queues; those that cannot be read are added to `unread` with the reason, by name."""
-    rest = iter(opened.queues)
-    for queue in rest:
-        try:
-            found = [check_queue(queue, limits, deep=deep)]
-            checks += warn_if_missing(settings, queue, found, lambda check: check.counts.is_empty)
-        except ServerError as error:
-            if raises:
-                raise
-            reason = unread[queue.name] = escaped_text(error.message)
-            settings.environment.error(f"rwq: error: {reason}")
-            if isinstance(error, Unreachable) and not queue.connection.is_cluster:
-                # Each of the others would wait for as long.
-                unread.update(dict.fromkeys((each.name for each in rest), reason))

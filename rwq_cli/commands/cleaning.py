@@ -56,7 +56,6 @@ CLEAN: Kind[CleanAction] = Kind(
     preview=_preview,
 )
 
-
 BuryAfterOption = Annotated[
     int | None,
     option(
@@ -66,7 +65,6 @@ BuryAfterOption = Annotated[
         min=0,
     ),
 ]
-
 
 EveryOption = Annotated[
     Duration | None,

@@ -12,7 +12,6 @@ from rwq_cli.contexts.file import COLOURS, KEYS, Context, ContextError, Protecti
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.inspect.server_status import server_access
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.undo.file import undo_directory, unwritable_because
 from rwq_cli.views.contexts import (
@@ -34,7 +33,7 @@ GROUP_HELP = (
 _HELP = "The context's name."
 NameArgument = Annotated[str, argument("NAME", _HELP, offer=offer_contexts)]
 _PASSWORDS = frozenset({"password_command", "password_file"})
-_NO_SUCH = {ExitStatus.USAGE: "wrong usage, or there is no such context"}
+_NO_SUCH = "wrong usage, or there is no such context"
 
 
 def _optional_name(help: str) -> Any:
@@ -189,7 +188,7 @@ def set_(
     record=CONTEXT_FIELDS,
     help="Make a context the current one; - is the previous one.",
     examples=("rwq context use prod", "rwq context use -"),
-    exits=_NO_SUCH,
+    usage=_NO_SUCH,
 )
 def use(settings: Settings, name: NameArgument) -> None:
     from rwq_cli.contexts.editing import use_context
@@ -206,7 +205,7 @@ def use(settings: Settings, name: NameArgument) -> None:
     record=CONTEXT_FIELDS,
     help="Remove contexts. Servers and queues stay as they are.",
     examples=("rwq context rm old", "rwq context rm test-1 test-2"),
-    exits=_NO_SUCH,
+    usage=_NO_SUCH,
 )
 def rm(
     settings: Settings,

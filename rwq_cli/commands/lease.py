@@ -1,10 +1,10 @@
 """`rwq lease`: lease items, the next ones or by ID."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import inf
 from time import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import command_lines, open_queue, open_queues
@@ -180,8 +180,7 @@ def _write(
     number: int,
     dry_run: bool,
     empty: Callable[[], str],
-    has_queue: bool = False,
-    id_batches: Iterable[Sequence[bytes]] | None = None,
+    **options: Any,
 ) -> int:
     """Write leased items; returns their number. Reading them, or their IDs, leases them."""
     environment = settings.environment
@@ -200,9 +199,8 @@ def _write(
             noted(),
             columns_for("leased now"),
             empty=empty,
-            has_queue=has_queue,
-            id_batches=id_batches,
             unframed=number == 1,
+            **options,
         )
     except OSError as error:
         if not dry_run and not isinstance(error, BrokenPipeError):

@@ -17,7 +17,6 @@ from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
 _IN_PROCESSING = frozenset({State.LEASED, State.HELD, State.ABANDONED})
 
-
 _FAILURES = (Status.NOT_OWNER, Status.MISSING)
 _NOW = kind_of(Status.RELEASED, _FAILURES, neutral=(Status.ALREADY_WAITING,))
 _LATER = kind_of(Status.DELAYED, _FAILURES)

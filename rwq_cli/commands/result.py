@@ -24,7 +24,6 @@ from rwq_cli.views.item_report import RESULT_HELP
 # Wrapping some megabytes for a terminal would take minutes.
 _SHOWN_BYTES = 16 * 1024
 
-
 RESULT_FIELDS: Fields[ResultLookup] = Fields(
     "A result",
     field("queue", "queue", "the queue's name", NAME),

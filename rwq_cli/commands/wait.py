@@ -18,7 +18,6 @@ from rwq_cli.output.sections import Row, Section
 
 _LENGTHS = ("waiting", "processing", "delayed", "buried")
 
-
 WAIT_FIELDS: Fields[WaitResult] = Fields(
     "A wait",
     field("queue", "counts.queue", "the queue's name", ID),

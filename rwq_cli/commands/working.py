@@ -1,13 +1,13 @@
 """What `rwq work` shows: its plan, its events and notes, and what supervisors ask for."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import BinaryIO
 
-from rwq_cli.cli.connect import summary_end, summary_end_of
+from rwq_cli.cli.connect import summary_end_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.items.lease import lease_from
@@ -48,7 +48,6 @@ def show_plan(
     policy: RetryPolicy,
     count: int,
 ) -> ExitStatus:
-    """Show what would be run next, for so many items at most."""
     plan = NO_PLAN
     if items := list(lease_from(queues, count, dry_run=True)):
         handles = {queue.name: queue for queue in queues}
@@ -81,7 +80,6 @@ def show_plan(
 def terminal(
     settings: Settings, queues: Sequence[WorkQueue], *, result: bool
 ) -> tuple[Notes, Outputs]:
-    """Where notes and the output of commands go."""
     environment = settings.environment
     if environment.stdout_is_closed:
         # What commands print goes nowhere then.
@@ -114,7 +112,6 @@ def _write(stream: BinaryIO, data: bytes) -> None:
 
 
 def scraped(queues: Sequence[WorkQueue], progress: Progress) -> list[Metric]:
-    """What `/metrics` has of a worker."""
     # Its imports take as long as a short command.
     from rwq_cli.views.monitoring import queue_scraper
 
@@ -128,14 +125,14 @@ def run_worker(
     supervision: Supervision,
     log: JobLog | None,
 ) -> None:
-    """Work, and report what happens."""
+    names = ", ".join(escaped(queue.name) for queue in queues)
     out = Outcomes(
         settings.output_options,
         EVENTS,
         None,
         dry_run=False,
         facts={"queues": [escaped(queue.name) for queue in queues]},
-        where=_summary_end(settings, queues),
+        where=lambda: "" if settings.target_from_env else summary_end_of(settings, names),
     )
     failure: RwqError | None = None
     with out:
@@ -153,18 +150,9 @@ def run_worker(
     out.finish()
 
 
-def _summary_end(settings: Settings, queues: Sequence[WorkQueue]) -> Callable[[], str]:
-    """Where the work was done, for the summary."""
-    if len(queues) == 1:
-        return partial(summary_end, settings, queues[0])
-    names = ", ".join(escaped(queue.name) for queue in queues)
-    return lambda: summary_end_of(settings, names)
-
-
 def _events(
     settings: Settings, supervision: Supervision, worker: Worker, log: JobLog | None
 ) -> Iterator[Sequence[Event]]:
-    """Work; what happens is logged, and then reported."""
     environment = settings.environment
     try:
         with supervision:

@@ -57,7 +57,6 @@ def remove_contexts(path: Path, names: list[str]) -> Contexts:
 
 
 def use_context(path: Path, name: str) -> Contexts:
-
     def change(document: tomlkit.TOMLDocument, tables: Any) -> None:
         current, previous = document.get("current"), document.get("previous")
         wanted = previous if name == "-" else name

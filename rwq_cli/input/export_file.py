@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder, decode
+from msgspec.structs import asdict
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Result, ResultStatus
@@ -114,15 +115,9 @@ def parse_header(line: bytes, name: str) -> Header:
         raise InvalidArgument(f"the header of {name} cannot be used: it does not name a queue")
     origin = None
     if undo is not None:
-        origin = UndoOrigin(
-            verb=undo.verb,
-            server=str(undo.server),
-            context=undo.context,
-            by=undo.by,
-            to=_bytes(undo.to, undo.to_b64),
-            to_server=undo.to_server,
-            to_context=undo.to_context,
-        )
+        to, same = _bytes(undo.to, undo.to_b64), asdict(undo)
+        del same["to_b64"]
+        origin = UndoOrigin(**{**same, "server": str(undo.server), "to": to})
     return Header(queue if queue and version == 1 else b"", header.exported_ms or 0, origin)
 
 

@@ -143,6 +143,5 @@ EXPORT_FIELDS = _ITEM_FIELDS.plus(
     field("queue", itemgetter(0), "the queue's name, in an export of several queues", is_bytes=True)
 )
 
-
 # Written to an undo file before anything in it is restored.
 BEGUN_LINE = control_line(ControlLine(ControlWord.BEGUN))

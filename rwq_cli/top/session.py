@@ -105,7 +105,6 @@ class Session:
     def start(
         self, changed: Callable[[], object], failed: Callable[[BaseException], object]
     ) -> None:
-
         def guarded(work: Callable[[Callable[[], object]], None]) -> None:
             try:
                 work(changed)

@@ -112,17 +112,9 @@ def _read(number: int, path: Path, *, counted: bool) -> UndoEntry | None:
         size = file.tell()
     if path.name.endswith(UNDONE) and state is not UndoState.REDONE:
         state = UndoState.RESTORED
+    counts = items, results
     return UndoEntry(
-        number=number,
-        path=path,
-        queue=header.queue,
-        origin=origin,
-        time_ms=header.exported_ms,
-        items=items,
-        results=results,
-        state=state,
-        undone_ms=undone_ms,
-        file_bytes=size,
+        number, path, header.queue, origin, header.exported_ms, *counts, state, undone_ms, size
     )
 
 

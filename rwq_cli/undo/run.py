@@ -39,11 +39,8 @@ class UndoRun:
         *,
         dry_run: bool,
     ) -> None:
-        self._reader = reader
-        self._queue = queue
-        self._moved_to = moved_to
-        self._journal = journal
-        self._dry_run = dry_run
+        self._reader, self._queue, self._moved_to = reader, queue, moved_to
+        self._journal, self._dry_run = journal, dry_run
         self.results = ResultTally()
         self.restored_before = reader.count(restored=True)
         # How many items were restored that may not have been removed, or restored before.

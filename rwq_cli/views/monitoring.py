@@ -15,7 +15,7 @@ from rwq_cli.core.inspect.thresholds import (
 )
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.exposition import Metric, exposition
+from rwq_cli.output.exposition import Metric
 from rwq_cli.output.field import ID, Field, Fields, field
 
 if TYPE_CHECKING:
@@ -161,11 +161,6 @@ CHECK_FIELDS: Fields[Check] = Fields(
         "if the age is cut short by a restart of the server: how long ago that was; else null",
     ),
 )
-
-
-def prometheus_text(queues: Sequence[bytes], checks: Sequence[Check]) -> str:
-    """The text format of Prometheus: every count of the queues that could be read."""
-    return exposition(queue_metrics(queues, checks))
 
 
 def queue_metrics(queues: Sequence[bytes], checks: Sequence[Check]) -> list[Metric]:

@@ -59,10 +59,8 @@ UNDO_COLUMNS = (
     "bytes",
 )
 
-
 # What became of a file: `deleted`, or `in-use` by another rwq.
 Pruned = tuple[UndoEntry, str]
-
 
 PRUNED_FIELDS: Fields[Row[Pruned]] = Fields(
     "A pruned undo file",

@@ -32,7 +32,6 @@ _RATES = (
 
 
 def rate_columns(of: Callable[[T], Rates], ranks: tuple[int, ...]) -> list[Field[T]]:
-
     def column(name: str, title: str, attribute: str, help: str, rank: int) -> Field[T]:
         def value(record: T) -> float | None:
             number: float | None = getattr(of(record), attribute)

@@ -1,11 +1,11 @@
 """What a worker shows: its events, its failures, a live line on a terminal, and a summary."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from threading import RLock
 from time import monotonic
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from rwq_cli.core.model import Item
 from rwq_cli.core.work.policy import Fate
@@ -24,7 +24,6 @@ from rwq_cli.work.programs import Invocation
 _TICK_S = 0.5
 # The rate is that of this many ticks.
 _RATE_TICKS = 20
-
 
 _FIELDS: tuple[Field[Event], ...] = (
     field(
@@ -79,8 +78,6 @@ def joblog_lines(events: Iterable[Event]) -> Iterator[str]:
 
 
 class LiveNotes(Notes):
-    """The same, above a live line on the terminal."""
-
     tick_s = _TICK_S
 
     def __init__(self, environment: Environment, *, names_queues: bool, colour: bool) -> None:
@@ -106,7 +103,6 @@ class LiveNotes(Notes):
             self._line.hide()
 
     def pass_on(self, stream: BinaryIO, data: bytes) -> None:
-        """Write what a command printed above the line."""
         with self._lock, self._line.hidden() as is_shown, suppress(OSError):
             stream.write(data)
             if is_shown and not data.endswith(b"\n"):
@@ -115,7 +111,6 @@ class LiveNotes(Notes):
 
 
 def live_line(progress: Progress, rate: float) -> str:
-    """The live line."""
     parts = [counted(progress), f"{rate:,.1f}/s", f"{progress.running:,} running"]
     if progress.left is not None:
         left = f"{progress.left:,} left"
@@ -130,7 +125,6 @@ def live_line(progress: Progress, rate: float) -> str:
 
 
 def work_metrics(progress: Progress) -> list[Metric]:
-    """What a worker has done and is doing."""
     ends = [({"event": fate.value}, number) for fate, number in progress.counts.items()]
     return [
         Metric("work_items_total", "Items handled by this process, by outcome.", ends, "counter"),
@@ -145,33 +139,40 @@ class Planned(NamedTuple):
     invocation: Invocation | None
     reason: str | None
 
+    @property
+    def first(self) -> Item | None:
+        return self.items[0] if self.items else None
+
 
 # What JSON has if there is no item.
 NO_PLAN = Planned([], None, None)
 
 
-def _of_first(name: str, get: Callable[[Item], object], help: str, **kinds: Any) -> Field[Planned]:
-    return Field(name, lambda plan: get(plan.items[0]) if plan.items else None, help, **kinds)
-
-
-def _of_command(name: str, get: Callable[[Invocation], object], help: str) -> Field[Planned]:
-    return Field(name, lambda plan: None if plan.invocation is None else get(plan.invocation), help)
-
-
 PLAN_FIELDS: Fields[Planned] = Fields(
     "What a worker would start",
-    _of_first("queue", lambda item: item.queue, "the queue's name", is_bytes=True),
-    _of_first("id", lambda item: item.item_id, "the item's ID", is_bytes=True, is_id=True),
-    Field("items", lambda plan: len(plan.items), "how many items the command would get"),
-    _of_first("returns", lambda item: item.returns or 0, "how often the item was returned"),
-    _of_command("command", lambda run: list(map(escaped, run.arguments)), "the command's words"),
-    _of_command("stdin_bytes", lambda run: len(run.stdin or b""), "the size of its stdin"),
-    Field("reason", lambda plan: plan.reason, "why no command can be made"),
+    field("queue", "first.queue", "the queue's name", NAME),
+    field("id", "first.item_id", "the item's ID", ID),
+    field("items", lambda plan: len(plan.items), "how many items the command would get"),
+    field(
+        "returns",
+        lambda plan: plan.first and (plan.first.returns or 0),
+        "how often the item was returned",
+    ),
+    field(
+        "command",
+        lambda plan: plan.invocation and list(map(escaped, plan.invocation.arguments)),
+        "the command's words",
+    ),
+    field(
+        "stdin_bytes",
+        lambda plan: plan.invocation and len(plan.invocation.stdin or b""),
+        "the size of its stdin",
+    ),
+    field("reason", "reason", "why no command can be made"),
 )
 
 
 def plan_sections(plan: Planned) -> list[Section]:
-    """What a dry run would start, at length."""
     first, returns = plan.items[0], plan.items[0].returns or 0
     rows: list[tuple[str, str, str | None]] = [
         ("item", escaped(first.item_id), None),

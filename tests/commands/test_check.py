@@ -9,7 +9,8 @@ import pytest
 from rwq_cli.core.inspect.thresholds import Limits, Measure, evaluate
 from rwq_cli.core.model import Counts
 from rwq_cli.exit_codes import MonitoringStatus
-from rwq_cli.views.monitoring import nagios_line, prometheus_text
+from rwq_cli.output.exposition import exposition
+from rwq_cli.views.monitoring import nagios_line, queue_metrics
 from tests.conftest import ABSENT, Foreign, StartServer, contents
 from tests.driver import Rwq, configure
 
@@ -204,7 +205,7 @@ class TestPrometheus:
 
     def test_the_queues_name_is_a_quoted_label(self) -> None:
         counts = Counts(b'a"b\\c\n\xff|', 1, 0, 0, 0)
-        text = prometheus_text([counts.queue], [evaluate(counts, {})])
+        text = exposition(queue_metrics([counts.queue], [evaluate(counts, {})]))
         assert text.splitlines()[2] == 'rwq_up{queue="a\\"b\\\\c\\\\n\\\\xff|"} 1'
 
     def test_an_unreachable_server_is_down(self, rwq: Rwq) -> None:
