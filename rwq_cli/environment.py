@@ -29,16 +29,14 @@ class ColourMode(StrEnum):
 
 
 class Environment:
-    """The streams and environment variables of a run.
+    """The streams and environment variables of a run."""
 
-    Every command loads this class first. It is not a dataclass, because creating one takes longer.
-
-    stdout is for results only, and stderr for everything else; all are bytes. A closed stdin is
-    empty, and a write to a closed stdout fails. `note_above` writes a line above the progress line.
-    `interrupted` is what is said if Ctrl-C ends a command that may change something; nothing once
-    the command says that itself.
-    """
-
+    # Every command loads this class first. It is not a dataclass, because creating one takes
+    # longer.
+    # stdout is for results only, and stderr for everything else; all are bytes. A closed stdin is
+    # empty, and a write to a closed stdout fails. `note_above` writes a line above the progress
+    # line. `interrupted` is what is said if Ctrl-C ends a command that may change something;
+    # nothing once the command says that itself.
     quiet: bool = False
     interrupted: str = "nothing done"
     stdout_is_closed: bool = False

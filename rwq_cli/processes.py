@@ -5,11 +5,9 @@ from contextlib import suppress
 
 
 def processes_of(root: int, mark: bytes | None = None) -> set[int]:
-    """The living processes that a process has started, itself included.
-
-    They are its descendants, and whatever has the mark in its environment: a process whose parent
-    has ended is a child of another one. Without `/proc`, they are not found.
-    """
+    """The living processes that a process has started, itself included."""
+    # They are its descendants, and whatever has the mark in its environment: a process whose parent
+    # has ended is a child of another one. Without `/proc`, they are not found.
     parents: dict[int, int] = {}
     found = {root}
     for pid in os.listdir("/proc") if os.path.isdir("/proc") else ():

@@ -49,12 +49,10 @@ def is_ready(descriptor: int) -> bool:
 
 
 class Writer(io.BufferedWriter):
-    """Writes to an open file all that it is given, or raises an `OSError`.
+    """Writes to an open file all that it is given, or raises an `OSError`."""
 
-    What several threads write does not mix. The accounts of what was written are the C code's: no
-    signal comes between.
-    """
-
+    # What several threads write does not mix. The accounts of what was written are the C code's: no
+    # signal comes between.
     def __init__(self, descriptor: int) -> None:
         super().__init__(io.FileIO(descriptor, "w", closefd=False), _BUFFER_BYTES)
         self._turn = RLock()

@@ -155,12 +155,10 @@ def _without_use(offered: Iterable[State]) -> list[str]:
 
 
 class Choice(NamedTuple):
-    """The items that the command line chooses: the `named` IDs, else the selection.
+    """The items that the command line chooses: the `named` IDs, else the selection."""
 
-    `is_whole_queue` is true without IDs and options except `--all`, `from_stdin` if the IDs are
-    read there, `has_states` if `--state` was given, `mine` for what this session has leased.
-    """
-
+    # `is_whole_queue` is true without IDs and options except `--all`, `from_stdin` if the IDs are
+    # read there, `has_states` if `--state` was given, `mine` for what this session has leased.
     settings: Settings
     named: Iterator[bytes | Flush] | None
     selection: Selection

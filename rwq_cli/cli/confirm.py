@@ -45,11 +45,9 @@ def is_confirmed(settings: Settings, *, yes: bool) -> bool:
 def confirm(
     settings: Settings, what: str, items: int, queue: str, *, leased: int = 0, note: str = ""
 ) -> None:
-    """Return only if the user agrees to an action such as `remove {}`, where `{}` stands for items.
-
-    `leased` is how many of them are leased, and `note` more about them. Without items, nothing is
-    asked. Raises `Declined`, or `InvalidArgument` where there is no terminal to ask on.
-    """
+    """Return only if the user agrees to an action such as `remove {}`, `{}` being the items."""
+    # `leased` is how many of them are leased, and `note` more about them. Without items, nothing is
+    # asked. Raises `Declined`, or `InvalidArgument` where there is no terminal to ask on.
     if not items:
         return
     if leased:

@@ -16,8 +16,7 @@ ToUrlOption = Annotated[
     str | None, option("--to-url URL", "The server of the other queue, if it is another one.")
 ]
 ToContextOption = Annotated[
-    str | None,
-    option("--to-context NAME", "The context of that server.", offer=offer_contexts),
+    str | None, option("--to-context NAME", "The context of that server.", offer=offer_contexts)
 ]
 # What reaches the server of the run, and no other one may see.
 _OWN = ("RWQ_PASSWORD", "RWQ_SENTINEL_PASSWORD")

@@ -39,13 +39,11 @@ def remembered(find: Callable[[], T]) -> Callable[[], T]:
 
 
 class OpenQueues:
-    """The queues that the settings name, or that match their patterns, found any number of times.
+    """The queues that the settings name or their patterns match, found any number of times."""
 
-    `is_one` is true if the user named one: the output is then that of one. `left_out` are those
-    that a pattern found, but have a structure of the wrong type. If the command changes queues,
-    what was found by a pattern and has no item is left out: it may belong to another program.
-    """
-
+    # `is_one` is true if the user named one: the output is then that of one. `left_out` are those
+    # that a pattern found, but have a structure of the wrong type. If the command changes queues,
+    # what was found by a pattern and has no item is left out: it may belong to another program.
     def __init__(
         self,
         settings: Settings,

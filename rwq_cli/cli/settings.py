@@ -33,11 +33,9 @@ class ReadOnlyContext(InvalidArgument):
 
 
 class Settings(Target):
-    """The settings of one run, which nothing changes: a plain class, as `Environment` is.
+    """The settings of one run, which nothing changes: a plain class, as `Environment` is."""
 
-    `beside` are those of another server that the run writes to, too; None for none.
-    """
-
+    # `beside` are those of another server that the run writes to, too; None for none.
     beside: "Settings | None" = None
 
     def __init__(
@@ -112,10 +110,9 @@ class Settings(Target):
 
     @cached_property
     def output(self) -> OutputFormat:
-        """The output format: `-o`, else RWQ_OUTPUT, else a table on a terminal and plain elsewhere.
-
-        A command that describes something writes a table elsewhere, too, unless fields are chosen.
-        """
+        """The format: `-o`, else RWQ_OUTPUT, else a table on a terminal and plain elsewhere."""
+        # A command that describes something writes a table elsewhere, too, unless fields are
+        # chosen.
         if (given := self.given.get("output")) is not None:
             return _one_of(OutputFormat, given, "-o")
         if self._manual.output is not None:

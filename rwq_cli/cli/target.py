@@ -72,10 +72,9 @@ class Target:
 
     @cached_property
     def protecting_context(self) -> "Context | None":
-        """The context whose protection applies: the one that was named, else that of the address.
-
-        Of several contexts with this address, it is the most protected one. None if there is none.
-        """
+        """The context whose protection applies: the one named, else that of the address."""
+        # Of several contexts with this address, it is the most protected one. None if there is
+        # none.
         url, _, context = self.server
         if context is not None or not self._has_contexts:
             return context

@@ -9,7 +9,7 @@ from rwq_cli.cli.connect import summary_end
 from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
 from rwq_cli.cli.options import Duration, interval, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.cleaning import CLEAN, CLEAN_FIELDS, Cleaning, read_cleaning
+from rwq_cli.commands.cleaning import CLEAN, CLEAN_FIELDS, Cleaning
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.repair.clean import CleanBatch
@@ -42,7 +42,7 @@ _EXITS: dict[ExitCode, str] = {
     ),
     exits=_EXITS,
 )
-@provided("cleaning", read_cleaning)
+@provided("cleaning", Cleaning)
 def light(settings: Settings, cleaning: Cleaning, deep_every: DeepEveryOption = None) -> ExitStatus:
     return _clean(settings, cleaning, deep_every=deep_every, is_deep=False)
 
@@ -59,7 +59,7 @@ def light(settings: Settings, cleaning: Cleaning, deep_every: DeepEveryOption = 
     ),
     exits=_EXITS,
 )
-@provided("cleaning", read_cleaning)
+@provided("cleaning", Cleaning)
 def deep(settings: Settings, cleaning: Cleaning) -> ExitStatus:
     return _clean(settings, cleaning, deep_every=None, is_deep=True)
 

@@ -5,7 +5,6 @@ from typing import Annotated, NamedTuple
 
 from rwq_cli.cli.options import (
     DEFAULT_GRACE,
-    Address,
     AllQueuesOption,
     DryRunOption,
     Duration,
@@ -56,50 +55,34 @@ CLEAN: Kind[CleanAction] = Kind(
     preview=_preview,
 )
 
-BuryAfterOption = Annotated[
-    int | None,
-    option(
-        "--bury-after N",
-        "Bury an item instead of returning it if it has already been returned N times, by cleans "
-        "or after failed attempts.",
-        min=0,
-    ),
-]
-
-EveryOption = Annotated[
-    Duration | None,
-    option(
-        "--every DUR",
-        "Clean about this often until stopped; if the server is lost, wait for it.",
-        interval,
-    ),
-]
-
 
 class Cleaning(NamedTuple):
-    grace_s: float
-    bury_after: int | None
-    dry_run: bool
-    every: Duration | None
-    notify: bool
-    listen: Address | None
-    all_queues: bool
+    settings: Settings
+    grace_s: GraceOption = DEFAULT_GRACE
+    bury_after: Annotated[
+        int | None,
+        option(
+            "--bury-after N",
+            "Bury an item instead of returning it if it has already been returned N times, by "
+            "cleans or after failed attempts.",
+            min=0,
+        ),
+    ] = None
+    dry_run: DryRunOption = False
+    every: Annotated[
+        Duration | None,
+        option(
+            "--every DUR",
+            "Clean about this often until stopped; if the server is lost, wait for it.",
+            interval,
+        ),
+    ] = None
+    notify: NotifyOption = False
+    listen: ListenOption = None
+    all_queues: AllQueuesOption = False
 
     def batches(self, queue: WorkQueue, *, is_deep: bool) -> Iterator[CleanBatch]:
         clean = deep_clean if is_deep else light_clean
         return clean(
             queue, grace_s=self.grace_s, bury_after=self.bury_after, dry_run=self.dry_run
         ).batches
-
-
-def read_cleaning(
-    _settings: Settings,
-    grace_s: GraceOption = DEFAULT_GRACE,
-    bury_after: BuryAfterOption = None,
-    dry_run: DryRunOption = False,
-    every: EveryOption = None,
-    notify: NotifyOption = False,
-    listen: ListenOption = None,
-    all_queues: AllQueuesOption = False,
-) -> Cleaning:
-    return Cleaning(grace_s, bury_after, dry_run, every, notify, listen, all_queues)

@@ -163,11 +163,9 @@ def _edit_many(settings: Settings, choice: Choice, command: EditCommand) -> Exit
 
 
 class _Made:
-    """The edits that a command makes of chosen items.
+    """The edits that a command makes of chosen items."""
 
-    What has to be asked about is `held` to the end: then one question is about all of it.
-    """
-
+    # What has to be asked about is `held` to the end: then one question is about all of it.
     def __init__(
         self, settings: Settings, queue: WorkQueue, command: EditCommand, *, asks: bool
     ) -> None:

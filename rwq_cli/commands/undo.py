@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.confirm import confirm_action, is_confirmed, server_shown
@@ -46,9 +46,6 @@ from rwq_cli.undo.run import UndoRun, remove_again
 from rwq_cli.views.failures import CHANGED_MEANWHILE
 from rwq_cli.views.outcomes import OUTCOME_FIELDS
 from rwq_cli.views.undo_files import PRUNED, PRUNED_FIELDS, UNDO_COLUMNS, UNDO_FIELDS
-
-if TYPE_CHECKING:
-    from rwq_cli.core.server.connection import Connection
 
 _UNDONE = restoring_kind(
     *("restored", "already-there", "conflicts", "rejected"),
@@ -153,9 +150,9 @@ def _restore(
 ) -> ExitStatus:
     """Undo what a file has, or undo its undo; without a file, of the latest one."""
     connection = open_connection(settings)
-    reader = _open(settings, connection, file, redo=redo, anywhere=anywhere)
+    reader = _open(settings, connection.address, file, redo=redo, anywhere=anywhere)
     try:
-        _check(settings, reader, connection, anywhere=anywhere)
+        _check(settings, reader, connection.address, anywhere=anywhere)
         origin, verb = reader.origin, reader.origin.verb
         if redo and verb == "import":
             raise InvalidArgument("the last undo was of an import", "run the import again")
@@ -301,7 +298,7 @@ def _prune(settings: Settings, entries: list[UndoEntry], *, yes: bool, dry_run: 
 
 
 def _open(
-    settings: Settings, connection: "Connection", file: str | None, *, redo: bool, anywhere: bool
+    settings: Settings, address: str, file: str | None, *, redo: bool, anywhere: bool
 ) -> UndoReader:
     """The file with this number or name; without, the latest of this server and queue."""
     directory = undo_directory(settings.environment.variables)
@@ -324,7 +321,7 @@ def _open(
         entry
         for entry in _all(settings, counted=False)
         if queue in (None, entry.queue)
-        and (anywhere or is_same_server(entry.origin.server, connection.address))
+        and (anywhere or is_same_server(entry.origin.server, address))
     )
 
     def skipped(path: Path) -> None:
@@ -334,17 +331,15 @@ def _open(
     return open_undone(entries) if redo else open_latest(entries, skipped)
 
 
-def _check(
-    settings: Settings, reader: UndoReader, connection: "Connection", *, anywhere: bool
-) -> None:
+def _check(settings: Settings, reader: UndoReader, address: str, *, anywhere: bool) -> None:
     header, origin = reader.header, reader.origin
     if settings.given.get("queue") and settings.queue != header.queue:
         raise InvalidArgument(
             f"the undo file is from the queue {escaped(header.queue)}", "leave out -q"
         )
-    if not anywhere and not is_same_server(origin.server, connection.address):
+    if not anywhere and not is_same_server(origin.server, address):
         raise InvalidArgument(
-            f"the undo file is from {origin.label}, but this server is {connection.address}",
+            f"the undo file is from {origin.label}, but this server is {address}",
             "name that server with -u, or use --anywhere",
         )
 

@@ -21,12 +21,10 @@ from rwq_cli.views.outcomes import kind_of
 
 
 class Undo(UndoFile):
-    """The undo file of one run of a command on a queue, and the outcomes of that run.
+    """The undo file of one run of a command on a queue, and the outcomes of that run."""
 
-    `stopped` is said if an error ends the run, so that there is no summary; `restores`, what an
-    undo puts back, if not all that the summary counts; `origin`, what else the header says.
-    """
-
+    # `stopped` is said if an error ends the run, so that there is no summary; `restores`, what an
+    # undo puts back, if not all that the summary counts; `origin`, what else the header says.
     def __init__(
         self,
         settings: Settings,

@@ -37,12 +37,10 @@ class EditorError(RwqError):
 
 
 class Draft:
-    """Data in a separate file, which only this user can read.
+    """Data in a separate file, which only this user can read."""
 
-    Its directory is private, too: editors keep backups next to a file. The file is named after
-    `name`, and its suffix tells an editor the format.
-    """
-
+    # Its directory is private, too: editors keep backups next to a file. The file is named after
+    # `name`, and its suffix tells an editor the format.
     def __init__(self, data: bytes, name: bytes, suffix: str = "") -> None:
         self._data = data
         readable = re.sub(rb"[^A-Za-z0-9_-]", b"_", name).decode()
@@ -153,11 +151,9 @@ class Refused(NamedTuple):
 
 
 class EditCommand(NamedTuple):
-    """A command line for `sh` that reads data on stdin and writes what replaces it.
+    """A command line for `sh` that reads data on stdin and writes what replaces it."""
 
-    `by_lines` is for one that reads and writes many items, a line each.
-    """
-
+    # `by_lines` is for one that reads and writes many items, a line each.
     line: str
     by_lines: bool
     variables: Mapping[str, str]

@@ -74,11 +74,9 @@ class ExportSource(NamedTuple):
 
 
 class ExportReader:
-    """Reads an export, and counts its bad lines; with `strict`, it stops at the first.
+    """Reads an export, and counts its bad lines; with `strict`, it stops at the first."""
 
-    `report` takes each: its number, from 1 for the header, and the reason.
-    """
-
+    # `report` takes each: its number, from 1 for the header, and the reason.
     def __init__(
         self, source: ExportSource, *, strict: bool, report: Callable[[int, str], None]
     ) -> None:

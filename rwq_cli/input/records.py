@@ -89,12 +89,10 @@ def with_id(batches: Iterable[NewItems | Flush], item_id: bytes) -> Iterator[New
 
 
 class RecordReader:
-    """Reads items, and counts the records that it skips; with `strict`, it stops at the first.
+    """Reads items, and counts the records that it skips; with `strict`, it stops at the first."""
 
-    `report` takes each: its source, its number from 1, and the reason. Items without a delay of
-    their own are due at `due`.
-    """
-
+    # `report` takes each: its source, its number from 1, and the reason. Items without a delay of
+    # their own are due at `due`.
     def __init__(
         self,
         environment: Environment,

@@ -77,11 +77,9 @@ def split(
     is_json: bool = False,
     is_text: bool = True,
 ) -> Iterator[list[bytes] | Flush]:
-    """The records of a stream that arrived together, without separators; `FLUSH` before each wait.
-
-    A byte order mark before text is skipped. Lines that end in CR LF keep the CR, which is noted
-    once; JSON does not care.
-    """
+    """The records of a stream that arrived together, and a `FLUSH` before each wait."""
+    # A byte order mark before text is skipped. Lines that end in CR LF keep the CR, which is noted
+    # once; JSON does not care.
     has_lines = separator == b"\n"
     is_noted = is_json or not has_lines
     # The pieces of a record are joined once, at its end: a record may have 100 MB.

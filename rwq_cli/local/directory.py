@@ -25,17 +25,14 @@ def default_directory(environ: Mapping[str, str]) -> Path:
 
 
 class DataDirectory:
-    """The directory of one server, which only its user can access.
+    """The directory of one server, which only its user can access."""
 
-    The server holds the lock until it exits: the process that launches it takes the lock and passes
-    the open file on, and the kernel releases the lock when the last process closes the file. So two
-    servers never use the same data, even if the launcher was killed or the socket was deleted, and
-    a pid file is trusted only while the lock is held.
-
-    The path is without symlinks, so that two names lead to one socket. If it is too long for a
-    socket, that is under /tmp, the same whatever TMPDIR is.
-    """
-
+    # The server holds the lock until it exits: the process that launches it takes the lock and
+    # passes the open file on, and the kernel releases the lock when the last process closes the
+    # file. So two servers never use the same data, even if the launcher was killed or the socket
+    # was deleted, and a pid file is trusted only while the lock is held.
+    # The path is without symlinks, so that two names lead to one socket. If it is too long for a
+    # socket, that is under /tmp, the same whatever TMPDIR is.
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.realpath(path))
         self.log = self.path / "server.log"
@@ -72,10 +69,8 @@ class DataDirectory:
 
     @contextmanager
     def try_lock(self) -> Iterator[int | None]:
-        """Take the lock while the block runs, without waiting; None if it is held, else its file.
-
-        A process that inherits the descriptor keeps the lock after the block.
-        """
+        """Take the lock while the block runs, without waiting; its file, or None if it is held."""
+        # A process that inherits the descriptor keeps the lock after the block.
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self._lock, flags, 0o600)
         try:

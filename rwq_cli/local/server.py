@@ -31,12 +31,10 @@ _PAUSE_MAX_S = 0.05
 
 
 class LocalStatus(NamedTuple):
-    """The state of a local server; what only it can tell is None if it does not answer.
+    """The state of a local server; what only it can tell is None if it does not answer."""
 
-    It runs if its process exists. `server` is as in `valkey 8.1.3`, and `aof_bytes` the size of its
-    data on disk, None if there is none.
-    """
-
+    # It runs if its process exists. `server` is as in `valkey 8.1.3`, and `aof_bytes` the size of
+    # its data on disk, None if there is none.
     running: bool
     pid: int | None
     url: str
@@ -60,13 +58,12 @@ def _file_errors() -> Iterator[None]:
 
 
 class LocalServer:
-    """A private Valkey or Redis on a unix socket, with its data in one directory.
+    """A private Valkey or Redis on a unix socket, with its data in one directory."""
 
-    Only `ensure_running` starts a server or creates files. Every method raises a LocalServerError
-    for what fails, also if the directory belongs to another user or cannot be used. The environment
-    selects the program; the URL is that of the socket, even if the server does not run.
-    """
-
+    # Only `ensure_running` starts a server or creates files. Every method raises a LocalServerError
+    # for what fails, also if the directory belongs to another user or cannot be used. The
+    # environment selects the program; the URL is that of the socket, even if the server does not
+    # run.
     def __init__(self, directory: Path, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._files = DataDirectory(directory)

@@ -15,12 +15,10 @@ VERSION = 2
 
 
 class UndoOrigin(NamedTuple):
-    """The part of a header that only undo files have: which command removed or changed the items.
+    """What only undo files have in a header: which command removed or changed the items."""
 
-    The server is its URL, without user and password; the contexts are their names then. Only an
-    `mv` has `to`, the queue that they were moved to, and another server if it is there.
-    """
-
+    # The server is its URL, without user and password; the contexts are their names then. Only an
+    # `mv` has `to`, the queue that they were moved to, and another server if it is there.
     verb: str
     server: str
     context: str | None = None
@@ -55,13 +53,11 @@ class ControlWord(StrEnum):
 
 
 class ControlLine(NamedTuple):
-    """A line of an undo file that is neither an item nor a result.
+    """A line of an undo file that is neither an item nor a result."""
 
-    `NOT_REMOVED` has an item, `RESTORED` a bitmap of the restored lines, `REPLACED_BY` what
-    replaced the line above it (see `Journal`), `REMOVED` the number of items, and `TRIED` and
-    `REDONE` when it was, unix ms.
-    """
-
+    # `NOT_REMOVED` has an item, `RESTORED` a bitmap of the restored lines, `REPLACED_BY` what
+    # replaced the line above it (see `Journal`), `REMOVED` the number of items, and `TRIED` and
+    # `REDONE` when it was, unix ms.
     word: ControlWord
     item_id: bytes | None = None
     lines: bytes = b""

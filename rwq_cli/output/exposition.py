@@ -15,11 +15,9 @@ Labels = Mapping[str, str | bytes]
 
 
 class Metric(NamedTuple):
-    """A metric: its name without the prefix `rwq_`, and the labels and value of each sample.
+    """A metric: its name without the prefix `rwq_`, and the labels and value of each sample."""
 
-    The name of a counter ends in `_total`. A value that is None is unknown.
-    """
-
+    # The name of a counter ends in `_total`. A value that is None is unknown.
     name: str
     help: str
     samples: Sequence[tuple[Labels, float | None]]

@@ -39,41 +39,37 @@ class Cut(Enum):
 
 
 class Field(NamedTuple, Generic[T]):
-    """One field of a record, and one column of its tables.
+    """One field of a record, and one column of its tables."""
 
-    Attributes:
-        name: Its name in JSON; `OUTER.INNER` inside an object.
-        get: Returns its value: bytes, text, a number, a boolean, a list; None is null.
-        help: What it means, for the help and the reference.
-        title: The heading of its column; empty for the name in upper case.
-        format: Returns the cell of a table; None for the value as in `-o plain`.
-        right: True if the column is right-aligned.
-        style: Returns the style of a cell, such as `red`, or None.
-        cut: Where its cells are cut on a narrow terminal; None for nowhere.
-        rank: The order in which columns are left out on a narrow terminal, 1 first; those with 0
-            come after all others, the last one first.
-        may_be_unknown: True if None means unknown rather than inapplicable: a column of unknown
-            values is shown, an empty one is not.
-        is_bytes: True if JSON has bytes that are not UTF-8 in `NAME_b64`; else bytes are escaped.
-        is_object: True if it is the head of an object, whose fields follow; null if `get` returns
-            None.
-        is_id: True if `-o ids` prints it.
-        is_data: True if `-o data` prints it.
-    """
-
+    # Its name in JSON; `OUTER.INNER` inside an object.
     name: str
+    # Returns its value: bytes, text, a number, a boolean, a list; None is null.
     get: Callable[[T], Any]
+    # What it means, for the help and the reference.
     help: str
+    # The heading of its column; empty for the name in upper case.
     title: str = ""
+    # Returns the cell of a table; None for the value as in `-o plain`.
     format: Callable[[T], str] | None = None
+    # True if the column is right-aligned.
     right: bool = False
+    # Returns the style of a cell, such as `red`, or None.
     style: Callable[[T], str | None] | None = None
+    # Where its cells are cut on a narrow terminal; None for nowhere.
     cut: Cut | None = None
+    # The order in which columns are left out on a narrow terminal, 1 first; those with 0 come after
+    # all others, the last one first.
     rank: int = 0
+    # True if None means unknown rather than inapplicable: a column of unknown values is shown, an
+    # empty one is not.
     may_be_unknown: bool = False
+    # True if JSON has bytes that are not UTF-8 in `NAME_b64`; else bytes are escaped.
     is_bytes: bool = False
+    # True if it is the head of an object, whose fields follow; null if `get` returns None.
     is_object: bool = False
+    # True if `-o ids` prints it.
     is_id: bool = False
+    # True if `-o data` prints it.
     is_data: bool = False
 
     @property
@@ -148,12 +144,10 @@ def field(
 
 
 class Fields(Generic[T]):
-    """The fields of one kind of records, in the order of JSON.
+    """The fields of one kind of records, in the order of JSON."""
 
-    With `is_stream`, they are written as they come, in no other order; with `has_other_ids`,
-    `-o ids` prints IDs that are not those of the records.
-    """
-
+    # With `is_stream`, they are written as they come, in no other order; with `has_other_ids`, `-o
+    # ids` prints IDs that are not those of the records.
     def __init__(
         self,
         title: str,

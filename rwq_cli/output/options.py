@@ -38,12 +38,10 @@ class OutputFormat(StrEnum):
 
 
 class OutputOptions(NamedTuple):
-    """Where and how to write.
+    """Where and how to write."""
 
-    With `null_separated`, `ids` and `data` end each record with NUL, and IDs are not escaped. The
-    progress line ends before results are written. `fields`, `sort` and `by` are names of fields.
-    """
-
+    # With `null_separated`, `ids` and `data` end each record with NUL, and IDs are not escaped. The
+    # progress line ends before results are written. `fields`, `sort` and `by` are names of fields.
     environment: Environment
     format: OutputFormat
     colour: bool = True

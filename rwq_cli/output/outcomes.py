@@ -104,12 +104,10 @@ class Kind(NamedTuple, Generic[T]):
 
 
 class Outcomes(Generic[T]):
-    """The rows and the summary of one command, or of its part for one queue.
+    """The rows and the summary of one command, or of its part for one queue."""
 
-    `explain` returns the reason for each failure, `where` the place and `suffix` the end of the
-    summary; `facts` begin the JSON summary, and `name` the notes if there are several queues.
-    """
-
+    # `explain` returns the reason for each failure, `where` the place and `suffix` the end of the
+    # summary; `facts` begin the JSON summary, and `name` the notes if there are several queues.
     def __init__(
         self,
         options: OutputOptions,
@@ -320,11 +318,9 @@ class Outcomes(Generic[T]):
 
 
 class Parts:
-    """One command on several queues: the rows of all are one output.
+    """One command on several queues: the rows of all are one output."""
 
-    The parts in which nothing was done share one summary.
-    """
-
+    # The parts in which nothing was done share one summary.
     def __init__(self, options: OutputOptions) -> None:
         self.writer = Writer(options)
         self._options = options

@@ -73,11 +73,9 @@ class LiveLine:
 
 
 class TerminalProgress(LiveLine, ProgressListener):
-    """Shows a line for work that takes over a second; the working thread draws it.
+    """Shows a line for work that takes over a second; the working thread draws it."""
 
-    `fraction` returns the share that is done, 0 to 1, if only the caller knows it.
-    """
-
+    # `fraction` returns the share that is done, 0 to 1, if only the caller knows it.
     fraction: Callable[[], float | None] | None = None
 
     def __init__(

@@ -26,11 +26,9 @@ _FLAGS = ("write", "debug")
 
 
 class Action(NamedTuple):
-    """A command for a queue, or for one of its items, with options that the user may change.
+    """A command for a queue, or for one of its items, with options that the user may change."""
 
-    One that runs at once changes nothing, or shows first what it changes.
-    """
-
+    # One that runs at once changes nothing, or shows first what it changes.
     verb: str
     queue: bytes
     item_id: bytes | None = None

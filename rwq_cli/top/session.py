@@ -56,11 +56,10 @@ LISTS = {
 
 
 class Session:
-    """One run of `rwq top`. It looks for the first time when it is made.
+    """One run of `rwq top`. It looks for the first time when it is made."""
 
-    `page` is the `LiveScreen` that is shown, which is read again and again; None if it is covered.
-    """
-
+    # `page` is the `LiveScreen` that is shown, which is read again and again; None if it is
+    # covered.
     def __init__(self, settings: Settings, every_s: float, guard: TerminalGuard) -> None:
         connection = open_connection(settings)
         # Nothing but the app may draw.

@@ -21,13 +21,11 @@ _END_WITHIN_S = 2.0
 
 
 class TerminalGuard:
-    """Restores the modes of the terminal when its block ends, or when a signal ends the program.
+    """Restores the modes of the terminal when its block ends, or when a signal ends the program."""
 
-    The first signal asks the program to leave, and ends a `child` that has the terminal. If it does
-    not, or if there is a second one, the terminal is restored and the process ends at once. After
-    SIGKILL or a crash, another process restores it: see `restorer`.
-    """
-
+    # The first signal asks the program to leave, and ends a `child` that has the terminal. If it
+    # does not, or if there is a second one, the terminal is restored and the process ends at once.
+    # After SIGKILL or a crash, another process restores it: see `restorer`.
     def __init__(self) -> None:
         self.signal: int | None = None
         self.leave: Callable[[], object] | None = None

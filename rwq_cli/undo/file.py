@@ -102,13 +102,11 @@ def numbered(directory: Path) -> dict[int, Path]:
 
 
 class UndoFile(Journal):
-    """Writes an undo file, as the journal of a removal; it is created with the first item.
+    """Writes an undo file, as the journal of a removal; it is created with the first item."""
 
-    Lines are written so that they survive a crash of this machine. If that fails, an UndoFileError
-    is raised, and what was written before is intact. At the end of the block the file is closed; an
-    empty one is deleted.
-    """
-
+    # Lines are written so that they survive a crash of this machine. If that fails, an
+    # UndoFileError is raised, and what was written before is intact. At the end of the block the
+    # file is closed; an empty one is deleted.
     def __init__(
         self, directory: Path, header: Callable[[], Header], path: Path | None = None
     ) -> None:

@@ -8,12 +8,10 @@ from rwq_cli.views.states import STATES
 
 
 class Remedy(NamedTuple):
-    """What a finding is, for one item, however many there are; and what to do about it.
+    """What a finding is, for one item, however many there are; and what to do about it."""
 
-    ` ID` at the end of a command stands for an ID, `KEY` for a key. `left_because` says why `--fix`
-    leaves some of them.
-    """
-
+    # ` ID` at the end of a command stands for an ID, `KEY` for a key. `left_because` says why
+    # `--fix` leaves some of them.
     cause: str
     cure: str
     command: str

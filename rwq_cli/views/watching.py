@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from rwq_cli.core.inspect.activity import UNKNOWN_RATES, Rates
 from rwq_cli.core.model import Counts
 from rwq_cli.output import human
-from rwq_cli.output.field import Field, Fields
+from rwq_cli.output.field import Field
 from rwq_cli.output.sections import Section
 
 T = TypeVar("T")
@@ -78,7 +78,3 @@ class Tick:
         is_draining = self.rates_of(counts).empty_in_s is not None
         end = f", empty in {empty_in}" if is_draining else ""
         return Section("", [("rates", f"in {came}/s, left {left}/s{end}", None)])
-
-
-# What `--watch` adds, for the reference.
-TICK_FIELDS: Fields[Counts] = Fields("What --watch adds", *Tick(0).rate_fields(), Tick(0).time)

@@ -65,10 +65,8 @@ def _milli(seconds: float | None) -> float | None:
 
 
 def joblog_lines(events: Iterable[Event]) -> Iterator[str]:
-    """The lines of a job log: one for each item that is done with.
-
-    Columns: time, queue, ID, attempt, what happened, exit code, signal, seconds, reason.
-    """
+    """The lines of a job log: one for each item that is done with."""
+    # Columns: time, queue, ID, attempt, what happened, exit code, signal, seconds, reason.
     for event in events:
         if event.kind == STARTED:
             continue

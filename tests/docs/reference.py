@@ -23,7 +23,7 @@ from rwq_cli.output.field import Fields
 from rwq_cli.output.outcomes import WORDS
 from rwq_cli.views.remedies import REMEDIES
 from rwq_cli.views.states import STATES
-from rwq_cli.views.watching import TICK_FIELDS
+from rwq_cli.views.watching import Tick
 from tests.all_commands import CommandInfo, all_commands
 from tests.docs.json_kinds import OTHER_KINDS, SUMMARY
 
@@ -129,7 +129,8 @@ def _fields(commands: Iterable[CommandInfo]) -> Iterator[str]:
     for described in commands:
         if (fields := described.manual.fields()) is not None:
             kinds.setdefault(fields, []).append(described.path)
-    kinds[TICK_FIELDS] = ["stats", "queues", "leases", "ls"]
+    watched = Fields("What --watch adds", *Tick(0).rate_fields(), Tick(0).time)
+    kinds[watched] = ["stats", "queues", "leases", "ls"]
     tables = [
         # Not those that hold the bytes of another.
         (kind.title, paths, [(f.name, f.help) for f in kind.all if not f.name.endswith("_b64")])
