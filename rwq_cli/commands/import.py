@@ -23,7 +23,7 @@ from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.input.export_reader import ExportReader, ExportSource
+from rwq_cli.input.export_file import ExportReader, ExportSource
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.outcomes import NAMED_FAILURES, Parts
 from rwq_cli.views.failures import CHANGED_MEANWHILE

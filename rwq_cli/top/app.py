@@ -6,10 +6,10 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from rwq_cli.top.dialogs import HelpScreen
 from rwq_cli.top.screens import LiveScreen, QueuesScreen
 from rwq_cli.top.session import Session
 from rwq_cli.top.terminal import TerminalGuard
+from rwq_cli.top.widgets import HelpScreen
 
 
 class TopApp(App[None]):

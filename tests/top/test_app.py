@@ -25,7 +25,7 @@ from textual.pilot import Pilot
 
 from rwq_cli.top import screens, session as session_module
 from rwq_cli.top.app import TopApp
-from rwq_cli.top.listing import Listing
+from rwq_cli.top.widgets import Listing
 
 EVERY_S = 0.05
 QUEUES_200 = 200
