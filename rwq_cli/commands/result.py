@@ -19,26 +19,23 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import ID, NAME, Fields, field
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.sections import Row, Section
-from rwq_cli.views.item_report import RESULT_HELP
+from rwq_cli.views.item_report import KEPT_FIELDS
 
 # Wrapping some megabytes for a terminal would take minutes.
 _SHOWN_BYTES = 16 * 1024
 
+_STATUS, _COMPLETED, _BYTES, _TTL = KEPT_FIELDS
 RESULT_FIELDS: Fields[ResultLookup] = Fields(
     "A result",
     field("queue", "queue", "the queue's name", NAME),
     field("id", "item_id", "the item's ID", ID),
     field("state", "state", "of the item that has this ID now, else `gone`"),
-    field(
-        "status",
-        "result.status",
-        "`completed` or `rejected`; from here on, null if no result is kept",
-    ),
+    _STATUS._replace(help=f"{_STATUS.help}; from here on, null if no result is kept"),
     field("result", "result.result", "the bytes that were kept", is_bytes=True, is_data=True),
-    field("bytes", "result.result_bytes", RESULT_HELP["bytes"]),
-    field("completed_ms", "result.completed_ms", RESULT_HELP["completed_ms"]),
+    _BYTES,
+    _COMPLETED,
     field("holder", "result.holder", "who held it then, escaped; null = nobody"),
-    field("ttl_ms", "result.ttl_ms", RESULT_HELP["ttl_ms"]),
+    _TTL,
 )
 
 

@@ -54,18 +54,12 @@ def _to(entry: UndoEntry) -> str:
     return f"{escaped(origin.to or b'')}{there}"
 
 
+_FILE = {"format": lambda entry: entry.path.name, "is_bytes": True, "is_id": True}
+_AGE = {"format": lambda undo: human.ago(max(0.0, time() - undo.time_ms / 1000)), "right": True}
 UNDO_FIELDS: Fields[UndoEntry] = Fields(
     "An undo file",
     field("number", "number", "its number, by which `rwq undo N` takes it", title="N", right=True),
-    field(
-        "file",
-        lambda entry: os.fsencode(entry.path),
-        "its path",
-        rank=4,
-        format=lambda entry: entry.path.name,
-        is_bytes=True,
-        is_id=True,
-    ),
+    field("file", lambda entry: os.fsencode(entry.path), "its path", _FILE, rank=4),
     field("queue", "queue", "the queue's name", NAME, rank=8),
     field("server", "origin.server", "the server's address", rank=2, cut=Cut.MIDDLE),
     field("verb", "origin.verb", "the command that wrote it", rank=10),
@@ -77,15 +71,7 @@ UNDO_FIELDS: Fields[UndoEntry] = Fields(
         "the server of that queue, if it is another one",
         cut=Cut.MIDDLE,
     ),
-    field(
-        "time_ms",
-        "time_ms",
-        "when it was written",
-        title="WHEN",
-        rank=9,
-        format=lambda entry: human.ago(max(0.0, time() - entry.time_ms / 1000)),
-        right=True,
-    ),
+    field("time_ms", "time_ms", "when it was written", _AGE, "WHEN", 9),
     field("items", "items", "how many items it has", COUNT, rank=7),
     field("results", "results", "how many results it has", right=True),
     field("state", "state", "`unused`, `restored`, `begun`, `incomplete` or `redone`", rank=6),
@@ -113,7 +99,6 @@ PRUNED: Kind[Pruned] = Kind(
     failed=frozenset({"in-use"}),
     shown=frozenset({"deleted"}),
 )
-
 
 _UNDONE = restoring_kind(
     *("restored", "already-there", "conflicts", "rejected"),

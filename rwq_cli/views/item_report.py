@@ -185,12 +185,12 @@ def _verbs(report: ItemReport) -> tuple[str, ...]:
             return STATES[state].verbs
 
 
-RESULT_HELP = {
-    "status": "`completed` or `rejected`",
-    "completed_ms": "when the item was completed",
-    "bytes": "the size of the result; null = none was given",
-    "ttl_ms": "how long the result is kept; null = no expiry",
-}
+KEPT_FIELDS = (
+    field("status", "result.status", "`completed` or `rejected`"),
+    field("completed_ms", "result.completed_ms", "when the item was completed"),
+    field("bytes", "result.result_bytes", "the size of the result; null = none was given"),
+    field("ttl_ms", "result.ttl_ms", "how long the result is kept; null = no expiry"),
+)
 
 
 def _joined(codes: Iterable[Code], part: str) -> str | None:
@@ -211,10 +211,7 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
     field(
         "result", "result", "the result kept under this ID; null if there is none", is_object=True
     ),
-    field("result.status", "result.status", RESULT_HELP["status"]),
-    field("result.completed_ms", "result.completed_ms", RESULT_HELP["completed_ms"]),
-    field("result.bytes", "result.result_bytes", RESULT_HELP["bytes"]),
-    field("result.ttl_ms", "result.ttl_ms", RESULT_HELP["ttl_ms"]),
+    *(each._replace(name=f"result.{each.name}") for each in KEPT_FIELDS),
     field("facts", "report", "what was read", is_object=True),
     field("facts.data", "report.facts.has_data", "whether the data key exists"),
     field("facts.in_main", "report.facts.in_main", "how often it is in the main list"),
@@ -229,15 +226,12 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
         lambda shown: QueueKeys(shown.item.queue).item(shown.item.item_id),
         "the name of the data key",
     ),
-    field(
-        "facts.main_places",
-        lambda shown: list(shown.report.main_places),
-        "its places in the main list, 0 = next to be leased",
-    ),
-    field(
-        "facts.processing_places",
-        lambda shown: list(shown.report.processing_places),
-        "its places in processing, 0 = leased longest ago",
+    *(
+        field(f"facts.{places}", f"report.{places}", f"its places in {where}")
+        for places, where in (
+            ("main_places", "the main list, 0 = next to be leased"),
+            ("processing_places", "processing, 0 = leased longest ago"),
+        )
     ),
     field(
         "facts.lease_keys",

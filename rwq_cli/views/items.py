@@ -54,26 +54,22 @@ def _data_json(item: Item) -> str | None:
     return json_text(item.data)
 
 
+_STATE = {"style": lambda item: state_style(item.state)}
+_DATA = {**TEXT, "format": lambda item: preview_text(item) or "", "is_data": True}
+_PLACE = {"show": lambda place: "-" if place is None else str(place), "right": True}
+_HOLDER = {"format": _holder, "cut": Cut.MIDDLE}
+_LEFT = {"format": _time_left, "right": True}
+
 ITEM_FIELDS: Fields[Item] = Fields(
     "An item",
     field("queue", "queue", "the queue's name", NAME, rank=8),
     field("id", "item_id", "the item's ID", ID),
-    field(
-        "state", "state", "one of the states", rank=9, style=lambda item: state_style(item.state)
-    ),
+    field("state", "state", "one of the states", _STATE, rank=9),
     field("bytes", "payload_bytes", "the size of the data", SIZE, "SIZE", 2, may_be_unknown=True),
-    field(
-        "data",
-        "data",
-        "the data, if requested (`lease`, `--data`)",
-        TEXT,
-        rank=3,
-        format=lambda item: preview_text(item) or "",
-        is_data=True,
-    ),
+    field("data", "data", "the data, if requested (`lease`, `--data`)", _DATA, rank=3),
     field(
         "preview",
-        lambda item: preview_text(item),
+        preview_text,
         "the first 200 bytes of the data, escaped",
         title="DATA",
         rank=3,
@@ -82,12 +78,7 @@ ITEM_FIELDS: Fields[Item] = Fields(
         may_be_unknown=True,
     ),
     field(
-        "position",
-        "position",
-        "0 = next to be leased; null if it is not waiting",
-        {"show": lambda place: "-" if place is None else str(place), "right": True},
-        "#",
-        rank=5,
+        "position", "position", "0 = next to be leased; null if it is not waiting", _PLACE, "#", 5
     ),
     field(
         "idle_seconds",
@@ -104,24 +95,8 @@ ITEM_FIELDS: Fields[Item] = Fields(
         "null if there is none; a guard of a delayed or buried item counts as one",
         is_object=True,
     ),
-    field(
-        "lease.holder",
-        "lease.holder",
-        "who holds it, escaped",
-        title="HOLDER",
-        rank=6,
-        format=_holder,
-        cut=Cut.MIDDLE,
-    ),
-    field(
-        "lease.ttl_ms",
-        "lease.ttl_ms",
-        "the time left; null = no expiry",
-        title="TIME LEFT",
-        rank=7,
-        format=_time_left,
-        right=True,
-    ),
+    field("lease.holder", "lease.holder", "who holds it, escaped", _HOLDER, "HOLDER", 6),
+    field("lease.ttl_ms", "lease.ttl_ms", "the time left; null = no expiry", _LEFT, "TIME LEFT", 7),
     field("due_ms", "due_ms", "when a delayed item is due", MOMENT, "DUE", rank=7),
     field("buried_ms", "buried_ms", "when a buried item was buried", MOMENT, "BURIED", rank=5),
     field("reason", "reason", "why a buried item was buried", TEXT, rank=6),

@@ -145,7 +145,6 @@ class Planned(NamedTuple):
 # What JSON has if there is no item.
 NO_PLAN = Planned([], None, None)
 
-
 PLAN_FIELDS: Fields[Planned] = Fields(
     "What a worker would start",
     field("queue", "first.queue", "the queue's name", NAME),
