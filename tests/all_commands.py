@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from rwq_cli.cli.app import COMMANDS, leaves, load_command
-from rwq_cli.cli.call import Manual
+from rwq_cli.cli.manual import Manual
 
 
 class CommandInfo(NamedTuple):

@@ -1,71 +1,15 @@
-"""A command line while it is read, and what its command says of itself."""
+"""A command line while it is read."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rwq_cli import __version__
+from rwq_cli.cli.manual import Manual
 from rwq_cli.environment import Environment
-from rwq_cli.exit_codes import ExitCode, ExitStatus
 
 if TYPE_CHECKING:
     from rwq_cli.cli.settings import Settings
-    from rwq_cli.output.field import Fields
-
-_OWN_MEANINGS = (ExitStatus.OK, ExitStatus.NO, ExitStatus.USAGE, ExitStatus.PARTIAL)
-_USUAL_EXITS: Mapping[ExitCode, str] = {
-    ExitStatus.OK: "done",
-    ExitStatus.USAGE: "wrong usage",
-    ExitStatus.PARTIAL: "the output could not be written",
-    **{status: status.summary for status in ExitStatus if status not in _OWN_MEANINGS},
-}
-_EXITS_OF_A_MONITOR: Mapping[ExitCode, str] = {
-    status: status.summary for status in (ExitStatus.INTERRUPTED, ExitStatus.TERMINATED)
-}
-
-
-class Manual(NamedTuple):
-    """What a command says of itself besides its options."""
-
-    # Command lines that work.
-    examples: Sequence[str] = ()
-    # The meanings of exit codes that are specific to this command.
-    exits: Mapping[ExitCode, str] = {}
-    # It changes nothing on the server.
-    reads_only: bool = False
-    # It is allowed in a read-only context: it checks itself which of its actions change the server.
-    works_read_only: bool = False
-    # The flag with which alone it changes the server, such as `fix`.
-    changes_with: str | None = None
-    # It describes rather than lists: in a pipe, too, it writes what it writes on a terminal.
-    always_table: bool = False
-    # Its default format; None for that of RWQ_OUTPUT or of where the output goes.
-    output: str | None = None
-    # Its exit codes are those of monitoring plugins, and its errors a line on stdout.
-    monitors: bool = False
-    # The fields of its records, or a function of its options that returns them.
-    record: "Fields[Any] | Callable[[Mapping[str, Any]], Fields[Any]] | None" = None
-    # It removes or replaces items or data: it is never suggested for a mistyped command.
-    destructive: bool = False
-    # It may change another server, too, whose context `--yes=NAME` may name.
-    writes_elsewhere: bool = False
-    # The columns of `-o plain`, by what a line stands for.
-    plain: Mapping[str, str] = {}
-
-    @property
-    def all_exits(self) -> dict[ExitCode, str]:
-        """Every exit code of the command with its meaning, in order."""
-        merged = {**(_EXITS_OF_A_MONITOR if self.monitors else _USUAL_EXITS), **self.exits}
-        return {status: merged[status] for status in sorted(merged)}
-
-    def fields(self, options: Mapping[str, Any] = MappingProxyType({})) -> "Fields[Any] | None":
-        return self.record(options) if callable(self.record) else self.record
-
-    def may_change(self, options: Mapping[str, object]) -> bool:
-        if self.changes_with is not None and not options.get(self.changes_with):
-            return False
-        return not (self.reads_only or self.works_read_only or options.get("dry_run"))
 
 
 class Call:

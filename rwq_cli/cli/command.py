@@ -15,8 +15,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from rwq_cli.cli.call import Call, Manual
+from rwq_cli.cli.call import Call
 from rwq_cli.cli.interrupts import raise_on_interrupt
+from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.options import GLOBAL_NAMES, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.exit_codes import ExitCode, ExitStatus, UsageError

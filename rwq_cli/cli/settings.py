@@ -6,7 +6,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rwq_cli.cli.call import Manual
+from rwq_cli.cli.manual import Manual
 from rwq_cli.cli.target import Target
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.server.patience import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
@@ -42,7 +42,7 @@ class Settings(Target):
         self,
         environment: Environment,
         given: Mapping[str, Any] | None = None,
-        manual: Manual = Manual(),  # noqa: B008
+        manual: Manual = Manual(reads_only=True),  # noqa: B008
         options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         # `manual` and `options` are those of the command, and `given` the options of every command.

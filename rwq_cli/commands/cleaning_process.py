@@ -10,7 +10,7 @@ from rwq_cli.cli.interrupts import ending_on_terminate
 from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
 from rwq_cli.cli.options import Duration
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.clean import CLEAN, Cleaning
+from rwq_cli.commands.cleaning import CLEAN, Cleaning
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.queue import WorkQueue
