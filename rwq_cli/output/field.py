@@ -246,7 +246,8 @@ class Fields(Generic[T]):
         inner = [field for field in self.all if field.split_name[1] == name]
         field = inner[0] if len(inner) == 1 else self._by_name.get(name)
         if field is not None:
-            return self._inside(name) if field.is_object else [field]
+            # It is shown under the name that was asked for.
+            return self._inside(name) if field.is_object else [field._replace(name=name)]
         if name.startswith(".") and self.data is not None:
             return [path_field(name, self.data.get)]
         encoded = self._by_name.get(name.removesuffix("_b64"))

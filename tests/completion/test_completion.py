@@ -107,7 +107,7 @@ def test_a_tab_offers_commands_options_and_names(
     # bash splits at : and =, and replaces only the last piece.
     is_split = shell == "bash"
     option = "" if is_split else "--output="
-    for line, offered in {
+    lines = {
         "rwq compl": {"complete", "completion"},
         "rwq clean ": {"light", "deep"},
         "rwq ls --ta": {"--tail"},
@@ -121,8 +121,11 @@ def test_a_tab_offers_commands_options_and_names(
         "rwq complete -q jobs --owner rwq": {"rwq:ann@host:7"},
         "rwq -c ": {"prod"},
         "rwq help exit": {"exit-codes"},
-    }.items():
-        assert set(offers(shell, line, world, rwq.home)) == offered, line
+    }
+    # What a line offers is up to rwq; what a shell does with it, to these.
+    theirs = ("rwq clean ", "rwq ls --output=js", "rwq ls -q mail:o", "rwq complete -q jobs w")
+    for line in lines if shell == "bash" else theirs:
+        assert set(offers(shell, line, world, rwq.home)) == lines[line], line
     assert not (rwq.home / "ran").exists()
 
 

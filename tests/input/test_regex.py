@@ -27,12 +27,12 @@ def test_what_is_no_expression_is_an_error(text: str, reason: str) -> None:
 @pytest.mark.parametrize("text", [b"a" * 40 + b"b", b"a" * 20 + b"b"])
 def test_matches_end_in_bounded_time(monkeypatch: pytest.MonkeyPatch, text: bytes) -> None:
     """One that takes for ever, and many that take a moment each."""
-    monkeypatch.setattr(regex, "_SECONDS", 1.0)
+    monkeypatch.setattr(regex, "_SECONDS", 0.2)
     slow = Regex(b"(a+)+$", "--match")
     began_s = time.process_time()
     with pytest.raises(InvalidArgument, match="--match takes too long"):
         deque(map(slow.search, repeat(text)), 0)
-    assert time.process_time() - began_s < 6
+    assert time.process_time() - began_s < 3
     # The clock runs on, and ends nothing else.
-    while time.process_time() - began_s < 4:
+    while time.process_time() - began_s < 1:
         assert slow.search(b"aaa")
