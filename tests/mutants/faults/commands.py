@@ -102,7 +102,7 @@ COMMANDS: tuple[Fault, ...] = (
         "read-only-context-writes",
         "A verb that changes things runs in a context that is read-only.",
         "rwq_cli/cli/settings.py",
-        "if self.changes and self.is_read_only:",
+        "if self._manual.may_change(self._options) and self.is_read_only:",
         "if False:",
     ),
     Fault(
