@@ -44,6 +44,13 @@ PROTOCOL: tuple[Fault, ...] = (
         "if expected_states and not is_in_expected_state(facts, now_ms) then",
         "if false then",
     ),
+    Fault(
+        "chosen-holder-unchecked",
+        "rm --holder removes an item that another session has leased since it was chosen.",
+        f"{_LIB}/expected.lua",
+        "if expected_marks[id] and mark_of(id, facts) ~= expected_marks[id] then",
+        "if false then",
+    ),
     # Guarantee 3: no half steps.
     Fault(
         "add-overwrites",
