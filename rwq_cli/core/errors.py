@@ -13,17 +13,22 @@ class RwqError(Exception):
     """
 
     code = "error"
+    hint: str | None = None
+
+    def __init_subclass__(cls, **facts: object) -> None:
+        """Set what a kind of errors has in common, such as its `code`."""
+        super().__init_subclass__()
+        for name, value in facts.items():
+            setattr(cls, name, value)
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = hint or self.hint
 
 
-class InvalidArgument(RwqError):
+class InvalidArgument(RwqError, code="invalid-argument"):
     """A value that can never work: a malformed URL, duration, queue name or option."""
-
-    code = "invalid-argument"
 
     @classmethod
     def both(cls, first: str, second: str) -> "InvalidArgument":
@@ -31,10 +36,8 @@ class InvalidArgument(RwqError):
         return cls(f"{first} and {second} cannot be used together", "use one of them")
 
 
-class LeaseLost(RwqError):
+class LeaseLost(RwqError, code="lease-lost"):
     """A lease ended before its item was completed: the item may be processed again."""
-
-    code = "lease-lost"
 
     @classmethod
     def of(cls, item_id: bytes) -> "LeaseLost":
@@ -67,51 +70,32 @@ class ServerError(RwqError):
     doubtful = 0
 
 
-class Unreachable(ServerError):
+class Unreachable(ServerError, code="unreachable", refusal="unreachable", is_transient=True):
     """No connection could be made."""
 
-    code = "unreachable"
-    refusal = "unreachable"
-    is_transient = True
 
-
-class ConnectionLost(ServerError):
+class ConnectionLost(ServerError, code="connection-lost", is_transient=True, in_doubt=True):
     """The connection broke after it was made; the last call may or may not have run."""
 
-    code = "connection-lost"
-    is_transient = True
-    in_doubt = True
 
-
-class AuthenticationFailed(ServerError):
+class AuthenticationFailed(ServerError, code="authentication-failed"):
     """The server requires a password, or rejected the given one."""
 
-    code = "authentication-failed"
 
-
-class SentinelAuthenticationFailed(AuthenticationFailed):
+class SentinelAuthenticationFailed(AuthenticationFailed, code="sentinel-authentication-failed"):
     """A Sentinel requires a password of its own, or rejected the given one."""
 
-    code = "sentinel-authentication-failed"
 
-
-class PermissionDenied(ServerError):
+class PermissionDenied(ServerError, code="permission-denied"):
     """The ACL user may not run a command or access a key."""
 
-    code = "permission-denied"
 
-
-class WrongType(ServerError):
+class WrongType(
+    ServerError,
+    code="wrong-type",
+    hint="see what it is with the TYPE command, or name another queue",
+):
     """A key of the queue has a type that the protocol does not allow."""
-
-    code = "wrong-type"
-
-    def __init__(
-        self,
-        message: str,
-        hint: str | None = "see what it is with the TYPE command, or name another queue",
-    ) -> None:
-        super().__init__(message, hint)
 
     @classmethod
     def of(cls, key: bytes) -> "WrongType":
@@ -120,56 +104,34 @@ class WrongType(ServerError):
         return cls(f"{name} has the wrong type")
 
 
-class OutOfMemory(ServerError):
+class OutOfMemory(ServerError, code="out-of-memory", is_transient=True):
     """The server is at its `maxmemory`."""
 
-    code = "out-of-memory"
-    is_transient = True
 
-
-class ReadOnly(ServerError):
+class ReadOnly(ServerError, code="read-only", is_transient=True):
     """The server rejects writes: it is a replica, cannot save its data, or lacks replicas."""
 
-    code = "read-only"
-    is_transient = True
 
-
-class Loading(ServerError):
+class Loading(ServerError, code="loading", is_transient=True):
     """The server is loading its data into memory."""
 
-    code = "loading"
-    is_transient = True
 
-
-class Busy(ServerError):
+class Busy(ServerError, code="busy", is_transient=True):
     """The server is busy with a script that takes too long."""
 
-    code = "busy"
-    is_transient = True
 
-
-class Unavailable(ServerError):
+# The refusal is that of no reply: no node could be found, and nothing was sent.
+class Unavailable(ServerError, code="unavailable", refusal="unreachable", is_transient=True):
     """The server cannot answer now: its primary or its cluster is down or being reconfigured."""
 
-    code = "unavailable"
-    # If it is no reply: no node could be found, and nothing was sent.
-    refusal = "unreachable"
-    is_transient = True
 
-
-class WrongNode(ServerError):
+class WrongNode(ServerError, code="wrong-node"):
     """The server is a cluster node that does not hold the queue."""
 
-    code = "wrong-node"
 
-
-class ScriptError(ServerError):
+class ScriptError(ServerError, code="script-error"):
     """A script failed: a bug in rwq."""
 
-    code = "script-error"
 
-
-class LocalServerError(ServerError):
+class LocalServerError(ServerError, code="local-server"):
     """The embedded server behind `local:` could not be found, started or stopped."""
-
-    code = "local-server"

@@ -25,11 +25,18 @@ class Code(StrEnum):
     expire; those that do not are `ENDLESS_LEASE`.
     """
 
-    WRONG_TYPE = "wrong-type"
-    HELD = "held"
-    DUPLICATED = "duplicated"
-    TWO_HOLDERS = "two-holders"
-    EVICTING_SERVER = "evicting-server"
+    severity: Severity
+
+    def __new__(cls, word: str, severity: Severity = Severity.WARNING) -> "Code":
+        code = str.__new__(cls, word)
+        code._value_, code.severity = word, severity
+        return code
+
+    WRONG_TYPE = "wrong-type", Severity.ERROR
+    HELD = "held", Severity.ERROR
+    DUPLICATED = "duplicated", Severity.ERROR
+    TWO_HOLDERS = "two-holders", Severity.ERROR
+    EVICTING_SERVER = "evicting-server", Severity.ERROR
     ABANDONED = "abandoned"
     ORPHANED = "orphaned"
     UNLISTED = "unlisted"
@@ -43,34 +50,12 @@ class Code(StrEnum):
     STALE_CLEANING = "stale-cleaning"
     EMPTY_ID = "empty-id"
     SHADOWED_NAME = "shadowed-name"
-    STRAY_LEASE = "stray-lease"
-    STALE_RETURNS = "stale-returns"
-    INVALID_RETURNS = "invalid-returns"
-    FOREIGN_KEY = "foreign-key"
-    NO_PERSISTENCE = "no-persistence"
-    NO_HASH_TAG = "no-hash-tag"
-
-    @property
-    def severity(self) -> Severity:
-        """The severity of findings with this code."""
-        if self in _ERRORS:
-            return Severity.ERROR
-        return Severity.NOTE if self in _NOTES else Severity.WARNING
-
-
-_ERRORS = frozenset(
-    {Code.WRONG_TYPE, Code.HELD, Code.DUPLICATED, Code.TWO_HOLDERS, Code.EVICTING_SERVER}
-)
-_NOTES = frozenset(
-    {
-        Code.STRAY_LEASE,
-        Code.STALE_RETURNS,
-        Code.INVALID_RETURNS,
-        Code.FOREIGN_KEY,
-        Code.NO_PERSISTENCE,
-        Code.NO_HASH_TAG,
-    }
-)
+    STRAY_LEASE = "stray-lease", Severity.NOTE
+    STALE_RETURNS = "stale-returns", Severity.NOTE
+    INVALID_RETURNS = "invalid-returns", Severity.NOTE
+    FOREIGN_KEY = "foreign-key", Severity.NOTE
+    NO_PERSISTENCE = "no-persistence", Severity.NOTE
+    NO_HASH_TAG = "no-hash-tag", Severity.NOTE
 
 
 @dataclass(frozen=True, slots=True)
