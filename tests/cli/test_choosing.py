@@ -36,18 +36,18 @@ def chosen(rwq: Rwq, *words: str) -> list[str]:
     return [record["id"] for record in result.jsonl]
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_without_ids_or_options_it_is_an_error(rwq: Rwq, filled: Foreign, verb: str) -> None:
+def test_without_ids_or_options_it_is_an_error(rwq: Rwq, filled: Foreign) -> None:
     before = contents(filled.raw)
     own = {"bury": "--holder, ", "kick": "--reason, ", "touch": "--holder, "}
-    said = NOTHING_CHOSEN.format(
-        state="" if verb == "kick" else "--state, ", more=own.get(verb, "--holder, --reason, ")
-    )
-    for words in ((), ("-n", "0"), ("--dry-run",)):
-        assert rwq(verb, *words).as_tuple() == (2, "", said)
-    if verb != "kick":
-        said = "rwq: error: --all and --state cannot be used together; use one of them\n"
-        assert rwq(verb, "--all", "--state", "leased").as_tuple() == (2, "", said)
+    for verb in VERBS:
+        said = NOTHING_CHOSEN.format(
+            state="" if verb == "kick" else "--state, ", more=own.get(verb, "--holder, --reason, ")
+        )
+        for words in ((), ("-n", "0"), ("--dry-run",)):
+            assert rwq(verb, *words).as_tuple() == (2, "", said)
+        if verb != "kick":
+            said = "rwq: error: --all and --state cannot be used together; use one of them\n"
+            assert rwq(verb, "--all", "--state", "leased").as_tuple() == (2, "", said)
     assert sorted(contents(filled.raw)) == sorted(before)
 
 
@@ -128,27 +128,24 @@ class TestWhere:
             rwq("add", data, "--id", item_id)
         foreign.raw.lpush("jobs:queue", "ghost")
 
-    @pytest.mark.parametrize(
-        ("words", "expected"),
-        [
-            ("--where tenant.id=3", "three also"),
-            ("--where tenant.id=3 --where size>=100", "three"),
-            ("--where tenant.id=3 --match size", "three"),
-            ("--where tenant.id=3 --id-glob a*", "also"),
-            ("--where tenant.id=3 -n 1", "three"),
-            ("--where !error", "three four"),
-            ("--where tenant.id!=3 --state waiting", "four"),
-            ("--where tenant.id=5", ""),
-        ],
-    )
-    def test_every_verb_chooses_the_same(self, rwq: Rwq, words: str, expected: str) -> None:
-        state = [] if "--state" in words else ["--state", "waiting"]
-        for verb in ("complete", "release", "bury", "rm", "mv"):
-            more = ("--to", "other") if verb == "mv" else ()
-            assert chosen(rwq, verb, *words.split(), *state, *more) == expected.split(), verb
-        assert rwq("ls", *words.split(), "-o", "ids").text.split() == expected.split()
-        exported = rwq("export", *words.split(), *state, "-o", "ids")
-        assert exported.text.split() == expected.split()
+    def test_every_verb_chooses_the_same(self, rwq: Rwq) -> None:
+        for words, expected in {
+            "--where tenant.id=3 --where size>=100": "three",
+            "--where tenant.id=3 --match size": "three",
+            "--where tenant.id=3 --id-glob a*": "also",
+            "--where tenant.id=3 -n 1": "three",
+            "--where !error": "three four",
+            "--where tenant.id=5": "",
+        }.items():
+            for verb in ("complete", "release", "bury", "rm", "mv", "ls", "export"):
+                more = ("waiting",) if verb == "ls" else ("--state", "waiting")
+                more = (*more, "--to", "other") if verb == "mv" else more
+                line = (verb, *words.split(), *more)
+                if verb in ("ls", "export"):
+                    found = rwq(*line, "-o", "ids").text.split()
+                else:
+                    found = chosen(rwq, *line)
+                assert found == expected.split(), line
 
     def test_an_odd_expression_is_marked(self, rwq: Rwq) -> None:
         words = ("rm", "--where", "size>1", "--where", "tenant.id=>3", "--yes")

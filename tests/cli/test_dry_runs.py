@@ -37,6 +37,7 @@ LINES = [
     *("clean light --grace 0", "clean deep --grace 0 --bury-after 2"),
     "doctor --fix --grace 0",
 ]
+COUNT = 400
 # What `--dry-run` of these says of no run.
 ELSEWHERE = {"work": "tests/cli/work/test_commands.py"}
 
@@ -99,14 +100,13 @@ def _files(rwq: Rwq) -> dict[Path, bytes]:
     return {file: file.read_bytes() for file in undo_files(rwq)}
 
 
-@pytest.mark.parametrize("count", [25, 400])
 @pytest.mark.parametrize("line", LINES)
 def test_a_dry_run_says_what_the_run_does_and_changes_nothing(
-    rwq: Rwq, raw: redis.Redis, line: str, count: int
+    rwq: Rwq, raw: redis.Redis, line: str
 ) -> None:
-    ids = [b"id-%d" % number for number in range(count)]
+    ids = [b"id-%d" % number for number in range(COUNT)]
     # A lease ends at the first data of another type.
-    make_broken(raw, QueueKeys(b"jobs"), ids, count, wrong_types=not line.startswith("lease -n"))
+    make_broken(raw, QueueKeys(b"jobs"), ids, COUNT, wrong_types=not line.startswith("lease -n"))
     stdin = b"".join(b"%b\n" % item_id for item_id in ids)
     (rwq.home / "export").write_bytes(rwq("export").out)
     *first, words = [part.format(home=rwq.home).split() for part in line.split("; ")]
@@ -121,4 +121,4 @@ def test_a_dry_run_says_what_the_run_does_and_changes_nothing(
     run = rwq(*words, "-o", "jsonl", stdin=stdin)
     assert (dry.code, _records(words, dry)) == (run.code, _records(words, run))
     assert _notes(dry) == _notes(run)
-    assert run.out or count < 400
+    assert run.out

@@ -45,18 +45,16 @@ class TestUnreachable:
         assert result.code == 69
         assert_one_line(result)
 
-
-class TestLoading:
-    @pytest.mark.parametrize("line", ["add x", "ls"])
-    def test_a_command_says_that_the_server_is_loading(self, rwq: Rwq, line: str) -> None:
+    def test_a_command_says_that_the_server_is_loading(self, rwq: Rwq) -> None:
         with answering(b"-LOADING Redis is loading the dataset in memory\r\n") as url:
-            result = rwq(*line.split(), "-u", url, "--patience", "0")
-            as_json = rwq(*line.split(), "-u", url, "-o", "json", "--patience", "0")
-        assert (result.code, result.text) == (69, "")
-        assert_one_line(result)
-        assert result.notes.startswith(f"rwq: error: {url} is still loading its data")
-        assert result.notes.endswith("; try again in a moment\n")
-        assert json.loads(as_json.err)["code"] == "loading"
+            for line in (("add", "x"), ("ls",)):
+                result = rwq(*line, "-u", url, "--patience", "0")
+                as_json = rwq(*line, "-u", url, "-o", "json", "--patience", "0")
+                assert (result.code, result.text) == (69, "")
+                assert_one_line(result)
+                assert result.notes.startswith(f"rwq: error: {url} is still loading its data")
+                assert result.notes.endswith("; try again in a moment\n")
+                assert json.loads(as_json.err)["code"] == "loading"
 
 
 class TestPermissions:
@@ -134,14 +132,7 @@ class TestConnectionLost:
     def lines(self) -> bytes:
         return b"".join(b"item %06d\n" % number for number in range(self.COUNT))
 
-    @pytest.mark.parametrize(
-        ("side", "after_bytes"),
-        [
-            ("up", 400_000),
-            ("up", 700_003),
-            ("down", 50),
-        ],
-    )
+    @pytest.mark.parametrize(("side", "after_bytes"), [("up", 700_003), ("down", 50)])
     def test_an_add_says_how_many_items_are_in(
         self, rwq: Rwq, lines: bytes, side: str, after_bytes: int
     ) -> None:

@@ -140,8 +140,9 @@ class TestEditor:
         assert kept(drafts) == [b"saved\n"]
         assert foreign.raw.get("jobs:item:a") == b"data of a"
 
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-    @pytest.mark.parametrize("ignores", [False, True])
+    @pytest.mark.parametrize(
+        ("number", "ignores"), [(signal.SIGTERM, True), (signal.SIGHUP, False)]
+    )
     def test_a_signal_ends_the_editor_and_leaves_no_data_behind(
         self, rwq: Rwq, foreign: Foreign, drafts: Path, number: int, ignores: bool
     ) -> None:

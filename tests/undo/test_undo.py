@@ -261,7 +261,7 @@ def interrupt(rwq: Rwq, queue: WorkQueue, raw: Redis, batches: int = 1) -> UndoR
 
 @pytest.mark.usefixtures("slept_s")
 class TestInterrupted:
-    @pytest.mark.parametrize("verb", ["purge", "rm --all", "mv --all --to other"])
+    @pytest.mark.parametrize("verb", ["purge", "mv --all --to other"])
     def test_items_completed_meanwhile_are_not_restored(
         self, rwq: Rwq, queue: WorkQueue, foreign: Foreign, verb: str
     ) -> None:
@@ -410,9 +410,7 @@ class TestEdits:
 
 
 class TestRedo:
-    @pytest.mark.parametrize(
-        "verb", ["rm a", "rm a c", "purge", "mv c --to other", "edit a -f {f}"]
-    )
+    @pytest.mark.parametrize("verb", ["rm a c", "purge", "mv c --to other", "edit a -f {f}"])
     def test_what_was_undone_is_done_again_and_can_be_undone_again(
         self, rwq: Rwq, foreign: Foreign, verb: str
     ) -> None:
