@@ -13,63 +13,51 @@ T = TypeVar("T")
 
 
 class State(StrEnum):
-    """The states of an ID, as the protocol names them. `state.rules` maps facts to them."""
+    """The states of an ID, as the protocol names them. `state.rules` maps facts to them.
 
-    WAITING = "waiting"
-    LEASED = "leased"
-    HELD = "held"
-    ABANDONED = "abandoned"
-    ORPHANED = "orphaned"
-    UNLISTED = "unlisted"
-    DELAYED = "delayed"
-    DUE = "due"
-    BURIED = "buried"
-    DUPLICATED = "duplicated"
-    GHOST = "ghost"
-    STRAY_LEASE = "stray-lease"
-    GONE = "gone"
-    WRONG_TYPE = "wrong-type"
+    Attributes:
+        code: Its letter in the replies of scripts.
+        has_data: Whether there is data under the ID; also true of keys of the wrong type.
+        is_item: Whether it is the state of an item: of data under readable keys.
+        is_leased: Whether the item has a lease that is not a guard.
+        is_scheduled: Whether the item is delayed, due or buried.
+        may_be_in_transit: Whether a healthy item looks so between two commands of its worker or
+            producer. Only a second look, a grace period later, tells the two apart.
+        is_broken: Whether the doctor reports every item in this state as an error or a warning.
+    """
 
-    @property
-    def has_data(self) -> bool:
-        """Whether there is data under the ID; also true of keys of the wrong type."""
-        return self not in _WITHOUT_DATA
+    code: str
+    has_data: bool
+    is_item: bool
+    is_leased: bool
+    is_scheduled: bool
+    may_be_in_transit: bool
+    is_broken: bool
 
-    @property
-    def is_item(self) -> bool:
-        """Whether it is the state of an item: of data under readable keys."""
-        return self.has_data and self is not State.WRONG_TYPE
+    def __new__(cls, word: str, code: str = "", *kinds: str) -> "State":
+        state = str.__new__(cls, word)
+        state._value_, state.code = word, code
+        state.has_data = "empty" not in kinds
+        state.is_item = state.has_data and word != "wrong-type"
+        state.is_leased, state.is_scheduled = "leased" in kinds, "scheduled" in kinds
+        state.may_be_in_transit = "transit" in kinds
+        state.is_broken = state.may_be_in_transit or "broken" in kinds
+        return state
 
-    @property
-    def is_leased(self) -> bool:
-        """Whether the item has a lease that is not a guard."""
-        return self in _LEASED
-
-    @property
-    def is_scheduled(self) -> bool:
-        """Whether the item is delayed, due or buried."""
-        return self in _SCHEDULED
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether the doctor reports every item in this state as an error or a warning."""
-        return self in _BROKEN
-
-    @property
-    def may_be_in_transit(self) -> bool:
-        """Whether a healthy item looks so between two commands of its worker or producer."""
-        # Only a second look, a grace period later, tells the two apart.
-        return self in _IN_TRANSIT
-
-
-_WITHOUT_DATA = {State.GHOST, State.STRAY_LEASE, State.GONE}
-_LEASED = {State.LEASED, State.HELD, State.UNLISTED}
-_SCHEDULED = {State.DELAYED, State.DUE, State.BURIED}
-_IN_TRANSIT = {State.ABANDONED, State.ORPHANED, State.UNLISTED, State.DUPLICATED, State.GHOST}
-_BROKEN = _IN_TRANSIT | {State.HELD, State.WRONG_TYPE}
-
-# The codes of states in the replies of scripts; `core/lua` makes a Lua table of them.
-STATE_CODES = dict(zip(State, "wlhaoudtbDgsGW", strict=True))
+    WAITING = "waiting", "w"
+    LEASED = "leased", "l", "leased"
+    HELD = "held", "h", "leased", "broken"
+    ABANDONED = "abandoned", "a", "transit"
+    ORPHANED = "orphaned", "o", "transit"
+    UNLISTED = "unlisted", "u", "leased", "transit"
+    DELAYED = "delayed", "d", "scheduled"
+    DUE = "due", "t", "scheduled"
+    BURIED = "buried", "b", "scheduled"
+    DUPLICATED = "duplicated", "D", "transit"
+    GHOST = "ghost", "g", "transit", "empty"
+    STRAY_LEASE = "stray-lease", "s", "empty"
+    GONE = "gone", "G", "empty"
+    WRONG_TYPE = "wrong-type", "W", "broken"
 
 
 class Lease(NamedTuple):

@@ -19,7 +19,7 @@ from rwq_cli.core.lua import (
     load_script,
     script_words,
 )
-from rwq_cli.core.model import STATE_CODES, State, Status
+from rwq_cli.core.model import State, Status
 from rwq_cli.core.state.expected import ANY, Located, fingerprint
 from tests.live.raw_keys import LOOK, raw_keys_of
 from tests.model.keys import (
@@ -40,7 +40,7 @@ KEYS = QueueKeys(NAME)
 # The queue that items are moved to.
 OTHER = QueueKeys(b"other")
 _STATUS = {status.code: status.value for status in Status}
-_STATE = {code: state for state, code in STATE_CODES.items()}
+_STATE = {state.code: state for state in State}
 _GUARDS = {
     "delayed": b"rwq-delayed:1",
     "buried": b"rwq-buried:why",

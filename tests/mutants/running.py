@@ -78,7 +78,8 @@ FAST: dict[str, tuple[str, ...]] = {
 # the commands for all else.
 _FOUND_BY = {
     "core": """
-        chosen-items-unchecked no-grace-period one-call-at-a-time looking-counts-as-use
+        chosen-holder-unchecked chosen-items-unchecked no-grace-period one-call-at-a-time
+        looking-counts-as-use
         dry-run-releases lease-without-end delayed-out-of-order reason-is-lost result-without-end
         two-cleans-at-once duplicate-waits glob-in-the-name edit-overwrites wait-is-over-at-once
         password-in-an-error work-never-gives-up export-forgets-returns prune-of-live-entries

@@ -30,7 +30,7 @@ from rwq_cli.core.keys import (
     MOVING_HERE,
     SETTLING_GUARD,
 )
-from rwq_cli.core.model import DIGITS_MAX, STATE_CODES, Status
+from rwq_cli.core.model import DIGITS_MAX, State, Status
 
 # The arguments that a command needs for an ACL check; other commands need none.
 _SAMPLE_ARGS = {
@@ -221,9 +221,8 @@ def _read(file: str) -> str:
 
 def _codes() -> Iterator[str]:
     # Functions, because few calls need them.
-    status_codes = {status: status.code for status in Status}
-    for name, codes in (("status_codes", status_codes), ("state_codes", STATE_CODES)):
-        pairs = ", ".join(f"['{each}'] = '{code}'" for each, code in codes.items())
+    for name, kinds in (("status_codes", Status), ("state_codes", State)):
+        pairs = ", ".join(f"['{kind}'] = '{kind.code}'" for kind in kinds)
         yield f"local function {name}() return {{ {pairs} }} end"
 
 

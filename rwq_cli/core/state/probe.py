@@ -10,7 +10,7 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import DIGEST_DIGITS, script_words
-from rwq_cli.core.model import DIGITS_MAX, STATE_CODES, TIME_MS_MAX, Lease, State
+from rwq_cli.core.model import DIGITS_MAX, TIME_MS_MAX, Lease, State
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import Located
 from rwq_cli.core.state.rules import Facts
@@ -20,8 +20,7 @@ FACT_FIELDS = 8
 # IDs in one call that reads their keys, which takes the server some five milliseconds. Over a long
 # line, several calls share a round trip, and a long list takes as many as it has calls.
 READ_ITEMS = 1500
-_STATE_OF_CODE = {code: state for state, code in STATE_CODES.items()}
-_ABANDONED, _GHOST = STATE_CODES[State.ABANDONED], STATE_CODES[State.GHOST]
+_STATE_OF_CODE = {state.code: state for state in State}
 
 
 def probe(
@@ -122,10 +121,10 @@ def find_broken(
     for batch, (codes, digests) in queue.read_each("states", batches, **known):
         at = 0
         for item_id, code in zip(batch, codes.decode("ascii"), strict=True):
-            if code == _ABANDONED:
+            if code == State.ABANDONED.code:
                 yield item_id, State.ABANDONED, digests[at : at + DIGEST_DIGITS]
                 at += DIGEST_DIGITS
-            elif code == _GHOST:
+            elif code == State.GHOST.code:
                 yield item_id, State.GHOST, b""
 
 
