@@ -103,6 +103,18 @@ def test_a_replica_is_only_read(
         assert replica(*line.split()).code == 0, line
 
 
+def test_a_server_with_too_many_clients_says_so(
+    start_server: StartServer, at: Callable[[PrivateServer], Rwq]
+) -> None:
+    server = start_server()
+    with server.client() as client:
+        client.config_set("maxclients", 1)
+        result = at(server)("ls")
+    assert (result.code, result.text) == (69, "")
+    assert_one_line(result)
+    assert "max number of clients reached; raise its maxclients, or close" in result.notes
+
+
 class TestOutOfMemory:
     @pytest.fixture
     def full(self, at: Callable[[PrivateServer], Rwq], start_server: StartServer) -> Rwq:

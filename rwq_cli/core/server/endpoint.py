@@ -112,8 +112,9 @@ class Endpoint:
         # A provider of credentials that fails does so within redis-py's own error.
         if isinstance(error.__cause__, errors.RwqError):
             return error.__cause__
-        if isinstance(error, REPLIES):
-            return translate(error, self.name)
+        for refusal in (error, error.__cause__):
+            if isinstance(refusal, REPLIES):
+                return translate(refusal, self.name)
         pool = self.client().connection_pool
         place = pool.connection_kwargs.get("host"), pool.connection_kwargs.get("port")
         has_tls = issubclass(pool.connection_class, SSLConnection)

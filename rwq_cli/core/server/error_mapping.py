@@ -125,6 +125,7 @@ _SCRIPT_ERROR = re.compile(r"(?:user_script:\d+: )?(.*) script: \w+, on @\w+:(\d
 _NO_TLS = ("wrong version number", "record layer failure")
 # A server without TLS waits for the end of a command, and so may one that is busy.
 NO_HANDSHAKE = "handshake operation timed out"
+_FULL = "max number of clients reached"
 
 
 class _Reply(NamedTuple):
@@ -214,6 +215,8 @@ def unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unrea
         hint = "use redis://, not rediss://, only if the server has no TLS"
     elif "certificate verify failed" in reason:
         hint = "give its CA certificate with --tls-ca"
+    elif reason == _FULL:
+        hint = "raise its maxclients, or close idle connections"
     elif _is_timeout(error):
         reason = f"it did not answer within {timeout_s:.3g} s"
     return errors.Unreachable(f"cannot reach {server}: {reason}", hint)
@@ -237,9 +240,8 @@ def is_unknown(error: object, command: str) -> bool:
 def lost(error: Exception, server: str, timeout_s: float) -> errors.ServerError:
     """The error for a connection that broke after it was made."""
     reason = _reason(error)
-    if reason == "max number of clients reached":
-        hint = "raise its maxclients, or close idle connections"
-        return errors.Unreachable(f"cannot reach {server}: {reason}", hint)
+    if reason == _FULL:
+        return unreachable(error, server, timeout_s)
     message = f"lost the connection to {server}: {reason}"
     if _is_timeout(error):
         message = f"{server} did not answer within {timeout_s:.3g} s"

@@ -13,7 +13,14 @@ from redis.connection import AbstractConnection, SSLConnection
 
 from rwq_cli.core import errors
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
-from rwq_cli.core.server.error_mapping import NO_HANDSHAKE, REPLIES, lost, recognized, translate
+from rwq_cli.core.server.error_mapping import (
+    NO_HANDSHAKE,
+    REPLIES,
+    is_strange,
+    lost,
+    recognized,
+    translate,
+)
 from rwq_cli.core.server.patience import limited, limits
 
 _pack_in_c: Callable[[Any], bytes] | None
@@ -80,9 +87,16 @@ class _InTime:
         return sock
 
     def can_read(self, timeout: float = 0) -> bool:
-        readable: bool = super().can_read(timeout=timeout)  # type: ignore[misc]
-        if not readable or not isinstance(self, SSLConnection):
-            return readable
+        try:
+            if not super().can_read(timeout=timeout):  # type: ignore[misc]
+                return False
+        except rx.ConnectionError:
+            # The server has closed it, as redis-py 8.1 sees; but it may have said why.
+            if getattr(self, "_sock", None) is None:
+                raise
+        if not isinstance(self, SSLConnection):
+            self._raise_what_is_said()
+            return True
         # A readable TLS socket may hold nothing but session tickets; what is lost here belongs to a
         # connection that cannot be used anyway.
         sock: Any = self._sock
@@ -92,6 +106,21 @@ class _InTime:
         except SSLWantReadError:
             return False
         return True
+
+    def _raise_what_is_said(self) -> None:
+        """Raise what a server says unasked: it is why it closes the connection."""
+        raw: Any = self
+        raw._sock.settimeout(_POLL_S)
+        try:
+            raw.read_response(disconnect_on_error=False)
+        except rx.ResponseError as error:
+            raise rx.ConnectionError(str(error)) from error
+        except rx.ConnectionError as error:
+            if not is_strange(error):
+                raise
+        except rx.RedisError:
+            # Whatever else it is will be recognized.
+            pass
 
 
 def in_time(connection_class: type) -> Any:
