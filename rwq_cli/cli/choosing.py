@@ -209,6 +209,9 @@ class Choice(NamedTuple):
         from rwq_cli.core.inspect.listing import Chosen, choose
 
         settings = self.settings
+        is_asked = question is not None and not self.dry_run and not (only_many and self.by_name)
+        # Before anything is read: it may be refused.
+        is_asked = is_asked and not is_confirmed(settings, yes=self.yes)
         if self.named is not None:
             chosen = Chosen(self.named)
         else:
@@ -218,9 +221,7 @@ class Choice(NamedTuple):
                 selection = selection._replace(holder_glob=glob.escape(queue.holder))
             chosen = choose(queue, selection, limit=self.limit)
             chosen = chosen._replace(ids=warn_if_missing(settings, queue, chosen.ids))
-        if question is None or self.dry_run or (only_many and self.by_name):
-            return chosen
-        if is_confirmed(settings, yes=self.yes):
+        if question is None or not is_asked:
             return chosen
 
         def counted(ids: Sequence[bytes]) -> Sequence[bytes]:

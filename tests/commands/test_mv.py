@@ -88,10 +88,14 @@ class TestElsewhere:
     def test_no_password_of_this_server_goes_there(
         self, rwq: Rwq, start_server: StartServer
     ) -> None:
-        there = start_server(password="secret")
-        words = ("mv", "a", "--to", "jobs", "--to-url", there.url.replace("secret@", ""), "--yes")
-        result = rwq(*words, variables={"RWQ_PASSWORD": "secret"})
-        assert result.code == 69
+        guarded = ("--requirepass", "secret")
+        here, url = (start_server(*guarded, password="secret").url for _ in range(2))
+        words = ("mv", "a", "--to", "jobs", "--to-url", url, "--yes")
+        result = rwq(*words, variables={"RWQ_PASSWORD": "secret", "RWQ_URL": here})
+        assert (result.code, f"{url} rejected the password" in result.notes) == (69, True)
+        assert result.notes.endswith(
+            "; check the password in --to-url, or use a context that has it\n"
+        )
 
     def test_what_was_cut_is_found_and_finished(
         self, rwq: Rwq, foreign: Foreign, there: Foreign

@@ -101,6 +101,9 @@ class Endpoint:
         except BaseException as error:
             # A reply may be outstanding.
             link.close()
+            if isinstance(error, errors.AuthenticationFailed):
+                # A server may ask for a password only now.
+                self.explain(error)
             if isinstance(error, errors.ConnectionLost) and not writes:
                 error.hint = "try again in a moment"
             raise
