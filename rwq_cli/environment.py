@@ -86,10 +86,6 @@ class Environment:
     def stdout_is_terminal(self) -> bool:
         return self.stdout.isatty()
 
-    @property
-    def stdout_can_redraw(self) -> bool:
-        return self.stdout_is_terminal and self.variables.get("TERM") != "dumb"
-
     @cached_property
     def stdout_is_pipe(self) -> bool:
         """True if another program reads the results; it may write to the same terminal."""
@@ -104,7 +100,6 @@ class Environment:
         return self.stderr.isatty()
 
     def wants_colour(self, when: ColourMode, *, is_terminal: bool) -> bool:
-        """Use colour on a stream."""
         # NO_COLOR is honoured with any value, even empty; CLICOLOR_FORCE and FORCE_COLOR unless
         # they are empty or 0. NO_COLOR wins, as bixense.com/clicolors specifies.
         if when is not ColourMode.AUTO:

@@ -20,7 +20,6 @@ class _Code(IntEnum):
 
     @property
     def summary(self) -> str:
-        """The meaning in a few words."""
         return re.split("[:;,]", self.meaning)[0]
 
 

@@ -119,12 +119,10 @@ def may_be_foreign(start: bytes) -> bool:
 
 
 def how_to_convert(encoding: str) -> str:
-    """The command that makes text of another encoding readable."""
     return f"iconv -f {encoding} -t UTF-8"
 
 
 def unmarked(text: bytes, name: str) -> bytes:
-    """Text without a byte order mark before it."""
     if (encoding := foreign_encoding(text)) is not None:
         raise InvalidArgument(
             f"{name} is {encoding}, not UTF-8", f"convert it: {how_to_convert(encoding)}"

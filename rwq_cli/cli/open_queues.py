@@ -45,12 +45,7 @@ class OpenQueues:
     # that a pattern found, but have a structure of the wrong type. If the command changes queues,
     # what was found by a pattern and has no item is left out: it may belong to another program.
     def __init__(
-        self,
-        settings: Settings,
-        *,
-        all_queues: bool,
-        changes: bool = False,
-        any_type: bool = False,
+        self, settings: Settings, *, all_queues: bool, changes: bool = False, any_type: bool = False
     ) -> None:
         self._settings, self._changes, self._any_type = settings, changes, any_type
         self._is_all = all_queues

@@ -125,7 +125,6 @@ def wants_json(call: Call) -> bool:
 
 
 def _as_rwq_error(error: Exception) -> RwqError:
-    """The error with a message, a hint and a code."""
     if isinstance(error, RwqError):
         if isinstance(error, ServerError) and (done := _acknowledged(error)):
             error.hint = f"{done}; {error.hint}" if error.hint else done

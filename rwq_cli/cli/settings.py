@@ -75,8 +75,7 @@ class Settings(Target):
             if names:
                 found = f"this is context {' and '.join(names)}"
             raise InvalidArgument(
-                f"--yes={named} is for another server: {found}",
-                "check -c, -u and rwq context show",
+                f"--yes={named} is for another server: {found}", "check -c, -u and rwq context show"
             )
 
     @property

@@ -41,7 +41,8 @@ def watched(
     settings.end_progress()
     environment, out = settings.environment, settings.out
     out.continues = True
-    is_live = environment.stdout_can_redraw and settings.output.is_table
+    is_live = environment.stdout_is_terminal and settings.output.is_table
+    is_live &= environment.variables.get("TERM") != "dumb"
 
     def note(line: str) -> None:
         # On a terminal it is below the results.

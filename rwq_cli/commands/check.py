@@ -53,10 +53,7 @@ def _limit(text: str) -> tuple[Measure, float]:
 
 
 def _limits(
-    warn: Sequence[tuple[Measure, float]],
-    critical: Sequence[tuple[Measure, float]],
-    *,
-    deep: bool,
+    warn: Sequence[tuple[Measure, float]], critical: Sequence[tuple[Measure, float]], *, deep: bool
 ) -> dict[Measure, Limits]:
     limits = {each: Limits(dict(warn).get(each), dict(critical).get(each)) for each in Measure}
     for measure, (warns, criticals) in limits.items():

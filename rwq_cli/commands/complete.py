@@ -57,11 +57,7 @@ def complete(
         ),
     ] = None,
     result: Annotated[
-        str | None,
-        option(
-            "--result FILE",
-            "Store this file as the result; - is stdin.",
-        ),
+        str | None, option("--result FILE", "Store this file as the result; - is stdin.")
     ] = None,
     rejected: Annotated[
         bool, option("--rejected", "Store the status rejected: the item was given up.")

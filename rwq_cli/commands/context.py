@@ -12,7 +12,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.target import LOCAL
 from rwq_cli.contexts.file import COLOURS, KEYS, Context, ContextError, Protection, holds_secret
 from rwq_cli.core.errors import InvalidArgument, RwqError
-from rwq_cli.core.inspect.server_status import ServerAccess, server_access
+from rwq_cli.core.inspect.server_status import server_access
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.urls import mask_url
 from rwq_cli.output.escape import escaped, escaped_text
@@ -100,38 +100,6 @@ def context_sections(record: Record) -> list[Section]:
     if record["current"]:
         rows.append(("", "It is the current context.", None))
     return [Section(record["name"], rows)]
-
-
-def checked_record(
-    server: str,
-    context: str | None,
-    queue: bytes | None,
-    access: ServerAccess,
-    no_undo_because: str | None,
-) -> Record:
-    # Permissions are checked for the queue; None for no queue.
-    denied = None
-    if access.denied is not None:
-        denied = [
-            {"command": verb, "reason": escaped_text(reason)}
-            for verb, reason in access.denied.items()
-        ]
-    return {
-        "server": server,
-        "context": context,
-        "queue": queue,
-        "version": access.version,
-        "latency_ms": round(access.latency_ms, 3),
-        "user": access.user,
-        "denied": denied,
-        "writes": access.no_writes_because is None,
-        "no_writes_because": access.no_writes_because,
-        "times": access.no_times_because is None,
-        "no_times_because": access.no_times_because,
-        "undo": no_undo_because is None,
-        "no_undo_because": no_undo_because,
-        "no_touch": access.has_no_touch,
-    }
 
 
 CHECKED_FIELDS: Fields[Record] = Fields(
@@ -416,9 +384,29 @@ def check(
     if no_undo is None and access.denied and "undo" in access.denied:
         no_undo = f"this user may not run {access.denied['undo']}"
     context = settings.server.context
-    found = checked_record(
-        connection.name, None if context is None else context.name, queue_name, access, no_undo
-    )
+    # Permissions are checked for the queue; None for no queue.
+    denied = None
+    if access.denied is not None:
+        denied = [
+            {"command": verb, "reason": escaped_text(reason)}
+            for verb, reason in access.denied.items()
+        ]
+    found: Record = {
+        "server": connection.name,
+        "context": None if context is None else context.name,
+        "queue": queue_name,
+        "version": access.version,
+        "latency_ms": round(access.latency_ms, 3),
+        "user": access.user,
+        "denied": denied,
+        "writes": access.no_writes_because is None,
+        "no_writes_because": access.no_writes_because,
+        "times": access.no_times_because is None,
+        "no_times_because": access.no_times_because,
+        "undo": no_undo is None,
+        "no_undo_because": no_undo,
+        "no_touch": access.has_no_touch,
+    }
     settings.out.describe([found], CHECKED_FIELDS, checked_sections)
 
 

@@ -100,14 +100,6 @@ FINDING_FIELDS: Fields[Found] = Fields(
 PLAIN = ("code", "severity", "count", "fixed", "left", "examples", "command")
 
 
-def table_columns(*, fix: bool, dry_run: bool) -> list[str | Field[Found]]:
-    columns: list[str | Field[Found]] = ["severity", "code", "count"]
-    if fix:
-        title = "WOULD FIX" if dry_run else "FIXED"
-        columns += [FINDING_FIELDS["fixed"]._replace(title=title), "left"]
-    return columns
-
-
 def finding_section(found: Found) -> Section:
     finding, remedy = found.finding, found.remedy
     rows: list[Row] = [
@@ -247,7 +239,9 @@ def doctor(
         if is_table:
             if not is_one:
                 out.heading(name, is_first=not number)
-            columns = table_columns(fix=fix, dry_run=dry_run)
+            fixed = FINDING_FIELDS["fixed"]._replace(title="WOULD FIX" if dry_run else "FIXED")
+            columns: list[str | Field[Found]] = ["severity", "code", "count"]
+            columns += [fixed, "left"] if fix else []
             out.table(found, FINDING_FIELDS, columns, wide=columns)
             explained = [
                 each

@@ -50,11 +50,7 @@ _LINES = (OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.PLAIN, OutputForma
     output=OutputFormat.JSONL,
 )
 @selects(ITEMS, defaults_to_all=True, acts=False)
-def export(
-    settings: Settings,
-    choice: Choice,
-    all_queues: AllQueuesOption = False,
-) -> ExitStatus:
+def export(settings: Settings, choice: Choice, all_queues: AllQueuesOption = False) -> ExitStatus:
     opened = OpenQueues(settings, all_queues=all_queues).find()
     if choice.by_name and not opened.is_one:
         raise InvalidArgument("IDs can be exported from one queue only", "give -q once")

@@ -8,13 +8,7 @@ from rwq_cli.cli.confirm import confirm, is_confirmed
 from rwq_cli.cli.connect import open_connection, queue_handles
 from rwq_cli.cli.options import YES_FOR, DryRunOption, argument, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.undoing import (
-    Undo,
-    bad_line,
-    bad_line_reporter,
-    restoring_kind,
-    results_restored,
-)
+from rwq_cli.commands.undoing import Undo, bad_line_reporter, restoring_kind, results_restored
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.counting import count_leased
@@ -87,7 +81,7 @@ def import_(
     def reject(number: int, reason: str) -> None:
         report_line(number, reason)
         if len(rejected) < NAMED_FAILURES:
-            rejected.append(bad_line(number, reason))
+            rejected.append(f"line {number}: {reason}")
 
     reader = ExportReader(source, strict=strict, report=reject)
     is_one = bool(reader.header.queue)

@@ -117,8 +117,7 @@ def lease(
     if ids:
         if number is not None or wait or timeout_s is not None or fair:
             raise InvalidArgument(
-                "--id cannot be used with -n, --wait, --timeout or --fair",
-                "drop the other options",
+                "--id cannot be used with -n, --wait, --timeout or --fair", "drop the other options"
             )
         queue, refused = open_queue(settings), list[str]()
 

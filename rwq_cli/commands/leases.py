@@ -63,10 +63,7 @@ def leases(
 
     def read(queue: WorkQueue) -> Iterator[Item]:
         return queue.leases(
-            selection,
-            limit=at_most,
-            data=data or settings.needs_data,
-            bare=settings.needs_ids_only,
+            selection, limit=at_most, data=data or settings.needs_data, bare=settings.needs_ids_only
         )
 
     def joined(listings: Iterable[Iterable[Item]]) -> Iterator[Item]:

@@ -29,11 +29,7 @@ if TYPE_CHECKING:
     help="List the queues of this server with their counts. All keys are scanned; a queue "
     "whose items are all orphaned is not found. Abandoned items are counted for a second at most: "
     ">41,000 says that there may be more.",
-    examples=(
-        "rwq queues",
-        "rwq queues 'mail:*' -o json",
-        "rwq queues --watch 5s",
-    ),
+    examples=("rwq queues", "rwq queues 'mail:*' -o json", "rwq queues --watch 5s"),
     reads_only=True,
     plain={"a queue": ", ".join(QUEUES_PLAIN)},
     null="End each name of -o ids with NUL, and do not escape it.",

@@ -14,7 +14,6 @@ from rwq_cli.cli.options import DryRunOption, Duration, YesOption, argument, opt
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import (
     Undo,
-    bad_line,
     bad_line_reporter,
     restoring_kind,
     results_restored,
@@ -41,8 +40,7 @@ from rwq_cli.undo.catalog import (
     undo_files,
 )
 from rwq_cli.undo.file import UndoFileError, numbered, undo_directory
-from rwq_cli.undo.reader import UndoReader
-from rwq_cli.undo.run import UndoRun, remove_again
+from rwq_cli.undo.run import UndoReader, UndoRun, remove_again
 from rwq_cli.views.failures import CHANGED_MEANWHILE
 from rwq_cli.views.outcomes import OUTCOME_FIELDS
 
@@ -252,7 +250,7 @@ def _restore(
         ),
         leased_in=queue if redo else moved_to,
     ) as out:
-        out.rejected = [bad_line(number, reason) for number, reason in reader.rejected]
+        out.rejected = [f"line {number}: {reason}" for number, reason in reader.rejected]
         out.extra = lambda: {
             "rejected": len(reader.rejected),
             "restored-before": 0 if redo else run.restored_before,

@@ -88,7 +88,6 @@ class Undo(UndoFile):
 
 
 def short_path(settings: Settings, path: Path) -> str:
-    """A path, with `~` for the home directory."""
     shown, home = os.fsencode(path), os.fsencode(settings.environment.variables.get("HOME") or "/")
     if home != b"/" and shown.startswith(home + b"/"):
         shown = b"~" + shown.removeprefix(home)
@@ -118,10 +117,6 @@ def results_restored(results: ResultTally) -> dict[str, int]:
         "results-already-there": results.already_there,
         "results-rejected": results.wrong_type,
     }
-
-
-def bad_line(number: int, reason: str) -> str:
-    return f"line {number}: {reason}"
 
 
 def bad_line_reporter(settings: Settings, name: str) -> Callable[[int, str], None]:

@@ -24,9 +24,7 @@ WAIT_FIELDS: Fields[WaitResult] = Fields(
     field("reached", "reached", "whether the condition was met in time"),
     *(field(name, f"counts.{name}", "as in the counts", COUNT) for name in _LENGTHS),
     field(
-        "remaining",
-        "remaining",
-        "how many of the items of `--id` still exist; null without `--id`",
+        "remaining", "remaining", "how many of the items of `--id` still exist; null without `--id`"
     ),
     field("waited_seconds", lambda waited: round(waited.waited_s, 3), "how long it waited"),
 )

@@ -71,10 +71,7 @@ RECIPES = (
         "Find an item by its data, and make it the next one",
         "`--where` compares a value in JSON data; `--match REGEX` searches data of any kind. Every "
         "command that takes many items has both.",
-        (
-            "rwq ls -q jobs --where user.id=42 -n 1",
-            "rwq release -q jobs --front 4f2a9c",
-        ),
+        ("rwq ls -q jobs --where user.id=42 -n 1", "rwq release -q jobs --front 4f2a9c"),
     ),
     Recipe(
         "Remove items, and restore them",
@@ -90,10 +87,7 @@ RECIPES = (
         "Wait until a batch is done",
         "`wait` exits with 0 once nothing waits, is in processing or is delayed, and with 1 if "
         "that takes too long. An abandoned item counts as in processing until a clean returns it.",
-        (
-            "rwq add -q jobs -f batch.txt",
-            "rwq wait -q jobs --timeout 2h && ./publish",
-        ),
+        ("rwq add -q jobs -f batch.txt", "rwq wait -q jobs --timeout 2h && ./publish"),
     ),
     Recipe(
         "Ask for something, and wait for the result",
@@ -108,9 +102,6 @@ RECIPES = (
         "Copy a queue",
         "The copy has the same order, states, times and leases. For another server, give `import` "
         "its `-u URL`. If it is interrupted, run it again: it continues where it stopped.",
-        (
-            "rwq export -q jobs > jobs.jsonl",
-            "rwq import -q jobs-copy jobs.jsonl",
-        ),
+        ("rwq export -q jobs > jobs.jsonl", "rwq import -q jobs-copy jobs.jsonl"),
     ),
 )

@@ -149,11 +149,7 @@ class Fields(Generic[T]):
     # With `is_stream`, they are written as they come, in no other order; with `has_other_ids`, `-o
     # ids` prints IDs that are not those of the records.
     def __init__(
-        self,
-        title: str,
-        *fields: Field[T],
-        is_stream: bool = False,
-        has_other_ids: bool = False,
+        self, title: str, *fields: Field[T], is_stream: bool = False, has_other_ids: bool = False
     ) -> None:
         self.title = title
         self.all = fields
@@ -247,7 +243,8 @@ class Fields(Generic[T]):
         field = inner[0] if len(inner) == 1 else self._by_name.get(name)
         if field is not None:
             # It is shown under the name that was asked for.
-            return self._inside(name) if field.is_object else [field._replace(name=name)]
+            inside = [each for each in self.all if each.name.startswith(f"{name}.")]
+            return inside if field.is_object else [field._replace(name=name)]
         if name.startswith(".") and self.data is not None:
             return [path_field(name, self.data.get)]
         encoded = self._by_name.get(name.removesuffix("_b64"))
@@ -268,9 +265,6 @@ class Fields(Generic[T]):
     def known(self) -> str:
         paths = "" if self.data is None else "; .NAME is a path into JSON data"
         return f"the fields are {', '.join(self.names)}{paths}"
-
-    def _inside(self, head: str) -> list[Field[T]]:
-        return [each for each in self.all if each.name.startswith(f"{head}.")]
 
 
 def path_field(name: str, data_of: Callable[[T], bytes | None]) -> Field[T]:

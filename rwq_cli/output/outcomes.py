@@ -331,7 +331,6 @@ class Parts:
         self._has_work = False
 
     def add(self, part: Outcomes[Any], status: ExitStatus) -> None:
-        """Add a part that has been finished."""
         self._statuses.add(status)
         if part.has_work:
             self._has_work = True

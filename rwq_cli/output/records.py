@@ -1,14 +1,9 @@
 """The way out of a command that lists or describes.
 
-    out = settings.out
-    shown = out.table(
-        queue.items(...), ITEM_FIELDS, ("position", "id", "idle_seconds", "bytes", "preview"),
-        empty="No waiting items in jobs.", limit=50,
-    )
+    shown = out.table(queue.items(...), ITEM_FIELDS, ("position", "id", "bytes"), limit=50)
     out.footer(lambda: f"{shown} shown of {queue.lengths().waiting} waiting in jobs")
-    return ExitStatus.OK
 
-    out.describe(shown_items(...), SHOW_FIELDS, sections_of)
+    out.describe(shown_items(...), SHOWN_FIELDS, sections_of)
 
 Both stream: a record is read when it is written. A generator may write notes between its records.
 `--sort`, `--reverse` and `--by` are done here: a command gives all its records then, and `limit`.

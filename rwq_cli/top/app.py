@@ -105,6 +105,5 @@ class TopApp(App[None]):
             self._own_loop.call_soon_threadsafe(self.action_leave)
 
     def action_interrupt(self) -> None:
-        """Leave as any command does on Ctrl-C."""
         self.failure = KeyboardInterrupt()
         self.action_leave()

@@ -27,6 +27,7 @@ _IGNORED = (
     *(signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU),
 )
 _TERMINAL = 2
+_OF_LINES = termios.ICANON | termios.ECHO | termios.ISIG
 
 
 def main() -> None:
@@ -39,17 +40,12 @@ def main() -> None:
         told = read
     if told.endswith(DRAWN + b"\n"):
         with suppress(termios.error):
-            if _are_textuals(termios.tcgetattr(_TERMINAL)):
+            now = termios.tcgetattr(_TERMINAL)
+            # Textual's modes; those in which a shell edits a line are others.
+            if not now[0] & termios.ICRNL and not now[3] & _OF_LINES:
                 termios.tcsetattr(_TERMINAL, termios.TCSANOW, modes)
         with suppress(OSError):
             os.write(_TERMINAL, RESET)
-
-
-def _are_textuals(modes: list[int]) -> bool:
-    """Return True for Textual's modes; those in which a shell edits a line are others."""
-    return not modes[0] & termios.ICRNL and not modes[3] & (
-        termios.ICANON | termios.ECHO | termios.ISIG
-    )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.streams import BadRecord
 from rwq_cli.output.export_file import ControlWord, UndoOrigin
 from rwq_cli.undo.file import HEADER_BYTES_MAX, REDO, UNDONE, lock, numbered, open_undo_file
-from rwq_cli.undo.reader import UndoFileBusy, UndoReader
+from rwq_cli.undo.run import UndoFileBusy, UndoReader
 
 _OTHERS = "rwq undo --list lists the undo files, and rwq undo N takes one of them"
 # The last line of a file that was undone, or redone, is shorter.

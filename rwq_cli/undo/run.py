@@ -1,9 +1,16 @@
-"""Restores the contents of an undo file, or removes or changes again what was restored."""
+"""Reading an undo file in the order in which its items are restored, and restoring them."""
 
+import os
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from hashlib import sha256
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO
 
-from rwq_cli.core.errors import ConnectionLost, ServerError
+from rwq_cli.core.errors import ConnectionLost, InvalidArgument, RwqError, ServerError
+from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.journal import Journal
 from rwq_cli.core.items.move import move, move_back
 from rwq_cli.core.items.remove import remove
@@ -20,8 +27,215 @@ from rwq_cli.core.items.set_data import put_back
 from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.expected import Expected, fingerprint
-from rwq_cli.core.state.probe import ItemSnapshot
-from rwq_cli.undo.reader import UndoReader
+from rwq_cli.core.state.probe import End, ItemSnapshot
+from rwq_cli.environment import os_errors_as, os_reason
+from rwq_cli.input.export_file import parse_header, parse_line
+from rwq_cli.input.streams import BadRecord
+from rwq_cli.output.export_file import BEGUN_LINE, ControlLine, ControlWord, control_line
+from rwq_cli.undo.file import HEADER_BYTES_MAX, UNDONE, lock, open_undo_file
+
+
+class UndoFileBusy(RwqError):
+    code = "undo-file-busy"
+
+
+class UndoReader:
+    """Reads an undo file, forwards and backwards, without holding its items, under its lock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        # Bad lines, each with its number and the reason.
+        self.rejected: list[tuple[int, str]] = []
+        # Why the file cannot be changed; None if it can.
+        self.unrecorded: str | None = None
+        # Whether an undo has begun that did not end.
+        self.was_begun = False
+        self._begun_at: int | None = None
+        self._is_undone = path.name.endswith(UNDONE)
+        # The offset of each line, by line number.
+        self._starts = array("Q", (0, 0))
+        # The numbers of the lines of items that go to the front of main, of the others, of results.
+        self._front, self._back, self._results = array("Q"), array("Q"), array("Q")
+        # For each cancelled item, the number of the line that cancels those above it.
+        self._kept: dict[bytes, int] = {}
+        # By the number of a line, what replaced it.
+        self._written: dict[int, str] = {}
+        self._restored = b""
+        with os_errors_as(InvalidArgument, f"cannot read {path}", "check the file's name"):
+            self._file = self._open()
+            try:
+                self._read()
+            except BaseException:
+                self._file.close()
+                raise
+
+    def _open(self) -> BinaryIO:
+        try:
+            file = open_undo_file(self.path, writes=True)
+        except OSError as error:
+            file = open_undo_file(self.path)
+            self.unrecorded = os_reason(error)
+        if not lock(file):
+            file.close()
+            raise UndoFileBusy(
+                f"another rwq is writing or restoring {self.path}", "wait until it ends"
+            )
+        return file
+
+    def _read(self) -> None:
+        first = self._file.readline(HEADER_BYTES_MAX)
+        self.header = parse_header(first.rstrip(b"\n"), str(self.path))
+        if self.header.origin is None:
+            raise InvalidArgument(
+                f"{self.path} is an export, not an undo file",
+                f"rwq import reads it: rwq import {self.path}",
+            )
+        self.origin = self.header.origin
+        digest = sha256(first)
+        in_doubt: set[bytes] = set()
+        self._end = len(first)
+        for number, line in enumerate(self._file, 2):
+            if not line.endswith(b"\n"):
+                # The writer was killed during this write, so before it removed the item.
+                break
+            self._starts.append(self._end)
+            self._end += len(line)
+            self._read_line(number, line, in_doubt)
+            if line != BEGUN_LINE:
+                digest.update(line)
+        # Under which lines are marked on the server.
+        self.file_id = digest.hexdigest().encode()
+        # A moved item is in one of the two queues, and data is compared, so nothing is restored
+        # twice.
+        is_certain = self.origin.to is not None or self.changed_data
+        self.in_doubt = frozenset(() if is_certain else in_doubt)
+
+    def _read_line(self, number: int, line: bytes, in_doubt: set[bytes]) -> None:
+        try:
+            entry = parse_line(line)
+        except BadRecord as error:
+            self.rejected.append((number, str(error)))
+            return
+        if isinstance(entry, ItemSnapshot):
+            # What a purge removed is older than anything added since.
+            is_front = entry.nearer is End.NEXT or (
+                entry.nearer is End.LAST and self.origin.verb == "purge"
+            )
+            (self._front if is_front else self._back).append(number)
+            in_doubt.add(entry.item_id)
+        elif isinstance(entry, Result):
+            self._results.append(number)
+        elif entry.word is ControlWord.REMOVED:
+            in_doubt.clear()
+        elif entry.word is ControlWord.REPLACED_BY:
+            self._written[number - 1] = entry.written
+        elif entry.word is ControlWord.BEGUN:
+            self.was_begun = True
+        elif entry.word is ControlWord.RESTORED:
+            self.was_begun = False
+            self._restored = _either(self._restored, entry.lines)
+        elif entry.item_id is not None:
+            self._kept[entry.item_id] = number
+            in_doubt.discard(entry.item_id)
+
+    @property
+    def changed_data(self) -> bool:
+        return self.origin.verb in ("edit", "import")
+
+    def front(self) -> Iterator[Line]:
+        return self._lines(reversed(self._front))
+
+    def others(self) -> Iterator[Line]:
+        yield from self._lines(self._back)
+        yield from self._lines(self._results)
+
+    def items(self, *, restored: bool = False) -> Iterator[Line]:
+        return self._lines(sorted((*self._front, *self._back)), restored=restored)
+
+    def _lines(self, numbers: Iterable[int], *, restored: bool = False) -> Iterator[Line]:
+        """The lines with these numbers that were not restored; with `restored`, those that were."""
+        for number in numbers:
+            if self._is_restored(number) is restored:
+                self._file.seek(self._starts[number])
+                entry = parse_line(self._file.readline())
+                assert not isinstance(entry, ControlLine)
+                is_item = isinstance(entry, ItemSnapshot)
+                if not is_item or self._kept.get(entry.item_id, 0) < number:
+                    # Without that line, nothing has replaced it.
+                    written = self._written.get(number, "") if self.changed_data else None
+                    yield Line(number, entry, written)
+
+    def _is_restored(self, number: int) -> bool:
+        at, bit = divmod(number, 8)
+        is_listed = at < len(self._restored) and bool(self._restored[at] & 0x80 >> bit)
+        return self._is_undone or is_listed
+
+    def count(self, *, restored: bool = False) -> int:
+        if self._kept:
+            return sum(1 for _ in self.items(restored=restored))
+        numbers = chain(self._front, self._back)
+        return sum(self._is_restored(number) is restored for number in numbers)
+
+    def is_done(self) -> bool:
+        """Return True if no line is left to restore, and every line could be read."""
+        left = next(self.items(), None) or next(self.others(), None)
+        return not self.rejected and left is None
+
+    def begin(self) -> None:
+        if not self.was_begun and not self._is_undone:
+            self._begun_at = self._end
+            self._append(BEGUN_LINE)
+
+    def withdraw(self) -> None:
+        if self._begun_at is not None:
+            self._cut(self._begun_at)
+
+    def finish(self, restored: bytes, now_ms: int, *, complete: bool) -> None:
+        """Record the end of an undo and a bitmap of the lines that it has restored."""
+        # `rwq undo` without a name skips this file from now on.
+        if complete and self._is_undone:
+            return
+        lines = control_line(
+            ControlLine(ControlWord.RESTORED, lines=_either(self._restored, restored))
+        )
+        self._append(lines + control_line(ControlLine(ControlWord.TRIED, number=now_ms)))
+        if complete:
+            with suppress(OSError):
+                self.path.rename(f"{self.path}{UNDONE}")
+
+    def record_redone(self, now_ms: int) -> None:
+        self._append(control_line(ControlLine(ControlWord.REDONE, number=now_ms)))
+
+    def _append(self, lines: bytes) -> None:
+        if self.unrecorded is not None:
+            return
+        try:
+            # Remove a partial line.
+            os.ftruncate(self._file.fileno(), self._end)
+            self._file.seek(self._end)
+            self._file.write(lines)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._end += len(lines)
+        except OSError as error:
+            self.unrecorded = os_reason(error)
+            self._cut(self._end)
+
+    def _cut(self, end: int) -> None:
+        with suppress(OSError):
+            os.ftruncate(self._file.fileno(), end)
+            self._end = end
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._file.close()
+
+
+def _either(one: bytes, other: bytes) -> bytes:
+    length = max(len(one), len(other))
+    padded = (int.from_bytes(bits.ljust(length, b"\0")) for bits in (one, other))
+    return (next(padded) | next(padded)).to_bytes(length)
+
 
 _RESTORED = (
     *(Status.IMPORTED, Status.IMPORTED_BEFORE, Status.ALREADY_THERE, Status.MOVED),
@@ -102,11 +316,7 @@ class UndoRun:
         numbers = {line.entry.item_id: line.number for line in reader.items()}
         restored = bytearray(max(numbers.values(), default=0) // 8 + 1)
         moved = move_back(
-            self._queue,
-            reader.items,
-            self._moved_to,
-            file_id=reader.file_id,
-            dry_run=self._dry_run,
+            self._queue, reader.items, self._moved_to, file_id=reader.file_id, dry_run=self._dry_run
         ).batches
         for batch in self._counted(moved):
             for item_id in batch.ids_with(*_RESTORED):

@@ -45,7 +45,6 @@ class CommandLines(NamedTuple):
         return lines.of_item(to, transit.queue, item_id)
 
     def of_redis_cli(self, words: str) -> str:
-        """The command line that has redis-cli do this."""
         return f"{self.redis_cli} {words}"
 
 

@@ -114,13 +114,7 @@ _DEEP = (*_STATES, "orphaned", "duplicated", "ghosts")
 
 
 def write_stats(
-    out: Output,
-    counts: Iterable[Counts],
-    tick: "Tick | None",
-    *,
-    fast: bool,
-    deep: bool,
-    one: bool,
+    out: Output, counts: Iterable[Counts], tick: "Tick | None", *, fast: bool, deep: bool, one: bool
 ) -> None:
     output, plain = out.options.format, _DEEP if deep else _STATES
     columns = LENGTHS if fast else plain

@@ -155,13 +155,9 @@ def columns_for(
         return due(item) if is_delayed else _time_left(item)
 
     formats = {"due_ms": due, "buried_ms": buried, "lease_ttl_ms": time_left}
-    names = ["data" if data and name == "preview" else name for name in names_of(listing)]
-    columns = [ITEM_FIELDS[name] for name in names]
+    names = _LISTINGS.get(listing or "", _MIXED)
+    columns = [ITEM_FIELDS["data" if data and name == "preview" else name] for name in names]
     return [each._replace(format=formats.get(each.flat_name, each.format)) for each in columns]
-
-
-def names_of(listing: str | None) -> Sequence[str]:
-    return _LISTINGS.get(listing or "", _MIXED)
 
 
 def plain_order(columns: Columns) -> Columns:

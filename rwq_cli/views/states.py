@@ -20,9 +20,7 @@ class StateMeaning(NamedTuple):
 
 STATES = {
     State.WAITING: StateMeaning(
-        "It waits to be leased.",
-        "data; once in the main list",
-        "it is leased when its turn comes",
+        "It waits to be leased.", "data; once in the main list", "it is leased when its turn comes"
     ),
     State.LEASED: StateMeaning(
         "A worker has leased it.",
@@ -92,9 +90,7 @@ STATES = {
         "the lease expires; one without expiry stays until `doctor --fix` deletes it",
     ),
     State.GONE: StateMeaning(
-        "There is no such item: it was completed or removed, or never added.",
-        "nothing",
-        "nothing",
+        "There is no such item: it was completed or removed, or never added.", "nothing", "nothing"
     ),
     State.WRONG_TYPE: StateMeaning(
         "A key has the wrong type: something else writes under this name.",

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.activity import QueueRow, Rates
+from rwq_cli.core.inspect.activity import QueueRow
 from rwq_cli.core.inspect.server_status import ServerStatus
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.output import human
@@ -53,11 +54,7 @@ def _number(
     )
 
 
-def _rates(row: QueueRow) -> Rates:
-    return row.rates
-
-
-_IN, _LEFT, _EMPTY_IN = rate_columns(_rates, (6, 8, 5))
+_IN, _LEFT, _EMPTY_IN = rate_columns(attrgetter("rates"), (6, 8, 5))
 
 QUEUE_COLUMNS: tuple[Field[QueueRow], ...] = (
     field("queue", "queue", "its name", cut=Cut.MIDDLE),

@@ -12,8 +12,7 @@ from redis import Redis
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.restore import RESTORE_ITEMS
-from rwq_cli.undo.reader import UndoReader
-from rwq_cli.undo.run import UndoRun
+from rwq_cli.undo.run import UndoReader, UndoRun
 from tests.conftest import Foreign, StartServer, contents
 from tests.driver import Rwq, configure, undo_files
 
