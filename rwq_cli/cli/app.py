@@ -72,7 +72,7 @@ class Root(RwqGroup):
         return SUMMARIES
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        from rwq_cli.help.topics import Topic
+        from rwq_cli.help.topics import TOPICS
 
         self.format_usage(ctx, formatter)
         formatter.write_paragraph()
@@ -87,7 +87,7 @@ class Root(RwqGroup):
         formatter.write_dl(
             [
                 ("Options:", "-V, --version; -h, --help; of commands: rwq help options"),
-                ("Topics:", f"rwq help [{'|'.join(Topic)}]"),
+                ("Topics:", f"rwq help [{'|'.join(TOPICS)}]"),
                 ("Exit codes:", listed({status: status.summary for status in ExitStatus})),
             ]
         )

@@ -10,7 +10,7 @@ from rwq_cli.cli.command import command
 from rwq_cli.cli.options import argument, global_options
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.help.topics import Topic, overview, write_topic
+from rwq_cli.help.topics import TOPICS, overview, write_topic
 
 
 @command(
@@ -25,8 +25,8 @@ def show_help(
         list[str] | None,
         argument(
             "[COMMAND|TOPIC]...",
-            f"A command, as in clean light, or a topic: {', '.join(Topic)}.",
-            offer=lambda: [*COMMANDS, *Topic],
+            f"A command, as in clean light, or a topic: {', '.join(TOPICS)}.",
+            offer=lambda: [*COMMANDS, *TOPICS],
         ),
     ] = None,
 ) -> None:
@@ -34,19 +34,19 @@ def show_help(
         settings.out.text(f"{overview(settings.environment.width)}\n")
         return
     root = _context(build_root(), "rwq", None)
-    if words[0] not in set(Topic):
+    if words[0] not in TOPICS:
         settings.out.text(f"{_find_command(root, words).get_help()}\n")
         return
     if len(words) > 1:
         raise InvalidArgument(f"{words[0]} is a topic, not a group", f"leave out {words[1]}")
     formatter = root.make_formatter()
     records = (option.get_help_record(root) for option in global_options())
-    write_topic(Topic(words[0]), formatter, filter(None, records))
+    write_topic(words[0], formatter, filter(None, records))
     settings.out.text(formatter.getvalue())
 
 
 def _find_command(context: Any, words: list[str]) -> Any:
-    if words[0] not in COMMANDS and (near := get_close_matches(words[0], Topic, 1)):
+    if words[0] not in COMMANDS and (near := get_close_matches(words[0], TOPICS, 1)):
         raise InvalidArgument(f"no command or topic {words[0]!r}", f"try rwq help {near[0]}")
     rest = words
     while rest:

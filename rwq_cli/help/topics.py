@@ -2,7 +2,6 @@
 
 import textwrap
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 from rwq_cli.exit_codes import ExitCode, ExitStatus, MonitoringStatus
@@ -47,24 +46,16 @@ def overview(columns: int) -> str:
     return "\n".join(("Usage: rwq [OPTIONS] COMMAND [ARGS]...", "", *lines, "", *closing))
 
 
-class Topic(StrEnum):
-    OPTIONS = "options"
-    STATES = "states"
-    EXIT_CODES = "exit-codes"
-    ENVIRONMENT = "environment"
-    RECIPES = "recipes"
-
-
-SUMMARIES = {
-    Topic.OPTIONS: "The options of every command",
-    Topic.STATES: "The states of an item, and what happens next",
-    Topic.EXIT_CODES: "What the exit codes mean",
-    Topic.ENVIRONMENT: "The environment variables that rwq reads",
-    Topic.RECIPES: "Ten tasks with the commands for them",
+TOPICS = {
+    "options": "The options of every command",
+    "states": "The states of an item, and what happens next",
+    "exit-codes": "What the exit codes mean",
+    "environment": "The environment variables that rwq reads",
+    "recipes": "Ten tasks with the commands for them",
 }
 
 
-def write_topic(topic: Topic, formatter: Any, options: Iterable[tuple[str, str]]) -> None:
+def write_topic(topic: str, formatter: Any, options: Iterable[tuple[str, str]]) -> None:
     from rwq_cli.help.recipes import RECIPES
     from rwq_cli.help.variables import VARIABLES
     from rwq_cli.views.states import STATES
@@ -72,12 +63,12 @@ def write_topic(topic: Topic, formatter: Any, options: Iterable[tuple[str, str]]
     def meanings(codes: Iterable[ExitCode]) -> list[tuple[str, str]]:
         return [(str(int(code)), code.meaning) for code in codes]
 
-    about: dict[Topic, tuple[str, Mapping[str, Iterable[tuple[str, str]]]]] = {
-        Topic.OPTIONS: (
+    about: dict[str, tuple[str, Mapping[str, Iterable[tuple[str, str]]]]] = {
+        "options": (
             "They are accepted before the command's name or after it.",
             {"Options": options},
         ),
-        Topic.STATES: (
+        "states": (
             "Every command decides the state of an ID from what the server stores about it at one "
             "instant. rwq show ID shows the state of one item; rwq stats counts the items in each "
             "state.",
@@ -88,27 +79,27 @@ def write_topic(topic: Topic, formatter: Any, options: Iterable[tuple[str, str]]
                 ]
             },
         ),
-        Topic.EXIT_CODES: (
+        "exit-codes": (
             "Each --help ends with what the codes mean for its command.",
             {
                 "Exit codes": meanings(ExitStatus),
                 "Exit codes of rwq check, those of a monitoring plugin": meanings(MonitoringStatus),
             },
         ),
-        Topic.ENVIRONMENT: (
+        "environment": (
             "An option on the command line overrides a variable.",
             {heading: variables.items() for heading, variables in VARIABLES.items()},
         ),
-        Topic.RECIPES: ("The queue is named jobs. Each recipe can be pasted into a shell.", {}),
+        "recipes": ("The queue is named jobs. Each recipe can be pasted into a shell.", {}),
     }
     text, tables = about[topic]
-    formatter.write_text(f"{SUMMARIES[topic]}.")
+    formatter.write_text(f"{TOPICS[topic]}.")
     formatter.write_paragraph()
     formatter.write_text(text)
     for heading, rows in tables.items():
         with formatter.section(heading):
             formatter.write_dl([(term, text.replace("`", "")) for term, text in rows])
-    for recipe in RECIPES if topic is Topic.RECIPES else ():
+    for recipe in RECIPES if topic == "recipes" else ():
         with formatter.section(recipe.title):
             formatter.write_text(recipe.text.replace("`", ""))
             formatter.write_paragraph()

@@ -9,7 +9,7 @@ from rwq_cli.cli.app import SECTIONS
 from rwq_cli.cli.options import GLOBAL_NAMES
 from rwq_cli.core.clock import Clock
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.help.topics import Topic
+from rwq_cli.help.topics import TOPICS
 from tests.all_commands import CommandInfo, all_commands
 from tests.conftest import Foreign
 from tests.driver import Rwq
@@ -196,7 +196,7 @@ class TestRoot:
             first, *others = (f"{name:10}  {summary}" for name, summary in commands.items())
             assert f"{heading:16}  {first}" in lines
             assert {f"{'':18}{line}" for line in others} <= {*lines}
-        for topic in Topic:
+        for topic in TOPICS:
             assert topic in screen.decode()
         for status in ExitStatus:
             assert f"{int(status)} {status.summary}" in " ".join(screen.decode().split())

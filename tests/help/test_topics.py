@@ -3,7 +3,7 @@
 from rwq_cli.core.model import State
 from rwq_cli.exit_codes import ExitStatus, MonitoringStatus
 from rwq_cli.help.recipes import RECIPES
-from rwq_cli.help.topics import SUMMARIES, Topic
+from rwq_cli.help.topics import TOPICS
 from rwq_cli.views.states import STATES
 from tests.driver import Rwq
 
@@ -15,11 +15,11 @@ def unwrapped(text: str) -> str:
 
 def test_every_topic_is_shown_within_80_columns_without_markup(rwq: Rwq) -> None:
     code_lines = {f"    {line}" for recipe in RECIPES for line in recipe.commands}
-    for topic in Topic:
+    for topic in TOPICS:
         code, screen = rwq.on_screen("help", topic, columns=80)
         text = screen.decode()
         assert (code, "`" in text) == (0, False)
-        assert text.startswith(f"{SUMMARIES[topic]}.\n\n")
+        assert text.startswith(f"{TOPICS[topic]}.\n\n")
         assert max(len(line) for line in text.splitlines() if line not in code_lines) <= 80
 
 
