@@ -10,12 +10,9 @@ import os
 import select
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import Any
 
 from rwq_cli.core.errors import InvalidArgument
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer, WriteableBuffer
 
 # What other systems write before text.
 MARK = b"\xef\xbb\xbf"
@@ -57,7 +54,7 @@ class Writer(io.BufferedWriter):
         super().__init__(io.FileIO(descriptor, "w", closefd=False), _BUFFER_BYTES)
         self._turn = RLock()
 
-    def write(self, data: "ReadableBuffer", /) -> int:
+    def write(self, data: Any, /) -> int:
         left = memoryview(data)
         size = left.nbytes
         with self._turn:
@@ -143,7 +140,7 @@ class Reader(io.FileIO):
             wait_for(self.fileno(), select.POLLIN)
         return piece
 
-    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+    def readinto(self, buffer: Any, /) -> int:
         while (size := super().readinto(buffer)) is None:
             wait_for(self.fileno(), select.POLLIN)
         return size

@@ -20,11 +20,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sys import UnraisableHookArgs
-
     from rwq_cli.core.server.patience import CancelToken
 
 _cancel_tokens: "list[CancelToken]" = []
@@ -73,7 +71,7 @@ def _cancel_or_raise(number: int, frame: FrameType | None) -> None:
     signal.default_int_handler(number, frame)
 
 
-def _interrupt_again(unraisable: "UnraisableHookArgs") -> None:
+def _interrupt_again(unraisable: Any) -> None:
     """Handle an exception that Python does not pass on: see `sys.unraisablehook`."""
     if not issubclass(unraisable.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)

@@ -223,10 +223,6 @@ GraceOption = Annotated[
         Duration,
     ),
 ]
-IdsArgument = Annotated[
-    list[str] | None,
-    argument("ID...", "IDs, or - to read them from stdin, one per line.", offer=offer_ids()),
-]
 NULL_IDS = "End each ID of -o ids with NUL, and do not escape it."
 NULL_RECORDS = "End records of -o ids and -o data with NUL, unescaped."
 NULL_IDS_BOTH_WAYS = "IDs end with NUL, on stdin and with -o ids."

@@ -1,4 +1,1 @@
-"""One module per command, which parses, calls the core and writes what became of it.
-
-`cleaning`, `cleaning_process` and `undoing` are helpers of commands.
-"""
+"""One module per command, which parses, calls the core and writes what became of it."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import inf
 from time import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import command_lines, open_queue, open_queues
@@ -28,10 +28,8 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.outcomes import DRY_RUN
+from rwq_cli.views.command_lines import CommandLines
 from rwq_cli.views.items import ITEM_FIELDS, columns_for, plain_names
-
-if TYPE_CHECKING:
-    from rwq_cli.views.command_lines import CommandLines
 
 
 def held(item: Item) -> str | None:
@@ -46,7 +44,7 @@ def held(item: Item) -> str | None:
     )
 
 
-def refusal(lines: "CommandLines", queue: bytes, item: Item) -> str:
+def refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
     shown = escaped(item.item_id)
     if item.lease is not None:
         holder = escaped(item.lease.holder) or "an unknown holder"

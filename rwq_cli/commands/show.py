@@ -7,7 +7,7 @@ from typing import Annotated
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import command_lines, open_queue
 from rwq_cli.cli.open_queues import warn_if_missing, warn_of_idle_reset
-from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, Duration, IdsArgument, option
+from rwq_cli.cli.options import NULL_IDS_BOTH_WAYS, Duration, argument, offer_ids, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.model import State
 from rwq_cli.exit_codes import ExitStatus, batch_status
@@ -35,7 +35,10 @@ from rwq_cli.views.item_report import SHOWN_FIELDS, Shown, read_shown, show_sect
 )
 def show(
     settings: Settings,
-    ids: IdsArgument = None,
+    ids: Annotated[
+        list[str] | None,
+        argument("ID...", "IDs, or - to read them from stdin, one per line.", offer=offer_ids()),
+    ] = None,
     data: Annotated[bool, option("--data", "Show whole payloads.")] = False,
     eta_s: Annotated[
         Duration | None,

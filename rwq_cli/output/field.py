@@ -169,10 +169,7 @@ class Fields(Generic[T]):
 
     def plus(self, *more: Field[T]) -> "Fields[T]":
         return Fields(
-            self.title,
-            *(*self.all, *more),
-            is_stream=self.is_stream,
-            has_other_ids=self.has_other_ids,
+            self.title, *self.all, *more, is_stream=self.is_stream, has_other_ids=self.has_other_ids
         )
 
     def only(self, names: Sequence[str]) -> "Fields[T]":
