@@ -51,9 +51,9 @@ _RUN_ITEMS = 500
     "written. The old data is written to an undo file first.",
     examples=(
         "rwq edit -q jobs 4f2a9c",
+        "rwq edit -q jobs --where tenant.id=3 --lines --run 'jq -c .tenant.id=4'",
         "rwq edit -q jobs 4f2a9c -f fixed.json",
         "rwq show -q jobs 4f2a9c -o data | sed s/htp:/http:/ | rwq edit -q jobs 4f2a9c -f -",
-        "rwq edit -q jobs --where tenant.id=3 --lines --run 'jq -c .tenant.id=4'",
         "EDITOR='code --wait' rwq edit -q jobs 4f2a9c",
     ),
     ok="done, even if nothing was changed",

@@ -136,6 +136,7 @@ def _later(queue: WorkQueue, choice: Choice) -> Iterator[Chosen]:
     # The others are found by a walk over all keys of the server only.
     quick = states - FOUND_DEEP or states
     for number in count(1):
+        queue.progress.hide()
         queue.clock.sleep(_FOLLOW_EVERY_S)
         wanted = quick if number % _WALK_EACH else states
         yield choose(queue, choice.selection._replace(states=wanted), limit=choice.limit)

@@ -132,6 +132,10 @@ def test_one_question_is_about_all_that_it_breaks(
     assert contents(foreign.raw) == numbers
 
 
+def test_the_help_has_an_example(rwq: Rwq) -> None:
+    assert "--lines --run 'jq -c " in rwq("edit", "--help").text
+
+
 @pytest.mark.usefixtures("numbers")
 def test_work_of_seconds_shows_progress(rwq: Rwq) -> None:
     words = ("edit", "1", "2", "3", "4", "--run", "sleep 1.1; cat")
