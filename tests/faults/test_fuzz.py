@@ -1,9 +1,8 @@
 """Random command lines on a queue with an item in every state: only exit codes of the contract.
 
 No traceback, nothing that rwq calls a bug, and no escape sequence from data. What goes on for ever
-is interrupted. `RWQ_FUZZ_SEED` sets where the lines begin: each
-is a seed of its own, so that a failure names the line. The last 26,000 found nothing, after they
-had found that Ctrl-C could end hiredis with a crash.
+is interrupted. `RWQ_FUZZ_SEED` sets where the lines begin: each is a seed of its own, so that a
+failure names the line.
 """
 
 import os

@@ -15,9 +15,8 @@ UNKNOWN_AGE = Counts(b"jobs", 1, 0, 0, 0)
 AN_ABANDONED = {Measure.ABANDONED: Limits(warn=0)}
 
 
-@pytest.mark.parametrize(
-    ("limits", "level"),
-    [
+def test_the_level_is_that_of_the_highest_limit_exceeded() -> None:
+    for limits, level in (
         (Limits(), Level.OK),
         (Limits(warn=12), Level.OK),
         (Limits(warn=11), Level.WARNING),
@@ -25,11 +24,9 @@ AN_ABANDONED = {Measure.ABANDONED: Limits(warn=0)}
         (Limits(critical=11), Level.CRITICAL),
         (Limits(warn=11, critical=12), Level.WARNING),
         (Limits(warn=0, critical=11), Level.CRITICAL),
-    ],
-)
-def test_the_level_is_that_of_the_highest_limit_exceeded(limits: Limits, level: Level) -> None:
-    found = evaluate(COUNTS, {Measure.WAITING: limits})
-    assert (found[Measure.WAITING].level, found.level) == (level, level)
+    ):
+        found = evaluate(COUNTS, {Measure.WAITING: limits})
+        assert (found[Measure.WAITING].level, found.level) == (level, level)
 
 
 def test_an_unknown_count_with_a_limit_is_unknown_and_hides_no_alarm() -> None:

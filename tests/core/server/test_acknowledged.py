@@ -5,33 +5,30 @@ import pytest
 from rwq_cli.core.batches import Acknowledged
 from rwq_cli.core.errors import ServerError
 
-
-@pytest.mark.parametrize(
-    ("steps", "first", "after"),
-    [
-        ([], 0, ()),
-        ([3], 3, ()),
-        ([3, 4, 0, 5], 12, ()),
-        ([-3], 0, ()),
-        ([3, -4], 3, ()),
-        ([3, -4, 5], 3, ((7, 5),)),
-        ([3, -4, 5, 6], 3, ((7, 11),)),
-        ([3, -4, 5, -1, 2], 3, ((7, 5), (13, 2))),
-        ([-2, 5], 0, ((2, 5),)),
-        ([0, -2, 5], 0, ((2, 5),)),
-    ],
+# What was done call by call, of which the negative ones were refused; what the error says of it.
+STEPS: tuple[tuple[list[int], int, tuple[tuple[int, int], ...]], ...] = (
+    ([], 0, ()),
+    ([3], 3, ()),
+    ([3, 4, 0, 5], 12, ()),
+    ([-3], 0, ()),
+    ([3, -4], 3, ()),
+    ([3, -4, 5], 3, ((7, 5),)),
+    ([3, -4, 5, 6], 3, ((7, 11),)),
+    ([3, -4, 5, -1, 2], 3, ((7, 5), (13, 2))),
+    ([-2, 5], 0, ((2, 5),)),
+    ([0, -2, 5], 0, ((2, 5),)),
 )
-def test_acknowledged_ranges_after_a_refusal(
-    steps: list[int], first: int, after: tuple[tuple[int, int], ...]
-) -> None:
-    error = ServerError("lost")
-    with pytest.raises(ServerError):
-        follow(steps, error)
-    assert (error.acknowledged, error.acknowledged_after) == (first, after)
+
+
+def test_acknowledged_ranges_after_a_refusal() -> None:
+    for steps, first, after in STEPS:
+        error = ServerError("lost")
+        with pytest.raises(ServerError):
+            follow(steps, error)
+        assert (error.acknowledged, error.acknowledged_after) == (first, after)
 
 
 def follow(steps: list[int], error: Exception) -> None:
-    """Take these steps, of which the negative ones were refused, and then fail."""
     with Acknowledged() as acknowledged:
         for count in steps:
             if count < 0:
