@@ -18,6 +18,7 @@ from rwq_cli.core.inspect.counting import Taken, count_taken
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.inspect.queues import next_ages
 from rwq_cli.core.inspect.server_status import ServerStatus, server_status
+from rwq_cli.core.keys import hash_tag
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -344,7 +345,13 @@ class QueueWatch:
         """Count abandoned items, as many as a tick may; return the age of the oldest count."""
         empty = [name for name, sample in samples.items() if not sample.processing]
         self._taken.update((name, (Taken(), now_s)) for name in empty)
-        pending = sorted(samples.keys() - empty, key=lambda name: (self._counted_at_s(name), name))
+        # On a cluster, the keys of a name without a hash tag are on several nodes.
+        whole = {
+            name
+            for name in samples.keys() - empty
+            if hash_tag(name) is not None or not self._queues[name].connection.is_cluster
+        }
+        pending = sorted(whole, key=lambda name: (self._counted_at_s(name), name))
         room = _ENTRIES_PER_TICK
         chosen: list[bytes] = []
         for name in pending:

@@ -168,7 +168,8 @@ def test_a_server_that_asks_for_a_certificate(server: PrivateServer, tmp_path: P
         shown = connect(Server(url, tls_ca=ours, tls_cert=ours, tls_key=ours))
         assert shown.call("PING") is True
         shown.close()
-        with pytest.raises(ServerError, match="certificate required"):
+        # What the server says may be lost with the connection.
+        with pytest.raises(ServerError, match=r"certificate|closed"):
             connect(Server(url, tls_ca=ours)).call("PING")
 
 
