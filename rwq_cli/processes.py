@@ -26,3 +26,12 @@ def processes_of(root: int, mark: bytes | None = None) -> set[int]:
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more
     return found & parents.keys()
+
+
+def is_alive(pid: int) -> bool:
+    """True unless a process has ended, even if nobody has waited for it yet; needs `/proc`."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return not file.read().rpartition(b")")[2].lstrip().startswith(b"Z")
+    except OSError:
+        return False

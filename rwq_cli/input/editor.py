@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from rwq_cli.environment import (
     os_reason,
     signals_held,
 )
-from rwq_cli.processes import processes_of
+from rwq_cli.processes import is_alive, processes_of
 
 _NAME_MAX = 60
 # How long an editor that was told to end may take, and how often it is looked, seconds.
@@ -124,26 +125,21 @@ def run_editor(environment: Environment, path: Path) -> None:
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     """End the editor, which is a child of the shell, and the shell."""
-    # The shell first: it would say how its child has ended.
-    left = [process.pid, *(processes_of(process.pid) - {process.pid})]
+    others = processes_of(process.pid) - {process.pid}
     for number in (signal.SIGTERM, signal.SIGKILL):
-        # What is stopped cannot end.
-        left = [pid for pid in left if _sent(pid, number) and _sent(pid, signal.SIGCONT)]
+        # The shell first: it would say how its child has ended. No SIGCONT: vim would leave the
+        # terminal raw.
+        process.send_signal(number)
+        for pid in others:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
         ends_s = time.monotonic() + _END_S
-        while left and time.monotonic() < ends_s:
-            process.poll()
+        while process.poll() is None or any(map(is_alive, others)):
+            if time.monotonic() >= ends_s:
+                break
             time.sleep(_LOOK_S)
-            left = [pid for pid in left if _sent(pid, 0)]
-    process.wait()
-
-
-def _sent(pid: int, number: int) -> bool:
-    """Send a signal, or none for 0; False if the process is gone."""
-    try:
-        os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
+        else:
+            return
 
 
 class Refused(NamedTuple):
