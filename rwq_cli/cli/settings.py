@@ -60,8 +60,7 @@ class Settings(Target):
         return Settings(self.environment, {**self.given, **given}, self._manual, self._options)
 
     def check(self) -> None:
-        _ = self.output, self.colour
-        _ = self.connect_timeout_s, self.reply_timeout_s, self.patience_s
+        _ = self.output, self.colour, self.connect_timeout_s, self.reply_timeout_s, self.patience_s
         if not self._manual.writes_elsewhere:
             self.check_yes_for()
 

@@ -28,8 +28,6 @@ class ServerSetting(NamedTuple):
 
 
 class Target:
-    """The server, the queue and the holder of a run; see `Settings`."""
-
     environment: Environment
     given: Mapping[str, Any]
 

@@ -238,7 +238,7 @@ def doctor(
         name = escaped(queue.name)
         if is_table:
             if not is_one:
-                out.heading(name, is_first=not number)
+                out.sections([Section(name, ())], is_first=not number)
             fixed = FINDING_FIELDS["fixed"]._replace(title="WOULD FIX" if dry_run else "FIXED")
             columns: list[str | Field[Found]] = ["severity", "code", "count"]
             columns += [fixed, "left"] if fix else []

@@ -119,7 +119,6 @@ def split(
 def _without_mark(
     arriving: Iterator[bytes | Flush], stream: BinaryIO, *, has_lines: bool
 ) -> Iterator[bytes | Flush]:
-    """What arrives, without a byte order mark at its beginning."""
     first = b""
     for chunk in arriving:
         if isinstance(chunk, Flush):

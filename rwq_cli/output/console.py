@@ -4,12 +4,13 @@ Markup, highlighting and emoji are off: whatever comes from the server is escape
 as it is. A width is a number of cells: Chinese characters and emoji take two, accents none.
 """
 
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from rich.cells import cell_len, split_text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.live import Live
 
     from rwq_cli.environment import Environment
 
@@ -51,6 +52,16 @@ def open_console(environment: "Environment", *, colour: bool, is_stderr: bool = 
         # `Environment` has read the others already; a dumb terminal gets no live lines.
         _environ={"TERM": environment.variables.get("TERM", "")},
     )
+
+
+def open_live(console: "Console", **options: Any) -> "Live":
+    from rich.live import Live
+
+    live = Live(
+        console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False, **options
+    )
+    live.start()
+    return live
 
 
 def print_stripped(console: "Console", renderable: "RenderableType", width: int) -> None:

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from rwq_cli.environment import Environment
-from rwq_cli.output.console import open_console
+from rwq_cli.output.console import open_console, open_live
 
 # For a terminal that does not know its size.
 _USUAL_LINES = 24
@@ -46,14 +46,7 @@ class LiveFrames:
             if self._live is not None:
                 # A resized terminal may have wrapped the lines differently.
                 console.clear()
-            self._live = Live(
-                console=console,
-                auto_refresh=False,
-                redirect_stdout=False,
-                redirect_stderr=False,
-                vertical_overflow="crop",
-            )
-            self._live.start()
+            self._live = open_live(console, vertical_overflow="crop")
             self._size = size
         self._live.update(shown, refresh=True)
 

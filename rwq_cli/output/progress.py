@@ -51,20 +51,13 @@ class LiveLine:
             self.draw(line)
 
     def _update(self, line: "RenderableType") -> None:
-        from rich.live import Live
-
-        from rwq_cli.output.console import open_console
+        from rwq_cli.output.console import open_console, open_live
 
         with suppress(OSError):
             if self._live is None:
                 # It is never stopped, which would leave an empty line.
-                self._live = Live(
-                    console=open_console(self._environment, colour=self._colour, is_stderr=True),
-                    auto_refresh=False,
-                    redirect_stdout=False,
-                    redirect_stderr=False,
-                )
-                self._live.start()
+                console = open_console(self._environment, colour=self._colour, is_stderr=True)
+                self._live = open_live(console)
             self._live.update(line, refresh=True)
 
     def _write_above(self, note: str) -> None:

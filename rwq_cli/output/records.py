@@ -178,10 +178,6 @@ class Output:
         if not self.continues:
             self._writer.end()
 
-    def heading(self, name: str, *, is_first: bool) -> None:
-        if self.options.format.is_table:
-            self.sections([Section(name, ())], is_first=is_first)
-
     def sections(self, sections: Iterable[Section], *, is_first: bool = True) -> None:
         from rich.text import Text
 

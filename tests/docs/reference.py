@@ -18,7 +18,7 @@ from rwq_cli.core.repair.doctor import AUTO_FIXABLE
 from rwq_cli.core.repair.findings import Code
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.help.recipes import RECIPES
-from rwq_cli.help.variables import VARIABLES
+from rwq_cli.help.topics import VARIABLES
 from rwq_cli.output.field import Fields
 from rwq_cli.output.outcomes import WORDS
 from rwq_cli.views.remedies import REMEDIES
