@@ -160,7 +160,7 @@ def work(
     policy = RetryPolicy(retries, backoff_s, backoff_max_s, on_fail=on_fail)
     queues = open_queues(settings)
     invocations = Invocations(
-        words,
+        words=words,
         program=program,
         task_dir=None if task_dir is None else os.fsencode(os.path.abspath(task_dir)),
         input=input_,

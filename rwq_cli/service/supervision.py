@@ -108,9 +108,10 @@ class Supervision:
         self.status(status)
 
     def status(self, text: str) -> None:
-        """What the process does, in a line."""
+        """What the process does, in a line; while the server is lost, that is shown."""
         self._status = text
-        self._show(text)
+        if self._is_ready and self._lost is None:
+            self._show(text)
 
     def lost(self, reason: str) -> None:
         """The server is lost; `ready` says that it is back."""

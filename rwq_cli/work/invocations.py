@@ -6,6 +6,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from tempfile import mkstemp
 from typing import Any
@@ -34,6 +35,7 @@ _OWN = (b"RWQ_ID", b"RWQ_ID_B64", b"RWQ_ATTEMPT", b"RWQ_RETURNS", b"RWQ_LAST")
 _WORKER = b"RWQ_WORKER"
 
 
+@dataclass
 class Invocations:
     """Makes the invocation for an item, or for a batch of them, which are JSON lines on stdin.
 
@@ -42,27 +44,26 @@ class Invocations:
     what must be unset. `holder_prefix` precedes a session's name in the holder of a lease.
     """
 
-    def __init__(
-        self,
-        words: Sequence[bytes],
-        *,
-        program: bytes | None,
-        task_dir: bytes | None,
-        input: Input | None,
-        is_batch: bool,
-        inherited: Mapping[bytes, bytes | None],
-        holder_prefix: bytes,
-        lease_s: float,
-        file_directory: str,
-    ) -> None:
-        self._words, self._program, self._task_dir = words, program, task_dir
-        self._input, self._is_batch = input or Input.STDIN, is_batch
-        self._holder_prefix = holder_prefix
-        self._file_directory = file_directory
+    words: Sequence[bytes]
+    program: bytes | None
+    task_dir: bytes | None
+    input: Input | None
+    is_batch: bool
+    inherited: Mapping[bytes, bytes | None]
+    holder_prefix: bytes
+    lease_s: float
+    file_directory: str
+
+    def __post_init__(self) -> None:
+        self.input = self.input or Input.STDIN
         worker = os.urandom(8).hex().encode()
         # An entry of the environment of every command, and of no other process.
         self.mark = _WORKER + b"=" + worker
-        made = {**inherited, _WORKER: worker, b"RWQ_LEASE_SECONDS": f"{lease_s:g}".encode()}
+        made = {
+            **self.inherited,
+            _WORKER: worker,
+            b"RWQ_LEASE_SECONDS": b"%g" % self.lease_s,
+        }
         # A worker may run in a command of another one.
         self._common = {
             name: value for name, value in made.items() if value is not None and name not in _OWN
@@ -71,17 +72,17 @@ class Invocations:
     @contextmanager
     def file_for(self, jobs: Sequence[Job]) -> Iterator[bytes | None]:
         """In the block, a file that holds the data; None if the command reads none."""
-        if self._input is not Input.FILE:
+        if self.input is not Input.FILE:
             yield None
             return
         path = ""
         try:
             try:
-                fd, path = mkstemp(prefix="rwq-work-", dir=self._file_directory)
+                fd, path = mkstemp(prefix="rwq-work-", dir=self.file_directory)
                 with open(fd, "wb") as file:
                     file.write(jobs[0].data)
             except OSError as error:
-                where = f"into {self._file_directory}: {os_reason(error)}"
+                where = f"into {self.file_directory}: {os_reason(error)}"
                 raise CannotRun(
                     f"cannot write the data of an item {where}",
                     "TMPDIR names the directory of temporary files",
@@ -95,42 +96,42 @@ class Invocations:
     @property
     def planned_file(self) -> bytes:
         """What is shown as the path of the file in a dry run."""
-        return os.fsencode(os.path.join(self._file_directory, "rwq-work"))
+        return os.fsencode(os.path.join(self.file_directory, "rwq-work"))
 
     def of(self, jobs: Sequence[Job], file: bytes | None) -> Invocation:
         """The invocation for these items of one queue, given what `file_for` gives."""
         first, variables = jobs[0], self._variables(jobs[0])
-        stdin = first.data if self._input is Input.STDIN else None
-        if self._task_dir is not None:
-            words = _read_task(self._task_dir, first.data)
+        stdin = first.data if self.input is Input.STDIN else None
+        if self.task_dir is not None:
+            words = _read_task(self.task_dir, first.data)
             return Invocation(words[0], words, variables, stdin)
-        assert self._program is not None
-        if self._is_batch:
+        assert self.program is not None
+        if self.is_batch:
             stdin = b"".join(map(_line, jobs))
-        return Invocation(self._program, self._arguments(first, file), variables, stdin)
+        return Invocation(self.program, self._arguments(first, file), variables, stdin)
 
     def _arguments(self, job: Job, file: bytes | None) -> list[bytes]:
         values = {b"{id}": job.item_id}
-        if self._input is Input.FILE:
+        if self.input is Input.FILE:
             values[b"{file}"] = file or b""
-        elif self._input is Input.ARG:
+        elif self.input is Input.ARG:
             values[b"{data}"] = job.data
 
         def value(found: re.Match[bytes]) -> bytes:
             return values.get(found[0], found[0])
 
         # In one pass: the data may hold a placeholder.
-        return [self._words[0], *(_PLACEHOLDER.sub(value, word) for word in self._words[1:])]
+        return [self.words[0], *(_PLACEHOLDER.sub(value, word) for word in self.words[1:])]
 
     def _variables(self, job: Job) -> dict[bytes, bytes]:
         """The environment for an item, or for the batch that it begins, which names no item."""
         made = {
             **self._common,
             b"RWQ_QUEUE": job.queue,
-            b"RWQ_SESSION": job.holder.removeprefix(self._holder_prefix),
+            b"RWQ_SESSION": job.holder.removeprefix(self.holder_prefix),
             b"RWQ_SLOT": b"%d" % job.slot,
         }
-        if self._is_batch:
+        if self.is_batch:
             return made
         if b"\0" not in job.item_id:
             made[b"RWQ_ID"] = job.item_id

@@ -99,8 +99,7 @@ class Worker:
         )
         self._ended = Flag()
         self._failure: BaseException | None = None
-        self._is_continued = self._is_paused = False
-        self._has_contact = self._is_out = False
+        self._is_continued = self._is_paused = self._is_out = False
         # When it had nothing left to do but to wait for the server, None before; and for what.
         self._idle_s: float | None = None
         self._awaited: list[Job] = []
@@ -160,8 +159,7 @@ class Worker:
             if now_s >= beats_s:
                 beats_s = now_s + _BEAT_S
                 self._supervision.beat(_BEAT_S)
-                if self._has_contact and not self._is_out:
-                    self._supervision.status(status(progress))
+                self._supervision.status(status(progress))
             if os.getpid() == 1:
                 self._commands.reap_orphans()
             notes.news.wait(_LOOK_S)
@@ -305,7 +303,7 @@ class Worker:
         elif isinstance(event, Lost):
             self._commands.lose(event.job)
         elif isinstance(event, Contact):
-            self._has_contact, self._is_out = True, False
+            self._is_out = False
             self._supervision.ready(status(self._notes.progress))
             if event.after_s is not None:
                 after = human.duration(event.after_s)

@@ -162,6 +162,8 @@ def test_a_manager_that_does_not_read_stops_nobody(
 ) -> None:
     monkeypatch.setattr("rwq_cli.service.supervision._NOTIFY_TIMEOUT_S", 0.001)
     supervision = supervised(None, variables={"NOTIFY_SOCKET": manager.name})
+    supervision.ready("")
+    assert manager.received() == b"READY=1"
 
     def notify() -> None:
         # More than a socket holds.
