@@ -39,6 +39,13 @@ FRESH: tuple[Fault, ...] = (
         "_RENEW_AT = 1 / 100",
     ),
     Fault(
+        "finishes-what-is-lost",
+        "With the next lease, a worker completes an item that another one has leased since.",
+        "rwq_cli/core/lua/ops/lease.lua",
+        "values[1] == owner and values[2] == owner and ",
+        "",
+    ),
+    Fault(
         "older-is-younger",
         "rm --older-than 30d removes what came yesterday.",
         "rwq_cli/core/inspect/selection.py",
