@@ -127,8 +127,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     """End the editor, which is a child of the shell, and the shell."""
     others = processes_of(process.pid) - {process.pid}
     for number in (signal.SIGTERM, signal.SIGKILL):
-        # The shell first: it would say how its child has ended. No SIGCONT: vim would leave the
-        # terminal raw.
+        # The shell first: it would say how its child has ended.
         process.send_signal(number)
         for pid in others:
             with suppress(ProcessLookupError, PermissionError):
