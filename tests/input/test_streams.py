@@ -54,11 +54,11 @@ class Dripping(io.BytesIO):
         (b"\xff\xfe\n", [b"\xff\xfe"]),
     ],
 )
-@pytest.mark.parametrize("chunk", [1, 2, 3, 1 << 18])
-def test_records_end_with_the_separator(text: bytes, records: list[bytes], chunk: int) -> None:
-    stream = Dripping(text)
-    stream.chunk = chunk
-    assert flattened(split(environment(), stream, b"\n")) == records
+def test_records_end_with_the_separator(text: bytes, records: list[bytes]) -> None:
+    for chunk in (1, 2, 3, 1 << 18):
+        stream = Dripping(text)
+        stream.chunk = chunk
+        assert flattened(split(environment(), stream, b"\n")) == records
 
 
 def test_a_mark_is_data_where_there_is_no_text() -> None:
@@ -67,20 +67,12 @@ def test_a_mark_is_data_where_there_is_no_text() -> None:
     assert found == [b"\xef\xbb\xbfa", b"b"]
 
 
-@pytest.mark.parametrize(
-    ("text", "encoding", "name"),
-    [
-        ("\ufeff日本\n", "utf-16-le", "UTF-16"),
-        ("\ufeff日本\n", "utf-16-be", "UTF-16"),
-        ("\ufeff日本\n", "utf-32-le", "UTF-32"),
-        ("\ufeff日本\n", "utf-32-be", "UTF-32"),
-        ("id-1\r\n", "utf-16-le", "UTF-16LE"),
-        ("id-1\r\n", "utf-16-be", "UTF-16BE"),
-        ("id-1\r\n", "utf-32-le", "UTF-32LE"),
-        ("id-1\r\n", "utf-32-be", "UTF-32BE"),
-    ],
-)
-def test_text_of_another_encoding_is_named(text: str, encoding: str, name: str) -> None:
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("has_mark", [True, False])
+def test_text_of_another_encoding_is_named(encoding: str, has_mark: bool) -> None:
+    text = "\ufeff日本\n" if has_mark else "id-1\r\n"
+    name = encoding.upper().replace("-LE", "LE").replace("-BE", "BE")
+    name = name[:6] if has_mark else name
     with pytest.raises(InvalidArgument, match=f"stdin is {name}, not UTF-8") as caught:
         flattened(split(environment(), io.BytesIO(text.encode(encoding)), b"\n"))
     assert caught.value.hint == f"convert it: iconv -f {name} -t UTF-8"

@@ -321,33 +321,22 @@ def test_a_command_for_a_queue_is_shown_before_it_runs(play: Callable[..., None]
 
 
 @pytest.mark.needs("no-touch")
-@pytest.mark.parametrize(
-    ("tabs", "key", "options"),
-    [
-        (0, "r", "release"),
-        (0, "b", "bury --reason 'by hand'"),
-        (1, "r", "release"),
-        (3, "K", "kick"),
-        (3, "b", "bury"),
-    ],
-)
-def test_a_command_for_an_item_has_the_options_that_it_needs(
-    play: Callable[..., None], tabs: int, key: str, options: str
-) -> None:
-    first = {0: "a1", 1: "w1", 3: "b1"}[tabs]
-
-    async def story(live: Live) -> None:
-        await live.press("enter", *["tab"] * tabs)
-        await live.until_shown(f"data of {first}")
-        await live.press(key)
-        await live.until_shown(f"$ rwq {options} -q jobs {first}")
-
-    play(story, size=(200, 30))
-
-
-def test_a_leased_item_needs_force(play: Callable[..., None]) -> None:
+def test_a_command_for_an_item_has_the_options_that_it_needs(play: Callable[..., None]) -> None:
     async def story(live: Live) -> None:
         await live.press("enter")
+        for tabs, first, keys in (
+            (0, "a1", {"r": "release", "b": "bury --reason 'by hand'"}),
+            (1, "w1", {"r": "release"}),
+            (2, "b1", {"K": "kick", "b": "bury"}),
+        ):
+            await live.press(*["tab"] * tabs)
+            await live.until_shown(f"data of {first}")
+            for key, options in keys.items():
+                await live.press(key)
+                await live.until_shown(f"$ rwq {options} -q jobs {first}")
+                await live.press("escape")
+                await live.until(lambda: "$ rwq" not in live.text and live.rows)
+        await live.press("tab")
         await live.until_shown("worker-7")
         await live.press("down", "r")
         await live.until_shown("$ rwq release --force -q jobs l1")
@@ -401,10 +390,7 @@ def test_no_name_or_data_is_markup_or_controls_the_terminal(
     play(story, given={"queue": ["[[]red*"]}, size=(200, 40))
 
 
-@pytest.mark.parametrize("columns", [40, 80, 250])
-def test_two_hundred_queues_fit_any_width(
-    play: Callable[..., None], raw: redis.Redis, columns: int
-) -> None:
+def test_two_hundred_queues_fit_any_width(play: Callable[..., None], raw: redis.Redis) -> None:
     for number in range(QUEUES_200):
         raw.lpush(f"queue-{number:03}:queue", *range(number + 1))
 
@@ -412,7 +398,7 @@ def test_two_hundred_queues_fit_any_width(
         assert len(live.listing.keys) == QUEUES_200 + 3
         # No more is drawn than fits.
         assert len(live.rows) < 24
-        for width in (columns, 61, columns):
+        for width in (40, 250, 61, 80):
             await live.pilot.resize_terminal(width, 24)
             await live.until(lambda width=width: live.strips[0].cell_length == width)
             assert {strip.cell_length for strip in live.strips} == {width}
@@ -423,7 +409,7 @@ def test_two_hundred_queues_fit_any_width(
         assert live.listing.chosen == b"queue-199"
         await live.until_shown("queue-199")
 
-    play(story, size=(columns, 24))
+    play(story, size=(80, 24))
 
 
 def test_a_lost_server_is_mentioned_and_waited_for(
