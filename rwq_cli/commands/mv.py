@@ -18,7 +18,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import Chosen, choose
 from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.inspect.selection import FOUND_DEEP, ITEMS
-from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.move import move
 from rwq_cli.core.model import Outcomes, Status
 from rwq_cli.core.queue import WorkQueue

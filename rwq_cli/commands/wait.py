@@ -9,7 +9,7 @@ from rwq_cli.cli.open_queues import OpenQueues, warn_missing
 from rwq_cli.cli.options import AllQueuesOption, Duration, offer_ids, option, parse_id
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait_for_all
+from rwq_cli.core.items.results import WaitCondition, WaitResult, wait_for_all
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.inspect.results import Result, ResultStatus
     from rwq_cli.core.inspect.selection import Selection, Source
     from rwq_cli.core.items.add import Due, NewItem
-    from rwq_cli.core.items.results import ResultLookup
-    from rwq_cli.core.items.waiting import WaitCondition, WaitResult
+    from rwq_cli.core.items.results import ResultLookup, WaitCondition, WaitResult
     from rwq_cli.core.model import (
         Counts,
         Item,
@@ -122,8 +121,7 @@ _HOMES = {
     "inspect.results": "Result ResultStatus",
     "inspect.selection": "Selection Source",
     "items.add": "Due NewItem",
-    "items.results": "ResultLookup",
-    "items.waiting": "WaitCondition WaitResult",
+    "items.results": "ResultLookup WaitCondition WaitResult",
     "acting": "LeasedItem",
     "model": "Counts Item Lease Outcome OutcomeBatch Outcomes State Status",
     "queue": "WorkQueue",

@@ -184,7 +184,7 @@ class ActingQueue(Queue):
         Returns:
             For each ID `REMOVED`, or `CHANGED` if its data changed meanwhile.
         """
-        from rwq_cli.core.items.journal import NoJournal
+        from rwq_cli.core.items.bulk import NoJournal
         from rwq_cli.core.items.remove import remove
 
         return remove(self, each_id(ids), NoJournal(), dry_run=dry_run)
@@ -219,7 +219,7 @@ class ActingQueue(Queue):
             other queue has this ID; before these, what a move to there that was cut had begun with
             is `FINISHED`.
         """
-        from rwq_cli.core.items.journal import NoJournal
+        from rwq_cli.core.items.bulk import NoJournal
         from rwq_cli.core.items.move import move
 
         other = to if isinstance(to, Queue) else to_bytes(to)
@@ -258,7 +258,7 @@ class ActingQueue(Queue):
         Returns:
             How many items were removed.
         """
-        from rwq_cli.core.items.journal import NoJournal
+        from rwq_cli.core.items.bulk import NoJournal
         from rwq_cli.core.items.purge import purge
 
         return sum(

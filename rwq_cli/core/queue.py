@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.acting import LeasedItem
     from rwq_cli.core.inspect.selection import Selection, Source
     from rwq_cli.core.items.add import NewItem
-    from rwq_cli.core.items.results import ResultLookup
-    from rwq_cli.core.items.waiting import WaitCondition, WaitResult
+    from rwq_cli.core.items.results import ResultLookup, WaitCondition, WaitResult
     from rwq_cli.core.repair.clean import CleanAction
     from rwq_cli.core.repair.doctor import Diagnosis
     from rwq_cli.core.repair.findings import Code
@@ -339,7 +338,7 @@ class WorkQueue(ActingQueue):
             condition: What to wait for; None for an empty queue.
             timeout_s: The timeout, seconds; 0 for one poll, infinity for none.
         """
-        from rwq_cli.core.items.waiting import wait
+        from rwq_cli.core.items.results import wait
 
         return wait(self, condition, timeout_s=timeout_s)
 

@@ -33,7 +33,7 @@ from typing import BinaryIO, Self
 
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.items.journal import Journal
+from rwq_cli.core.items.bulk import Journal
 from rwq_cli.core.state.probe import ItemSnapshot
 from rwq_cli.environment import is_full, os_reason, user_directory
 from rwq_cli.output.export_file import (

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from rwq_cli.core.errors import ConnectionLost, InvalidArgument, RwqError, ServerError
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.items.journal import Journal
+from rwq_cli.core.items.bulk import Journal
 from rwq_cli.core.items.move import move, move_back
 from rwq_cli.core.items.remove import remove
 from rwq_cli.core.items.restore import (

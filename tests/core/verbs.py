@@ -14,9 +14,9 @@ from rwq_cli.core.inspect.listing import choose
 from rwq_cli.core.inspect.lookup import inspect_items
 from rwq_cli.core.inspect.results import Result, ResultStatus, read_result_keys
 from rwq_cli.core.items.add import Due, NewItem
+from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.complete import complete
 from rwq_cli.core.items.export import Export
-from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.lease import lease_from, lease_ids
 from rwq_cli.core.items.move import move, move_back
 from rwq_cli.core.items.purge import PurgedResults, purge

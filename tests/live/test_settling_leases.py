@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from rwq_cli.core import State, WorkQueue
-from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.move import move as move_items, move_back
 from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.items.restore import restore as restore_items

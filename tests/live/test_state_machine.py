@@ -56,8 +56,8 @@ from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.items import bulk, lease, repairs, restore
 from rwq_cli.core.items.add import NewItems, add_batches
+from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.complete import complete as complete_items
-from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.lease import lease_ids
 from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.items.restore import Line, restore as restore_items

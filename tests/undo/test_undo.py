@@ -10,7 +10,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.restore import RESTORE_ITEMS
 from rwq_cli.undo.run import UndoReader, UndoRun
 from tests.conftest import Foreign, StartServer, contents

@@ -1,19 +1,15 @@
 """Completing items: `lua/ops/complete.lua`."""
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import by_script, run
+from rwq_cli.core.items.bulk import Journal, by_script, once_read, run, saving
 from rwq_cli.core.items.results import ResultOptions, completing_args
 from rwq_cli.core.model import Outcomes, State
 from rwq_cli.core.state.expected import ANY, Expected
 from rwq_cli.core.state.probe import End, ItemSnapshot, Place
 from rwq_cli.core.state.rules import is_guard
-
-if TYPE_CHECKING:
-    from rwq_cli.core.items.journal import Journal
 
 # States in which a completed item is restored as it was.
 _STAYS = frozenset({State.WAITING, State.DELAYED, State.DUE, State.BURIED})
@@ -26,7 +22,7 @@ def complete(
     owner: bytes | Collection[bytes] | None = None,
     result_options: ResultOptions | None = None,
     expected: Expected = ANY,
-    journal: "Journal | None" = None,
+    journal: Journal | None = None,
     dry_run: bool = False,
 ) -> Outcomes:
     """Complete items; see `WorkQueue.complete_many`.
@@ -39,9 +35,6 @@ def complete(
     if journal is None or dry_run:
         act = by_script(queue, "complete", args, expected, dry_run=dry_run)
     else:
-        # Completing items by name needs none of this.
-        from rwq_cli.core.items.journal import once_read, saving
-
         act = by_script(queue, "complete", args, once_read(queue, expected))
         act = saving(queue, journal, act, expected, as_saved=as_waiting)
     items_max = None if result_options is None else result_options.items_max

@@ -10,8 +10,16 @@ from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, walk_scheduled
-from rwq_cli.core.items.bulk import Act, by_script, run, unlisted
-from rwq_cli.core.items.journal import Journal, NoJournal, once_read, saving
+from rwq_cli.core.items.bulk import (
+    Act,
+    Journal,
+    NoJournal,
+    by_script,
+    once_read,
+    run,
+    saving,
+    unlisted,
+)
 from rwq_cli.core.items.remove import REMOVE_ARGS
 from rwq_cli.core.items.restore import Line, OnConflict, item_args, restore_args
 from rwq_cli.core.items.schedule import burial, schedule_args

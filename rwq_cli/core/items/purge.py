@@ -19,8 +19,7 @@ from rwq_cli.core.inspect.cursor import (
 from rwq_cli.core.inspect.keyspace import ids_of, names_of_unlisted, nested_names
 from rwq_cli.core.inspect.lookup import places_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
-from rwq_cli.core.items.bulk import by_script, in_rounds, unlisted
-from rwq_cli.core.items.journal import Journal, saving
+from rwq_cli.core.items.bulk import Journal, by_script, in_rounds, saving, unlisted
 from rwq_cli.core.items.remove import REMOVE_ARGS
 from rwq_cli.core.items.repairs import prune
 from rwq_cli.core.items.results import delete_results

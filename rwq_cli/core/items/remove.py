@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.items.bulk import by_script, run
-from rwq_cli.core.items.journal import Journal, once_read, saving
+from rwq_cli.core.items.bulk import Journal, by_script, once_read, run, saving
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.expected import ANY, Expected
 

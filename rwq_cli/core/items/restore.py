@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, Acknowledged, Flush, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.items.bulk import read_items, ways_to_find
-from rwq_cli.core.items.journal import Journal, NoJournal, recorded
+from rwq_cli.core.items.bulk import Journal, NoJournal, read_items, recorded, ways_to_find
 from rwq_cli.core.items.results import ResultTally, result_args, save_replaced
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status

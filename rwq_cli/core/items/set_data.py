@@ -9,8 +9,7 @@ from hashlib import sha256
 from rwq_cli.core.batches import BATCH_BYTES, Flush, acknowledged, in_batches
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.handle import Queue, to_bytes
-from rwq_cli.core.items.bulk import read_items
-from rwq_cli.core.items.journal import Journal, NoJournal, recorded
+from rwq_cli.core.items.bulk import Journal, NoJournal, read_items, recorded
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.probe import SNAPSHOT_BYTES, ItemSnapshot, Skipped

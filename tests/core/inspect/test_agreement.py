@@ -9,8 +9,8 @@ from rwq_cli.core import Selection, State, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import choose as choose_items
 from rwq_cli.core.inspect.lookup import inspect_items
+from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.export import Export
-from rwq_cli.core.items.journal import NoJournal
 from rwq_cli.core.items.purge import purge as purge_queue
 from rwq_cli.core.repair.clean import deep_clean
 from rwq_cli.core.repair.doctor import diagnose

@@ -8,7 +8,7 @@ from redis import Redis
 from rwq_cli.core import Due, NewItem, State, WorkQueue
 from rwq_cli.core.errors import OutOfMemory
 from rwq_cli.core.inspect.results import Result, ResultStatus
-from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.lease import lease_ids
 from rwq_cli.core.items.move import move
 from rwq_cli.core.items.remove import remove

@@ -8,7 +8,7 @@ from redis import Redis
 from rwq_cli.core import Outcome, Status, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Result, ResultStatus
-from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.purge import count_items, purge
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_is_long
 from tests.core.inspect.test_results import keep

@@ -9,8 +9,8 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Outcome, Status, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
+from rwq_cli.core.items.results import WaitCondition
 from rwq_cli.core.items.schedule import promote
-from rwq_cli.core.items.waiting import WaitCondition
 from rwq_cli.core.keys import SETTLING_GUARD, QueueKeys
 from tests.conftest import (
     HOLDER,

@@ -10,7 +10,7 @@ from rwq_cli.core import Outcome, Selection, State, Status, WorkQueue
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import ConnectionLost
 from rwq_cli.core.inspect.listing import choose
-from rwq_cli.core.items.journal import NoJournal
+from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.move import move
 from rwq_cli.core.items.schedule import bury, release
 from tests.conftest import HOLDER, QUEUE, FakeClock, Foreign, Interleaved, contents

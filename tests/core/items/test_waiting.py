@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.items.waiting import WaitCondition, WaitResult, wait_for_all
+from rwq_cli.core.items.results import WaitCondition, WaitResult, wait_for_all
 from rwq_cli.core.model import Counts
 from tests.conftest import FakeClock, Foreign
 

@@ -27,7 +27,7 @@ FRESH: tuple[Fault, ...] = (
     Fault(
         "below-or-equal",
         "wait --below 5 returns while five items wait.",
-        "rwq_cli/core/items/waiting.py",
+        "rwq_cli/core/items/results.py",
         "counts.waiting < below",
         "counts.waiting <= below",
     ),

@@ -346,7 +346,7 @@ PROTOCOL: tuple[Fault, ...] = (
     Fault(
         "wait-is-over-at-once",
         "wait --until-empty returns while items are being worked on.",
-        f"{_CORE}/items/waiting.py",
+        f"{_CORE}/items/results.py",
         "not (counts.waiting or counts.processing or counts.delayed)",
         "not (counts.waiting or counts.delayed)",
     ),
