@@ -84,8 +84,9 @@ def edit(
     if lines and run is None:
         raise InvalidArgument("--lines needs --run", "give a command that writes a line for each")
     if run is not None:
-        command = EditCommand(run, lines, settings.environment.variables)
-        return _edit_many(settings, choice, command)
+        command = EditCommand(run, lines, settings.environment.variables, set())
+        with raising_on_terminate(replaces=True):
+            return _edit_many(settings, choice, command)
     if choice.from_stdin:
         raise InvalidArgument(
             "one ID is needed, and - means IDs on stdin", "use --run, or change them one by one"

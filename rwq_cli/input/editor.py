@@ -152,14 +152,21 @@ class EditCommand(NamedTuple):
     line: str
     by_lines: bool
     variables: Mapping[str, str]
+    # What runs now: a signal ends it, too.
+    running: "set[subprocess.Popen[bytes]]"
 
     def run(self, data: Sequence[bytes]) -> Iterator[bytes | Refused]:
         """The new data of each, or why there is none; `EditorError` if it cannot be run."""
-        if self.by_lines:
-            yield from self._run_on_lines(data)
-            return
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            yield from pool.map(self._run_on_one, data)
+        with ThreadPoolExecutor(1 if self.by_lines else os.cpu_count()) as pool:
+            try:
+                if self.by_lines:
+                    yield from pool.submit(self._run_on_lines, data).result()
+                else:
+                    yield from pool.map(self._run_on_one, data)
+            except BaseException:
+                for process in list(self.running):
+                    _end(process)
+                raise
 
     def _run_on_one(self, data: bytes) -> bytes | Refused:
         output = self._output(data)
@@ -180,17 +187,18 @@ class EditCommand(NamedTuple):
         return [several if b"\n" in each else output for each in data]
 
     def _output(self, data: bytes) -> bytes | Refused:
+        pipe = subprocess.PIPE
         with os_errors_as(EditorError, "cannot run sh"):
-            done = subprocess.run(
-                ["sh", "-c", self.line],
-                input=data,
-                env=dict(self.variables),
-                capture_output=True,
-                check=False,
+            done = subprocess.Popen(
+                ["sh", "-c", self.line], stdin=pipe, stdout=pipe, stderr=pipe, env=self.variables
             )
+        self.running.add(done)
+        with done:
+            output, errors = done.communicate(data)
+        self.running.discard(done)
         if not done.returncode:
-            return done.stdout
-        said = done.stderr[-_REASON_BYTES:].decode("utf-8", "backslashreplace").split("\n")
+            return output
+        said = errors[-_REASON_BYTES:].decode("utf-8", "backslashreplace").split("\n")
         reason = next((line for line in reversed(said) if line.strip()), "it said nothing")
         if done.returncode in _CANNOT_RUN:
             raise EditorError(f"cannot run the command: {reason}")

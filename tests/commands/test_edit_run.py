@@ -1,13 +1,15 @@
 """`rwq edit --run`: a command on the data of each chosen item, or of many, a line each."""
 
 import json
+import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Foreign, contents
-from tests.driver import UNDO, Rwq, undo_files
+from tests.driver import TIMEOUT_S, UNDO, Rwq, state_of, undo_files, until
 
 
 @pytest.fixture
@@ -152,3 +154,20 @@ def test_what_cannot_be_is_wrong_usage(rwq: Rwq) -> None:
 def test_a_command_that_cannot_be_run_ends_it(rwq: Rwq) -> None:
     result = rwq("edit", "--all", "--run", "no-such-command")
     assert (result.code, "rwq: error: cannot run the command: " in result.notes) == (1, True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("lines", [(), ("--lines",)])
+def test_a_signal_ends_what_runs(
+    rwq: Rwq, numbers: dict[bytes, object], foreign: Foreign, number: int, lines: tuple[str, ...]
+) -> None:
+    run = "echo $$ >> pids; sleep 3600; cat"
+    process = rwq.start("edit", "--all", "--yes", "--run", run, *lines)
+    pids = rwq.home / "pids"
+    until(lambda: pids.exists() and pids.read_text().endswith("\n"))
+    time.sleep(0.1)
+    process.send_signal(number)
+    process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == (130 if number == signal.SIGINT else 143)
+    assert {state_of(int(pid)) for pid in pids.read_text().split()} <= {"", "Z"}
+    assert contents(foreign.raw) == numbers
