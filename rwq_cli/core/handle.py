@@ -58,9 +58,15 @@ class Queue:
         keys = tuple(self.keys.structures)
         return (*keys, self.keys.absent) if self.connection.is_cluster else keys
 
+    @property
+    def is_in_one_slot(self) -> bool:
+        """Whether scripts can run on it: a cluster has the keys of a name without a tag on several
+        nodes."""
+        return not self.connection.is_cluster or hash_tag(self.name) is not None
+
     def check_one_slot(self) -> None:
-        """Refuse a queue whose keys are on several nodes of a cluster."""
-        if not self.connection.is_cluster or hash_tag(self.name) is not None:
+        """Refuse a queue whose keys are on several nodes."""
+        if self.is_in_one_slot:
             return
         tagged = b"{%b}" % self.name
         if hash_tag(tagged) is None:

@@ -107,6 +107,8 @@ def test_what_is_there_under_a_name_without_a_hash_tag(crwq: Rwq, cluster: Priva
     cluster.client("jobs:queue").lpush("jobs:queue", "a", "b")
     cluster.client("jobs:buried").zadd("jobs:buried", {"c": 1})
     assert crwq("queues").lines == ["jobs\t2\t0\t0\t1\t0"]
+    cluster.client("jobs:processing").lpush("jobs:processing", "d")
+    assert crwq("queues").lines == ["jobs\t2\t1\t0\t1"]
     counts = crwq("stats", "--fast", "-q", "jobs", "-o", "json").json
     assert (counts["waiting"], counts["buried"]) == (2, 1)
 

@@ -18,7 +18,6 @@ from rwq_cli.core.inspect.counting import Taken, count_taken
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.inspect.queues import next_ages
 from rwq_cli.core.inspect.server_status import ServerStatus, server_status
-from rwq_cli.core.keys import hash_tag
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -345,12 +344,7 @@ class QueueWatch:
         """Count abandoned items, as many as a tick may; return the age of the oldest count."""
         empty = [name for name, sample in samples.items() if not sample.processing]
         self._taken.update((name, (Taken(), now_s)) for name in empty)
-        # On a cluster, the keys of a name without a hash tag are on several nodes.
-        whole = {
-            name
-            for name in samples.keys() - empty
-            if hash_tag(name) is not None or not self._queues[name].connection.is_cluster
-        }
+        whole = (name for name in samples.keys() - empty if self._queues[name].is_in_one_slot)
         pending = sorted(whole, key=lambda name: (self._counted_at_s(name), name))
         room = _ENTRIES_PER_TICK
         chosen: list[bytes] = []

@@ -43,9 +43,11 @@ def _length_commands(queue: Queue) -> list[Command]:
 def lengths_and_abandoned(queue: Queue, *, within_s: float = COUNT_S) -> Counts:
     """The lengths, and how many items are abandoned, as far as the time allows.
 
-    `abandoned` is None if this user may not read the leases.
+    `abandoned` is None if this user may not read the leases, or no script can.
     """
     known = lengths(queue)
+    if known.processing and not queue.is_in_one_slot:
+        return known
     (taken,) = count_taken([queue], within_s=within_s) if known.processing else [Taken()]
     if isinstance(taken, PermissionDenied):
         return known
