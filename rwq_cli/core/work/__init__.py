@@ -5,12 +5,13 @@
 2. The handler runs. Every third of a lease, another thread calls `session.renew`, which pushes the
    end of every lease forward, in the step that checks that it still has the job's holder.
 3. The handler returns. `policy` says what that means for the item, and the next `exchange` sends it
-   (`held`) together with the call that leases the next item. The script acts only while the
-   lease has the job's holder, so a job that was lost ends nothing.
+   (`held`) together with the call that leases the next item; a plain completion is a part of that
+   call. Scripts act only while the lease has the job's holder, so a job that was lost ends nothing.
 4. A lease is lost when a renewal or an end finds that it has ended or has another holder, or when
    the server has not answered until it has ended by our clock. `Job.loss` says why.
 5. An end whose reply was lost is sent again. If its lease (for a completion: its data) is gone
-   then, the first call was the one that ended it. What a lost reply may have leased is found by its
+   then, the first call was the one that ended it; but if the lease has ended by our clock, too,
+   others may have, and it is lost. What a lost reply may have leased is found by its
    holder, and put back.
 6. A stop takes nothing more and lets handlers finish; `session.forgive` has cleans (`core.repair`,
    run by anybody at any time) not count what they return of it, in case the worker is killed
