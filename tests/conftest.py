@@ -386,9 +386,12 @@ class Foreign:
 
     def waiting(self, *ids: bytes) -> None:
         """Items added in this order: the first is next."""
-        self.data(*ids)
         if ids:
-            self.raw.lpush(self.keys.main, *ids)
+            # At once: a clean with a short grace period would push what is in no list.
+            pipeline = self.raw.pipeline()
+            pipeline.mset({self.keys.item(item_id): b"data of " + item_id for item_id in ids})
+            pipeline.lpush(self.keys.main, *ids)
+            pipeline.execute()
 
     def abandoned(self, *ids: bytes) -> None:
         """Items whose worker died after its pop."""
