@@ -135,12 +135,7 @@ def moving_args(
     keys: QueueKeys, *, force: bool, marks: bytes = b"", lines: Mapping[bytes, int] = _NO_LINES
 ) -> Callable[[Sequence[bytes]], Mapping[str, object]]:
     """The arguments of `lua/ops/move.lua` to a queue, for some IDs."""
-    known = {
-        **keys.as_target,
-        "keeps_leased": not force,
-        "is_first_look": False,
-        "marks": marks,
-    }
+    known = {**keys.as_target, "keeps_leased": not force, "is_first_look": False, "marks": marks}
     return lambda ids: {**known, "lines": ";".join(str(lines[i]) for i in ids if lines)}
 
 
@@ -392,14 +387,10 @@ class Transfer:
 
 def _remove(queue: Queue, prints: Mapping[bytes, str]) -> None:
     """Remove buried items that still have this data."""
-    if not prints:
-        return
     expected = _STILL_BURIED._replace(fingerprints=prints)
     deque(by_script(queue, "remove", REMOVE_ARGS, expected)(unlisted(prints), False), maxlen=0)
 
 
 def _push(queue: Queue, ids: Collection[bytes]) -> None:
     """Put buried items at the end of the main list, with their counts of returns."""
-    if not ids:
-        return
     deque(by_script(queue, "push_scheduled", _PUSH_ARGS)(unlisted(ids), False), maxlen=0)
