@@ -62,7 +62,9 @@ class TopApp(App[None]):
                     self, lambda _, drawn=is_drawn: guard.note_drawn(is_drawn=drawn), immediate=True
                 )
         self.push_screen(QueuesScreen(self.session))
-        self.session.start(self._redraw_soon, lambda error: self.call_later(self._fail, error))
+        self.session.start(
+            self._redraw_soon, lambda error: self.call_later(self._handle_exception, error)
+        )
         self.set_interval(1.0, self._redraw)
 
     def on_unmount(self) -> None:
@@ -77,9 +79,6 @@ class TopApp(App[None]):
         self._is_redraw_due = False
         if self.screen_stack and isinstance(screen := self.screen, LiveScreen):
             screen.redraw()
-
-    def _fail(self, error: Exception) -> None:
-        self._handle_exception(error)
 
     def _fatal_error(self) -> None:
         """End without Textual's traceback: it prints variables, and one may hold a password."""
