@@ -96,8 +96,7 @@ class Runner:
             except OSError as error:
                 self._write(f"rwq: error: cannot run it: {os_reason(error)}\n")
         if self._guard.signal is None:
-            self._write("\nEnter returns to rwq top. ")
-            _await_enter()
+            self._await_enter()
 
     def _run(self, words: Sequence[str | bytes], stdin: bytes) -> None:
         given = self._settings.given
@@ -129,12 +128,12 @@ class Runner:
             self._settings.environment.stdout.write(text.encode())
             self._settings.environment.stdout.flush()
 
-
-def _await_enter() -> None:
-    """Wait for Enter, Ctrl-D or Ctrl-C; what was typed before the question is discarded."""
-    with (
-        signals_to(signal.default_int_handler, signal.SIGINT),
-        suppress(KeyboardInterrupt, OSError, termios.error),
-    ):
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-        os.read(sys.stdin.fileno(), 1024)
+    def _await_enter(self) -> None:
+        """Wait for Enter, Ctrl-D or Ctrl-C; what was typed before the question is discarded."""
+        with (
+            signals_to(signal.default_int_handler, signal.SIGINT),
+            suppress(KeyboardInterrupt, OSError, termios.error),
+        ):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+            self._write("\nEnter returns to rwq top. ")
+            os.read(sys.stdin.fileno(), 1024)
