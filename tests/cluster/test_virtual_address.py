@@ -60,7 +60,8 @@ def test_everybody_goes_on_after_a_failover(bare_rwq: Rwq, pair: PrivatePair) ->
     address = VirtualAddress(pair.servers[0].port)
     rwq = bare_rwq
     rwq.variables = {**rwq.variables, "RWQ_URL": address.url, "RWQ_QUEUE": "jobs"}
-    worker = rwq.start("work", "-j", "2", "--", "true")
+    begun = rwq.home / "begun"
+    worker = rwq.start("work", "-j", "2", "--", "touch", str(begun))
     idle = rwq.start("work", "-q", "idle", "--", "true")
     cleaner = rwq.start("clean", "light", "--every", "0.2s", "--grace", "0.1s")
     waiting = rwq.start("lease", "--wait", "-q", "other", "-o", "data")
@@ -88,7 +89,7 @@ def test_everybody_goes_on_after_a_failover(bare_rwq: Rwq, pair: PrivatePair) ->
     producer.start()
 
     # A server that never took a write of it is given up sooner.
-    until(lambda: ids.stat().st_size, "the first item")
+    until(lambda: ids.stat().st_size and begun.exists(), "the first items")
     for _ in range(FAILOVERS):
         until(lambda: pair.servers[0].client().info("clients")["blocked_clients"] >= 2, "waits")
         new = pair.fail_over()
