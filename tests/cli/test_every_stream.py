@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from threading import Thread
+from threading import Event, Thread
 from typing import BinaryIO, cast
 
 import pytest
@@ -43,29 +43,46 @@ def begin(rwq: Rwq, foreign: Foreign) -> None:
         (rwq.home / ".config" / "rwq" / "config.toml").unlink()
 
 
+class SlowlyRead(Writer):
+    """A stdout whose reader begins a while after the first flush."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor)
+        self.was_flushed = Event()
+
+    def flush(self) -> None:
+        self.was_flushed.set()
+        super().flush()
+
+
 @contextmanager
-def slow_pipe(found: bytearray) -> Iterator[int]:
+def slow_pipe(found: bytearray) -> Iterator[SlowlyRead]:
     """A pipe that does not block and is full at first; what is written is found at the end."""
     reads, writes = os.pipe()
     fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, 4096)
     os.set_blocking(writes, False)
     os.write(writes, b"." * 4096)
 
+    writer = SlowlyRead(writes)
+
     def read() -> None:
+        # What does not fit into the buffer is written before.
+        writer.was_flushed.wait(1)
         time.sleep(0.005)
         with open(reads, "rb") as reader:
             found.extend(reader.read()[4096:])
 
     reading = Thread(target=read)
     reading.start()
-    yield writes
+    yield writer
     os.close(writes)
+    writer.was_flushed.set()
     reading.join()
 
 
-def into(rwq: Rwq, path: str, *options: str, to: int) -> Result:
+def into(rwq: Rwq, path: str, *options: str, to: Writer) -> Result:
     """Run the line of a command with this stdout, as the program opens it."""
-    stdout = cast(BinaryIO, Writer(to))
+    stdout = cast(BinaryIO, to)
     return rwq(*words_of(path, *options), stdin=STDIN.get(path, b""), stdout=stdout)
 
 
@@ -82,7 +99,7 @@ def test_all_that_is_written_arrives_or_is_an_error(rwq: Rwq, foreign: Foreign, 
 
     begin(rwq, foreign)
     with open("/dev/full", "wb", buffering=0) as full:
-        found = into(rwq, path, *options, to=full.fileno())
+        found = into(rwq, path, *options, to=Writer(full.fileno()))
     assert found.code == (3 if wanted.out else wanted.code)
     assert not wanted.out or FULL in found.err
     assert b"this is a bug" not in found.err
@@ -90,7 +107,7 @@ def test_all_that_is_written_arrives_or_is_an_error(rwq: Rwq, foreign: Foreign, 
     begin(rwq, foreign)
     reads, writes = os.pipe()
     os.close(reads)
-    found = into(rwq, path, *options, to=writes)
+    found = into(rwq, path, *options, to=Writer(writes))
     os.close(writes)
     assert found.code in (0, wanted.code)
     assert b"error" not in found.err or alike(found)[2] == alike(wanted)[2]
@@ -178,8 +195,7 @@ def test_an_undo_file_without_room_says_what_was_removed(rwq: Rwq, foreign: Fore
 def test_what_several_threads_write_does_not_mix() -> None:
     lines = [b"%d" % number * 3000 + b"\n" for number in range(4)]
     found = bytearray()
-    with slow_pipe(found) as pipe:
-        writer = Writer(pipe)
+    with slow_pipe(found) as writer:
         threads = [
             Thread(target=lambda line=line: [writer.write(line) for _ in range(100)])
             for line in lines

@@ -28,6 +28,7 @@ FAST: dict[str, tuple[str, ...]] = {
         "tests/core/items/test_add.py",
         "tests/core/items/test_expected.py",
         "tests/core/items/test_results.py",
+        "tests/core/items/test_lease.py",
         "tests/core/items/test_restore.py",
         "tests/core/items/test_set_data.py",
         "tests/core/items/test_waiting.py",
@@ -94,7 +95,7 @@ _FOUND_BY = {
     "cluster": "half-a-slot",
     "streams": "failure-after-work-is-no output-is-lost pause-is-the-end",
     "undo": "undo-at-the-end undo-without-a-question",
-    "work": "work-counts-what-it-puts-back renewed-at-the-last-moment",
+    "work": "work-counts-what-it-puts-back renewed-at-the-last-moment finishes-what-is-lost",
 }
 _FIRST = {name: part for part, names in _FOUND_BY.items() for name in names.split()}
 REST = "rest"
