@@ -60,8 +60,7 @@ def test_everybody_goes_on_after_a_failover(bare_rwq: Rwq, pair: PrivatePair) ->
     address = VirtualAddress(pair.servers[0].port)
     rwq = bare_rwq
     rwq.variables = {**rwq.variables, "RWQ_URL": address.url, "RWQ_QUEUE": "jobs"}
-    begun = rwq.home / "begun"
-    worker = rwq.start("work", "-j", "2", "--", "touch", str(begun))
+    worker = rwq.start("work", "-j", "2", "--", "true")
     idle = rwq.start("work", "-q", "idle", "--", "true")
     cleaner = rwq.start("clean", "light", "--every", "0.2s", "--grace", "0.1s")
     waiting = rwq.start("lease", "--wait", "-q", "other", "-o", "data")
@@ -89,7 +88,7 @@ def test_everybody_goes_on_after_a_failover(bare_rwq: Rwq, pair: PrivatePair) ->
     producer.start()
 
     # A server that never took a write of it is given up sooner.
-    until(lambda: ids.stat().st_size and begun.exists(), "the first items")
+    until(lambda: ids.stat().st_size, "the first item")
     for _ in range(FAILOVERS):
         until(lambda: pair.servers[0].client().info("clients")["blocked_clients"] >= 2, "waits")
         new = pair.fail_over()
@@ -112,7 +111,9 @@ def test_everybody_goes_on_after_a_failover(bare_rwq: Rwq, pair: PrivatePair) ->
     theirs = old.communicate(timeout=60)[0].splitlines()
     certain = sum(b"in doubt" not in line for line in theirs)
     code, _, notes = ended(worker)
-    ours = int(notes[-1].decode().removeprefix("completed ").replace(",", ""))
+    # A worker of 0.1.5 that waits is given each item before ours has asked for it.
+    words = notes[-1].decode().removeprefix("completed ").replace("nothing completed", "0")
+    ours = int(words.replace(",", ""))
     print({"added": added, "completed by us": ours, "by 0.1.5": certain, "all of it": len(theirs)})
     assert code == 0
     assert ours + certain <= added <= ours + len(theirs)
