@@ -70,6 +70,9 @@ def test_everybody_goes_on_after_a_failover(bare_rwq: Rwq, pair: PrivatePair) ->
     old = subprocess.Popen(
         [sys.executable, "-c", UPSTREAM, address.url.rpartition(":")[2]], stdout=subprocess.PIPE
     )
+    # Who finds a replica before it has known a primary gives up sooner.
+    clients = pair.servers[0].client()
+    until(lambda: clients.info("clients")["blocked_clients"] >= 4, "all waits")
     ids = rwq.home / "ids"
     with ids.open("wb") as out:
         words = ("add", "--id-from", "line", "-o", "ids")
