@@ -16,8 +16,9 @@
 -- rest done  nothing; or the ID of an item to complete, and the holder of its lease
 -- Returns { entries examined, delayed entries removed, due in, returns, finished, ID, data, ID, data, ... }: `due
 -- in` is the ms until the next delayed item is due, -1 if there is none, read only if nothing was leased;
--- `returns` is how often each item was returned, in order, or empty if none was. `finished`
--- is 1 if that item was completed, else 0: it is not as most are, and `complete` tells. Instead of 0 entries removed, -1 if there are due items that only `push_scheduled` can promote.
+-- `returns` is how often each item was returned, in order, or empty if none was; `finished` is 1 if the item of
+-- `done` was completed, else 0: it is not as most are, and `complete` tells. Instead of 0 entries removed, -1 if
+-- there are due items that only `push_scheduled` can promote.
 -- Error WRONGTYPE, naming the key, if the next item's data key or lease key is not a string: then nothing
 -- was leased.
 -- The maximum number of due entries to read if none of them can be promoted: those of the wrong type stay, and

@@ -7,7 +7,8 @@
 -- arg lease_ms  ms
 -- arg wants_data:flag  return the data, not an empty string in its place
 -- arg id
--- Returns { leased, state, position, holder, time left, data, returns }, or nothing if it was not found so. `leased` is 1 if it was leased, or
+-- Returns { leased, state, position, holder, time left, data, returns }, or nothing if it was not found so.
+-- `leased` is 1 if it was leased, or
 -- would be, else 0. A state of 'leased', 'held' or 'unlisted' comes with the holder of the lease ('' if it
 -- cannot be read) and its time left, ms, -1 for no expiry, else -2. The position counts from the right end
 -- of main, -1 if it is not there. `returns` is how often it was returned, '' for never.
