@@ -92,7 +92,7 @@ def _waits(seen: RawKeys, item_id: bytes) -> bool:
 
 
 def _leased(seen: RawKeys, item_id: bytes) -> bool:
-    return item_id in seen.processing and seen.has_session(item_id)
+    return item_id in seen.processing and bool(seen.workers(item_id))
 
 
 def _gone(seen: RawKeys, item_id: bytes) -> bool:

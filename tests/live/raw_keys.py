@@ -5,7 +5,7 @@ Nothing here asks the package under test: the sets are computed from the keys.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import redis
 
@@ -13,8 +13,6 @@ DELAYED_GUARD = b"rwq-delayed:"
 BURIED_GUARD = b"rwq-buried:"
 SETTLING_LEASE = b"rwq-settling:"
 _GUARDS = (DELAYED_GUARD, BURIED_GUARD)
-# Nobody works under these.
-_NOBODYS = (SETTLING_LEASE,)
 
 # Every key with its value.
 LOOK = """
@@ -65,19 +63,10 @@ class RawKeys:
     leases: dict[tuple[bytes, str], bytes]
     others: tuple[bytes, ...]
 
-    def sorted(self) -> "RawKeys":
-        """The same; keys are seen in no order."""
-        return replace(self, others=tuple(sorted(self.others)))
-
     def values(self, item_id: bytes) -> list[bytes]:
         """What the lease keys of an item hold: the new one, then the old."""
         found = (self.leases.get((item_id, kind)) for kind in ("lease", "leased_by_session"))
         return [value for value in found if value is not None]
-
-    def has_session(self, item_id: bytes) -> bool:
-        """Whether a worker or a cleaner holds a lease of either generation."""
-        nobodys = (*_GUARDS, SETTLING_LEASE)
-        return any(not value.startswith(nobodys) for value in self.values(item_id))
 
     def is_settling(self, item_id: bytes) -> bool:
         """Whether settling leases under both names keep cleaners off it."""
@@ -85,8 +74,8 @@ class RawKeys:
         return len(values) == 2 and all(value.startswith(SETTLING_LEASE) for value in values)
 
     def holders(self, item_id: bytes) -> list[bytes]:
-        """Who holds a lease on an item; that of a cleaner and a settling lease are no worker's."""
-        return [value for value in self.values(item_id) if not value.startswith(_NOBODYS)]
+        """Who holds a lease on an item; a settling lease is nobody's."""
+        return [value for value in self.values(item_id) if not value.startswith(SETTLING_LEASE)]
 
     def workers(self, item_id: bytes) -> list[bytes]:
         """Who works on an item: its holders without the guards of delayed and buried items."""
@@ -101,8 +90,7 @@ class RawKeys:
     def states(self, item_id: bytes) -> set[str]:
         """The states of an item's entries, by the words of the protocol; none without data.
 
-        `leased` also stands for `held`, and `delayed` for `due`. What a cleaner has claimed counts
-        as leased and as not: it may be the one that asks.
+        `leased` also stands for `held`, and `delayed` for `due`.
         """
         if item_id not in self.data:
             return set()
@@ -113,20 +101,15 @@ class RawKeys:
         if in_main > 1 or (in_main and in_processing):
             found.add("duplicated")
         if in_processing and not guard:
-            found |= self._by_session(item_id, "leased", "abandoned")
+            found.add("leased" if self.workers(item_id) else "abandoned")
         elif in_processing or not in_main:
             if item_id in self.buried:
                 found.add("buried")
             elif item_id in self.delayed:
                 found.add("delayed")
             else:
-                found |= self._by_session(item_id, "unlisted", "orphaned")
+                found.add("unlisted" if self.workers(item_id) else "orphaned")
         return found
-
-    def _by_session(self, item_id: bytes, with_one: str, without: str) -> set[str]:
-        if self.workers(item_id):
-            return {with_one}
-        return {with_one, without} if self.has_session(item_id) else {without}
 
     def guard(self, item_id: bytes) -> bytes | None:
         """The guard under both generations' names, which with its entry alone proves something."""
@@ -228,7 +211,7 @@ def raw_keys_of(seen: Sequence[tuple[bytes, Sequence[bytes]]], queue: bytes) -> 
             for kind in ("lease", "leased_by_session")
             for item_id, holder in strings[kind.encode()].items()
         },
-        others=tuple(others),
+        others=tuple(sorted(others)),
     )
 
 

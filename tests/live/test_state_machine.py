@@ -24,6 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from typing import ClassVar
 
 import pytest
@@ -68,29 +69,9 @@ from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.server.window import WINDOW_CALLS
 from rwq_cli.core.state.expected import Expected
 from rwq_cli.core.state.probe import ItemSnapshot, Place
-from tests.live.adversity import (
-    Adversity,
-    Clean,
-    Crash,
-    Expire,
-    Finish,
-    Meddling,
-    Pass,
-    Peer,
-    Step,
-    Work,
-    adversities,
-    ids,
-    meddling,
-    programs,
-)
+from tests.live.adversity import Adversity, Meddling, adversities, ids, meddling
 from tests.live.foreign import Books, Program, Upstream
-from tests.live.raw_keys import (
-    BURIED_GUARD,
-    DELAYED_GUARD,
-    RawKeys,
-    end_settling_leases,
-)
+from tests.live.raw_keys import BURIED_GUARD, DELAYED_GUARD, RawKeys, end_settling_leases
 from tests.live.watching import ChosenItems, InterferingClock, Killed, WatchedConnection, nobody
 from tests.long import usual
 from tests.servers import PrivateServer
@@ -157,6 +138,9 @@ VERBS: dict[str, Verb] = {
 }
 
 payloads = st.binary(max_size=3)
+# Of what is done to named items: one that is there, perhaps with many that are not, and what
+# happens meanwhile.
+ACTING = {"item": ids, "many": st.booleans(), "adversity": adversities}
 
 
 class Removed:
@@ -226,48 +210,28 @@ class QueueMachine(RuleBasedStateMachine):
 
     # What others do.
 
-    @rule(item=ids, data=payloads, old=st.booleans())
-    def foreign_producer(self, item: int, data: bytes, old: bool) -> None:
-        self._start(self.upstream[old].produce(self._id(item), data))
-
-    @rule(data=payloads, old=st.booleans())
-    def foreign_producer_of_something_new(self, data: bytes, old: bool) -> None:
-        self._start(self.upstream[old].produce(self._fresh_id(), data))
-
-    @rule(old=st.booleans(), commands=st.integers(1, 6))
-    def foreign_worker(self, old: bool, commands: int) -> None:
-        self._start(self.upstream[old].work(), commands)
+    @rule(new=st.booleans(), item=ids, data=payloads, old=st.booleans())
+    def foreign_producer(self, new: bool, item: int, data: bytes, old: bool) -> None:
+        self._start(self.upstream[old].produce(self._fresh_id() if new else self._id(item), data))
 
     @rule(old=st.booleans(), deep=st.booleans(), commands=st.integers(1, 6))
     def foreign_cleaner(self, old: bool, deep: bool, commands: int) -> None:
         upstream = self.upstream[old]
         self._start(upstream.deep_clean() if deep else upstream.light_clean(), commands)
 
-    @rule(old=st.booleans(), deep=st.booleans(), commands=st.integers(1, 4))
-    def cleaner_of_a_snapshot(self, old: bool, deep: bool, commands: int) -> None:
-        self._start(self.upstream[old].snapshot_clean(deep=deep), commands)
+    # Several rules, as each is drawn as often as the others.
+    @rule(what=st.lists(meddling, min_size=1, max_size=3))
+    def others_go_on(self, what: list[Meddling]) -> None:
+        for each in what:
+            self._meddle(each)
 
-    @rule(item=ids, old=st.booleans(), commands=st.integers(1, 3))
-    def foreign_completer(self, item: int, old: bool, commands: int) -> None:
-        self._finish(item, old, commands)
+    @rule(what=meddling)
+    def another_does_something(self, what: Meddling) -> None:
+        self._meddle(what)
 
-    @rule(item=ids, past_guard=st.booleans())
-    def time_passes(self, item: int, past_guard: bool) -> None:
-        self._pass_time(self._delayed(item), past_guard=past_guard)
-
-    @precondition(lambda self: self.programs)
-    @rule(program=programs, commands=st.integers(1, 4))
-    def step(self, program: int, commands: int) -> None:
-        self._step(program, commands)
-
-    @precondition(lambda self: self.programs)
-    @rule(program=programs)
-    def crash(self, program: int) -> None:
-        self._crash(program)
-
-    @rule(item=ids, by_itself=st.booleans())
-    def expire(self, item: int, by_itself: bool) -> None:
-        self._expire(self._target(item), by_itself=by_itself)
+    @rule(old=st.booleans(), commands=st.integers(1, 6))
+    def foreign_worker(self, old: bool, commands: int) -> None:
+        self.work(old, commands)
 
     @rule(name=st.sampled_from((b"queue", b"processing", b"cleaning")), item=ids)
     def stray_push(self, name: bytes, item: int) -> None:
@@ -303,9 +267,9 @@ class QueueMachine(RuleBasedStateMachine):
 
     def _start(self, program: Program, commands: int = 1) -> None:
         self.programs.insert(0, program)
-        self._step(0, commands)
+        self.step(0, commands)
 
-    def _step(self, number: int, commands: int) -> None:
+    def step(self, number: int, commands: int) -> None:
         if not self.programs:
             return
         # The newest come first.
@@ -317,31 +281,38 @@ class QueueMachine(RuleBasedStateMachine):
                 self.programs.remove(program)
                 return
 
-    def _crash(self, number: int) -> None:
+    def crash(self, number: int) -> None:
         if self.programs:
             del self.programs[number % len(self.programs)]
 
-    def _finish(self, item: int, old: bool, commands: int) -> None:
+    def work(self, old: bool, commands: int) -> None:
+        self._start(self.upstream[old].work(), commands)
+
+    def clean_a_snapshot(self, old: bool, deep: bool, commands: int) -> None:
+        self._start(self.upstream[old].snapshot_clean(deep=deep), commands)
+
+    def finish(self, item: int, old: bool, commands: int) -> None:
         item_id = self._target(item)
         if item_id in self.books.live:
             self._start(self.upstream[old].finish(item_id), commands)
 
-    def _delayed(self, number: int) -> bytes | None:
-        delayed = sorted(self.connection.look().delayed)
-        return delayed[number % len(delayed)] if delayed else None
+    def pass_time(self, number: int, past_guard: bool) -> None:
+        if delayed := sorted(self.connection.look().delayed):
+            self._pass_time(delayed[number % len(delayed)], past_guard=past_guard)
+
+    def expire(self, item: int, by_itself: bool) -> None:
+        self._expire(self._target(item), by_itself=by_itself)
 
     def _now_ms(self) -> float:
         seconds, microseconds = self.raw.time()
         return float(seconds) * 1000 + float(microseconds) / 1000
 
-    def _pass_time(self, item_id: bytes | None, *, past_guard: bool) -> None:
+    def _pass_time(self, item_id: bytes, *, past_guard: bool) -> None:
         """What the server holds of a delayed item when its time has come, or its guard has ended.
 
         All that the server keeps of either is an instant. Both are brought forward, the guard's by
         as much as the due time.
         """
-        if item_id is None:
-            return
         ago_ms = _PAST_GUARD_MS if past_guard else _DUE_MS
         self.raw.zadd(QUEUE + b":delayed", {item_id: self._now_ms() - ago_ms}, xx=True)
         for key in _lease_keys(item_id):
@@ -372,54 +343,46 @@ class QueueMachine(RuleBasedStateMachine):
             time.sleep(0.001)
 
     def _meddle(self, what: Meddling) -> None:
-        match what:
-            case Step(program, commands):
-                self._step(program, commands)
-            case Work(old, commands):
-                self._start(self.upstream[old].work(), commands)
-            case Clean(old, deep, commands):
-                self._start(self.upstream[old].snapshot_clean(deep=deep), commands)
-            case Crash(program):
-                self._crash(program)
-            case Expire(item):
-                self._expire(self._target(item))
-            case Pass(item, past_guard):
-                self._pass_time(self._delayed(item), past_guard=past_guard)
-            case Finish(item, old, commands):
-                self._finish(item, old, commands)
-            case Peer("add", item):
-                self.peer.add(b"by a peer", self._id(item))
-            case Peer("lease", _):
-                self.peer.lease(for_s=_LEASE_S)
-            case Peer("take", item):
-                self._release_by_peer(item)
-                self.peer.lease(for_s=_LEASE_S)
-            case Peer("complete", item):
-                self.peers_connection.begin(nobody)
-                outcomes = list(self.peer.complete_many([self._target(item)]))
-                assert _completed(outcomes) == self.peers_connection.vanished
-            case Peer("release", item):
-                self._release_by_peer(item)
-            case Peer("delay", item):
-                list(self.peer.release_many([self._target(item)], force=True, delay_s=_DELAY_S))
-            case Peer("bury", item):
-                list(self.peer.bury_many([self._target(item)], force=True))
-            case Peer("kick", item):
-                self.peers_connection.kicks = True
-                list(self.peer.kick_many([self._target(item)]))
-                self.peers_connection.kicks = False
-            case Peer("pick", item):
-                list(lease_ids(self.peer, [self._target(item)], lease_s=_LEASE_S))
-            case Peer("light_clean" | "deep_clean", _) if self.raw.exists(QUEUE + b":clean-lock"):
-                # It would wait for ours.
-                pass
-            case Peer("light_clean", _):
-                list(self.peer.light_clean(grace_s=0))
-            case Peer("deep_clean", _):
-                list(self.peer.deep_clean(grace_s=0))
-            case Peer("doctor", _) if not self.raw.exists(QUEUE + b":clean-lock"):
-                self.peer.diagnose(fix=True, grace_s=0)
+        getattr(self, what.method)(*what.told)
         self.agrees_with_the_books()
+
+    def let_a_peer(self, do: str, item: int) -> None:
+        """Another rwq does something, from its first command to its last."""
+        peer, target = self.peer, [self._target(item)]
+        if do in ("light_clean", "deep_clean", "doctor") and self.raw.exists(
+            QUEUE + b":clean-lock"
+        ):
+            # It would wait for ours.
+            return
+        match do:
+            case "add":
+                peer.add(b"by a peer", self._id(item))
+            case "lease":
+                peer.lease(for_s=_LEASE_S)
+            case "take":
+                self._release_by_peer(item)
+                peer.lease(for_s=_LEASE_S)
+            case "complete":
+                self.peers_connection.begin(nobody)
+                assert _completed(peer.complete_many(target)) == self.peers_connection.vanished
+            case "release":
+                self._release_by_peer(item)
+            case "delay":
+                list(peer.release_many(target, force=True, delay_s=_DELAY_S))
+            case "bury":
+                list(peer.bury_many(target, force=True))
+            case "kick":
+                self.peers_connection.kicks = True
+                list(peer.kick_many(target))
+                self.peers_connection.kicks = False
+            case "pick":
+                list(lease_ids(peer, target, lease_s=_LEASE_S))
+            case "light_clean":
+                list(peer.light_clean(grace_s=0))
+            case "deep_clean":
+                list(peer.deep_clean(grace_s=0))
+            case "doctor":
+                peer.diagnose(fix=True, grace_s=0)
 
     def _release_by_peer(self, item: int) -> None:
         self.peers_connection.front = True
@@ -453,6 +416,28 @@ class QueueMachine(RuleBasedStateMachine):
         finally:
             self.connection.begin(nobody)
             self.clock.during = lambda: None
+
+    def _act(
+        self,
+        item: int,
+        many: bool,
+        adversity: Adversity,
+        verb: Callable[[list[bytes]], Iterable[Outcome]],
+        check: Callable[[bytes, Status, RawKeys, RawKeys], None],
+    ) -> None:
+        """Do something to items; `check` is told how it was with the first, if nobody meddled."""
+        wanted = [self._target(item), *(b"never-%d" % n for n in range(_MANY) if many)]
+
+        def operation() -> None:
+            before = self.connection.look()
+            outcomes = list(verb(wanted))
+            assert Counter(o.item_id for o in outcomes) == Counter(wanted)
+            if adversity.none:
+                (status,) = [o.status for o in outcomes if o.item_id == wanted[0]]
+                assert (status is Status.MISSING) == (wanted[0] not in before.data)
+                check(wanted[0], status, before, self.connection.look())
+
+        self._under(adversity, operation)
 
     @rule(item=ids, data=payloads)
     def add(self, item: int, data: bytes) -> None:
@@ -528,8 +513,7 @@ class QueueMachine(RuleBasedStateMachine):
         return [
             item_id
             for item_id in dict.fromkeys(seen.main[::-1])
-            if item_id in seen.data
-            and not (item_id in seen.processing and seen.has_session(item_id))
+            if item_id in seen.data and not (item_id in seen.processing and seen.workers(item_id))
         ]
 
     @staticmethod
@@ -561,60 +545,35 @@ class QueueMachine(RuleBasedStateMachine):
             assert (after.main + after.processing).count(item_id) == 1
         assert after.holders(item_id) == [b"ours", b"ours"]
 
-    @rule(
-        item=ids,
-        many=st.booleans(),
-        force=st.booleans(),
-        reason=st.sampled_from((None, b"", b"\xffbroken: why")),
-        adversity=adversities,
-    )
+    @rule(**ACTING, force=st.booleans(), reason=st.sampled_from((None, b"", b"\xffbroken: why")))
     def bury(
         self, item: int, many: bool, force: bool, reason: bytes | None, adversity: Adversity
     ) -> None:
-        wanted = [self._target(item), *(b"never-%d" % n for n in range(_MANY) if many)]
+        def check(item_id: bytes, status: Status, before: RawKeys, after: RawKeys) -> None:
+            if status in (Status.BURIED, Status.ALREADY_BURIED):
+                _check_scheduled(item_id, before, after, after.buried)
 
-        def operation() -> None:
-            before = self.connection.look()
-            outcomes = list(self.queue.bury_many(wanted, reason=reason, force=force))
-            assert Counter(o.item_id for o in outcomes) == Counter(wanted)
-            if adversity.none:
-                (status,) = [o.status for o in outcomes if o.item_id == wanted[0]]
-                after = self.connection.look()
-                assert (status is Status.MISSING) == (wanted[0] not in after.data)
-                if status in (Status.BURIED, Status.ALREADY_BURIED):
-                    _check_scheduled(wanted[0], before, after, after.buried)
+        bury_many = partial(self.queue.bury_many, reason=reason, force=force)
+        self._act(item, many, adversity, bury_many, check)
 
-        self._under(adversity, operation)
-
-    @rule(item=ids, many=st.booleans(), adversity=adversities)
+    @rule(**ACTING)
     def kick(self, item: int, many: bool, adversity: Adversity) -> None:
-        wanted = [self._target(item), *(b"never-%d" % n for n in range(_MANY) if many)]
-
-        def operation() -> None:
-            before = self.connection.look()
-            outcomes = list(self.queue.kick_many(wanted))
-            assert Counter(o.item_id for o in outcomes) == Counter(wanted)
-            if adversity.none:
-                (status,) = [o.status for o in outcomes if o.item_id == wanted[0]]
-                after = self.connection.look()
-                assert (status is Status.MISSING) == (wanted[0] not in after.data)
-                if status is Status.KICKED:
-                    assert wanted[0] in before.buried
-                    assert wanted[0] in after.main
-                    assert wanted[0] not in {*after.scheduled, *after.returns}
+        def check(item_id: bytes, status: Status, before: RawKeys, after: RawKeys) -> None:
+            if status is Status.KICKED:
+                assert item_id in before.buried
+                assert item_id in after.main
+                assert item_id not in {*after.scheduled, *after.returns}
 
         self.connection.kicks = True
-        self._under(adversity, operation)
+        self._act(item, many, adversity, self.queue.kick_many, check)
         self.connection.kicks = False
 
     @rule(
-        item=ids,
-        many=st.booleans(),
+        **ACTING,
         own_only=st.booleans(),
         result_options=st.sampled_from(
             (None, ResultOptions(), ResultOptions(b"\xff", ResultStatus.REJECTED))
         ),
-        adversity=adversities,
     )
     def complete(
         self,
@@ -624,30 +583,27 @@ class QueueMachine(RuleBasedStateMachine):
         result_options: ResultOptions | None,
         adversity: Adversity,
     ) -> None:
-        wanted = [self._target(item), *(b"never-%d" % n for n in range(_MANY) if many)]
+        owner = b"ours" if own_only else None
 
-        def operation() -> None:
-            before = self.connection.look()
-            owner = b"ours" if own_only else None
+        def complete_all(wanted: list[bytes]) -> list[Outcome]:
             told = list(
                 complete_items(self.queue, wanted, owner=owner, result_options=result_options)
             )
-            completed = _completed(told)
-            assert completed == self.connection.vanished
-            assert Counter(o.item_id for o in told) == Counter(wanted)
-            holders = before.holders(wanted[0])
+            assert _completed(told) == self.connection.vanished
+            return told
+
+        def check(item_id: bytes, status: Status, before: RawKeys, after: RawKeys) -> None:
+            holders = before.holders(item_id)
             # Of two leases by two sessions the later ending one counts; which, the books don't say.
-            if adversity.none and (not own_only or len(set(holders)) < 2):
-                item_id = wanted[0]
+            if not own_only or len(set(holders)) < 2:
                 held = not own_only or b"ours" in holders
-                assert completed[item_id] == (item_id in before.data and held)
-                after = self.connection.look()
-                if completed:
-                    assert item_id not in {*after.main, *after.processing, *after.cleaning}
-                    assert not after.holders(item_id)
+                assert (status is Status.COMPLETED) == (item_id in before.data and held)
+            if status is Status.COMPLETED:
+                assert item_id not in {*after.main, *after.processing, *after.cleaning}
+                assert not after.holders(item_id)
 
         self.connection.keeps = result_options is not None
-        self._under(adversity, operation)
+        self._act(item, many, adversity, complete_all, check)
         self.connection.keeps = False
 
     @rule(item=ids)
@@ -661,102 +617,67 @@ class QueueMachine(RuleBasedStateMachine):
         else:
             assert after == before
 
-    @rule(
-        item=ids,
-        many=st.booleans(),
-        force=st.booleans(),
-        where=st.sampled_from(("front", "end", "later")),
-        adversity=adversities,
-    )
+    @rule(**ACTING, force=st.booleans(), where=st.sampled_from(("front", "end", "later")))
     def release(self, item: int, many: bool, force: bool, where: str, adversity: Adversity) -> None:
-        wanted = [self._target(item), *(b"never-%d" % n for n in range(_MANY) if many)]
         front, delay_s = where == "front", _DELAY_S if where == "later" else 0.0
 
-        def operation() -> None:
-            before = self.connection.look()
-            outcomes = self.queue.release_many(wanted, force=force, front=front, delay_s=delay_s)
-            outcomes = list(outcomes)
-            assert Counter(o.item_id for o in outcomes) == Counter(wanted)
-            if adversity.none:
-                (status,) = [o.status for o in outcomes if o.item_id == wanted[0]]
-                self._check_release(wanted[0], before, status, front=front)
+        def check(item_id: bytes, status: Status, before: RawKeys, after: RawKeys) -> None:
+            if status is Status.DELAYED:
+                _check_scheduled(item_id, before, after, after.delayed)
+            if status is Status.RELEASED:
+                assert item_id not in after.scheduled
+                if not before.guard(item_id):
+                    assert (after.main + after.processing).count(item_id) == 1
+                assert item_id in after.main
+                assert not after.holders(item_id)
+                assert after.main[-1 if front else 0] == item_id
+                others = ([i for i in seen.main if i != item_id] for seen in (before, after))
+                assert next(others) == next(others)
 
+        release_many = partial(self.queue.release_many, force=force, front=front, delay_s=delay_s)
         self.connection.front = front
-        self._under(adversity, operation)
+        self._act(item, many, adversity, release_many, check)
         self.connection.front = False
 
-    def _check_release(
-        self, item_id: bytes, before: RawKeys, status: Status, *, front: bool
-    ) -> None:
-        after = self.connection.look()
-        assert (status is Status.MISSING) == (item_id not in after.data)
-        if status is Status.DELAYED:
-            _check_scheduled(item_id, before, after, after.delayed)
-        if status is Status.RELEASED:
-            assert item_id not in after.scheduled
-            if not before.guard(item_id):
-                assert (after.main + after.processing).count(item_id) == 1
-            assert item_id in after.main
-            assert not after.holders(item_id)
-            assert after.main[-1 if front else 0] == item_id
-            others = ([i for i in seen.main if i != item_id] for seen in (before, after))
-            assert next(others) == next(others)
-
     @rule(
+        deep=st.booleans(),
         grace_s=st.sampled_from((0.0, 1.0)),
         stalled=st.lists(st.sampled_from(STALLS), max_size=2),
         bury_after=st.sampled_from((None, 0, 1)),
         adversity=adversities,
     )
-    def light_clean(
-        self, grace_s: float, stalled: list[str], bury_after: int | None, adversity: Adversity
+    def clean(
+        self,
+        deep: bool,
+        grace_s: float,
+        stalled: list[str],
+        bury_after: int | None,
+        adversity: Adversity,
     ) -> None:
         for where in stalled:
             self._stall(where)
+        clean = self.queue.deep_clean if deep else self.queue.light_clean
+
+        def broken(seen: RawKeys) -> frozenset[bytes]:
+            if deep:
+                return seen.abandoned | seen.ghosts | seen.orphans | seen.duplicates
+            return seen.abandoned | (seen.ghosts & {*seen.processing})
 
         def operation() -> None:
             before = self.connection.look()
-            clean = self.queue.light_clean(grace_s=grace_s, bury_after=bury_after)
-            actions = list(clean)
+            actions = list(clean(grace_s=grace_s, bury_after=bury_after))
             if adversity.only_in_sleep:
-                suspects = before.abandoned | (before.ghosts & {*before.processing})
-                assert _mended(actions) <= suspects | before.scheduled
-            if adversity.none:
-                after = self.connection.look()
-                assert not after.abandoned
-                assert not after.ghosts & {*after.processing}
-                _check_returned(actions, before, after, bury_after)
-                assert not self._due(after, self._now_ms())
-
-        self._under(adversity, operation)
-
-    @rule(
-        grace_s=st.sampled_from((0.0, 1.0)),
-        stalled=st.lists(st.sampled_from(STALLS), max_size=2),
-        bury_after=st.sampled_from((None, 0, 1)),
-        adversity=adversities,
-    )
-    def deep_clean(
-        self, grace_s: float, stalled: list[str], bury_after: int | None, adversity: Adversity
-    ) -> None:
-        for where in stalled:
-            self._stall(where)
-
-        def operation() -> None:
-            before = self.connection.look()
-            clean = self.queue.deep_clean(grace_s=grace_s, bury_after=bury_after)
-            actions = list(clean)
-            if adversity.only_in_sleep:
-                broken = before.abandoned | before.ghosts | before.orphans | before.duplicates
-                suspects = broken | set(before.cleaning) | before.scheduled
-                assert _mended(actions) <= suspects
+                cleaning = before.cleaning if deep else ()
+                assert _mended(actions) <= broken(before) | before.scheduled | {*cleaning}
             if adversity.none:
                 after = self.connection.look()
                 # What was put away and pushed by hand, too, loses its guard first.
-                broken = (after.abandoned | after.orphans) - before.scheduled
-                assert not broken
-                assert not after.ghosts | after.duplicates
-                assert after.returns.keys() <= after.data.keys()
+                unguarded = before.scheduled if deep else set()
+                assert (
+                    not (after.abandoned | after.orphans if deep else after.abandoned) - unguarded
+                )
+                assert not broken(after) & (after.ghosts | after.duplicates)
+                assert not deep or after.returns.keys() <= after.data.keys()
                 _check_returned(actions, before, after, bury_after)
                 assert not self._due(after, self._now_ms())
 
@@ -787,7 +708,6 @@ class QueueMachine(RuleBasedStateMachine):
                     assert found.get(code, set()) <= ids, code
             if adversity.none:
                 for code, ids in broken.items():
-                    # Whoever holds it, what is under a cleaner's guard is not abandoned.
                     assert found.get(code, set()) >= ids, code
                 after = self.connection.look()
                 if fix:
@@ -896,7 +816,6 @@ class QueueMachine(RuleBasedStateMachine):
             expected = chosen.expected
             for outcome in VERBS[verb](self.queue, wanted, expected):
                 item_id = outcome.item_id
-                # A cleaner that was killed may have claimed it: then its state depends on who asks.
                 if adversity.none:
                     is_changed = item_id in before.data and not expects.has(item_id, before)
                     assert (outcome.status is Status.CHANGED) is is_changed, outcome
@@ -1142,7 +1061,7 @@ def _restorable(items: Iterable[ItemSnapshot]) -> Iterator[ItemSnapshot]:
             yield item
 
 
-def _completed(outcomes: list[Outcome]) -> Counter[bytes]:
+def _completed(outcomes: Iterable[Outcome]) -> Counter[bytes]:
     return Counter(o.item_id for o in outcomes if o.status is Status.COMPLETED)
 
 

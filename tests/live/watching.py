@@ -33,12 +33,9 @@ _READING_SCRIPTS = frozenset(
         "clean_lock",
     )
 )
-_CLEANING_SCRIPTS = frozenset(
-    ("repair", "claim", "unclaim", "prune", "restore_guards", "delete_stray_leases")
-)
+_CLEANING_SCRIPTS = frozenset(("repair", "prune", "restore_guards", "delete_stray_leases"))
 # What brings a delayed item back before its time, or a buried one at all: by name, when asked to.
 _BRINGING_BACK = frozenset(("release", "lease_by_id"))
-_COUNTING_SCRIPTS = frozenset(("repair",))
 # What acts on chosen items.
 _ACTING_SCRIPTS = frozenset(("complete", "remove", "release", "schedule", "push_scheduled"))
 # A guard outlives the due time by a minute; some of it passes until we have read what is left.
@@ -211,7 +208,7 @@ class WatchedConnection(Connection):
                 assert is_same or self.chosen.has(item_id, before), (
                     f"{script} did something to {item_id!r}, which was {before.states(item_id)}"
                 )
-        if script in _COUNTING_SCRIPTS:
+        if script == "repair":
             _check_returns(script, before, after)
         if script in _CLEANING_SCRIPTS:
             _check_live_work(script, before, after)
