@@ -2,8 +2,8 @@
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -28,10 +28,11 @@ from rwq_cli.input.streams import read_ids
 
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.listing import Chosen
-    from rwq_cli.core.model import Outcome
+    from rwq_cli.core.model import Outcome, Status
     from rwq_cli.core.queue import WorkQueue
+    from rwq_cli.exit_codes import ExitStatus
     from rwq_cli.input.where import Condition
-    from rwq_cli.output.outcomes import Kind, Outcomes as Shown
+    from rwq_cli.output.outcomes import Kind
 
 # The states that `--state` can choose; an ID in the others is in no list, and has no data.
 SELECTABLE = tuple(state for state in State if state not in (State.STRAY_LEASE, State.GONE))
@@ -180,17 +181,31 @@ class Choice(NamedTuple):
         more = self.selection._replace(states=self.selection.states | states)
         return self._replace(selection=more)
 
-    def outcomes(
-        self, queue: "WorkQueue", kind: "Kind[Outcome]", undo: Any = None, **options: Any
-    ) -> "AbstractContextManager[Shown[Outcome]]":
-        """What shows the outcomes of a verb on these items; see `outcomes_of` and `Undo`."""
+    def act(
+        self,
+        queue: "WorkQueue",
+        verb: Callable[..., Outcomes],
+        kind: "Kind[Outcome]",
+        question: str | None = None,
+        *,
+        only_many: bool = False,
+        reasons: "Mapping[Status, str] | None" = None,
+        undo: Any = None,
+        **options: Any,
+    ) -> "ExitStatus":
+        """Do a verb of the core, with its options, to these items, and show what became of them."""
+        # See `choose` for the question, `outcomes_of` for the reasons, and `Undo`.
         from rwq_cli.cli.outcomes import outcomes_of
 
-        if undo is not None:
-            shown: AbstractContextManager[Shown[Outcome]]
-            shown = undo.outcomes(kind, dry_run=self.dry_run, **options)
-            return shown
-        return outcomes_of(self.settings, queue, kind, dry_run=self.dry_run, **options)
+        def act(chosen: "Chosen", *, dry_run: bool) -> Outcomes:
+            return verb(queue, chosen.ids, expected=chosen.expected, dry_run=dry_run, **options)
+
+        shows = partial(outcomes_of, self.settings, queue) if undo is None else undo.outcomes
+        with shows(kind, dry_run=self.dry_run, reasons=reasons) as out:
+            chosen = self.choose(queue, question, only_many=only_many, act=act)
+            out.all(act(chosen, dry_run=self.dry_run))
+        status: ExitStatus = out.finish(**({} if undo is None else {"undo_file": undo.name}))
+        return status
 
     def choose(
         self,

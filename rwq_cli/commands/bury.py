@@ -8,10 +8,9 @@ from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import ForceOption, option
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.inspect.listing import Chosen
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.schedule import NO_REASON, REASON_BYTES_MAX, burial, bury as bury_items
-from rwq_cli.core.model import Outcomes, State, Status
+from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
@@ -55,17 +54,13 @@ def bury(
     ] = None,
     force: ForceOption = False,
 ) -> ExitStatus:
-    queue = open_queue(settings)
-    question = "bury {} and end the leases of other sessions" if force else "bury {}"
-    choice = choice.including(_LEASED) if force else choice
-
-    def act(chosen: Chosen, *, dry_run: bool) -> Outcomes:
-        return bury_items(
-            queue, chosen.ids, reason=reason, force=force, expected=chosen.expected, dry_run=dry_run
-        )
-
-    reasons = {Status.NOT_OWNER: "--force ends its lease"}
-    with choice.outcomes(queue, _KIND, reasons=reasons) as out:
-        chosen = choice.choose(queue, question, only_many=not force, act=act)
-        out.all(act(chosen, dry_run=choice.dry_run))
-    return out.finish()
+    return (choice.including(_LEASED) if force else choice).act(
+        open_queue(settings),
+        bury_items,
+        _KIND,
+        "bury {} and end the leases of other sessions" if force else "bury {}",
+        only_many=not force,
+        reasons={Status.NOT_OWNER: "--force ends its lease"},
+        reason=reason,
+        force=force,
+    )

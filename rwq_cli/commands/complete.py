@@ -8,14 +8,14 @@ from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import Duration, offer_holders, option, result_duration
 from rwq_cli.cli.settings import Settings
+from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.listing import Chosen
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.complete import complete as complete_items
 from rwq_cli.core.items.results import ResultOptions
-from rwq_cli.core.model import Outcomes, State, Status
+from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.streams import read_payload
 from rwq_cli.output import human
@@ -81,33 +81,23 @@ def complete(
         )
     result_options = _result_options(settings, result, result_ttl_s, rejected=rejected)
     queue = open_queue(settings)
-    undo = None
-    if not choice.by_name:
-        from rwq_cli.commands.undoing import Undo
-
-        undo = Undo(settings, queue, "complete", stopped="stopped; items may have been completed")
+    undo = Undo(settings, queue, "complete", stopped="stopped; items may have been completed")
     owners = [settings.holder] if choice.mine else None
     if owner is not None:
         owners = [os.fsencode(owner), settings.holder_of(owner)]
     without = "--mine" if choice.mine else "--owner"
-
-    def act(chosen: Chosen, *, dry_run: bool) -> Outcomes:
-        return complete_items(
-            queue,
-            chosen.ids,
-            owner=owners,
-            result_options=result_options,
-            expected=chosen.expected,
-            journal=undo,
-            dry_run=dry_run,
-        )
-
-    reasons = {Status.NOT_OWNER: f"{SHOW} says more; without {without} it would be completed"}
-    with choice.outcomes(queue, _KIND, undo, reasons=reasons) as out:
-        question = "complete {} and delete their data"
-        chosen = choice.choose(queue, question, only_many=True, act=act)
-        out.all(act(chosen, dry_run=choice.dry_run))
-    return out.finish(undo_file=undo.name if undo else None)
+    return choice.act(
+        queue,
+        complete_items,
+        _KIND,
+        "complete {} and delete their data",
+        only_many=True,
+        reasons={Status.NOT_OWNER: f"{SHOW} says more; without {without} it would be completed"},
+        undo=undo,
+        owner=owners,
+        result_options=result_options,
+        journal=None if choice.by_name else undo,
+    )
 
 
 def _result_options(

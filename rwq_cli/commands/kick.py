@@ -4,9 +4,8 @@ from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.inspect.listing import Chosen
 from rwq_cli.core.items.schedule import kick as kick_items
-from rwq_cli.core.model import Outcomes, State, Status
+from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
@@ -28,13 +27,6 @@ _KIND = kind_of(Status.KICKED, (Status.NOT_BURIED, Status.MOVING, Status.NOT_OWN
 )
 @selects(_BURIED)
 def kick(settings: Settings, choice: Choice) -> ExitStatus:
-    queue = open_queue(settings)
-
-    def act(chosen: Chosen, *, dry_run: bool) -> Outcomes:
-        return kick_items(queue, chosen.ids, expected=chosen.expected, dry_run=dry_run)
-
     reasons = {Status.NOT_OWNER: "rwq release --force ends its lease"}
-    with choice.outcomes(queue, _KIND, reasons=reasons) as out:
-        chosen = choice.choose(queue, "kick {}", only_many=True, act=act)
-        out.all(act(chosen, dry_run=choice.dry_run))
-    return out.finish()
+    queue = open_queue(settings)
+    return choice.act(queue, kick_items, _KIND, "kick {}", only_many=True, reasons=reasons)

@@ -8,10 +8,9 @@ from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import Duration, ForceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.listing import Chosen
 from rwq_cli.core.inspect.selection import ITEMS
 from rwq_cli.core.items.schedule import release as release_items
-from rwq_cli.core.model import Outcomes, State, Status
+from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 
@@ -55,23 +54,15 @@ def release(
         raise InvalidArgument.both("--front", "--delay")
     if delay_s and delay_s < 0.001:
         raise InvalidArgument("a delay is at least 1ms", "leave --delay out to return them now")
-    queue = open_queue(settings)
-    question = "release {} and end the leases of other sessions" if force else "release {}"
-
-    def act(chosen: Chosen, *, dry_run: bool) -> Outcomes:
-        return release_items(
-            queue,
-            chosen.ids,
-            force=force,
-            own_only=choice.mine,
-            front=front,
-            delay_s=delay_s or 0.0,
-            expected=chosen.expected,
-            dry_run=dry_run,
-        )
-
-    reasons = {Status.NOT_OWNER: "--mine leaves it" if choice.mine else "--force ends its lease"}
-    with choice.outcomes(queue, _LATER if delay_s else _NOW, reasons=reasons) as out:
-        chosen = choice.choose(queue, question, only_many=not force, act=act)
-        out.all(act(chosen, dry_run=choice.dry_run))
-    return out.finish()
+    return choice.act(
+        open_queue(settings),
+        release_items,
+        _LATER if delay_s else _NOW,
+        "release {} and end the leases of other sessions" if force else "release {}",
+        only_many=not force,
+        reasons={Status.NOT_OWNER: "--mine leaves it" if choice.mine else "--force ends its lease"},
+        force=force,
+        own_only=choice.mine,
+        front=front,
+        delay_s=delay_s or 0.0,
+    )

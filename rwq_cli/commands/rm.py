@@ -31,8 +31,4 @@ _KIND = kind_of(Status.REMOVED, (Status.MISSING,))
 def rm(settings: Settings, choice: Choice) -> ExitStatus:
     queue = open_queue(settings)
     undo = Undo(settings, queue, "rm")
-    with choice.outcomes(queue, _KIND, undo) as out:
-        chosen = choice.choose(queue, "remove {}")
-        expected, dry_run = chosen.expected, choice.dry_run
-        out.all(remove(queue, chosen.ids, undo, expected=expected, dry_run=dry_run))
-    return out.finish(undo_file=undo.name)
+    return choice.act(queue, remove, _KIND, "remove {}", undo=undo, journal=undo)

@@ -25,8 +25,10 @@ _KIND = kind_of(Status.TOUCHED, (Status.NOT_LEASED, Status.MISSING))
 def touch(
     settings: Settings, choice: Choice, lease_s: LeaseForOption = DEFAULT_LEASE
 ) -> ExitStatus:
-    queue = open_queue(settings)
-    with choice.outcomes(queue, _KIND) as out:
-        ids = choice.choose(queue).ids
-        out.all(touch_items(queue, ids, lease_s=lease_s, dry_run=choice.dry_run))
-    return out.finish()
+    # What is not leased any more has no lease to renew, whatever it was chosen for.
+    return choice.act(
+        open_queue(settings),
+        lambda queue, ids, expected, **how: touch_items(queue, ids, **how),  # noqa: ARG005
+        _KIND,
+        lease_s=lease_s,
+    )
