@@ -21,7 +21,7 @@ Where to look:
 | what is shown of a result           | `views/`, or the command if it alone shows it     |
 | how a table, JSON or CSV is written | `output/tables.py`, `output/formats.py`           |
 | how streams are read and written    | `streams.py`, `input/streams.py`                  |
-| how a service is run and watched    | `service/`, `commands/cleaning_process.py`        |
+| how a service is run and watched    | `service/`, `commands/clean.py`                   |
 | how `--watch` redraws               | `cli/watching.py`, `output/live.py`               |
 | which columns of a table fit        | `output/tables.py`                                |
 | what a field of a record means      | the lists of `field(…)` there                     |
