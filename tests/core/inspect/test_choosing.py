@@ -9,9 +9,7 @@ from redis import Redis
 
 from rwq_cli.core import Selection, State, Status, WorkQueue
 from rwq_cli.core.inspect.listing import choose as choose_items
-from rwq_cli.core.items.schedule import bury as bury_items
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved, contents
-from tests.support import many
 
 FUTURE_MS = 9_999_999_999_999
 SELECTABLE = frozenset(State) - {State.STRAY_LEASE, State.GONE}
@@ -80,18 +78,6 @@ def test_items_are_chosen_by_their_data(queue: WorkQueue, foreign: Foreign) -> N
     assert sorted(asked) == [b"a1", b"a2", b"a3", b"b1", b"\xff1"]
 
 
-def test_data_that_changes_after_the_choice_is_noticed(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
-    foreign.waiting(b"same", b"other")
-    chosen = choose_items(queue, Selection(frozenset({State.WAITING}), where=bool))
-    raw.set(b"jobs:item:other", b"new")
-    outcomes = {
-        o.item_id: o.status for o in bury_items(queue, chosen.ids, expected=chosen.expected)
-    }
-    assert outcomes == {b"same": Status.BURIED, b"other": Status.CHANGED}
-
-
 def test_an_item_that_another_clean_has_returned_and_a_worker_popped(
     queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
 ) -> None:
@@ -107,12 +93,6 @@ def test_an_item_that_another_clean_has_returned_and_a_worker_popped(
 
     clock.during_sleep = return_one
     assert choose_items(queue, states(State.ABANDONED)).ids == [b"dead"]
-
-
-def test_many_items_are_chosen(queue: WorkQueue, raw: Redis) -> None:
-    ids = many(raw, 2500)
-    assert choose_items(queue, states(State.WAITING)).ids == ids
-    assert choose_items(queue, states(State.WAITING), limit=1500).ids == ids[:1500]
 
 
 def test_an_item_that_moves_during_the_walk_is_chosen_once(

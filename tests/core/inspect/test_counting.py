@@ -50,23 +50,6 @@ def test_returns_are_summed_and_invalid_counts_ignored(queue: WorkQueue, raw: Re
     assert (counts.returned, counts.returns) == (3003, sum(range(3000)))
 
 
-def test_results_of_this_queue_alone(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    """A queue that is named like our results has hashes of its own under that name."""
-    for item_id in (b"1", b"\xff:result:", b"queue", b"a:item:b", b""):
-        raw.hset(b"jobs:result:" + item_id, mapping={"status": "completed", "completed_ms": 5})
-    raw.set(b"jobs:result:text", b"no hash")
-    raw.hset(b"jobs:result:foreign", b"x", b"y")
-    raw.hset(b"jobsx:result:1", mapping={"status": "completed", "completed_ms": 5})
-    foreign.waiting(b"1")
-    inner = Foreign(raw, b"jobs:result:x")
-    inner.waiting(b"1")
-    raw.hset(inner.keys.returns, b"1", 1)
-    raw.hset(b"jobs:result:x:result:1", mapping={"status": "completed", "completed_ms": 5})
-    assert queue.counts(deep=True).results == 5
-    assert WorkQueue(queue.connection, b"jobs:result:x").counts(deep=True).results == 1
-    assert queue.counts().results is None
-
-
 def test_what_is_in_processing_is_told_apart_as_far_as_the_time_allows(
     queue: WorkQueue, foreign: Foreign
 ) -> None:
@@ -119,19 +102,3 @@ def test_a_server_that_may_not_say_how_long(as_user: AsUser, server: PrivateServ
     Foreign(server.client()).waiting(b"1")
     counts = WorkQueue(as_user("+@all", "-object", "-client"), QUEUE).counts(deep=True)
     assert (counts.waiting, counts.oldest_waiting_s, counts.payload_sampled) == (1, None, 0)
-
-
-def test_an_item_in_processing_and_scheduled_is_counted_once(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
-    # Leased though a guard of the other name is left; behind whole guards; without any.
-    for item_id in (b"worked on", b"guarded", b"left"):
-        foreign.delayed(item_id, 1)
-        foreign.abandoned(item_id)
-    raw.set(foreign.keys.old_lease(b"worked on"), b"them", px=10_000)
-    raw.delete(foreign.keys.lease(b"left"), foreign.keys.old_lease(b"left"))
-    foreign.buried(b"buried, worked on")
-    foreign.leased(b"buried, worked on", generations="new")
-    counts = queue.counts()
-    assert (counts.leased, counts.held, counts.abandoned) == (2, 0, 1)
-    assert (counts.delayed, counts.due, counts.buried) == (1, 1, 0)

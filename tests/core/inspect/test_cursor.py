@@ -119,31 +119,6 @@ def once(action: Callable[[], object], at_call: int) -> Callable[[str], None]:
 
 
 @DIRECTIONS
-def test_the_entries_last_read_are_removed_or_move_to_the_other_end(
-    interleaved: Interleaved, raw: Redis, from_left: bool
-) -> None:
-    """Workers completed a batch in the middle; or a waiting item is released to the front."""
-    for gone_count in (10, 70):
-        entries = fill(raw, 200, from_left=from_left)
-        gone = entries[100 - gone_count : 100]
-        interleaved.before = once(lambda gone=gone: [raw.lrem(LIST, 0, i) for i in gone], 11)
-        assert list(chain(*walk(interleaved, from_left=from_left, page_size=10))) == entries
-    for gone_count in (1, 4):
-        entries = fill(raw, 20, from_left=from_left)
-        gone = entries[10 - gone_count : 10]
-
-        def move(gone: list[bytes] = gone) -> None:
-            for entry in gone:
-                raw.lrem(LIST, 0, entry)
-                (raw.rpush if from_left else raw.lpush)(LIST, entry)
-
-        interleaved.before = once(move, 2)
-        seen = chain(*walk(interleaved, from_left=from_left, page_size=10))
-        # They may be met again at their new place; what stayed is met once.
-        assert [i for i in seen if i not in gone] == [i for i in entries if i not in gone]
-
-
-@DIRECTIONS
 def test_the_entries_last_read_are_popped_or_all_is_deleted(
     interleaved: Interleaved, raw: Redis, from_left: bool
 ) -> None:
@@ -182,13 +157,6 @@ class TestScheduled:
             change = lambda gone=gone: raw.zrem(b"jobs:delayed", *gone)  # noqa: E731
             found = self.read(interleaved, raw, ids, 3, change, latest_first=latest_first)
             assert found == order
-
-    def test_the_entry_last_read_gets_a_later_score(
-        self, interleaved: Interleaved, raw: Redis
-    ) -> None:
-        ids = numbered(40)
-        change = lambda: raw.zadd(b"jobs:delayed", {ids[9]: 99_999})  # noqa: E731
-        assert self.read(interleaved, raw, ids, 2, change) == [*ids, ids[9]]
 
     def test_entries_of_one_score_are_read_once(self, interleaved: Interleaved, raw: Redis) -> None:
         ids = numbered(35)

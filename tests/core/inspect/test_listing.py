@@ -8,7 +8,7 @@ from redis import Redis
 
 from rwq_cli.core import Item, Lease, Selection, Source, State, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.listing import choose, listed_ids
+from rwq_cli.core.inspect.listing import choose
 from rwq_cli.core.inspect.lookup import inspect_items
 from rwq_cli.core.inspect.selection import Comparison
 from tests.conftest import (
@@ -23,7 +23,6 @@ from tests.support import numbered
 FAR_MS = 10**13
 
 MAIN = Source(main=True)
-PROCESSING = Source(processing=True)
 
 
 def ids(items) -> list[bytes]:
@@ -73,28 +72,6 @@ def test_items_are_listed_with_all_of_their_data(
         (b"", b"", 0),
         (None, None, None),
     ]
-
-
-@pytest.mark.parametrize("tail", [False, True])
-@pytest.mark.parametrize("source", [MAIN, Source(delayed=True), Source(buried=True)])
-def test_listed_ids_are_those_of_the_items(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, source: Source, tail: bool
-) -> None:
-    """Entries of items that wait are no scheduled items; offset and limit do not count them."""
-    wanted = numbered(1005)
-    if source.main:
-        raw.lpush(queue.keys.main, *wanted)
-    else:
-        foreign.waiting(b"w1", b"w2")
-        for key in (queue.keys.delayed, queue.keys.buried):
-            raw.zadd(key, {i: at for at, i in enumerate([b"w1", *wanted, b"w2"])})
-    order = wanted[:: -1 if tail else 1]
-    for limit, offset in ((None, 0), (3, 0), (1000, 2), (None, 1003), (5, 1005)):
-        stop = None if limit is None else offset + limit
-        listed = queue.items(source, limit=limit, offset=offset, tail=tail, bare=True)
-        assert ids(listed) == order[offset:stop]
-        pages = listed_ids(queue, source, limit=limit, offset=offset, tail=tail)
-        assert [item_id for page in pages for item_id in page] == order[offset:stop]
 
 
 def test_items_are_listed_and_chosen_by_their_ids(queue: WorkQueue, foreign: Foreign) -> None:
@@ -190,16 +167,6 @@ class TestFactsFilter:
             assert [n for n in range(4) if Comparison.parse(text).holds(n)] == holding
 
 
-@pytest.mark.parametrize("data", [False, True])
-def test_the_count_of_returns_is_read(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, data: bool
-) -> None:
-    foreign.waiting(b"1", b"2", b"odd")
-    raw.hset(b"jobs:returns", mapping={"2": 12, "odd": "x", "gone": 3})
-    items = list(queue.items(MAIN, data=data))
-    assert [item.returns for item in items] == [None, 12, None]
-
-
 def test_a_server_that_denies_optional_commands(as_user: AsUser, server: PrivateServer) -> None:
     """Without CLIENT nothing that counts as use is read unasked; without OBJECT no age."""
     raw = server.client()
@@ -212,63 +179,6 @@ def test_a_server_that_denies_optional_commands(as_user: AsUser, server: Private
 
 
 ALL = Source(main=True, processing=True, delayed=True, buried=True)
-
-
-def scheduled_items_in_lists(foreign: Foreign) -> None:
-    """Buried items that are in processing, too: of a worker, behind a whole guard, left alone."""
-    for item_id in (b"worked on", b"guarded", b"left", b"buried"):
-        foreign.buried(item_id)
-    foreign.abandoned(b"worked on", b"guarded", b"left")
-    foreign.lease(b"worked on", generations="new")
-    foreign.raw.delete(foreign.keys.lease(b"left"), foreign.keys.old_lease(b"left"))
-
-
-def states(items) -> dict[bytes, list[State]]:
-    found: dict[bytes, list[State]] = {}
-    for item in items:
-        found.setdefault(item.item_id, []).append(item.state)
-    return found
-
-
-def test_an_item_in_processing_and_scheduled_is_listed_once(
-    queue: WorkQueue, foreign: Foreign
-) -> None:
-    scheduled_items_in_lists(foreign)
-    assert states(queue.items(ALL)) == {
-        b"worked on": [State.LEASED],
-        b"left": [State.ABANDONED],
-        b"guarded": [State.BURIED],
-        b"buried": [State.BURIED],
-    }
-    assert states(queue.items(PROCESSING)) == {
-        b"worked on": [State.LEASED],
-        b"left": [State.ABANDONED],
-    }
-    assert states(queue.leases()) == states(queue.items(PROCESSING))
-
-
-def test_a_scheduled_item_is_listed_as_what_its_state_is(
-    queue: WorkQueue, foreign: Foreign
-) -> None:
-    for item_id in (b"both", b"delayed", b"waits", b"waits behind a guard", b"ghost"):
-        foreign.delayed(item_id, FAR_MS)
-    foreign.buried(b"both")
-    foreign.waiting(b"waits", b"waits behind a guard")
-    foreign.raw.delete(foreign.keys.lease(b"waits"), foreign.keys.item(b"ghost"))
-    assert states(queue.items(ALL)) == {
-        b"both": [State.BURIED],
-        b"delayed": [State.DELAYED],
-        b"waits": [State.WAITING],
-        b"waits behind a guard": [State.WAITING],
-        b"ghost": [State.GHOST],
-    }
-    alone = states(queue.items(Source(delayed=True)))
-    # Whether an item behind a whole guard waits all the same is not looked for.
-    assert alone == {
-        b"delayed": [State.DELAYED],
-        b"waits behind a guard": [State.DELAYED],
-        b"ghost": [State.GHOST],
-    }
 
 
 def test_a_score_that_is_not_a_time_is_none(queue: WorkQueue, foreign: Foreign) -> None:

@@ -8,27 +8,9 @@ from rwq_cli.core.inspect.lookup import (
     describe as describe_items,
     inspect_items,
 )
-from tests.conftest import QUEUE, AsUser, Foreign, supports_no_touch
+from tests.conftest import Foreign, supports_no_touch
 from tests.digest import digest
 from tests.item_cases import ITEM_CASES
-from tests.servers import PrivateServer
-
-FAR_MS = 10**13
-
-
-def test_the_facts_of_a_lease(queue: WorkQueue, foreign: Foreign) -> None:
-    new, old = b"jobs:lease:1", b"jobs:leased_by_session:1"
-    for generations, lease_keys in (("old", (old,)), ("new", (new,)), ("both", (new, old))):
-        foreign.raw.flushall()
-        foreign.leased(b"1", ttl_ms=60_000, generations=generations)
-        (report,) = inspect_items(queue, [b"1"])
-        lease = report.facts.lease
-        assert lease is not None
-        assert lease.ttl_ms is not None
-        assert 30_000 < lease.ttl_ms <= 60_000
-        assert lease.holder == b"them"
-        assert report.lease_keys == lease_keys
-        assert report.facts.state is State.LEASED
 
 
 def test_the_item_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
@@ -54,16 +36,6 @@ def test_the_item_of_a_report(queue: WorkQueue, raw: Redis, foreign: Foreign) ->
     assert item._replace(idle_s=None) == expected._replace(
         data=b"data of 1", payload_bytes=9, preview=b"data of 1"
     )
-
-
-def test_a_server_that_may_not_say_how_old_an_item_is(
-    as_user: AsUser, server: PrivateServer
-) -> None:
-    """What cannot be read is shown as unknown, and the rest is shown."""
-    Foreign(server.client()).waiting(b"1")
-    queue = WorkQueue(as_user("+@all", "-object"), QUEUE)
-    ((item,), _) = describe_items(queue, inspect_items(queue, [b"1"]))
-    assert (item.idle_s, item.state) == (None, State.WAITING)
 
 
 @pytest.mark.needs("no-touch")

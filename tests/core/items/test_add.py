@@ -12,8 +12,7 @@ from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER, NewItems, add_batches
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.server.window import WINDOW_CALLS
-from tests.conftest import HOLDER, QUEUE, AsUser, Foreign, contents
+from tests.conftest import QUEUE, AsUser, contents
 from tests.support import numbered
 
 HOUR = Due(3_600_000, from_now=True)
@@ -33,26 +32,6 @@ def shuffled(count: int) -> list[bytes]:
     ids = numbered(count)
     Random(count).shuffle(ids)
     return ids
-
-
-def test_the_data_key_decides_a_duplicate(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    foreign.waiting(b"waiting")
-    foreign.leased(b"leased")
-    foreign.data(b"orphaned")
-    foreign.buried(b"buried")
-    before = contents(raw)
-    ids = [b"waiting", b"leased", b"orphaned", b"buried"]
-    items = [NewItem(item_id, b"other") for item_id in (*ids, b"new \xff", b"new \xff")]
-    assert list(queue.add_many(items)) == [
-        *(Outcome(item_id, Status.DUPLICATE) for item_id in ids),
-        Outcome(b"new \xff", Status.ADDED),
-        Outcome(b"new \xff", Status.DUPLICATE),
-    ]
-    assert contents(raw) == {
-        **before,
-        b"jobs:queue": [b"new \xff", b"waiting"],
-        b"jobs:item:new \xff": b"other",
-    }
 
 
 def test_unique_replaces_what_waits_and_checks_what_is_for_later(
@@ -79,24 +58,6 @@ def test_an_empty_id_and_a_delay_with_a_time_are_refused(queue: WorkQueue, raw: 
     with pytest.raises(InvalidArgument, match="a delay and a time cannot be used together"):
         queue.add(b"data", b"id", delay_s=1, at=1)
     assert contents(raw) == {}
-
-
-def test_the_stream_is_read_a_few_batches_ahead_and_no_further(queue: WorkQueue) -> None:
-    """It may never end; memory and the time to the first outcome stay bounded."""
-    read = 0
-
-    def endless() -> Iterator[NewItem]:
-        nonlocal read
-        while True:
-            read += 1
-            yield NewItem(b"%d" % read, b"data")
-
-    outcomes = queue.add_many(endless())
-    assert read == 0
-    for reported in range(1, 5 * ADD_ITEMS):
-        assert next(outcomes) == Outcome(b"%d" % reported, Status.ADDED)
-        assert read <= reported + (WINDOW_CALLS + 1) * ADD_ITEMS
-    outcomes.batches.close()
 
 
 def test_a_pause_in_the_stream_sends_what_is_there(queue: WorkQueue) -> None:
@@ -186,35 +147,6 @@ class TestOrderOfDueTimes:
         assert [item_id for item_id, _ in found] == ids
         late = [round(score - due.ms, 3) for _, score in found]
         assert late == [number / 1000 for number in range(2400)]
-
-
-@pytest.mark.parametrize("unique", [False, True])
-def test_a_new_item_begins_without_traces_of_one_that_others_completed(
-    queue: WorkQueue, foreign: Foreign, keys: QueueKeys, unique: bool
-) -> None:
-    """Put away, with any part of its guard; or leased by a worker that knew the other name only."""
-    raw = foreign.raw
-    ids = []
-    for guarded in ("", "old", "new", "both"):
-        ids += [b"delayed " + guarded.encode(), b"buried " + guarded.encode()]
-        foreign.delayed(ids[-2], 9_999_999_999_999)
-        foreign.buried(ids[-1])
-        for item_id in ids[-2:]:
-            if guarded not in ("new", "both"):
-                raw.delete(keys.lease(item_id))
-            if guarded not in ("old", "both"):
-                raw.delete(keys.old_lease(item_id))
-    for name in ("old", "new"):
-        ids.append(b"leased " + name.encode())
-        foreign.buried(ids[-1])
-        foreign.lease(ids[-1], holder=HOLDER, generations=name)
-    raw.hset(keys.returns, mapping=dict.fromkeys(ids, 3))
-    raw.delete(*map(keys.item, ids))
-    list(queue.add_many([NewItem(item_id, b"new") for item_id in ids], unique=unique))
-    assert contents(raw) == {
-        keys.main: ids[::-1],
-        **{keys.item(item_id): b"new" for item_id in ids},
-    }
 
 
 @pytest.mark.parametrize("command", ["multi", "exec"])

@@ -10,7 +10,7 @@ from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.purge import purge as purge_queue
 from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.progress import ProgressListener
-from tests.conftest import QUEUE, Foreign, Interleaved, no_call_is_long
+from tests.conftest import QUEUE, Foreign, Interleaved
 from tests.servers import PrivateServer
 from tests.support import many, numbered
 
@@ -36,40 +36,6 @@ def test_many_leave_the_others_in_their_order(
     left = [item_id for item_id in ids if item_id not in gone]
     assert raw.lrange(f"jobs:{place}", 0, -1)[::-1] == left
     assert raw.dbsize() == len(left) + bool(left)
-
-
-@pytest.mark.parametrize("act", ["pops", "pushes", "pushes to the front", "completes"])
-def test_items_are_completed_while_others_pop_and_push(
-    interleaved: Interleaved, raw: Redis, act: str
-) -> None:
-    ids = many(raw, 6000)
-    chosen, others = ids[::2], ids[1::2]
-    popped: list[bytes] = []
-    pushed = 0
-
-    def meanwhile(name: str) -> None:
-        nonlocal pushed
-        # Whoever pushed for ever would be followed for ever.
-        if name not in ("LRANGE", "complete") or pushed >= 1200:
-            return
-        for _ in range(40):
-            pushed += 1
-            if act == "pops":
-                popped.append(raw.rpop(b"jobs:queue"))
-            elif act == "completes":
-                raw.delete(b"jobs:item:" + chosen[-pushed])
-                raw.lrem(b"jobs:queue", 0, chosen[-pushed])
-            else:
-                raw.set(b"jobs:item:new %d" % pushed, b"")
-                (raw.lpush if act == "pushes" else raw.rpush)(b"jobs:queue", b"new %d" % pushed)
-
-    interleaved.before = meanwhile
-    complete(interleaved, chosen)
-    left = raw.lrange(b"jobs:queue", 0, -1)[::-1]
-    assert raw.exists(*(b"jobs:item:" + item_id for item_id in chosen)) == 0
-    stayed = [item_id for item_id in others if item_id not in popped]
-    new = [b"new %d" % number for number in range(1, pushed + 1)] if "pushes" in act else []
-    assert left == ([*new[::-1], *stayed] if act.endswith("front") else [*stayed, *new])
 
 
 @pytest.mark.parametrize("where", [b"jobs:queue", b"jobs:processing"])
@@ -104,23 +70,6 @@ def test_completing_makes_room_on_a_server_that_has_none(server: PrivateServer) 
         finally:
             raw.config_set("maxmemory", 0)
         assert raw.lrange(b"jobs:queue", 0, -1) == ids[1001::2][::-1]
-
-
-@pytest.mark.parametrize("place", ["queue", "processing"])
-def test_ids_are_removed_from_a_long_cleaning_list_in_short_calls(
-    interleaved: Interleaved, raw: Redis, place: str
-) -> None:
-    """A pass over its list for each ID is made only where that list is short."""
-    ids = many(raw, 1000, place)
-    raw.lpush(b"jobs:cleaning", *ids, *numbered(300_000, b"other %d"))
-    queue = WorkQueue(interleaved, QUEUE)
-    with no_call_is_long(interleaved, raw, 301_000):
-        assert {each.status for each in queue.complete_many(ids)} == {Status.COMPLETED}
-    assert raw.keys() == [b"jobs:cleaning"]
-    # Of one, it is worth it.
-    raw.set(b"jobs:item:other 7", b"data")
-    queue.complete(b"other 7")
-    assert raw.llen(b"jobs:cleaning") == 300_999
 
 
 class Counting(ProgressListener):

@@ -50,18 +50,6 @@ def test_a_result_of_what_this_call_completes(
     }
 
 
-def test_a_later_item_of_the_same_id(queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-    """Its completion says what is kept; nothing of the earlier one is taken for its own."""
-    foreign.waiting(b"a", b"b", b"c")
-    statuses(queue, b"a", b"b", b"c", result_options=HALF_A_MINUTE)
-    foreign.leased(b"a", b"b")
-    statuses(queue, b"a")
-    statuses(queue, b"b", result_options=REJECTED)
-    assert kept(raw, b"a") == {}
-    assert kept(raw, b"b") == {b"status": b"rejected", b"holder": b"them"}
-    assert kept(raw, b"c")[b"result"] == b"\x00\xff"
-
-
 @pytest.mark.parametrize("place", ["queue", "processing"])
 @pytest.mark.parametrize("size", [3, 30_000, 200_000])
 def test_results_of_many_items_are_kept(

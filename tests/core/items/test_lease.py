@@ -1,12 +1,6 @@
 """Leasing the next items, waiting for them, and what a lease is; asserted on the raw keys."""
 
-import time
-from collections.abc import Callable
-from itertools import product
-from math import inf
-from queue import SimpleQueue
-from threading import Thread
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from redis import Redis
@@ -15,7 +9,6 @@ from rwq_cli.core import Connection, Item, Lease, Outcome, State, Status, WorkQu
 from rwq_cli.core.errors import InvalidArgument, WrongType
 from rwq_cli.core.items.lease import LeaseAttempt, lease_from, lease_ids
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.server.push_waiter import PushWaiter
 from tests.conftest import (
     HOLDER,
     QUEUE,
@@ -26,7 +19,7 @@ from tests.conftest import (
     lasts,
     work_of,
 )
-from tests.driver import until
+from tests.driver import TIMEOUT_S, until
 from tests.servers import PrivateServer
 from tests.support import numbered
 
@@ -112,100 +105,6 @@ class TestById:
         assert raw.zrange(keys.buried, 0, -1) == [b"other"]
         assert lasts(raw, 60, *both(keys, b"1"))
 
-    def test_a_lease_from_a_long_queue_searches_each_list_once(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys
-    ) -> None:
-        """Once over each list, also behind a guard: a producer may have added it anew."""
-        for first in range(0, 1_000_000, 100_000):
-            raw.lpush(keys.main, *range(first, first + 100_000))
-        foreign.waiting(b"a")
-        foreign.buried(b"b")
-        for item_id in (b"a", b"b"):
-            before = work_of(raw).searches
-            assert [each.is_leased for each in lease_ids(queue, [item_id])] == [True]
-            # At most two looks, and two removals.
-            assert work_of(raw).searches - before <= 4
-
-
-class Waiter:
-    """A lease that waits in a thread of its own."""
-
-    def __init__(self, lease: Callable[[], Any]) -> None:
-        self._outcome: SimpleQueue[Any] = SimpleQueue()
-        Thread(target=lambda: self._outcome.put(lease()), daemon=True).start()
-
-    def outcome(self) -> Any:
-        return self._outcome.get(timeout=30)
-
-
-def until_blocked(raw: Redis, clients: int = 1) -> None:
-    """Until so many clients of the server wait in a blocking command."""
-    until(lambda: raw.info("clients")["blocked_clients"] == clients)
-
-
-class Waits:
-    """Takes the place of waiting for the server.
-
-    Attributes:
-        lists: The lists that each wait watched.
-        seconds: How long each would have lasted at most.
-        meanwhile: Called in each: what others do.
-    """
-
-    def __init__(self, clock: FakeClock) -> None:
-        self.lists: list[list[bytes]] = []
-        self.seconds: list[float] = []
-        self.meanwhile: Callable[[], object] = lambda: None
-        self._clock = clock
-
-    def wait(self, lists: list[bytes], seconds: float) -> None:
-        self.lists.append(lists)
-        self.seconds.append(seconds)
-        self._clock.now_s += seconds
-        self.meanwhile()
-
-
-@pytest.fixture
-def waits(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Waits:
-    made = Waits(clock)
-    monkeypatch.setattr(
-        PushWaiter, "wait", lambda self, seconds, **_: made.wait(list(self._lists), seconds)
-    )
-    return made
-
-
-class TestWaiting:
-    def test_a_push_wakes_it_and_waiting_changes_nothing(
-        self, backend: Backend, raw: Redis, foreign: Foreign
-    ) -> None:
-        """Also after its connection was lost."""
-        queue = WorkQueue(backend.connect(), QUEUE, holder=HOLDER)
-        waiter = Waiter(lambda: queue.lease(wait_s=inf))
-        until_blocked(raw)
-        raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-        until_blocked(raw)
-        assert contents(raw) == {}
-        foreign.data(b"1", b"2", b"3")
-        # Three at once: the wait's own move must put the right one back in its place.
-        raw.lpush(b"jobs:queue", b"1", b"2", b"3")
-        assert waiter.outcome().item_id == b"1"
-        assert raw.lrange(b"jobs:queue", 0, -1) == [b"3", b"2"]
-        assert raw.lrange(b"jobs:processing", 0, -1) == [b"1"]
-
-    def test_a_wait_is_cut_into_slices(
-        self, connection: Connection, clock: FakeClock, waits: Waits
-    ) -> None:
-        """So that what falls due on the clock alone is noticed."""
-        assert WorkQueue(connection, QUEUE, clock=clock).lease(wait_s=2.25) is None
-        assert waits.seconds == [1.0, 1.0, 0.25]
-
-    def test_it_waits_for_the_first_item_only(
-        self, queue: WorkQueue, waits: Waits, foreign: Foreign
-    ) -> None:
-        waits.meanwhile = lambda: foreign.waiting(b"1")
-        assert [item.item_id for item in queue.lease_many(3, wait_s=inf)] == [b"1"]
-        assert waits.seconds == [1.0]
-
 
 class TestSeveralQueues:
     @pytest.fixture
@@ -228,65 +127,34 @@ class TestSeveralQueues:
         ]
         assert raw.lrange(b"low:queue", 0, -1) == [b"l1"]
 
-    def test_the_queues_are_shuffled_for_each_attempt(
-        self, queues: list[WorkQueue], waits: Waits
-    ) -> None:
-        turns = iter([(2, 0, 1), (1, 2, 0)])
-        tried: list[bytes] = []
+    def test_the_queues_are_shuffled_for_each_attempt(self, queues: list[WorkQueue]) -> None:
+        for queue in queues:
+            queue.add(b"data", b"1")
+        turns = iter([2, 0, 1])
 
         def shuffle(order: list[QueueKeys]) -> None:
             assert [keys.name for keys in order] == [b"high", b"normal", b"low"]
-            order[:] = [order[at] for at in next(turns)]
-            tried.extend(keys.name for keys in order)
+            order.insert(0, order.pop(next(turns)))
 
-        assert list(lease_from(queues, 1, wait_s=1.0, shuffle=shuffle)) == []
-        assert tried == [b"low", b"high", b"normal", b"normal", b"low", b"high"]
-        assert waits.seconds == [1.0]
-
-    def test_a_wait_watches_all_until_the_next_of_any_is_due(
-        self, queues: list[WorkQueue], raw: Redis, waits: Waits
-    ) -> None:
-        began = time.monotonic()
-        Foreign(raw, b"normal").delayed(b"n1", queues[0].now_ms() + 700)
-        Foreign(raw, b"low").delayed(b"l1", queues[0].now_ms() + 400)
-        waits.meanwhile = lambda: Foreign(raw, b"high").waiting(b"h1")
-        assert [item.item_id for item in lease_from(queues, 2, wait_s=inf)] == [b"h1"]
-        assert waits.lists == [[b"high:queue", b"normal:queue", b"low:queue"]]
-        assert 0.3 - (time.monotonic() - began) < waits.seconds[0] <= 0.4
+        taken = [next(lease_from(queues, 1, shuffle=shuffle)).queue for _ in queues]
+        assert taken == [b"low", b"high", b"normal"]
 
     def test_a_push_onto_any_wakes_it(self, backend: Backend, raw: Redis) -> None:
         connection = backend.connect()
         queues = [WorkQueue(connection, each) for each in (b"high", b"normal", b"low")]
-        for name in (b"high", b"normal", b"low"):
-            waiter = Waiter(lambda: list(lease_from(queues, 2, wait_s=inf)))
-            until_blocked(raw, 3)
-            Foreign(raw, name).waiting(b"1")
-            (item,) = waiter.outcome()
-            assert (item.queue, item.item_id) == (name, b"1")
-            until_blocked(raw, 0)
+        with ThreadPoolExecutor(1) as threads:
+            for name in (b"high", b"normal", b"low"):
+                waiting = threads.submit(lambda: list(lease_from(queues, 2, wait_s=TIMEOUT_S)))
+                until(lambda: raw.info("clients")["blocked_clients"] == 3)
+                Foreign(raw, name).waiting(b"1")
+                (item,) = waiting.result()
+                assert (item.queue, item.item_id) == (name, b"1")
+                until(lambda: raw.info("clients")["blocked_clients"] == 0)
 
     def test_queues_on_two_connections_are_refused(self, backend: Backend) -> None:
         queues = [WorkQueue(backend.connect(), name) for name in (b"a", b"b")]
         with pytest.raises(InvalidArgument):
             lease_from(queues, 1)
-
-
-def test_a_dry_run_tells_as_many_as_a_lease_then_leases(connection: Connection, raw: Redis) -> None:
-    """More is due than one call promotes, some of it gone, and some is listed twice."""
-    queues = [WorkQueue(connection, name) for name in (b"high", b"low")]
-    high = Foreign(raw, b"high")
-    for waiting, count in product((0, 10, 300), (1, 12, 290, 320, 500)):
-        raw.flushall()
-        high.waiting(*numbered(waiting))
-        high.waiting(*numbered(waiting // 10))
-        for number in range(150):
-            high.delayed(b"due %03d" % number, 1 + number)
-        raw.delete(*(b"high:item:due %03d" % number for number in range(0, 150, 2)))
-        before = contents(raw)
-        foreseen = [(item.item_id, item.data) for item in lease_from(queues, count, dry_run=True)]
-        assert contents(raw) == before
-        assert [(item.item_id, item.data) for item in lease_from(queues, count)] == foreseen
-        assert len(foreseen) == min(count, waiting + 75)
 
 
 def test_a_call_looks_for_few_of_them_in_a_long_list(

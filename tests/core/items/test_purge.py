@@ -6,7 +6,6 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Outcome, Status, WorkQueue
-from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.purge import count_items, purge
@@ -124,25 +123,6 @@ def test_two_purges_at_once_remove_each_item_once(
     assert sorted(first.ids + second.ids) == ids
 
 
-def test_it_goes_no_further_than_the_newest_of_its_start(
-    interleaved: Interleaved, raw: Redis
-) -> None:
-    """Workers took some in front of it, and as many were added behind."""
-    ids = many(raw, 500)
-
-    def others(_: str) -> None:
-        if interleaved.calls[-2:-1] == ["LINDEX"]:
-            for item_id in raw.rpop("jobs:queue", 100):
-                raw.delete(b"jobs:item:" + item_id)
-            Foreign(raw).waiting(*numbered(100, b"new%d"))
-
-    interleaved.before = others
-    journal = Journal()
-    list(purge(WorkQueue(interleaved, b"jobs"), journal))
-    assert journal.ids == ids[100:]
-    assert (raw.llen("jobs:queue"), raw.dbsize()) == (100, 101)
-
-
 def test_the_list_of_a_cleaner_of_01_goes_but_what_it_has_just_taken(
     interleaved: Interleaved, raw: Redis, foreign: Foreign
 ) -> None:
@@ -163,20 +143,6 @@ def test_the_list_of_a_cleaner_of_01_goes_but_what_it_has_just_taken(
     interleaved.before = clean
     assert list(purge(WorkQueue(interleaved, b"jobs"), Journal())) == []
     assert contents(raw) == {b"jobs:item:new": b"data of new", b"jobs:cleaning": [b"new"]}
-
-
-@pytest.mark.parametrize(
-    "inner", [b"jobs:item", b"jobs:lease:x", b"jobs:leased_by_session:x", b"jobs:result:x"]
-)
-def test_a_queue_among_the_keys_of_another_prevents_its_purge(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, inner: bytes
-) -> None:
-    Foreign(raw, inner).leased(b"1")
-    foreign.waiting(b"a")
-    before = contents(raw)
-    with pytest.raises(InvalidArgument, match=f"{inner.decode()} look like items of jobs"):
-        list(purge(queue, Journal()))
-    assert contents(raw) == before
 
 
 def test_a_result_that_cannot_be_saved_or_whose_item_was_added_meanwhile_stays(

@@ -83,18 +83,6 @@ def test_only_the_data_of_an_item_in_its_place_are_replaced(
     assert contents(raw) == before
 
 
-def test_what_leaves_its_place_is_found_in_long_lists(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
-    raw.rpush("jobs:queue", *range(200_000))
-    foreign.data(b"a", b"b")
-    raw.rpush("jobs:processing", *range(200_000, 300_000), b"a", b"b", *range(300_000, 400_000))
-    outcomes = restore(queue, waits(b"a", b"b"), on_conflict=REPLACE)
-    assert statuses(outcomes) == [Status.REPLACED] * 2
-    assert raw.lrange("jobs:queue", 0, 1) == [b"b", b"a"]
-    assert raw.llen("jobs:processing") == 200_000
-
-
 @pytest.mark.parametrize("count", [1, 3 * RESTORE_ITEMS])
 def test_leftovers_of_an_id_do_not_become_items(
     queue: WorkQueue, raw: Redis, foreign: Foreign, keys: QueueKeys, count: int
@@ -141,17 +129,6 @@ def test_a_repeated_id(queue: WorkQueue, raw: Redis, between: int) -> None:
                 *(Status.IMPORTED, Status.ALREADY_THERE, *expected)
             ]
         assert raw.lrange("jobs:queue", 0, -1).count(b"a") == 1
-
-
-def test_the_same_again_completes_an_interrupted_restore_in_order(
-    queue: WorkQueue, raw: Redis
-) -> None:
-    ids = numbered(1000)
-    list(restore(queue, waits(*ids[: 3 * RESTORE_ITEMS])))
-    outcomes = statuses(restore(queue, waits(*ids)))
-    assert outcomes.count(Status.ALREADY_THERE) == 3 * RESTORE_ITEMS
-    assert outcomes.count(Status.IMPORTED) == 1000 - 3 * RESTORE_ITEMS
-    assert raw.lrange("jobs:queue", 0, -1) == ids[::-1]
 
 
 def test_delayed_items_keep_the_order_of_one_time_and_get_a_guard_by_this_servers_clock(

@@ -13,7 +13,7 @@ from rwq_cli.core.inspect.listing import choose
 from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.move import move
 from rwq_cli.core.items.schedule import bury, release
-from tests.conftest import HOLDER, QUEUE, FakeClock, Foreign, Interleaved, contents
+from tests.conftest import HOLDER, QUEUE, FakeClock, Foreign, Interleaved
 from tests.support import numbered
 
 Take = Callable[..., Iterator[Outcome]]
@@ -91,24 +91,6 @@ def test_leased_or_forced_items_are_looked_at_once(
     statuses = [o.status for o in take(queue, [b"abandoned", b"orphaned"], force=True)]
     assert Status.NOT_OWNER not in statuses
     assert clock.slept_s == []
-
-
-@pytest.mark.parametrize("take", [*TAKES.values()][:-1], ids=[*TAKES][:-1])
-def test_of_two_workers_of_different_versions_the_lease_of_the_other_is_not_ended(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, take: Take
-) -> None:
-    """Each has leased the item under their name; also if ours ends later. A move has no session."""
-    for mine, other in (("old", "new"), ("new", "old")):
-        for left_ms in (60_000, None):
-            raw.flushall()
-            foreign.abandoned(b"1")
-            foreign.lease(b"1", holder=HOLDER, ttl_ms=left_ms, generations=mine)
-            foreign.lease(b"1", ttl_ms=30_000, generations=other)
-            before = contents(raw)
-            assert [*take(queue, [b"1"])] == [Outcome(b"1", Status.NOT_OWNER, b"them")]
-            assert contents(raw) == before
-            [*take(queue, [b"1"], force=True)]
-            assert b"them" not in raw.mget("jobs:lease:1", "jobs:leased_by_session:1")
 
 
 def test_a_stream_gets_its_second_looks_where_it_pauses(

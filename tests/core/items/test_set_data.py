@@ -100,13 +100,6 @@ def test_many_are_replaced_and_put_back(queue: WorkQueue, foreign: Foreign) -> N
     assert contents(foreign.raw) == before
 
 
-def test_by_its_public_name(queue: WorkQueue, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    assert [o.status for o in queue.edit_many([("a", b"other", b"new")])] == [Status.CHANGED]
-    assert [o.status for o in queue.edit_many([("a", b"data of a", b"new")])] == [Status.SET]
-    assert foreign.raw.get("jobs:item:a") == b"new"
-
-
 def test_the_old_data_is_written_first_and_stays_in_doubt_if_the_reply_is_lost(
     queue: WorkQueue, interleaved: Interleaved, foreign: Foreign
 ) -> None:

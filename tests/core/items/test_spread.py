@@ -2,11 +2,9 @@
 
 from collections import Counter
 
-import pytest
 import redis
 
 from rwq_cli.core import Connection, NewItem, WorkQueue
-from rwq_cli.core.errors import OutOfMemory
 from rwq_cli.core.items.add import batched_items
 from rwq_cli.core.items.spread import Picker, add_spread
 from rwq_cli.core.model import Status
@@ -47,19 +45,3 @@ def test_a_second_add_is_a_duplicate_wherever_the_item_went(
     for name in NAMES:
         waiting = raw.lrange(name + b":queue", 0, -1)
         assert waiting[::-1] == [item_id for item_id in IDS if picker.pick(item_id) == name]
-
-
-def test_an_error_tells_how_many_were_acknowledged(
-    connection: Connection, raw: redis.Redis
-) -> None:
-    raw.config_set("maxmemory", raw.info("memory")["used_memory"] + 4_000_000)
-    queues = [WorkQueue(connection, name) for name in NAMES[:2]]
-    items = (NewItem(item_id, b"x" * 1000) for item_id in numbered(50_000))
-    done: list[int] = []
-    try:
-        with pytest.raises(OutOfMemory) as caught:
-            done.extend(len(b.outcomes) for b in add_spread(queues, batched_items(items)))
-    finally:
-        raw.config_set("maxmemory", 0)
-    assert caught.value.acknowledged is not None
-    assert 0 < caught.value.acknowledged <= sum(done) < 50_000

@@ -16,8 +16,6 @@ NOW_MS = 1_000_000
 # What a lease key can hold, as far as any rule tells values apart; None is a key of another type.
 HOLDERS = (
     b"them",
-    b"others",
-    b"rwq:me@host:1",
     b"rwq-clean:1",
     b"rwq-delayed:5",
     b"rwq-buried:why",

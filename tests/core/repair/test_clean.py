@@ -11,7 +11,6 @@ from rwq_cli.core.errors import WrongType
 from rwq_cli.core.server.window import WINDOW_CALLS
 from tests.conftest import (
     QUEUE,
-    Backend,
     FakeClock,
     Foreign,
     Interleaved,
@@ -19,12 +18,10 @@ from tests.conftest import (
     no_call_is_long,
 )
 from tests.item_cases import ITEM_CASES
-from tests.live.foreign import Books, Upstream
 from tests.support import numbered
 
 FAR_MS = 10**13
 RETURNED = CleanAction(b"1", Repair.RETURNED, State.ABANDONED, "processing")
-GHOST_DROPPED = CleanAction(b"1", Repair.DROPPED, State.GHOST, "processing")
 each_kind = pytest.mark.parametrize("kind", ["light", "deep"])
 
 # What a clean does, by the names of `ITEM_CASES`; nothing to the others. A deep clean does both.
@@ -183,16 +180,6 @@ class TestGrace:
 
         self.act(queue, clock, raw, "deep", act)
 
-    def test_the_data_of_an_abandoned_item_are_deleted(
-        self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
-    ) -> None:
-        """An old worker's complete is two commands; between them the entry is a ghost."""
-        foreign.abandoned(b"1")
-        self.act(queue, clock, raw, "light", lambda: raw.delete(b"jobs:item:1"))
-        clock.during_sleep = None
-        assert clean(queue, "light") == [GHOST_DROPPED]
-        assert contents(raw) == {}
-
     def test_items_that_break_wait_for_the_next_clean(
         self, queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
     ) -> None:
@@ -209,100 +196,6 @@ class TestGrace:
         assert clean(queue, "deep") == [RETURNED]
         assert raw.lrange(b"jobs:queue", 0, -1) == [b"1", b"5", b"3", b"3"]
         assert raw.lrange(b"jobs:processing", 0, -1) == [b"2"]
-
-
-class TestAfterTheLastLook:
-    def test_a_late_push_is_seen(
-        self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
-    ) -> None:
-        """A producer, or a cleaner past its look at the lease, that was held up for a second."""
-        ids = numbered(40)
-        foreign.data(*ids)
-        interleaved.before = lambda name: (
-            name == "repair" and not raw.exists(b"jobs:queue") and raw.lpush(b"jobs:queue", ids[1])
-        )
-        clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep")
-        assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == ids
-
-    def test_an_item_that_is_scheduled_again_or_added_stays(
-        self, interleaved: Interleaved, clock: FakeClock, raw: Redis, foreign: Foreign
-    ) -> None:
-        foreign.buried(b"1")
-        raw.lpush(b"jobs:queue", b"1")
-        raw.hset(b"jobs:returns", b"2", 2)
-
-        def act(name: str) -> None:
-            if name == "repair":
-                raw.delete(b"jobs:queue")
-            if name == "prune":
-                foreign.data(b"2")
-
-        before = contents(raw)
-        interleaved.before = act
-        assert clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep") == []
-        del before[b"jobs:queue"]
-        assert contents(raw) == {**before, b"jobs:item:2": b"data of 2"}
-
-
-HEALTHY = [b"abandoned", b"both", b"in hand", b"orphaned", b"orphaned 2", b"twice", b"waiting"]
-
-
-def break_all(foreign: Foreign) -> None:
-    foreign.waiting(b"waiting", b"twice", b"twice", b"both")
-    foreign.abandoned(b"abandoned", b"both")
-    foreign.data(b"orphaned", b"orphaned 2", b"in hand")
-    foreign.raw.lpush(foreign.keys.cleaning, b"in hand")
-    foreign.raw.lpush(foreign.keys.main, b"ghost")
-    foreign.raw.lpush(foreign.keys.processing, b"ghost")
-    foreign.leased(b"leased")
-
-
-class Killed(Exception):
-    """The process ends here."""
-
-
-def _die() -> None:
-    raise Killed
-
-
-@pytest.mark.parametrize("who", ["a deep clean of upstream", "a light clean of 0.1", "we die"])
-def test_another_cleaner_or_our_death_between_any_two_calls(
-    backend: Backend, raw: Redis, foreign: Foreign, who: str
-) -> None:
-    upstream = {old: Upstream(raw, QUEUE, old=old, books=Books()) for old in (True, False)}
-    acts: dict[str, Callable[[], object]] = {
-        "a deep clean of upstream": lambda: [*upstream[False].deep_clean()],
-        "a light clean of 0.1": lambda: [*upstream[True].light_clean()],
-        "we die": _die,
-    }
-    number = calls = 1
-    while number <= calls:
-        raw.flushall()
-        break_all(foreign)
-        connection = Interleaved(backend.connect())
-
-        def act(_: str, connection: Interleaved = connection, number: int = number) -> None:
-            if len(connection.calls) == number:
-                acts[who]()
-
-        connection.before = act
-        try:
-            clean(WorkQueue(connection, QUEUE, clock=FakeClock()), "deep")
-            calls = len(connection.calls)
-        except Killed:
-            calls = number + 1
-            listed = raw.lrange(b"jobs:queue", 0, -1) + raw.lrange(b"jobs:processing", 0, -1)
-            assert {b"waiting", b"twice", b"abandoned", b"both", b"leased"} <= set(listed)
-            assert max(listed.count(b"abandoned"), listed.count(b"orphaned")) == 1
-        for _ in range(2):
-            clean(WorkQueue(backend.connect(), QUEUE, clock=FakeClock()), "deep")
-        assert sorted(raw.lrange(b"jobs:queue", 0, -1)) == HEALTHY
-        assert raw.lrange(b"jobs:processing", 0, -1) == [b"leased"]
-        assert [key for key in contents(raw) if key.startswith(b"jobs:lease")] == [
-            *(b"jobs:lease:leased", b"jobs:leased_by_session:leased")
-        ]
-        number += 1
-    assert number > 10
 
 
 class TestManyItems:
@@ -415,32 +308,3 @@ class TestBuryAfter:
         buried = raw.zrange(b"jobs:buried", 0, -1, withscores=True)
         assert [item_id for item_id, _ in buried] == ids
         assert len({at_ms for _, at_ms in buried}) == count
-
-
-@each_kind
-def test_due_items_are_promoted_first_and_in_order(
-    queue: WorkQueue, raw: Redis, foreign: Foreign, kind: str
-) -> None:
-    """Hundreds of them, some without guard or data, and some in a list already."""
-    ids = numbered(600)
-    foreign.abandoned(b"abandoned")
-    for number, item_id in enumerate(ids):
-        foreign.delayed(item_id, 1 + number)
-        if number % 5 == 0:
-            raw.delete(foreign.keys.lease(item_id))
-        if number % 10 == 0:
-            raw.rpush(foreign.keys.main, item_id)
-        if number % 5 == 1:
-            raw.delete(foreign.keys.item(item_id))
-    foreign.delayed(b"later", FAR_MS)
-    actions = clean(queue, kind, grace_s=0)
-    promoted = [a.item_id for a in actions if a.action is Repair.PROMOTED]
-    guarded = [item_id for item_id in promoted if int(item_id) % 5]
-    assert guarded == sorted(guarded)
-    assert len(promoted) == 420
-    assert sum(a.action is Repair.PRUNED for a in actions) == 180
-    assert actions[-1].action is Repair.RETURNED
-    waiting = raw.lrange(b"jobs:queue", 0, -1)
-    assert waiting[0] == b"abandoned"
-    assert len(waiting) == len(set(waiting)) == 481
-    assert raw.zrange(b"jobs:delayed", 0, -1) == [b"later"]

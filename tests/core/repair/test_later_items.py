@@ -80,21 +80,6 @@ def test_an_abandoned_id_that_rwq_has_pushed_since_stays(
     assert_left_alone(queue, clock, raw, how, push_and_pop)
 
 
-def test_data_differ_by_their_length_or_at_an_end(
-    queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
-) -> None:
-    for before, after in (
-        *((b"", b"x"), (b"x", b""), (b"x" * 256, b"x" * 257), (b"x" * 255 + b"y", b"x" * 256)),
-        *((bytes(5000), bytes(5001)), (bytes(5000), bytes(4999) + b"x")),
-        (bytes(5000), b"x" + bytes(4999)),
-    ):
-        raw.flushall()
-        foreign.abandoned(b"1")
-        raw.set("jobs:item:1", before)
-        change = lambda after=after: raw.set("jobs:item:1", after)  # noqa: E731
-        assert_left_alone(queue, clock, raw, "light", change)
-
-
 @all_cleaners
 def test_an_item_that_is_still_the_same_is_repaired(
     queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, keys: QueueKeys, how: str

@@ -1,7 +1,6 @@
 """Sending commands, links and their modes, and the ways in which a server cannot be reached."""
 
 import re
-import select
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -11,16 +10,12 @@ from pathlib import Path
 
 import pytest
 import redis
-from redis import exceptions as rx
-from redis.connection import UnixDomainSocketConnection
 
 from rwq_cli import core
 from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.errors import ConnectionLost, Unreachable, WrongType
 from rwq_cli.core.server import endpoint, link as link_module
 from rwq_cli.core.server.commands import ScriptCommand, writes
-from rwq_cli.core.server.link import NO_REPLY
-from rwq_cli.core.server.patience import limited
 from tests.conftest import AsUser, Foreign, StartServer, supports_no_touch
 from tests.proxies import VirtualAddress
 from tests.servers import PrivateServer
@@ -45,28 +40,6 @@ def test_several_commands_in_order(connection: Connection, raw: redis.Redis, ato
     assert (first, type(second), rest) == (True, WrongType, [2, [b"a", b"b"]])
     assert raw.get(b"key\x00") == b"value\xff"
     assert connect(Server("unix:///no/such/socket")).call_all(iter(()), atomic=atomic) == []
-
-
-def test_a_script_is_sent_with_its_text_once_and_where_the_server_has_lost_it(
-    queue: WorkQueue, raw: redis.Redis, foreign: Foreign
-) -> None:
-    foreign.waiting(b"1", b"2", b"3")
-    raw.config_resetstat()
-    commands = [
-        ("SET", b"key", b"1"),
-        queue.script("states", b"1", in_main=True, in_processing=0, digests_too=0),
-        ("GET", b"key"),
-    ]
-    for _ in range(3):
-        assert queue.call_all(commands) == [True, [b"w", b""], b"1"]
-    raw.script_flush()
-    assert queue.call_all(commands) == [True, [b"w", b""], b"1"]
-    for expected in (b"1", b"2", b"3"):
-        item = queue.lease()
-        assert item is not None
-        assert item.item_id == expected
-    # The texts of two scripts, of which one was lost.
-    assert raw.info("commandstats")["cmdstat_eval"]["calls"] <= 3
 
 
 class TestNoTouch:
@@ -147,24 +120,6 @@ class TestUnreachable:
         finally:
             go_on.set()
 
-    def test_a_link_that_came_too_late_is_not_used(
-        self, server: PrivateServer, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        go_on = threading.Event()
-        connection = connect(Server(server.url, connect_timeout_s=0.05))
-        slow = UnixDomainSocketConnection._connect
-
-        def late(raw: UnixDomainSocketConnection) -> socket.socket:
-            go_on.wait(30)
-            return slow(raw)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(UnixDomainSocketConnection, "_connect", late)
-            with pytest.raises(Unreachable):
-                connection.call("PING")
-        go_on.set()
-        assert connection.call("PING") is True
-
 
 @contextmanager
 def silent_server() -> Iterator[str]:
@@ -231,23 +186,6 @@ class TestSilence:
             ):
                 connection.call(command, "a")
 
-    def test_the_earlier_of_two_deadlines_holds_and_each_ends_with_its_block(
-        self, connection: Connection
-    ) -> None:
-        with connection.deadline(10_000):
-            for seconds in (100_000, 0):
-                with connection.deadline(seconds):
-                    assert 5_000 < limited(inf) <= 10_003
-            with connection.deadline(1000):
-                assert limited(inf) <= 1003
-            assert limited(inf) > 5_000
-        for seconds in (0, inf):
-            with connection.deadline(seconds):
-                assert limited(60) == 60
-        with connection.deadline(1e-9):
-            # A server that answers is not cut short.
-            assert connection.call("ECHO", b"a") == b"a"
-
 
 class TestIdleLinks:
     @pytest.fixture
@@ -269,34 +207,6 @@ class TestIdleLinks:
                 connection.call("SET", b"b", b"b")
         assert connection.call("ECHO", b"b") == b"b"
         assert address.accepted == 2
-
-    def test_any_number_may_be_open(self, connection: Connection) -> None:
-        """A program that waits for weeks opens one for each wait; redis-py's pools make 100."""
-        links = [connection.take(writes=False) for _ in range(150)]
-        for link in links:
-            link.close()
-        connection.close()
-        assert connection.call("PING") is True
-
-
-def test_a_reply_in_pieces_is_polled_until_it_is_whole() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        url = f"redis://127.0.0.1:{listener.getsockname()[1]}"
-        link = connect(Server(url)).take(writes=False)
-        far, _ = listener.accept()
-        with far:
-            link.send([("BLMOVE", b"a:queue", 4)])
-            assert far.recv(100) == b"*3\r\n$6\r\nBLMOVE\r\n$7\r\na:queue\r\n$1\r\n4\r\n"
-            assert select.select([link], [], [], 0.01)[0] == []
-            for piece, reply in ((b"$3\r\nab", NO_REPLY), (b"c\r\n", b"abc")):
-                far.sendall(piece)
-                assert select.select([link], [], [], 5)[0] == [link]
-                assert link.poll() == reply
-            far.sendall(b"-WRONGTYPE Operation against a key holding the wrong kind\r\n")
-            assert isinstance(link.poll(), rx.ResponseError)
-        with pytest.raises(ConnectionLost):
-            link.poll()
-        link.close()
 
 
 def test_every_read_that_rwq_sends_is_known(raw: redis.Redis) -> None:

@@ -57,32 +57,6 @@ def test_a_few_calls_are_made_ahead_of_their_replies(connection: Connection) -> 
         assert made <= answered + WINDOW_CALLS
 
 
-def test_a_pause_waits_for_all_replies(connection: Connection) -> None:
-    answered: list[Any] = []
-    answered_at_pause = []
-
-    def calls() -> Iterator[Any]:
-        for args in add_args(*range(4)):
-            yield args
-            yield None
-            answered_at_pause.append(len(answered))
-
-    for reply in add_each(connection, calls()):
-        answered.append(reply)
-    assert answered_at_pause == [1, 2, 3, 4]
-
-
-def test_a_script_that_is_lost_on_the_way_is_sent_again(connection: Connection, raw: Redis) -> None:
-    def calls() -> Iterator[Any]:
-        for number, args in enumerate(add_args(*range(12))):
-            if number in (0, 5, 6, 11):
-                raw.script_flush()
-            yield args
-
-    assert list(add_each(connection, calls())) == [[]] * 12
-    assert raw.lrange(b"jobs:queue", 0, -1) == ids(*range(12))
-
-
 def test_a_failing_source_is_reported_after_the_replies(connection: Connection) -> None:
     def calls() -> Iterator[Any]:
         yield from add_args(0, 1)
