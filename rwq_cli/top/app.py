@@ -9,7 +9,6 @@ from textual.binding import Binding, BindingType
 from rwq_cli.top.screens import LiveScreen, QueuesScreen
 from rwq_cli.top.session import Session
 from rwq_cli.top.terminal import TerminalGuard
-from rwq_cli.top.widgets import HelpScreen
 
 
 class TopApp(App[None]):
@@ -37,8 +36,8 @@ class TopApp(App[None]):
     CommandScreen { background: transparent; align: left bottom; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "leave", show=False),
-        Binding("ctrl+q", "leave", show=False, priority=True),
+        Binding("q", "quit", show=False),
+        Binding("ctrl+q", "quit", show=False, priority=True),
         Binding("ctrl+c", "interrupt", show=False, priority=True),
         Binding("ctrl+z", "suspend_process", show=False, priority=True),
     ]
@@ -48,35 +47,25 @@ class TopApp(App[None]):
         self.session = session
         self.failure: BaseException | None = None
         self._guard = guard
-        self._is_redraw_due = False
         self._own_loop: asyncio.AbstractEventLoop | None = None
 
     def on_mount(self) -> None:
         self._own_loop = asyncio.get_running_loop()
-        if (guard := self._guard) is not None:
-            for signal, is_drawn in (
-                (self.app_suspend_signal, False),
-                (self.app_resume_signal, True),
-            ):
-                signal.subscribe(
-                    self, lambda _, drawn=is_drawn: guard.note_drawn(is_drawn=drawn), immediate=True
-                )
+        if self._guard is not None:
+            note = self._guard.note_drawn
+            self.app_suspend_signal.subscribe(self, lambda _: note(is_drawn=False), immediate=True)
+            self.app_resume_signal.subscribe(self, lambda _: note(is_drawn=True), immediate=True)
         self.push_screen(QueuesScreen(self.session))
         self.session.start(
-            self._redraw_soon, lambda error: self.call_later(self._handle_exception, error)
+            lambda: self.call_later(self._redraw),
+            lambda error: self.call_later(self._handle_exception, error),
         )
         self.set_interval(1.0, self._redraw)
 
     def on_unmount(self) -> None:
         self.session.stop()
 
-    def _redraw_soon(self) -> None:
-        if not self._is_redraw_due:
-            self._is_redraw_due = True
-            self.call_later(self._redraw)
-
     def _redraw(self) -> None:
-        self._is_redraw_due = False
         if self.screen_stack and isinstance(screen := self.screen, LiveScreen):
             screen.redraw()
 
@@ -90,19 +79,11 @@ class TopApp(App[None]):
         self.session.read_soon()
         self._redraw()
 
-    def action_help(self) -> None:
-        if isinstance(self.screen, LiveScreen):
-            self.push_screen(HelpScreen())
-
-    def action_leave(self) -> None:
-        self.session.stop()
-        self.exit()
-
     def leave_on_signal(self) -> None:
         """Leave; for a signal's handler, which runs between any two steps."""
         if self._own_loop is not None:
-            self._own_loop.call_soon_threadsafe(self.action_leave)
+            self._own_loop.call_soon_threadsafe(self.exit)
 
     def action_interrupt(self) -> None:
         self.failure = KeyboardInterrupt()
-        self.action_leave()
+        self.exit()

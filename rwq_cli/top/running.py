@@ -43,15 +43,12 @@ class Action(NamedTuple):
 
     def words(self, options: Sequence[str]) -> tuple[list[str | bytes], bytes]:
         """The arguments of rwq, and what it reads from stdin: an ID that cannot be an argument."""
-        # The options come last where they can: one without its value must not take the ID for it.
-        words: list[str | bytes] = [self.verb, "-q", self.queue]
+        words: list[str | bytes] = [self.verb, "-q", self.queue, *options]
         if self.item_id is None:
-            return [*words, *options], b""
+            return words, b""
         if not can_be_argument(self.item_id):
-            return [*words, "-", *options], self.item_id + b"\n"
-        if self.item_id.startswith(b"-"):
-            return [*words, *options, "--", self.item_id], b""
-        return [*words, self.item_id, *options], b""
+            return [*words, "-"], self.item_id + b"\n"
+        return [*words, "--", self.item_id], b""
 
 
 _REASON = f"--reason '{NO_REASON.decode()}'"
@@ -89,12 +86,11 @@ class Runner:
     def __call__(self, action: Action, options: Sequence[str]) -> None:
         line = f"$ {action.line(self.lines, shlex.join(options))}"
         self._write(f"\n{styled(line, 'bold') if self._settings.colour else line}\n")
-        words, stdin = action.words(options)
-        with interrupts_left_to_child():
-            try:
-                self._run(words, stdin)
-            except OSError as error:
-                self._write(f"rwq: error: cannot run it: {os_reason(error)}\n")
+        try:
+            with interrupts_left_to_child():
+                self._run(*action.words(options))
+        except OSError as error:
+            self._write(f"rwq: error: cannot run it: {os_reason(error)}\n")
         if self._guard.signal is None:
             self._await_enter()
 
@@ -105,9 +101,6 @@ class Runner:
         for name in _VALUES:
             options += [f"--{name.replace('_', '-')}", str(given[name])] if name in given else []
         options += [f"--{name}" for name in _FLAGS if given.get(name)]
-        program = [sys.argv[0]]
-        if os.path.basename(sys.argv[0]) == "__main__.py" or not os.access(sys.argv[0], os.X_OK):
-            program = [sys.executable, "-m", "rwq_cli"]
         # The server's variables are not arguments: they may hold a password.
         variables: dict[bytes, bytes | None] = {
             os.fsencode(name): os.fsencode(value)
@@ -115,8 +108,9 @@ class Runner:
         }
         variables |= server_variables(self._settings)
         known = {name: value for name, value in variables.items() if value is not None}
+        line = [sys.executable, "-P", "-m", "rwq_cli", *options, *words]
         source = subprocess.PIPE if stdin else None
-        with subprocess.Popen([*program, *options, *words], env=known, stdin=source) as process:
+        with subprocess.Popen(line, env=known, stdin=source) as process:
             self._guard.child = process
             try:
                 process.communicate(stdin or None)

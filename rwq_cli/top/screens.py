@@ -21,7 +21,7 @@ from rwq_cli.output.sections import Piece, section_lines
 from rwq_cli.output.tables import table_lines
 from rwq_cli.top.running import Action, item_action, queue_action
 from rwq_cli.top.session import ITEMS_SHOWN, LISTS, QueueDetail, Session, read_queue
-from rwq_cli.top.widgets import CommandScreen, Listing
+from rwq_cli.top.widgets import CommandScreen, HelpScreen, Listing
 from rwq_cli.views.item_report import Shown, show_sections
 from rwq_cli.views.top import (
     SORT_COLUMNS,
@@ -38,8 +38,8 @@ class LiveScreen(Screen[None]):
         # With priority, before the next key goes to the list: keys of a slow line come together.
         Binding("enter", "open", "open", key_display="Enter", priority=True),
         Binding("slash", "filter", "filter", key_display="/", priority=True),
-        Binding("question_mark", "app.help", "help", key_display="?"),
-        Binding("q", "app.leave", "leave"),
+        Binding("question_mark", "help", "help", key_display="?"),
+        Binding("q", "app.quit", "leave"),
         Binding("escape", "back", show=False),
         Binding("space", "app.freeze", "freeze"),
         Binding("r", "command('release')", "release"),
@@ -137,6 +137,9 @@ class LiveScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         return not (action in ("filter", "open") and self.focused is self.box)
+
+    def action_help(self) -> None:
+        self.app.push_screen(HelpScreen())
 
     def action_filter(self) -> None:
         self.box.display = True

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -125,8 +126,6 @@ class HelpScreen(ModalScreen[None]):
     ]
 
     def compose(self) -> ComposeResult:
-        from rich.table import Table
-
         grid = Table.grid("", "", padding=(0, 2))
         for key, text in _HELP:
             grid.add_row(Text(key, "bold"), text)

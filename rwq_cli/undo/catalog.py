@@ -68,15 +68,13 @@ def undo_files(
     # that cannot be read is passed to `unreadable`, with the reason.
     for number, path in numbered(directory).items():
         try:
-            entry = _read(number, path, counted=counted)
+            if (entry := _read(number, path, counted=counted)) is not None:
+                yield entry
         except FileNotFoundError:
             # It was renamed or deleted meanwhile.
             continue
         except OSError as error:
             unreadable(path, os_reason(error))
-            continue
-        if entry is not None:
-            yield entry
 
 
 def _read(number: int, path: Path, *, counted: bool) -> UndoEntry | None:
@@ -120,18 +118,16 @@ def _read(number: int, path: Path, *, counted: bool) -> UndoEntry | None:
 
 def open_latest(entries: Iterable[UndoEntry], skipped: Callable[[Path], object]) -> UndoReader:
     """Open the latest of these undo files that is not restored yet, and not in use."""
-    done = (UndoState.RESTORED, UndoState.REDONE, UndoState.INCOMPLETE)
     for entry in entries:
-        if entry.state in done:
-            continue
-        try:
-            reader = UndoReader(entry.path)
-        except UndoFileBusy:
-            skipped(entry.path)
-            continue
-        if not reader.is_done():
-            return reader
-        reader.close()
+        if entry.state in (UndoState.UNUSED, UndoState.BEGUN):
+            try:
+                reader = UndoReader(entry.path)
+            except UndoFileBusy:
+                skipped(entry.path)
+                continue
+            if not reader.is_done():
+                return reader
+            reader.close()
     raise NothingToUndo("there is nothing to undo here", _OTHERS)
 
 

@@ -74,11 +74,11 @@ def unwritable_because(directory: Path) -> str | None:
 def open_undo_file(path: Path, *, writes: bool = False) -> BinaryIO:
     """Open a file for reading; raises OSError for a pipe or a device, which may have no end."""
     flags = (os.O_RDWR if writes else os.O_RDONLY) | os.O_CLOEXEC | os.O_NONBLOCK
-    file: BinaryIO = os.fdopen(os.open(path, flags), "r+b" if writes else "rb")
-    if not S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return file
+    descriptor = os.open(path, flags)
+    if S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "r+b" if writes else "rb")
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 def lock(file: BinaryIO, how: int = fcntl.LOCK_EX) -> bool:
@@ -118,8 +118,7 @@ class UndoFile(Journal):
         self._pending = b""
         self.path: Path | None = None
         # How many items and results in it were removed, or may have been.
-        self.items = 0
-        self.results = 0
+        self.items = self.results = 0
 
     def write(self, items: Sequence[ItemSnapshot], replaced_by: Sequence[str] = ()) -> None:
         self._write(items, replaced_by)

@@ -3,11 +3,10 @@
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
 
 from rwq_cli.core.errors import ConnectionLost, InvalidArgument, RwqError, ServerError
 from rwq_cli.core.inspect.results import Result
@@ -44,43 +43,33 @@ class UndoReader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # Bad lines, each with its number and the reason.
+        # Bad lines, each with its number and the reason; and why the file cannot be changed.
         self.rejected: list[tuple[int, str]] = []
-        # Why the file cannot be changed; None if it can.
         self.unrecorded: str | None = None
-        # Whether an undo has begun that did not end.
+        # True if an undo has begun that did not end; the offset of that line, if it is ours.
         self.was_begun = False
         self._begun_at: int | None = None
         self._is_undone = path.name.endswith(UNDONE)
-        # The offset of each line, by line number.
+        # The offset of each line, by its number; and the numbers of the lines of items that go to
+        # the front of main, of other items, and of results.
         self._starts = array("Q", (0, 0))
-        # The numbers of the lines of items that go to the front of main, of the others, of results.
         self._front, self._back, self._results = array("Q"), array("Q"), array("Q")
-        # For each cancelled item, the number of the line that cancels those above it.
+        # For each cancelled item, the number of the line that cancels those above it; by the number
+        # of a line, what replaced it; and bitmaps of the lines that were restored.
         self._kept: dict[bytes, int] = {}
-        # By the number of a line, what replaced it.
         self._written: dict[int, str] = {}
-        self._restored = b""
-        with os_errors_as(InvalidArgument, f"cannot read {path}", "check the file's name"):
-            self._file = self._open()
-            try:
-                self._read()
-            except BaseException:
-                self._file.close()
-                raise
-
-    def _open(self) -> BinaryIO:
-        try:
-            file = open_undo_file(self.path, writes=True)
-        except OSError as error:
-            file = open_undo_file(self.path)
-            self.unrecorded = os_reason(error)
-        if not lock(file):
-            file.close()
-            raise UndoFileBusy(
-                f"another rwq is writing or restoring {self.path}", "wait until it ends"
-            )
-        return file
+        self._restored: list[bytes] = []
+        with (
+            os_errors_as(InvalidArgument, f"cannot read {path}", "check the file's name"),
+            ExitStack() as opened,
+        ):
+            self._file = opened.enter_context(open_undo_file(path, writes=True))
+            if not lock(self._file):
+                raise UndoFileBusy(
+                    f"another rwq is writing or restoring {path}", "wait until it ends"
+                )
+            self._read()
+            opened.pop_all()
 
     def _read(self) -> None:
         first = self._file.readline(HEADER_BYTES_MAX)
@@ -133,7 +122,7 @@ class UndoReader:
             self.was_begun = True
         elif entry.word is ControlWord.RESTORED:
             self.was_begun = False
-            self._restored = _either(self._restored, entry.lines)
+            self._restored.append(entry.lines)
         elif entry.item_id is not None:
             self._kept[entry.item_id] = number
             in_doubt.discard(entry.item_id)
@@ -167,8 +156,9 @@ class UndoReader:
 
     def _is_restored(self, number: int) -> bool:
         at, bit = divmod(number, 8)
-        is_listed = at < len(self._restored) and bool(self._restored[at] & 0x80 >> bit)
-        return self._is_undone or is_listed
+        return self._is_undone or any(
+            at < len(lines) and lines[at] & 0x80 >> bit for lines in self._restored
+        )
 
     def count(self, *, restored: bool = False) -> int:
         if self._kept:
@@ -177,9 +167,8 @@ class UndoReader:
         return sum(self._is_restored(number) is restored for number in numbers)
 
     def is_done(self) -> bool:
-        """Return True if no line is left to restore, and every line could be read."""
-        left = next(self.items(), None) or next(self.others(), None)
-        return not self.rejected and left is None
+        """True if every line could be read, and none is left to restore."""
+        return not self.rejected and next(chain(self.items(), self.others()), None) is None
 
     def begin(self) -> None:
         if not self.was_begun and not self._is_undone:
@@ -195,9 +184,7 @@ class UndoReader:
         # `rwq undo` without a name skips this file from now on.
         if complete and self._is_undone:
             return
-        lines = control_line(
-            ControlLine(ControlWord.RESTORED, lines=_either(self._restored, restored))
-        )
+        lines = control_line(ControlLine(ControlWord.RESTORED, lines=restored))
         self._append(lines + control_line(ControlLine(ControlWord.TRIED, number=now_ms)))
         if complete:
             with suppress(OSError):
@@ -231,12 +218,6 @@ class UndoReader:
             self._file.close()
 
 
-def _either(one: bytes, other: bytes) -> bytes:
-    length = max(len(one), len(other))
-    padded = (int.from_bytes(bits.ljust(length, b"\0")) for bits in (one, other))
-    return (next(padded) | next(padded)).to_bytes(length)
-
-
 _RESTORED = (
     *(Status.IMPORTED, Status.IMPORTED_BEFORE, Status.ALREADY_THERE, Status.MOVED),
     *(Status.SET, Status.REPLACED),
@@ -257,10 +238,9 @@ class UndoRun:
         self._journal, self._dry_run = journal, dry_run
         self.results = ResultTally()
         self.restored_before = reader.count(restored=True)
-        # How many items were restored that may not have been removed, or restored before.
-        self.in_doubt = 0
-        # Whether an undo has begun, and its marks are gone from the server.
-        self.lost_marks = False
+        # How many items were restored that may not have been removed, or restored before; and
+        # whether an undo has begun, and its marks are gone from the server.
+        self.in_doubt, self.lost_marks = 0, False
         self.is_complete = not reader.rejected
 
     def batches(self) -> Iterator[OutcomeBatch]:
@@ -315,10 +295,9 @@ class UndoRun:
         reader = self._reader
         numbers = {line.entry.item_id: line.number for line in reader.items()}
         restored = bytearray(max(numbers.values(), default=0) // 8 + 1)
-        moved = move_back(
-            self._queue, reader.items, self._moved_to, file_id=reader.file_id, dry_run=self._dry_run
-        ).batches
-        for batch in self._counted(moved):
+        both, file_id = (self._queue, reader.items, self._moved_to), reader.file_id
+        moved = move_back(*both, file_id=file_id, dry_run=self._dry_run)
+        for batch in self._counted(moved.batches):
             for item_id in batch.ids_with(*_RESTORED):
                 at, bit = divmod(numbers[item_id], 8)
                 restored[at] |= 0x80 >> bit
@@ -348,11 +327,8 @@ def remove_again(
     prints = {item.item_id: fingerprint(item.data) for item in items}
     expected = Expected(fingerprints=prints)
     if reader.origin.to is None:
-        yield from remove(queue, prints, journal, expected=expected, dry_run=dry_run).batches
-    else:
-        yield from move(
-            queue, prints, moved_to, journal, expected=expected, dry_run=dry_run
-        ).batches
+        return remove(queue, prints, journal, expected=expected, dry_run=dry_run).batches
+    return move(queue, prints, moved_to, journal, expected=expected, dry_run=dry_run).batches
 
 
 def _item(line: Line) -> ItemSnapshot:

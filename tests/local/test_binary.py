@@ -45,32 +45,6 @@ def test_an_empty_variable_names_no_program(wheel: Path) -> None:
     assert find_server({"RWQ_LOCAL_SERVER": "", "PATH": ""}) == wheel_program
 
 
-@pytest.mark.parametrize(
-    ("kind", "message", "hint"),
-    [
-        ("missing", "RWQ_LOCAL_SERVER names {file}, which does not exist", None),
-        ("directory", "RWQ_LOCAL_SERVER names {file}, which is not a file", None),
-        (
-            "plain file",
-            "RWQ_LOCAL_SERVER names {file}, which is not executable",
-            "chmod +x {file}",
-        ),
-    ],
-)
-def test_a_named_program_that_cannot_be_executed_is_an_error(
-    tmp_path: Path, kind: str, message: str, hint: str | None
-) -> None:
-    file = tmp_path / "server"
-    if kind == "directory":
-        file.mkdir()
-    elif kind == "plain file":
-        program(file, mode=0o644)
-    with pytest.raises(LocalServerError) as caught:
-        find_server({"RWQ_LOCAL_SERVER": str(file)})
-    assert caught.value.message == message.format(file=file)
-    assert caught.value.hint == (hint and hint.format(file=file))
-
-
 def test_the_wheel_is_found_without_importing_it(wheel: Path, tmp_path: Path) -> None:
     wheel_program = program(wheel / "bin" / "valkey-server")
     program(tmp_path / "bin" / "valkey-server")
@@ -120,6 +94,20 @@ def test_a_program_that_refuses_its_settings_is_quoted(
     with pytest.raises(LocalServerError) as caught:
         server.ensure_running()
     assert caught.value.message == f"the server {named} did not start: first; unknown option"
+
+
+@pytest.mark.parametrize("mode", [None, 0o644])
+def test_a_program_that_cannot_be_executed_is_named(
+    new_server: NewServer, tmp_path: Path, mode: int | None
+) -> None:
+    named = tmp_path / "program"
+    if mode is not None:
+        program(named, mode)
+    with pytest.raises(LocalServerError) as caught:
+        new_server(tmp_path / "data", RWQ_LOCAL_SERVER=str(named)).ensure_running()
+    reason = "No such file or directory" if mode is None else "Permission denied"
+    assert caught.value.message == f"cannot run the server {named}: {reason}"
+    assert caught.value.hint == "set RWQ_LOCAL_SERVER to the path of another one"
 
 
 def test_the_server_gets_no_password_from_the_environment(

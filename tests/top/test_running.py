@@ -70,7 +70,7 @@ def test_a_context_stays_that_context(
     run, _ = runner_of(rwq)
     run(Action("kick", b"jobs", b"a"), [])
     ((command, variables),) = started
-    assert command[-6:] == ["-o", "table", "kick", "-q", b"jobs", b"a"]
+    assert command[-7:] == ["-o", "table", "kick", "-q", b"jobs", "--", b"a"]
     assert (variables[b"RWQ_CONTEXT"], b"RWQ_URL" in variables) == (b"prod", False)
 
 

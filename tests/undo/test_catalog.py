@@ -100,7 +100,7 @@ class TestList:
             locked.flush()
             result = rwq("undo", "--list", "--fields", "number,items")
             assert (result.code, result.text) == (0, "1\t1\n")
-        unread = "rwq: cannot read ~/.local/state/rwq/undo/8.jsonl: is a directory\n"
+        unread = "rwq: cannot read ~/.local/state/rwq/undo/8.jsonl: not a regular file\n"
         assert result.notes == unread
 
     def test_every_format_has_the_same_fields(self, rwq: Rwq, foreign: Foreign) -> None:
