@@ -4,6 +4,7 @@ import hashlib
 
 import fakeredis
 import redis
+from fakeredis._socket import FakeSocket
 
 # What has this in its name is skipped, for this reason.
 CANNOT = {
@@ -35,6 +36,8 @@ def why_not(nodeid: str) -> str | None:
 
 def new_server() -> fakeredis.FakeServer:
     """A server of fakeredis, with the `redis.sha1hex` that it lacks."""
+    # Its sockets have no timeouts.
+    FakeSocket.settimeout = lambda *_: None
     server = fakeredis.FakeServer(version=(7, 4))
     client_of(server).eval(_MEND_PCALL, 0)
     # Its interpreter, of which nothing public knows.

@@ -160,7 +160,7 @@ def test_a_replica_is_only_read(
     stage_at: Callable[[PrivateServer], Stage],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rwq_cli.core.server.patience.DEMOTED_S", 0)
+    monkeypatch.setattr("rwq_cli.core.server.endpoint.DEMOTED_S", 0)
     stage = stage_at(start_server())
     for verb in VERBS:
         stage.arrange(verb)

@@ -1,6 +1,6 @@
 """Redis Cluster: which node has a slot, and connections to the slots of queues."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from redis import exceptions as rx
@@ -12,15 +12,10 @@ from rwq_cli.core import errors
 from rwq_cli.core.keys import QueueKeys, hash_tag
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
 from rwq_cli.core.server.connection import Connection
-from rwq_cli.core.server.error_mapping import (
-    REPLIES,
-    is_unknown,
-    recognized,
-    translate,
-    unreachable,
-)
+from rwq_cli.core.server.endpoint import Patience
+from rwq_cli.core.server.error_mapping import Place, is_unknown, unreachable
 from rwq_cli.core.server.link import in_time
-from rwq_cli.core.server.patience import Patience, limits
+from rwq_cli.core.server.patience import limits
 
 _SOON = "try again in a moment"
 _KEYLESS = ("ACL", "CLIENT", "CLUSTER", "CONFIG", "INFO")
@@ -49,16 +44,17 @@ class Topology:
         self._manager: NodesManager | None = None
         self.was_found = False
 
-    def client(self, slot: int | None) -> tuple[Any, str]:
-        """The client of the primary that has a slot, or of any, and its name."""
+    def node(self, slot: int | None) -> ClusterNode:
+        """The primary that has a slot, or any."""
         slots: dict[int, list[ClusterNode]] = self._read().slots_cache
         nodes = next(iter(slots.values()), []) if slot is None else slots.get(slot)
         if not nodes:
             raise errors.Unavailable(f"{self.name} has no node for slot {slot} now", _SOON)
-        return self.client_of(nodes[0]), f"{nodes[0].host}:{nodes[0].port} of {self.name}"
+        return nodes[0]
 
     def shares(self) -> dict[ClusterNode, set[int]]:
-        """The primaries that have slots, with these."""
+        """The primaries that have slots now, with these."""
+        self.forget()
         shares: dict[ClusterNode, set[int]] = {}
         for slot, nodes in self._read().slots_cache.items():
             if nodes:
@@ -81,52 +77,61 @@ class Topology:
             manager.create_redis_connections([node])
         return node.redis_connection
 
+    def name_of(self, node: ClusterNode) -> str:
+        """A node in messages."""
+        return f"{node.host}:{node.port} of {self.name}"
+
     def _read(self) -> NodesManager:
         if (manager := self._manager) is not None:
             return manager
         make_node: Any = ClusterNode
-        before_s, limits.connect_s = limits.connect_s, self._connect_s / len(self._hosts)
+        each_s = self._connect_s / len(self._hosts)
+        before_s, limits.connect_s = limits.connect_s, each_s
         try:
             nodes = [make_node(host, port) for host, port in self._hosts]
             # As from a URL: the settings are those of a pool.
             manager = NodesManager(nodes, from_url=True, **self._settings)
         except (rx.RedisClusterException, rx.RedisError, OSError, IndexError) as error:
-            raise self._unreadable(error) from error
+            raise self._unreadable(error, each_s) from error
         finally:
             limits.connect_s = before_s
         self._manager, self.was_found = manager, True
         return manager
 
-    def _unreadable(self, error: Exception) -> errors.RwqError:
+    def _unreadable(self, error: Exception, timeout_s: float) -> errors.RwqError:
         """Why the slots could not be read: redis-py's exception has the last node's as a cause."""
         if isinstance(error, IndexError):
             return errors.Unavailable(f"{self.name} has no slots", _SOON)
         cause = error.__cause__ or error
-        refusal = cause.__context__ if isinstance(cause, rx.RedisClusterException) else cause
-        if refusal is not None and isinstance(refusal.__cause__, errors.RwqError):
-            return refusal.__cause__
-        is_disabled = isinstance(refusal, rx.ResponseError) and "support disabled" in str(refusal)
-        if is_disabled or is_unknown(refusal, "CLUSTER"):
+        reason = cause.__context__ if isinstance(cause, rx.RedisClusterException) else cause
+        is_disabled = isinstance(reason, rx.ResponseError) and "support disabled" in str(reason)
+        if is_disabled or is_unknown(reason, "CLUSTER"):
             hint = "use redis:// for a single server, redis+sentinel:// for Sentinels"
             return errors.ServerError(f"{self.name} is not a Redis Cluster", hint)
-        if isinstance(refusal, REPLIES):
-            return translate(refusal, self.name)
-        reason = refusal if isinstance(refusal, Exception) else error
         has_tls = issubclass(self._settings["connection_class"], SSLConnection)
-        other = recognized(reason, next(iter(self._hosts)), self.name, has_tls=has_tls)
-        return other or unreachable(reason, self.name, self._connect_s / len(self._hosts))
+        place = Place(*next(iter(self._hosts)), has_tls)
+        reason = reason if isinstance(reason, Exception) else error
+        return unreachable(reason, self.name, timeout_s, place)
 
 
-class _SlotConnection(Connection):
-    """A connection to the primary that has a slot; to any primary for None."""
+class ClusterConnection(Connection):
+    """A connection to all nodes of a cluster.
+
+    Each call goes to the node that has its first key; one without keys, to any primary.
+    """
 
     is_cluster = is_found_again = True
-    topology: Topology
     _slot: int | None = None
 
+    def __init__(self, topology: Topology, name: str, **known_as: Any) -> None:
+        self.topology = topology
+        super().__init__(None, name, **known_as)
+        self._queues: dict[bytes, Connection] = {}
+
     def client(self) -> Any:
-        client, self.name = self.topology.client(self._slot)
-        return client
+        node = self.topology.node(self._slot)
+        self.name = self.topology.name_of(node)
+        return self.topology.client_of(node)
 
     def forget(self) -> None:
         self._shared.scripts.clear()
@@ -134,23 +139,11 @@ class _SlotConnection(Connection):
 
     @property
     def was_found(self) -> bool:
+        """A node is found if the slot map is."""
         return self.topology.was_found
 
     @was_found.setter
-    def was_found(self, found: bool) -> None:
-        """Ignore it: a node is found if the slot map is."""
-
-
-class ClusterConnection(_SlotConnection):
-    """A connection to all nodes of a cluster.
-
-    Each call goes to the node that has its first key; one without keys, to any primary.
-    """
-
-    def __init__(self, topology: Topology, name: str, **known_as: Any) -> None:
-        self.topology = topology
-        super().__init__(None, name, **known_as)
-        self._queues: dict[bytes, Connection] = {}
+    def was_found(self, found: bool) -> None: ...
 
     def for_queue(self, name: bytes) -> Connection:
         if hash_tag(name) is None:
@@ -158,7 +151,10 @@ class ClusterConnection(_SlotConnection):
             # goes; its handle refuses all else.
             return self
         if name not in self._queues:
-            self._queues[name] = QueueConnection(self, name)
+            keys = QueueKeys(name)
+            # While the slot moves, a node refuses a key that it does not have.
+            probes = [("EXISTS", keys.absent)]
+            self._queues[name] = _SlotConnection(self, key_slot(keys.main), probes)
         return self._queues[name]
 
     def for_other_thread(self, *, reply_timeout_s: float) -> Connection:
@@ -175,16 +171,17 @@ class ClusterConnection(_SlotConnection):
         by_slot: dict[int | None, list[int]] = {}
         for at, request in enumerate(requests):
             by_slot.setdefault(_slot_of(request), []).append(at)
-        replies: dict[int, Any] = {}
+        replies: list[Any] = [None] * len(requests)
         for slot, places in by_slot.items():
             try:
-                found = _OneSlot(self, slot).send([requests[at] for at in places], patience)
+                found = _SlotConnection(self, slot).send([requests[at] for at in places], patience)
             except errors.ServerError as error:
                 if len(by_slot) == 1:
                     raise
                 found = [error] * len(places)
-            replies.update(zip(places, found, strict=True))
-        return [replies[at] for at in range(len(requests))]
+            for at, reply in zip(places, found, strict=True):
+                replies[at] = reply
+        return replies
 
     def _transact(self, commands: Sequence[Command]) -> list[Any]:
         # The keys are in several slots.
@@ -192,36 +189,33 @@ class ClusterConnection(_SlotConnection):
 
     def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[list[bytes]]:
         """Scan each primary; one that has gained a slot meanwhile again, for what moved there."""
-        self.topology.forget()
         before = self.topology.shares()
-        yield from self._scan_nodes(before, scan, options)
-        self.topology.forget()
-        after = self.topology.shares()
-        again = [node for node in after if after[node] - before.get(node, set())]
-        yield from self._scan_nodes(again, scan, options)
-
-    def _scan_nodes(
-        self, nodes: Iterable[ClusterNode], scan: Command, options: Sequence[Any]
-    ) -> Iterator[list[bytes]]:
-        for node in nodes:
+        for node in before:
             yield from self._to(node)._pages(scan, options)
+        for node, slots in self.topology.shares().items():
+            if slots - before.get(node, set()):
+                yield from self._to(node)._pages(scan, options)
 
     def _to(self, node: ClusterNode) -> Connection:
         """A connection to one node, whatever slots it has."""
         return Connection(
             self.topology.client_of(node),
-            f"{node.name} of {self.topology.name}",
+            self.topology.name_of(node),
             connect_timeout_s=self.connect_timeout_s,
             reply_timeout_s=self.reply_timeout_s,
         )
 
 
-class _OneSlot(_SlotConnection):
+class _SlotConnection(ClusterConnection):
     """A connection to the primary that has a slot, with the settings that the cluster's has now."""
 
-    def __init__(self, cluster: ClusterConnection, slot: int | None) -> None:
+    send, _transact, _pages = Connection.send, Connection._transact, Connection._pages
+
+    def __init__(
+        self, cluster: ClusterConnection, slot: int | None, probes: Sequence[Command] = ()
+    ) -> None:
         vars(self).update(vars(cluster))
-        self._slot, self._cluster = slot, cluster
+        self._cluster, self._slot, self._probes = cluster, slot, probes
 
     @property
     def root(self) -> Connection:
@@ -230,15 +224,8 @@ class _OneSlot(_SlotConnection):
     def for_queue(self, name: bytes) -> Connection:
         return self._cluster.for_queue(name)
 
-
-class QueueConnection(_OneSlot):
-    """A connection to the primary that has the slot of a queue."""
-
-    def __init__(self, cluster: ClusterConnection, queue: bytes) -> None:
-        keys = QueueKeys(queue)
-        super().__init__(cluster, key_slot(keys.main))
-        # While the slot moves, a node refuses a key that it does not have.
-        self._probes = [("EXISTS", keys.absent)]
+    def for_other_thread(self, *, reply_timeout_s: float) -> Connection:
+        return Connection.for_other_thread(self, reply_timeout_s=reply_timeout_s)
 
 
 def _slot_of(request: Command) -> int | None:

@@ -13,7 +13,7 @@ from redis import exceptions as rx
 from rwq_cli.core import errors
 from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
-from rwq_cli.core.server.endpoint import Endpoint
+from rwq_cli.core.server.endpoint import Endpoint, Patience
 from rwq_cli.core.server.error_mapping import translate
 from rwq_cli.core.server.patience import (
     CONNECT_TIMEOUT_S,
@@ -105,31 +105,22 @@ class Connection(Endpoint):
         return other
 
     def call(self, *command: Any) -> Any:
-        """Send one command.
-
-        Raises:
-            ServerError: The command failed; the subclass gives the reason.
-        """
+        """Send one command."""
         return self._checked([command], self.send([command]))[0]
+
+    def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
+        """Run a script of `core/lua/ops`."""
+        request = ScriptCommand(script_name, keys, args)
+        return self._checked([request], self.send([request]))[0]
 
     def call_all(
         self, commands: Iterable[Command], *, atomic: bool = False, return_errors: bool = False
     ) -> list[Any]:
-        """Send commands in one round trip.
+        """Send commands in one round trip; if `atomic`, in MULTI and EXEC, without scripts.
 
-        Args:
-            commands: The commands, each a sequence of its arguments. Scripts that write are allowed
-                only if the caller can find out what they did after a lost reply. The replies in a
-                `Transaction` are not parsed.
-            atomic: Send them in MULTI and EXEC, so that all see the same instant; not for scripts.
-            return_errors: Return the `ServerError` of a refused command instead of raising it.
-
-        Raises:
-            ServerError: A command failed, and `return_errors` is off; the connection was lost; or
-                an atomic call was refused as a whole.
-
-        Returns:
-            The replies, in order.
+        Scripts that write are allowed only if the caller can find out what they did after a lost
+        reply. The replies in a `Transaction` are not parsed. `return_errors` returns the
+        `ServerError` of a refused command in place of its reply.
         """
         given = list(commands)
         if not given:
@@ -166,14 +157,6 @@ class Connection(Endpoint):
         callbacks = self.client().response_callbacks
         return callbacks[command[0]](reply) if command[0] in callbacks else reply
 
-    def run(self, script_name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
-        """Run a script of `core/lua/ops`."""
-        request = ScriptCommand(script_name, keys, args)
-        (reply,) = self.send([request])
-        if isinstance(reply, rx.ResponseError):
-            raise self.error_of(reply, request) from reply
-        return reply
-
     def stream(
         self, requests: Iterable[Command | None], *, reads_only: bool = False
     ) -> Iterator[Any]:
@@ -187,39 +170,39 @@ class Connection(Endpoint):
         return Window(self, reads_only=reads_only).replies(requests)
 
     def scan(self, scan: Command, *options: Any) -> Iterator[list[bytes]]:
-        """Pages of what a SCAN finds, an HSCAN or ZSCAN; again from the start after a lost server.
+        """Non-empty pages of what a SCAN finds, an HSCAN or ZSCAN; some of it twice.
 
-        A cursor means nothing to another server, or after a restart. `scan` is the command up to
-        it, such as `("ZSCAN", key)`.
+        A cursor means nothing to another server, or after a restart: then it begins again. `scan`
+        is the command up to the cursor, such as `("ZSCAN", key)`.
         """
-        patience = self.patience()
+        patience = Patience(self)
         while True:
             try:
                 for page in self._pages(scan, options):
-                    patience = self.patience()
-                    yield page
+                    patience = Patience(self)
+                    if page:
+                        yield page
                 return
             except errors.ServerError as error:
-                if not self._may_repeat(error, patience, writes=False):
+                if not patience.may_repeat(error, writes=False):
                     raise
 
     def scan_keys(
         self, pattern: bytes | None = None, *, kind: str | None = None, count: int = SCAN_COUNT
     ) -> Iterator[list[bytes]]:
-        """Non-empty pages of the keys that match a glob or have a type, some of them twice.
+        """Pages of the keys that match a glob or have a type; see `scan`.
 
         They are those of all primaries of a cluster, if the connection is not that of a queue.
         """
         options: list[object] = ["COUNT", count]
         options += [] if pattern is None else ["MATCH", pattern]
         options += [] if kind is None else ["TYPE", kind]
-        return filter(None, self.scan(("SCAN",), *options))
+        return self.scan(("SCAN",), *options)
 
     def scan_members(self, command: str, key: bytes) -> Iterator[list[bytes]]:
-        """Non-empty pages of a sorted set (`ZSCAN`) or of a hash's fields (`HSCAN`), some twice."""
+        """Pages of a sorted set (`ZSCAN`) or of a hash's fields (`HSCAN`); see `scan`."""
         # A flat list of members and scores, or of fields and values.
-        pages = self.scan((command, key), "COUNT", SCAN_COUNT)
-        return (page[::2] for page in pages if page)
+        return (page[::2] for page in self.scan((command, key), "COUNT", SCAN_COUNT))
 
     def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[list[bytes]]:
         cursor: Any = 0
@@ -242,7 +225,7 @@ class Connection(Endpoint):
         """
         if self._shared.no_touch is False:
             self._shared.no_touch = True
-            with self.lend(writes=False, patience=self.patience()):
+            with self.lend(writes=False, patience=Patience(self)):
                 pass
         return self._shared.no_touch is True
 

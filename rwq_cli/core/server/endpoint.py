@@ -3,24 +3,28 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
+from time import monotonic, sleep
 from typing import Any
 
 from redis import exceptions as rx
-from redis.connection import SSLConnection
 
 from rwq_cli.core import errors
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction, writes
-from rwq_cli.core.server.error_mapping import REPLIES, code_of, recognized, translate, unreachable
-from rwq_cli.core.server.link import FAILURES, Link, Shared
-from rwq_cli.core.server.patience import (
-    CASES,
-    GRACE_S,
-    READ_GRACE_S,
-    CancelToken,
-    Patience,
-    limited,
-    limits,
-)
+from rwq_cli.core.server.error_mapping import FAILURES, Place, code_of, translate, unreachable
+from rwq_cli.core.server.link import Link, Shared
+from rwq_cli.core.server.patience import CASES, CancelToken, limited, limits
+
+# How long a replica is waited for that was not seen as a primary: it may be meant to be one.
+DEMOTED_S = 5.0
+# Extra time beyond the caller's deadline, for a call that begins just before it. Without its reply,
+# nobody knows what a write has done.
+GRACE_S = 2.0
+READ_GRACE_S = 0.3
+# The pause between two attempts grows from the first value to the second.
+_FIRST_PAUSE_S = 0.01
+_LONGEST_PAUSE_S = 0.5
+# A wait is reported when it has lasted this long.
+_REPORT_AFTER_S = 1.0
 
 
 class Endpoint:
@@ -58,10 +62,24 @@ class Endpoint:
         self._shared.scripts.clear()
         self._client.connection_pool.disconnect(inuse_connections=False)
 
-    # Links.
+    def note_once(self, line: str, kind: str = "") -> None:
+        """Tell the caller something about the server: each kind once."""
+        if kind not in self._shared.told:
+            self._shared.told.add(kind)
+            self.on_wait(f"rwq: {line}")
+
+    def take(self, *, writes: bool, patience: "Patience | None" = None) -> Link:
+        """A link that is ready, which the caller closes; with patience, it is waited for."""
+        while True:
+            try:
+                return self._take(writes=writes)
+            except errors.ServerError as error:
+                # Nothing was sent.
+                if patience is None or not patience.may_repeat(error, writes=False):
+                    self.explain(error)
+                    raise
 
     def _take(self, *, writes: bool) -> Link:
-        """A link that is ready for a command; the caller releases or closes it."""
         limits.grace_s = GRACE_S if writes else READ_GRACE_S
         limits.connect_s = self.connect_timeout_s
         pool = self.client().connection_pool
@@ -81,19 +99,8 @@ class Endpoint:
             raise
         return link
 
-    def take(self, *, writes: bool, patience: Patience | None = None) -> Link:
-        """A link, which the caller closes; with patience, it is waited for."""
-        while True:
-            try:
-                return self._take(writes=writes)
-            except errors.ServerError as error:
-                # Nothing was sent.
-                if patience is None or not self._may_repeat(error, patience, writes=False):
-                    self.explain(error)
-                    raise
-
     @contextmanager
-    def lend(self, *, writes: bool, patience: Patience | None = None) -> Iterator[Link]:
+    def lend(self, *, writes: bool, patience: "Patience | None" = None) -> Iterator[Link]:
         """Lend a link; see `take`. It is closed if the block fails."""
         link = self.take(writes=writes, patience=patience)
         try:
@@ -112,58 +119,19 @@ class Endpoint:
 
     def _failure(self, error: Exception) -> errors.RwqError:
         """The error for a link that could not be made."""
-        # A provider of credentials that fails does so within redis-py's own error.
-        if isinstance(error.__cause__, errors.RwqError):
-            return error.__cause__
-        for refusal in (error, error.__cause__):
-            if isinstance(refusal, REPLIES):
-                return translate(refusal, self.name)
-        pool = self.client().connection_pool
-        place = pool.connection_kwargs.get("host"), pool.connection_kwargs.get("port")
-        has_tls = issubclass(pool.connection_class, SSLConnection)
-        other = recognized(error, place, self.name, has_tls=has_tls)
-        return other or unreachable(error, self.name, limited(self.connect_timeout_s))
-
-    # What is repeated; see `patience`.
-
-    def patience(self) -> Patience:
-        return Patience(
-            self.patience_s,
-            self.stop,
-            self._tell,
-            is_found_again=self.is_found_again,
-            has_written=self.has_written,
-        )
-
-    def note_once(self, line: str, kind: str = "") -> None:
-        """Tell the caller something about the server: each kind once."""
-        if kind not in self._shared.told:
-            self._shared.told.add(kind)
-            self.on_wait(f"rwq: {line}")
-
-    def _tell(self, message: str, limit_s: float) -> None:
-        limit = "" if limit_s == inf else f" up to {limit_s:g} s"
-        self.note_once(f"waiting{limit}: {message}", "wait")
-
-    def _may_repeat(self, error: errors.ServerError, patience: Patience, *, writes: bool) -> bool:
-        """Wait after a failure; return whether to repeat the call, on a new link."""
-        if error.refusal == "unreachable" and not self.was_found:
-            return False
-        if not patience.wait(error, writes=writes):
-            return False
-        self.forget()
-        return True
+        place = Place.of(self.client().connection_pool)
+        return unreachable(error, self.name, limited(self.connect_timeout_s), place)
 
     def did_not_run(self, reply: Any) -> bool:
         """Whether a reply says that its request did nothing, and may be sent again."""
         return isinstance(reply, rx.ResponseError) and code_of(reply) in CASES
 
-    def send(self, requests: Sequence[Command], patience: Patience | None = None) -> list[Any]:
+    def send(self, requests: Sequence[Command], patience: "Patience | None" = None) -> list[Any]:
         """Send requests in one round trip; return the replies, and refusals as exceptions.
 
         What was refused for a moment is sent again, and only that, in order.
         """
-        patience = patience or self.patience()
+        patience = patience or Patience(self)
         replies: list[Any] = [None] * len(requests)
         left = list(range(len(requests)))
         while left:
@@ -173,7 +141,7 @@ class Endpoint:
                 for at, reply in zip(left, self._exchange(asked, writes=write), strict=True):
                     replies[at] = reply
             except errors.ServerError as error:
-                if not self._may_repeat(error, patience, writes=write):
+                if not patience.may_repeat(error, writes=write):
                     raise
                 continue
             self.has_written |= any(
@@ -182,7 +150,7 @@ class Endpoint:
             left = [at for at in left if self.did_not_run(replies[at])]
             if left:
                 refusal = self.error_of(replies[left[0]], requests[left[0]])
-                if not self._may_repeat(refusal, patience, writes=write):
+                if not patience.may_repeat(refusal, writes=write):
                     break
         return replies
 
@@ -191,19 +159,64 @@ class Endpoint:
             link.send(requests)
             return [link.read(request) for request in requests]
 
-    def send_again(
-        self, requests: Sequence[Command], error: errors.ServerError, *, writes: bool
-    ) -> list[Any] | None:
-        """Send requests again after a refusal, or after the replies to reads were lost; None if
-        they are not to be repeated."""
-        patience = self.patience()
-        if not self._may_repeat(error, patience, writes=writes):
-            return None
-        return self.send(requests, patience)
-
     def error_of(self, reply: Exception, request: Command) -> errors.ServerError:
         """The error for the refusal of a request."""
         if isinstance(request, ScriptCommand):
             return translate(reply, self.name, script=request.script)
         is_one = not isinstance(request, Transaction) and len(request) > 1
         return translate(reply, self.name, key=request[1] if is_one else None)
+
+
+class Patience:
+    """Waits between the attempts of one call."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._began_s = monotonic()
+        self._allowed = {"always", "once", "demoted"}
+        if limits.is_waiting:
+            self._allowed.add("waiting")
+        self._pause_s = 0.0
+
+    def may_repeat(self, error: errors.ServerError, *, writes: bool) -> bool:
+        """Wait after a failure, first not at all, then ever longer; return whether to repeat the
+        call, on a new link."""
+        endpoint, case = self._endpoint, CASES.get(error.refusal)
+        if case is None or (writes and not case.writes):
+            return False
+        if error.refusal == "unreachable" and not endpoint.was_found:
+            return False
+        if not (endpoint.is_found_again or case.on_one_server in self._allowed):
+            return False
+        if error.refusal == "lost":
+            self._allowed.discard("once")
+        if endpoint.stop.requested:
+            raise KeyboardInterrupt
+        if error.refusal != "NOSCRIPT" and not self._wait(error, case.on_one_server):
+            return False
+        endpoint.forget()
+        return True
+
+    def _wait(self, error: errors.ServerError, on_one_server: str) -> bool:
+        endpoint = self._endpoint
+        waited_s = monotonic() - self._began_s
+        left_s = endpoint.patience_s - waited_s
+        # A server that is gone may be gone for good.
+        may_be_gone = on_one_server == "waiting" and not endpoint.is_found_again
+        if limits.patience_s is not None and not may_be_gone:
+            left_s = limits.patience_s - monotonic()
+        may_be_meant = not (endpoint.has_written or endpoint.is_found_again)
+        if on_one_server == "demoted" and may_be_meant:
+            left_s = min(left_s, DEMOTED_S - waited_s)
+        if left_s <= 0:
+            return False
+        # After MOVED the reply of the next node is soon right.
+        pause_s = min(self._pause_s, _FIRST_PAUSE_S if error.refusal == "MOVED" else left_s)
+        if waited_s < _REPORT_AFTER_S:
+            pause_s = min(pause_s, _REPORT_AFTER_S - waited_s)
+        else:
+            limit = "" if left_s == inf else f" up to {waited_s + left_s:g} s"
+            endpoint.note_once(f"waiting{limit}: {error.message}", "wait")
+        sleep(min(pause_s, left_s))
+        self._pause_s = min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, 2 * self._pause_s))
+        return True

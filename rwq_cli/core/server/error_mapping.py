@@ -11,16 +11,18 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from redis import exceptions as rx
+from redis.connection import SSLConnection
 
 from rwq_cli.core import errors
 from rwq_cli.core.lua import Script
 
 # redis-py's exceptions for error replies; two of them are subclasses of its ConnectionError.
 REPLIES = (rx.ResponseError, rx.AuthenticationError, rx.BusyLoadingError)
+FAILURES = (rx.RedisError, OSError)
 
 
 class _Meaning(NamedTuple):
-    """The error, what the server does (its own words follow), and what helps."""
+    """What a reply means: what the server does, before its own words, and what helps."""
 
     kind: type[errors.ServerError]
     verb: str
@@ -52,6 +54,7 @@ _UNDECLARED = _Meaning(
 _PROTECTED = _PERMISSION._replace(hint="set a password on it, or turn its protected mode off")
 _MOVING = _Meaning(errors.Unavailable, "is moving this queue to another node of its cluster", _SOON)
 _READ_ONLY = _Meaning(errors.ReadOnly, "does not accept writes", "point -u at the primary")
+_REFUSED = _Meaning(errors.ServerError, "refused", None)
 _MEANINGS = {
     "NOAUTH": _AUTHENTICATION,
     "WRONGPASS": _AUTHENTICATION,
@@ -135,11 +138,6 @@ class _Reply(NamedTuple):
     text: str
     line: int | None = None
 
-    @property
-    def whole(self) -> str:
-        """Code and text, without `ERR` and without the final full stop."""
-        return (self.text if self.code == "ERR" else f"{self.code} {self.text}").rstrip(".")
-
 
 def _split(text: str) -> _Reply:
     """Split a whole reply after its code."""
@@ -167,16 +165,6 @@ def code_of(error: Exception) -> str:
     return _parse(error).code
 
 
-def _meaning(error: Exception, reply: _Reply) -> _Meaning | None:
-    texts = _TEXTS if reply.code == "ERR" else ()
-    for start in texts:
-        if reply.text.startswith(start):
-            return _TEXTS[start]
-    return (
-        _AUTHENTICATION if isinstance(error, rx.AuthenticationError) else _MEANINGS.get(reply.code)
-    )
-
-
 def translate(
     error: Exception, server: str, *, key: object = None, script: Script | None = None
 ) -> errors.ServerError:
@@ -184,29 +172,57 @@ def translate(
 
     `key` and `script` are the command's, for an error that does not name them.
     """
-    reply = _parse(error)
-    if reply.code == "WRONGTYPE":
+    code, text, line = _parse(error)
+    if code == "WRONGTYPE":
         # The scripts name the key; the server does not.
-        if not reply.text.startswith("Operation against"):
-            return errors.WrongType(reply.text)
+        if not text.startswith("Operation against"):
+            return errors.WrongType(text)
         return errors.WrongType.of(key if isinstance(key, bytes) else b"a key of the queue")
-    if meaning := _meaning(error, reply):
-        made = meaning.kind(f"{server} {meaning.verb}: {reply.whole}", meaning.hint)
-        made.refusal = reply.code
-        return made
-    if script is not None and reply.line is not None:
-        file, line = script.origin(reply.line)
+    whole = (text if code == "ERR" else f"{code} {text}").rstrip(".")
+    meaning = _MEANINGS.get(code)
+    if code == "ERR":
+        meaning = next((_TEXTS[start] for start in _TEXTS if text.startswith(start)), None)
+    if meaning is None and isinstance(error, rx.AuthenticationError):
+        meaning = _AUTHENTICATION
+    if meaning is None and script is not None and line is not None:
+        file, line = script.origin(line)
         return errors.ScriptError(
-            f"{server} failed in rwq's script {file}, line {line}: {reply.whole}",
+            f"{server} failed in rwq's script {file}, line {line}: {whole}",
             "this is a bug in rwq: please report it",
         )
-    refused = errors.ServerError(f"{server} refused: {reply.whole}")
-    refused.refusal = reply.code
-    return refused
+    kind, verb, hint = meaning or _REFUSED
+    made = kind(f"{server} {verb}: {whole}", hint)
+    made.refusal = code
+    return made
 
 
-def unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unreachable:
+class Place(NamedTuple):
+    """Where a connection leads; without a host and port if that is a socket, or not known."""
+
+    host: str | None
+    port: int | None
+    has_tls: bool
+
+    @classmethod
+    def of(cls, pool: Any) -> "Place":
+        """Where the connections of a redis-py pool lead."""
+        settings = pool.connection_kwargs
+        has_tls = issubclass(pool.connection_class, SSLConnection)
+        return cls(settings.get("host"), settings.get("port"), has_tls)
+
+
+def unreachable(error: Exception, server: str, timeout_s: float, place: Place) -> errors.RwqError:
     """The error for a connection that could not be made."""
+    # A provider of credentials that fails does so within redis-py's own error.
+    if isinstance(error.__cause__, errors.RwqError):
+        return error.__cause__
+    for refusal in (error, error.__cause__):
+        if isinstance(refusal, REPLIES):
+            return translate(refusal, server)
+    return _recognized(error, server, place) or _unreachable(error, server, timeout_s)
+
+
+def _unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unreachable:
     reason, hint = _reason(error), "check -u or RWQ_URL, and that the server runs"
     if any(words in reason for words in _NO_TLS):
         reason, hint = "it does not speak TLS", "use redis://, not rediss://, for a server without"
@@ -222,32 +238,26 @@ def unreachable(error: Exception, server: str, timeout_s: float) -> errors.Unrea
     return errors.Unreachable(f"cannot reach {server}: {reason}", hint)
 
 
-def is_strange(error: Exception) -> bool:
-    """Whether a failure is like that of a server that is not Redis, or speaks TLS or does not."""
-    reason = _reason(error)
-    return (
-        isinstance(error, rx.InvalidResponse)
-        or any(words in reason for words in _NO_TLS)
-        or reason.startswith(("connection closed", "connection reset", "connection not ready"))
-    )
+def lost(
+    error: Exception, server: str, timeout_s: float, place: Place | None = None
+) -> errors.ServerError:
+    """The error for a connection that broke; `place` if it may not be that of a Redis server."""
+    reason, times_out = _reason(error), _is_timeout(error)
+    if reason == _FULL:
+        return _unreachable(error, server, timeout_s)
+    if place is not None and (other := _recognized(error, server, place)):
+        return other
+    message = f"lost the connection to {server}: {reason}"
+    if times_out:
+        message = f"{server} did not answer within {timeout_s:.3g} s"
+    failure = errors.ConnectionLost(message, "check what was done before you repeat it")
+    failure.refusal = "timeout" if times_out else "lost"
+    return failure
 
 
 def is_unknown(error: object, command: str) -> bool:
     """Whether a server replied that it knows no such command."""
     return isinstance(error, rx.ResponseError) and f"unknown command '{command}'" in str(error)
-
-
-def lost(error: Exception, server: str, timeout_s: float) -> errors.ServerError:
-    """The error for a connection that broke after it was made."""
-    reason = _reason(error)
-    if reason == _FULL:
-        return unreachable(error, server, timeout_s)
-    message = f"lost the connection to {server}: {reason}"
-    if _is_timeout(error):
-        message = f"{server} did not answer within {timeout_s:.3g} s"
-    failure = errors.ConnectionLost(message, "check what was done before you repeat it")
-    failure.refusal = "timeout" if _is_timeout(error) else "lost"
-    return failure
 
 
 def _is_timeout(error: Exception) -> bool:
@@ -269,14 +279,15 @@ _STARTS = {b"HTTP/": "an HTTP server", b"SSH-": "an SSH server", b"220": "a mail
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 # How a reply begins.
 _REDIS = b"+-:$*"
+_CLOSED = ("connection closed", "connection reset", "connection not ready")
 
 
-def recognized(
-    error: Exception, place: tuple[Any, Any], server: str, *, has_tls: bool
-) -> errors.ServerError | None:
+def _recognized(error: Exception, server: str, place: Place) -> errors.ServerError | None:
     """The error for something else at a host and port, if a failure may be due to that."""
-    host, port = place
-    if host is None or port is None or not is_strange(error):
+    host, port, has_tls = place
+    reason = _reason(error)
+    may_be = isinstance(error, rx.InvalidResponse) or reason.startswith(_CLOSED)
+    if host is None or port is None or not (may_be or any(words in reason for words in _NO_TLS)):
         return None
     said = b""
     with suppress(OSError), socket.create_connection((host, port), _TIMEOUT_S) as plain:
@@ -287,11 +298,12 @@ def recognized(
         return errors.ServerError(f"{server} speaks TLS", hint)
     if not said or said[:1] in _REDIS:
         return None
-    what = next((what for start, what in _STARTS.items() if said.startswith(start)), None)
     line = said.split(b"\n")[0].rstrip().decode("ascii", "backslashreplace")
-    seen = f"it says {line!r}" if what is None else f"it is {what}"
-    hint = "check the host and the port of the server"
-    return errors.ServerError(f"{server} is not a Redis server: {seen}", hint)
+    is_what = (f"it is {what}" for start, what in _STARTS.items() if said.startswith(start))
+    return errors.ServerError(
+        f"{server} is not a Redis server: {next(is_what, f'it says {line!r}')}",
+        "check the host and the port of the server",
+    )
 
 
 def _speaks_tls(host: str, port: int) -> bool:

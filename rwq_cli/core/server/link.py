@@ -1,8 +1,7 @@
 """One redis-py connection while it is in use: its timeouts, its mode, its errors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from ssl import SSLWantReadError
 from threading import Thread
 from time import monotonic
 from typing import Any
@@ -14,20 +13,14 @@ from redis.connection import AbstractConnection, SSLConnection
 from rwq_cli.core import errors
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
 from rwq_cli.core.server.error_mapping import (
+    FAILURES,
     NO_HANDSHAKE,
     REPLIES,
-    is_strange,
+    Place,
     lost,
-    recognized,
     translate,
 )
 from rwq_cli.core.server.patience import limited, limits
-
-_pack_in_c: Callable[[Any], bytes] | None
-try:
-    from hiredis import pack_command as _pack_in_c
-except ImportError:
-    _pack_in_c = None
 
 # After this time, only a reply proves that a load balancer has not dropped an idle connection.
 PING_AFTER_S = 5.0
@@ -42,11 +35,10 @@ _TEXT = frozenset((bytes, str))
 
 # Returned if no reply has arrived.
 NO_REPLY = object()
-FAILURES = (rx.RedisError, OSError)
 
 
 class _InTime:
-    """Connects within a timeout as a whole; mixed into redis-py's connection classes.
+    """Connects within `limits.connect_s` as a whole; mixed into redis-py's connection classes.
 
     Each address has a timeout of its own, and looking up a name has none: so a thread does it.
     """
@@ -57,9 +49,9 @@ class _InTime:
     def _connect(self) -> Any:
         timeout_s = limited(limits.connect_s)
         ends_s = monotonic() + timeout_s
-        self.socket_connect_timeout = max(timeout_s - _STEP_EARLIER_S, timeout_s / 2)
-        # Of the TLS handshake.
-        self.socket_timeout = self.socket_connect_timeout
+        # The latter is that of the TLS handshake.
+        step_s = max(timeout_s - _STEP_EARLIER_S, timeout_s / 2)
+        self.socket_connect_timeout = self.socket_timeout = step_s
         made: Future[Any] = Future()
         connect: Any = super()._connect  # type: ignore[misc]
 
@@ -87,40 +79,29 @@ class _InTime:
         return sock
 
     def can_read(self, timeout: float = 0) -> bool:
+        """Whether the pool must replace the connection before it lends it."""
+        raw: Any = self
+        raw._sock.settimeout(limited(limits.connect_s))
+        raw.check_health()
         try:
             if not super().can_read(timeout=timeout):  # type: ignore[misc]
                 return False
         except rx.ConnectionError:
             # The server has closed it, as redis-py 8.1 sees; but it may have said why.
-            if getattr(self, "_sock", None) is None:
+            if raw._sock is None:
                 raise
-        if not isinstance(self, SSLConnection):
-            self._raise_what_is_said()
-            return True
-        # A readable TLS socket may hold nothing but session tickets; what is lost here belongs to a
-        # connection that cannot be used anyway.
-        sock: Any = self._sock
-        sock.settimeout(0)
-        try:
-            sock.recv(1)
-        except SSLWantReadError:
-            return False
-        return True
-
-    def _raise_what_is_said(self) -> None:
-        """Raise what a server says unasked: it is why it closes the connection."""
-        raw: Any = self
         raw._sock.settimeout(_POLL_S)
         try:
             raw.read_response(disconnect_on_error=False)
+        except rx.TimeoutError:
+            # A readable TLS socket may hold nothing but session tickets.
+            return False
         except rx.ResponseError as error:
             raise rx.ConnectionError(str(error)) from error
-        except rx.ConnectionError as error:
-            if not is_strange(error):
-                raise
-        except rx.RedisError:
-            # Whatever else it is will be recognized.
+        except rx.InvalidResponse:
+            # The next try to connect will recognize it.
             pass
+        return True
 
 
 def in_time(connection_class: type) -> Any:
@@ -150,23 +131,7 @@ class Link:
     def __init__(self, pool: Any, name: str, reply_timeout_s: float, shared: Shared) -> None:
         self._pool, self._name, self._shared = pool, name, shared
         self._reply_timeout_s = reply_timeout_s
-        self._raw = raw = pool.get_connection()
-        self._timeout_s: float | None = None
-        if raw.health_check_interval and monotonic() > raw.next_health_check:
-            self._check_health(raw)
-
-    def _check_health(self, raw: Any) -> None:
-        try:
-            self._set_timeout(limits.connect_s)
-            try:
-                raw.check_health()
-            except FAILURES:
-                raw.disconnect()
-                raw.connect()
-                self._timeout_s = None
-        except BaseException:
-            self.close()
-            raise
+        self._raw = pool.get_connection()
 
     def set_modes(self) -> None:
         """Turn on CLIENT NO-TOUCH if it is wanted and not on."""
@@ -188,16 +153,11 @@ class Link:
         """Send requests; return their size in bytes."""
         packed: list[bytes] = []
         for request in requests:
-            if isinstance(request, Transaction):
-                for command in (("MULTI",), *request, ("EXEC",)):
-                    packed += self._packed(command)
-            else:
-                packed += self._packed(request)
-        data = b"".join(packed)
-        pieces: list[bytes | memoryview] = [data]
-        if len(data) > _PIECE_BYTES:
-            view = memoryview(data)
-            pieces = [view[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES)]
+            is_several = isinstance(request, Transaction)
+            for command in (("MULTI",), *request, ("EXEC",)) if is_several else (request,):
+                packed += self._packed(command)
+        data = memoryview(b"".join(packed))
+        pieces = [data[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES)]
         timeout_s = self._set_timeout(self._reply_timeout_s)
         try:
             self._raw.send_packed_command(pieces, check_health=False)
@@ -216,9 +176,6 @@ class Link:
         # number, as Ctrl-C does.
         if not _TEXT.issuperset(map(type, command)):
             command = [word if isinstance(word, bytes | str) else str(word) for word in command]
-        if _pack_in_c is not None:
-            # redis-py does the same, after it has looked at each word again.
-            return (_pack_in_c(tuple(command)),)
         packed: Sequence[bytes] = self._raw.pack_command(*command)
         return packed
 
@@ -261,13 +218,8 @@ class Link:
         return self._read(polls=True)
 
     def _lost(self, error: Exception, timeout_s: float) -> errors.ServerError:
-        if isinstance(error, rx.InvalidResponse) or not self._shared.has_answered:
-            raw: Any = self._raw
-            place = getattr(raw, "host", None), getattr(raw, "port", None)
-            has_tls = isinstance(raw, SSLConnection)
-            if other := recognized(error, place, self._name, has_tls=has_tls):
-                return other
-        return lost(error, self._name, timeout_s)
+        is_known = self._shared.has_answered and not isinstance(error, rx.InvalidResponse)
+        return lost(error, self._name, timeout_s, None if is_known else Place.of(self._pool))
 
     def fileno(self) -> int:
         """The socket's file descriptor, readable on a reply or a lost connection."""
@@ -276,16 +228,12 @@ class Link:
 
     def _set_timeout(self, timeout_s: float) -> float:
         timeout_s = limited(timeout_s)
-        if timeout_s != self._timeout_s:
-            # The fake server's socket has no timeouts.
-            if hasattr(self._raw._sock, "settimeout"):
-                self._raw._sock.settimeout(timeout_s)
-            self._timeout_s = timeout_s
+        self._raw._sock.settimeout(timeout_s)
         return timeout_s
 
     def release(self) -> None:
         """Give the connection back to its pool, without outstanding replies."""
-        if not isinstance(self._raw, _InTime) and hasattr(self._raw._sock, "settimeout"):
+        if not isinstance(self._raw, _InTime):
             # The client that it belongs to has a timeout of its own.
             self._raw._sock.settimeout(self._raw.socket_timeout)
         self._pool.release(self._raw)

@@ -5,14 +5,12 @@ call is repeated, always on a new connection. A call in no case is not repeated.
 may change something and whose reply was lost: its error says that it is in doubt.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
 from threading import local
-from time import monotonic, sleep
+from time import monotonic
 from typing import NamedTuple
-
-from rwq_cli.core.errors import ServerError
 
 # The default timeouts.
 CONNECT_TIMEOUT_S = 5.0
@@ -20,17 +18,6 @@ CONNECT_TIMEOUT_S = 5.0
 REPLY_TIMEOUT_S = 30.0
 # A failover takes a cluster its node timeout and a few seconds, 15 s by default.
 PATIENCE_S = 30.0
-# The pause between two attempts grows from the first value to the second.
-_FIRST_PAUSE_S = 0.01
-_LONGEST_PAUSE_S = 0.5
-# How long a replica is waited for that was not seen as a primary: it may be meant to be one.
-DEMOTED_S = 5.0
-# A wait is reported when it has lasted this long.
-_REPORT_AFTER_S = 1.0
-# Extra time beyond the caller's deadline, for a call that begins just before it. Without its reply,
-# nobody knows what a write has done.
-GRACE_S = 2.0
-READ_GRACE_S = 0.3
 
 
 class Case(NamedTuple):
@@ -122,63 +109,3 @@ class CancelToken:
         self.requested = False
         # Whether the window would notice now; not while it waits for its source.
         self.is_polled = False
-
-
-class Patience:
-    """Waits between the attempts of one call, for `seconds` in all, until `stop`.
-
-    `tell` is called with what is waited for, and for how long at most, if it takes long.
-    """
-
-    def __init__(
-        self,
-        seconds: float,
-        stop: CancelToken,
-        tell: Callable[[str, float], object],
-        *,
-        is_found_again: bool,
-        has_written: bool,
-    ) -> None:
-        self._began_s = monotonic()
-        self._seconds = seconds
-        self._stop = stop
-        self._tell = tell
-        self._has_written = has_written
-        self._allowed = {"always", "once", "demoted"} | (
-            {"waiting"} if limits.is_waiting else set()
-        )
-        self._is_found_again = is_found_again
-        self._pause_s = 0.0
-
-    def wait(self, error: ServerError, *, writes: bool) -> bool:
-        """Wait after a failure, first not at all, then ever longer; return whether to repeat."""
-        case = CASES.get(error.refusal)
-        if case is None or (writes and not case.writes):
-            return False
-        if not (self._is_found_again or case.on_one_server in self._allowed):
-            return False
-        if error.refusal == "lost":
-            self._allowed.discard("once")
-        if self._stop.requested:
-            raise KeyboardInterrupt
-        if error.refusal == "NOSCRIPT":
-            return True
-        waited_s = monotonic() - self._began_s
-        left_s = self._seconds - waited_s
-        # A server that is gone may be gone for good.
-        may_be_gone = case.on_one_server == "waiting" and not self._is_found_again
-        if limits.patience_s is not None and not may_be_gone:
-            left_s = limits.patience_s - monotonic()
-        if case.on_one_server == "demoted" and not (self._has_written or self._is_found_again):
-            left_s = min(left_s, DEMOTED_S - waited_s)
-        if left_s <= 0:
-            return False
-        # After MOVED the reply of the next node is soon right.
-        pause_s = min(self._pause_s, _FIRST_PAUSE_S if error.refusal == "MOVED" else left_s)
-        if waited_s < _REPORT_AFTER_S:
-            pause_s = min(pause_s, _REPORT_AFTER_S - waited_s)
-        else:
-            self._tell(error.message, waited_s + left_s)
-        sleep(min(pause_s, left_s))
-        self._pause_s = min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, 2 * self._pause_s))
-        return True

@@ -10,6 +10,7 @@ from redis import exceptions as rx
 
 from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.server.connection import Connection
+from rwq_cli.core.server.endpoint import Patience
 from rwq_cli.core.server.error_mapping import code_of, translate
 from rwq_cli.core.server.link import NO_REPLY, Link
 
@@ -100,7 +101,7 @@ class PushWaiter:
                 continue
             if key not in self._links:
                 connection = self._lists[key]
-                self._links[key] = connection.take(writes=False, patience=connection.patience())
+                self._links[key] = connection.take(writes=False, patience=Patience(connection))
                 selector.register(self._links[key], EVENT_READ, key)
             self._links[key].send([("BLMOVE", key, key, "RIGHT", "RIGHT", BLOCK_S)])
             del self._unwatched[key]
@@ -118,9 +119,8 @@ class PushWaiter:
                     return False
                 raise refusal from reply
         except ServerError as error:
-            if not connection.patience().wait(error, writes=False):
+            if not Patience(connection).may_repeat(error, writes=False):
                 raise
-            connection.forget()
             # The caller looks at the list on its new node first.
             self._close(key)
             self._lost.add(key)

@@ -14,13 +14,7 @@ from redis.sentinel import (
 
 from rwq_cli.core import errors
 from rwq_cli.core.server.connection import Connection
-from rwq_cli.core.server.error_mapping import (
-    REPLIES,
-    is_unknown,
-    recognized,
-    translate,
-    unreachable,
-)
+from rwq_cli.core.server.error_mapping import REPLIES, Place, is_unknown, translate, unreachable
 from rwq_cli.core.server.link import in_time
 from rwq_cli.core.server.urls import bracketed
 
@@ -50,16 +44,17 @@ class SentinelConnection(Connection):
         credentials: tuple[str | None, str | None],
         **known_as: Any,
     ) -> None:
-        self._service, self._sentinels, self._first = service, name, hosts[0]
-        self._has_tls = issubclass(settings["connection_class"], SSLConnection)
+        self._service, self._sentinels = service, name
+        has_tls = issubclass(settings["connection_class"], SSLConnection)
+        self._first = Place(*hosts[0], has_tls)
         # Each Sentinel is asked in turn, within the time for connecting.
         self._each_s = known_as["connect_timeout_s"] / len(hosts)
         own = {key: value for key, value in settings.items() if key not in _OF_THE_SERVERS}
-        own.update(ssl=self._has_tls, username=credentials[0], password=credentials[1])
+        own.update(ssl=has_tls, username=credentials[0], password=credentials[1])
         own.update(socket_timeout=self._each_s, socket_connect_timeout=self._each_s)
         make_sentinel: Any = Sentinel
         self._sentinel = make_sentinel(hosts, sentinel_kwargs=own)
-        kind = SentinelManagedSSLConnection if self._has_tls else SentinelManagedConnection
+        kind = SentinelManagedSSLConnection if has_tls else SentinelManagedConnection
         own_class = {"connection_class": in_time(kind), "redis_connect_func": _check_role}
         client = self._sentinel.master_for(service, **{**settings, **own_class})
         super().__init__(client, name, **known_as)
@@ -83,13 +78,11 @@ class SentinelConnection(Connection):
         except (rx.RedisError, OSError) as error:
             raise self._failure(error) from error
         database = pool.connection_kwargs.get("db") or 0
-        return f"redis{'s' if self._has_tls else ''}://{bracketed(host)}:{port}/{database}"
+        return f"redis{'s' if self._first.has_tls else ''}://{bracketed(host)}:{port}/{database}"
 
     def _failure(self, error: Exception) -> errors.RwqError:
         if isinstance(error, _NoPrimary):
-            self.was_found = True
-            message = f"{self._sentinels} has no primary now: Sentinel names a replica"
-            return errors.Unavailable(message, "try again in a moment")
+            return self._no_primary(": Sentinel names a replica", "try again in a moment")
         try:
             self._sentinel.discover_master(self._service)
         except (MasterNotFoundError, rx.InvalidResponse):
@@ -98,6 +91,10 @@ class SentinelConnection(Connection):
             return self._refused(refusal)
         self.was_found = True
         return super()._failure(error)
+
+    def _no_primary(self, why: str, hint: str) -> errors.ServerError:
+        self.was_found = True
+        return errors.Unavailable(f"{self._sentinels} has no primary now{why}", hint)
 
     def _refused(self, error: Exception) -> errors.ServerError:
         if is_unknown(error, "SENTINEL"):
@@ -112,29 +109,26 @@ class SentinelConnection(Connection):
             )
         return refusal
 
-    def _not_found(self) -> errors.ServerError:
+    def _not_found(self) -> errors.RwqError:
         """Why there is no primary: no Sentinel answers, none knows the service, or it is down."""
         failure: Exception | None = None
         known: set[str] = set()
         for sentinel in self._sentinel.sentinels:
             try:
-                known.update(str(each) for each in sentinel.sentinel_masters())
+                known.update(map(str, sentinel.sentinel_masters()))
             except REPLIES as error:
                 return self._refused(error)
             except (rx.RedisError, OSError) as error:
                 failure = error
         if self._service in known:
-            self.was_found = True
-            hint = "try again in a moment, or see its Sentinels"
-            return errors.Unavailable(f"{self._sentinels} has no primary now", hint)
+            return self._no_primary("", "try again in a moment, or see its Sentinels")
         if known or failure is None:
-            names = ", ".join(sorted(known)) or "none"
             return errors.ServerError(
                 f"the Sentinels of {self._sentinels} do not monitor a service {self._service}",
-                f"they monitor: {names}",
+                f"they monitor: {', '.join(sorted(known)) or 'none'}",
             )
-        other = recognized(failure, self._first, self._sentinels, has_tls=self._has_tls)
-        return other or unreachable(failure, f"any Sentinel of {self._sentinels}", self._each_s)
+        any_of_them = f"any Sentinel of {self._sentinels}"
+        return unreachable(failure, any_of_them, self._each_s, self._first)
 
 
 def _check_role(raw: Any) -> None:

@@ -9,14 +9,14 @@ whether it took effect; see `Acknowledged`.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from redis import exceptions as rx
 
 from rwq_cli.core import errors
 from rwq_cli.core.server.commands import REFUSED, Command, Transaction
-from rwq_cli.core.server.endpoint import Endpoint
+from rwq_cli.core.server.endpoint import Endpoint, Patience
 from rwq_cli.core.server.patience import CancelToken
 
 # How many calls may be outstanding: with 250 items a call, 100,000 items take 34 round trips, and
@@ -47,7 +47,7 @@ class Window:
     def replies(self, calls: Iterable[Command | None]) -> Iterator[Any]:
         """Send the calls; see `Connection.stream`."""
         # Notice an unreachable server before the source is read.
-        with self._endpoint.lend(writes=False, patience=self._endpoint.patience()):
+        with self._endpoint.lend(writes=False, patience=Patience(self._endpoint)):
             pass
         source = iter(calls)
         try:
@@ -82,7 +82,7 @@ class Window:
         """Send calls on one link, until the source pauses or the link cannot be used any more."""
         endpoint, read = self._endpoint, []
         try:
-            patience = endpoint.patience()
+            patience = Patience(endpoint)
             with endpoint.lend(writes=not self._reads_only, patience=patience) as link:
                 while self._call is not None or self._sent:
                     while self._call is not None and not (self._is_full() or self._has_ended):
@@ -101,8 +101,7 @@ class Window:
                 error.in_doubt = bool(self._sent) and isinstance(error, errors.ConnectionLost)
                 raise
             left = [call for call, _ in self._sent][len(read) :]
-            again = endpoint.send_again(left, error, writes=False)
-            if again is None:
+            if (again := self._send_again(left, error)) is None:
                 raise
             read += again
         for reply in read:
@@ -110,8 +109,16 @@ class Window:
             if not self._is_refused and endpoint.did_not_run(reply):
                 call = self._sent[0][0]
                 refusal = endpoint.error_of(reply, call)
-                reply = (endpoint.send_again([call], refusal, writes=True) or [reply])[0]
+                reply = (self._send_again([call], refusal) or [reply])[0]
             yield self._settled(reply)
+
+    def _send_again(
+        self, calls: Sequence[Command], error: errors.ServerError
+    ) -> Sequence[Any] | None:
+        """Send calls again that did not run, or may run twice; None if they are not to be."""
+        patience = Patience(self._endpoint)
+        may_repeat = patience.may_repeat(error, writes=not self._reads_only)
+        return self._endpoint.send(calls, patience) if may_repeat else None
 
     def _is_full(self) -> bool:
         calls = len(self._sent)

@@ -112,7 +112,7 @@ def test_a_replica_is_waited_for_longer_if_it_was_a_primary(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It may be meant to be one; else an address leads to another server soon."""
-    monkeypatch.setattr("rwq_cli.core.server.patience.DEMOTED_S", 0.05)
+    monkeypatch.setattr("rwq_cli.core.server.endpoint.DEMOTED_S", 0.05)
     with (
         scripted(*[READONLY] * 1000) as server,
         pytest.raises(ServerError, match="does not accept writes"),
