@@ -146,13 +146,6 @@ class TestYes:
                 assert caught.value.message == "context prod is protected"
                 assert caught.value.hint == "use --yes=prod to confirm"
 
-    @pytest.mark.parametrize("context", ["", NONE, TYPE])
-    def test_a_name_of_another_context_is_an_error(
-        self, settings: Callable[..., Settings], context: str
-    ) -> None:
-        with pytest.raises(InvalidArgument, match="--yes=dev is for another server"):
-            settings(context, yes_for="dev").check()
-
 
 class TestProtectedContext:
     @pytest.fixture
@@ -163,9 +156,6 @@ class TestProtectedContext:
 
     def test_an_id_behind_the_name_is_an_id(self, prod: Rwq) -> None:
         assert prod("rm", "--yes=prod", "a").code == 0
-
-    def test_behind_two_dashes_it_is_an_id(self, prod: Rwq) -> None:
-        assert prod("show", "--", "--yes=prod").lines[0] == "--yes=prod"
 
     def test_a_person_types_the_name(self, prod: Rwq, foreign: Foreign) -> None:
         asks = b"Type the context's name to continue: "

@@ -3,11 +3,14 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from rwq_cli.output.options import OutputFormat
+from rwq_cli.output.outcomes import WORDS
 from tests.cli.lines import COMMANDS, LINES, STDIN, WITHOUT_SERVER, fill, has_option, words_of
 from tests.conftest import Foreign, contents
 from tests.driver import Result, Rwq, configure
@@ -131,6 +134,7 @@ class TestProtection:
             if contents(foreign.raw) != filled:
                 changing.add(path)
         assert len(changing) > 12
+        assert [path for path in changing if COMMANDS[path].manual.reads_only] == []
         protect("read_only = true")
         for path in lines:
             result = run(path)
@@ -187,6 +191,48 @@ class TestProtection:
             assert (result.code, result.text) == (2, ""), path
             assert result.notes.startswith("rwq: error: --yes=dev is for another server: "), path
             assert contents(foreign.raw) == filled, path
+
+
+# Which run it was, and what leasing an item changes.
+_OF_THE_RUN = ("dry_run", "state", "lease", "position", "idle_seconds")
+
+
+def _records(result: Result) -> list[Any]:
+    return [{name: r[name] for name in r if name not in _OF_THE_RUN} for r in result.jsonl]
+
+
+def _notes(result: Result) -> str:
+    """What was said, as a dry run says it, without times and what concerns files."""
+    notes = re.sub(r"; undo file .*|, a new or .*", "", result.notes)
+    notes = re.sub(r"^dry run: (these would be leased now\n)?", "", notes, flags=re.MULTILINE)
+    notes = re.sub(r"\bwould ", "", notes)
+    return re.sub(r"[a-z]+(?= \d)", lambda word: _infinitive(word[0]), notes)
+
+
+def _infinitive(word: str) -> str:
+    return {"fixed": "fix", "left": "leave"}.get(word) or (
+        WORDS[word].infinitive if word in WORDS else word
+    )
+
+
+def test_a_dry_run_says_what_the_run_does_and_changes_nothing(rwq: Rwq, foreign: Foreign) -> None:
+    lines = {path: line.split() for path, line in LINES.items() if has_option(path, "--dry-run")}
+    # What `--dry-run` of a worker says is said of no run.
+    del lines["work"]
+    lines |= {"doctor": [*lines["doctor"], "--fix"], "undo": ["undo", "--yes"]}
+    lines["add"] += ["--id-from", "line"]
+    for path, words in lines.items():
+        fill(foreign)
+        if path == "undo":
+            assert rwq("rm", "w1", "b1", "--yes").code == 0
+        before = contents(foreign.raw)
+        more = ("-o", "jsonl")
+        dry = rwq(*words, *more, "--dry-run", stdin=STDIN.get(path, b""))
+        assert contents(foreign.raw) == before, path
+        done = rwq(*words, *more, stdin=STDIN.get(path, b""))
+        assert contents(foreign.raw) != before, path
+        assert (dry.code, _records(dry)) == (done.code, _records(done)), path
+        assert _notes(dry) == _notes(done), path
 
 
 def test_two_queues_are_an_error_where_one_is_taken(

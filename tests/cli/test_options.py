@@ -102,14 +102,6 @@ def test_a_password_in_the_url_is_never_shown(bare_rwq: Rwq) -> None:
             assert b"***" in result.err or "…".encode() in result.err
 
 
-def test_tls_options_need_a_tls_url(rwq: Rwq, server: PrivateServer) -> None:
-    result = rwq("ls", "--tls-insecure")
-    assert result.code == 2
-    assert result.notes.startswith(
-        f"rwq: error: TLS options need a rediss:// URL, not {server.url}"
-    )
-
-
 class TestOutputVariable:
     """RWQ_OUTPUT is the default of -o."""
 

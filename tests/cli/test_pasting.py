@@ -1,7 +1,5 @@
 """Commands in the output can be pasted, and summaries name the server and the queue."""
 
-import shlex
-
 import pytest
 
 from tests.conftest import Foreign, StartServer
@@ -33,13 +31,6 @@ class TestCommands:
         )
         assert commands(rwq, "-c", "prod")[0] == "rwq bury -c prod -q jobs a"
         assert commands(rwq, variables=ENVIRONMENT)[0] == "rwq bury -c prod -q jobs a"
-
-    def test_they_work_with_nothing_else_in_the_environment(
-        self, rwq: Rwq, server: PrivateServer, foreign: Foreign
-    ) -> None:
-        foreign.buried(b"b")
-        (kick, *_) = rwq("show", "b", "-u", server.url, "-o", "json").json["commands"]
-        assert rwq(*shlex.split(kick)[1:], variables=ENVIRONMENT).code == 0
 
 
 class TestPassword:

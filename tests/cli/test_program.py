@@ -2,86 +2,19 @@
 
 import errno
 import json
-import re
 import sys
 from unittest.mock import Mock
 
 import pytest
-import redis
 
 from rwq_cli.core.errors import OutOfMemory
 from tests.driver import Rwq
-
-# Command lines that must fail, with their exit codes and their stable words.
-FAILURES = {
-    "ls -u redis://127.0.0.1:1/0": (69, "unreachable"),
-    "add x -u redis://127.0.0.1:1/0": (69, "unreachable"),
-    "complete a -u redis://127.0.0.1:1/0": (69, "unreachable"),
-    "clean light -u redis://127.0.0.1:1/0": (69, "unreachable"),
-    "ls -u unix:///nowhere/socket": (69, "unreachable"),
-    "ls -u http://host": (2, "invalid-argument"),
-    "ls -u redis://127.0.0.1:port/0": (2, "invalid-argument"),
-    "ls -u redis://127.0.0.1:1/zero": (2, "invalid-argument"),
-    "ls -u redis://127.0.0.1:1/0?what=1": (2, "invalid-argument"),
-    "ls -u unix://": (2, "invalid-argument"),
-    "ls --tls-insecure": (2, "invalid-argument"),
-    "ls -u rediss://127.0.0.1:1 --tls-ca nowhere": (2, "invalid-argument"),
-    "ls -u redis+sentinel://127.0.0.1:1/service/0": (69, "unreachable"),
-    "ls -u redis+sentinel://127.0.0.1:1": (2, "invalid-argument"),
-    "ls -u redis+cluster://127.0.0.1:1": (69, "unreachable"),
-    "ls -u redis+cluster://127.0.0.1:1/3": (2, "invalid-argument"),
-    "ls --password-file nowhere": (2, "invalid-argument"),
-    "ls --match [": (2, "invalid-argument"),
-    "ls --older-than soon": (2, "invalid-argument"),
-    "ls -n -1": (2, "usage"),
-    "ls -n many": (2, "usage"),
-    "ls everything": (2, "usage"),
-    "ls --what": (2, "usage"),
-    "ls a b": (2, "usage"),
-    "add -f nowhere": (2, "invalid-argument"),
-    "add -f /": (2, "invalid-argument"),
-    "add x -f nowhere": (2, "invalid-argument"),
-    "add x y --id a": (2, "invalid-argument"),
-    "add x --id-from what": (2, "invalid-argument"),
-    "add x --format what": (2, "usage"),
-    "lease --for soon": (2, "invalid-argument"),
-    "lease --for 0": (2, "invalid-argument"),
-    "lease -n 0": (2, "usage"),
-    "lease --for 99999999999999999999": (2, "invalid-argument"),
-    "touch a --for=": (2, "invalid-argument"),
-    "add x --delay=-5m": (2, "invalid-argument"),
-    "ls --offset 1e3": (2, "usage"),
-    "leases -n 1.5": (2, "usage"),
-    "touch a --for 0s": (2, "invalid-argument"),
-    "complete": (2, "invalid-argument"),
-    "complete a -": (2, "invalid-argument"),
-    "stats --fast --deep": (2, "invalid-argument"),
-    "clean everything": (2, "usage"),
-    "clean light --grace soon": (2, "invalid-argument"),
-    "nothing": (2, "usage"),
-}
 
 
 @pytest.fixture(autouse=True)
 def one_item(rwq: Rwq) -> None:
     """A queue, which no failure may change."""
     rwq("add", "x", "--id", "a")
-
-
-def test_a_failure_is_one_line_with_a_hint_and_one_object_in_json(
-    rwq: Rwq, raw: redis.Redis
-) -> None:
-    for line, (code, word) in FAILURES.items():
-        result = rwq(*line.split())
-        assert (result.code, result.text) == (code, ""), line
-        assert re.fullmatch(r"rwq: error: .*[^.]; .*\S.*\n", result.notes), line
-        assert "this is a bug" not in result.notes, line
-        result = rwq(*line.split(), "-o", "json")
-        assert (result.code, result.text, result.notes.count("\n")) == (code, "", 1), line
-        record = json.loads(result.err)
-        assert record.keys() >= {"error", "code", "hint"}
-        assert (record["code"], record["error"].startswith("rwq")) == (word, False), line
-        assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue"]
 
 
 def test_an_error_as_a_line_and_as_an_object(rwq: Rwq) -> None:

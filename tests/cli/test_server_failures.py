@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator
 import pytest
 import redis
 
-from tests.conftest import Foreign, StartServer
-from tests.driver import TIMEOUT_S, Result, Rwq, next_line, until
+from tests.conftest import Foreign
+from tests.driver import TIMEOUT_S, Result, Rwq, next_line
 from tests.proxies import Line, answering
 from tests.servers import PrivateServer
-
-LOOKERS = ["ls", "ls all", "leases", "show a", "stats", "stats --deep", "queues", "export"]
 
 
 def assert_one_line(result: Result) -> None:
@@ -20,31 +18,7 @@ def assert_one_line(result: Result) -> None:
     assert result.notes.count("\n") == 1
 
 
-@pytest.fixture
-def at(bare_rwq: Rwq) -> Callable[[PrivateServer], Rwq]:
-    """rwq for a server that the test started."""
-
-    def pointed(server: PrivateServer) -> Rwq:
-        bare_rwq.variables = {**bare_rwq.variables, "RWQ_URL": server.url, "RWQ_QUEUE": "jobs"}
-        return bare_rwq
-
-    return pointed
-
-
 class TestUnreachable:
-    def test_another_protocol_is_an_error(self, rwq: Rwq) -> None:
-        with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as url:
-            result = rwq("ls", "-u", url)
-        assert result.code == 69
-        assert_one_line(result)
-        assert "this is a bug" not in result.notes
-
-    def test_a_server_without_tls_is_an_error_with_a_tls_url(self, rwq: Rwq) -> None:
-        with answering(b"-ERR unknown command\r\n") as url:
-            result = rwq("ls", "-u", url.replace("redis:", "rediss:"))
-        assert result.code == 69
-        assert_one_line(result)
-
     def test_a_command_says_that_the_server_is_loading(self, rwq: Rwq) -> None:
         with answering(b"-LOADING Redis is loading the dataset in memory\r\n") as url:
             for line in (("add", "x"), ("ls",)):
@@ -84,55 +58,6 @@ class TestPermissions:
         assert rwq("leases", "-o", "ids", "-u", url).text == "a\n"
         assert rwq("complete", "a", "-u", url).code == 0
         assert rwq("clean", "deep", "--grace", "0", "-u", url).code == 0
-
-
-def test_a_replica_is_only_read(
-    at: Callable[[PrivateServer], Rwq], start_server: StartServer
-) -> None:
-    server = start_server()
-    with server.client() as client:
-        Foreign(client).waiting(b"a")
-        client.execute_command("REPLICAOF", "127.0.0.1", "1")
-    replica = at(server)
-    result = replica("complete", "a", "--patience", "0")
-    assert (result.code, result.text) == (69, "")
-    assert_one_line(result)
-    assert "does not accept writes" in result.notes
-    assert result.notes.endswith("; point -u at the primary\n")
-    for line in LOOKERS:
-        assert replica(*line.split()).code == 0, line
-
-
-def test_a_server_with_too_many_clients_says_so(
-    start_server: StartServer, at: Callable[[PrivateServer], Rwq]
-) -> None:
-    server = start_server()
-    with server.client() as client:
-        client.config_set("maxclients", 1)
-        result = at(server)("ls")
-    assert (result.code, result.text) == (69, "")
-    assert_one_line(result)
-    assert "max number of clients reached; raise its maxclients, or close" in result.notes
-
-
-class TestOutOfMemory:
-    @pytest.fixture
-    def full(self, at: Callable[[PrivateServer], Rwq], start_server: StartServer) -> Rwq:
-        server = start_server()
-        with server.client() as client:
-            there = Foreign(client)
-            there.waiting(b"a", b"b")
-            there.leased(b"l")
-            client.config_set("maxmemory", 1)
-        return at(server)
-
-    def test_an_add_is_refused(self, full: Rwq) -> None:
-        result = full("add", "x")
-        assert (result.code, result.text) == (69, "")
-        assert_one_line(result)
-        assert "is out of memory" in result.notes
-        assert result.notes.endswith("; raise its maxmemory or complete some items\n")
-        assert json.loads(full("add", "x", "-o", "json").err)["code"] == "out-of-memory"
 
 
 class TestConnectionLost:
@@ -181,17 +106,3 @@ class TestConnectionLost:
         _, err = process.communicate(timeout=TIMEOUT_S)
         assert (process.returncode, err) == (0, b"added 3\n")
         assert raw.lrange("jobs:queue", 0, -1) == [b"3", b"2", b"1"]
-
-    def test_a_waiting_lease_ends_if_the_server_dies(
-        self, at: Callable[[PrivateServer], Rwq], start_server: StartServer
-    ) -> None:
-        server = start_server()
-        rwq = at(server)
-        process = rwq.start("lease", "--wait", "-Q", "--patience", "0.1s")
-        with server.client() as client:
-            until(lambda: client.info("clients")["blocked_clients"] == 1)
-        server.kill()
-        out, err = process.communicate(timeout=TIMEOUT_S)
-        assert (process.returncode, out) == (69, b"")
-        assert err.startswith(b"rwq: error: ")
-        assert err.count(b"\n") == 1

@@ -84,13 +84,6 @@ class TestPrecedence:
     ) -> None:
         assert settings({"url": "redis://current"}).queues == []
 
-    @pytest.mark.parametrize("given", [{"context": "x"}, {"context": ""}])
-    def test_an_unknown_context_is_an_error(
-        self, settings: Callable[..., Settings], given: dict[str, object]
-    ) -> None:
-        with pytest.raises(ContextError, match="no context is named"):
-            _ = settings(given).server
-
     def test_a_broken_file_is_an_error_of_whoever_needs_it(
         self, settings: Callable[..., Settings], tmp_path: Path
     ) -> None:
@@ -132,11 +125,6 @@ class TestReadOnly:
         configure(rwq.home, f'[contexts.prod]\nurl = "{server.url}"\nread_only = true\n')
         return rwq
 
-    REFUSED = (
-        "rwq: error: context prod is read-only; "
-        "--write allows this one command; --dry-run shows what it would do\n"
-    )
-
     def test_a_wait_promotes_nothing_there(self, guarded: Rwq, foreign: Foreign) -> None:
         foreign.delayed(b"a", due_ms=1)
         # The time is for the connection, too.
@@ -145,11 +133,6 @@ class TestReadOnly:
         assert foreign.raw.zcard("jobs:delayed") == 1
         assert guarded("wait", "--timeout", "1s", "--write").code == 1
         assert foreign.raw.zcard("jobs:delayed") == 0
-
-    def test_write_allows_it(self, guarded: Rwq, foreign: Foreign) -> None:
-        assert guarded("add", "x", "--id", "a", "--write").code == 0
-        assert guarded("--write", "complete", "a").code == 0
-        assert foreign.raw.keys() == []
 
 
 class TestPassword:

@@ -229,18 +229,6 @@ class TestExport:
         assert again.notes.splitlines()[0] == "mail:in: already there 3"
         assert without_times(contents(raw)) == before
 
-    def test_a_queue_cannot_be_named_for_the_import(self, rwq: Rwq, raw: redis.Redis) -> None:
-        exported = rwq("export", *ALL).out
-        raw.flushdb()
-        result = rwq("import", "-", "-q", "other", stdin=exported)
-        assert result.as_tuple() == (
-            2,
-            "",
-            "rwq: error: stdin is an export of several queues, each restored under its own "
-            "name; leave out -q\n",
-        )
-        assert raw.keys() == []
-
     def test_a_bad_line_moves_no_item_to_another_queue(self, rwq: Rwq, raw: redis.Redis) -> None:
         header, *lines = rwq("export", "-q", "mail:*").out.splitlines(keepends=True)
         nameless = json.dumps({"id": "lost", "data": "x"}).encode() + b"\n"

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 import pytest
 import redis
 
-from rwq_cli.output.escape import escaped
 from tests.conftest import Foreign
 from tests.driver import Result, Rwq
 
@@ -125,30 +124,6 @@ def test_ids_go_from_ls_to_a_verb_as_they_are(rwq: Rwq, listed: Foreign) -> None
     assert listed.raw.keys() == []
 
 
-@pytest.mark.parametrize("name", ["a*", "a?c", "[ab]", "a\\b", "^x-y", "x:item:y", "\u202e"])
-def test_glob_characters_in_a_queue_name_match_nothing_else(
-    rwq: Rwq, raw: redis.Redis, name: str
-) -> None:
-    """Glob characters in a name must not reach other queues' keys."""
-    others = [b"a", b"abc", b"b", b"aXb", b"ab", b"x", b"^xzy", b"item"]
-    for other in others:
-        Foreign(raw, other).data(b"orphan")
-    # A name that exists is not taken for a pattern.
-    Foreign(raw, name.encode()).waiting(b"next")
-    Foreign(raw, name.encode()).data(b"mine")
-    words = ("-q", name)
-    assert rwq("stats", "--deep", "-o", "json", *words).json["orphaned"] == 1
-    result = rwq("clean", "deep", "--grace", "0", "-o", "ids", *words)
-    assert result.as_tuple() == (
-        0,
-        "mine\n",
-        f"returned 1 ({escaped(name.encode())} on {rwq.variables['RWQ_URL']})\n",
-    )
-    assert rwq("lease", "-n", "2", "-o", "ids", *words).text == "next\nmine\n"
-    for other in others:
-        assert raw.keys(other + b":queue") == []
-
-
 def test_a_queue_name_may_be_other_than_utf8(rwq: Rwq, raw: redis.Redis) -> None:
     assert rwq.process("add", "-q", b"\xff", "--id", "a", "x").code == 0
     assert sorted(raw.keys()) == [b"\xff:item:a", b"\xff:queue"]
@@ -174,19 +149,3 @@ def test_a_line_of_32_mb_is_added_and_returned_whole(rwq: Rwq, raw: redis.Redis)
     assert len(listed.out) < 5000
     assert [record["bytes"] for record in listed.jsonl] == [6, len(big), 5]
     assert hashlib.sha256(rwq("show", name, "-o", "data").out).hexdigest() == name
-
-
-def test_half_of_a_surrogate_pair_is_json_for_every_command(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b")
-    for item_id, data in ((b"a", rb'{"text": "x\ud83d", "n": 1}'), (b"b", b'{"n": 1')):
-        foreign.raw.set(b"jobs:item:" + item_id, data)
-    assert rwq("ls", "--where", "n=1", "-o", "ids").text == "a\n"
-    fields = rwq("ls", "-o", "json", "--fields", "data_json,.n,.text").json
-    assert fields == [
-        {"data_json": {"text": "x\ufffd", "n": 1}, ".n": 1, ".text": "x\ufffd"},
-        {"data_json": None, ".n": None, ".text": None},
-    ]
-    # Without a question.
-    assert rwq("edit", "a", "-f", "-", stdin=rb'["\ud83d"]').code == 0
-    refused = rwq("edit", "a", "-f", "-", stdin=rb'["\ud83d"')
-    assert (refused.code, foreign.raw.get("jobs:item:a")) == (2, rb'["\ud83d"]')

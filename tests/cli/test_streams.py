@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from tests.conftest import Foreign
-from tests.driver import TIMEOUT_S, Result, Rwq, next_line
+from tests.driver import TIMEOUT_S, Rwq, next_line
 
 
 def test_empty_input_is_not_an_error(rwq: Rwq, raw: redis.Redis) -> None:
@@ -31,29 +31,6 @@ class TestClosedStdout:
         rwq("add", "--id-from", "line", stdin=b"".join(b"%040d\n" % n for n in range(3000)))
         result = rwq.shell("rwq ls -n 0 -o ids | head -n 1; exit ${PIPESTATUS[0]}")
         assert (result.code, result.err, len(result.out) > 0) == (0, b"", True)
-
-    def test_an_add_adds_everything(self, rwq: Rwq, raw: redis.Redis) -> None:
-        given = b"".join(b"%d\n" % number for number in range(5000))
-        result = self.into_closed_pipe(rwq, "add", "-o", "ids", stdin=given)
-        assert raw.llen("jobs:queue") == 5000
-        assert result.as_tuple() == (0, "", "added 5,000\n")
-
-    def test_a_verb_keeps_its_exit_code(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        for words, code in (("a gone -o jsonl", 3), ("gone -o json", 1)):
-            result = self.into_closed_pipe(rwq, "complete", *words.split())
-            assert (result.code, result.text) == (code, "")
-
-    @staticmethod
-    def into_closed_pipe(rwq: Rwq, *words: str, stdin: bytes = b"") -> Result:
-        reads, writes = os.pipe()
-        os.close(reads)
-        try:
-            process = rwq.start(*words, stdout=writes)
-        finally:
-            os.close(writes)
-        _, err = process.communicate(stdin, timeout=TIMEOUT_S)
-        return Result(process.returncode, b"", err)
 
 
 class TestFullDisk:
@@ -116,18 +93,6 @@ class TestInterrupt:
         assert err == f"interrupted: added {len(printed):,}\n".encode()
         assert raw.llen("jobs:queue") == len(printed)
 
-    def test_a_lease_interrupted_at_work_prints_every_item(
-        self, rwq: Rwq, raw: redis.Redis
-    ) -> None:
-        ids = [b"%06d" % number for number in range(100_000)]
-        raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
-        raw.lpush("jobs:queue", *ids)
-        process = rwq.start("lease", "-n", "100000", "-o", "ids")
-        out, _ = interrupted_after(process, 100_000)
-        printed = out.split()
-        assert 10_000 < len(printed) < 100_000
-        assert raw.lrange("jobs:processing", 0, -1)[::-1] == printed
-
 
 class TestPipelines:
     """What a script with `set -euo pipefail` does."""
@@ -177,13 +142,4 @@ class TestUnreadableInput:
         result = rwq.shell("ulimit -f 100; cat export | rwq import - --on-conflict replace")
         assert (result.code, result.text) == (2, "")
         assert "cannot copy stdin to a temporary file: file too large; " in result.notes
-        assert raw.keys() == []
-
-    @pytest.mark.parametrize("command", ["undo", "import --on-conflict replace"])
-    def test_a_name_that_is_too_long(self, rwq: Rwq, raw: redis.Redis, command: str) -> None:
-        name = f"./{'a' * 300}"
-        result = rwq(*command.split(), name)
-        assert (result.code, result.text) == (2, "")
-        assert result.notes.startswith("rwq: error: cannot read ")
-        assert result.notes.endswith("a: file name too long; check the file's name\n")
         assert raw.keys() == []

@@ -8,24 +8,6 @@ from tests.driver import Rwq
 pytestmark = pytest.mark.usefixtures("slept_s")
 
 
-@pytest.mark.parametrize(
-    ("line", "word", "state"),
-    [
-        ("bury --reason x", "buried", "buried"),
-        ("release", "released", "waiting"),
-        ("release --delay 1h", "delayed", "delayed"),
-    ],
-)
-def test_force_and_yes_end_leases_of_other_sessions(
-    rwq: Rwq, foreign: Foreign, line: str, word: str, state: str
-) -> None:
-    foreign.leased(b"a", b"b")
-    result = rwq(*line.split(), "a", "b", "--force", "--yes")
-    assert result.as_tuple() == (0, "", f"{word} 2\n")
-    assert rwq("ls", state, "-o", "ids").text == "a\nb\n"
-    assert foreign.raw.exists("jobs:processing") == 0
-
-
 @pytest.mark.parametrize("verb", ["bury", "complete", "release", "kick"])
 def test_of_a_thousand_that_options_choose_the_queue_has_to_be_named_on_a_terminal(
     rwq: Rwq, foreign: Foreign, verb: str

@@ -34,18 +34,6 @@ def near(seconds: int) -> range:
     return range(max(0, seconds - 60), seconds + 2)
 
 
-def test_an_item_is_its_data_and_an_entry(rwq: Rwq, raw: redis.Redis) -> None:
-    assert rwq("add", "some work", "--id", "a", stdin=b"unread\n").as_tuple() == (
-        0,
-        "",
-        "added 1\n",
-    )
-    assert sorted(raw.keys()) == [b"jobs:item:a", b"jobs:queue"]
-    assert raw.get("jobs:item:a") == b"some work"
-    assert raw.lrange("jobs:queue", 0, -1) == [b"a"]
-    assert [raw.ttl("jobs:item:a"), raw.ttl("jobs:queue")] == [-1, -1]
-
-
 class TestInput:
     @pytest.mark.parametrize(
         ("given", "items", "said"),
@@ -63,11 +51,6 @@ class TestInput:
     ) -> None:
         assert rwq("add", stdin=given).as_tuple() == (0, "", f"{said}\n")
         assert waiting_data(raw) == items
-
-    def test_records_end_with_nul(self, rwq: Rwq, raw: redis.Redis) -> None:
-        result = rwq("add", "--format", "nul", stdin=b"a\nb\0\0c")
-        assert result.as_tuple() == (0, "", "added 2, empty 1\n")
-        assert waiting_data(raw) == [b"a\nb", b"c"]
 
     def test_files_and_stdin_are_read_in_order(
         self, rwq: Rwq, raw: redis.Redis, tmp_path: Path
@@ -103,14 +86,6 @@ class TestInput:
             "not JSON:",
         )
         assert (result.code, result.json["added"], result.json["rejected"]) == (3, 1, 1)
-
-    def test_a_missing_file_adds_nothing(self, rwq: Rwq, raw: redis.Redis, tmp_path: Path) -> None:
-        """A typing error in the last name must not leave half of the files added."""
-        (tmp_path / "one").write_bytes(b"1\n")
-        result = rwq("add", "-f", str(tmp_path / "one"), "-f", "nowhere")
-        assert (result.code, result.text) == (2, "")
-        assert result.notes.startswith("rwq: error: cannot read nowhere: no such file or directory")
-        assert raw.keys() == []
 
     def test_strict_adds_nothing_after_a_bad_line(self, rwq: Rwq, raw: redis.Redis) -> None:
         given = b'{"data": 1}\nbad\n{"data": 2}\nbad\n'
@@ -187,16 +162,6 @@ class TestIds:
         assert rwq("add", "--id", "a", stdin=stdin).code == 0
         assert raw.get("jobs:item:a") == b"data"
 
-    def test_one_id_for_two_arguments_is_an_error(self, rwq: Rwq, raw: redis.Redis) -> None:
-        said = "rwq: error: --id names one item, but there are more; use --id-from\n"
-        assert rwq("add", "--id", "a", "x", "x").as_tuple() == (2, "", said)
-        assert raw.keys() == []
-
-    def test_a_duplicate_keeps_the_first_data(self, rwq: Rwq, raw: redis.Redis) -> None:
-        rwq("add", "--id", "a", "old")
-        assert rwq("add", "--id", "a", "new").as_tuple() == (0, "", "duplicates 1\n")
-        assert (waiting_ids(raw), waiting_data(raw)) == ([b"a"], [b"old"])
-
 
 class TestReconnect:
     @pytest.mark.usefixtures("slept_s")
@@ -216,20 +181,8 @@ class TestReconnect:
         told = [each["id"] for each in result.jsonl]
         assert len(told) == len(set(told))
 
-    @pytest.mark.parametrize("words", ["x", "x --id a --unique", "x --id a -q jobs -q other"])
-    def test_it_needs_ids_and_their_check(self, rwq: Rwq, words: str) -> None:
-        assert rwq("add", *words.split(), "--reconnect", "1m").code == 2
-
 
 class TestLater:
-    def test_items_from_arguments_are_delayed(self, rwq: Rwq, raw: redis.Redis) -> None:
-        result = rwq("add", "--delay", "5m", "--id-from", "line", "b", "a")
-        assert result.as_tuple() == (0, "", "added 2\n")
-        assert raw.exists("jobs:queue") == 0
-        due = due_in_s(raw)
-        assert (list(due), due["b"] in near(300)) == (["b", "a"], True)
-        assert raw.get("jobs:item:a") == b"a"
-
     def test_a_line_may_have_its_delay_and_else_takes_that_of_the_option(
         self, rwq: Rwq, raw: redis.Redis
     ) -> None:
@@ -249,14 +202,3 @@ class TestLater:
             if seconds is not None:
                 assert due.pop(str(number)) in near(seconds)
         assert (due, waiting_ids(raw)) == ({}, [b"2", b"3"])
-
-    def test_a_time_in_unix_seconds(self, rwq: Rwq, raw: redis.Redis) -> None:
-        due_ms = (raw.time()[0] + 7200) * 1000 + 250
-        assert rwq("add", "--at", f"@{due_ms / 1000:.3f}", "--id", "a", "x").code == 0
-        assert raw.zscore("jobs:delayed", "a") == due_ms
-        assert rwq("add", "--at=8:00", "x").as_tuple() == (
-            2,
-            "",
-            "rwq: error: not a time: '8:00'; "
-            "write it like 08:00, 2026-11-22T08:00 or @1795334400\n",
-        )

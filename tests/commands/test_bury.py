@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conftest import Foreign, contents
+from tests.conftest import Foreign
 from tests.driver import Rwq
 
 pytestmark = pytest.mark.usefixtures("slept_s")
@@ -33,14 +33,6 @@ def test_a_buried_item_gets_the_new_reason(rwq: Rwq, foreign: Foreign) -> None:
     rwq("bury", "a", "--reason", "")
     assert buried(rwq) == [("a", "")]
     assert rwq("ls", "buried", "-o", "json").json[0]["buried_ms"] == 1_700_000_000_000
-
-
-def test_a_long_reason_is_an_error(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    before = contents(foreign.raw)
-    said = "rwq: error: the reason has 1025 bytes; the maximum is 1024; shorten it\n"
-    assert rwq("bury", "a", "--reason", "x" * 1025).as_tuple() == (2, "", said)
-    assert contents(foreign.raw) == before
 
 
 def test_force_chooses_leased_items_too(rwq: Rwq, foreign: Foreign) -> None:

@@ -9,10 +9,9 @@ import pytest
 from rwq_cli.core.inspect.thresholds import Limits, Measure, evaluate
 from rwq_cli.core.model import Counts
 from rwq_cli.exit_codes import MonitoringStatus
-from rwq_cli.output.exposition import exposition
-from rwq_cli.views.monitoring import nagios_line, queue_metrics
+from rwq_cli.views.monitoring import nagios_line
 from tests.conftest import ABSENT, Foreign, StartServer, contents
-from tests.driver import Rwq, configure
+from tests.driver import Rwq
 
 NOWHERE = ("-u", "redis://127.0.0.1:1/0")
 # A plugin's line: what it says, and behind the one bar its data.
@@ -154,29 +153,6 @@ class TestUnknown:
         said = "RWQ UNKNOWN - no answer within 0.3s; is the server busy, or the network slow?\n"
         assert result.as_tuple() == (3, said, "")
 
-    def test_a_password_that_does_not_come_is_not_the_servers_fault(
-        self, rwq: Rwq, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("rwq_cli.commands.check.ANSWERS_WITHIN_S", 0.5)
-        os.mkfifo(rwq.home / "fifo", 0o600)
-        configure(
-            rwq.home,
-            '[contexts.a]\nurl = "redis://a"\npassword_command = "sleep 60"\n'
-            f'[contexts.b]\nurl = "redis://b"\npassword_file = "{rwq.home}/fifo"\n',
-        )
-        late = "the password_command of context a did not end within"
-        nothing = f"cannot read the password file {rwq.home}/fifo: nothing came within"
-        for name, said in (("a", late), ("b", nothing)):
-            result = rwq("check", "-c", name)
-            assert (result.code, result.notes) == (3, "")
-            assert re.match(rf"RWQ UNKNOWN - {said} 0\.\d+ s; ", result.text)
-
-    def test_with_json_the_error_is_on_stderr(self, rwq: Rwq) -> None:
-        for words, code in (((), "unreachable"), (("--what",), "usage")):
-            result = rwq("check", *words, *NOWHERE, "-o", "json")
-            assert (result.code, result.text) == (3, "")
-            assert f'"code": "{code}"' in result.notes
-
 
 class TestPrometheus:
     def test_prometheus_has_every_count_of_every_queue(self, rwq: Rwq, filled: Foreign) -> None:
@@ -202,11 +178,6 @@ class TestPrometheus:
             for queue, value in (("jobs", jobs), ("none", none))
         ]
         assert filled.raw.llen("jobs:queue") == 3
-
-    def test_the_queues_name_is_a_quoted_label(self) -> None:
-        counts = Counts(b'a"b\\c\n\xff|', 1, 0, 0, 0)
-        text = exposition(queue_metrics([counts.queue], [evaluate(counts, {})]))
-        assert text.splitlines()[2] == 'rwq_up{queue="a\\"b\\\\c\\\\n\\\\xff|"} 1'
 
     def test_an_unreachable_server_is_down(self, rwq: Rwq) -> None:
         result = rwq("check", "--format", "prometheus", *NOWHERE)

@@ -1,23 +1,9 @@
 """`rwq complete`: the item is gone from everywhere, one call wins, and its report says which."""
 
-import re
-
 import pytest
 
 from tests.conftest import Foreign, contents, lasts
 from tests.driver import UNDO, Rwq, undo_files
-
-
-class TestOwner:
-    def test_only_items_of_the_owner_are_completed(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"mine", holder=b"me")
-        foreign.leased(b"theirs", holder=b"them")
-        result = rwq("complete", "mine", "theirs", "--owner", "me", "-o", "ids")
-        failure, summary = result.notes.splitlines()
-        reason = "rwq show -q jobs theirs says more; without --owner it would be completed"
-        assert re.fullmatch(rf"rwq: theirs: leased by them for (1m|\d+s); {reason}", failure)
-        assert (result.code, result.text, summary) == (3, "mine\n", "completed 1, not owner 1")
-        assert foreign.raw.lrange("jobs:processing", 0, -1) == [b"theirs"]
 
 
 class TestSession:

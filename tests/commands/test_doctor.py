@@ -123,13 +123,3 @@ class TestCodes:
         assert result.notes == (
             f"rwq: error: no such finding: 'gohst'; known findings: {', '.join(Code)}\n"
         )
-
-
-class TestDryRun:
-    def test_a_dry_run_needs_fix(self, rwq: Rwq) -> None:
-        result = rwq("doctor", "--dry-run")
-        assert result.as_tuple() == (
-            2,
-            "",
-            "rwq: error: --dry-run needs --fix; without --fix, doctor changes nothing\n",
-        )

@@ -134,22 +134,6 @@ def test_one_question_is_about_all_that_it_breaks(
     assert contents(foreign.raw) == numbers
 
 
-def test_the_help_has_an_example(rwq: Rwq) -> None:
-    assert "--lines --run 'jq -c " in rwq("edit", "--help").text
-
-
-@pytest.mark.usefixtures("numbers")
-def test_work_of_seconds_shows_progress(rwq: Rwq) -> None:
-    words = ("edit", "1", "2", "3", "4", "--run", "sleep 1.1; cat")
-    code, seen = rwq.on_terminal(*words, columns=100)
-    assert (code, b"editing 1 of 4" in seen) == (0, True)
-
-
-def test_what_cannot_be_is_wrong_usage(rwq: Rwq) -> None:
-    for words in ("--where n=1", "1 --lines", "1 --run cat -f -", "1 2", "-", "--run cat"):
-        assert rwq("edit", *words.split()).code == 2, words
-
-
 @pytest.mark.usefixtures("numbers")
 def test_a_command_that_cannot_be_run_ends_it(rwq: Rwq) -> None:
     result = rwq("edit", "--all", "--run", "no-such-command")

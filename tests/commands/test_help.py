@@ -22,10 +22,6 @@ def test_the_common_options_are_a_topic(bare_rwq: Rwq) -> None:
         assert f"\n  {', '.join(option.opts)}" in text
 
 
-def test_options_may_come_before_it(bare_rwq: Rwq) -> None:
-    assert bare_rwq("-v", "help", "ls").as_tuple() == bare_rwq("ls", "--help").as_tuple()
-
-
 @pytest.mark.parametrize(
     ("words", "error"),
     [

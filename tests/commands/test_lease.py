@@ -6,23 +6,8 @@ import re
 import pytest
 import redis
 
-from tests.conftest import Foreign, lasts
+from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Rwq, until
-
-HOLDER = f"rwq:tester@{os.uname().nodename}:s1".encode()
-
-
-def test_a_lease_is_written_under_both_names(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b")
-    raw = foreign.raw
-    assert rwq("lease", "--for", "10m", "-o", "ids").as_tuple() == (0, "a\n", "")
-    assert raw.lrange("jobs:queue", 0, -1) == [b"b"]
-    assert raw.lrange("jobs:processing", 0, -1) == [b"a"]
-    assert raw.get("jobs:item:a") == b"data of a"
-    for key in ("jobs:lease:a", "jobs:leased_by_session:a"):
-        assert raw.get(key) == HOLDER
-        assert lasts(raw, 600, key)
-    assert raw.dbsize() == 6
 
 
 def test_commands_of_one_shell_share_a_session(rwq: Rwq, foreign: Foreign) -> None:
@@ -142,12 +127,3 @@ class TestLeaseById:
             for more in ((), ("--dry-run",)):
                 assert rwq("lease", "--id", item_id, *more).as_tuple() == (1, "", f"{said}\n")
         assert sorted(foreign.raw.keys()) == before
-
-    def test_ids_exclude_n_and_several_queues(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        said = (
-            "rwq: error: --id cannot be used with -n, --wait, --timeout or --fair; "
-            "drop the other options\n"
-        )
-        for more in ("-n 1", "--wait", "--timeout 1s", "--fair"):
-            assert rwq("lease", "--id", "a", *more.split()).as_tuple() == (2, "", said)

@@ -60,13 +60,6 @@ def test_mine_are_those_of_this_session(rwq: Rwq, foreign: Foreign) -> None:
     assert rwq("leases", "--mine", "--holder", "*").code == 2
 
 
-def test_n_limits_the_items(rwq: Rwq, foreign: Foreign) -> None:
-    assert rwq("leases", "-n", "2", "-o", "ids").text == "abandoned\nsoon\n"
-    foreign.leased(*(b"x%03d" % number for number in range(100)), ttl_ms=60_000)
-    assert len(rwq("leases", "-o", "ids").text.split()) == 50
-    assert len(rwq("leases", "-n", "0", "-o", "ids").text.split()) == 104
-
-
 @pytest.mark.needs("no-touch")
 def test_the_table_and_its_footer(rwq: Rwq, foreign: Foreign) -> None:
     foreign.raw.delete("jobs:processing")

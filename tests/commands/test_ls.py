@@ -3,7 +3,7 @@
 import pytest
 
 from rwq_cli.output.options import OutputFormat
-from tests.conftest import Foreign, contents
+from tests.conftest import Foreign
 from tests.driver import Rwq
 
 
@@ -90,47 +90,6 @@ class TestSources:
         assert records["delayed"]["lease"]["holder"].startswith("rwq-delayed:")
 
 
-class TestSelection:
-    @pytest.fixture(autouse=True)
-    def filled(self, rwq: Rwq) -> None:
-        rwq("add", "--id-from", "field:id", '{"id": "a1", "user": 42}', '{"id": "a2", "user": 7}')
-        rwq("add", "--id", "b1", '{"user": 42}\nsecond line')
-        rwq("add", "--id", "b2", "--format", "raw", stdin=b"\xff\x00\x1b")
-
-    @pytest.mark.needs("no-touch")
-    def test_options_select(self, rwq: Rwq) -> None:
-        for words, expected in (
-            (["--match", '"user": *42'], "a1 b1"),
-            (["--match", "(?m)^second"], "b1"),
-            (["--match", "\\xff"], "b2"),
-            (["--match", "(?i)USER"], "a1 a2 b1"),
-            (["--match", "42", "--id-glob", "b*"], "b1"),
-            (["--match", "user", "-n", "1", "--offset", "1"], "a2"),
-            (["--id-glob", "[ab]1"], "a1 b1"),
-            (["--older-than", "0"], "a1 a2 b1 b2"),
-            (["--older-than", "1h"], ""),
-        ):
-            assert ids(rwq, *words) == expected.split(), words
-
-    def test_reason_holder_and_returns_select(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.buried(b"poison", b"exit code 3")
-        foreign.buried(b"paused", b"paused")
-        foreign.leased(b"leased", holder=b"worker-7")
-        foreign.raw.hset(foreign.keys.returns, mapping={"poison": 4, "a1": 1})
-        assert ids(rwq, "buried", "--reason", "paused") == ["paused"]
-        assert ids(rwq, "buried", "--reason", "exit code *") == ["poison"]
-        assert ids(rwq, "processing", "--holder", "worker-*") == ["leased"]
-        assert ids(rwq, "all", "--returns", ">=2", "-Q") == ["poison"]
-        assert ids(rwq, "waiting", "--returns", "0") == ["a2", "b1", "b2"]
-        # Without a state, what they look at says where to look.
-        assert ids(rwq, "--reason", "exit code *") == ["poison"]
-        assert ids(rwq, "--holder", "worker-*") == ["leased"]
-        assert ids(rwq, "--returns", ">=1", "-Q") == ["a1", "poison"]
-        assert ids(rwq, "--reason", "*", "--state", "waiting") == []
-        result = rwq("ls", "--returns", "often")
-        assert (result.code, "'often' is not a comparison" in result.notes) == (2, True)
-
-
 class TestTable:
     @pytest.mark.needs("no-touch")
     def test_the_table_and_its_footer(self, rwq: Rwq, foreign: Foreign) -> None:
@@ -144,25 +103,6 @@ class TestTable:
             "0  resize cat.png  1d6h ago  14 B  resize cat.png",
         ]
         assert (result.code, result.notes) == (0, "1 shown of 3 waiting in jobs\n")
-
-
-@pytest.mark.usefixtures("slept_s")
-def test_ls_changes_nothing(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"w1", b"w2")
-    foreign.leased(b"l1", ttl_ms=None)
-    foreign.abandoned(b"a1")
-    foreign.delayed(b"d1", 1)
-    foreign.buried(b"b1")
-    raw = foreign.raw
-    before = contents(raw)
-    for line in (
-        *("ls", "ls all --data", "ls --match x", "ls --older-than 0", "leases --data", "stats"),
-        *("ls --state orphaned --state duplicated --data", "complete --all --dry-run"),
-        *("stats --deep", "show w1 l1 a1 d1 b1 --data", "queues", "lease --dry-run"),
-    ):
-        for output in ("json", "table", "data", "ids"):
-            rwq(*line.split(), "-o", output)
-    assert contents(raw) == before
 
 
 def test_a_table_shows_what_was_returned_again_and_again(rwq: Rwq, foreign: Foreign) -> None:
@@ -205,11 +145,3 @@ class TestDeep:
             ("o", "orphaned"),
         ]
         assert rwq("ls", "all", "--deep", "-o", "table").notes == "2 shown of jobs\n"
-
-    @pytest.mark.parametrize("words", [(), ("buried",)])
-    def test_it_is_for_all(self, rwq: Rwq, words: tuple[str, ...]) -> None:
-        result = rwq("ls", *words, "--deep")
-        assert (result.code, result.notes) == (
-            2,
-            "rwq: error: --deep needs all; rwq ls all --deep\n",
-        )

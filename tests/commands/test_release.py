@@ -8,25 +8,6 @@ from tests.driver import Rwq
 pytestmark = pytest.mark.usefixtures("slept_s")
 
 
-def test_an_item_of_this_session_is_released(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"b")
-    rwq("lease")
-    assert rwq("release", "a").as_tuple() == (0, "", "released 1\n")
-    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a", b"b"]
-    assert list(contents(foreign.raw)) == [b"jobs:item:a", b"jobs:item:b", b"jobs:queue"]
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("--front --delay 1h", "--front and --delay cannot be used together; use one of them"),
-        ("--delay 0.0001", "a delay is at least 1ms; leave --delay out to return them now"),
-    ],
-)
-def test_bad_delays_are_usage_errors(rwq: Rwq, words: str, said: str) -> None:
-    assert rwq("release", "a", *words.split()).as_tuple() == (2, "", f"rwq: error: {said}\n")
-
-
 class TestMine:
     def test_only_what_this_session_holds_is_released(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"w")

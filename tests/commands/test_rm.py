@@ -54,21 +54,3 @@ def test_the_summary_has_the_undo_file(rwq: Rwq, foreign: Foreign) -> None:
     }
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-
-
-def test_ids_from_stdin_can_be_any_bytes(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"\xff\n", b"b")
-    assert rwq("rm", "-", "-0", "--yes", stdin=b"\xff\n\0b\0").code == 0
-    assert foreign.raw.keys() == []
-    assert rwq("undo", "--yes").code == 0
-    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"b", b"\xff\n"]
-
-
-def test_nothing_is_removed_without_a_state_directory(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    (rwq.home / "file").touch()
-    result = rwq("rm", "a", "--yes", variables={"XDG_STATE_HOME": str(rwq.home / "file")})
-    assert result.code == 1
-    assert result.notes.startswith("rwq: error: cannot write the undo file ")
-    assert result.notes.count("\n") == 1
-    assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a"]

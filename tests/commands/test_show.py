@@ -151,18 +151,6 @@ def test_several_are_shown_in_the_order_given(rwq: Rwq, foreign: Foreign) -> Non
 
 
 class TestData:
-    @pytest.mark.parametrize("data", [b"", b"\n", bytes(range(256)), b"x" * 300_000])
-    def test_data_is_printed_unchanged(self, rwq: Rwq, raw: redis.Redis, data: bytes) -> None:
-        raw.set("jobs:item:a", data)
-        raw.lpush("jobs:queue", "a")
-        assert rwq("show", "a", "-o", "data").out == data
-
-    def test_missing_data_is_a_note(self, rwq: Rwq) -> None:
-        """`rwq show ID -o data > file` with a mistyped ID must not fail without a word."""
-        result = rwq("show", "gone", "-o", "data")
-        assert (result.code, result.text) == (1, "")
-        assert result.notes.startswith("no such item: gone\n")
-
     def test_json_data_is_indented_and_keeps_every_digit(self, rwq: Rwq) -> None:
         rwq("add", "--id", "a", '{"b":[1.10,{"c":"\\u001b[2J"}],"d":1e400}')
         assert data_shown(rwq("show", "a", "--data", "-o", "table").lines) == [
@@ -181,19 +169,6 @@ class TestData:
         rwq("add", "--id", "a", "one\ntwo\x1b[2J\n\nfour")
         lines = rwq("show", "a", "--data", "-o", "table").lines
         assert data_shown(lines) == ["  one", "  two\\x1b[2J", "", "  four"]
-
-
-def test_suggested_commands_can_be_pasted_whatever_the_names_are(
-    rwq: Rwq, raw: redis.Redis
-) -> None:
-    queue, item_id = "my jobs; rm -rf", b"it's $(x) `y`\n\x1b[2J \xff"
-    there = Foreign(raw, queue.encode())
-    there.buried(item_id)
-    words = ("show", "-", "-0", "-o", "jsonl", "-q", queue)
-    (record,) = rwq(*words, stdin=item_id).jsonl
-    assert kick_of(record).isprintable()
-    assert rwq.shell(kick_of(record)).code == 0
-    assert raw.lrange(there.keys.main, 0, -1) == [item_id]
 
 
 @pytest.mark.parametrize("item_id", [b"-", b"--force", b"%s \\n\0'"])
@@ -231,16 +206,3 @@ class TestResults:
         lines = rwq("show", "a", "-o", "table").lines
         assert any(line.strip() == "result  rwq result -q jobs a" for line in lines)
         assert any(line.endswith(", 4 B, no expiry") for line in lines)
-
-
-def test_keys_of_another_type_are_named(rwq: Rwq, raw: redis.Redis, server: PrivateServer) -> None:
-    raw.hset(b"my jobs:item:it's \xff", "field", "value")
-    raw.set(b"my jobs:result:it's \xff", "x")
-    words = ("show", "-", "-0", "-q", "my jobs", "-o")
-    (record,) = rwq(*words, "jsonl", stdin=b"it's \xff").jsonl
-    assert (record["state"], record["findings"]) == ("wrong-type", ["wrong-type"])
-    assert sorted(record["commands"]) == [
-        f"redis-cli -s {server.socket} TYPE $'my jobs:item:it\\'s \\xff'",
-        f"redis-cli -s {server.socket} TYPE $'my jobs:result:it\\'s \\xff'",
-    ]
-    assert "is a hash" in rwq(*words, "table", stdin=b"it's \xff").text

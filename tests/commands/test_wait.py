@@ -1,14 +1,9 @@
 """`rwq wait`: its codes, what it tells, and that a script can rely on it."""
 
-import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-
-import redis
 
 from tests.conftest import ABSENT, Foreign, contents, until_another_asks
-from tests.driver import TIMEOUT_S, Rwq
+from tests.driver import Rwq
 
 
 def test_an_empty_queue_ends_the_wait(rwq: Rwq) -> None:
@@ -56,24 +51,3 @@ def test_a_script_continues_when_the_work_is_done(rwq: Rwq, foreign: Foreign) ->
             running = pool.submit(rwq.shell, script)
         assert rwq("complete", "w1", "w2").code == 0
     assert running.result().as_tuple() == (0, "", ABSENT)
-
-
-def test_a_dropped_idle_connection_is_replaced(rwq: Rwq, foreign: Foreign) -> None:
-    """A wait of hours must not end because a proxy between them drops what is idle."""
-    foreign.waiting(b"w1")
-    raw = foreign.raw
-    with _asking(rwq, raw, "--timeout", "1h") as process:
-        for client in raw.client_list(_type="normal"):
-            if int(client["id"]) != raw.client_id():
-                raw.client_kill_filter(_id=client["id"])
-        raw.delete("jobs:queue", "jobs:item:w1")
-        process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == 0
-
-
-@contextmanager
-def _asking(rwq: Rwq, raw: redis.Redis, *words: str) -> "Iterator[subprocess.Popen[bytes]]":
-    """A process that waits and has asked."""
-    with until_another_asks(raw, "exec"):
-        process = rwq.start("wait", *words)
-    yield process

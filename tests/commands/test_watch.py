@@ -1,10 +1,8 @@
 """`--watch`: in place on a terminal, further records elsewhere."""
 
-import json
 import signal
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import redis
@@ -101,27 +99,6 @@ def test_a_closed_pipe_ends_it(rwq: Rwq, foreign: Foreign) -> None:
     assert process.wait(TIMEOUT_S) == 0
     assert process.stderr is not None
     assert process.stderr.read() == b""
-
-
-def test_a_lost_server_is_waited_for(rwq: Rwq, start_server: StartServer, tmp_path: Path) -> None:
-    server, link = start_server(), tmp_path / "socket"
-    link.symlink_to(server.socket)
-    with server.client() as raw:
-        Foreign(raw).waiting(b"w1")
-    words = ("stats", "--fast", "--watch", "20ms", "-o", "jsonl")
-    process = rwq.start(*words, bufsize=0, variables={"RWQ_URL": f"unix://{link}"})
-    assert json.loads(next_line(process.stdout))["waiting"] == 1
-    server.kill()
-    assert b"; trying again until the server responds" in next_line(process.stderr)
-    other = start_server()
-    with other.client() as raw:
-        Foreign(raw).waiting(b"w1", b"w2")
-    link.unlink()
-    link.symlink_to(other.socket)
-    assert b"the server is responding again after " in next_line(process.stderr)
-    until(lambda: json.loads(next_line(process.stdout))["waiting"] == 2)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(TIMEOUT_S) == 130
 
 
 def after_two_ticks(raw: redis.Redis, act: Callable[[], object]) -> threading.Thread:
