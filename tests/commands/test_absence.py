@@ -29,12 +29,6 @@ def test_a_missing_queue_is_reported_and_no_other(rwq: Rwq, foreign: Foreign) ->
         assert [line for line in LOOKING if "no such queue" in rwq(*line.split()).notes] == []
 
 
-def test_each_of_several_queues_is_looked_at(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    result = rwq("stats", "-q", "jobs", "-q", "jbos", "-o", "ids")
-    assert result.as_tuple() == (0, "jobs\njbos\n", NOTE)
-
-
 def test_a_verb_that_takes_no_patterns_says_so(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     notes = rwq("rm", "-q", "jo*", "--all", "--yes").notes

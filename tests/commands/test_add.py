@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -121,15 +120,6 @@ def test_a_json_line_has_data_and_id_as_text_base64_or_json(
 
 
 class TestIds:
-    def test_uuids_as_upstream_writes_them_are_the_default(
-        self, rwq: Rwq, raw: redis.Redis
-    ) -> None:
-        assert rwq("add", stdin=b"x\n" * 3000).code == 0
-        found = waiting_ids(raw)
-        assert len(set(found)) == 3000
-        form = re.compile(rb"[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}")
-        assert [item_id for item_id in found if not form.fullmatch(item_id)] == []
-
     def test_the_id_is_the_digest_of_the_data(self, rwq: Rwq, raw: redis.Redis) -> None:
         result = rwq("add", "--id-from", "sha256", stdin=b"a\nb\na\n")
         assert result.notes == "added 2, duplicates 1\n"

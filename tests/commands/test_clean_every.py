@@ -134,16 +134,6 @@ class TestStopping:
         assert next_line(process.stderr) == b"looking up\n"
         assert ended(process) == (0, b"", b"")
 
-    def test_a_closed_stdout_ends_it_quietly(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"0")
-        process = started(rwq, *FAST, "-o", "ids")
-        assert process.stdout is not None
-        process.stdout.close()
-        foreign.abandoned(b"1")
-        assert process.wait(TIMEOUT_S) == 0
-        assert process.stderr is not None
-        assert process.stderr.read() == b"returned 1\n"
-
 
 class TestLostServer:
     def test_it_goes_on_when_the_server_is_back(

@@ -72,11 +72,3 @@ def test_a_queue_of_another_server(rwq: Rwq, foreign: Foreign, start_server: Sta
         said = f"only here 1 (jobs on {url} and jobs on new)\n"
         assert (result.code, result.notes) == (1, said), words
     assert rwq("diff", "jobs").code == 2
-
-
-@pytest.mark.usefixtures("queues")
-def test_q_names_the_first_queue(rwq: Rwq) -> None:
-    ids = rwq("diff", "jobs", "copy", "-o", "ids").out
-    assert rwq("diff", "-q", "jobs", "copy", "-o", "ids", variables={"RWQ_QUEUE": "x"}).out == ids
-    result = rwq("diff", "-q", "jobs", "jobs", "copy")
-    assert (result.code, "-q and QUEUE cannot be used together" in result.notes) == (2, True)

@@ -35,14 +35,6 @@ def test_a_leased_item_names_its_holder_and_the_way_out(rwq: Rwq, foreign: Forei
         assert re.search(r"for 4m\d+s;", notes)
 
 
-def test_an_id_that_the_other_queue_has_is_a_conflict(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    foreign.raw.set("other:item:a", "x")
-    notes = rwq("mv", "--to", "other", "--yes", "a").notes
-    reason = "other has an item or a lease with this ID; complete or move one of the two first"
-    assert named(notes) == {"a": reason}
-
-
 def test_the_first_five_are_named(rwq: Rwq, foreign: Foreign) -> None:
     ids = [f"gone-{number:04}" for number in range(1500)]
     foreign.waiting(b"a")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import Foreign, StartServer
-from tests.driver import TIMEOUT_S, UNDO, Rwq, configure, undo_files, until
+from tests.driver import UNDO, Rwq, configure, undo_files
 
 
 def test_undo_returns_the_items_that_still_wait(rwq: Rwq, foreign: Foreign) -> None:
@@ -135,22 +135,3 @@ class TestElsewhere:
         configure(rwq.home, '[contexts.new]\nurl = "redis://127.0.0.1:1"\n')
         result = rwq(*words, "--to-context", "new", "-o", "json")
         assert "check the url of context new, and" in result.notes
-
-    def test_follow_moves_what_arrives_until_it_is_stopped(
-        self, rwq: Rwq, foreign: Foreign, there: Foreign
-    ) -> None:
-        foreign.waiting(b"a")
-        there.waiting(b"kept")
-        foreign.data(b"kept")
-        url = there.url  # type: ignore[attr-defined]
-        for words in (("a",), ("--all", "--dry-run")):
-            assert rwq("mv", *words, "--to", "jobs", "--to-url", url, "--follow").code == 2
-        words = ("mv", "--all", "--to", "jobs", "--to-url", url, "--follow", "--yes")
-        process = rwq.start(*words)
-        until(lambda: not foreign.raw.exists("jobs:item:a"))
-        foreign.waiting(b"b", b"c")
-        until(lambda: there.raw.llen("jobs:queue") == 4)
-        process.terminate()
-        _, notes = process.communicate(timeout=TIMEOUT_S)
-        assert (process.returncode, b"interrupted: moved 3" in notes) == (0, True)
-        assert there.raw.lrange("jobs:queue", 0, -1) == [b"c", b"b", b"a", b"kept"]

@@ -16,15 +16,6 @@ def test_it_needs_the_name_of_the_queue(rwq: Rwq, foreign: Foreign) -> None:
     assert (code, foreign.raw.keys()) == (0, [])
 
 
-def test_an_empty_queue_is_not_an_error(rwq: Rwq) -> None:
-    assert rwq("purge").as_tuple() == (
-        0,
-        "",
-        "rwq: jobs: there is no such queue, or it is empty; rwq queues lists the queues\nnothing "
-        "removed\n",
-    )
-
-
 class TestResults:
     def keep(self, foreign: Foreign) -> None:
         for item_id in (b"gone", b"\xff"):

@@ -5,8 +5,6 @@ import re
 import subprocess
 import time
 
-import pytest
-
 from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Rwq, until
 
@@ -74,21 +72,6 @@ def test_a_rejected_item_has_an_outcome(rwq: Rwq, foreign: Foreign) -> None:
     names = ("status", "result", "bytes", "holder")
     assert [record[name] for name in names] == ["rejected", None, None, None]
     assert rwq("result", "a", "-o", "data").as_tuple() == (0, "", "note: a was rejected\n")
-
-
-@pytest.mark.parametrize("output", ["data", "ids"])
-def test_no_result_is_a_failure(rwq: Rwq, foreign: Foreign, output: str) -> None:
-    foreign.waiting(b"w")
-    assert rwq("result", "w", "-o", output).as_tuple() == (
-        1,
-        "",
-        "no result for w: it is waiting\n",
-    )
-    assert rwq("result", "x", "-o", output).as_tuple() == (
-        1,
-        "",
-        "no result for x: there is neither an item nor a result\n",
-    )
 
 
 def test_an_older_result_is_printed_with_a_note(rwq: Rwq, foreign: Foreign) -> None:

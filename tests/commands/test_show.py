@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from collections.abc import Callable
 
 import pytest
 import redis
@@ -10,32 +9,11 @@ import redis
 from rwq_cli.core import State
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq
+from tests.item_cases import ITEM_CASES
 from tests.servers import PrivateServer
 
-FAR_MS = 9_999_999_999_999
-
-
-def _duplicate(there: Foreign) -> None:
-    there.waiting(b"a")
-    there.raw.lpush(there.keys.main, b"a")
-
-
-MAKERS: dict[str, Callable[[Foreign], object]] = {
-    "waiting": lambda there: there.waiting(b"z", b"a"),
-    "leased": lambda there: there.leased(b"a"),
-    "held": lambda there: there.leased(b"a", ttl_ms=None),
-    "abandoned": lambda there: there.abandoned(b"a"),
-    "orphaned": lambda there: there.data(b"a"),
-    "unlisted": lambda there: (there.data(b"a"), there.lease(b"a")),
-    "delayed": lambda there: there.delayed(b"a", FAR_MS),
-    "due": lambda there: there.delayed(b"a", 1),
-    "buried": lambda there: there.buried(b"a", b"it broke"),
-    "duplicated": _duplicate,
-    "ghost": lambda there: there.raw.lpush(there.keys.main, b"a"),
-    "stray-lease": lambda there: there.lease(b"a"),
-    "gone": lambda _there: None,
-    "wrong-type": lambda there: there.raw.hset(there.keys.item(b"a"), "x", "y"),
-}
+# One way for an ID to be in each state.
+CASES = {case.state: case.make for case in reversed(ITEM_CASES.values())}
 
 
 def kick_of(record: dict[str, list[str]]) -> str:
@@ -46,48 +24,43 @@ def data_shown(lines: list[str]) -> list[str]:
     return lines[lines.index("Data") + 1 :]
 
 
-class TestStates:
-    def test_each_is_shown_and_explained(self, rwq: Rwq, foreign: Foreign) -> None:
-        assert set(MAKERS) == {state.value for state in State}
-        for state, make in MAKERS.items():
-            foreign.raw.flushall()
-            make(foreign)
-            result = rwq("show", "a", "-o", "json")
-            record = result.json
-            assert record["state"] == state
-            assert result.code == (1 if state in ("gone", "stray-lease", "ghost") else 0), state
-            assert record["meaning"].endswith("."), state
-            assert record["next"].endswith("."), state
-            text = rwq("show", "a", "-o", "table").text
-            for word in (state, "queue", "next", "main list", "processing list", "lease"):
-                assert word in text, state
+def test_every_state_has_a_case() -> None:
+    assert CASES.keys() == {*State}
 
-    @pytest.mark.usefixtures("slept_s")
-    @pytest.mark.parametrize("state", MAKERS)
-    def test_the_suggested_commands_work(
-        self, rwq: Rwq, foreign: Foreign, raw: redis.Redis, state: str
-    ) -> None:
-        MAKERS[state](foreign)
-        commands = rwq("show", "a", "-o", "json").json["commands"]
-        # What removes an item is never the first where another moves it on.
-        assert not commands or shlex.split(commands[0])[1] not in ("complete", "rm", "purge")
-        for command in commands:
-            raw.flushall()
-            MAKERS[state](foreign)
-            program, *words = shlex.split(command)
-            if state == "wrong-type":
-                # Whose key it is, is not for rwq to say.
-                assert command.endswith(" TYPE jobs:item:a")
-                continue
-            assert program == "rwq"
-            more = ["--yes"] if "--force" in words else []
-            more += ["--grace", "0"] if {"clean", "doctor"} & {*words} else []
-            before = contents(raw)
-            lease_left = raw.pttl("jobs:lease:a")
-            result = rwq(*words, *more, variables={"RWQ_QUEUE": ""})
-            assert result.code == 0, command
-            changed = contents(raw) != before
-            assert changed or raw.pttl("jobs:lease:a") > lease_left, command
+
+@pytest.mark.usefixtures("slept_s")
+@pytest.mark.parametrize("state", CASES)
+def test_a_state_is_explained_and_the_suggested_commands_work(
+    rwq: Rwq, foreign: Foreign, raw: redis.Redis, state: State
+) -> None:
+    CASES[state](foreign, b"a")
+    result = rwq("show", "a", "-o", "json")
+    record = result.json
+    assert record["state"] == state
+    assert result.code == (1 if state in ("gone", "stray-lease", "ghost") else 0)
+    assert (record["meaning"][-1], record["next"][-1]) == (".", ".")
+    text = rwq("show", "a", "-o", "table").text
+    for word in (state, "queue", "next", "main list", "processing list", "lease"):
+        assert word in text
+    commands = record["commands"]
+    # What removes an item is never the first where another moves it on.
+    assert not commands or shlex.split(commands[0])[1] not in ("complete", "rm", "purge")
+    for command in commands:
+        raw.flushall()
+        CASES[state](foreign, b"a")
+        program, *words = shlex.split(command)
+        if state == State.WRONG_TYPE:
+            # Whose key it is, is not for rwq to say.
+            assert command.endswith(" TYPE jobs:item:a")
+            continue
+        assert program == "rwq"
+        more = ["--yes"] if "--force" in words else []
+        more += ["--grace", "0"] if {"clean", "doctor"} & {*words} else []
+        before = contents(raw)
+        lease_left = raw.pttl("jobs:lease:a")
+        assert rwq(*words, *more, variables={"RWQ_QUEUE": ""}).code == 0, command
+        changed = contents(raw) != before
+        assert changed or raw.pttl("jobs:lease:a") > lease_left, command
 
 
 @pytest.mark.needs("no-touch")
@@ -153,17 +126,9 @@ def test_several_are_shown_in_the_order_given(rwq: Rwq, foreign: Foreign) -> Non
 class TestData:
     def test_json_data_is_indented_and_keeps_every_digit(self, rwq: Rwq) -> None:
         rwq("add", "--id", "a", '{"b":[1.10,{"c":"\\u001b[2J"}],"d":1e400}')
-        assert data_shown(rwq("show", "a", "--data", "-o", "table").lines) == [
-            "  {",
-            '    "b": [',
-            "      1.10,",
-            "      {",
-            '        "c": "\\u001b[2J"',
-            "      }",
-            "    ],",
-            '    "d": 1e400',
-            "  }",
-        ]
+        shown = '{ "b": [ 1.10, { "c": "\\u001b[2J" } ], "d": 1e400 }'
+        lines = data_shown(rwq("show", "a", "--data", "-o", "table").lines)
+        assert (" ".join(map(str.strip, lines)), lines[2]) == (shown, "      1.10,")
 
     def test_lines_of_data_are_indented(self, rwq: Rwq) -> None:
         rwq("add", "--id", "a", "one\ntwo\x1b[2J\n\nfour")

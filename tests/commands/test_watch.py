@@ -9,7 +9,7 @@ import redis
 
 from rwq_cli.core.clock import Clock
 from tests.conftest import ABSENT, Foreign, StartServer
-from tests.driver import TIMEOUT_S, Rwq, next_line, until
+from tests.driver import Rwq, until
 from tests.terminal import shown
 
 CTRL_C = b"\x03"
@@ -60,25 +60,6 @@ def test_each_tick_has_its_records_and_a_line_each_in_a_pipe(
     assert columns[0][0] == {"leases": "l1", "ls": "w1"}.get(command, "jobs")
 
 
-@pytest.mark.parametrize("command", ["stats", "stats --fast", "queues", "stats -q jobs -q other"])
-def test_queues_have_rates(
-    rwq: Rwq, foreign: Foreign, pauses: Callable[..., None], command: str
-) -> None:
-    def work() -> None:
-        foreign.waiting(*(b"%d" % number for number in range(40)))
-        foreign.raw.rpop("jobs:queue", 10)
-
-    foreign.waiting(*(b"w%d" % number for number in range(20)))
-    pauses(work)
-    records = rwq(*command.split(), "--watch", "20s", "-o", "jsonl").jsonl
-    first, second = (record for record in records if record["queue"] == "jobs")
-    names = ("in_per_second", "left_per_second", "empty_in_seconds", "rates_are_least")
-    assert [first[name] for name in names] == [None, None, None, False]
-    assert second["left_per_second"] > 0
-    assert second["in_per_second"] == pytest.approx(4 * second["left_per_second"], rel=0.01)
-    assert [second[name] for name in names[2:]] == [None, False]
-
-
 def test_notes_come_once(rwq: Rwq, foreign: Foreign, pauses: Callable[..., None]) -> None:
     pauses(lambda: None, lambda: None)
     assert rwq("stats", "--watch", "20s", "-o", "ids").notes == ABSENT
@@ -87,18 +68,6 @@ def test_notes_come_once(rwq: Rwq, foreign: Foreign, pauses: Callable[..., None]
     result = rwq("ls", "all", "--watch", "20s", "--fields", "id", "-o", "plain")
     assert result.text == "a\n" * 3
     assert result.notes.count("--deep also shows items in no list\n") == 1
-
-
-@pytest.mark.needs("no-touch")
-def test_a_closed_pipe_ends_it(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"w1")
-    process = rwq.start("stats", "--watch", "20ms", bufsize=0)
-    assert next_line(process.stdout).startswith(b"jobs\t1\t")
-    assert process.stdout is not None
-    process.stdout.close()
-    assert process.wait(TIMEOUT_S) == 0
-    assert process.stderr is not None
-    assert process.stderr.read() == b""
 
 
 def after_two_ticks(raw: redis.Redis, act: Callable[[], object]) -> threading.Thread:
