@@ -100,7 +100,7 @@ FINDING_FIELDS: Fields[Found] = Fields(
 PLAIN = ("code", "severity", "count", "fixed", "left", "examples", "command")
 
 
-def finding_section(found: Found) -> Section:
+def _section(found: Found) -> Section:
     finding, remedy = found.finding, found.remedy
     rows: list[Row] = [
         (found.severity.value, human.count(finding.left), _STYLES[found.severity]),
@@ -115,37 +115,34 @@ def finding_section(found: Found) -> Section:
     return Section(finding.code.value, rows)
 
 
-def healthy_line(diagnosis: Diagnosis, *, is_all: bool) -> str:
+def _healthy_line(diagnosis: Diagnosis, *, is_all: bool) -> str:
     name = escaped(diagnosis.queue)
     text = f"Nothing is wrong with {name}" if is_all else f"{name} has none of these findings"
-    parts = [f"items {human.count(diagnosis.items)}"]
-    if diagnosis.findings:
-        parts.append(f"notes {len(diagnosis.findings)} ({_named(diagnosis.findings)}; -v explains)")
-    return f"{text}: {', '.join(parts)}"
+    text += f": items {human.count(diagnosis.items)}"
+    if notes := diagnosis.findings:
+        text += f", notes {len(notes)} ({_named(notes)}; -v explains)"
+    return text
 
 
 def _named(findings: Sequence[Finding]) -> str:
     return ", ".join(f"{one.code.value} {human.count(one.count)}" for one in findings)
 
 
-def summary(diagnosis: Diagnosis, *, fix: bool, explains_notes: bool) -> str:
+def _summary(diagnosis: Diagnosis, *, fix: bool, explains_notes: bool) -> str:
     counts = []
     for severity in Severity:
-        found = [each for each in diagnosis.findings if each.code.severity is severity]
-        is_explained = severity is not Severity.NOTE or explains_notes
-        if found:
+        if found := [each for each in diagnosis.findings if each.code.severity is severity]:
+            is_explained = severity is not Severity.NOTE or explains_notes
             names = _named(found) if is_explained else "-v explains them"
             counts.append(f"{severity.value}s {len(found)} ({names})")
     text = ", ".join(counts) or "no findings"
-    if diagnosis.items is None:
-        text += "; the items were not checked"
-    else:
-        text += f"; items {human.count(diagnosis.items)}"
+    is_unread = diagnosis.items is None
+    text += "; the items were not checked" if is_unread else f"; items {diagnosis.items:,}"
     if fix:
-        problems = [e for e in diagnosis.findings if e.code.severity is not Severity.NOTE]
+        left = sum(e.left for e in diagnosis.findings if e.code.severity is not Severity.NOTE)
         fixed = sum(each.fixed for each in diagnosis.findings)
         words = ("would fix", "leave") if diagnosis.dry_run else ("fixed", "left")
-        both = zip(words, (fixed, sum(each.left for each in problems)), strict=True)
+        both = zip(words, (fixed, left), strict=True)
         done = ", ".join(f"{word} {human.count(number)}" for word, number in both if number)
         text += f"; {done or 'nothing to fix'}"
     return (DRY_RUN if diagnosis.dry_run else "") + text
@@ -207,58 +204,49 @@ def doctor(
     is_table = settings.output.is_table and settings.fields is None
     is_all = all(code in codes for code in Code if code.severity is not Severity.NOTE)
     explains_notes = settings.verbose or not settings.is_for_people
+    columns: list[str | Field[Found]] = [*(PLAIN if is_one else (*PLAIN, "queue"))]
+    if is_table:
+        fixed = FINDING_FIELDS["fixed"]._replace(title="WOULD FIX" if dry_run else "FIXED")
+        columns = ["severity", "code", "count"]
+        columns += [fixed, "left"] if fix else []
     status = ExitStatus.OK
     settings.environment.interrupted = "some of it may be fixed"
     for number, queue in enumerate(opened.queues):
+        all_ids = settings.output is OutputFormat.IDS
         diagnosis = diagnose(
-            queue,
-            codes=codes,
-            fix=fix,
-            grace_s=grace_s,
-            dry_run=dry_run,
-            all_ids=settings.output is OutputFormat.IDS,
+            queue, codes=codes, fix=fix, grace_s=grace_s, dry_run=dry_run, all_ids=all_ids
         )
         if diagnosis.items == 0:
             warn_missing(settings, queue)
         if not diagnosis.is_healthy:
             status = ExitStatus.NO
-        serious = [each for each in diagnosis.findings if each.code.severity is not Severity.NOTE]
-        is_news = serious or any(each.fixed for each in diagnosis.findings)
-        if is_table and not is_news and not (settings.verbose and diagnosis.findings):
+        findings = diagnosis.findings
+        serious = tuple(e for e in findings if e.code.severity is not Severity.NOTE)
+        is_news = serious or any(each.fixed for each in findings)
+        if is_table and not is_news and not (settings.verbose and findings):
             if not settings.quiet:
                 end = summary_end(settings, queue, is_prefixed=True)
-                out.text(f"{healthy_line(diagnosis, is_all=is_all)}{end}\n")
+                out.text(f"{_healthy_line(diagnosis, is_all=is_all)}{end}\n")
             continue
-        shows_notes = not (settings.quiet and settings.is_for_people)
+        if settings.quiet and settings.is_for_people:
+            findings = serious
         lines = command_lines(settings, queue.connection)
-        found = [
-            Found(queue.name, finding, fix, dry_run, lines)
-            for finding in (diagnosis.findings if shows_notes else serious)
-        ]
-        name = escaped(queue.name)
+        found = [Found(queue.name, finding, fix, dry_run, lines) for finding in findings]
+        if is_table and not is_one:
+            out.sections([Section(escaped(queue.name), ())], is_first=not number)
+        out.table(
+            found,
+            FINDING_FIELDS,
+            columns,
+            wide=columns,
+            id_batches=(each.finding.examples for each in found if not each.finding.of_keys),
+        )
         if is_table:
-            if not is_one:
-                out.sections([Section(name, ())], is_first=not number)
-            fixed = FINDING_FIELDS["fixed"]._replace(title="WOULD FIX" if dry_run else "FIXED")
-            columns: list[str | Field[Found]] = ["severity", "code", "count"]
-            columns += [fixed, "left"] if fix else []
-            out.table(found, FINDING_FIELDS, columns, wide=columns)
-            explained = [
-                each
-                for each in found
-                if each.finding.left and (explains_notes or each.severity is not Severity.NOTE)
-            ]
-            out.sections(map(finding_section, explained), is_first=False)
-        else:
-            out.table(
-                found,
-                FINDING_FIELDS,
-                PLAIN if is_one else (*PLAIN, "queue"),
-                id_batches=(each.finding.examples for each in found if not each.finding.of_keys),
-            )
-        line = summary(diagnosis, fix=fix, explains_notes=explains_notes)
+            explained = [e for e in found if explains_notes or e.severity is not Severity.NOTE]
+            out.sections([_section(e) for e in explained if e.finding.left], is_first=False)
+        line = _summary(diagnosis, fix=fix, explains_notes=explains_notes)
         line += summary_end(settings, queue, is_prefixed=not is_one)
-        out.note(line if is_one else f"{name}: {line}")
+        out.note(line if is_one else f"{escaped(queue.name)}: {line}")
     if not is_one:
         out.end()
     return status

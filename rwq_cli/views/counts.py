@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from rwq_cli.core.model import Counts, State
+from rwq_cli.core.model import Counts
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
-from rwq_cli.output.field import ID, Field, Fields, field
+from rwq_cli.output.field import AGO, ID, SIZE, Field, Fields, field
 from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.records import Output
 from rwq_cli.output.sections import Row, Section
@@ -14,13 +14,6 @@ from rwq_cli.output.sections import Row, Section
 if TYPE_CHECKING:
     from rwq_cli.views.watching import Tick
 
-# The broken states have plural names in some counts.
-_BROKEN = frozenset(
-    state.value.replace("-", "_") + plural
-    for state in State
-    if state.is_broken
-    for plural in ("", "s")
-)
 # Columns are left out in the reverse of the order of the fields; the most urgent one is the last.
 _FIRST_RANK = 40
 NOT_COUNTED = "not counted"
@@ -32,8 +25,7 @@ def shown(number: int | None, *, is_least: bool = False) -> str:
 
 
 def _shown(counts: Counts, name: str) -> str:
-    is_least = name == "abandoned" and counts.is_least
-    return shown(getattr(counts, name), is_least=is_least)
+    return shown(getattr(counts, name), is_least=name == "abandoned" and counts.is_least)
 
 
 def _style(counts: Counts, name: str) -> str | None:
@@ -41,64 +33,63 @@ def _style(counts: Counts, name: str) -> str | None:
     return "red" if is_broken else None
 
 
-def _cell(counts: Counts, name: str) -> str:
-    number = getattr(counts, name)
-    if name.endswith("_s"):
-        return human.ago(number)
-    if name.endswith("_ms"):
-        return human.duration(None if number is None else number / 1000)
-    if name == "payload_sampled" and not number:
-        # None was examined.
-        return "-"
-    return human.size(number) if name.endswith("_bytes") else _shown(counts, name)
+# Every count with its meaning, for monitoring, too; those of items first.
+ITEMS = {
+    "waiting": "items that wait to be leased: the length of the main list",
+    "processing": "the length of the list of items that workers took",
+    "leased": "in processing, with a lease that expires",
+    "held": "in processing, with a lease without expiry; with `--deep`, also those in no list",
+    "abandoned": "in processing, without a lease; `queues` counts for a second at most",
+    "delayed": "set aside until their time, including those that are due now",
+    "due": "delayed items that are due now",
+    "buried": "items that were set aside",
+    "returned": "items that were returned at least once",
+    "orphaned": "in no list, without a lease; `--deep` only",
+    "unlisted": "in no list, with a lease; `--deep` only",
+    "duplicated": "listed more than once; `--deep` only",
+}
+OTHERS = {
+    "ghosts": "entries without data; `--deep` only",
+    "stray_leases": "leases without an item; `--deep` only",
+    "wrong_types": "keys of the wrong type; `--deep` only",
+    "returns": "the returns of all items together; `--deep` only",
+    "results": "results that are kept; `--deep` only",
+}
+_BROKEN = ("held", "abandoned", "orphaned", "unlisted", "duplicated", *tuple(OTHERS)[:3])
+_LEFT = {"show": lambda ms: human.duration(None if ms is None else ms / 1000), "right": True}
+_SAMPLED = {"show": lambda number: human.count(number or None), "right": True}
+_MEASURES = (
+    ("oldest_waiting_seconds", "since the next item was last used", AGO, "NEXT ITEM"),
+    ("lease_soonest_ms", "until the first lease expires", _LEFT, "FIRST LEASE ENDS"),
+    ("lease_latest_ms", "until the last lease expires", _LEFT, "LAST LEASE ENDS"),
+    ("payload_sampled", "how many waiting items were sampled", _SAMPLED, "SAMPLED"),
+    ("payload_min_bytes", "the smallest data", SIZE, "SMALLEST"),
+    ("payload_median_bytes", "the median", SIZE, "MEDIAN"),
+    ("payload_max_bytes", "the largest data", SIZE, "LARGEST"),
+)
 
 
-def _count(place: int, name: str, help: str, title: str = "") -> Field[Counts]:
-    """A field that is an attribute of `Counts`, with `_seconds` for `_s`."""
-    attribute = name.replace("_seconds", "_s")
+def _count(place: int, name: str, help: str) -> Field[Counts]:
     return field(
         name,
-        attribute,
+        name,
         help,
-        title=title,
-        format=lambda counts: _cell(counts, attribute),
+        format=lambda counts: _shown(counts, name),
         right=True,
-        style=lambda counts: _style(counts, attribute),
-        rank=_FIRST_RANK - place if name != "abandoned" else _FIRST_RANK + 1,
+        style=lambda counts: _style(counts, name),
+        rank=_FIRST_RANK + (1 if name == "abandoned" else -place),
         may_be_unknown=True,
     )
 
 
-_COUNTS = (
-    ("waiting", "the length of the main list"),
-    ("processing", "the length of the list of items that workers took"),
-    ("leased", "of these: with a lease that expires"),
-    ("held", "of these: with a lease without expiry; with `--deep`, also those in no list"),
-    ("abandoned", "of these: without a lease; `queues` counts for a second at most"),
-    ("delayed", "set aside until their time, including those that are due now"),
-    ("due", "of these: due now"),
-    ("buried", "set aside"),
-    ("returned", "items that were returned at least once"),
-    ("orphaned", "in no list, without a lease; `--deep` only"),
-    ("unlisted", "in no list, with a lease; `--deep` only"),
-    ("duplicated", "listed more than once; `--deep` only"),
-    ("ghosts", "entries without data; `--deep` only"),
-    ("stray_leases", "leases without an item; `--deep` only"),
-    ("wrong_types", "keys of the wrong type; `--deep` only"),
-    ("returns", "the returns of all items together; `--deep` only"),
-    ("results", "results that are kept; `--deep` only"),
-    ("oldest_waiting_seconds", "since the next item was last used", "NEXT ITEM"),
-    ("lease_soonest_ms", "until the first lease expires", "FIRST LEASE ENDS"),
-    ("lease_latest_ms", "until the last lease expires", "LAST LEASE ENDS"),
-    ("payload_sampled", "how many waiting items were measured for the next three", "SAMPLED"),
-    ("payload_min_bytes", "the smallest data", "SMALLEST"),
-    ("payload_median_bytes", "the median", "MEDIAN"),
-    ("payload_max_bytes", "the largest data", "LARGEST"),
-)
 COUNT_FIELDS: Fields[Counts] = Fields(
     "The counts of a queue",
     field("queue", "queue", "the queue's name", ID),
-    *(_count(place, *declared) for place, declared in enumerate(_COUNTS)),
+    *(_count(place, *row) for place, row in enumerate({**ITEMS, **OTHERS}.items())),
+    *(
+        field(name, name.replace("_seconds", "_s"), help, kind, title, rank, may_be_unknown=True)
+        for rank, (name, help, kind, title) in zip(range(23, 0, -1), _MEASURES, strict=False)
+    ),
     field(
         "abandoned_is_least",
         "is_least",
@@ -122,10 +113,9 @@ def write_stats(
     if not (one and is_detailed):
         write_counts(out, counts, columns, plain, tick)
         return
-    fields = COUNT_FIELDS if tick is None else COUNT_FIELDS.plus(tick.time, *tick.rate_fields())
     out.describe(
         counts,
-        fields,
+        COUNT_FIELDS.plus(*([tick.time, *tick.rate_fields()] if tick else ())),
         lambda each: [*count_sections(each), *([tick.section(each)] if tick else [])],
         csv_columns=columns,
     )
@@ -141,14 +131,12 @@ def write_counts(
     wide: Sequence[str] = (),
     empty: str = "",
 ) -> None:
-    fields, more, at = COUNT_FIELDS, [], []
-    if tick is not None:
-        *more, least = tick.rate_fields()
-        at = [tick.time]
-        fields = fields.plus(*at, *more, least)
+    at, rates = ([tick.time], tick.rate_fields()) if tick else ([], [])
+    # The last one is no column.
+    more = rates[:-1]
     out.table(
         counts,
-        fields,
+        COUNT_FIELDS.plus(*at, *rates),
         (*columns, *more),
         plain_columns=(*plain, *at, *more),
         wide=wide and (*wide, *at, *more),
@@ -158,10 +146,7 @@ def write_counts(
 
 
 # In the order of `stats`; the others are shown only if there are any.
-_ROWS = (
-    *("waiting", "leased", "abandoned", "held", "delayed", "buried", "orphaned"),
-    *("unlisted", "duplicated", "ghosts", "stray_leases", "wrong_types"),
-)
+_ROWS = (*_DEEP[1:8], "unlisted", "duplicated", "ghosts", "stray_leases", "wrong_types")
 _RARE = ("returned", "returns", "results")
 
 
@@ -189,10 +174,8 @@ def count_sections(counts: Counts) -> list[Section]:
         when = " to ".join(dict.fromkeys(map(human.duration, ends)))
         more.append(("leases end", f"in {when}", None))
     if counts.payload_sampled:
-        smallest, median, largest = map(
-            human.size,
-            (counts.payload_min_bytes, counts.payload_median_bytes, counts.payload_max_bytes),
-        )
+        sizes = (counts.payload_min_bytes, counts.payload_median_bytes, counts.payload_max_bytes)
+        smallest, median, largest = map(human.size, sizes)
         sample = f"(a sample of {human.count(counts.payload_sampled)} waiting)"
         more.append(("payloads", f"{smallest} to {largest}, median {median} {sample}", None))
     sections = [Section(escaped(counts.queue), rows, numbers=True)]

@@ -17,6 +17,7 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.exposition import Metric
 from rwq_cli.output.field import ID, Field, Fields, field
+from rwq_cli.views.counts import ITEMS, OTHERS
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -25,29 +26,6 @@ if TYPE_CHECKING:
 _REPLY_TIMEOUT_S = 4.0
 # The measures that are in the line even without limits.
 _USUAL = (Measure.WAITING, Measure.AGE, Measure.ABANDONED)
-
-# The help of each metric, by the name of the count.
-_ITEMS = {
-    "waiting": "Items waiting to be leased.",
-    "processing": "Entries of the processing list.",
-    "leased": "Items in processing with a lease that ends.",
-    "held": "Items with a lease that never ends.",
-    "abandoned": "Items in processing without a lease.",
-    "delayed": "Delayed items, due ones included.",
-    "due": "Delayed items that are due.",
-    "buried": "Buried items.",
-    "returned": "Items that were returned at least once, by a clean or after a failed attempt.",
-    "orphaned": "Items in no list or sorted set, without a lease.",
-    "unlisted": "Items in no list or sorted set, with a lease that ends.",
-    "duplicated": "Items in the lists more than once.",
-}
-_OTHERS = {
-    "ghosts": "IDs in a list or sorted set without an item.",
-    "stray_leases": "Leases without an item.",
-    "wrong_types": "Item and lease keys of the wrong type.",
-    "returns": "How often items were returned, by cleans or after failed attempts.",
-    "results": "Stored results of completed items.",
-}
 
 
 def nagios_line(check: Check, *, is_absent: bool = False) -> str:
@@ -172,10 +150,11 @@ def queue_metrics(queues: Sequence[bytes], checks: Sequence[Check]) -> list[Metr
         _by_queue("up", "Whether the queue could be read.", up),
         _by_queue("oldest_waiting_seconds", "Seconds since the next item was last used.", ages),
     ]
-    for suffix, helps in (("_items", _ITEMS), ("", _OTHERS)):
+    for suffix, helps in (("_items", ITEMS), ("", OTHERS)):
         for name, help in helps.items():
             values = [(each.queue, getattr(each, name)) for each in counts]
-            metrics.append(_by_queue(name + suffix, help, values))
+            text = f"{help[0].upper()}{help[1:]}.".replace("`", "")
+            metrics.append(_by_queue(name + suffix, text, values))
     return metrics
 
 
