@@ -26,7 +26,7 @@ from rwq_cli.cli.options import (
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.repair.clean import CleanAction, CleanBatch, Repair, deep_clean, light_clean
+from rwq_cli.core.repair.clean import CleanAction, CleanBatch, Repair, clean as clean_queue
 from rwq_cli.exit_codes import ExitCode, ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import ID, NAME, Fields, field
@@ -127,9 +127,13 @@ class Cleaning(NamedTuple):
         self, opened: OpenQueues, queue: WorkQueue, *, is_deep: bool, warns: bool = True
     ) -> Iterator[CleanBatch]:
         def clean(queue: WorkQueue) -> Iterator[CleanBatch]:
-            found = (deep_clean if is_deep else light_clean)(
-                queue, grace_s=self.grace_s, bury_after=self.bury_after, dry_run=self.dry_run
-            ).batches
+            found = clean_queue(
+                queue,
+                deep=is_deep,
+                grace_s=self.grace_s,
+                bury_after=self.bury_after,
+                dry_run=self.dry_run,
+            )
             return warn_if_missing(self.settings, queue, found) if warns else found
 
         return opened.reader(clean, queue)

@@ -7,7 +7,7 @@ those that it needs, which matters in shell loops.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rwq_cli.core.acting import ActingQueue
 from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S, unix_ms
@@ -360,9 +360,7 @@ class WorkQueue(ActingQueue):
         Raises:
             ServerError: `acknowledged` is the number of actions.
         """
-        from rwq_cli.core.repair.clean import light_clean
-
-        return list(light_clean(self, grace_s=grace_s, bury_after=bury_after, dry_run=dry_run))
+        return self._clean(deep=False, grace_s=grace_s, bury_after=bury_after, dry_run=dry_run)
 
     def deep_clean(
         self, *, grace_s: float = GRACE_S, bury_after: int | None = None, dry_run: bool = False
@@ -371,9 +369,12 @@ class WorkQueue(ActingQueue):
 
         The arguments are those of `light_clean`.
         """
-        from rwq_cli.core.repair.clean import deep_clean
+        return self._clean(deep=True, grace_s=grace_s, bury_after=bury_after, dry_run=dry_run)
 
-        return list(deep_clean(self, grace_s=grace_s, bury_after=bury_after, dry_run=dry_run))
+    def _clean(self, **options: Any) -> "list[CleanAction]":
+        from rwq_cli.core.repair.clean import clean
+
+        return [action for batch in clean(self, **options) for action in batch]
 
     def diagnose(
         self,

@@ -12,7 +12,7 @@ import redis
 
 from rwq_cli.core import Connection, WorkQueue, items
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.repair.clean import deep_clean, light_clean
+from rwq_cli.core.repair.clean import clean
 from rwq_cli.core.repair.doctor import diagnose
 from tests.broken_queues import make_broken, pad
 from tests.conftest import HOLDER, QUEUE, FakeClock, Foreign
@@ -27,7 +27,7 @@ _SEEDS = usual(1, long=50)
 
 def _operations() -> Iterator[Any]:
     """The functions of the core that can do a dry run on a queue."""
-    yield from (light_clean, deep_clean, diagnose)
+    yield from (clean, diagnose)
     for module in iter_modules(items.__path__, f"{items.__name__}."):
         if module.name.endswith(".repairs"):
             # What those are made of.

@@ -29,9 +29,10 @@ _NEVER = -1
 def repair(
     queue: Queue,
     ids: Collection[bytes],
-    *states: State,
-    look: FirstLook | None = None,
+    states: Collection[State],
+    look: FirstLook,
     bury_after: int | None = None,
+    *,
     dry_run: bool = False,
 ) -> Iterator[OutcomeBatch]:
     """Repair IDs that are still in one of these states; without states, stale schedule entries.
@@ -45,9 +46,9 @@ def repair(
         return
     args = {
         "bury_after": _NEVER if bury_after is None else bury_after,
-        "looked_ms": look.at_ms if look else 0,
+        "looked_ms": look.at_ms,
     }
-    expected = Expected(frozenset(states), fingerprints=None if look is None else look.digests)
+    expected = Expected(frozenset(states), fingerprints=look.digests)
     act = by_script(queue, "repair", args, expected, dry_run=dry_run)
     for batch in run(queue, act, ids, "repairing", items_max=BATCH_WRITES):
         if len(done := batch.without(Status.SKIPPED)):
@@ -89,11 +90,6 @@ def prune(
         if fresh := [item_id for item_id in pruned if item_id not in done]:
             done.update(fresh)
             yield fresh
-
-
-def without(ids: Iterable[bytes], others: Collection[bytes]) -> dict[bytes, None]:
-    """The IDs that are not among the others, in order."""
-    return {item_id: None for item_id in ids if item_id not in others}
 
 
 T = TypeVar("T")

@@ -6,11 +6,10 @@ of others need one look. The fixes are those of the cleans, and a few more scrip
 again as it acts, so that concurrent doctors and cleaners fix an ID only once.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from rwq_cli.core.batches import BATCH_WRITES, in_batches
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.keyspace import (
@@ -24,22 +23,23 @@ from rwq_cli.core.inspect.keyspace import (
 )
 from rwq_cli.core.inspect.lookup import facts_of, wrong_structures
 from rwq_cli.core.inspect.server_status import server_status
-from rwq_cli.core.items.repairs import CleanLock, prune, repair, restore_guards
-from rwq_cli.core.items.schedule import promote
+from rwq_cli.core.items.repairs import CleanLock
 from rwq_cli.core.keys import hash_tag
-from rwq_cli.core.model import State
-from rwq_cli.core.repair.findings import Code, Finding, Severity, findings_about
+from rwq_cli.core.repair.clean import CLEANED, OF_ONE_ITEM, Fixer, Suspects, note_problems
+from rwq_cli.core.repair.findings import Code, Finding, Problem, Severity, problems_of
 from rwq_cli.core.state.expected import FirstLook
 from rwq_cli.core.state.probe import probe
 from rwq_cli.core.state.rules import Facts
 
-# By ID, what is wrong with it.
-_Problems = dict[bytes, tuple[Code, ...]]
-
-# Findings that a new item with the same ID may seem to confirm.
-_OF_ONE_ITEM = frozenset({Code.ABANDONED, Code.ORPHANED, Code.DUPLICATED})
 # Findings that need only the lease keys of an ID.
 _OF_LEASES = frozenset({Code.TWO_HOLDERS, Code.STRAY_LEASE, Code.ENDLESS_LEASE})
+_FIXED = (*CLEANED, Code.DUE, Code.ENDLESS_LEASE)
+# Findings that the fixes of others resolve: they remove the entry or the count in question.
+_RESOLVED_BY = {
+    Code.STALE_SCHEDULE: (Code.ABANDONED,),
+    Code.INVALID_SCORE: (Code.ABANDONED, Code.GHOST, Code.EMPTY_ID, Code.STALE_SCHEDULE),
+    Code.INVALID_RETURNS: (Code.ABANDONED, Code.ORPHANED),
+}
 
 
 class Diagnosis(NamedTuple):
@@ -93,30 +93,33 @@ def diagnose(
     look, totals = FirstLook(queue.now_ms()), Totals()
     suspects, about_keys = _first_look(queue, look, totals)
     # Keys of the wrong type have a finding of their own.
-    suspects = _only(suspects, lambda _, code: code in wanted and code is not Code.WRONG_TYPE)
+    suspects = _only(suspects, lambda _, p: p.code in wanted and p.code is not Code.WRONG_TYPE)
     findings += about_keys
     if suspects:
         queue.clock.sleep(grace_s)
-    found, in_cleaning = _second_look(queue, suspects, look)
-    fixed: dict[Code, set[bytes]] = {}
+    found = _second_look(queue, suspects, look)
+    fixed: defaultdict[Code, set[bytes]] = defaultdict(set)
     if fix and found:
         with CleanLock(queue, dry_run=dry_run) as lock:
-            fixed = _Fixer(queue, look, dry_run).fix_all(found, in_cleaning, lock)
+            for problem, outcomes in Fixer(queue, look, lock, dry_run).fix(found, _FIXED):
+                fixed[problem.code].update(outcomes.ids)
 
-    def is_left(item_id: bytes, code: Code) -> bool:
-        fixes = (code, *(_RESOLVED_BY.get(code, ()) if dry_run else ()))
-        return not any(item_id in fixed.get(each, ()) for each in fixes)
+    def is_left(item_id: bytes, problem: Problem) -> bool:
+        fixes = (problem.code, *_RESOLVED_BY.get(problem.code, ()))
+        return not any(item_id in fixed[code] for code in fixes)
 
     left = _only(found, is_left)
-    if fixed and not dry_run:
+    if fix and not dry_run:
         # Other clients may have fixed the rest, or it is gone.
-        left, _ = _second_look(queue, left, look)
+        left = _second_look(queue, left, look)
     for code in Code:
         if ids := _with(found, code):
-            remaining = [item_id for item_id in ids if code in left.get(item_id, ())]
+            remaining = _with(left, code)
             examples = tuple(dict.fromkeys([*remaining, *ids]))
             shown = examples if all_ids else examples[:EXAMPLES]
-            number = len(fixed.get(code, ()))
+            number = len(fixed[code])
+            if code is Code.STALE_SCHEDULE:
+                number = len(fixed[code].union(fixed[Code.ABANDONED]).intersection(ids))
             reason = None
             if code is Code.MOVING:
                 reason = next(facts_of(queue, shown[:1])).reason
@@ -141,35 +144,26 @@ def _about_server_and_name(queue: Queue) -> Iterator[Finding]:
 
 def _first_look(
     queue: Queue, look: FirstLook, totals: Totals
-) -> tuple[_Problems, Iterator[Finding]]:
+) -> tuple[Suspects, Iterator[Finding]]:
     """All IDs that look broken, even between two commands of their worker; what is about keys."""
-    suspects: _Problems = {}
+    suspects: Suspects = {}
     listed: set[bytes] = set()
     # Queues without lists whose data look like items that lost their entries.
     outsiders: dict[bytes, None] = {}
     notes = KeyNotes(queue)
 
-    def note(facts: Facts) -> None:
-        if codes := findings_about(facts):
-            suspects[facts.item_id] = codes
-            if not _OF_ONE_ITEM.isdisjoint(codes):
-                look.note(facts)
-        else:
-            suspects.pop(facts.item_id, None)
-
     def note_listed(facts: Facts) -> None:
         listed.add(facts.item_id)
-        note(facts)
+        note_problems(suspects, look, facts)
 
     def note_keys(page: list[bytes]) -> None:
         for facts in probe(queue, [i for i in notes.add(page) if i not in listed]):
-            codes = tuple(code for code in findings_about(facts) if code in _OF_LEASES)
-            if codes:
-                suspects[facts.item_id] = codes
+            if found := tuple(p for p in problems_of(facts) if p.code in _OF_LEASES):
+                suspects[facts.item_id] = found
 
     # The survey looks up its suspects everywhere, so their facts replace those read before.
     for facts in survey_facts(queue, on_listed=note_listed, on_keys=note_keys, totals=totals):
-        note(facts)
+        note_problems(suspects, look, facts)
         is_nowhere = not (facts.is_listed or facts.has_schedule_entry)
         if facts.has_data and is_nowhere and may_be_in_nested_queue(facts.item_id):
             outsiders[owner_of_data(queue.keys, facts.item_id)] = None
@@ -183,108 +177,22 @@ def _first_look(
     return suspects, about_keys()
 
 
-def _only(problems: _Problems, accepts: Callable[[bytes, Code], bool]) -> _Problems:
-    chosen = {i: tuple(c for c in codes if accepts(i, c)) for i, codes in problems.items()}
-    return {item_id: codes for item_id, codes in chosen.items() if codes}
-
-
-def _with(problems: _Problems, code: Code) -> list[bytes]:
-    return [item_id for item_id, codes in problems.items() if code in codes]
-
-
-def _second_look(
-    queue: Queue, suspects: _Problems, look: FirstLook
-) -> tuple[_Problems, set[bytes]]:
-    """The problems that the suspects still have, and the suspects in the list of 0.1 cleaners."""
-    found: _Problems = {}
-    in_cleaning: set[bytes] = set()
+def _second_look(queue: Queue, suspects: Suspects, look: FirstLook) -> Suspects:
+    """The problems that the suspects still have."""
+    found: Suspects = {}
     for facts in facts_of(queue, suspects.keys(), digests=True):
-        if facts.in_cleaning:
-            in_cleaning.add(facts.item_id)
-        is_same = look.is_same(facts)
-        found[facts.item_id] = tuple(
-            code
-            for code in findings_about(facts)
-            if code in suspects[facts.item_id] and (is_same or code not in _OF_ONE_ITEM)
-        )
-    return _only(found, lambda _, __: True), in_cleaning
+        codes = {problem.code for problem in suspects[facts.item_id]}
+        if not look.is_same(facts):
+            codes -= OF_ONE_ITEM
+        if problems := tuple(each for each in problems_of(facts) if each.code in codes):
+            found[facts.item_id] = problems
+    return found
 
 
-class _Fixer(NamedTuple):
-    """Fixes the IDs of findings; each method yields the IDs that it fixed."""
-
-    queue: Queue
-    look: FirstLook
-    dry_run: bool
-
-    def fix_all(
-        self, found: _Problems, in_cleaning: set[bytes], lock: CleanLock
-    ) -> dict[Code, set[bytes]]:
-        """Fix what was seen twice; return the fixed IDs by code."""
-        fixed: dict[Code, set[bytes]] = {}
-        returned: set[bytes] = set()
-        for code, fix in _FIXES.items():
-            ids = _with(found, code)
-            if code is Code.STALE_SCHEDULE:
-                # Returning an item also removed its entry.
-                fixed[code] = returned.intersection(ids)
-                ids = [item_id for item_id in ids if item_id not in returned]
-            if ids:
-                done = set(lock.kept(fix(self, ids)))
-                fixed.setdefault(code, set()).update(done.intersection(ids))
-            if code in (Code.ABANDONED, Code.ORPHANED):
-                returned |= fixed.get(code, set())
-        if not self.dry_run:
-            # Returned items need no entry in the list of a dead 0.1 cleaner.
-            list(prune(self.queue, "cleaning", returned & in_cleaning))
-        return fixed
-
-    def repair(self, ids: Sequence[bytes], *states: State) -> Iterator[bytes]:
-        look = self.look if states else None
-        batches = repair(self.queue, ids, *states, look=look, dry_run=self.dry_run)
-        return (item_id for batch in batches for item_id in batch.ids)
-
-    def prune(self, where: str, ids: Sequence[bytes]) -> Iterator[bytes]:
-        return chain.from_iterable(prune(self.queue, where, ids, dry_run=self.dry_run))
-
-    def drop_ghosts(self, ids: Sequence[bytes]) -> Iterator[bytes]:
-        yield from self.repair(ids, State.GHOST)
-        for where in ("delayed", "buried"):
-            yield from self.prune(where, ids)
-
-    def promote(self, ids: Sequence[bytes]) -> Iterator[bytes]:
-        batches = promote(self.queue, only=frozenset(ids), dry_run=self.dry_run)
-        return (item_id for batch in batches for item_id in batch.ids)
-
-    def restore_guards(self, ids: Sequence[bytes]) -> Iterator[bytes]:
-        return restore_guards(self.queue, ids, dry_run=self.dry_run)
-
-    def delete_endless_leases(self, ids: Sequence[bytes]) -> Iterator[bytes]:
-        for batch in in_batches(ids, items_max=BATCH_WRITES):
-            args = {"endless_only": True, "dry_run": self.dry_run}
-            yield from self.queue.run("delete_stray_leases", *batch, **args)
+def _only(suspects: Suspects, accepts: Callable[[bytes, Problem], bool]) -> Suspects:
+    chosen = {i: tuple(p for p in each if accepts(i, p)) for i, each in suspects.items()}
+    return {item_id: problems for item_id, problems in chosen.items() if problems}
 
 
-_FIXES: Mapping[Code, Callable[[_Fixer, Sequence[bytes]], Iterable[bytes]]] = {
-    Code.ABANDONED: lambda fixer, ids: fixer.repair(ids, State.ABANDONED),
-    Code.ORPHANED: lambda fixer, ids: fixer.repair(ids, State.ORPHANED),
-    Code.DUPLICATED: lambda fixer, ids: fixer.repair(ids, State.DUPLICATED),
-    Code.GHOST: _Fixer.drop_ghosts,
-    Code.EMPTY_ID: _Fixer.drop_ghosts,
-    Code.STALE_SCHEDULE: _Fixer.repair,
-    Code.UNGUARDED: _Fixer.restore_guards,
-    Code.DUE: _Fixer.promote,
-    Code.STALE_CLEANING: lambda fixer, ids: fixer.prune("cleaning", ids),
-    Code.STALE_RETURNS: lambda fixer, ids: fixer.prune("returns", ids),
-    Code.ENDLESS_LEASE: _Fixer.delete_endless_leases,
-}
-# The findings that can be fixed without a decision by the user.
-AUTO_FIXABLE = frozenset(_FIXES)
-# Findings without a fix, and those whose fixes remove the entry or the count in question.
-_RESOLVED_BY: Mapping[Code, tuple[Code, ...]] = {
-    Code.INVALID_SCORE: (
-        *(Code.ABANDONED, Code.ORPHANED, Code.GHOST, Code.EMPTY_ID),
-        Code.STALE_SCHEDULE,
-    ),
-    Code.INVALID_RETURNS: (Code.ABANDONED, Code.ORPHANED),
-}
+def _with(suspects: Suspects, code: Code) -> list[bytes]:
+    return [i for i, problems in suspects.items() if any(p.code is code for p in problems)]

@@ -1,8 +1,9 @@
 """The findings of the doctor, which `show` names, too: their codes, severities and rules."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from rwq_cli.core.inspect.keyspace import may_be_in_nested_queue
 from rwq_cli.core.keys import GUARD_MARGIN_MS
@@ -22,36 +23,39 @@ class Code(StrEnum):
     """The codes of findings. Most have the name of a state.
 
     `DUE` is only for items that are over a minute late, and `STRAY_LEASE` only for leases that
-    expire; those that do not are `ENDLESS_LEASE`.
+    expire; those that do not are `ENDLESS_LEASE`. Those that are `fixable` need no decision.
     """
 
     severity: Severity
+    fixable: bool
 
-    def __new__(cls, word: str, severity: Severity = Severity.WARNING) -> "Code":
+    def __new__(
+        cls, word: str, severity: Severity = Severity.WARNING, fixable: bool = False
+    ) -> "Code":
         code = str.__new__(cls, word)
-        code._value_, code.severity = word, severity
+        code._value_, code.severity, code.fixable = word, severity, fixable
         return code
 
     WRONG_TYPE = "wrong-type", Severity.ERROR
     HELD = "held", Severity.ERROR
-    DUPLICATED = "duplicated", Severity.ERROR
+    DUPLICATED = "duplicated", Severity.ERROR, True
     TWO_HOLDERS = "two-holders", Severity.ERROR
     EVICTING_SERVER = "evicting-server", Severity.ERROR
-    ABANDONED = "abandoned"
-    ORPHANED = "orphaned"
+    ABANDONED = "abandoned", Severity.WARNING, True
+    ORPHANED = "orphaned", Severity.WARNING, True
     UNLISTED = "unlisted"
-    DUE = "due"
+    DUE = "due", Severity.WARNING, True
     MOVING = "moving"
-    UNGUARDED = "unguarded"
-    GHOST = "ghost"
+    UNGUARDED = "unguarded", Severity.WARNING, True
+    GHOST = "ghost", Severity.WARNING, True
     INVALID_SCORE = "invalid-score"
-    ENDLESS_LEASE = "endless-lease"
-    STALE_SCHEDULE = "stale-schedule"
-    STALE_CLEANING = "stale-cleaning"
-    EMPTY_ID = "empty-id"
+    ENDLESS_LEASE = "endless-lease", Severity.WARNING, True
+    STALE_SCHEDULE = "stale-schedule", Severity.WARNING, True
+    STALE_CLEANING = "stale-cleaning", Severity.WARNING, True
+    EMPTY_ID = "empty-id", Severity.WARNING, True
     SHADOWED_NAME = "shadowed-name"
     STRAY_LEASE = "stray-lease", Severity.NOTE
-    STALE_RETURNS = "stale-returns", Severity.NOTE
+    STALE_RETURNS = "stale-returns", Severity.NOTE, True
     INVALID_RETURNS = "invalid-returns", Severity.NOTE
     FOREIGN_KEY = "foreign-key", Severity.NOTE
     NO_PERSISTENCE = "no-persistence", Severity.NOTE
@@ -117,16 +121,12 @@ def _is_stray(facts: Facts, *, ends: bool) -> bool:
     return not (facts.has_schedule_entry and is_guard(lease))
 
 
-def _is_moving(facts: Facts) -> bool:
-    return facts.state is State.BURIED and transit_of(facts.reason) is not None
-
-
 _RULES: tuple[tuple[Code, Callable[[Facts], bool]], ...] = (
     (Code.TWO_HOLDERS, _has_two_holders),
     (Code.ENDLESS_LEASE, lambda facts: _is_stray(facts, ends=False)),
     (Code.STRAY_LEASE, lambda facts: _is_stray(facts, ends=True)),
     (Code.DUE, lambda f: f.state is State.DUE and (f.due_ms or 0) + LATE_MS < f.now_ms),
-    (Code.MOVING, _is_moving),
+    (Code.MOVING, lambda f: f.state is State.BURIED and transit_of(f.reason) is not None),
     (Code.UNGUARDED, lambda facts: facts.is_unguarded),
     (Code.INVALID_SCORE, lambda facts: facts.has_invalid_score),
     (Code.STALE_SCHEDULE, lambda facts: facts.has_stale_schedule),
@@ -134,3 +134,50 @@ _RULES: tuple[tuple[Code, Callable[[Facts], bool]], ...] = (
     (Code.STALE_RETURNS, lambda facts: facts.has_stale_returns),
     (Code.INVALID_RETURNS, lambda facts: facts.has_data and facts.has_invalid_returns),
 )
+
+
+class Problem(NamedTuple):
+    """A finding about an ID, the state that it was in, and the structure that its fix changes."""
+
+    code: Code
+    state: State
+    where: str | None = None
+
+
+Problems = tuple[Problem, ...]
+# One of each combination, because there may be a million of them.
+_SHARED: dict[Problems, Problems] = {}
+_CHANGED = {
+    Code.ABANDONED: "processing",
+    Code.DUE: "delayed",
+    Code.STALE_CLEANING: "cleaning",
+    Code.STALE_RETURNS: "returns",
+}
+
+
+def problems_of(facts: Facts) -> Problems:
+    """The problems of one ID."""
+    if not (codes := findings_about(facts)):
+        return ()
+    state = facts.state if facts.has_data else State.GHOST
+    found = tuple(Problem(code, state, where) for code in codes for where in _places(code, facts))
+    return _SHARED.setdefault(found, found)
+
+
+def _places(code: Code, facts: Facts) -> Iterator[str | None]:
+    entries = (("delayed", facts.due_ms is not None), ("buried", facts.buried_ms is not None))
+    scheduled = [where for where, is_there in entries if is_there]
+    match code:
+        case Code.GHOST | Code.EMPTY_ID:
+            # One fix removes the entries of both lists.
+            if facts.is_listed:
+                yield "processing" if facts.in_processing else "main"
+            yield from scheduled
+        case Code.DUPLICATED:
+            yield "processing" if facts.in_processing and facts.session is None else "main"
+        case Code.STALE_SCHEDULE:
+            yield scheduled[0]
+        case Code.ORPHANED:
+            yield "cleaning" if facts.in_cleaning else None
+        case _:
+            yield _CHANGED.get(code)

@@ -12,7 +12,6 @@ from rwq_cli.core.inspect.lookup import inspect_items
 from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.purge import purge as purge_queue
-from rwq_cli.core.repair.clean import deep_clean
 from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.repair.findings import Code, findings_about
 from tests.broken_queues import pad
@@ -82,7 +81,7 @@ def test_the_keys_of_a_nested_queue_are_nobody_elses(
     assert {item.item_id for batch in export.batches() for item in batch} == items
     assert export.skipped.stray_leases == 0
     before = contents(raw)
-    assert [*deep_clean(queue)] == []
+    assert queue.deep_clean() == []
     with pytest.raises(InvalidArgument, match=f"{inner.decode()} look like items of jobs"):
         list(purge_queue(queue, NoJournal(), grace_s=0))
     assert contents(raw) == before

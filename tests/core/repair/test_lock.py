@@ -1,16 +1,20 @@
 """Two cleans of ours take turns on a queue."""
 
+from collections.abc import Callable
+
 import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.repair.clean import deep_clean, light_clean
-from rwq_cli.core.repair.doctor import diagnose
 from tests.conftest import FakeClock, Foreign, contents
 
 LOCK = "jobs:clean-lock"
-CLEANS = {"light": light_clean, "deep": deep_clean, "doctor": lambda q: diagnose(q, fix=True)}
+CLEANS: dict[str, Callable[[WorkQueue], object]] = {
+    "light": lambda queue: queue.light_clean(),
+    "deep": lambda queue: queue.deep_clean(),
+    "doctor": lambda queue: queue.diagnose(fix=True),
+}
 each_clean = pytest.mark.parametrize("how", CLEANS)
 
 
@@ -29,7 +33,7 @@ def test_one_waits_for_another_and_says_for_whom(
             raw.delete(LOCK)
 
     clock.during_sleep = end
-    list(CLEANS[how](queue) or ())
+    CLEANS[how](queue)
     assert said == ["waiting for another clean of jobs, by ann@ops1:17:ab"]
     assert raw.lrange("jobs:queue", 0, -1) == [b"1"]
     assert raw.exists(LOCK) == 0
@@ -47,7 +51,7 @@ def test_the_lock_names_its_holder_and_ends_if_that_is_killed(
         assert b"@" in (raw.get(LOCK) or b"@")
 
     clock.during_sleep = look
-    list(CLEANS[how](queue) or ())
+    CLEANS[how](queue)
     # The doctor takes it only to fix what it has found.
     assert all(14_000 < each <= 15_000 for each in left_ms) or how == "doctor"
     assert left_ms
@@ -65,7 +69,7 @@ def test_it_is_kept_through_a_long_grace_period(
         raw.pexpire(LOCK, 500)
 
     clock.during_sleep = look
-    list(light_clean(queue, grace_s=60))
+    queue.light_clean(grace_s=60)
     assert sum(clock.slept_s) == 60
     assert all(each > 14_000 for each in left_ms)
     assert max(clock.slept_s) <= 10
@@ -77,7 +81,7 @@ def test_a_dry_run_takes_no_lock_and_waits_for_none(
     foreign.abandoned(b"1")
     raw.set(LOCK, "ann@ops1:17:ab", px=15_000)
     before = contents(raw)
-    assert [action.item_id for action in light_clean(queue, dry_run=True)] == [b"1"]
+    assert [action.item_id for action in queue.light_clean(dry_run=True)] == [b"1"]
     assert contents(raw) == before
     assert raw.get(LOCK) == b"ann@ops1:17:ab"
 
@@ -88,7 +92,7 @@ def test_a_lock_that_was_lost_is_taken_again(
     """A clean was stopped for longer than its lock lasts, and another has ended since."""
     foreign.abandoned(b"1")
     clock.during_sleep = lambda: raw.delete(LOCK)
-    assert len(list(light_clean(queue, grace_s=20))) == 1
+    assert len(queue.light_clean(grace_s=20)) == 1
 
 
 def test_a_lock_of_the_wrong_type_is_an_error_that_names_it(
@@ -97,4 +101,4 @@ def test_a_lock_of_the_wrong_type_is_an_error_that_names_it(
     foreign.abandoned(b"1")
     raw.lpush(LOCK, "x")
     with pytest.raises(WrongType, match=LOCK):
-        list(light_clean(queue))
+        queue.light_clean()
