@@ -2,6 +2,7 @@
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
@@ -22,9 +23,8 @@ from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.selection import Comparison, Selection
 from rwq_cli.core.model import Outcomes, State
-from rwq_cli.input.durations import parse_duration
-from rwq_cli.input.regex import Regex
 from rwq_cli.input.streams import read_ids
+from rwq_cli.input.values import parse_duration, parse_regex
 
 if TYPE_CHECKING:
     from rwq_cli.core.inspect.listing import Chosen
@@ -87,11 +87,11 @@ def _filters(offered: Iterable[State]) -> Callable[..., Selection]:
         _settings: Settings,
         states: _state_option(offered) = None,  # type: ignore[valid-type]
         match: Annotated[
-            Regex[bytes] | None,
+            re.Pattern[bytes] | None,
             option(
                 "--match REGEX",
                 "Only items whose data matches.",
-                lambda text: Regex(os.fsencode(text), "--match"),
+                lambda text: parse_regex(os.fsencode(text), "--match"),
             ),
         ] = None,
         where: Annotated[
@@ -230,7 +230,7 @@ class Choice(NamedTuple):
         if self.named is not None:
             chosen = Chosen(self.named)
         else:
-            warn_of_idle_reset(settings, [queue], self.selection)
+            warn_of_reading(settings, [queue], self.selection)
             selection = self.selection
             if self.mine:
                 selection = selection._replace(holder_glob=glob.escape(queue.holder))
@@ -330,13 +330,12 @@ def selects(
     return provided("choice", choice, without, last=("yes", "dry_run"))
 
 
-def warn_of_idle_reset(
+def warn_of_reading(
     settings: Settings, queues: "Sequence[WorkQueue]", selection: Selection
 ) -> None:
     """Print a note if `--match` or `--where` resets the idle times of items on this server."""
-    if selection.needs_data and queues and not queues[0].connection.set_no_touch():
+    from rwq_cli.cli.open_queues import note_idle_reset
+
+    if selection.needs_data and queues:
         name = "--where" if selection.match is None else "--match"
-        settings.environment.note(
-            f"note: {name} resets idle times: on this server, reading an item's data counts as use",
-            once=True,
-        )
+        note_idle_reset(settings, queues[0], f"{name} reads the data")

@@ -6,6 +6,7 @@ Which confirmation is required depends on the server's context: see `Protection`
 import os
 import re
 import termios
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
@@ -118,25 +119,6 @@ def server_shown(settings: Settings) -> str:
     return name if settings.server.context is not None else f"{label} (context {name})"
 
 
-def _wrapped(question: str, asks: str, columns: int) -> str:
-    """The question on lines shorter than the terminal; its last sentence has one of its own."""
-    from rwq_cli.output.console import width
-
-    def is_short(line: str) -> bool:
-        return width(_COLOUR.sub("", line)) < columns
-
-    if is_short(f"{question} {asks}"):
-        return f"{question} {asks}".lstrip()
-    lines = [""]
-    for word in question.split():
-        longer = f"{lines[-1]} {word}".lstrip()
-        if lines[-1] and not is_short(longer):
-            lines.append(word)
-        else:
-            lines[-1] = longer
-    return "\n".join([*lines, asks])
-
-
 def _answer(question: str, asks: str, yes: str) -> str:
     """Ask on `/dev/tty`: stdin may be a pipe of IDs, and stdout a file."""
     try:
@@ -151,10 +133,13 @@ def _answer(question: str, asks: str, yes: str) -> str:
         # Discard what was typed before the question.
         with suppress(termios.error):
             termios.tcflush(terminal, termios.TCIFLUSH)
-        columns = 0
+        text, columns = f"{question} {asks}".lstrip(), 0
         with suppress(OSError):
             columns = os.get_terminal_size(terminal).columns
-        os.write(terminal, _wrapped(question, asks, columns or 1 << 16).encode())
+        if columns and len(_COLOUR.sub("", text)) >= columns:
+            lines = textwrap.wrap(question, columns, break_long_words=False, break_on_hyphens=False)
+            text = "\n".join((*lines, asks))
+        os.write(terminal, text.encode())
         answer = b""
         while not answer.endswith(b"\n"):
             piece = os.read(terminal, 1024)

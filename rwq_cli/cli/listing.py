@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rwq_cli.cli.choosing import warn_of_idle_reset
+from rwq_cli.cli.choosing import warn_of_reading
 from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing, warn_sizes_skipped
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
@@ -79,7 +79,7 @@ def list_items(
 
     def show(tick: "Tick | None") -> None:
         queues, out = opened.find().queues, settings.out
-        warn_of_idle_reset(settings, queues, selection)
+        warn_of_reading(settings, queues, selection)
         readers = opened.readers(lambda queue: warn_if_missing(settings, queue, read(queue)))
         items = joined(readers) if joined else (item for each in readers for item in each)
         ids = None

@@ -174,9 +174,11 @@ def warn_of_idle_reset(
     for record in records:
         if not is_said and applies(record):
             is_said = True
-            if not queues[0].connection.set_no_touch():
-                settings.environment.note(
-                    f"note: on this server, reading an item resets its idle time; {consequence}",
-                    once=True,
-                )
+            note_idle_reset(settings, queues[0], consequence)
         yield record
+
+
+def note_idle_reset(settings: Settings, queue: "WorkQueue", consequence: str) -> None:
+    if not queue.connection.set_no_touch():
+        reset = "note: on this server, reading an item resets its idle time"
+        settings.environment.note(f"{reset}; {consequence}", once=True)

@@ -19,7 +19,7 @@ from rwq_cli.core.model import State
 from rwq_cli.core.server.patience import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
 from rwq_cli.environment import ColourMode
 from rwq_cli.exit_codes import UsageError
-from rwq_cli.input.durations import parse_duration
+from rwq_cli.input.values import parse_duration
 from rwq_cli.output import human
 from rwq_cli.output.options import OutputFormat
 

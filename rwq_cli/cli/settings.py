@@ -233,7 +233,7 @@ class Settings(Target):
         given = self.given.get(name)
         if given is None:
             return default_s
-        from rwq_cli.input.durations import parse_duration
+        from rwq_cli.input.values import parse_duration
 
         seconds = parse_duration(given)
         if not (seconds or may_be_0):

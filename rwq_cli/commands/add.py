@@ -38,7 +38,7 @@ _NAMED_QUEUES = 8
 
 
 def _time(text: str) -> str:
-    from rwq_cli.input.times import parse_time
+    from rwq_cli.input.values import parse_time
 
     # Checked early; the time itself depends on the server's clock.
     parse_time(text, lambda: 0)
@@ -258,7 +258,7 @@ def _add_to_several(
 
 def _due(queue: WorkQueue, delay_s: float | None, at: str | None) -> Due | None:
     if at is not None:
-        from rwq_cli.input.times import parse_time
+        from rwq_cli.input.values import parse_time
 
         return Due(parse_time(at, queue.now_ms), from_now=False)
     return Due(delay_s * 1000, from_now=True) if delay_s else None

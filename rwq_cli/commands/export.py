@@ -22,7 +22,7 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.export_file import EXPORT_FIELDS, Header, entry_line, header_line
 from rwq_cli.output.options import OutputFormat
-from rwq_cli.output.records import progress_until_first
+from rwq_cli.output.records import check, progress_until_first
 
 # A queue's name, and what is in the queue.
 _Entry = tuple[bytes, ItemSnapshot | Result]
@@ -56,6 +56,8 @@ def export(settings: Settings, choice: Choice, all_queues: AllQueuesOption = Fal
         raise InvalidArgument("IDs can be exported from one queue only", "give -q once")
     options, environment = settings.output_options, settings.environment
     is_lines = options.format in _LINES and options.fields is None
+    if options.reads_all:
+        check(EXPORT_FIELDS, options)
     exports: list[Export] = []
     empty: list[WorkQueue] = []
     named = 0

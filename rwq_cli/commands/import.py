@@ -144,17 +144,15 @@ def _parts(
     settings: Settings, connection: "Connection", reader: ExportReader
 ) -> Iterator[tuple[WorkQueue, Iterable[Line | Flush]]]:
     """Each queue to import into, with its lines, which must be read before the next."""
-    if reader.header.queue:
-        handles = queue_handles(settings, connection, [settings.queue], settings.queue_origin)
-        yield handles[0], reader.lines()
-        return
-    if settings.given.get("queue"):
+    is_one = bool(reader.header.queue)
+    if not is_one and settings.given.get("queue"):
         raise InvalidArgument(
             f"{reader.name} is an export of several queues, each restored under its own name",
             "leave out -q",
         )
-    for name, lines in reader.queues():
-        yield WorkQueue(connection, name, holder=settings.holder), lines
+    for found, lines in reader.queues():
+        name, origin = (settings.queue if is_one else found), settings.queue_origin
+        yield queue_handles(settings, connection, [name], origin if is_one else "file")[0], lines
 
 
 def _confirm(settings: Settings, connection: "Connection", source: ExportSource) -> None:

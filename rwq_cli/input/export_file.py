@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Annotated, Any, BinaryIO, NamedTuple, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError
-from msgspec.json import Decoder, decode
+from msgspec.json import Decoder
 from msgspec.structs import asdict
 
 from rwq_cli.core.batches import Flush
@@ -52,6 +52,7 @@ class _Origin(Struct):
 
 
 class _Header(Struct):
+    rwq_export: _Whole = 0
     queue: str | None = None
     queue_b64: bytes | None = None
     exported_ms: _Whole | None = None
@@ -103,24 +104,22 @@ def parse_header(line: bytes, name: str) -> Header:
     """Parse the first line of a file; `InvalidArgument` if it is none, or of a later version."""
     line = unmarked(line, name)
     try:
-        record = decode(line)
-    except (ValueError, RecursionError):
-        record = None
-    version = record.get("rwq_export") if isinstance(record, dict) else None
-    if not isinstance(version, int) or isinstance(version, bool):
+        header = _decode_header(line)
+    except (ValueError, RecursionError) as error:
+        header, field = _Header(), str(error).partition(" - at `$.")[2]
+        if field and field != "rwq_export`":
+            raise InvalidArgument(f"the header of {name} cannot be used: {_reason(error)}")
+    version = header.rwq_export
+    if not version:
         raise InvalidArgument(
             f"{name} does not begin with the header of an export",
             'that is a line like {"rwq_export": 1, ...}; rwq add adds items from files without one',
         )
-    if not 1 <= version <= VERSION:
+    if version > VERSION:
         raise InvalidArgument(
             f"{name} is an export of version {version}, and this rwq reads up to {VERSION}",
             "update rwq",
         )
-    try:
-        header = _decode_header(line)
-    except ValidationError as error:
-        raise InvalidArgument(f"the header of {name} cannot be used: {_reason(error)}")
     queue, undo = _bytes(header.queue, header.queue_b64), header.undo
     if not queue and version == 1:
         raise InvalidArgument(f"the header of {name} cannot be used: it does not name a queue")
@@ -231,7 +230,7 @@ def _bytes(text: str | None, decoded: bytes | None) -> bytes | None:
     return text.encode()
 
 
-def _reason(error: ValidationError) -> str:
+def _reason(error: Exception) -> str:
     """What is wrong with a line, such as "due_ms: expected `int`, got `str`"."""
     what, _, place = str(error).partition(" - at `$")
     field = place.strip(".`")
@@ -315,13 +314,10 @@ class ExportReader:
         first = next((entry for entry in self._lines if not isinstance(entry, Flush)), (1, b""))
         self.header = parse_header(first[1], self.name)
 
-    def lines(self) -> Iterator[Line | Flush]:
-        """The items and results of the one queue, in order; see `_entries`."""
-        return (each if isinstance(each, Flush) else each[1] for each in self._entries())
-
     def queues(self) -> Iterator[tuple[bytes, Iterator[Line | Flush]]]:
-        """Each queue whose lines follow, with these lines, which must be read before the next."""
-        queue = b""
+        """Each queue with its lines, which must be read before the next; one that the header
+        names also without lines."""
+        queue = self.header.queue
 
         def queue_of(each: tuple[bytes, Line] | Flush) -> bytes:
             nonlocal queue
@@ -329,7 +325,9 @@ class ExportReader:
                 queue = each[0]
             return queue
 
-        for name, entries in groupby(self._entries(), queue_of):
+        groups: Iterable[tuple[bytes, Iterable[tuple[bytes, Line] | Flush]]]
+        groups = [(queue, self._entries())] if queue else groupby(self._entries(), queue_of)
+        for name, entries in groups:
             if name:
                 yield name, (each if isinstance(each, Flush) else each[1] for each in entries)
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from hashlib import sha256
-from stat import S_ISFIFO, S_ISREG
+from stat import S_ISFIFO
 from typing import BinaryIO, NamedTuple
 
 from rwq_cli.core.batches import Flush
@@ -108,8 +108,6 @@ class RecordReader:
         self._strict, self._report, self._due = strict, report, due
         self.rejected = 0
         self.empty = 0
-        self._total_bytes: int | None = None
-        self._read_bytes = 0
         self._current: BinaryIO | None = None
 
     def from_arguments(self, arguments: Iterable[str]) -> Iterator[NewItems | Flush]:
@@ -125,34 +123,21 @@ class RecordReader:
             if not os.path.exists(name) or not S_ISFIFO(os.stat(name).st_mode):
                 with open_input(self._environment, name):
                     pass
-        self._total_bytes = self._size_of_all(names)
         for name in names:
             if self._strict and self.rejected:
                 return
             with open_input(self._environment, name) as self._current:
                 where = "line" if name == "-" else f"{name}, line"
                 yield from self._from_stream(where, self._current)
-                self._read_bytes += _position(self._current)
-            self._current = None
 
     def fraction(self) -> float | None:
-        if not self._total_bytes:
+        """How much of the file that is read is read; None for a pipe or a terminal."""
+        try:
+            descriptor = self._current.fileno() if self._current else -1
+            size = os.fstat(descriptor).st_size
+            return min(1.0, os.lseek(descriptor, 0, os.SEEK_CUR) / size) if size else None
+        except (OSError, ValueError):
             return None
-        here = _position(self._current) if self._current is not None else 0
-        return min(1.0, (self._read_bytes + here) / self._total_bytes)
-
-    def _size_of_all(self, names: list[str]) -> int | None:
-        """The bytes of all files; None if one is a pipe or a terminal."""
-        total = 0
-        for name in names:
-            try:
-                found = os.stat(self._environment.stdin.fileno() if name == "-" else name)
-            except (OSError, ValueError):
-                return None
-            if not S_ISREG(found.st_mode):
-                return None
-            total += found.st_size
-        return total
 
     def _from_stream(self, where: str, stream: BinaryIO) -> Iterator[NewItems | Flush]:
         if self._format is InputFormat.RAW:
@@ -229,10 +214,3 @@ class RecordReader:
             return None, record, self._due
 
         return parse
-
-
-def _position(stream: BinaryIO) -> int:
-    try:
-        return os.lseek(stream.fileno(), 0, os.SEEK_CUR)
-    except (OSError, ValueError):
-        return 0

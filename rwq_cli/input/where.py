@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.input.regex import Regex
+from rwq_cli.input.values import parse_regex
 from rwq_cli.output.json_text import Path, Scanner, document_of, found_at, string_of
 
 _OPERATOR = re.compile(r"==|!=|<=|>=|[=<>~]")
@@ -90,7 +90,7 @@ def _matches(scanner: Scanner) -> Test:
         scanner.at = len(scanner.text)
     scanner.expect_end("the quoted text ends before this")
     try:
-        regex = Regex(expression, "--where")
+        regex = parse_regex(expression, "--where")
     except InvalidArgument as error:
         at = 0 if is_quoted else getattr(error.__cause__, "pos", None) or 0
         reason = getattr(error.__cause__, "msg", None)

@@ -3,7 +3,7 @@
 import pytest
 
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.input.durations import parse_duration
+from rwq_cli.input.values import parse_duration
 
 
 def test_units_of_durations_are_added_up() -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.input.times import parse_time
+from rwq_cli.input.values import parse_time
 
 
 @pytest.fixture

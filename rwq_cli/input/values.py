@@ -1,14 +1,22 @@
-"""Times as users write them: `08:00`, `2026-11-22T08:00`, with or without a zone, `@1764000000`.
+"""Values as users write them: durations, times and regular expressions.
 
-This machine's time zone is used, but not its clock: the current time is the server's.
+A duration is `500ms`, `30s`, `5m`, `1h30m`, `2d`, or bare seconds; a time is `08:00` or
+`2026-11-22T08:00`, with or without a zone, or `@1764000000`. This machine's time zone is used, but
+not its clock: the current time is the server's.
 """
 
 import re
+import warnings
 from collections.abc import Callable
 from datetime import datetime, time, timedelta
+from typing import AnyStr
 
 from rwq_cli.core.errors import InvalidArgument
 
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+HUNDRED_YEARS_S = 100 * 365 * 86400.0
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
+_BARE = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 # Later scores could not order items that are due at the same instant.
 _LATEST_MS = 7_258_118_400_000
 _UNIX = re.compile(r"@\d{1,12}(\.\d{1,9})?", re.ASCII)
@@ -16,6 +24,24 @@ _UNIX = re.compile(r"@\d{1,12}(\.\d{1,9})?", re.ASCII)
 _CLOCK = r"\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d(:?\d\d)?)?"
 _OF_DAY = re.compile(_CLOCK, re.ASCII)
 _DATED = re.compile(rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}", re.ASCII)
+
+
+def parse_duration(text: str, limit_s: float = HUNDRED_YEARS_S) -> float:
+    stripped = text.strip()
+    seconds = None
+    if _BARE.fullmatch(stripped):
+        seconds = float(stripped)
+    elif stripped and _PART.sub("", stripped) == "":
+        seconds = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(stripped))
+    if seconds is not None:
+        return in_limits(seconds, limit_s)
+    raise InvalidArgument(f"not a duration: {text!r}", "write it like 500ms, 30s, 5m, 1h30m or 2d")
+
+
+def in_limits(seconds: float, limit_s: float = HUNDRED_YEARS_S) -> float:
+    if seconds > limit_s:
+        raise InvalidArgument("a duration longer than a hundred years", "give a shorter one")
+    return float(seconds)
 
 
 def parse_time(text: str, now_ms: Callable[[], int]) -> int:
@@ -57,3 +83,17 @@ def _next(of_day: time, now_ms: int) -> int:
 
 def _unix_ms(given: datetime) -> int:
     return round(given.timestamp() * 1000)
+
+
+def parse_regex(text: AnyStr, option: str) -> "re.Pattern[AnyStr]":
+    try:
+        with warnings.catch_warnings():
+            # About the syntax of future versions of Python.
+            warnings.simplefilter("ignore", FutureWarning)
+            return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise InvalidArgument(
+            f"{option} is not a regular expression: {reason}",
+            "escape characters that are meant literally",
+        ) from error
