@@ -10,7 +10,7 @@ from rwq_cli.core.repair.findings import findings_about
 from rwq_cli.core.state.expected import Expected, fingerprint
 from rwq_cli.core.state.rules import Facts
 from tests.broken_queues import pad, traces
-from tests.conftest import HOLDER, Foreign
+from tests.conftest import HOLDER, Foreign, supports_no_touch
 from tests.core.verbs import VERBS
 from tests.item_cases import ITEM_CASES, ItemCase
 
@@ -155,12 +155,15 @@ def test_what_is_not_what_was_chosen_is_left_alone(
     """It was chosen by its state, its age or its data, and is another by the time of the verb."""
     expects = VERBS[name].expects
     assert expects is not None
+    conditions = [
+        *(Expected(states=frozenset({state})) for state in State if state.is_item),
+        Expected(fingerprints={item_id: fingerprint(b"other") for item_id in CASES}),
+    ]
+    # Before Redis 7.2, an item's age is gone once it was read to be saved.
+    if supports_no_touch(raw) or name not in ("remove", "move by force"):
+        conditions.append(Expected(idle_s=3600))
     for others in (0, 60):
-        for condition in (
-            *(Expected(states=frozenset({state})) for state in State if state.is_item),
-            Expected(idle_s=3600),
-            Expected(fingerprints={item_id: fingerprint(b"other") for item_id in CASES}),
-        ):
+        for condition in conditions:
             before = arrange(queue, foreign)
             states = {r.facts.item_id: r.facts.state for r in inspect_items(queue, CASES)}
             ids = [i for i, state in states.items() if state.is_item and state not in SOME]
