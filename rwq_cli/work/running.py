@@ -207,7 +207,10 @@ class Run:
 
     def _is_stopped(self) -> bool:
         flags = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
-        return hasattr(os, "waitid") and os.waitid(os.P_PID, self.pid, flags) is not None
+        # What has ended since the last look is no child that could be stopped.
+        with suppress(ChildProcessError):
+            return hasattr(os, "waitid") and os.waitid(os.P_PID, self.pid, flags) is not None
+        return False
 
     def end(self, cause: Cause) -> None:
         """Send SIGTERM to all that it has started, and SIGKILL later."""

@@ -72,6 +72,21 @@ def test_a_command_that_asks_on_the_terminal_fails_at_once(
     assert raw.zrange("jobs:buried", 0, -1) == [b"1"]
 
 
+def test_a_command_may_end_while_it_is_seen_whether_it_is_stopped(
+    rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = os.waitid
+
+    def look_as_it_ends(kind: int, pid: int, options: int) -> object:
+        if options & os.WSTOPPED:
+            look(kind, pid, os.WEXITED | os.WNOWAIT)
+        return look(kind, pid, options)
+
+    monkeypatch.setattr(os, "waitid", look_as_it_ends)
+    foreign.waiting(b"1")
+    assert rwq("work", "--drain", *script("sleep 0.6")).as_tuple() == (0, "", "completed 1\n")
+
+
 def test_a_command_that_is_stopped_is_named(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"1")
     worker = rwq.start(*DRAIN, *script("kill -STOP $$; true"))
