@@ -40,11 +40,6 @@ def test_the_named_program_comes_first(tmp_path: Path) -> None:
     assert find_server(environ) == named
 
 
-def test_an_empty_variable_names_no_program(wheel: Path) -> None:
-    wheel_program = program(wheel / "bin" / "valkey-server")
-    assert find_server({"RWQ_LOCAL_SERVER": "", "PATH": ""}) == wheel_program
-
-
 def test_the_wheel_is_found_without_importing_it(wheel: Path, tmp_path: Path) -> None:
     wheel_program = program(wheel / "bin" / "valkey-server")
     program(tmp_path / "bin" / "valkey-server")
@@ -84,16 +79,6 @@ def test_damaged_data_is_an_error_that_quotes_the_log(local_server: LocalServer)
     assert "\n" not in caught.value.message
     assert caught.value.hint == f"its log is {local_server.directory / 'server.log'}"
     assert not local_server.status().running
-
-
-def test_a_program_that_refuses_its_settings_is_quoted(
-    new_server: NewServer, tmp_path: Path
-) -> None:
-    named = script(tmp_path / "program", "echo first; echo 'unknown option' >&2; exit 3")
-    server = new_server(tmp_path / "data", RWQ_LOCAL_SERVER=str(named))
-    with pytest.raises(LocalServerError) as caught:
-        server.ensure_running()
-    assert caught.value.message == f"the server {named} did not start: first; unknown option"
 
 
 @pytest.mark.parametrize("mode", [None, 0o644])

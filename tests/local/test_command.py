@@ -68,9 +68,3 @@ def test_the_directory_is_that_of_a_local_url_or_the_argument(
     words = ("-u", f"local:{in_url.directory}", "local", "status", "-o", "json")
     assert rwq(*words).json == stopped(in_url)
     assert rwq(*words, str(argument.directory)).json == stopped(argument)
-
-
-def test_a_command_starts_the_server_of_a_local_url(rwq: Rwq, local_server: LocalServer) -> None:
-    words = ("-u", f"local:{local_server.directory}", "-q", "jobs", "stats", "-o", "json")
-    assert rwq(*words).code == 0
-    assert local_server.status().running

@@ -62,18 +62,6 @@ def test_a_directory_of_another_user_is_refused(
             getattr(local_server, verb)()
 
 
-def test_a_symlink_to_the_directory_leads_to_the_same_server(
-    local_server: LocalServer, new_server: NewServer, tmp_path: Path
-) -> None:
-    local_server.ensure_running()
-    link = tmp_path / ("l" * 120)
-    link.symlink_to(local_server.directory)
-    other = new_server(link)
-    other.ensure_running()
-    assert other.url == local_server.url
-    assert pid_of(other) == pid_of(local_server)
-
-
 def test_a_directory_can_have_a_strange_name(new_server: NewServer, tmp_path: Path) -> None:
     for name in ("two words", 'it\'s "quoted"', "Größe%s", "--port 7", "a%41?b#c"):
         server = new_server(tmp_path / name)
