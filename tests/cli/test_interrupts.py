@@ -64,9 +64,8 @@ class Thing:
 
 signal.signal(signal.SIGINT, signal.{before})
 interrupts.raise_on_interrupt()
-interrupts._TIME_TO_END_S = 3600
 reads, _ = os.pipe()
-with interrupts.ending_on_terminate():
+with interrupts.ending_on_terminate(within_s=3600):
     thing = Thing()
     reference = weakref.ref(thing, lambda _: signal.raise_signal(signal.{name}))
     try:

@@ -168,14 +168,6 @@ class TestPassword:
         assert process.returncode == 143
         assert state_of(int(pid.read_text())) in ("", "Z")
 
-    def test_a_line_end_of_rwq_password_is_not_a_part_of_it(
-        self, bare_rwq: Rwq, locked: PrivateServer
-    ) -> None:
-        """As of a secret that was made by `echo`."""
-        words = ("stats", "-q", "jobs", "-u", locked.url)
-        for end in ("\n", "\r\n"):
-            assert bare_rwq(*words, variables={"RWQ_PASSWORD": f"hunter2{end}"}).code == 0
-
     def test_rwq_password_is_not_sent_to_a_contexts_server(
         self, bare_rwq: Rwq, locked: PrivateServer
     ) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.docs.machine import machine
-from tests.docs.matching import difference, matches
+from tests.docs.matching import difference
 from tests.docs.pages import blocks, pages
 from tests.docs.steps import RUN, Step, hosts, steps
 from tests.driver import Rwq
@@ -116,26 +116,3 @@ def check(step: Step, one: Any) -> None:
         pytest.fail(f"{step.block.place}: {source}\n{ran.output}", pytrace=False)
     shown = difference(step.shown, ran.output)
     pytest.fail(f"{step.block.place}: $ {source}\n{shown}", pytrace=False)
-
-
-def test_what_a_page_may_leave_open() -> None:
-    for shown, printed in (
-        ("returned 1\n", "returned 1\n\n"),
-        ("ID  TIME LEFT\n1      59m58s\n", "ID  TIME LEFT\n1         59m\n"),
-        ("ID    AGE\n────────\n1     3m ago\n", "ID    AGE\n──────────\n1     just now\n"),
-        ('{"ttl_ms":299998}\n', '{"ttl_ms":1}\n'),
-        ("a … c\n", "a b b c\n"),
-        ("a\n...\nd\n", "a\nb\nc\nd\n"),
-        ("a\n...\nd\n", "a\nd\n"),
-    ):
-        assert matches(shown, printed), shown
-    for shown, printed in (
-        ("returned 1\n", "returned 2\n"),
-        ("returned 1\n", "returned 1\nburied 1\n"),
-        ("a  b\n", "a   b\n"),
-        ("for 10m\n", "for ever\n"),
-        ('{"bytes":3}\n', '{"bytes":4}\n'),
-        ("a … c\n", "a b\nb c\n"),
-        ("", "an error\n"),
-    ):
-        assert not matches(shown, printed), shown

@@ -1,42 +1,57 @@
 """A client whose clock is days wrong: all times are the server's, so it changes nothing."""
 
-import json
+import datetime
 import sys
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+import time
 from typing import Any
 
 import pytest
 import redis
 
-from tests.driver import TIMEOUT_S, Rwq, until
-from tests.servers import PrivateServer
+from tests.driver import Rwq
 
 _HOUR_MS = 3_600_000
 _DAYS_S = 3 * 86_400
 # A busy machine may take so long from our look at the server's clock to the command's own.
 _SLACK_MS = 20_000
+_right_s = time.time
 
-_WRONG_RWQ = (sys.executable, "-m", "tests.end_to_end.wrong_clock")
 
+@pytest.fixture(params=[_DAYS_S, -_DAYS_S], ids=["ahead", "behind"])
+def wrong(request: pytest.FixtureRequest, rwq: Rwq, monkeypatch: pytest.MonkeyPatch) -> Rwq:
+    """rwq while the clock of this process is wrong, in whatever module has taken it by `from`."""
+    shift_s = float(request.param)
+    localtime, gmtime = time.localtime, time.gmtime
 
-@pytest.fixture
-def wrong(request: pytest.FixtureRequest, server: PrivateServer, tmp_path: Path) -> Iterator[Rwq]:
-    """rwq as a process whose clock is three days ahead, or as many seconds as are given."""
-    variables = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": str(tmp_path),
-        "USER": "tester",
-        "LANG": "C.UTF-8",
-        "TZ": "UTC",
-        "RWQ_URL": server.url,
-        "RWQ_QUEUE": "jobs",
-        "WRONG_BY_S": str(getattr(request, "param", _DAYS_S)),
+    def wrong_s() -> float:
+        return _right_s() + shift_s
+
+    class Wrong(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> "Wrong":
+            return cls.fromtimestamp(wrong_s(), tz)
+
+    # By the identity of what is replaced.
+    replacing: dict[int, Any] = {
+        id(time.time): wrong_s,
+        id(time.time_ns): lambda: int(wrong_s() * 10**9),
+        id(localtime): lambda secs=None: localtime(wrong_s() if secs is None else secs),
+        id(gmtime): lambda secs=None: gmtime(wrong_s() if secs is None else secs),
+        id(datetime.datetime): Wrong,
     }
-    rwq = Rwq(variables, tmp_path)
-    yield rwq
-    rwq.close()
+    for line in ("add x", "lease", "clean light --grace 0", "ls", "show x"):
+        # Imports what it needs.
+        rwq(*line.split(), "-q", "other")
+    touched = set()
+    for name, module in [*sys.modules.items()]:
+        if name in ("time", "datetime") or name.startswith(("rwq_cli", "redis")):
+            for each, value in [*vars(module).items()]:
+                if id(value) in replacing:
+                    monkeypatch.setattr(module, each, replacing[id(value)])
+                    touched.add(name.partition(".")[0])
+    assert touched >= {"time", "datetime", "rwq_cli"}
+    assert abs(time.time() - _right_s() - shift_s) < 1
+    return rwq
 
 
 def now_ms(raw: redis.Redis) -> int:
@@ -45,55 +60,23 @@ def now_ms(raw: redis.Redis) -> int:
     return int(seconds) * 1000 + int(microseconds) // 1000
 
 
-def does(wrong: Rwq, *words: str, code: int = 0) -> list[str]:
-    """Run it as a process; its lines."""
-    process = wrong.start(*words, command=_WRONG_RWQ)
-    out, err = process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == code, (out, err)
-    return out.decode().splitlines()
-
-
-def tells(wrong: Rwq, *words: str) -> Any:
-    """The JSON that it prints."""
-    return json.loads("\n".join(does(wrong, *words, "-o", "json")))
-
-
-def shows_the_same(wrong: Rwq, *words: str) -> bool:
-    """Whether its output is that of a client whose clock is right."""
-    return does(wrong, *words) == wrong(*words).text.splitlines()
-
-
-both_ways = pytest.mark.parametrize(
-    "wrong", [_DAYS_S, -_DAYS_S], ids=["ahead", "behind"], indirect=True
-)
-
-
-def is_about(found_ms: float | None, expected_ms: float) -> bool:
-    return found_ms is not None and 0 <= found_ms - expected_ms < _SLACK_MS
-
-
-@both_ways
-def test_the_clock_is_wrong(wrong: Rwq) -> None:
-    """Without this, the others would prove nothing."""
-    here = datetime.now().timestamp()
-    lines = does(wrong, "tell")
-    assert len(lines) == 2
-    for there in map(float, " ".join(lines).split()):
-        off_s = there - here - float(wrong.variables["WRONG_BY_S"])
-        assert abs(off_s) < _SLACK_MS / 1000
+def is_about(found_ms: float, expected_ms: float) -> bool:
+    return 0 <= found_ms - expected_ms < _SLACK_MS
 
 
 def test_due_times_are_by_the_servers_clock(wrong: Rwq, raw: redis.Redis) -> None:
     began_ms = now_ms(raw)
     at_ms = began_ms + 2 * _HOUR_MS
-    clock = datetime.fromtimestamp(began_ms / 1000, UTC) + timedelta(hours=3)
-
-    does(wrong, "add", "--id", "delay", "--delay", "1h", "x")
-    does(wrong, "add", "--id", "at", "--at", f"@{at_ms / 1000:.3f}", "x")
-    does(wrong, "add", "--id", "clock", "--at", f"{clock:%H:%M}", "x")
-    does(wrong, "add", "--id", "zone", "--at", f"{clock:%Y-%m-%dT%H:%M}Z", "x")
-    does(wrong, "add", "--id", "past", "--at", f"@{began_ms / 1000 - 60:.3f}", "x")
-
+    clock = datetime.datetime.fromtimestamp(began_ms / 1000, datetime.UTC)
+    clock += datetime.timedelta(hours=3)
+    for item_id, words in {
+        "delay": ("--delay", "1h"),
+        "at": ("--at", f"@{at_ms / 1000:.3f}"),
+        "clock": ("--at", f"{clock:%H:%M}Z"),
+        "zone": ("--at", f"{clock:%Y-%m-%dT%H:%M}Z"),
+        "past": ("--at", f"@{began_ms / 1000 - 60:.3f}"),
+    }.items():
+        assert wrong("add", "--id", item_id, *words, "x").code == 0
     assert raw.lrange("jobs:queue", 0, -1) == [b"past"]
     minute_ms = clock.replace(second=0, microsecond=0).timestamp() * 1000
     due_ms = dict(raw.zrange("jobs:delayed", 0, -1, withscores=True))
@@ -107,25 +90,20 @@ def test_due_times_are_by_the_servers_clock(wrong: Rwq, raw: redis.Redis) -> Non
             assert abs(ends_ms - due_ms[item_id] - 60_000) < 1000
 
 
-@both_ways
 def test_only_due_items_are_promoted(wrong: Rwq, raw: redis.Redis) -> None:
-    does(wrong, "add", "--id", "later", "--delay", "1h", "x")
-    does(wrong, "add", "--id", "soon", "--delay", "1h", "x")
-
-    assert does(wrong, "lease", "-o", "ids", code=1) == []
+    for item_id in ("later", "soon"):
+        assert wrong("add", "--id", item_id, "--delay", "1h", "x").code == 0
+    assert wrong("lease", "-o", "ids").code == 1
     for depth in ("light", "deep"):
-        does(wrong, "clean", depth, "--grace", "0")
+        assert wrong("clean", depth, "--grace", "0").code == 0
     assert raw.llen("jobs:queue") == 0
-    (first, second) = tells(wrong, "ls", "delayed")
-    assert [first["state"], second["state"]] == ["delayed", "delayed"]
-    until(lambda: shows_the_same(wrong, "ls", "delayed", "-o", "table"))
-
+    assert [item["state"] for item in wrong("ls", "delayed", "-o", "json").json] == ["delayed"] * 2
+    assert "in 59m" in wrong("ls", "delayed", "-o", "table").text
     raw.zadd("jobs:delayed", {"soon": now_ms(raw) - 1})
-    assert does(wrong, "ls", "delayed", "-o", "ids") == ["soon", "later"]
-    assert does(wrong, "show", "soon", "-o", "json")[0]
-    assert [item["state"] for item in tells(wrong, "ls", "delayed")] == [
-        "due",
-        "delayed",
+    found = wrong("ls", "delayed", "-o", "json").json
+    assert [(item["id"], item["state"]) for item in found] == [
+        ("soon", "due"),
+        ("later", "delayed"),
     ]
-    assert does(wrong, "lease", "--for", "1h", "-o", "ids") == ["soon"]
+    assert wrong("lease", "--for", "1h", "-o", "ids").text == "soon\n"
     assert abs(raw.pttl("jobs:lease:soon") - _HOUR_MS) < _SLACK_MS

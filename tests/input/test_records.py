@@ -13,10 +13,6 @@ def environment(stdin: bytes) -> Environment:
     return Environment({}, io.BytesIO(stdin), io.BytesIO(), io.BytesIO())
 
 
-def test_a_field_of_an_id_rule_may_contain_a_colon() -> None:
-    assert IdRule.parse("field:a:b") == IdRule("field", "a:b")
-
-
 # Each is read with its like in one go if nothing is special about it, and by itself if not.
 JSON_LINES = (
     b'{"data":"text"}',

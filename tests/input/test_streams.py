@@ -97,16 +97,6 @@ def test_lines_that_end_in_cr_lf_are_noted_once() -> None:
     assert quiet.stderr.getvalue() == b""
 
 
-def test_a_record_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "_RECORD_BYTES_MAX", 1 << 20)
-    assert flattened(split(environment(), io.BytesIO(bytes(1 << 20)), b"\n")) == [bytes(1 << 20)]
-    with (
-        open("/dev/zero", "rb") as endless,
-        pytest.raises(InvalidArgument, match="a record of /dev/zero is larger than"),
-    ):
-        flattened(split(environment(), endless, b"\n"))
-
-
 def test_an_endless_stream_is_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     with open("/dev/zero", "rb") as endless:
         for longest in (0, 3, 300_000):

@@ -67,10 +67,10 @@ for turn in range(20):
     child = os.fork()
     if not child:
         try:
-            os.setpgid(0, 0)
             server.ensure_running()
         finally:
             os._exit(0)
+    os.setpgid(child, child)
     time.sleep(0.001 + turn * 0.0006)
     # Like Ctrl-C in a terminal, to the whole process group.
     os.killpg(child, number)

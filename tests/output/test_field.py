@@ -2,12 +2,11 @@
 
 import json
 import unicodedata
-from typing import Any
 
 import pytest
 
 from rwq_cli.output.escape import JsonText
-from rwq_cli.output.field import Field, Fields, bytes_fields, plain, to_json
+from rwq_cli.output.field import bytes_fields, plain, to_json
 from rwq_cli.output.json_text import json_text
 
 
@@ -80,40 +79,3 @@ class TestJsonText:
 )
 def test_values_in_plain_lines(value: object, text: str) -> None:
     assert plain(value) == text
-
-
-FIELDS: Fields[dict[str, Any]] = Fields(
-    "A record",
-    Field("id", lambda record: record["id"], "", is_bytes=True),
-    Field("lease", lambda record: record.get("lease"), "", is_object=True),
-    Field("lease.holder", lambda record: (record.get("lease") or [None])[0], ""),
-    Field("lease.ttl_ms", lambda record: (record.get("lease") or [None, None])[1], ""),
-    Field("places", lambda record: record.get("places", []), ""),
-)
-
-
-def test_a_dotted_name_is_a_field_of_an_object() -> None:
-    record = {"id": b"a", "lease": [b"h\xff", None], "places": [1, 2]}
-    assert FIELDS.json(record) == {
-        "id": "a",
-        "id_b64": None,
-        "lease": {"holder": "h\\xff", "ttl_ms": None},
-        "places": [1, 2],
-    }
-    assert FIELDS.json({"id": b"a"})["lease"] is None
-
-
-@pytest.mark.parametrize(
-    ("chosen", "json_names", "flat_names"),
-    [
-        (["lease", "id"], ["lease", "id"], ["lease_holder", "lease_ttl_ms", "id"]),
-        (["lease_ttl_ms", "id_b64"], ["lease_ttl_ms", "id_b64"], ["lease_ttl_ms", "id_b64"]),
-    ],
-)
-def test_fields_can_be_chosen(
-    chosen: list[str], json_names: list[str], flat_names: list[str]
-) -> None:
-    fields = FIELDS.only(chosen)
-    assert list(fields.json({"id": b"a"})) == json_names
-    assert fields.flat_names == list(fields.flat({"id": b"a"})) == flat_names
-    assert [column.flat_name for column in fields.columns()] == flat_names

@@ -45,14 +45,6 @@ class TestFields:
         (record,) = rwq("ls", "-n", "1", "--fields", "data_b64", "-o", "json").json
         assert record == {"data_b64": "/wk="}
 
-    def test_any_field_is_cut_to_fit(self, rwq: Rwq, three: Foreign) -> None:
-        three.waiting(b"0123456789" * 3)
-        words = ("show", "0123456789" * 3, "--fields", "meaning,next,id", "-o", "table")
-        header, _, row = rwq(*words, variables={"COLUMNS": "40"}).lines
-        assert header.split() == ["MEANING", "NEXT", "ID"]
-        assert max(len(header), len(row)) <= 40
-        assert (row.count("…"), row[-1]) == (3, "9")
-
 
 @pytest.mark.usefixtures("three")
 @pytest.mark.needs("no-touch")

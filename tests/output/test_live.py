@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from rwq_cli.environment import Environment
-from rwq_cli.output.live import LiveFrames, captured
+from rwq_cli.output.live import LiveFrames
 from tests.terminal import new_terminal, shown, watched
 
 
@@ -77,16 +77,3 @@ def test_after_a_stop_the_frame_is_drawn_below_what_the_shell_wrote(terminal: Sc
     frames.resume()
     frames.draw("b\n", "2", "")
     assert terminal.lines() == ["a", "1^Z", "$ fg", "b", "2"]
-
-
-def test_results_and_notes_become_a_frame_as_wide_as_the_terminal(terminal: Screen) -> None:
-    environment = terminal.environment
-    with captured(environment) as frame:
-        environment.stdout.write(b"result\n")
-        environment.note("note", once=True)
-        assert (environment.width, environment.stderr_width) == (40, 40)
-        assert environment.stdout_is_terminal
-    assert frame.getvalue() == b"result\nnote\n"
-    with captured(environment) as frame:
-        environment.note("note", once=True)
-    assert frame.getvalue() == b"note\n"

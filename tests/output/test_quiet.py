@@ -14,13 +14,6 @@ from tests.servers import PrivateServer
 pytestmark = pytest.mark.usefixtures("slept_s")
 
 
-@pytest.mark.parametrize("word", ["-Q", "--quiet"])
-def test_a_quiet_verb_prints_nothing(rwq: Rwq, foreign: Foreign, word: str) -> None:
-    foreign.waiting(b"a")
-    assert rwq(word, "add", "x").as_tuple() == (0, "", "")
-    assert rwq("complete", "a", word).as_tuple() == (0, "", "")
-
-
 def test_a_quiet_verb_prints_its_results_and_names_failures(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"a")
     assert rwq("-Q", "complete", "a", "gone", "-o", "ids").as_tuple() == (
@@ -37,15 +30,6 @@ def test_a_quiet_listing_has_no_footer_and_no_sentence(rwq: Rwq, foreign: Foreig
     code, seen = rwq.on_screen("ls", "-Q")
     assert code == 0
     assert b"shown" not in seen
-
-
-def test_quiet_keeps_errors(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    assert rwq("-Q", "ls", "-o", "xml").notes.startswith("rwq: error: -o cannot be 'xml'")
-    assert rwq("-Q", "show", "gone", "-o", "data").as_tuple() == (1, "", "no such item: gone\n")
-    result = rwq("-Q", "add", "--format", "jsonl", stdin=b"{\n")
-    assert (result.code, result.notes.count("\n")) == (1, 1)
-    assert "not added" in result.notes
 
 
 @pytest.mark.parametrize("quiet", [True, False])

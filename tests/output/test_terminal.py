@@ -71,21 +71,6 @@ class TestWidth:
                 assert len(rows) >= 3
                 assert max(map(cell_len, rows)) <= columns, line
 
-    def test_extras_are_left_out_before_an_id_is_cut(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.raw.flushall()
-        foreign.waiting(b"i" * 64)
-        headers = [
-            plain(rwq.on_screen("ls", columns=columns)[1])[0].split()
-            for columns in (120, 88, 80, 78, 40)
-        ]
-        assert headers == [
-            ["#", "ID", "LAST", "USE", "SIZE", "DATA"],
-            ["#", "ID", "DATA"],
-            ["#", "ID"],
-            ["#", "ID"],
-            ["#", "ID", "DATA"],
-        ]
-
     def test_empty_columns_are_left_out(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.raw.flushall()
         foreign.abandoned(b"a")
@@ -114,36 +99,33 @@ class TestWidth:
 
 @pytest.mark.usefixtures("filled")
 class TestColour:
-    def test_abandoned_items_are_red(self, rwq: Rwq) -> None:
-        _, seen = rwq.on_screen("leases", columns=160)
-        assert b"\x1b[31mabandoned" in seen
-
-    def test_colour_can_be_switched_off(self, rwq: Rwq) -> None:
-        for words, variables in (
-            ("", {"NO_COLOR": "1"}),
-            ("", {"TERM": "dumb"}),
-            ("", {"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}),
-            ("--color never", {"CLICOLOR_FORCE": "1"}),
-            ("--color always --color never", {}),
-        ):
-            seen = rwq.on_screen("leases", *words.split(), variables=variables)[1]
-            assert b"\x1b" not in seen, (words, variables)
-
-    def test_colour_can_be_had_in_a_pipe(self, rwq: Rwq) -> None:
-        for words, variables in (
-            ("--color always", {"NO_COLOR": "1"}),
-            ("--color=always", {"TERM": "dumb"}),
-            ("--color never --color always", {}),
-            ("", {"CLICOLOR_FORCE": "1"}),
-            ("", {"FORCE_COLOR": "1", "TERM": "dumb"}),
-        ):
-            result = rwq("leases", "-o", "table", *words.split(), variables=variables)
-            assert b"\x1b[31mabandoned" in result.out, (words, variables)
-
-    def test_a_variable_of_0_forces_no_colour(self, rwq: Rwq) -> None:
-        for value in ("", "0"):
-            forced = {"CLICOLOR_FORCE": value, "FORCE_COLOR": value}
-            assert b"\x1b" not in rwq("leases", "-o", "table", variables=forced).out
+    @pytest.mark.parametrize(
+        ("words", "variables", "on_screen", "in_a_pipe"),
+        [
+            ("", {}, True, False),
+            ("", {"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}, False, False),
+            ("", {"TERM": "dumb"}, False, False),
+            ("", {"CLICOLOR_FORCE": "1"}, True, True),
+            ("", {"FORCE_COLOR": "1", "TERM": "dumb"}, True, True),
+            ("", {"CLICOLOR_FORCE": "0", "FORCE_COLOR": ""}, True, False),
+            ("--color never", {"CLICOLOR_FORCE": "1"}, False, False),
+            ("--color always --color never", {}, False, False),
+            ("--color=always", {"NO_COLOR": "1", "TERM": "dumb"}, True, True),
+        ],
+    )
+    def test_options_and_variables_decide(
+        self,
+        rwq: Rwq,
+        words: str,
+        variables: dict[str, str],
+        on_screen: bool,
+        in_a_pipe: bool,
+    ) -> None:
+        line = ("leases", *words.split())
+        seen = rwq.on_screen(*line, columns=160, variables=variables)[1]
+        piped = rwq(*line, "-o", "table", variables=variables).out
+        for shown, coloured in ((seen, on_screen), (piped, in_a_pipe)):
+            assert (b"\x1b[31mabandoned" in shown) == (b"\x1b" in shown) == coloured
 
     def test_formats_for_programs_have_no_colour(self, rwq: Rwq) -> None:
         for output in ("plain", "json", "jsonl", "csv", "ids"):

@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.errors import ConnectionLost, InvalidArgument
+from rwq_cli.core.errors import ConnectionLost
 from rwq_cli.core.inspect.activity import Overview
 from rwq_cli.environment import Environment
 from tests.conftest import Foreign
@@ -23,7 +23,7 @@ pytest.importorskip("textual")
 from textual import events
 from textual.pilot import Pilot
 
-from rwq_cli.top import screens, session as session_module
+from rwq_cli.top import session as session_module
 from rwq_cli.top.app import TopApp
 from rwq_cli.top.widgets import Listing
 
@@ -426,26 +426,6 @@ def test_a_lost_server_is_mentioned_and_waited_for(
             await live.until_shown(r"trying again: lost the connection to [b]x: \x1bit is gone")
             assert len(live.rows) == 3
         await live.until(lambda: "trying again" not in live.text)
-
-    play(story)
-
-
-def test_a_refusal_is_mentioned_and_ends_nothing(
-    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also one that is no fault of the server, as of a queue without a hash tag on a cluster."""
-
-    def refuse(*_: Any) -> Any:
-        raise InvalidArgument("jobs has no hash tag")
-
-    monkeypatch.setattr(screens, "read_queue", refuse)
-
-    async def story(live: Live) -> None:
-        await live.press("enter")
-        await live.until_shown("jobs has no hash tag")
-        assert "no answer" not in live.text
-        await live.press("escape")
-        await live.until(lambda: live.names and "hash tag" not in live.text)
 
     play(story)
 

@@ -1,10 +1,8 @@
 """`rwq undo --list` and `--prune`: what undo files there are, and deleting old ones."""
 
-import csv
 import fcntl
 import json
 import os
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -102,25 +100,6 @@ class TestList:
             assert (result.code, result.text) == (0, "1\t1\n")
         unread = "rwq: cannot read ~/.local/state/rwq/undo/8.jsonl: not a regular file\n"
         assert result.notes == unread
-
-    def test_every_format_has_the_same_fields(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        rwq("rm", "a", "--yes")
-        (record,) = listed(rwq)
-        names = [
-            *("number", "file", "file_b64", "queue", "queue_b64", "server", "verb", "by"),
-            *("to", "to_b64", "to_server", "time_ms", "items", "results", "state", "bytes"),
-        ]
-        assert list(record) == names
-        (row,) = csv.DictReader(StringIO(rwq("undo", "--list", "-o", "csv").text))
-        columns = [
-            *("number", "time_ms", "verb", "queue", "to", "items", "state", "by", "file"),
-            *("server", "bytes"),
-        ]
-        assert list(row) == columns
-        assert rwq("undo", "--list").text.rstrip("\n").split("\t") == [
-            "" if record[name] is None else str(record[name]) for name in columns
-        ]
 
 
 class TestPrune:

@@ -164,11 +164,6 @@ class TestQuestion:
         code, seen = rwq.asked("undo", "--redo", type_in=asked, columns=200)
         assert (code, b"Redo mv of 3 items from jobs to hooli, " in seen) == (1, True)
 
-    def test_without_a_terminal_it_needs_yes(self, rwq: Rwq, removed: Path) -> None:
-        result = rwq("undo")
-        assert (result.code, "no terminal to ask on: Undo rm of " in result.notes) == (2, True)
-        assert undo_files(rwq) == [removed]
-
     def test_either_server_of_a_move_may_be_protected(
         self, rwq: Rwq, foreign: Foreign, start_server: StartServer
     ) -> None:
@@ -242,14 +237,12 @@ def until_idle(raw: Redis) -> None:
         idle = 0 if any(int(each["qbuf"]) for each in others) else idle + 1
 
 
-def interrupt(rwq: Rwq, queue: WorkQueue, raw: Redis, batches: int = 1) -> UndoReader:
-    """Begin to undo the latest file, and die after so many batches were acknowledged."""
+def interrupt(rwq: Rwq, queue: WorkQueue, raw: Redis) -> UndoReader:
+    """Begin to undo the latest file, and die after one batch was acknowledged."""
     reader = UndoReader(undo_files(rwq)[-1])
-    moved_to = queue if reader.origin.to is None else queue.sibling(reader.origin.to)
-    run = UndoRun(reader, queue, moved_to, NoJournal(), dry_run=False)  # type: ignore[arg-type]
+    run = UndoRun(reader, queue, queue, NoJournal(), dry_run=False)  # type: ignore[arg-type]
     each = run.batches()
-    for _ in range(batches):
-        next(each)
+    next(each)
     # As a crash: nothing that comes at the end is done.
     reader.finish = reader.close = lambda *_, **__: None  # type: ignore[method-assign]
     each.close()  # type: ignore[attr-defined]
@@ -260,21 +253,20 @@ def interrupt(rwq: Rwq, queue: WorkQueue, raw: Redis, batches: int = 1) -> UndoR
 
 @pytest.mark.usefixtures("slept_s")
 class TestInterrupted:
-    @pytest.mark.parametrize("verb", ["purge", "mv --all --to other"])
     def test_items_completed_meanwhile_are_not_restored(
-        self, rwq: Rwq, queue: WorkQueue, foreign: Foreign, verb: str
+        self, rwq: Rwq, queue: WorkQueue, foreign: Foreign
     ) -> None:
-        count = 20_000 if "mv" in verb else 5000
+        count = 5000
         known = [b"%05d" % number for number in range(count)]
         foreign.waiting(*known)
-        rwq(*verb.split(), "--yes")
+        rwq("purge", "--yes")
         reader = interrupt(rwq, queue, foreign.raw)
         (key,) = foreign.raw.keys("jobs:undo:*")
         assert key == b"jobs:undo:" + reader.file_id
         assert 86_000 < foreign.raw.ttl(key) <= 86_400
         back = foreign.raw.lrange("jobs:queue", 0, -1)
         assert len(back) < count
-        assert len(back) >= (RESTORE_ITEMS if reader.origin.to is None else 1)
+        assert len(back) >= RESTORE_ITEMS
         list(queue.complete_many(back))
         dry = rwq("undo", "--dry-run", "-o", "json").json
         result = rwq(*BACK, "-o", "json")
@@ -348,43 +340,7 @@ class TestInterrupted:
         )
 
 
-class TestResults:
-    def purged(self, rwq: Rwq, foreign: Foreign) -> dict[bytes, object]:
-        foreign.waiting(b"a")
-        for item_id in (b"x", b"y"):
-            fields = {"status": "completed", "completed_ms": 5, "result": b"\xff"}
-            foreign.raw.hset(b"jobs:result:" + item_id, mapping=fields)  # type: ignore[arg-type]
-        before = contents(foreign.raw)
-        rwq("purge", "--yes")
-        return before
-
-    def test_they_are_returned_once(self, rwq: Rwq, foreign: Foreign) -> None:
-        before = self.purged(rwq, foreign)
-        dry, result = rwq("undo", "--dry-run", "-o", "json"), rwq(*BACK, "-o", "json")
-        assert dry.json == {**result.json, "dry_run": True}
-        assert (result.json["restored"], result.json["results"]) == (1, 2)
-        assert contents(foreign.raw) == before
-        foreign.raw.delete("jobs:result:x")
-        again = rwq(*BACK, "1", "-o", "json").json
-        assert (again["results"], again["results_already_there"]) == (0, 0)
-        assert foreign.raw.exists("jobs:result:x") == 0
-
-
 class TestEdits:
-    def test_the_latest_is_undone_first(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.leased(b"a")
-        before = contents(foreign.raw)
-        rwq("edit", "a", "-f", "-", stdin=b"one")
-        rwq("edit", "a", "-f", "-", stdin=b"two")
-        rwq(*BACK)
-        assert foreign.raw.get("jobs:item:a") == b"one"
-        dry = rwq("undo", "--dry-run", "-o", "json").json
-        assert foreign.raw.get("jobs:item:a") == b"one"
-        result = rwq(*BACK, "-o", "json").json
-        assert (result["restored"], dry) == (1, {**result, "dry_run": True})
-        assert contents(foreign.raw) == before
-        assert rwq(*BACK).code == 1
-
     def test_data_that_changed_since_is_left(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b", b"c", b"d")
         for item_id in ("a", "b", "c", "d"):
