@@ -10,21 +10,20 @@ import argparse
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import chain
 from pathlib import Path
 
-from tests.mutants import report
 from tests.mutants.faults import FAULTS, Fault
-from tests.mutants.report import Verdict
-from tests.mutants.running import FAST, REST, DoesNotEnd, Trees, parts_of
-from tests.mutants.tree import ROOT, DoesNotApply, check
+from tests.mutants.running import FAST, REST, DoesNotEnd, Trees, Verdict, parts_of
+from tests.mutants.tree import DoesNotApply, check
 
 _BY_NAME = {fault.name: fault for fault in FAULTS}
+Verdicts = dict[str, Verdict]
 
 
 def _arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -35,12 +34,7 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     how.add_argument("--all", action="store_true", help="run the whole suite for each fault")
     how.add_argument("--fast", action="store_true", help="run the fast sets only")
     how.add_argument("--list", action="store_true", help="say what each fault breaks, and end")
-    parser.add_argument(
-        "--json",
-        type=Path,
-        metavar="FILE",
-        help="keep the results there; those of other faults stay, if they are in the table",
-    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="add the results to those there")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there")
     options = parser.parse_args(words)
     if unknown := options.names - _BY_NAME.keys():
@@ -48,56 +42,78 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _run(trees: Trees, faults: Sequence[Fault], options: argparse.Namespace) -> list[Verdict]:
-    verdicts = {fault.name: Verdict(fault) for fault in faults}
-    turns = range(len(FAST) + (not options.fast))
-    for turn in turns:
-        wanted = [
-            (fault, parts_of(fault)[turn])
-            for fault in faults
-            if options.all or not verdicts[fault.name].found
-        ]
-        for part in sorted({part for _, part in wanted}):
-            for line in trees.run_clean(part):
-                print(line, flush=True)
-        # The rest of the suite takes all of the machine.
-        at_once = 1 if parts_of(faults[0])[turn] == REST else options.j
-        with ThreadPoolExecutor(at_once) as pool:
-            try:
-                runs = {pool.submit(trees.run, *each): each for each in wanted}
-                for done in as_completed(runs):
-                    fault, part = runs[done]
-                    verdicts[fault.name].add(part, done.result())
-                    print(*report.lines([verdicts[fault.name]]), flush=True)
-                    if options.json:
-                        _keep(options.json, [verdicts[fault.name]])
-            except BaseException:
-                trees.close()
-                pool.shutdown(cancel_futures=True)
-                raise
-    return list(verdicts.values())
+def _run(faults: Sequence[Fault], options: argparse.Namespace, verdicts: Verdicts) -> None:
+    trees = Trees()
+    pool = ThreadPoolExecutor(options.j)
+    try:
+        for turn in range(len(FAST) + (not options.fast)):
+            wanted = [
+                (fault, parts_of(fault)[turn])
+                for fault in faults
+                if options.all or not verdicts[fault.name].found
+            ]
+            for part in sorted({part for _, part in wanted}):
+                if said := trees.run_clean(part):
+                    print(said, flush=True)
+            if turn == len(FAST):
+                # The rest of the suite takes all of the machine.
+                pool = ThreadPoolExecutor(1)
+            runs = {pool.submit(trees.run, *each): each[0].name for each in wanted}
+            for done in as_completed(runs):
+                verdicts[runs[done]].add(done.result())
+                print(*_lines({runs[done]: verdicts[runs[done]]}), flush=True)
+    finally:
+        trees.close()
+        pool.shutdown(cancel_futures=True)
 
 
-def _keep(path: Path, verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Write verdicts to a file, in which those on other faults stay; return all of them."""
-    known = json.loads(path.read_text()) if path.exists() else []
-    by_name = {
-        entry["fault"]: Verdict.of_json(entry, _BY_NAME[entry["fault"]])
-        for entry in known
-        if entry["fault"] in _BY_NAME
-    }
-    by_name |= {verdict.fault.name: verdict for verdict in verdicts}
-    found = [by_name[name] for name in _BY_NAME if name in by_name]
-    path.write_text(json.dumps([verdict.as_json() for verdict in found], indent=1) + "\n")
-    return found
+# The table of a run.
 
 
-def _code() -> str:
-    """Which code it is, in words."""
-    words = ["git", "log", "-1", "--format=%h", "--", "rwq_cli"]
-    commit = subprocess.run(words, cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "rwq_cli"], cwd=ROOT)
-    return f"rwq_cli at {commit}{', with changes' if changed.returncode else ''}"
+def _short(file: str) -> str:
+    return file.removeprefix("tests/").removesuffix(".py")
+
+
+def _row(name: str, verdict: Verdict) -> tuple[str, str, str, str]:
+    files = ", ".join(f"{_short(file)} {n}" for file, n in verdict.found.most_common())
+    if verdict.hangs_in:
+        files = f"HANGS in {verdict.hangs_in}; {files}"
+    return name, files or "NOTHING", str(verdict.found.total()), f"{verdict.seconds:.0f}"
+
+
+def _lines(verdicts: Mapping[str, Verdict]) -> list[str]:
+    rows = (_row(*each) for each in verdicts.items())
+    return [f"{name:<44} {cells:>5} {seconds:>4}s  {files}" for name, files, cells, seconds in rows]
+
+
+def _conclusions(verdicts: Mapping[str, Verdict]) -> list[str]:
+    """What one file alone finds, which files of the fast sets do not, and what is wrong."""
+    alone: dict[str, list[str]] = {}
+    for name, verdict in verdicts.items():
+        if len(verdict.found) == 1:
+            alone.setdefault(*verdict.found, []).append(name)
+    said = [
+        f"alone found by {_short(file)}: {', '.join(names)}"
+        for file, names in sorted(alone.items(), key=lambda pair: -len(pair[1]))
+    ]
+    fast = dict.fromkeys(entry.partition("::")[0] for entry in chain(*FAST.values()))
+    for what, names in (
+        ("of the fast sets, these find nothing alone", [_short(f) for f in fast if f not in alone]),
+        ("not found by the fast sets", [n for n, each in verdicts.items() if REST in each.parts]),
+        ("these make the suite hang", [n for n, each in verdicts.items() if each.hangs_in]),
+        ("found by nothing", [n for n, each in verdicts.items() if not each.found]),
+    ):
+        said.append(f"{what}: {', '.join(names) or 'none'}")
+    return said
+
+
+def _markdown(verdicts: Mapping[str, Verdict]) -> str:
+    head = ("fault", "found by, with how many cells", "cells", "s")
+    rows = [head, ("---", "---", "--:", "--:"), *(_row(*each) for each in verdicts.items())]
+    table = [f"| {' | '.join(row)} |" for row in rows]
+    about = f"{len(verdicts)} faults, each alone; made by `python -m tests.mutants`."
+    bullets = [f"- {line}" for line in _conclusions(verdicts)]
+    return "\n".join(["# What finds which fault", "", about, "", *table, "", *bullets, ""])
 
 
 def _main(words: Sequence[str]) -> int:
@@ -106,28 +122,26 @@ def _main(words: Sequence[str]) -> int:
     if options.list:
         print(*(f"{fault.name}\n    {fault.breaks}" for fault in faults), sep="\n")
         return 0
+    began_s = time.monotonic()
+    verdicts = {fault.name: Verdict() for fault in faults}
     try:
         check(faults)
-        began_s = time.monotonic()
-        trees = Trees()
-        try:
-            verdicts = _run(trees, faults, options)
-        finally:
-            trees.close()
+        _run(faults, options, verdicts)
     except (DoesNotApply, DoesNotEnd) as error:
         print(error, file=sys.stderr)
         return 2
-    took_s = time.monotonic() - began_s
-    failed = any(verdict.is_bad for verdict in verdicts)
+    is_bad = any(not each.found or each.hangs_in for each in verdicts.values())
     if options.json:
-        verdicts = _keep(options.json, verdicts)
-    fast_files = [entry.partition("::")[0] for entry in chain.from_iterable(FAST.values())]
-    ending = report.conclusions(verdicts, fast_files)
+        known = json.loads(options.json.read_text()) if options.json.exists() else {}
+        known |= {name: vars(verdict) for name, verdict in verdicts.items()}
+        options.json.write_text(json.dumps(known, indent=1) + "\n")
+        known = {name: known[name] for name in _BY_NAME if name in known}
+        verdicts = {n: Verdict(**{**v, "found": Counter(v["found"])}) for n, v in known.items()}
     if options.markdown:
-        options.markdown.write_text(report.markdown(verdicts, _code(), ending))
-    print("", *report.lines(verdicts), "", *ending, sep="\n")
-    print(f"{len(faults)} faults in {_code()}: {took_s:.0f} s, {options.j} at once")
-    return int(failed)
+        options.markdown.write_text(_markdown(verdicts))
+    print("", *_lines(verdicts), "", *_conclusions(verdicts), sep="\n")
+    print(f"{len(faults)} faults: {time.monotonic() - began_s:.0f} s, {options.j} at once")
+    return int(is_bad)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,18 @@
 """Running parts of the suite in copies of the tree, and what each fault made fail."""
 
-import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
-from threading import Lock
 
-from tests.mutants import plugin, tree
+from tests.mutants import tree
 from tests.mutants.faults import Fault
 
 # What finds most faults in little time: folders, files, or some cells of one. The model alone finds
@@ -99,14 +98,18 @@ _FOUND_BY = {
 }
 _FIRST = {name: part for part, names in _FOUND_BY.items() for name in names.split()}
 REST = "rest"
-# One cell that takes longer has failed; the slowest takes 30 s on a busy machine.
-CELL_S = 60
+# One cell that takes longer hangs; the slowest takes 30 s on a busy machine. A part takes no longer
+# than so many times what it takes without a fault, and that.
+_CELL_S, _TIMES = 60.0, 5
 # Far more than the whole suite takes.
 _CLEAN_LIMIT_S = 1800.0
-# A part takes no longer than so many times what it takes without a fault, and this.
-_TIMES, _SPARE_S = 5, 60.0
-# No name of a tree begins another's: processes are known by it.
-_NAME = "{:04}"
+_PASSED = "PASSED|SKIPPED.*|XFAIL.*|XPASS.*"
+# A cell and what it came to, in one process or in several; and a file that cannot be imported.
+_CELL = re.compile(rf"(?P<cell>tests/.+?) (?:(?P<bad>FAILED|ERROR)|{_PASSED})(?: +\[ *\d+%\])?")
+_OF_MANY = re.compile(
+    rf"\[gw\d+\] \[ *\d+%\] (?:(?P<bad>FAILED|ERROR)|{_PASSED}) (?P<cell>tests/.+)"
+)
+_FILE = re.compile(r"(?P<bad>ERROR) (?P<cell>tests/\S+)(?: - .*)?")
 
 
 class DoesNotEnd(Exception):
@@ -114,24 +117,26 @@ class DoesNotEnd(Exception):
 
 
 @dataclass
-class Found:
-    """What one run of a part of the suite came to.
+class Verdict:
+    """What one or more parts of the suite came to.
 
     Attributes:
-        cells: The cells that failed.
-        ran: How many ran.
-        seconds: How long it took.
+        found: How many cells failed, by file.
+        parts: The parts that ran.
+        seconds: How long they took.
         hangs_in: The cell that it hung in, or what else it ended with; "" if it came to its end.
     """
 
-    cells: list[str] = field(default_factory=list)
-    ran: int = 0
+    found: Counter[str] = field(default_factory=Counter)
+    parts: list[str] = field(default_factory=list)
     seconds: float = 0.0
     hangs_in: str = ""
 
-    def by_file(self) -> Counter[str]:
-        """How many cells failed, by file."""
-        return Counter(cell.partition("::")[0] for cell in self.cells)
+    def add(self, other: "Verdict") -> None:
+        self.found += other.found
+        self.parts += other.parts
+        self.seconds += other.seconds
+        self.hangs_in = self.hangs_in or other.hangs_in
 
 
 def parts_of(fault: Fault) -> tuple[str, ...]:
@@ -152,131 +157,96 @@ def words_of(part: str) -> list[str]:
 
 
 class Trees:
-    """A copy of the working tree, from which one is made for each fault.
-
-    Attributes:
-        failing: Cells that fail without a fault; they find nothing.
-    """
+    """A copy of the working tree, from which one is made for each fault."""
 
     def __init__(self) -> None:
         # Short: the names of sockets are below it.
         self.place = Path(tempfile.mkdtemp(prefix="rwq-m-"))
-        self.failing: set[str] = set()
-        self._clean = self.place / _NAME.format(0)
+        self._clean = self.place / "0"
+        self._numbers = count(1)
+        # By part, how long it takes without a fault; and what fails then, which finds nothing.
         self._usual_s: dict[str, float] = {}
-        self._number = 0
-        self._lock = Lock()
-        self._is_closed = False
+        self._failing: set[str] = set()
         tree.copy_sources(self._clean)
         tree.give_interpreter(self._clean)
 
     def close(self) -> None:
         """End everything that runs in a tree, and remove them all."""
-        with self._lock:
-            self._is_closed = True
         tree.end_processes_of(self.place)
         shutil.rmtree(self.place, ignore_errors=True)
 
-    def run_clean(self, part: str) -> Iterator[str]:
-        """Run a part without a fault, once: what fails then is no find, and how long it takes.
-
-        Yields:
-            What it came to, in words.
+    def run_clean(self, part: str) -> str:
+        """Run a part without a fault, once; what it came to, in words.
 
         Raises:
             DoesNotEnd: It hung, or ran nothing.
         """
         if part in self._usual_s:
-            return
-        found = self._pytest(self._clean, words_of(part), _CLEAN_LIMIT_S)
-        if found.hangs_in or not found.ran:
-            raise DoesNotEnd(f"without a fault, the {part} set does not end: {found.hangs_in}")
-        self._usual_s[part] = found.seconds
-        self.failing.update(found.cells)
-        yield f"without a fault, the {part} set: {found.ran} cells, {found.seconds:.0f} s"
-        for cell in found.cells:
-            yield f"fails without a fault, and so finds none: {cell}"
+            return ""
+        ran, failed, seconds, hangs_in = self._pytest(self._clean, part, _CLEAN_LIMIT_S)
+        if hangs_in or not ran:
+            raise DoesNotEnd(f"without a fault, the {part} set does not end: {hangs_in}")
+        self._usual_s[part] = seconds
+        self._failing |= failed
+        lines = [f"without a fault, the {part} set: {ran} cells, {seconds:.0f} s"]
+        return "\n".join(lines + [f"fails then, and so finds nothing: {cell}" for cell in failed])
 
-    def run(self, fault: Fault, part: str) -> Found:
+    def run(self, fault: Fault, part: str) -> Verdict:
         """Run a part with a fault; it has been run without."""
-        place = self._copy(fault)
-        try:
-            found = self._pytest(place, words_of(part), _TIMES * self._usual_s[part] + _SPARE_S)
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
-        found.cells = [cell for cell in found.cells if cell not in self.failing]
-        return found
-
-    def _copy(self, fault: Fault) -> Path:
-        with self._lock:
-            self._number += 1
-            place = self.place / _NAME.format(self._number)
+        place = self.place / str(next(self._numbers))
         # With the bytecode; what is changed in a file is compiled again.
         left_out = shutil.ignore_patterns(".venv", "t", "b", ".hypothesis")
         shutil.copytree(self._clean, place, ignore=left_out)
-        tree.give_interpreter(place)
-        tree.apply(fault, place)
-        return place
+        try:
+            tree.give_interpreter(place)
+            tree.apply(fault, place)
+            limit_s = _TIMES * self._usual_s[part] + _CELL_S
+            _, failed, seconds, hangs_in = self._pytest(place, part, limit_s)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+        found = Counter(cell.partition("::")[0] for cell in failed - self._failing)
+        return Verdict(found, [part], seconds, hangs_in)
 
-    def _pytest(self, place: Path, words: Sequence[str], limit_s: float) -> Found:
-        temporary, log = place / "t", place / "cells"
+    def _pytest(self, place: Path, part: str, limit_s: float) -> tuple[int, set[str], float, str]:
+        """How many cells ran, which failed, how long it took, and what it hung in."""
+        temporary, log = place / "t", place / "out"
         temporary.mkdir(exist_ok=True)
-        log.write_text("")
         variables = {name: os.environ[name] for name in os.environ if not name.startswith("RWQ_")}
-        variables |= {
-            "TMPDIR": str(temporary),
-            plugin.FILE: str(log),
-            plugin.CELL_S: str(CELL_S),
-        }
         command = [
-            *(str(place / ".venv" / "bin" / "python"), "-m", "pytest", "-q", "--no-header"),
-            *("-p", "tests.mutants.plugin", "-p", "no:cacheprovider", "--tb=no", "-rN"),
+            *(place / ".venv" / "bin" / "python", "-m", "pytest", "-vv", "--no-header", "--tb=no"),
+            *("-rE", "-p", "no:cacheprovider", f"--basetemp={place / 'b'}"),
             *("--hypothesis-profile=mutants", "--hypothesis-seed=1"),
-            *(f"--basetemp={place / 'b'}", *words),
+            *("-o", f"faulthandler_timeout={_CELL_S}", "-o", "faulthandler_exit_on_timeout=true"),
+            *words_of(part),
         ]
         began_s = time.monotonic()
-        with self._lock:
-            if self._is_closed:
-                return Found()
+        with log.open("wb") as out, suppress(subprocess.TimeoutExpired):
             process = subprocess.Popen(
                 command,
                 cwd=place,
-                env=variables,
+                env={**variables, "TMPDIR": str(temporary)},
                 stdin=subprocess.DEVNULL,
-                stdout=(place / "out").open("wb"),
+                stdout=out,
                 stderr=subprocess.STDOUT,
                 # Ctrl-C reaches only the runner, which ends them all.
                 start_new_session=True,
             )
-        hangs = False
-        try:
             process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            hangs = True
+        is_over = process.poll() is not None
         tree.end_processes_of(place)
         process.wait()
-        found = _read(log)
-        found.seconds = time.monotonic() - began_s
-        if hangs:
-            found.hangs_in = found.hangs_in or "its end"
-        elif process.returncode in (0, 1):
-            found.hangs_in = ""
-        else:
-            said = (place / "out").read_text(errors="replace").strip().splitlines()
-            found.hangs_in = f"pytest ended with {process.returncode}: {' '.join(said[-3:])}"
-        return found
+        said = log.read_text(errors="replace").splitlines()
+        ended = [match for match in map(_match, said) if match]
+        failed = {match["cell"] for match in ended if match["bad"]}
+        begun = [line for line in said if line.startswith("tests/") and not _match(line)]
+        unfinished = "".join(begun[-1:]).partition(" Timeout (")[0].strip()
+        if is_over and process.returncode == 1 and unfinished:
+            # That took longer than a cell may.
+            failed.add(unfinished)
+        is_over = is_over and (process.returncode in (0, 1) or bool(failed))
+        hangs_in = "" if is_over else unfinished or " ".join(said[-3:])
+        return len(ended), failed, time.monotonic() - began_s, hangs_in
 
 
-def _read(log: Path) -> Found:
-    cells: dict[str, bool] = {}
-    running: dict[str, None] = {}
-    for line in log.read_text().splitlines():
-        match json.loads(line):
-            case {"started": cell}:
-                running[cell] = None
-            case {"finished": cell}:
-                running.pop(cell, None)
-            case {"cell": cell, "failed": failed}:
-                cells[cell] = cells.get(cell, False) or failed
-    failed = [cell for cell, has_failed in cells.items() if has_failed]
-    return Found(failed, len(cells), hangs_in=", ".join(running))
+def _match(line: str) -> re.Match[str] | None:
+    return _CELL.fullmatch(line) or _OF_MANY.fullmatch(line) or _FILE.fullmatch(line)

@@ -20,7 +20,12 @@ class DoesNotApply(Exception):
     """The text of a fault is not in its file as often as it says."""
 
 
-def _changed(fault: Fault, root: Path) -> str:
+def apply(fault: Fault, root: Path, *, write: bool = True) -> None:
+    """Put a fault into a tree.
+
+    Raises:
+        DoesNotApply: The code has changed; the fault has to be carried over.
+    """
     path = root / fault.file
     text = path.read_text() if path.exists() else ""
     if (found := text.count(fault.find)) != fault.times:
@@ -28,19 +33,10 @@ def _changed(fault: Fault, root: Path) -> str:
             f"{fault.name}: {fault.file} has its text {found} times, not {fault.times}: "
             f"{fault.find!r}"
         )
-    return text.replace(fault.find, fault.replace)
-
-
-def apply(fault: Fault, root: Path) -> None:
-    """Put a fault into a tree.
-
-    Raises:
-        DoesNotApply: The code has changed; the fault has to be carried over.
-    """
-    path = root / fault.file
-    path.write_text(_changed(fault, root))
-    # It knows a file by its size and the second of its last change.
-    Path(cache_from_source(str(path))).unlink(missing_ok=True)
+    if write:
+        path.write_text(text.replace(fault.find, fault.replace))
+        # It knows a file by its size and the second of its last change.
+        Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
 
 def check(faults: Iterable[Fault]) -> None:
@@ -48,7 +44,7 @@ def check(faults: Iterable[Fault]) -> None:
     errors = []
     for fault in faults:
         try:
-            _changed(fault, ROOT)
+            apply(fault, ROOT, write=False)
         except DoesNotApply as error:
             errors.append(str(error))
     if errors:
@@ -57,21 +53,16 @@ def check(faults: Iterable[Fault]) -> None:
 
 def copy_sources(to: Path) -> None:
     """Copy what git has, or would have, of the working tree."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-    )
-    for name in filter(None, listed.stdout.decode().split("\0")):
-        source, copy = ROOT / name, to / name
-        if source.is_file():
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, copy)
+    words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(words, cwd=ROOT, capture_output=True, check=True).stdout
+    for name in filter(None, listed.decode().split("\0")):
+        if (ROOT / name).is_file():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, to / name)
 
 
-def give_interpreter(tree: Path) -> Path:
-    """Make an environment in which this tree is the installed rwq; return its interpreter.
+def give_interpreter(tree: Path) -> None:
+    """Make an environment in which this tree is the installed rwq.
 
     Processes that the tests start have a directory and variables of their own, so that only the
     interpreter itself can say which rwq is meant. Whatever else is installed is this one's.
@@ -83,21 +74,12 @@ def give_interpreter(tree: Path) -> Path:
     interpreter = place / "bin" / "python"
     real = Path(sys.executable).resolve()
     interpreter.symlink_to(real)
-    (place / "pyvenv.cfg").write_text(
-        f"home = {real.parent}\ninclude-system-site-packages = false\n"
-    )
+    (place / "pyvenv.cfg").write_text(f"home = {real.parent}\n")
     installed = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     (packages / "tree.pth").write_text("\n".join([str(tree), *installed]) + "\n")
-    found = subprocess.run(
-        [interpreter, "-c", "import rwq_cli; print(rwq_cli.__file__)"],
-        cwd="/",
-        env={},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    words = [interpreter, "-c", "import rwq_cli; print(rwq_cli.__file__)"]
+    found = subprocess.run(words, cwd="/", env={}, capture_output=True, text=True, check=True)
     assert Path(found.stdout.strip()) == tree / "rwq_cli" / "__init__.py", found.stdout
-    return interpreter
 
 
 def end_processes_of(place: Path) -> None:
@@ -106,9 +88,8 @@ def end_processes_of(place: Path) -> None:
     Tests start sessions, daemons and servers. Each has the folder in its command line, in its
     directory or in its variables.
     """
-    name = str(place).encode()
     for _ in range(100):
-        found = [pid for pid in _own_processes() if name in _words_of(pid)]
+        found = [pid for pid in _own_processes() if b"%b/" % bytes(place) in _words_of(pid)]
         for pid in found:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -118,20 +99,19 @@ def end_processes_of(place: Path) -> None:
 
 
 def _own_processes() -> list[int]:
-    own = os.getuid()
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if entry.stat().st_uid == own and int(entry.name) != os.getpid():
+            if entry.stat().st_uid == os.getuid() and int(entry.name) != os.getpid():
                 found.append(int(entry.name))
     return found
 
 
 def _words_of(pid: int) -> bytes:
+    process = Path("/proc", str(pid))
     words = b""
-    process = Path("/proc") / str(pid)
     with suppress(OSError):
         if " Z " not in (process / "stat").read_text():
             words = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
-            words += os.fsencode(os.readlink(process / "cwd"))
+            words += bytes(Path(os.readlink(process / "cwd"), "x"))
     return words
