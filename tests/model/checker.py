@@ -10,7 +10,7 @@ Once the settling lease has ended, nothing protects what a worker has popped and
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -60,18 +60,11 @@ class Found:
         states: How many different states there are.
         steps: How many steps between them.
         complete: Whether every program came to its end in every order.
-        way: The shortest way to what was watched for; None if it does not happen.
     """
 
     states: int = 0
     steps: int = 0
     complete: bool = True
-    way: list[Step] | None = None
-
-
-# Whether a step is what is watched for, by the keys before it, its program, its command and reply,
-# and the keys after it.
-Watch = Callable[[Queue, Actor, Command, Any, Queue], bool]
 
 
 class _Numbered(Generic[T]):
@@ -115,29 +108,14 @@ class Checker:
         self._times: dict[tuple[int, bool], list[Move]] = {}
         self._checked: set[int] = set()
 
-    def explore(
-        self,
-        keys: Frozen,
-        cast: Sequence[Cast],
-        depth: int,
-        watch: Watch | None = None,
-        begun: Mapping[int, tuple[Any, ...]] | None = None,
-    ) -> Found:
-        """Take every sequence of at most `depth` steps, breadth first.
-
-        Args:
-            keys: The keys at first.
-            cast: The programs.
-            depth: How many steps at most.
-            watch: Stop at the first step of which this is true.
-            begun: By place in the cast, the replies that a program has got already.
+    def explore(self, keys: Frozen, cast: Sequence[Cast], depth: int) -> Found:
+        """Take every sequence of at most `depth` steps of these programs, breadth first.
 
         Raises:
             Violation: With the shortest sequence that leads to it.
         """
-        begun = begun or {}
-        actors = [(program, begun.get(at, ())) for at, program in enumerate(cast)]
-        first: State = (self._keys.number(keys), *map(self._number_of_actor, actors))
+        actors = (self._number_of_actor((program, ())) for program in cast)
+        first: State = (self._keys.number(keys), *actors)
         parents: Parents = {first: None}
         found = Found(states=1)
         level = [first]
@@ -147,9 +125,6 @@ class Checker:
                 try:
                     for at, move, reached in self._steps(state):
                         found.steps += 1
-                        if watch is not None and self._happens(watch, state, at, move):
-                            found.way = [*self._way(parents, state), self._step(state, at, move)]
-                            return found
                         if reached not in parents:
                             parents[reached] = (state, at, move)
                             following.append(reached)
@@ -220,14 +195,6 @@ class Checker:
                 raise Violation(f"{violation}: {_line(command, reply)}") from None
             known = self.effects[keys, command] = (after, reply)
         return known
-
-    def _happens(self, watch: Watch, state: State, at: int, move: Move) -> bool:
-        if not at:
-            return False
-        command, reply, after, _ = move
-        queue = Queue(self._keys.values[state[0]])
-        actor = self._actors.values[state[at]]
-        return watch(queue, actor, command, reply, Queue(self._keys.values[after]))
 
     def _step(self, state: State, at: int, move: Move) -> Step:
         who = f"{self._actors.values[state[at]][0][0]}#{at - 1}" if at else "time"

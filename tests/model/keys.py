@@ -5,7 +5,8 @@ notes: how often rwq pushed each ID, how many lives it had, what of ours protect
 deleted its data.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from typing import Any, get_origin, get_type_hints
 
 IDS = ("a", "b")
 # Lease names: that of later versions, and that of 0.1.
@@ -24,60 +25,43 @@ Moved = tuple[str, int, int]
 class Keys:
     """All keys at one instant; `frozen` is the same as a value.
 
-    Attributes:
-        data: ID to its life, a number from 1 on, which stands for the item's data.
-        main: The waiting list, newest first.
-        processing: Newest first.
-        cleaning: The list of a 0.1 cleaner, newest first.
-        new: ID to the holder under the later name.
-        old: ID to the holder under the name of 0.1.
-        delayed: ID to `later` or `due`.
-        buried: IDs.
-        returns: ID to how often a clean returned it, or an attempt failed.
-        results: ID to the status of its result, the life that it is of, and who held the lease.
-        other: What is in another queue, where nobody else is: ID, life and returns, newest first.
-        pushed: ID to how often rwq pushed it; its settling leases bear this number as their time.
-        lives: ID to how many lives it had.
-        guarded: ID to why no cleaner may touch it, until somebody else changes its leases or lists.
-        wins: (ID, life) of every complete that reported success, in order.
+    Lists are newest first. A life is a number from 1 on, which stands for an item's data.
     """
 
+    # ID to its life.
+    data: dict[str, int]
+    main: list[str]
+    processing: list[str]
+    # The list of a 0.1 cleaner.
+    cleaning: list[str]
+    # ID to the holder: under the later name, and under that of 0.1.
+    new: dict[str, str]
+    old: dict[str, str]
+    # ID to `later` or `due`.
+    delayed: dict[str, str]
+    buried: set[str]
+    # ID to how often a clean returned it, or an attempt failed.
+    returns: dict[str, int]
+    # ID to the status of its result, the life that it is of, and who held the lease.
+    results: dict[str, Result]
+    # What is in another queue, where nobody else is: ID, life and returns.
+    other: list[Moved]
+    # ID to how often rwq pushed it; its settling leases bear this number as their time.
+    pushed: dict[str, int]
+    # ID to how many lives it had.
+    lives: dict[str, int]
+    # ID to why no cleaner may touch it, until somebody else changes its leases or lists.
+    guarded: dict[str, str]
+    # ID and life of every complete that reported success, in order.
+    wins: list[tuple[str, int]]
+
     def __init__(self, frozen: Frozen | None = None) -> None:
-        parts = frozen or ((),) * 15
-        self.data: dict[str, int] = dict(parts[0])  # type: ignore[call-overload]
-        self.main: list[str] = list(parts[1])  # type: ignore[call-overload]
-        self.processing: list[str] = list(parts[2])  # type: ignore[call-overload]
-        self.cleaning: list[str] = list(parts[3])  # type: ignore[call-overload]
-        self.new: dict[str, str] = dict(parts[4])  # type: ignore[call-overload]
-        self.old: dict[str, str] = dict(parts[5])  # type: ignore[call-overload]
-        self.delayed: dict[str, str] = dict(parts[6])  # type: ignore[call-overload]
-        self.buried: set[str] = set(parts[7])  # type: ignore[call-overload]
-        self.returns: dict[str, int] = dict(parts[8])  # type: ignore[call-overload]
-        self.results: dict[str, Result] = dict(parts[9])  # type: ignore[call-overload]
-        self.other: list[Moved] = list(parts[10])  # type: ignore[call-overload]
-        self.pushed: dict[str, int] = dict(parts[11])  # type: ignore[call-overload]
-        self.lives: dict[str, int] = dict(parts[12])  # type: ignore[call-overload]
-        self.guarded: dict[str, str] = dict(parts[13])  # type: ignore[call-overload]
-        self.wins: list[tuple[str, int]] = list(parts[14])  # type: ignore[call-overload]
+        parts = frozen or ((),) * len(_PARTS)
+        for (name, kind, _), part in zip(_PARTS, parts, strict=True):
+            setattr(self, name, kind(part))
 
     def frozen(self) -> Frozen:
-        return (
-            tuple(sorted(self.data.items())),
-            tuple(self.main),
-            tuple(self.processing),
-            tuple(self.cleaning),
-            tuple(sorted(self.new.items())),
-            tuple(sorted(self.old.items())),
-            tuple(sorted(self.delayed.items())),
-            tuple(sorted(self.buried)),
-            tuple(sorted(self.returns.items())),
-            tuple(sorted(self.results.items())),
-            tuple(self.other),
-            tuple(sorted(self.pushed.items())),
-            tuple(sorted(self.lives.items())),
-            tuple(sorted(self.guarded.items())),
-            tuple(self.wins),
-        )
+        return tuple([freeze(getattr(self, name)) for name, _, freeze in _PARTS])
 
     def leases(self, name: str) -> dict[str, str]:
         return self.new if name == "new" else self.old
@@ -178,3 +162,14 @@ class Keys:
 
     def come_due(self, item_id: str) -> None:
         self.delayed[item_id] = "due"
+
+
+_FREEZES: dict[Any, Callable[[Any], Frozen]] = {
+    dict: lambda part: tuple(sorted(part.items())),
+    list: tuple,
+    set: lambda part: tuple(sorted(part)),
+}
+_PARTS = [
+    (name, kind, _FREEZES[kind])
+    for name, kind in ((n, get_origin(hint)) for n, hint in get_type_hints(Keys).items())
+]

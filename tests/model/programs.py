@@ -348,32 +348,6 @@ def _survey() -> Generator[Command, Any, dict[str, list[tuple[str, Any]]]]:
     return found
 
 
-PROGRAMS: dict[str, Callable[..., Program]] = {
-    function.__name__: function
-    for function in (
-        produce,
-        work,
-        light_clean_later,
-        light_clean_node,
-        light_clean_first,
-        deep_clean_later,
-        add,
-        lease_and_complete,
-        run_jobs,
-        reject,
-        delete_results,
-        move,
-        lease_id,
-        complete,
-        remove,
-        release,
-        schedule,
-        kick,
-        light_clean,
-        deep_clean,
-        deep_clean_of_many,
-    )
-}
 UPSTREAM = ("produce", "work", "light_clean_later", "light_clean_node", "light_clean_first")
 UPSTREAM += ("deep_clean_later",)
 
@@ -382,7 +356,7 @@ UPSTREAM += ("deep_clean_later",)
 def next_command(actor: Actor) -> Command | None:
     """The command that a program sends after these replies; None at its end."""
     (name, *args), replies = actor
-    program = PROGRAMS[name](*args)
+    program: Program = globals()[name](*args)
     try:
         command = next(program)
         for reply in replies:

@@ -287,37 +287,6 @@ def as_server_says(command: Command, reply: Any) -> Any:
     return reply
 
 
-_KEYS = {"main": "jobs:queue", "processing": "jobs:processing", "cleaning": "jobs:cleaning"}
-_LEASES = {"new": "jobs:lease", "old": "jobs:leased_by_session"}
-
-
-def as_redis(command: Command) -> list[str]:
-    """A command of upstream's, as it is sent."""
-    name, *args = command
-    match name:
-        case "rpoplpush":
-            return ["RPOPLPUSH", "jobs:queue", "jobs:processing"]
-        case "get" | "exists_data":
-            return ["GET" if name == "get" else "EXISTS", f"jobs:item:{args[0]}"]
-        case "set_data" | "setnx_data":
-            return [name.partition("_")[0].upper(), f"jobs:item:{args[0]}", "data"]
-        case "setex":
-            return ["SETEX", f"{_LEASES[args[0]]}:{args[1]}", "60", args[2]]
-        case "del_data":
-            return ["DEL", f"jobs:item:{args[0]}"]
-        case "del_lease" | "exists_lease":
-            return [name.partition("_")[0].upper(), f"{_LEASES[args[0]]}:{args[1]}"]
-        case "lrem":
-            return ["LREM", _KEYS[args[0]], "0", args[1]]
-        case "lpush" | "lpos":
-            return [name.upper(), _KEYS[args[0]], args[1]]
-        case "lrange":
-            return ["LRANGE", _KEYS[args[0]], "0", "-1"]
-        case "keys_data":
-            return ["KEYS", "jobs:item:*"]
-    raise AssertionError(f"upstream sends no {name}")
-
-
 # Runs the commands in ARGV, each after the number of its words.
 _RUN_ALL = """
 local at = 1
