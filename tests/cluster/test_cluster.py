@@ -9,12 +9,11 @@ from redis.crc import key_slot
 
 from rwq_cli.core import Connection, NewItem, Server, Status, WorkQueue, connect
 from rwq_cli.core.batches import FLUSH
-from rwq_cli.core.errors import InvalidArgument, Unavailable
+from rwq_cli.core.errors import Unavailable
 from rwq_cli.core.inspect.queues import queue_names
-from rwq_cli.core.items.lease import lease_from
 from rwq_cli.core.keys import QueueKeys
 from tests.cluster.conftest import QUEUE, WAITING
-from tests.clusters import Moving, PrivateCluster, until
+from tests.clusters import Moving, PrivateCluster
 from tests.driver import Rwq
 
 # One queue on each of the three primaries.
@@ -113,19 +112,6 @@ def test_what_is_there_under_a_name_without_a_hash_tag(crwq: Rwq, cluster: Priva
     assert (counts["waiting"], counts["buried"]) == (2, 1)
 
 
-def test_the_name_to_use_has_a_hash_tag(connection: Connection) -> None:
-    for name, usable in {
-        b"a}b": "{a}b}",
-        b"}": "{q}}",
-        b"{}": "{{}}",
-        b"\xff": "{\\xff}",
-    }.items():
-        with pytest.raises(InvalidArgument) as caught:
-            WorkQueue(connection, name).add("x")
-        assert caught.value.hint is not None
-        assert f"name the queue {usable}: " in caught.value.hint
-
-
 def test_the_queues_of_all_primaries_are_found(crwq: Rwq) -> None:
     for name in ON_EACH:
         crwq("add", "-q", name, "one", "-Q")
@@ -133,24 +119,6 @@ def test_the_queues_of_all_primaries_are_found(crwq: Rwq) -> None:
     assert [each["queue"] for each in crwq("stats", "-q", "*", "-o", "json").json] == list(ON_EACH)
     assert len(crwq("ls", "--all-queues").lines) == 3
     assert crwq("clean", "light", "--all-queues", "--grace", "0").code == 0
-
-
-def test_a_lease_takes_from_queues_on_several_nodes(
-    connection: Connection, cluster: PrivateCluster
-) -> None:
-    queues = [WorkQueue(connection, name, holder="me") for name in ON_EACH]
-    queues[2].add("last", "1")
-    assert [item.queue for item in lease_from(queues, 5)] == [b"{c}"]
-    # Waiting pops nothing, and a push onto any of them ends it.
-    found: list[Any] = []
-    waiting = Thread(target=lambda: found.extend(lease_from(queues, 1, wait_s=60)))
-    waiting.start()
-    clients = [node.client() for node in cluster.nodes]
-    until(lambda: sum(c.info("clients")["blocked_clients"] for c in clients) == 3, "the wait")
-    assert connection.call("EXISTS", b"{c}:queue", b"{c}:delayed") == 0
-    WorkQueue(connect(Server(connection.address)), "{b}").add("pushed", "2")
-    waiting.join(30)
-    assert [(item.queue, item.item_id) for item in found] == [(b"{b}", b"2")]
 
 
 def test_a_moved_queue_is_found_again(
@@ -232,49 +200,6 @@ def test_a_stream_goes_on_on_the_other_node(queue: WorkQueue, cluster: PrivateCl
     waiting = cluster.client(QUEUE).lrange("{jobs}:queue", 0, -1)
     assert len(waiting) == len(set(waiting)) == 3000
     assert cluster.owner(QUEUE) == moving[0].to
-
-
-@pytest.mark.parametrize("between_pages", [True, False])
-def test_a_scan_of_the_queue_misses_nothing_while_its_slot_moves(
-    queue: WorkQueue, cluster: PrivateCluster, between_pages: bool
-) -> None:
-    ids = {b"%d" % number for number in range(2000)}
-    client = cluster.client(QUEUE)
-    client.mset({queue.keys.item(item_id): b"x" for item_id in ids})
-    pages = queue.connection.scan(("SCAN",), "COUNT", 100, "MATCH", queue.keys.pattern)
-    found = set(next(pages))
-    moving = Moving(cluster, QUEUE, *(queue.keys.item(item_id) for item_id in list(ids)[:500]))
-    thread = Thread(target=moving.finish)
-    thread.start()
-    if between_pages:
-        thread.join()
-    for page in pages:
-        found.update(page)
-    thread.join()
-    assert found == {queue.keys.item(item_id) for item_id in ids}
-
-
-def test_a_scan_of_all_primaries_finds_a_queue_that_moves(
-    connection: Connection, cluster: PrivateCluster
-) -> None:
-    """When its node is scanned, its list has moved to a node that was scanned before."""
-    names = [f"{{s{number}}}" for number in range(60)]
-    for name in names:
-        WorkQueue(connection, name).add("one", "1")
-    owners = {name: cluster.owner(name) for name in names}
-    seen: set[bytes] = set()
-    first, moved = -1, False
-    for page in connection.scan(("SCAN",), "COUNT", 10):
-        seen.update(page)
-        if page and first < 0:
-            (first,) = {owners[key.partition(b":")[0].decode()] for key in page}
-        of_first = {f"{name}:queue".encode() for name in names if owners[name] == first}
-        late = [name for name in names if f"{name}:queue".encode() not in seen]
-        if not moved and of_first <= seen and late:
-            Moving(cluster, late[-1], to=first).finish()
-            moved = True
-    assert moved
-    assert seen >= {f"{name}:queue".encode() for name in names}
 
 
 def test_a_single_server_is_not_a_cluster(bare_rwq: Rwq, sentinels: Any) -> None:

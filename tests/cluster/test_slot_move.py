@@ -3,7 +3,6 @@
 import pytest
 
 from rwq_cli.core import Connection, WorkQueue
-from rwq_cli.core.items.lease import lease_ids
 from tests.cluster.conftest import QUEUE
 from tests.clusters import PrivateCluster
 from tests.driver import Rwq
@@ -48,26 +47,3 @@ def test_undo_brings_them_back(crwq: Rwq, queue: WorkQueue, other: WorkQueue) ->
     assert crwq("mv", "--to", TO, "--all", "--yes", "-Q").code == 0
     assert crwq("undo", "--yes", "-Q").code == 0
     assert (ids(queue), ids(other)) == ([b"a", b"b"], [])
-
-
-def test_what_is_not_moved_stays_as_it_is(crwq: Rwq, queue: WorkQueue, other: WorkQueue) -> None:
-    for item_id in ("leased", "conflict", "later", "free"):
-        queue.add("x", item_id)
-    list(lease_ids(queue, [b"leased"]))
-    list(queue.release_many([b"later"], delay_s=100))
-    other.add("y", "conflict")
-    words = ("leased", "conflict", "later", "free", "gone")
-    dry = crwq("mv", *words, "--to", TO, "--dry-run", "-o", "jsonl")
-    done = crwq("mv", *words, "--to", TO, "--yes", "-o", "jsonl")
-    statuses = {"leased": "not-owner", "conflict": "conflict", "later": "not-owner"}
-    statuses |= {"free": "moved", "gone": "missing"}
-    for result in (dry, done):
-        assert result.code == 3
-        assert {each["id"]: each["status"] for each in result.jsonl} == statuses
-    assert (ids(queue), ids(other)) == ([b"conflict"], [b"conflict", b"free"])
-    assert queue.state(b"leased").value == "leased"
-    assert queue.state(b"later").value == "delayed"
-    forced = crwq("mv", "leased", "later", "--to", TO, "--force", "--yes", "-Q")
-    assert forced.code == 0
-    assert ids(other) == [b"conflict", b"free", b"leased", b"later"]
-    assert queue.lengths().processing == queue.lengths().delayed == 0

@@ -5,13 +5,12 @@ only the primary of the queue and its replica restart.
 """
 
 import re
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -25,21 +24,31 @@ MOVES = usual(0, long=30)
 
 
 class Load:
-    """Programs that lease and complete, and the items that were added for them."""
+    """Workers with connections of their own, and the items that were added for them.
 
-    def __init__(self, url: str, name: str, folder: Path) -> None:
-        self._stop = folder / "stop"
+    Attributes:
+        lost: Their calls that had no reply.
+    """
+
+    def __init__(self, url: str, name: str, threads: ThreadPoolExecutor) -> None:
         self.queue = WorkQueue(connect(Server(url)), name)
         self.added: list[bytes] = []
-        self.programs = [
-            subprocess.Popen(
-                [sys.executable, "-m", "tests.cluster.worker", url, name, str(self._stop)],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for _ in range(PROGRAMS)
-        ]
+        self.lost: list[ServerError] = []
+        self._completed: list[bytes] = []
+        self._stop = Event()
+        queues = [WorkQueue(connect(Server(url)), name) for _ in range(PROGRAMS)]
+        self._workers = [threads.submit(self._work, queue) for queue in queues]
+
+    def _work(self, queue: WorkQueue) -> None:
+        while not self._stop.is_set():
+            try:
+                for item in queue.lease_many(3, for_s=2.0, wait_s=0.2):
+                    if queue.complete(item.item_id)[0].status is Status.COMPLETED:
+                        self._completed.append(item.item_id)
+            except ServerError as error:
+                if not error.in_doubt:
+                    raise
+                self.lost.append(error)
 
     def add(self, count: int) -> None:
         """Add items in small calls; an add that is in doubt counts as not added."""
@@ -53,55 +62,47 @@ class Load:
                 ]
             time.sleep(0.005)
 
-    def ended(self) -> list[str]:
-        """What the programs that have ended said."""
-        return [each.communicate()[1] for each in self.programs if each.poll() is not None]
-
-    def finish(self) -> Counter[tuple[str, ...]]:
-        """Wait until the queue is empty, and end the programs; what they have printed."""
+    def finish(self) -> Counter[bytes]:
+        """Wait until the queue is empty, and end the workers; what they have completed."""
 
         def is_empty() -> bool:
             list(self.queue.light_clean(grace_s=0.1))
             counts = self.queue.lengths()
             return not (counts.waiting or counts.processing)
 
-        until(lambda: self.ended() or is_empty(), "the end of the work")
-        assert not (said := self.ended()), "".join(said)
-        self._stop.touch()
-        lines: list[tuple[str, ...]] = []
-        for program in self.programs:
-            out, err = program.communicate(timeout=60)
-            assert (program.returncode, err) == (0, "")
-            lines += [tuple(line.split()) for line in out.splitlines()]
-        return Counter(lines)
+        until(
+            lambda: any(each.done() for each in self._workers) or is_empty(), "the end of the work"
+        )
+        self.stop()
+        for worker in self._workers:
+            worker.result()
+        return Counter(self._completed)
 
-    def close(self) -> None:
-        for program in self.programs:
-            if program.poll() is None:
-                program.kill()
-            program.communicate()
+    def stop(self) -> None:
+        self._stop.set()
 
 
 Start = Callable[[str, str], Load]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def start() -> Iterator[Start]:
     loads: list[Load] = []
 
     def begin(url: str, name: str) -> Load:
-        loads.append(Load(url, name, tmp_path))
+        loads.append(Load(url, name, threads))
         loads[-1].add(50)
         return loads[-1]
 
-    yield begin
-    for load in loads:
-        load.close()
+    with ThreadPoolExecutor(PROGRAMS) as threads:
+        yield begin
+        for load in loads:
+            load.stop()
 
 
 def assert_each_once(load: Load) -> None:
     """Each item was completed once, and no reply was lost."""
-    assert load.finish() == Counter({("done", each.decode()): 1 for each in load.added})
+    assert load.finish() == Counter(load.added)
 
 
 def test_a_slot_moves(cluster: PrivateCluster, start: Start) -> None:
@@ -165,11 +166,9 @@ def test_every_node_restarts(cluster: PrivateCluster, start: Start) -> None:
 
 def assert_nothing_lost(load: Load, replicated: list[bytes]) -> None:
     """What was replicated was completed, or may have been: as many as replies were lost."""
-    lines = load.finish()
-    completed = {line[1].encode() for line in lines if line[0] == "done"}
+    completed = load.finish()
     # A lost reply to a lease leaves the items to a clean; one to a complete leaves one in doubt.
-    assert len(set(replicated) - completed) <= lines[("doubt",)]
-    assert lines[("doubt",)] <= 2 * PROGRAMS
+    assert len(set(replicated) - completed.keys()) <= len(load.lost) <= 2 * PROGRAMS
 
 
 def test_a_primary_of_a_cluster_dies(cluster: PrivateCluster, start: Start) -> None:
