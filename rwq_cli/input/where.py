@@ -18,10 +18,27 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.input.values import parse_regex
-from rwq_cli.output.json_text import Path, Scanner, document_of, found_at, string_of
+from rwq_cli.output.json_text import (
+    PATH,
+    QUOTED,
+    Path,
+    document_of,
+    found_at,
+    is_utf8,
+    parse_path,
+    string_of,
+    unquoted,
+)
 
-_OPERATOR = re.compile(r"==|!=|<=|>=|[=<>~]")
+_CONDITION = re.compile(
+    rf"\s*(!?)({PATH.pattern})\s*(?:(==|!=|<=|>=|[=<>~])\s*(.*?))?\s*", re.DOTALL
+)
+_QUOTED = re.compile(QUOTED, re.DOTALL)
 _VALUE = re.compile(r"[^\s\"',=!<>~][^\s\"',]*")
+_FORMS = (
+    "write it like tenant.id=3, size>100, kind~^img, error or !error, each in a --where of its "
+    "own; what holds other characters is quoted: 'odd key'=\"a b\""
+)
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -33,6 +50,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 # Integers of up to this many digits are compared as such, which takes a fraction of the time.
 _DIGITS = 18
 
+Number = int | Decimal
 # True if a value passes: its JSON text, or None if there is none.
 Test = Callable[[bytes | None], bool]
 
@@ -58,46 +76,37 @@ def all_of(conditions: Iterable[Condition]) -> Callable[[bytes], bool]:
 
 
 def parse_condition(text: str) -> Condition:
-    scanner = Scanner(text, "--where")
-    scanner.skip_blanks()
-    is_negated = scanner.take("!")
-    path = scanner.path()
-    scanner.skip_blanks()
-    found = _OPERATOR.match(text, scanner.at)
+    found = _CONDITION.fullmatch(text) if is_utf8(text) else None
     if found is None:
-        scanner.expect_end(
-            "an operator is missing: = != < <= > >= ~",
-            "quote a key that holds other characters than letters, digits and _-$@/",
-        )
+        raise _bad(text)
+    is_negated, symbol, value = bool(found[1]), found[3], found[4]
+    path = parse_path(found[2])
+    if symbol is None:
         # As in jq's `select`.
         return Condition(path, lambda text: (text in (None, b"null", b"false")) is is_negated)
-    if is_negated:
-        scanner.fail("a condition with ! has no operator", "not equal is !=")
-    scanner.at = found.end()
-    scanner.skip_blanks()
-    test = _matches(scanner) if found[0] == "~" else _compares(scanner, found[0])
-    return Condition(path, (lambda text: not test(text)) if found[0] == "!=" else test)
+    is_quoted = _QUOTED.fullmatch(value) is not None
+    is_odd = value[:1] in "\"'" if symbol == "~" else not _VALUE.fullmatch(value)
+    if is_negated or (is_odd and not is_quoted):
+        raise _bad(text)
+    if is_quoted:
+        value = unquoted(value)
+    if symbol == "~":
+        return Condition(path, _matches(parse_regex(value, "--where")))
+    number = None if is_quoted else _number(value)
+    if number is None and not is_quoted and _NUMBER.fullmatch(value):
+        raise InvalidArgument(f"--where: the exponent of {value} is too large", "quote a text")
+    # Unless it is quoted, what is equal may also be true, false or null, which is what is missing.
+    word = None if is_quoted or _COMPARE[symbol] is not operator.eq else value.encode()
+    test = _compares(_COMPARE[symbol], value, number, word)
+    return Condition(path, (lambda text: not test(text)) if symbol == "!=" else test)
 
 
-def _matches(scanner: Scanner) -> Test:
+def _bad(text: str) -> InvalidArgument:
+    return InvalidArgument(f"--where cannot be {text!r}", _FORMS)
+
+
+def _matches(regex: "re.Pattern[str]") -> Test:
     """Look for a regular expression in a string, or in a number as it is written."""
-    start, expression = scanner.at, scanner.quoted()
-    is_quoted = expression is not None
-    if expression is None:
-        expression = scanner.text[start:].rstrip()
-        if not expression:
-            scanner.fail("a regular expression is missing")
-        scanner.at = len(scanner.text)
-    scanner.expect_end("the quoted text ends before this")
-    try:
-        regex = parse_regex(expression, "--where")
-    except InvalidArgument as error:
-        at = 0 if is_quoted else getattr(error.__cause__, "pos", None) or 0
-        reason = getattr(error.__cause__, "msg", None)
-        message = error.message.removeprefix("--where is ")
-        if reason is not None:
-            message = f"not a regular expression: {reason}"
-        scanner.fail(message, at=start + at)
 
     def test(text: bytes | None) -> bool:
         if text is None or text[:1] not in b'"-0123456789':
@@ -107,28 +116,10 @@ def _matches(scanner: Scanner) -> Test:
     return test
 
 
-def _compares(scanner: Scanner, symbol: str) -> Test:
-    """Compare a string with any value, and a number with a number."""
-    start, quoted = scanner.at, scanner.quoted()
-    value = quoted
-    if value is None:
-        if scanner.at == len(scanner.text):
-            scanner.fail("a value is missing", 'the empty string is ""')
-        value = scanner.match(
-            _VALUE,
-            "a value cannot begin with this",
-            "the operators are = != < <= > >= ~; quote a value that begins with one",
-        )
-    scanner.expect_end(
-        "the value ends before this",
-        "quote a value with blanks, commas or quotes; several conditions are several --where",
-    )
-    number = _number(value) if quoted is None else None
-    if quoted is None and number is None and _NUMBER.fullmatch(value):
-        scanner.fail("the exponent of this number is too large", at=start)
-    compare = _COMPARE[symbol]
-    # Unless it is quoted, what is equal may also be true, false or null, which is what is missing.
-    word = value.encode() if compare is operator.eq and quoted is None else None
+def _compares(
+    compare: Callable[[Any, Any], bool], value: str, number: Number | None, word: bytes | None
+) -> Test:
+    """Compare a string with any value, a number with a number, and with `word` what it equals."""
 
     def test(text: bytes | None) -> bool:
         if text is None or text == word:
@@ -141,7 +132,7 @@ def _compares(scanner: Scanner, symbol: str) -> Test:
     return test
 
 
-def _number(text: str) -> int | Decimal | None:
+def _number(text: str) -> Number | None:
     """A number with every digit; None for other text, or for such an exponent."""
     if text.isascii() and text.isdigit() and len(text) <= _DIGITS:
         return int(text)

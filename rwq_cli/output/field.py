@@ -151,12 +151,9 @@ class Fields(Generic[T]):
     def __init__(
         self, title: str, *fields: Field[T], is_stream: bool = False, has_other_ids: bool = False
     ) -> None:
-        self.title = title
-        self.all = fields
-        self.chosen: Sequence[str] | None = None
-        self._columns_of: dict[str, list[Field[T]]] = {}
-        self.is_stream = is_stream
-        self.has_other_ids = has_other_ids
+        self.title, self.all = title, fields
+        self.is_stream, self.has_other_ids = is_stream, has_other_ids
+        self.is_chosen = False
         self.id = next((field for field in fields if field.is_id), None)
         self.data = next((field for field in fields if field.is_data), None)
         self._by_name = {field.flat_name: field for field in fields}
@@ -177,8 +174,8 @@ class Fields(Generic[T]):
         if not names:
             raise InvalidArgument("--fields names no field", self.known)
         fields = copy(self)
-        fields.chosen = names
-        fields._columns_of = {name: self.columns_of(name) for name in names}
+        fields.all = tuple(field for name in names for field in self._named(name))
+        fields.is_chosen = True
         return fields
 
     def json(self, record: T) -> dict[str, Any]:
@@ -193,19 +190,11 @@ class Fields(Generic[T]):
             if target is None:
                 continue
             if field.is_bytes:
-                target.update(bytes_fields(name, value))
+                both = bytes_fields(name, value)
+                target.update({name: both[name]} if self.is_chosen and not outer else both)
             else:
                 target[name] = escaped(value) if isinstance(value, bytes) else value
-        if self.chosen is None:
-            return values
-        chosen = {}
-        for name in self.chosen:
-            if name in values:
-                chosen[name] = values[name]
-            else:
-                value = self._columns_of[name][0].get(record)
-                chosen[name] = escaped(value) if isinstance(value, bytes) else value
-        return chosen
+        return values
 
     def flat(self, record: T) -> dict[str, Any]:
         flat = {}
@@ -221,7 +210,7 @@ class Fields(Generic[T]):
         return [name for column in self.columns() for name in self._names_of(column)]
 
     def _names_of(self, column: Field[T]) -> list[str]:
-        has_both = column.is_bytes and self.chosen is None and "." not in column.name
+        has_both = column.is_bytes and not self.is_chosen and "." not in column.name
         return [column.flat_name, f"{column.flat_name}_b64"][: 1 + has_both]
 
     @property
@@ -230,18 +219,20 @@ class Fields(Generic[T]):
         return [name for field in fields for name in self._names_of(field)]
 
     def columns(self) -> list[Field[T]]:
-        if self.chosen is None:
-            return [field for field in self.all if not field.is_object]
-        return [column for name in self.chosen for column in self._columns_of[name]]
+        return [field for field in self.all if not field.is_object]
 
     def columns_of(self, name: str) -> list[Field[T]]:
+        return [field for field in self._named(name) if not field.is_object]
+
+    def _named(self, name: str) -> list[Field[T]]:
         # `holder` stands for `lease_holder` if no other field has that name.
         inner = [field for field in self.all if field.split_name[1] == name]
         field = inner[0] if len(inner) == 1 else self._by_name.get(name)
+        if field is not None and field.is_object:
+            return [field, *(each for each in self.all if each.name.startswith(f"{name}."))]
         if field is not None:
             # It is shown under the name that was asked for.
-            inside = [each for each in self.all if each.name.startswith(f"{name}.")]
-            return inside if field.is_object else [field._replace(name=name)]
+            return [field._replace(name=name, is_bytes=field.is_bytes and field.name == name)]
         if name.startswith(".") and self.data is not None:
             return [path_field(name, self.data.get)]
         encoded = self._by_name.get(name.removesuffix("_b64"))

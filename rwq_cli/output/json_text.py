@@ -6,7 +6,7 @@ text, is read as U+FFFD, and what is nested deeper than about 900 levels is not 
 
 import re
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from msgspec import Raw, ValidationError
 from msgspec.json import Decoder, format as reformat
@@ -28,12 +28,14 @@ _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
-_KEY = re.compile(r"(?:[\w$@/-]|[^\x00-\x7f\s])+")
-_INDEX = re.compile(r"[0-9]+")
-_JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_PLAIN_STRING = re.compile(r"'([^']*)'", re.DOTALL)
-# How many characters of an expression an error shows.
-_SHOWN = 30
+QUOTED = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*')"""
+_KEY = r"(?:[\w$@/-]|[^\x00-\x7f\s])+"
+_BRACKETS = rf"\[(?:[0-9]+|{QUOTED})\]"
+_ELEMENT = f"(?:{_KEY}|{QUOTED}|{_BRACKETS})"
+# A dot alone is all of the data.
+PATH = re.compile(rf"\.?{_ELEMENT}(?:\.{_ELEMENT}|{_BRACKETS})*|\.", re.DOTALL)
+_STEP = re.compile(_ELEMENT, re.DOTALL)
+_PATHS = "a path is like .tenant.id, .items[0].sku or .'odd key'"
 
 
 def check_utf8(data: bytes) -> None:
@@ -121,99 +123,27 @@ def value_at(data: bytes, path: Path) -> str | None:
         return None
 
 
-class BadExpression(InvalidArgument):
-    """An expression that cannot be parsed; the message says where."""
-
-    def __init__(
-        self, option: str, text: str, at: int, message: str, hint: str | None = None
-    ) -> None:
-        rest = text[at : at + _SHOWN] + ("…" if at + _SHOWN < len(text) else "")
-        end = text if len(text) <= _SHOWN else f"…{text[-_SHOWN:]}"
-        where = repr(rest) if rest else f"the end of {end!r}"
-        super().__init__(f"{option}, column {at + 1}, at {where}: {message}", hint)
-
-
 def parse_path(text: str) -> Path:
-    scanner = Scanner(text, "--fields")
-    path = scanner.path()
-    scanner.expect_end("a path is like .tenant.id or .items[0].sku")
-    return path
+    """The keys and indexes of a path like `.tenant.id`; `InvalidArgument` if it is none."""
+    if not (PATH.fullmatch(text) and is_utf8(text)):
+        raise InvalidArgument(f"not a path into JSON data: {text!r}", _PATHS)
+    return [_step(found[0]) for found in _STEP.finditer(text)]
 
 
-class Scanner:
-    def __init__(self, text: str, option: str) -> None:
-        self.text, self.at = text, 0
-        self._option = option
-        for at, character in enumerate(text):
-            if "\ud800" <= character <= "\udfff":
-                self.fail("this is not UTF-8, as JSON is", at=at)
+def _step(text: str) -> str | int:
+    inner = text[1:-1] if text.startswith("[") else ""
+    # More digits than the index of any array has are cut.
+    return int(inner[:18]) if inner.isdecimal() else unquoted(inner or text)
 
-    def path(self) -> list[str | int]:
-        steps: list[str | int] = []
-        is_dotted = self.take(".")
-        if is_dotted and self.is_at(" =!<>~", at_end=True):
-            return steps
-        while is_dotted or not steps or self.is_at("["):
-            steps.append(self._in_brackets() if self.take("[") else self._key())
-            is_dotted = self.take(".")
-        return steps
 
-    def _key(self) -> str:
-        if (quoted := self.quoted()) is not None:
-            return quoted
-        return self.match(_KEY, "a key is missing", "a path is like tenant.id or items[0].sku")
+def unquoted(text: str) -> str:
+    """What is in quotes: double quotes as in JSON, single quotes without escapes."""
+    try:
+        return string_of(text.encode()) if text.startswith('"') else text.strip("'")
+    except ValueError:
+        hint = "in single quotes, \\ is a plain character"
+        raise InvalidArgument(f"not a JSON string: {text}", hint)
 
-    def _in_brackets(self) -> str | int:
-        step: str | int | None = self.quoted()
-        if step is None:
-            # Longer than any array.
-            step = int(self.match(_INDEX, "an index or a quoted key is missing")[:18])
-        if not self.take("]"):
-            self.fail("a ] is missing")
-        return step
 
-    def quoted(self) -> str | None:
-        """A string in quotes: double quotes as in JSON, single quotes without escapes."""
-        start = self.at
-        if not self.is_at("\"'"):
-            return None
-        is_json = self.is_at('"')
-        found = (_JSON_STRING if is_json else _PLAIN_STRING).match(self.text, start)
-        if found is None:
-            self.fail("this quote is not closed")
-        self.at = found.end()
-        if not is_json:
-            return found[1]
-        try:
-            return string_of(found[0].encode())
-        except ValueError:
-            self.fail("not a JSON string", "in single quotes, \\ is a plain character", at=start)
-
-    def match(self, pattern: "re.Pattern[str]", message: str, hint: str | None = None) -> str:
-        found = pattern.match(self.text, self.at)
-        if found is None:
-            self.fail(message, hint)
-        self.at = found.end()
-        return found[0]
-
-    def expect_end(self, message: str, hint: str | None = None) -> None:
-        self.skip_blanks()
-        if self.at < len(self.text):
-            self.fail(message, hint)
-
-    def is_at(self, characters: str, *, at_end: bool = False) -> bool:
-        if self.at == len(self.text):
-            return at_end
-        return self.text[self.at] in characters
-
-    def take(self, character: str) -> bool:
-        is_there = self.is_at(character)
-        self.at += is_there
-        return is_there
-
-    def skip_blanks(self) -> None:
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1
-
-    def fail(self, message: str, hint: str | None = None, *, at: int | None = None) -> NoReturn:
-        raise BadExpression(self._option, self.text, self.at if at is None else at, message, hint)
+def is_utf8(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)

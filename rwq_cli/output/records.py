@@ -82,20 +82,19 @@ class Output:
         if output.is_table:
             from rwq_cli.output.tables import write_table
 
-            is_wide = output is OutputFormat.WIDE and fields.chosen is None
+            is_wide = output is OutputFormat.WIDE and not fields.is_chosen
             shown = _fields_of(columns, fields)
-            if fields.chosen is not None:
+            if fields.is_chosen:
                 shown = _ranked(_as_in(_fields_of((*wide, *columns), fields), fields.columns()))
             elif is_wide:
                 shown = _fields_of(wide, fields) or fields.columns()
-            keeps_all = fields.chosen is not None
-            write_table(shown, counting(), options, keeps_all=keeps_all, is_wide=is_wide)
+            write_table(shown, counting(), options, keeps_all=fields.is_chosen, is_wide=is_wide)
             sentence = empty if isinstance(empty, str) else empty() if not count else ""
             if not count and sentence and not self._environment.quiet:
                 self._environment.stdout.write(f"{sentence}\n".encode())
         else:
             lines = _fields_of(plain_columns or columns, fields)
-            if fields.chosen is not None:
+            if fields.is_chosen:
                 lines = _as_in(lines, fields.columns())
             in_csv = _fields_of((*columns, *csv_also), fields)
             self._writer.use(fields, lines, in_csv, unframed=unframed)
