@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from rwq_cli.core.clock import GRACE_S, LEASE_S, RESULT_TTL_S
 from rwq_cli.core.errors import LeaseLost
-from rwq_cli.core.handle import Queue, each_id, to_bytes, to_ids
+from rwq_cli.core.handle import Queue, each_id, to_bytes
 from rwq_cli.core.model import Item, Outcome, Outcomes, State, Status
 
 
@@ -12,9 +12,9 @@ class ActingQueue(Queue):
     """The methods of `WorkQueue` that act on items whose IDs are known.
 
     Each returns what became of the items that it was given. Its counterpart whose name ends in
-    `_many` takes a stream of IDs, and does its work while the outcomes are read; with `dry_run` it
-    changes nothing, and reports what would be done. `ServerError.acknowledged` is the number of IDs
-    that were processed before an error. Any ID may be `MISSING` or `WRONG_TYPE`.
+    `_many` takes a stream of IDs, and does its work while the outcomes are read.
+    `ServerError.acknowledged` is the number of IDs that were processed before an error. Any ID may
+    be `MISSING` or `WRONG_TYPE`.
     """
 
     def complete(
@@ -24,10 +24,18 @@ class ActingQueue(Queue):
         result: bytes | None = None,
         result_ttl_s: float = RESULT_TTL_S,
     ) -> list[Outcome]:
-        """Complete these items now; see `complete_many`."""
-        return list(
-            self.complete_many(to_ids(ids), owner=owner, result=result, result_ttl_s=result_ttl_s)
-        )
+        """Complete items wherever they are; exactly one call succeeds in completing an item.
+
+        Args:
+            ids: The IDs.
+            owner: Complete only items whose lease this holder still has; None for any.
+            result: The result to keep for each; it replaces one of an earlier item with this ID.
+            result_ttl_s: How long it is kept, seconds.
+
+        Returns:
+            For each ID `COMPLETED` or `NOT_OWNER`.
+        """
+        return list(self.complete_many(ids, owner=owner, result=result, result_ttl_s=result_ttl_s))
 
     def complete_many(
         self,
@@ -36,40 +44,17 @@ class ActingQueue(Queue):
         owner: bytes | None = None,
         result: bytes | None = None,
         result_ttl_s: float = RESULT_TTL_S,
-        dry_run: bool = False,
     ) -> Outcomes:
-        """Complete items wherever they are; exactly one call succeeds in completing an item.
-
-        Args:
-            ids: The IDs.
-            owner: Complete only items whose lease this holder still has; None for any.
-            result: The result to keep for each; it replaces one of an earlier item with this ID.
-            result_ttl_s: How long it is kept, seconds.
-            dry_run: Change nothing.
-
-        Returns:
-            For each ID `COMPLETED` or `NOT_OWNER`.
-        """
+        """Complete a stream of items; see `complete`."""
         from rwq_cli.core.items.complete import complete
         from rwq_cli.core.items.results import ResultOptions
 
         options = None if result is None else ResultOptions(result, ttl_s=result_ttl_s)
-        return complete(self, each_id(ids), owner=owner, result_options=options, dry_run=dry_run)
+        return complete(self, each_id(ids), owner=owner, result_options=options)
 
     def touch(
         self, *ids: bytes | str, for_s: float = LEASE_S, owner: bytes | None = None
     ) -> list[Outcome]:
-        """Extend the leases of these items now; see `touch_many`."""
-        return list(self.touch_many(to_ids(ids), for_s=for_s, owner=owner))
-
-    def touch_many(
-        self,
-        ids: Iterable[bytes | str],
-        *,
-        for_s: float = LEASE_S,
-        owner: bytes | None = None,
-        dry_run: bool = False,
-    ) -> Outcomes:
         """Let live leases end `for_s` seconds from now; only those of the `owner`, if given.
 
         Raises:
@@ -78,26 +63,24 @@ class ActingQueue(Queue):
         Returns:
             For each ID `TOUCHED`, `NOT_LEASED` or `NOT_OWNER`.
         """
+        return list(self.touch_many(ids, for_s=for_s, owner=owner))
+
+    def touch_many(
+        self, ids: Iterable[bytes | str], *, for_s: float = LEASE_S, owner: bytes | None = None
+    ) -> Outcomes:
+        """Extend the leases of a stream of items; see `touch`."""
         from rwq_cli.core.items.touch import touch
 
-        return touch(self, each_id(ids), lease_s=for_s, owner=owner, dry_run=dry_run)
+        return touch(self, each_id(ids), lease_s=for_s, owner=owner)
 
     def release(
-        self, *ids: bytes | str, force: bool = False, front: bool = False, delay_s: float = 0.0
-    ) -> list[Outcome]:
-        """Return these items to the queue now; see `release_many`."""
-        return list(self.release_many(to_ids(ids), force=force, front=front, delay_s=delay_s))
-
-    def release_many(
         self,
-        ids: Iterable[bytes | str],
-        *,
+        *ids: bytes | str,
         force: bool = False,
         front: bool = False,
         delay_s: float = 0.0,
         grace_s: float = GRACE_S,
-        dry_run: bool = False,
-    ) -> Outcomes:
+    ) -> list[Outcome]:
         """Return items to the main list, at once or after a delay.
 
         Args:
@@ -108,28 +91,49 @@ class ActingQueue(Queue):
             delay_s: The delay, seconds; 0 for none.
             grace_s: How long, seconds, an item must look abandoned or orphaned to be taken without
                 `force`: it may be between two commands of its worker or producer.
-            dry_run: Change nothing.
 
         Returns:
             For each ID `RELEASED` or `DELAYED`, `ALREADY_WAITING`, `NOT_OWNER` or `CHANGED`.
         """
-        from rwq_cli.core.items.schedule import release
-
-        return release(
-            self,
-            each_id(ids),
-            force=force,
-            front=front,
-            delay_s=delay_s,
-            grace_s=grace_s,
-            dry_run=dry_run,
+        return list(
+            self.release_many(ids, force=force, front=front, delay_s=delay_s, grace_s=grace_s)
         )
 
+    def release_many(
+        self,
+        ids: Iterable[bytes | str],
+        *,
+        force: bool = False,
+        front: bool = False,
+        delay_s: float = 0.0,
+        grace_s: float = GRACE_S,
+    ) -> Outcomes:
+        """Return a stream of items to the queue; see `release`."""
+        from rwq_cli.core.items.schedule import release
+
+        given = each_id(ids)
+        return release(self, given, force=force, front=front, delay_s=delay_s, grace_s=grace_s)
+
     def bury(
-        self, *ids: bytes | str, reason: bytes | None = None, force: bool = False
+        self,
+        *ids: bytes | str,
+        reason: bytes | None = None,
+        force: bool = False,
+        grace_s: float = GRACE_S,
     ) -> list[Outcome]:
-        """Bury these items now; see `bury_many`."""
-        return list(self.bury_many(to_ids(ids), reason=reason, force=force))
+        """Bury items, wherever they are, until they are kicked.
+
+        Args:
+            ids: The IDs.
+            reason: Why, at most 1,024 bytes; it replaces the reason of an item that is already
+                buried. None for "by hand", which does not replace it.
+            force: End leases of other sessions, too.
+            grace_s: See `release`.
+
+        Returns:
+            For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER` or `CHANGED`.
+        """
+        return list(self.bury_many(ids, reason=reason, force=force, grace_s=grace_s))
 
     def bury_many(
         self,
@@ -138,62 +142,64 @@ class ActingQueue(Queue):
         reason: bytes | None = None,
         force: bool = False,
         grace_s: float = GRACE_S,
-        dry_run: bool = False,
     ) -> Outcomes:
-        """Bury items, wherever they are, until they are kicked; see `release_many`, too.
-
-        Args:
-            ids: The IDs.
-            reason: Why, at most 1,024 bytes; it replaces the reason of an item that is already
-                buried. None for "by hand", which does not replace it.
-            force: End leases of other sessions, too.
-            grace_s: See `release_many`.
-            dry_run: Change nothing.
-
-        Returns:
-            For each ID `BURIED`, `ALREADY_BURIED`, `NOT_OWNER` or `CHANGED`.
-        """
+        """Bury a stream of items; see `bury`."""
         from rwq_cli.core.items.schedule import bury
 
-        return bury(
-            self, each_id(ids), reason=reason, force=force, grace_s=grace_s, dry_run=dry_run
-        )
+        return bury(self, each_id(ids), reason=reason, force=force, grace_s=grace_s)
 
     def kick(self, *ids: bytes | str) -> list[Outcome]:
-        """Return these buried items to the queue now; see `kick_many`."""
-        return list(self.kick_many(to_ids(ids)))
-
-    def kick_many(self, ids: Iterable[bytes | str], *, dry_run: bool = False) -> Outcomes:
         """Push buried items onto the end of the main list, and reset their counts of returns.
 
         Returns:
             For each ID `KICKED`, `NOT_BURIED`, `NOT_OWNER` if a session holds a lease, or
             `MOVING` if a move from another server has not finished with it.
         """
+        return list(self.kick_many(ids))
+
+    def kick_many(self, ids: Iterable[bytes | str]) -> Outcomes:
+        """Return a stream of buried items to the queue; see `kick`."""
         from rwq_cli.core.items.schedule import kick
 
-        return kick(self, each_id(ids), dry_run=dry_run)
+        return kick(self, each_id(ids))
 
     def remove(self, *ids: bytes | str) -> list[Outcome]:
-        """Remove these items now; see `remove_many`."""
-        return list(self.remove_many(to_ids(ids)))
-
-    def remove_many(self, ids: Iterable[bytes | str], *, dry_run: bool = False) -> Outcomes:
         """Remove items with every trace of them, whoever has leased them.
 
         Returns:
             For each ID `REMOVED`, or `CHANGED` if its data changed meanwhile.
         """
+        return list(self.remove_many(ids))
+
+    def remove_many(self, ids: Iterable[bytes | str]) -> Outcomes:
+        """Remove a stream of items; see `remove`."""
         from rwq_cli.core.items.bulk import NoJournal
         from rwq_cli.core.items.remove import remove
 
-        return remove(self, each_id(ids), NoJournal(), dry_run=dry_run)
+        return remove(self, each_id(ids), NoJournal())
 
     def move(
-        self, *ids: bytes | str, to: bytes | str | Queue, force: bool = False
+        self,
+        *ids: bytes | str,
+        to: bytes | str | Queue,
+        force: bool = False,
+        grace_s: float = GRACE_S,
     ) -> list[Outcome]:
-        """Move these items to another queue now; see `move_many`."""
-        return list(self.move_many(to_ids(ids), to, force=force))
+        """Move items to the end of another queue.
+
+        Args:
+            ids: The IDs.
+            to: The other queue, by its name; or its handle, which may be one on another server. A
+                move to there that was cut goes on where it was when it is called again.
+            force: Move leased items, too, and end their leases.
+            grace_s: See `release`.
+
+        Returns:
+            For each ID `MOVED`, `CHANGED`, `NOT_OWNER` if it has a lease, or `CONFLICT` if the
+            other queue has this ID; before these, what a move to there that was cut had begun with
+            is `FINISHED`.
+        """
+        return list(self.move_many(ids, to, force=force, grace_s=grace_s))
 
     def move_many(
         self,
@@ -202,39 +208,19 @@ class ActingQueue(Queue):
         *,
         force: bool = False,
         grace_s: float = GRACE_S,
-        dry_run: bool = False,
     ) -> Outcomes:
-        """Move items to the end of another queue.
-
-        Args:
-            ids: The IDs.
-            to: The other queue, by its name; or its handle, which may be one on another server. A
-                move to there that was cut goes on where it was when it is called again.
-            force: Move leased items, too, and end their leases.
-            grace_s: See `release_many`.
-            dry_run: Change nothing.
-
-        Returns:
-            For each ID `MOVED`, `CHANGED`, `NOT_OWNER` if it has a lease, or `CONFLICT` if the
-            other queue has this ID; before these, what a move to there that was cut had begun with
-            is `FINISHED`.
-        """
+        """Move a stream of items to another queue; see `move`."""
         from rwq_cli.core.items.bulk import NoJournal
         from rwq_cli.core.items.move import move
 
         other = to if isinstance(to, Queue) else to_bytes(to)
-        return move(
-            self, each_id(ids), other, NoJournal(), force=force, grace_s=grace_s, dry_run=dry_run
-        )
+        return move(self, each_id(ids), other, NoJournal(), force=force, grace_s=grace_s)
 
-    def edit_many(
-        self, edits: Iterable[tuple[bytes | str, bytes, bytes]], *, dry_run: bool = False
-    ) -> Outcomes:
+    def edit_many(self, edits: Iterable[tuple[bytes | str, bytes, bytes]]) -> Outcomes:
         """Replace the data of items that is still what was read; place, lease and state stay.
 
         Args:
             edits: For each item its ID, the data that was read, and the new data.
-            dry_run: Change nothing.
 
         Returns:
             For each ID `SET`, `UNCHANGED` if both data are equal, or `CHANGED` if the data is no
@@ -247,7 +233,7 @@ class ActingQueue(Queue):
             (ItemSnapshot(to_bytes(item_id), before, State.WAITING, None), after)
             for item_id, before, after in edits
         )
-        return edit_items(self, read, dry_run=dry_run)
+        return edit_items(self, read)
 
     def purge(self, *, grace_s: float = GRACE_S) -> int:
         """Remove all items that are in the queue now, and every key that belongs to no item.
@@ -261,10 +247,8 @@ class ActingQueue(Queue):
         from rwq_cli.core.items.bulk import NoJournal
         from rwq_cli.core.items.purge import purge
 
-        return sum(
-            outcome.status is Status.REMOVED
-            for outcome in purge(self, NoJournal(), grace_s=grace_s)
-        )
+        batches = purge(self, NoJournal(), grace_s=grace_s).batches
+        return sum(batch.count(Status.REMOVED) for batch in batches)
 
 
 class LeasedItem(Item):
@@ -278,15 +262,14 @@ class LeasedItem(Item):
         is_ended: Whether one of its methods completed, released or buried it.
     """
 
-    _queue: "Queue"
+    _queue: ActingQueue
     is_ended: bool
 
     @classmethod
-    def of(cls, item: Item, queue: "Queue") -> "LeasedItem":
+    def of(cls, item: Item, queue: ActingQueue) -> "LeasedItem":
         """The item, leased through this handle."""
         leased = cls._make(item)
-        leased._queue = queue
-        leased.is_ended = False
+        leased._queue, leased.is_ended = queue, False
         return leased
 
     def complete(
@@ -301,12 +284,11 @@ class LeasedItem(Item):
         Returns:
             `COMPLETED`, `NOT_OWNER`, `MISSING` or `WRONG_TYPE`.
         """
-        from rwq_cli.core.items.complete import complete
-        from rwq_cli.core.items.results import ResultOptions
-
-        options = None if result is None else ResultOptions(result, ttl_s=result_ttl_s)
-        ended = complete(self._queue, [self.item_id], owner=self._holder, result_options=options)
-        return self._ended(next(ended))
+        return self._ended(
+            self._queue.complete_many(
+                [self.item_id], owner=self._holder, result=result, result_ttl_s=result_ttl_s
+            )
+        )
 
     def touch(self, *, for_s: float = LEASE_S) -> Outcome:
         """Let the lease end this many seconds from now.
@@ -314,9 +296,7 @@ class LeasedItem(Item):
         Returns:
             `TOUCHED`, `NOT_OWNER`, `NOT_LEASED`, `MISSING` or `WRONG_TYPE`.
         """
-        from rwq_cli.core.items.touch import touch
-
-        return next(touch(self._queue, [self.item_id], lease_s=for_s, owner=self._holder))
+        return self._queue.touch(self.item_id, for_s=for_s, owner=self._holder)[0]
 
     def release(self, *, front: bool = False, delay_s: float = 0.0) -> Outcome:
         """Return the item to the end of the queue.
@@ -330,10 +310,10 @@ class LeasedItem(Item):
         """
         from rwq_cli.core.items.schedule import release
 
-        released = release(
-            self._queue, [self.item_id], own_only=True, front=front, delay_s=delay_s, grace_s=0.0
+        ids = [self.item_id]
+        return self._ended(
+            release(self._queue, ids, own_only=True, front=front, delay_s=delay_s, grace_s=0.0)
         )
-        return self._ended(next(released))
 
     def bury(self, reason: bytes | str) -> Outcome:
         """Bury the item until it is kicked.
@@ -343,10 +323,8 @@ class LeasedItem(Item):
         """
         from rwq_cli.core.items.schedule import bury
 
-        buried = bury(
-            self._queue, [self.item_id], reason=to_bytes(reason), own_only=True, grace_s=0.0
-        )
-        return self._ended(next(buried))
+        given, ids = to_bytes(reason), [self.item_id]
+        return self._ended(bury(self._queue, ids, reason=given, own_only=True, grace_s=0.0))
 
     def complete_or_raise(self) -> None:
         """Complete the item, unless it has ended.
@@ -361,9 +339,8 @@ class LeasedItem(Item):
     def _holder(self) -> bytes:
         return self._queue.holder if self.lease is None else self.lease.holder
 
-    def _ended(self, outcome: Outcome) -> Outcome:
-        self.is_ended = self.is_ended or outcome.status in _ENDS
+    def _ended(self, outcomes: Outcomes) -> Outcome:
+        outcome = next(outcomes)
+        ends = (Status.COMPLETED, Status.RELEASED, Status.DELAYED, Status.BURIED)
+        self.is_ended = self.is_ended or outcome.status in ends
         return outcome
-
-
-_ENDS = (Status.COMPLETED, Status.RELEASED, Status.DELAYED, Status.BURIED)

@@ -22,15 +22,11 @@ Batch = TypeVar("Batch")
 
 
 class Queue:
-    """A queue on a server.
+    """A queue on a server, whose `name` is the prefix of its keys; of a cluster, on one slot.
 
+    `holder` is the value of the leases that are taken through this handle; None for a random one.
     Every method that sends a command raises `ServerError` if the server is unreachable, the
-    connection is lost, or the server refuses the command. So do the operations that take a handle;
-    their docstrings do not repeat it.
-
-    `name` is the prefix of the keys, text as UTF-8; an empty one is an `InvalidArgument`. `holder`
-    is the value of the leases that are taken through this handle; None for a random one. Of a
-    cluster, the handle gets the connection to the queue's slot.
+    connection is lost, or the server refuses the command. So do the operations that take a handle.
     """
 
     def __init__(
@@ -48,7 +44,6 @@ class Queue:
 
     @property
     def name(self) -> bytes:
-        """The queue's name."""
         return self.keys.name
 
     @property
@@ -79,7 +74,6 @@ class Queue:
 
     @property
     def progress(self) -> ProgressListener:
-        """The progress listener of operations."""
         return self.connection.progress
 
     def call(self, *command: Any) -> Any:
@@ -181,24 +175,18 @@ def to_bytes(text: bytes | str) -> bytes:
     return text.encode() if isinstance(text, str) else text
 
 
-def to_ids(ids: Iterable[bytes | str]) -> list[bytes]:
-    """These IDs as bytes; see `each_id`."""
-    return list(each_id(ids))
-
-
-def each_id(ids: Iterable[bytes | str]) -> Iterator[bytes]:
+def each_id(ids: Iterable[bytes | str]) -> Iterable[bytes]:
     """The IDs of a stream as bytes. One ID, or something that is none, is a TypeError."""
     if isinstance(ids, (bytes, bytearray, str)):
         raise TypeError("give several IDs, such as a list, not one")
-    return map(_id, ids)
+    # What is there is checked before anything is done.
+    return list(map(_id, ids)) if isinstance(ids, (list, tuple)) else map(_id, ids)
 
 
 def _id(item_id: object) -> bytes:
-    if isinstance(item_id, bytes):
-        return item_id
-    if isinstance(item_id, str):
-        return item_id.encode()
-    raise TypeError(f"an ID is bytes or str, not {type(item_id).__name__}")
+    if not isinstance(item_id, (bytes, str)):
+        raise TypeError(f"an ID is bytes or str, not {type(item_id).__name__}")
+    return to_bytes(item_id)
 
 
 def distinct_queues(queues: Iterable[Queue]) -> list[Queue]:

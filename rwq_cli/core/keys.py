@@ -59,14 +59,6 @@ PER_ID_INFIXES = (b":item:", b":lease:", b":leased_by_session:", b":result:", b"
 _NESTED_NAME = re.compile(
     rb".:(?:%b)(?=:|\Z)" % b"|".join(name.strip(b":") for name in PER_ID_INFIXES), re.DOTALL
 )
-_GLOB_CHARACTERS = b"*?[]\\^-"
-
-
-def escape_glob(text: bytes) -> bytes:
-    """Escape the special characters of Redis globs, so that `text` matches only itself."""
-    return b"".join(
-        b"\\" + bytes((byte,)) if byte in _GLOB_CHARACTERS else bytes((byte,)) for byte in text
-    )
 
 
 def is_glob(text: bytes) -> bool:
@@ -87,19 +79,16 @@ class QueueKeys:
         if not name:
             raise InvalidArgument("the queue's name is empty", "give a name with -q")
         self.name = name
-        self.main = name + b":queue"
-        self.processing = name + b":processing"
-        self.cleaning = name + b":cleaning"
-        self.delayed = name + b":delayed"
-        self.buried = name + b":buried"
-        self.returns = name + b":returns"
+        # The keys that exist once per queue, with the type that each should have.
+        self.structures = {name + suffix: kind for suffix, kind in STRUCTURE_TYPES.items()}
+        self.main, self.processing, self.cleaning, *others = self.structures
+        self.delayed, self.buried, self.returns = others
+        self.clean_lock = name + b":clean-lock"
         self.item_prefix = name + b":item:"
         self.lease_prefix = name + b":lease:"
         self.old_lease_prefix = name + b":leased_by_session:"
         self.result_prefix = name + b":result:"
         self.undo_prefix = name + b":undo:"
-        # The keys that exist once per queue, with the type that each should have.
-        self.structures = {name + suffix: kind for suffix, kind in STRUCTURE_TYPES.items()}
 
     @property
     def outer_names(self) -> list[bytes]:
@@ -118,20 +107,16 @@ class QueueKeys:
             )
 
     def item(self, item_id: bytes) -> bytes:
-        """The data key of an item."""
         return self.item_prefix + item_id
 
     def lease(self, item_id: bytes) -> bytes:
-        """The lease key that workers of 0.2 and later use."""
         return self.lease_prefix + item_id
 
     def old_lease(self, item_id: bytes) -> bytes:
-        """The lease key that workers of 0.1 use."""
         return self.old_lease_prefix + item_id
 
     @property
     def id_prefixes(self) -> tuple[bytes, bytes, bytes]:
-        """The prefixes of an item's data key and of its two lease keys."""
         return self.item_prefix, self.lease_prefix, self.old_lease_prefix
 
     @property
@@ -149,25 +134,15 @@ class QueueKeys:
         }
 
     def result(self, item_id: bytes) -> bytes:
-        """The key of the result of a completed item."""
         return self.result_prefix + item_id
 
     def undo(self, file_id: bytes) -> bytes:
-        """The key of the bitmap of the lines of a file that an undo or import has restored."""
         return self.undo_prefix + file_id
 
     @property
-    def clean_lock(self) -> bytes:
-        """The key that names the clean of rwq that is at work."""
-        return self.name + b":clean-lock"
-
-    @property
     def absent(self) -> bytes:
-        """A key that never exists.
-
-        While the slot of a queue moves to another node of a cluster, a node refuses what names a
-        key that it does not have. So a script that names this one never runs half.
-        """
+        # While the slot of a queue moves to another node of a cluster, a node refuses what names a
+        # key that it does not have. So a script that names this one never runs half.
         return self.name + b":absent"
 
     @property
@@ -177,31 +152,23 @@ class QueueKeys:
 
 
 def pattern_of(prefix: bytes) -> bytes:
-    """A SCAN pattern for exactly the keys that begin so."""
-    return escape_glob(prefix) + b"*"
+    """A SCAN pattern for exactly the keys that begin so: what is special in globs is escaped."""
+    return re.sub(rb"[]*?[\\^-]", rb"\\\g<0>", prefix) + b"*"
 
 
 def is_key_of(key: bytes, names: Sequence[bytes]) -> bool:
     """Whether a key belongs to one of the queues with these names."""
     return any(
         key.startswith(tuple(name + infix for infix in PER_ID_INFIXES))
-        or key in tuple(name + suffix for suffix in PER_QUEUE_SUFFIXES)
+        or key in [name + suffix for suffix in PER_QUEUE_SUFFIXES]
         for name in names
     )
 
 
-def queue_of_structure(key: bytes) -> bytes | None:
-    """The queue that a list or zset key belongs to by its name, or None if it names no queue."""
-    for suffix, kind in STRUCTURE_TYPES.items():
-        if kind != "hash" and key.endswith(suffix) and len(key) > len(suffix):
-            return key[: -len(suffix)]
-    return None
-
-
-def owner_of_structure(key: bytes, kind: str) -> bytes | None:
-    """The queue that a key of this type is a structure of, or None if it is none."""
+def owner_of_structure(key: bytes, *kinds: str) -> bytes | None:
+    """The queue that a key of one of these types is a structure of, or None if it is none."""
     name, colon, word = key.rpartition(b":")
-    return name if name and STRUCTURE_TYPES.get(colon + word) == kind else None
+    return name if name and STRUCTURE_TYPES.get(colon + word) in kinds else None
 
 
 def hash_tag(name: bytes) -> bytes | None:

@@ -75,16 +75,13 @@ class WorkQueue(ActingQueue):
         at_ms = None if at is None else unix_ms(at)
         return add(self, data, item_id, delay_s=delay_s, at_ms=at_ms)
 
-    def add_many(
-        self, items: "Iterable[NewItem]", *, unique: bool = False, dry_run: bool = False
-    ) -> Outcomes:
+    def add_many(self, items: "Iterable[NewItem]", *, unique: bool = False) -> Outcomes:
         """Add a stream of items, in batches.
 
         Args:
             items: The items.
             unique: Skip the duplicate check, because no ID is in the queue. If that is wrong, the
                 item is replaced and its ID is in the queue twice.
-            dry_run: Change nothing, and report what would be done.
 
         Raises:
             InvalidArgument: An ID is empty.
@@ -96,7 +93,7 @@ class WorkQueue(ActingQueue):
         """
         from rwq_cli.core.items.add import add_many
 
-        return add_many(self, items, unique=unique, dry_run=dry_run)
+        return add_many(self, items, unique=unique)
 
     # Leasing.
 

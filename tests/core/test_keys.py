@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import InvalidArgument
-from rwq_cli.core.keys import QueueKeys, hash_tag, pattern_of, queue_of_structure
+from rwq_cli.core.keys import QueueKeys, hash_tag, owner_of_structure, pattern_of
 
 STRANGE = [
     b"jobs",
@@ -65,9 +65,9 @@ def test_a_pattern_matches_its_own_queue_only(raw: Redis) -> None:
 def test_the_queue_that_a_key_gives_away() -> None:
     for suffix in (b":queue", b":processing", b":cleaning", b":delayed", b":buried"):
         for name in (b"jobs", b"a:item:x", b"a:queue", b"\xff\x00"):
-            assert queue_of_structure(name + suffix) == name
+            assert owner_of_structure(name + suffix, "list", "zset") == name
     for key in (b":queue", b"queue", b"jobs:item:1", b"jobs:queue2", b"jobs:returns"):
-        assert queue_of_structure(key) is None
+        assert owner_of_structure(key, "list", "zset") is None
 
 
 def test_the_hash_tag_of_a_name() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.keys import PER_ID_INFIXES, glob_pattern, is_glob, pattern_of, queue_of_structure
+from rwq_cli.core.keys import PER_ID_INFIXES, glob_pattern, is_glob, owner_of_structure, pattern_of
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -33,12 +33,12 @@ def queue_names(connection: "Connection", *, any_type: bool = False) -> list[byt
     names: set[bytes] = set()
     for kind in ("list", "zset"):
         for page in connection.scan_keys(kind=kind):
-            names.update(name for key in page if (name := queue_of_structure(key)))
+            names.update(name for key in page if (name := owner_of_structure(key, "list", "zset")))
     for page in connection.scan_keys(b"*%b*" % _ENDS_SO) if any_type else ():
         for key in page:
             # Not the key of an item whose ID ends like a queue's key.
             if key.endswith(_COUNTED) and not any(map(key.__contains__, PER_ID_INFIXES)):
-                names.add(queue_of_structure(key) or b"")
+                names.add(owner_of_structure(key, "list", "zset") or b"")
     names.discard(b"")
     return sorted(names)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
@@ -14,13 +14,14 @@ from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.link import in_time
 from rwq_cli.core.server.patience import CONNECT_TIMEOUT_S, PATIENCE_S, REPLY_TIMEOUT_S
-from rwq_cli.core.server.urls import bracketed, full_url, mask_url, split_hosts
+from rwq_cli.core.server.urls import full_url, mask_url, parse_address
 
 _SCHEMES = (
     *("redis", "rediss", "unix"),
     *("redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"),
 )
 _EXAMPLES = "use host:6379, redis://host:6379/0, rediss://host, unix:///path/to/socket or local:"
+_EXAMPLE = "use redis://user:password@host:6379/0, with % escapes in the password"
 _EXAMPLES_OF_HOSTS = "use redis+sentinel://h1:26379,h2/SERVICE/0 or redis+cluster://h1:6379,h2"
 _OPTIONS = ("db", "username", "password")
 _TLS_OPTIONS = (
@@ -80,62 +81,48 @@ def connect(server: "Server | redis.Redis") -> Connection:
     """
     if not isinstance(server, Server):
         return Connection(server)
-    name = mask_url(server.url)
-    server = server._replace(url=full_url(server.url))
-    scheme, separator, _ = server.url.partition("://")
+    name, url = mask_url(server.url), full_url(server.url)
+    scheme, separator, _ = url.partition("://")
     if not separator or scheme not in _SCHEMES:
         raise InvalidArgument(f"not a server URL: {name}", _EXAMPLES)
+    if "#" in url:
+        raise _malformed(name, "it has a #", "write %23 for a # in a password")
+    is_one = "+" not in scheme
+    try:
+        address = parse_address(url)
+    except ValueError:
+        # urllib's message may contain the password.
+        hint = _EXAMPLE if is_one else _EXAMPLES_OF_HOSTS
+        raise _malformed(name, "a host or port cannot be read", hint) from None
+    settings = _pool_settings(server._replace(url=address.single), name)
     known_as: dict[str, Any] = {
+        "address": str(address),
         "connect_timeout_s": server.connect_timeout_s,
         "reply_timeout_s": server.reply_timeout_s,
         "patience_s": server.patience_s,
     }
-    if "+" in scheme:
-        return _connect_hosts(server, name, known_as)
-    settings = _pool_settings(server, name)
-    settings["connection_class"] = in_time(settings["connection_class"])
-    client = redis.Redis(connection_pool=redis.ConnectionPool(**settings))
-    return Connection(client, name, address=_address(scheme, settings), **known_as)
-
-
-def _connect_hosts(server: Server, name: str, known_as: dict[str, Any]) -> Connection:
-    """A connection to the primary that Sentinel names, or to a cluster."""
-    scheme = server.url.partition("://")[0]
-    if "#" in server.url:
-        raise _malformed(name, "it has a #", "write %23 for a # in a password")
-    try:
-        url = split_hosts(server.url)
-    except ValueError:
-        raise _malformed(name, "a host or port cannot be read", _EXAMPLES_OF_HOSTS) from None
-    if not url.hosts:
+    if is_one:
+        settings["connection_class"] = in_time(settings["connection_class"])
+        client = redis.Redis(connection_pool=redis.ConnectionPool(**settings))
+        return Connection(client, name, **known_as)
+    if not address.hosts:
         raise _malformed(name, "it names no host", _EXAMPLES_OF_HOSTS)
-    settings = _pool_settings(server._replace(url=url.single), name)
     for option in ("host", "port"):
         settings.pop(option, None)
-    known_as["address"] = f"{scheme}://{url.place}"
     if scheme.endswith("+sentinel"):
         from rwq_cli.core.server.sentinel import SentinelConnection
 
-        if not url.service:
+        if not address.service:
             raise _malformed(name, "it names no service", _EXAMPLES_OF_HOSTS)
-        own = url.own.get("sentinel_password", server.sentinel_password)
-        credentials = (url.own.get("sentinel_username"), own)
-        return SentinelConnection(url.hosts, url.service, name, settings, credentials, **known_as)
+        own = address.own.get("sentinel_password", server.sentinel_password)
+        credentials = (address.own.get("sentinel_username"), own)
+        return SentinelConnection(address, name, settings, credentials, **known_as)
     from rwq_cli.core.server.cluster import ClusterConnection, Topology
 
     if settings.pop("db", 0):
         raise _malformed(name, "a cluster has no databases", "leave the number out")
-    topology = Topology(url.hosts, name, settings, server.connect_timeout_s)
+    topology = Topology(address.hosts, name, settings, server.connect_timeout_s)
     return ClusterConnection(topology, name, **known_as)
-
-
-def _address(scheme: str, settings: dict[str, Any]) -> str:
-    """The URL of the server with these settings, without user and password."""
-    db = settings.get("db") or 0
-    if "path" in settings:
-        return f"{scheme}://{quote(settings['path'])}{f'?db={db}' if db else ''}"
-    host = bracketed(settings.get("host") or "localhost")
-    return f"{scheme}://{host}:{settings.get('port') or 6379}/{db}"
 
 
 class _Credentials(redis.CredentialProvider):
@@ -191,16 +178,10 @@ def _malformed(name: str, why: str, hint: str = _EXAMPLES) -> InvalidArgument:
 def _settings_of_url(url: str, name: str) -> dict[str, Any]:
     try:
         parts = urlsplit(url)
-        _ = parts.port
         options = parse_qs(parts.query, keep_blank_values=True)
         settings: dict[str, Any] = dict(parse_url(url))  # type: ignore[no-untyped-call]
     except ValueError:
-        # urllib's message may contain the password.
-        why = "its host, port or database cannot be read"
-        hint = "use redis://user:password@host:6379/0, with % escapes in the password"
-        raise _malformed(name, why, hint) from None
-    if parts.fragment:
-        raise _malformed(name, "it has a #", "write %23 for a # in a password")
+        raise _malformed(name, "a user, host or option cannot be read", _EXAMPLE) from None
     known = _OPTIONS + _TLS_OPTIONS if parts.scheme == "rediss" else _OPTIONS
     if not options.keys() <= set(known):
         hint = f"supported options: {', '.join(known)}"

@@ -126,7 +126,6 @@ class ClusterConnection(Connection):
     def __init__(self, topology: Topology, name: str, **known_as: Any) -> None:
         self.topology = topology
         super().__init__(None, name, **known_as)
-        self._queues: dict[bytes, Connection] = {}
 
     def client(self) -> Any:
         node = self.topology.node(self._slot)
@@ -150,18 +149,9 @@ class ClusterConnection(Connection):
             # Its keys are in many slots. It can be looked at by single commands, as far as that
             # goes; its handle refuses all else.
             return self
-        if name not in self._queues:
-            keys = QueueKeys(name)
-            # While the slot moves, a node refuses a key that it does not have.
-            probes = [("EXISTS", keys.absent)]
-            self._queues[name] = _SlotConnection(self, key_slot(keys.main), probes)
-        return self._queues[name]
-
-    def for_other_thread(self, *, reply_timeout_s: float) -> Connection:
-        other = super().for_other_thread(reply_timeout_s=reply_timeout_s)
-        assert isinstance(other, ClusterConnection)
-        other._queues = {}
-        return other
+        keys = QueueKeys(name)
+        # While the slot moves, a node refuses a key that it does not have.
+        return _SlotConnection(self, key_slot(keys.main), [("EXISTS", keys.absent)])
 
     def send(self, requests: Sequence[Command], patience: Patience | None = None) -> list[Any]:
         """Send requests, in one round trip for each slot.
@@ -223,9 +213,6 @@ class _SlotConnection(ClusterConnection):
 
     def for_queue(self, name: bytes) -> Connection:
         return self._cluster.for_queue(name)
-
-    def for_other_thread(self, *, reply_timeout_s: float) -> Connection:
-        return Connection.for_other_thread(self, reply_timeout_s=reply_timeout_s)
 
 
 def _slot_of(request: Command) -> int | None:

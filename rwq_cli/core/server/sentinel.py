@@ -1,6 +1,6 @@
 """The primary of a service that Sentinel watches."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from redis import exceptions as rx
@@ -16,7 +16,7 @@ from rwq_cli.core import errors
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.core.server.error_mapping import REPLIES, Place, is_unknown, translate, unreachable
 from rwq_cli.core.server.link import in_time
-from rwq_cli.core.server.urls import bracketed
+from rwq_cli.core.server.urls import Address, bracketed
 
 # Settings that are those of the servers alone.
 _OF_THE_SERVERS = ("connection_class", "db", "username", "password", "credential_provider")
@@ -29,22 +29,21 @@ class _NoPrimary(rx.ConnectionError):
 class SentinelConnection(Connection):
     """A connection to the primary of a service, which redis-py's Sentinel client finds.
 
-    `hosts` are the Sentinels, `credentials` their own user and password; `settings` are redis-py's
-    for a connection to the primary, without its address.
+    `place` names the Sentinels, `credentials` are their own user and password; `settings` are
+    redis-py's for a connection to the primary, without its address.
     """
 
     is_found_again = True
 
     def __init__(
         self,
-        hosts: Sequence[tuple[str, int]],
-        service: str,
+        place: Address,
         name: str,
         settings: Mapping[str, Any],
         credentials: tuple[str | None, str | None],
         **known_as: Any,
     ) -> None:
-        self._service, self._sentinels = service, name
+        hosts, self._service, self._sentinels = place.hosts, place.service, name
         has_tls = issubclass(settings["connection_class"], SSLConnection)
         self._first = Place(*hosts[0], has_tls)
         # Each Sentinel is asked in turn, within the time for connecting.
@@ -56,7 +55,7 @@ class SentinelConnection(Connection):
         self._sentinel = make_sentinel(hosts, sentinel_kwargs=own)
         kind = SentinelManagedSSLConnection if has_tls else SentinelManagedConnection
         own_class = {"connection_class": in_time(kind), "redis_connect_func": _check_role}
-        client = self._sentinel.master_for(service, **{**settings, **own_class})
+        client = self._sentinel.master_for(self._service, **{**settings, **own_class})
         super().__init__(client, name, **known_as)
 
     @property

@@ -3,7 +3,7 @@
 import os
 import re
 from typing import NamedTuple
-from urllib.parse import parse_qs, parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 _BARE = r"(?!local$)(\w[\w.-]*|\[[0-9a-fA-F:.]+(%[\w.-]+)?\])(:\d+)?(/\d*)?"
 _SHOWN_OPTIONS = (
@@ -13,8 +13,6 @@ _SHOWN_OPTIONS = (
 _SECRETS = ("password", "ssl_password", "sentinel_password")
 # The options of a Sentinel URL that are those of the Sentinels themselves.
 SENTINEL_OPTIONS = ("sentinel_username", "sentinel_password")
-_PORTS = {"sentinel": 26379}
-_PORT = 6379
 _MASK = "***"
 # The unspecified address connects to the loopback, too.
 _LOCALHOST = ("127.0.0.1", "::1", "0.0.0.0", "::")
@@ -38,11 +36,7 @@ def mask_url(url: str) -> str:
     That is what stands before the last @, what follows a colon and is no port, the value of every
     option that is not known, and the fragment.
     """
-    scheme, separator, rest = _split(url)
-    start = scheme + separator
-    credentials, at, place = rest.rpartition("@")
-    if credentials.startswith("/"):
-        credentials, at, place = "", "", rest
+    start, credentials, at, place = _split(url)
     if re.search(r"[?#]", credentials):
         # The @ may be part of a value.
         return f"{start}…"
@@ -57,10 +51,15 @@ def mask_url(url: str) -> str:
     )
 
 
-def _split(url: str) -> tuple[str, str, str]:
+def _split(url: str) -> tuple[str, str, str, str]:
+    """Scheme and `://`, what may be credentials, their @, and the rest."""
     scheme, separator, rest = url.partition("://")
-    has_scheme = separator and _fits(r"(?i)[a-z][a-z0-9+.-]*", scheme)
-    return (scheme, separator, rest) if has_scheme else ("", "", url)
+    if not (separator and _fits(r"(?i)[a-z][a-z0-9+.-]*", scheme)):
+        scheme, separator, rest = "", "", url
+    credentials, at, place = rest.rpartition("@")
+    if credentials.startswith("/"):
+        credentials, at, place = "", "", rest
+    return scheme + separator, credentials, at, place
 
 
 def _masked_place(place: str) -> str:
@@ -85,37 +84,44 @@ def _masked_option(option: str) -> str:
 
 def without_password(url: str) -> str:
     """A valid URL without its password and without the password of its key."""
-    scheme, separator, rest = _split(url)
-    credentials, _, place = rest.rpartition("@")
-    if credentials.startswith("/"):
-        credentials, place = "", rest
+    start, credentials, _, place = _split(url)
     user = credentials.partition(":")[0]
     place, _, query = place.partition("?")
     options = [each for each in query.split("&") if each]
     kept = [each for each in options if unquote(each.partition("=")[0]) not in _SECRETS]
-    return (
-        f"{scheme}{separator}{user}{'@' if user else ''}{place}{'?' if kept else ''}"
-        f"{'&'.join(kept)}"
-    )
+    return f"{start}{user}{'@' if user else ''}{place}{'?' if kept else ''}{'&'.join(kept)}"
 
 
-class HostsUrl(NamedTuple):
-    """The parts of a URL that names the nodes of a cluster, or Sentinels and their service.
+class Address(NamedTuple):
+    """What a URL names: a socket, a server, the nodes of a cluster, or Sentinels and their service.
 
     `own` are the Sentinels' options; `single` is the URL of one server with the rest of it.
     """
 
+    scheme: str
     hosts: tuple[tuple[str, int], ...]
+    socket: str
     service: str
     db: str
     own: dict[str, str]
     single: str
 
-    @property
-    def place(self) -> str:
-        """The hosts, with the service and the database."""
+    def __str__(self) -> str:
+        """The URL without user and password."""
+        if self.socket:
+            return f"unix://{quote(self.socket)}{f'?db={self.db}' if int(self.db or 0) else ''}"
         hosts = ",".join(f"{bracketed(host)}:{port}" for host, port in self.hosts)
-        return f"{hosts}/{self.service}/{self.db or 0}" if self.service else hosts
+        service = f"/{self.service}" if self.service else ""
+        db = "" if self.scheme.endswith("+cluster") else f"/{self.db or 0}"
+        return f"{self.scheme}://{hosts}{service}{db}"
+
+    @property
+    def endpoints(self) -> set[tuple[object, ...]]:
+        """The socket, or each host and port, with the database."""
+        db = int(self.db or 0)
+        if self.socket:
+            return {(os.path.realpath(self.socket), db)}
+        return {(_host(host), port, self.service, db) for host, port in self.hosts}
 
 
 def bracketed(host: str) -> str:
@@ -123,25 +129,28 @@ def bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def split_hosts(url: str) -> HostsUrl:
-    """Split a URL that begins with `redis+sentinel`, `redis+cluster`, or the same with `rediss`.
-
-    A host or port that cannot be read is a ValueError.
-    """
+def parse_address(url: str) -> Address:
+    """Split a full URL; a host or port that cannot be read is a ValueError."""
     scheme, _, rest = url.partition("://")
     base, _, kind = scheme.partition("+")
     rest, _, query = rest.partition("?")
     credentials, at, place = rest.rpartition("@")
+    options = parse_qsl(query, keep_blank_values=True)
+    in_query = dict(options).get("db", "")
+    if scheme == "unix":
+        return Address(scheme, (), unquote(place), "", in_query, {}, url)
     names, *path = place.split("/")
     service = unquote(path.pop(0)) if path and kind == "sentinel" else ""
-    hosts = tuple(_host_port(name, _PORTS.get(kind, _PORT)) for name in names.split(",") if name)
-    options = parse_qsl(query, keep_blank_values=True)
+    port = 26379 if kind == "sentinel" else 6379
+    hosts = tuple(_host_port(name, port) for name in names.split(",") if name or not kind)
+    db = "/".join(path)
+    if not kind:
+        return Address(scheme, hosts, "", "", in_query or unquote(db).strip("/"), {}, url)
     is_own = {name: kind == "sentinel" and name in SENTINEL_OPTIONS for name, _ in options}
     own = {name: value for name, value in options if is_own[name]}
     others = urlencode([(name, value) for name, value in options if not is_own[name]])
-    db = "/".join(path)
     single = f"{base}://{credentials}{at}{names.split(',')[0]}/{db}{'?' if others else ''}{others}"
-    return HostsUrl(hosts, service, db.strip("/"), own, single)
+    return Address(scheme, hosts, "", service, db.strip("/"), own, single)
 
 
 def _host_port(name: str, port: int) -> tuple[str, int]:
@@ -152,29 +161,15 @@ def _host_port(name: str, port: int) -> tuple[str, int]:
 def is_same_server(one: str, other: str) -> bool:
     """Whether two URLs name the same server and database, regardless of user and TLS.
 
-    Two lists of hosts name the same cluster or Sentinels if they have a host in common.
+    Two lists of hosts name the same cluster or Sentinels if they have a host in common. A malformed
+    URL is only itself.
     """
     return not _endpoints(one).isdisjoint(_endpoints(other))
 
 
 def _endpoints(url: str) -> set[tuple[object, ...]]:
-    """Socket, or each host and port, then the database; a malformed URL equals only itself."""
-    scheme, _, rest = full_url(url).partition("://")
-    # Undo files of version 0.1 have a masked user and password here.
-    place = rest if rest.startswith("/") else rest.rpartition("@")[2]
     try:
-        if "+" in scheme:
-            hosts = split_hosts(f"{scheme}://{place}")
-            service = (hosts.service,) if hosts.service else ()
-            db = int(hosts.db or 0)
-            return {(_host(host), port, *service, db) for host, port in hosts.hosts}
-        parts = urlsplit(f"{scheme}://{place}")
-        path = unquote(parts.path)
-        (name,) = parse_qs(parts.query).get("db", [""])[:1]
-        if scheme == "unix":
-            return {(os.path.realpath(path), int(name or 0))}
-        host = unquote(parts.hostname or "localhost")
-        return {(_host(host), parts.port or _PORT, int(name or path.strip("/") or 0))}
+        return parse_address(full_url(url)).endpoints
     except ValueError:
         return {(url,)}
 

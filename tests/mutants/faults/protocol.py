@@ -311,8 +311,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "glob-in-the-name",
         "A queue whose name has a * is mixed up with others: purge deletes their items.",
         f"{_CORE}/keys.py",
-        'b"\\\\" + bytes((byte,)) if byte in _GLOB_CHARACTERS else bytes((byte,))',
-        "bytes((byte,))",
+        'rb"[]*?[\\\\^-]"',
+        'rb"[]?[\\\\^-]"',
     ),
     # The outcomes of verbs.
     Fault(
