@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import inf
+from random import shuffle
 from time import time
 from typing import Annotated, Any
 
@@ -32,26 +33,23 @@ from rwq_cli.views.command_lines import CommandLines
 from rwq_cli.views.items import ITEM_FIELDS, columns_for, plain_names
 
 
-def held(item: Item) -> str | None:
+def _held(item: Item) -> str | None:
     """The ID and the end of the lease of an item, of which only the data is shown."""
     if item.lease is None or item.lease.ttl_ms is None:
         return None
     left_s = item.lease.ttl_ms / 1000
-    ends = human.moment(round(1000 * (time() + left_s)))
-    return (
-        f"leased {escaped(item.item_id)} of {escaped(item.queue)} for {human.duration(left_s)}, "
-        f"until {ends}"
-    )
+    left, ends = human.duration(left_s), human.moment(round(1000 * (time() + left_s)))
+    return f"leased {escaped(item.item_id)} of {escaped(item.queue)} for {left}, until {ends}"
 
 
-def refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
+def _refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
     shown = escaped(item.item_id)
     if item.lease is not None:
-        holder = escaped(item.lease.holder) or "an unknown holder"
         left = "without expiry"
         if item.lease.ttl_ms is not None:
             left = f"for {human.duration(item.lease.ttl_ms / 1000)} more"
         ends = lines.of_item("release --force", queue, item.item_id)
+        holder = escaped(item.lease.holder) or "an unknown holder"
         return f"{shown} is leased by {holder} {left}; to end that lease: {ends}"
     if item.state is State.GONE:
         return f"no such item: {shown}"
@@ -126,7 +124,7 @@ def lease(
                     yield attempt.item
                 else:
                     lines = command_lines(settings, queue.connection)
-                    refused.append(refusal(lines, queue.name, attempt.item))
+                    refused.append(_refusal(lines, queue.name, attempt.item))
 
         # If nothing was leased, the refusals are the output.
         shown = write(leased(), empty=lambda: "\n".join(refused))
@@ -141,11 +139,6 @@ def lease(
             "use -o jsonl, csv or plain",
         )
     queues = open_queues(settings)
-    shuffle = None
-    if fair:
-        import random
-
-        shuffle = random.shuffle
     names = ", ".join(escaped(queue.name) for queue in queues)
     wait_s = timeout_s if timeout_s is not None else inf if wait else 0.0
     limit = "" if wait_s == inf else f", {human.duration(wait_s)} at most"
@@ -156,7 +149,7 @@ def lease(
         lease_s=lease_s,
         wait_s=wait_s,
         data=wants_data,
-        shuffle=shuffle,
+        shuffle=shuffle if fair else None,
         before_waiting=None if settings.output.is_json else note_waiting,
         dry_run=dry_run,
     )
@@ -186,7 +179,7 @@ def _write(
         for at, item in enumerate(items):
             if dry_run and not at:
                 environment.note(f"{DRY_RUN}these would be leased now")
-            if settings.output is OutputFormat.DATA and (line := held(item)):
+            if settings.output is OutputFormat.DATA and (line := _held(item)):
                 environment.note(line)
             yield item
 

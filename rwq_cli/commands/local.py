@@ -59,7 +59,7 @@ Directory = Annotated[
 def start(settings: Settings, directory: Directory = None) -> None:
     server = _server(settings, directory)
     server.ensure_running(reply_timeout_s=settings.reply_timeout_s)
-    settings.out.describe([server.status()], LOCAL_FIELDS, local_sections)
+    _show(settings, server)
 
 
 @command(
@@ -72,7 +72,7 @@ def start(settings: Settings, directory: Directory = None) -> None:
 def stop(settings: Settings, directory: Directory = None) -> ExitStatus:
     server = _server(settings, directory)
     was_running = server.stop()
-    settings.out.describe([server.status()], LOCAL_FIELDS, local_sections)
+    _show(settings, server)
     return ExitStatus.OK if was_running else ExitStatus.NO
 
 
@@ -85,14 +85,17 @@ def stop(settings: Settings, directory: Directory = None) -> ExitStatus:
     always_table=True,
 )
 def status(settings: Settings, directory: Directory = None) -> ExitStatus:
-    now = _server(settings, directory).status()
-    settings.out.describe([now], LOCAL_FIELDS, local_sections)
-    return ExitStatus.OK if now.running else ExitStatus.NO
+    is_running = _show(settings, _server(settings, directory))
+    return ExitStatus.OK if is_running else ExitStatus.NO
+
+
+def _show(settings: Settings, server: LocalServer) -> bool:
+    status = server.status()
+    settings.out.describe([status], LOCAL_FIELDS, local_sections)
+    return status.running
 
 
 def _server(settings: Settings, directory: str | None) -> LocalServer:
-    url = settings.server.url
+    url = settings.server.url if directory is None else LOCAL + directory
     url = url if url.startswith(LOCAL) else LOCAL
-    if directory is not None:
-        url = LOCAL + directory
     return LocalServer(settings.local_directory(url), settings.environment.variables)

@@ -39,21 +39,7 @@ RESULT_FIELDS: Fields[ResultLookup] = Fields(
 )
 
 
-def result_note(lookup: ResultLookup, output: OutputFormat) -> str | None:
-    """A note on what the output does not show of a result."""
-    assert lookup.result is not None
-    shown = escaped(lookup.item_id)
-    if lookup.state is not State.GONE:
-        return (
-            f"note: {shown} was added again, and is {lookup.state.value} now; this is the "
-            "result of the earlier item"
-        )
-    if lookup.result.status is ResultStatus.REJECTED and output.is_raw:
-        return f"note: {shown} was rejected"
-    return None
-
-
-def missing_result(lookup: ResultLookup) -> str:
+def _missing(lookup: ResultLookup) -> str:
     shown = escaped(lookup.item_id)
     if lookup.state is State.GONE:
         return f"no result for {shown}: there is neither an item nor a result"
@@ -61,37 +47,26 @@ def missing_result(lookup: ResultLookup) -> str:
     return f"no result for {shown}: it is {still}{lookup.state.value}"
 
 
-def result_sections(lookup: ResultLookup, now_ms: Callable[[], int]) -> list[Section]:
-    result = lookup.result
+def _sections(lookup: ResultLookup, now_ms: Callable[[], int]) -> list[Section]:
+    result, title = lookup.result, escaped(lookup.item_id)
     rows: list[Row] = [("queue", escaped(lookup.queue), None)]
     if result is None:
-        return [
-            Section(escaped(lookup.item_id), [*rows, ("result", missing_result(lookup), "red")])
-        ]
-    expiry = "never"
-    if result.ttl_ms is not None:
-        expiry = f"in {human.duration(result.ttl_ms / 1000)}"
-    style = "green" if result.status is ResultStatus.COMPLETED else "red"
-    size = "no result given" if result.result is None else human.size(len(result.result))
+        return [Section(title, [*rows, ("result", _missing(lookup), "red")])]
+    is_completed = result.status is ResultStatus.COMPLETED
+    data, left_s = result.result, None if result.ttl_ms is None else result.ttl_ms / 1000
     rows += [
-        ("status", result.status.value, style),
+        ("status", result.status.value, "green" if is_completed else "red"),
         ("when", human.when(result.completed_ms, now_ms()), None),
         ("held by", "nobody" if result.holder is None else escaped(result.holder), None),
-        ("size", size, None),
-        ("expires", expiry, None),
+        ("size", "no result given" if data is None else human.size(len(data)), None),
+        ("expires", "never" if left_s is None else f"in {human.duration(left_s)}", None),
     ]
-    sections = [Section(escaped(lookup.item_id), rows)]
-    if result.result:
-        sections.append(Section("Result", [("", _shortened(result.result), None)]))
-    return sections
-
-
-def _shortened(result: bytes) -> str:
-    """The lines of a result, escaped, and cut off after _SHOWN_BYTES."""
-    lines = [escaped(line) for line in result[:_SHOWN_BYTES].split(b"\n")]
-    if len(result) > _SHOWN_BYTES:
+    if not data:
+        return [Section(title, rows)]
+    lines = [escaped(line) for line in data[:_SHOWN_BYTES].split(b"\n")]
+    if len(data) > _SHOWN_BYTES:
         lines.append(f"… the first {human.size(_SHOWN_BYTES)}; -o data prints all of it")
-    return "\n".join(lines)
+    return [Section(title, rows), Section("Result", [("", "\n".join(lines), None)])]
 
 
 @command(
@@ -126,24 +101,31 @@ def result(
             "one ID is needed, and - means IDs on stdin", "rwq show - shows the results of many"
         )
     queue = open_queue(settings)
-    waits = wait or timeout_s is not None
-    limit_s = inf if timeout_s is None else timeout_s
-
     lookup = read_result(
-        queue, item_id, wait=waits, timeout_s=limit_s, promotes=not settings.is_read_only
+        queue,
+        item_id,
+        wait=wait or timeout_s is not None,
+        timeout_s=inf if timeout_s is None else timeout_s,
+        promotes=not settings.is_read_only,
     )
+    environment, output, shown = settings.environment, settings.output, escaped(item_id)
     is_missing = lookup.result is None
-    environment, output = settings.environment, settings.output
-    if is_missing and output.is_raw:
-        # The reason for no output is an error, which --quiet does not hide.
-        environment.error(missing_result(lookup))
-    elif not is_missing and (note := result_note(lookup, output)):
-        environment.note(note)
+    if lookup.result is None:
+        if output.is_raw:
+            # The reason for no output is an error, which --quiet does not hide.
+            environment.error(_missing(lookup))
+    elif lookup.state is not State.GONE:
+        environment.note(
+            f"note: {shown} was added again, and is {lookup.state.value} now; this is the result "
+            "of the earlier item"
+        )
+    elif lookup.result.status is ResultStatus.REJECTED and output.is_raw:
+        environment.note(f"note: {shown} was rejected")
     settings.out.describe(
         # Without a result, `-o ids` prints nothing.
         [] if is_missing and output is OutputFormat.IDS else [lookup],
         RESULT_FIELDS,
-        lambda shown: result_sections(shown, queue.now_ms),
+        lambda found: _sections(found, queue.now_ms),
     )
     if is_missing:
         warn_missing(settings, queue)

@@ -1,6 +1,5 @@
 """`rwq wait`: wait until a queue is empty or short enough, or items are gone."""
 
-from collections.abc import Iterator
 from math import inf
 from typing import Annotated
 
@@ -31,8 +30,8 @@ WAIT_FIELDS: Fields[WaitResult] = Fields(
 
 
 def wait_sections(waited: WaitResult) -> list[Section]:
-    in_time: Row = ("in time", "yes", None) if waited.reached else ("in time", "no", "red")
-    rows = [in_time]
+    in_time = ("yes", None) if waited.reached else ("no", "red")
+    rows: list[Row] = [("in time", *in_time)]
     if waited.remaining is not None:
         rows.append(("not gone", human.count(waited.remaining), None))
     rows += [(name, human.count(getattr(waited.counts, name)), None) for name in _LENGTHS]
@@ -88,23 +87,13 @@ def wait(
         )
     opened = OpenQueues(settings, all_queues=all_queues, changes=True).find()
     condition = WaitCondition(below=below, ids=tuple(ids or ()))
-    limit_s = inf if timeout_s is None else timeout_s
-    waited = wait_for_all(
-        opened.queues, condition, timeout_s=limit_s, promotes=not settings.is_read_only
-    )
-    missed = 0
-
-    def noted() -> Iterator[WaitResult]:
-        nonlocal missed
-        for queue, result in zip(opened.queues, waited, strict=True):
-            # It may have been emptied meanwhile.
-            if result.counts.is_empty and result.met_at_first:
-                warn_missing(settings, queue)
-            if not result.reached:
-                missed += 1
-                if settings.output.is_raw:
-                    settings.environment.note("timed out")
-            yield result
-
-    settings.out.describe(noted(), WAIT_FIELDS, wait_sections, is_one=opened.is_one)
-    return ExitStatus.NO if missed else ExitStatus.OK
+    limit_s, promotes = inf if timeout_s is None else timeout_s, not settings.is_read_only
+    waited = [*wait_for_all(opened.queues, condition, timeout_s=limit_s, promotes=promotes)]
+    for queue, result in zip(opened.queues, waited, strict=True):
+        # It may have been emptied meanwhile.
+        if result.counts.is_empty and result.met_at_first:
+            warn_missing(settings, queue)
+        if not result.reached and settings.output.is_raw:
+            settings.environment.note("timed out")
+    settings.out.describe(waited, WAIT_FIELDS, wait_sections, is_one=opened.is_one)
+    return ExitStatus.OK if all(result.reached for result in waited) else ExitStatus.NO
