@@ -1,7 +1,9 @@
 """`rwq undo`: restore what a command removed or changed."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from math import inf
 from pathlib import Path
 from time import time
 from typing import Annotated, Any
@@ -134,7 +136,10 @@ def undo(
             raise InvalidArgument(f"{name} cannot be used with --list or --prune", "leave it out")
     if prune and older_than_s is None:
         raise InvalidArgument("--prune needs --older-than", "for example: --older-than 30d")
-    entries = _entries(settings, older_than_s or 0.0)
+    latest_ms = 1000 * (time() - older_than_s) if older_than_s else inf
+    is_here = settings.is_server if {"url", "context"} & settings.given.keys() else None
+    found = _files(settings, settings.queue if settings.given.get("queue") else None, is_here)
+    entries = (entry for entry in found if entry.time_ms <= latest_ms)
     if prune:
         return _prune(settings, list(entries), yes=yes, dry_run=dry_run)
     directory = short_path(settings, undo_directory(settings.environment.variables))
@@ -157,7 +162,6 @@ def _restore(
         queue = WorkQueue(connection, reader.header.queue, holder=settings.holder)
         # Only what was moved can have a lease.
         other = _moved_to(settings, queue, origin) if origin.to else OtherQueue(queue)
-        moved_to = other.queue
         for number, reason in reader.rejected:
             bad_line_reporter(settings, str(reader.path))(number, reason)
         # Of what is restored already, nothing is asked.
@@ -168,26 +172,22 @@ def _restore(
     except BaseException:
         reader.close()
         raise
-    journal = Undo(
-        settings,
-        queue,
-        verb,
-        stopped="stopped; some may be restored",
-        path=None if redo else redo_file(reader.path),
-        to=origin.to,
-    )
+    path = None if redo else redo_file(reader.path)
+    stopped = "stopped; some may be restored"
+    journal = Undo(settings, queue, verb, stopped=stopped, path=path, to=origin.to)
     source = UndoReader(redo_file(reader.path)) if redo and reader.changed_data else reader
-    run = UndoRun(source, queue, moved_to, journal, dry_run=dry_run)
+    run = UndoRun(source, queue, other.queue, journal, dry_run=dry_run)
     batches = run.batches()
     if redo and source is reader:
-        batches = remove_again(reader, queue, moved_to, journal, dry_run=dry_run)
+        batches = remove_again(reader, queue, other.queue, journal, dry_run=dry_run)
+    holding = queue if redo else other.queue
     with journal.outcomes(
         _REDONE if redo else _UNDONE,
         dry_run=dry_run,
         reasons={
             Status.CHANGED: CHANGED_MEANWHILE,
             Status.CONFLICT: "it exists with other data, and is left as it is",
-            Status.MISSING: f"it is not in {escaped((queue if redo else moved_to).name)} any more",
+            Status.MISSING: f"it is not in {escaped(holding.name)} any more",
             Status.NOT_OWNER: "try again when it is free",
         },
         facts={"verb": verb, "undo_file": str(reader.path)},
@@ -195,7 +195,7 @@ def _restore(
             f"; {verb} of {escaped(queue.name)}, from {short_path(settings, reader.path)}"
             + _rest(run, reader, dry_run=dry_run or redo)
         ),
-        leased_in=queue if redo else moved_to,
+        leased_in=holding,
     ) as out:
         out.rejected = [f"line {number}: {reason}" for number, reason in reader.rejected]
         out.extra = lambda: {
@@ -232,49 +232,44 @@ def _ask(
     items = reader.count(restored=redo)
     if redo and reader.changed_data:
         items = max(items, 1)
-    shown = f"{origin.verb} of {human.count(items)} {'item' if items == 1 else 'items'}"
-    place = f" in {name}" if reader.changed_data else f" from {name}"
+    noun = "item" if items == 1 else "items"
+    place = f"{'in' if reader.changed_data else 'from'} {name}"
     if origin.to is not None:
         place += f" to {other.label_to_ask}"
     age_s = max(0.0, (queue.now_ms() - reader.header.exported_ms) / 1000)
     age = human.ago(age_s if age_s < 60 else age_s - age_s % 60)
     by = "" if origin.by is None else f", by {escaped_text(origin.by)}"
-    question = f"{'Redo' if redo else 'Undo'} {shown}{place}, {age}{by}?"
-    where = f"On {server_shown(settings)}."
-    confirm_action(settings, f"{question} {where}", items=items, queue=name)
+    done = f"{origin.verb} of {human.count(items)} {noun} {place}, {age}{by}"
+    question = f"{'Redo' if redo else 'Undo'} {done}? On {server_shown(settings)}."
+    confirm_action(settings, question, items=items, queue=name)
 
 
-def _entries(settings: Settings, age_s: float) -> Iterator[UndoEntry]:
-    """The undo files at least of this age; with -q, -u or -c of this queue or server."""
-    queue = settings.queue if settings.given.get("queue") else None
-    latest_ms = 1000 * (time() - age_s) if age_s else float("inf")
-    is_one_server = bool({"url", "context"} & settings.given.keys())
-    for entry in _all(settings):
-        if (
-            queue in (None, entry.queue)
-            and entry.time_ms <= latest_ms
-            and not (is_one_server and not settings.is_server(entry.origin.server))
-        ):
-            yield entry
+def _files(
+    settings: Settings,
+    queue: bytes | None,
+    is_here: Callable[[str], bool] | None,
+    *,
+    counted: bool = True,
+) -> Iterator[UndoEntry]:
+    """The undo files, latest first, of a queue and of the servers that are here; None for all."""
 
-
-def _all(settings: Settings, *, counted: bool = True) -> Iterator[UndoEntry]:
     def unreadable(path: Path, reason: str) -> None:
         settings.environment.error(f"rwq: cannot read {short_path(settings, path)}: {reason}")
 
     directory = undo_directory(settings.environment.variables)
-    return undo_files(directory, unreadable, counted=counted)
+    for entry in undo_files(directory, unreadable, counted=counted):
+        if queue in (None, entry.queue) and (is_here is None or is_here(entry.origin.server)):
+            yield entry
 
 
 def _prune(settings: Settings, entries: list[UndoEntry], *, yes: bool, dry_run: bool) -> ExitStatus:
     if entries and not (yes or dry_run):
-        count = len(entries)
         done = (UndoState.RESTORED, UndoState.REDONE)
         left = sum(entry.state not in done for entry in entries)
         note = f", {human.count(left)} of them not restored" if left else ""
         size = human.size(sum(entry.file_bytes for entry in entries))
-        noun = "undo file" if count == 1 else "undo files"
-        confirm_action(settings, f"rwq will delete {human.count(count)} {noun}{note} ({size}).")
+        files = f"{human.count(len(entries))} undo file{'' if len(entries) == 1 else 's'}"
+        confirm_action(settings, f"rwq will delete {files}{note} ({size}).")
 
     freed = 0
     with Outcomes(
@@ -314,13 +309,8 @@ def _open(
         return UndoReader(directory / file if is_listed else path)
     # RWQ_QUEUE or the context may name the queue.
     is_one_queue = settings.given.get("queue") or (settings.queues and not anywhere)
-    queue = settings.queue if is_one_queue else None
-    entries = (
-        entry
-        for entry in _all(settings, counted=False)
-        if queue in (None, entry.queue)
-        and (anywhere or is_same_server(entry.origin.server, address))
-    )
+    is_here = None if anywhere else partial(is_same_server, address)
+    entries = _files(settings, settings.queue if is_one_queue else None, is_here, counted=False)
 
     def skipped(path: Path) -> None:
         shown = short_path(settings, path)
@@ -344,16 +334,14 @@ def _check(settings: Settings, reader: UndoReader, address: str, *, anywhere: bo
 
 def _rest(run: UndoRun, reader: UndoReader, *, dry_run: bool) -> str:
     rest = ""
-    if run.in_doubt and run.lost_marks:
-        rest += (
-            "; in doubt: an earlier undo of this file was interrupted, and the server no longer "
-            "knows what was restored, so a worker may have completed them"
-        )
-    elif run.in_doubt:
-        rest += (
-            f"; in doubt: {reader.origin.verb} was interrupted before it knew whether they were "
-            "removed, so a worker may have completed them"
-        )
+    if run.in_doubt:
+        why = f"{reader.origin.verb} was interrupted before it knew whether they were removed"
+        if run.lost_marks:
+            why = (
+                "an earlier undo of this file was interrupted, and the server no longer knows what "
+                "was restored"
+            )
+        rest = f"; in doubt: {why}, so a worker may have completed them"
     if not dry_run and not run.is_complete:
         rest += "; to try the rest again, name this file"
     if not dry_run and reader.unrecorded is not None:
