@@ -1,8 +1,8 @@
 """Everything about an item: `rwq show`."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from rwq_cli.core.batches import BLOCK_IDS, Flush, in_batches
@@ -58,10 +58,7 @@ class Shown:
     @cached_property
     def findings(self) -> list[Code]:
         found = findings_about(self.report.facts)
-        return [
-            *found,
-            *[Code.WRONG_TYPE] * (bool(self.wrong_types) and Code.WRONG_TYPE not in found),
-        ]
+        return [*dict.fromkeys([*found, *[Code.WRONG_TYPE] * bool(self.wrong_types)])]
 
     @property
     def meaning(self) -> str:
@@ -100,14 +97,14 @@ class Shown:
 
     @property
     def commands(self) -> list[str]:
-        item, lines = self.item, self.lines
-        verbs = list(_verbs(self.report))
+        item, lines, names = self.item, self.lines, (self.item.queue, self.item.item_id)
+        verbs = _verbs(self.report)
         if self.result is not None and item.state is State.GONE:
-            verbs.append("result")
+            verbs += ("result",)
         transit = transit_of(item.reason)
         return [
-            *([lines.of_transit(transit, item.queue, item.item_id)] if transit else ()),
-            *(lines.of_item(verb, item.queue, item.item_id) for verb in verbs),
+            *([lines.of_transit(transit, *names)] if transit else ()),
+            *(lines.of_item(verb, *names) for verb in verbs),
             *(lines.of_redis_cli(f"TYPE {shell_word(key)}") for key in self.wrong_types),
         ]
 
@@ -129,13 +126,13 @@ def read_shown(
     for page in in_batches(ids, later_max=0 if data else _PAGE_IDS):
         reports = inspect_items(queue, page)
         items, found = describe(queue, reports, data=data, sizes=sizes)
-        results: Sequence[ResultKey | None] = found or [None] * len(page)
         if found is None:
             note("rwq: this user may not read results; none are shown")
-        forecasts: Sequence[Forecast | None] = [None] * len(page)
-        if eta_s is not None:
-            forecasts = forecast_items(queue, reports, sample_s=eta_s)
-        for item, report, key, forecast in zip(items, reports, results, forecasts, strict=True):
+        none = [None] * len(page)
+        forecasts = none if eta_s is None else forecast_items(queue, reports, sample_s=eta_s)
+        for item, report, key, forecast in zip(
+            items, reports, found or none, forecasts, strict=True
+        ):
             yield Shown(item, report, lines, key, forecast)
 
 
@@ -193,8 +190,8 @@ KEPT_FIELDS = (
 )
 
 
-def _joined(codes: Iterable[Code], part: str) -> str | None:
-    return " ".join(getattr(REMEDIES[code], part) for code in codes) or None
+def _joined(part: str, shown: Shown) -> str | None:
+    return " ".join(getattr(REMEDIES[code], part) for code in shown.findings) or None
 
 
 SHOWN_FIELDS: Fields[Shown] = Fields(
@@ -205,8 +202,7 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
     field("commands", "commands", "command lines to run next"),
     field("next_in_seconds", "next.in_s", "until something happens without help; else null"),
     field("findings", "findings", "what `doctor` would report, by its codes"),
-    field("cause", lambda shown: _joined(shown.findings, "cause"), "of the findings"),
-    field("cure", lambda shown: _joined(shown.findings, "cure"), "of the findings"),
+    *(field(part, partial(_joined, part), "of the findings") for part in ("cause", "cure")),
     field("places_per_second", "forecast.rate_per_s", "how fast the item moves up (`--eta`)"),
     field(
         "result", "result", "the result kept under this ID; null if there is none", is_object=True
@@ -275,7 +271,7 @@ def show_sections(shown: Shown) -> list[Section]:
     if shown.wrong_types:
         wrong = [(escaped(key), f"is a {kind}", "red") for key, kind in shown.wrong_types.items()]
         sections.append(Section("Keys of the wrong type", wrong))
-    sections.append(Section("Facts", _fact_rows(shown)))
+    sections.append(Section("Facts", [*_fact_rows(shown)]))
     if item.data is not None:
         sections.append(Section("Data", [("", _pretty(item.data), None)]))
     elif item.preview is not None:
@@ -284,51 +280,52 @@ def show_sections(shown: Shown) -> list[Section]:
     return sections
 
 
-def _fact_rows(shown: Shown) -> list[Row]:
+def _fact_rows(shown: Shown) -> Iterator[Row]:
     item, report, facts = shown.item, shown.report, shown.report.facts
-    data = "none"
+    now_ms, data = facts.now_ms, "none"
     if facts.has_data:
         size = "" if item.payload_bytes is None else f"{human.size(item.payload_bytes)}, "
         used = "last use unknown" if item.idle_s is None else f"last used {human.ago(item.idle_s)}"
         data = f"{size}{used}"
+    yield "data", data, None
     main, processing = _times(facts.in_main), _times(facts.in_processing)
-    if report.position is not None:
-        ahead = report.position
+    if (ahead := report.position) is not None:
         main += f", {human.count(ahead)} ahead of it" if ahead else ", next to be leased"
     if report.processing_places:
         older = report.processing_places[0]
         processing += f", {human.count(older)} older than it" if older else ", the oldest"
-    rows: list[Row] = [
-        ("data", data, None),
-        ("main list", main, None),
-        ("processing list", processing, None),
-    ]
+    yield "main list", main, None
+    yield "processing list", processing, None
     if facts.in_cleaning:
-        rows.append(("cleaning list", _times(facts.in_cleaning), None))
-    rows.append(("lease", _effective_lease(report), None))
+        yield "cleaning list", _times(facts.in_cleaning), None
+    yield "lease", _effective_lease(report), None
     if facts.lease is not None:
         leases = dict(report.leases)
         differ = len({lease.holder for lease in leases.values()}) > 1
         for key in report.lease_keys:
-            own = f": {_lease(leases[key], facts.now_ms)}" if differ and key in leases else ""
-            rows.append(("lease key", escaped(key) + own, "dim"))
+            own = f": {_lease(leases[key], now_ms)}" if differ and key in leases else ""
+            yield "lease key", escaped(key) + own, "dim"
     for label, score, unix_ms in (
         ("due", facts.due_ms, item.due_ms),
         ("buried", facts.buried_ms, item.buried_ms),
     ):
-        if score is not None:
-            when = f"{score:g}, which is not a time"
-            if unix_ms is not None:
-                when = human.when(unix_ms, facts.now_ms)
-            rows.append((label, when, None))
+        if unix_ms is not None:
+            yield label, human.when(unix_ms, now_ms), None
+        elif score is not None:
+            yield label, f"{score:g}, which is not a time", None
     if item.reason is not None:
-        rows.append(("reason", escaped(item.reason), None))
+        yield "reason", escaped(item.reason), None
     if facts.returns is not None:
         times = "once" if facts.returns == 1 else f"{human.count(facts.returns)} times"
-        rows.append(("returns", f"{times}, by cleans or after failed attempts", None))
-    if shown.result is not None:
-        rows.append(("result", _result_text(shown.result, item.state, facts.now_ms), None))
-    return rows
+        yield "returns", f"{times}, by cleans or after failed attempts", None
+    if (result := shown.result) is not None:
+        given = "none given" if result.result_bytes is None else human.size(result.result_bytes)
+        expiry = "no expiry"
+        if result.ttl_ms is not None:
+            expiry = f"expires in {human.duration(result.ttl_ms / 1000)}"
+        whose = ", of an earlier item with this ID" if item.state.has_data else ""
+        completed = human.when(result.completed_ms, now_ms)
+        yield "result", f"{result.status.value} {completed}, {given}, {expiry}{whose}", None
 
 
 def _effective_lease(report: ItemReport) -> str:
@@ -348,16 +345,6 @@ def _lease(lease: Lease, now_ms: int) -> str:
     if is_guard(lease):
         return f"none; guarded, {left}"
     return f"{left}, held by {escaped(lease.holder) or 'an unknown holder'}"
-
-
-def _result_text(result: Result, state: State, now_ms: int) -> str:
-    whose = ", of an earlier item with this ID" if state.has_data else ""
-    given = "none given" if result.result_bytes is None else human.size(result.result_bytes)
-    expiry = "no expiry"
-    if result.ttl_ms is not None:
-        expiry = f"expires in {human.duration(result.ttl_ms / 1000)}"
-    completed = human.when(result.completed_ms, now_ms)
-    return f"{result.status.value} {completed}, {given}, {expiry}{whose}"
 
 
 def _times(count: int) -> str:
