@@ -1,7 +1,6 @@
 """`rwq leases`: who holds which item, and for how long."""
 
 import glob
-from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Annotated
 
@@ -19,8 +18,6 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import merged_leases
 from rwq_cli.core.inspect.selection import Selection, Source
-from rwq_cli.core.model import Item
-from rwq_cli.core.queue import WorkQueue
 from rwq_cli.views.items import ITEM_FIELDS, plain_names
 
 
@@ -59,19 +56,12 @@ def leases(
         raise InvalidArgument.both("--mine", "--holder")
     if mine:
         selection = selection._replace(holder_glob=glob.escape(settings.holder))
-    at_most = settings.read_limit(limit)
-
-    def read(queue: WorkQueue) -> Iterator[Item]:
-        return queue.leases(
-            selection, limit=at_most, data=data or settings.needs_data, bare=settings.needs_ids_only
-        )
-
-    def joined(listings: Iterable[Iterable[Item]]) -> Iterator[Item]:
-        return islice(merged_leases(listings), at_most)
-
+    at_most, wants_data = settings.read_limit(limit), data or settings.needs_data
     list_items(
         settings,
-        read,
+        lambda queue: queue.leases(
+            selection, limit=at_most, data=wants_data, bare=settings.needs_ids_only
+        ),
         listing="leases",
         noun="leases" if selection.is_all else "such leases",
         source=Source(processing=True),
@@ -80,5 +70,5 @@ def leases(
         watch=watch,
         all_queues=all_queues,
         limit=limit,
-        joined=joined,
+        joined=lambda listings: islice(merged_leases(listings), at_most),
     )

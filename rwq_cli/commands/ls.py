@@ -27,19 +27,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.queue import WorkQueue
 
 
-class Which(StrEnum):
-    WAITING = "waiting"
-    PROCESSING = "processing"
-    LEASED = "leased"
-    HELD = "held"
-    ABANDONED = "abandoned"
-    ORPHANED = "orphaned"
-    DELAYED = "delayed"
-    DUE = "due"
-    BURIED = "buried"
-    ALL = "all"
-
-
+Which = StrEnum("Which", "WAITING PROCESSING LEASED HELD ABANDONED ORPHANED DELAYED DUE BURIED ALL")
 _SOURCES = {
     Which.WAITING: Source(main=True),
     Which.ORPHANED: Source(deep=True),
@@ -48,8 +36,6 @@ _SOURCES = {
     Which.BURIED: Source(buried=True),
     Which.ALL: Source(main=True, processing=True, delayed=True, buried=True),
 }
-# The structures of the others.
-_IN_PROCESSING = Source(processing=True)
 # What the options imply without WHICH and --state: where the items are that have it.
 _IMPLIED = (
     ("reason_glob", Which.BURIED),
@@ -110,7 +96,7 @@ def ls(
     if which is None and not states:
         implied = (where for name, where in _IMPLIED if getattr(selection, name) is not None)
         which = next(implied, None)
-    source = _SOURCES.get(which or Which.WAITING, _IN_PROCESSING)
+    source = _SOURCES.get(which or Which.WAITING, Source(processing=True))
     if states and which in (None, Which.ALL):
         source = source_of(states)
     if which is None and source == _SOURCES[Which.WAITING]:
