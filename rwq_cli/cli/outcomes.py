@@ -31,12 +31,11 @@ def outcomes_of(
 
     def explain(failed: Sequence[Outcome]) -> Iterable[str]:
         from rwq_cli.core.inspect.lookup import effective_leases
-        from rwq_cli.views.failures import NOT_AS_CHOSEN, failure_reasons
+        from rwq_cli.views.outcomes import failure_reasons
 
-        known = {Status.CHANGED: NOT_AS_CHOSEN, **(reasons or {})}
         lines = partial(command_lines, settings, queue.connection)
         leases = partial(effective_leases, leased_in or queue)
-        return failure_reasons(queue.name, failed, leases, known, lines)
+        return failure_reasons(queue.name, failed, leases, reasons or {}, lines)
 
     return Outcomes(
         settings.output_options,

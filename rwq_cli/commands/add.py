@@ -223,7 +223,7 @@ def _add_to_several(
     dry_run: bool,
 ) -> ExitStatus:
     from rwq_cli.core.items.spread import add_spread
-    from rwq_cli.views.failures import failure_reasons
+    from rwq_cli.views.outcomes import failure_reasons
 
     added: Counter[bytes] = Counter()
     picked: dict[bytes, bytes] = {}

@@ -19,8 +19,7 @@ from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.streams import read_payload
 from rwq_cli.output import human
-from rwq_cli.views.failures import SHOW
-from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
+from rwq_cli.views.outcomes import OUTCOME_FIELDS, SHOW, kind_of
 
 _NO_RESULT = "name a file, or omit --result to store an outcome without a result"
 _KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
@@ -79,7 +78,12 @@ def complete(
         raise InvalidArgument(
             "stdin cannot hold both the IDs and the result", "put one of them in a file"
         )
-    result_options = _result_options(settings, result, result_ttl_s, rejected=rejected)
+    kept, data = None, None
+    if result is not None:
+        data = read_payload(settings.environment, result, "result", _NO_RESULT)
+    if result is not None or result_ttl_s is not None or rejected:
+        status = ResultStatus.REJECTED if rejected else ResultStatus.COMPLETED
+        kept = ResultOptions(data, status, RESULT_TTL_S if result_ttl_s is None else result_ttl_s)
     queue = open_queue(settings)
     undo = Undo(settings, queue, "complete", stopped="stopped; items may have been completed")
     owners = [settings.holder] if choice.mine else None
@@ -95,19 +99,6 @@ def complete(
         reasons={Status.NOT_OWNER: f"{SHOW} says more; without {without} it would be completed"},
         undo=undo,
         owner=owners,
-        result_options=result_options,
+        result_options=kept,
         journal=None if choice.by_name else undo,
-    )
-
-
-def _result_options(
-    settings: Settings, file: str | None, ttl_s: float | None, *, rejected: bool
-) -> ResultOptions | None:
-    if file is None and ttl_s is None and not rejected:
-        return None
-    environment = settings.environment
-    return ResultOptions(
-        result=None if file is None else read_payload(environment, file, "result", _NO_RESULT),
-        status=ResultStatus.REJECTED if rejected else ResultStatus.COMPLETED,
-        ttl_s=RESULT_TTL_S if ttl_s is None else ttl_s,
     )

@@ -32,8 +32,7 @@ from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.json_text import json_error
 from rwq_cli.output.outcomes import NAMED_FAILURES
 from rwq_cli.views.command_lines import shell_word
-from rwq_cli.views.failures import CHANGED_MEANWHILE
-from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
+from rwq_cli.views.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS, kind_of
 
 _KIND = kind_of(Status.SET, (Status.MISSING,))
 _KIND = _KIND._replace(failed=_KIND.failed | {"rejected"})

@@ -20,8 +20,7 @@ from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.export_file import ExportReader, ExportSource
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.outcomes import NAMED_FAILURES, Parts
-from rwq_cli.views.failures import CHANGED_MEANWHILE
-from rwq_cli.views.outcomes import OUTCOME_FIELDS
+from rwq_cli.views.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection

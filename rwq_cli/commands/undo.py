@@ -43,8 +43,7 @@ from rwq_cli.undo.catalog import (
 )
 from rwq_cli.undo.file import UndoFileError, numbered, undo_directory
 from rwq_cli.undo.run import UndoReader, UndoRun, remove_again
-from rwq_cli.views.failures import CHANGED_MEANWHILE
-from rwq_cli.views.outcomes import OUTCOME_FIELDS
+from rwq_cli.views.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS
 from rwq_cli.views.undo_files import PRUNED, PRUNED_FIELDS, UNDO_COLUMNS, UNDO_FIELDS
 
 _UNDONE = restoring_kind(
