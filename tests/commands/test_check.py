@@ -6,10 +6,7 @@ import signal
 
 import pytest
 
-from rwq_cli.core.inspect.thresholds import Limits, Measure, evaluate
-from rwq_cli.core.model import Counts
 from rwq_cli.exit_codes import MonitoringStatus
-from rwq_cli.views.monitoring import nagios_line
 from tests.conftest import ABSENT, Foreign, StartServer, contents
 from tests.driver import Rwq
 
@@ -53,15 +50,6 @@ class TestLine:
             "",
         )
         assert contents(filled.raw) == before
-
-    def test_large_numbers_are_grouped(self) -> None:
-        counts = Counts(b"jobs", 1_234_567, 9, 0, 0, abandoned=0, oldest_waiting_s=86_400)
-        limits = {Measure.WAITING: Limits(1000, 1_000_000), Measure.AGE: Limits(0.5)}
-        assert nagios_line(evaluate(counts, limits)) == (
-            "RWQ CRITICAL - jobs: 1,234,567 waiting (above 1,000,000), oldest 1d (above 0.5s), "
-            "0 abandoned | waiting=1234567;1000;1000000;0 age=86400s;0.5;;0 abandoned=0;;;0 "
-            "processing=9;;;0 delayed=0;;;0 buried=0;;;0\n"
-        )
 
     def test_an_age_that_a_restart_has_cut_short_says_so(
         self, rwq: Rwq, start_server: StartServer

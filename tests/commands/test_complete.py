@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.conftest import Foreign, contents, lasts
-from tests.driver import UNDO, Rwq, undo_files
+from tests.conftest import Foreign, lasts
+from tests.driver import Rwq
 
 
 class TestSession:
@@ -72,38 +72,3 @@ class TestResult:
         assert self.kept(foreign, "a") == {b"status": status}
         left_ms = foreign.raw.pttl("jobs:result:a")
         assert round(left_ms / 1000) == (90 if "90s" in words else 3600)
-
-
-class TestUndo:
-    def test_items_chosen_by_options_are_restored(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(*(b"%d" % number for number in range(6)))
-        foreign.leased(b"l", ttl_ms=None)
-        foreign.leased(b"l2")
-        foreign.abandoned(b"ab")
-        foreign.delayed(b"d", 9_999_999_999_999)
-        foreign.buried(b"b")
-        foreign.data(b"o")
-        foreign.raw.hset("jobs:returns", "l", 3)
-        before = contents(foreign.raw)
-        result = rwq("complete", "--all", "--yes")
-        (file,) = undo_files(rwq)
-        assert result.as_tuple() == (
-            0,
-            "",
-            f"completed 12; undo file {UNDO}/{file.name}; rwq undo puts them back\n",
-        )
-        assert foreign.raw.keys() == []
-        assert rwq("undo", "--yes").code == 0
-        after = contents(foreign.raw)
-        # Those in hand wait, next to be leased; their leases are gone.
-        ids = foreign.raw.lrange("jobs:queue", 0, -1)[::-1]
-        assert sorted(ids[:4]) == [b"ab", b"l", b"l2", b"o"]
-        assert ids[4:] == [b"%d" % number for number in range(6)]
-        assert foreign.raw.llen("jobs:processing") == 0
-        for key in before:
-            if b":item:" in key or key in (b"jobs:delayed", b"jobs:buried", b"jobs:returns"):
-                assert after[key] == before[key]
-        assert rwq("ls", "buried", "-o", "json").json[0]["reason"] == "broken"
-        assert rwq("ls", "delayed", "-o", "ids").text == "d\n"
-        assert rwq("doctor", "--grace", "0", "--skip", "no-persistence").code == 0
-        assert rwq("undo", "--yes").code == 1

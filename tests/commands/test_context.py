@@ -157,29 +157,3 @@ class TestCheck:
             "no_undo_because": None,
         }
         assert contents(foreign.raw) == before
-
-    @pytest.mark.needs("acl-check")
-    def test_what_the_user_may_not_do(self, rwq: Rwq, server: PrivateServer) -> None:
-        with server.client() as client:
-            client.execute_command(
-                *("ACL", "SETUSER", "ann", "reset", "on", ">pw", "~jobs:*", "+@all", "-del"),
-                "-object",
-            )
-        try:
-            url = f"unix://ann:pw@{server.socket}"
-            found = rwq("context", "check", "-u", url, "-o", "json").json
-            assert found["user"] == "ann"
-            denied = {each["command"]: each["reason"] for each in found["denied"]}
-            assert denied["complete"].startswith("DEL on jobs:")
-            assert {"rm", "mv", "purge", "undo", "import"} <= denied.keys()
-            assert not {"ls", "add", "lease --id", "touch", "edit"} & denied.keys()
-            assert found["no_times_because"] == "this user may not run OBJECT IDLETIME"
-            assert found["no_undo_because"].startswith("this user may not run DEL on jobs:")
-            lines = rwq("context", "check", "-u", url, "-o", "table").lines
-            assert any("  rwq complete: DEL on jobs:" in line for line in lines)
-            other = rwq("context", "check", "-u", url, "-q", "other", "-o", "json").json
-            denied_there = {each["command"] for each in other["denied"]}
-            assert {"ls", "add", "complete", "edit", "import"} <= denied_there
-        finally:
-            with server.client() as client:
-                client.execute_command("ACL", "DELUSER", "ann")

@@ -44,16 +44,6 @@ def test_each_difference_is_a_record(rwq: Rwq, queues: Foreign) -> None:
     assert table[0].split() == ["ID", "DIFFERENCE", "HERE", "THERE", "DATA"]
 
 
-def test_queues_that_are_alike(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a")
-    Foreign(foreign.raw, b"copy").waiting(b"a")
-    assert rwq("diff", "jobs", "copy", "-o", "table").as_tuple() == (
-        0,
-        "No differences between jobs and copy.\n",
-        "no differences (jobs and copy)\n",
-    )
-
-
 def test_a_queue_of_another_server(rwq: Rwq, foreign: Foreign, start_server: StartServer) -> None:
     foreign.waiting(b"a", b"b")
     server = start_server()

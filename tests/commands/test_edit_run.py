@@ -140,8 +140,7 @@ def test_a_command_that_cannot_be_run_ends_it(rwq: Rwq) -> None:
     assert (result.code, "rwq: error: cannot run the command: " in result.notes) == (1, True)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("lines", [(), ("--lines",)])
+@pytest.mark.parametrize(("number", "lines"), [(signal.SIGINT, ()), (signal.SIGTERM, ("--lines",))])
 def test_a_signal_ends_what_runs(
     rwq: Rwq, numbers: dict[bytes, object], foreign: Foreign, number: int, lines: tuple[str, ...]
 ) -> None:

@@ -67,25 +67,16 @@ def test_an_id_with_other_data_is_a_conflict(
 
 BAD = [
     (b"no json", "not JSON: "),
-    (b"[]", "expected `object`, got `array`"),
     (b'{"data": "x"}', "it has no id"),
     (b'{"id": "x"}', "it has neither data nor data_b64"),
-    (b'{"id": 1, "data": "x"}', "id: expected `str | null`, got `int`"),
     (b'{"id": "x", "data_b64": "?"}', "data_b64: invalid base64 encoded string"),
     (b'{"id": "x", "data": ""}', "it has no place, such as main"),
-    (b'{"id": "x", "data": "", "state": "waiting"}', "it has no place, such as main"),
     (b'{"id": "x", "data": "", "place": "moon"}', "place: invalid enum value 'moon'"),
     (b'{"id": "x", "data": "", "place": "delayed"}', "its place is delayed, but it has no such"),
     (b'{"id": "x", "data": "", "place": "main", "due_ms": 1}', "its place is main, but it has a"),
-    (b'{"id": "x", "data": "", "place": "main", "buried_ms": 1}', "its place is main, but it has"),
     (b'{"id": "x", "data": "", "lease": "me"}', "lease: expected `object | null`, got `str`"),
     (b'{"id": "x", "data": "", "due_ms": 1e30}', "due_ms: expected `float` <= 9007199254740992"),
-    (b'{"id": "x", "data": "", "returns": 1.5}', "returns: expected `int | null`, got `float`"),
     (b'{"id": "x", "data": "", "returns": -1}', "returns: expected `int` >= 0"),
-    (
-        b'{"id": "x", "data": "", "returns": 1000000000000000}',
-        "returns: expected `int` <= 999999999999999",
-    ),
 ]
 
 
@@ -130,19 +121,10 @@ class TestReplace:
         foreign.waiting(b"a", b"same", b"z")
         foreign.leased(b"l")
 
-    @pytest.mark.parametrize("name", ["file", "-"])
-    def test_the_question_counts_what_would_be_replaced(
-        self, rwq: Rwq, foreign: Foreign, name: str
-    ) -> None:
-        (rwq.home / "file").write_bytes(self.GIVEN)
+    def test_the_question_counts_what_would_be_replaced(self, rwq: Rwq, foreign: Foreign) -> None:
         before = contents(foreign.raw)
-        words = (
-            "import",
-            "--on-conflict",
-            "replace",
-            str(rwq.home / "file") if name == "file" else "-",
-        )
-        question = self.QUESTION.format("stdin" if name == "-" else words[-1])
+        words = ("import", "--on-conflict", "replace", "-")
+        question = self.QUESTION.format("stdin")
         code, seen = rwq.asked(*words, stdin=self.GIVEN, type_in=[(b"[y/N] ", b"n\n")])
         assert (code, question in " ".join(seen.decode().split())) == (1, True)
         assert contents(foreign.raw) == before

@@ -88,14 +88,6 @@ class TestSeveralQueues:
         assert raw.exists("normal:processing") == 0
         assert rwq("lease", "-q", "low", "-q", "low", "-o", "ids").text == "l1\n"
 
-    def test_fair_shuffles_the_queues(self, rwq: Rwq, raw: redis.Redis) -> None:
-        """Of two queues each is the first in its turn; neither of them for forty times in a row."""
-        for name in (b"low", b"normal"):
-            Foreign(raw, name).waiting(*(b"%d" % number for number in range(60)))
-        words = ("lease", *QUEUES, "--fair", "-o", "jsonl")
-        assert {rwq(*words).jsonl[0]["queue"] for _ in range(40)} == {"normal", "low"}
-        assert rwq(*words, "--dry-run").jsonl[0]["queue"] in ("normal", "low")
-
 
 class TestLeaseById:
     def test_a_leased_item_stays_with_its_holder(self, rwq: Rwq, foreign: Foreign) -> None:

@@ -9,18 +9,6 @@ pytestmark = pytest.mark.usefixtures("slept_s")
 
 
 class TestMine:
-    def test_only_what_this_session_holds_is_released(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a", b"w")
-        rwq("lease")
-        foreign.leased(b"theirs")
-        foreign.abandoned(b"ab")
-        foreign.delayed(b"d", 9_999_999_999_999)
-        result = rwq("release", "a", "theirs", "ab", "d", "--mine", "-o", "ids")
-        assert (result.code, result.text) == (3, "a\n")
-        assert "rwq: ab: nobody holds it; --mine leaves it\n" in result.notes
-        assert "rwq: d: it is delayed; --mine leaves it\n" in result.notes
-        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"a", b"w"]
-
     def test_without_ids_all_of_it_is(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.leased(b"theirs")
         foreign.leased(b"glob", holder=b"rwq:tester@*:s1")

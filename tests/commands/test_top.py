@@ -21,11 +21,6 @@ def test_without_a_terminal_it_names_another_command(rwq: Rwq) -> None:
     )
 
 
-def test_a_dumb_terminal_is_none(rwq: Rwq) -> None:
-    code, shown = rwq.on_terminal("top", variables={"TERM": "dumb"})
-    assert (code, b"top needs a terminal" in shown) == (2, True)
-
-
 def test_without_textual_it_says_how_to_install_it(
     rwq: Rwq, monkeypatch: pytest.MonkeyPatch
 ) -> None:

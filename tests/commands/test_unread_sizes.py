@@ -12,9 +12,6 @@ NOTE = (
     "--data reads them, "
     "which resets idle times\n"
 )
-STATS_NOTE = (
-    "note: on this server, reading an item resets its idle time; payload sizes are not sampled\n"
-)
 
 
 @pytest.fixture(autouse=True)
@@ -38,14 +35,6 @@ def test_one_note_says_that_sizes_are_not_read(rwq: Rwq) -> None:
     assert [(item["bytes"], item["preview"]) for item in items] == [(None, None)] * 2
 
 
-@pytest.mark.parametrize("output", ["table", "json"])
-def test_an_item_that_is_named_is_shown_all_the_same(rwq: Rwq, output: str) -> None:
-    result = rwq("show", "a", "b", "-o", output)
-    note = "note: on this server, reading an item resets its idle time; "
-    assert result.notes == f"{note}what is shown was read before\n"
-    assert result.text.count("data of a") == 1
-
-
 def test_there_is_no_note_where_they_are_read_or_not_shown(rwq: Rwq) -> None:
     for line in (
         *("ls --data", "ls -o data", "ls -o ids", "ls -Q", "ls --fields id,state", "ls delayed"),
@@ -53,10 +42,3 @@ def test_there_is_no_note_where_they_are_read_or_not_shown(rwq: Rwq) -> None:
         *("stats --fast", "stats -o ids", "stats -q none"),
     ):
         assert "resets its idle time" not in rwq(*line.split()).notes, line
-
-
-def test_several_queues_have_one_note(rwq: Rwq, raw: redis.Redis) -> None:
-    Foreign(raw, b"other").waiting(b"c")
-    queues = ("-q", "jobs", "-q", "other")
-    assert rwq("ls", *queues).notes.count(NOTE) == 1
-    assert rwq("stats", *queues).notes == STATS_NOTE

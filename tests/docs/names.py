@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import time
 from typing import Any
 
 # The sockets of the servers by their names, as JSON.
@@ -12,6 +13,10 @@ HOSTNAME = "ops1"
 
 def use() -> None:
     """Give this process the machine's name, and redis-py the servers of the page."""
+    # Nothing else is at work on a page's servers: no grace period has to be whole.
+    sleep = time.sleep
+    time.sleep = lambda seconds: sleep(min(seconds, 0.1))
+
     import redis.connection
 
     system = os.uname()
