@@ -6,7 +6,6 @@ import redis
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.inspect.activity import (
     HISTORY_SAMPLES,
-    PUSHES_MAX,
     Activity,
     RateMeter,
     Rates,
@@ -87,15 +86,6 @@ def test_a_promotion_or_a_kick_is_nothing_new(
     list(promote_items(queue))
     list(queue.kick_many([b"c"]))
     assert sampled.look() == Rates(0.0, 0.0, False, None)
-
-
-def test_more_pushes_than_are_looked_for_are_a_lower_bound(
-    sampled: Sampled, foreign: Foreign, raw: redis.Redis
-) -> None:
-    foreign.waiting(b"a")
-    sampled.look()
-    raw.lpush("jobs:queue", *numbered(PUSHES_MAX))
-    assert sampled.look() == Rates(PUSHES_MAX / 2, 0.0, True, None)
 
 
 def test_a_removal_of_the_newest_item_is_no_push(

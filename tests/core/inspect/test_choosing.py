@@ -1,6 +1,5 @@
 """Choosing items to act on: each once, and what looks broken only if it stays so."""
 
-import re
 from time import sleep
 from typing import Any
 
@@ -51,31 +50,6 @@ def test_each_state_is_chosen_and_what_looks_broken_only_after_a_second_look(
         assert choose_items(queue, states(state), grace_s=2.5).ids == expected
         assert clock.slept_s == [2.5] * state.may_be_in_transit
     assert contents(raw) == before
-
-
-def test_items_are_chosen_by_their_data(queue: WorkQueue, foreign: Foreign) -> None:
-    """A function is asked once of each item that all else speaks for."""
-    foreign.waiting(b"a1", b"b1", b"a2")
-    foreign.data(b"a3", b"\xff1")
-    both = frozenset({State.WAITING, State.ORPHANED})
-    asked: list[bytes] = []
-
-    def where(data: bytes) -> bool:
-        asked.append(data.removeprefix(b"data of "))
-        return b"a" in asked[-1]
-
-    ones = re.compile(rb"of \D1$")
-    for selection, chosen in (
-        (Selection(both, id_glob=b"a*"), [b"a1", b"a2", b"a3"]),
-        (Selection(both, match=ones), [b"a1", b"b1", b"\xff1"]),
-        (Selection(both, match=ones, id_glob=b"\xff*"), [b"\xff1"]),
-        (Selection(both, match=ones, where=where), [b"a1"]),
-        (Selection(both, id_glob=b"*2", where=where), [b"a2"]),
-        (Selection(both, where=where), [b"a1", b"a2", b"a3"]),
-    ):
-        asked.clear()
-        assert choose_items(queue, selection).ids == chosen
-    assert sorted(asked) == [b"a1", b"a2", b"a3", b"b1", b"\xff1"]
 
 
 def test_an_item_that_another_clean_has_returned_and_a_worker_popped(

@@ -6,11 +6,8 @@ from rwq_cli.core import Counts, WorkQueue
 from rwq_cli.core.inspect.counting import counts as count_queue, lengths_and_abandoned
 from rwq_cli.core.inspect.thresholds import Level, Limits, Measure, evaluate
 from tests.conftest import (
-    QUEUE,
-    AsUser,
     Foreign,
 )
-from tests.servers import PrivateServer
 
 
 def test_the_counts_of_an_empty_queue_are_zero(queue: WorkQueue) -> None:
@@ -96,9 +93,3 @@ def test_abandoned_items_are_counted_as_far_as_the_time_allows(
     whole, cut = (lengths_and_abandoned(queue, within_s=within_s) for within_s in (60, -1))
     assert (whole.abandoned, whole.is_least) == (3499, False)
     assert (cut.abandoned, cut.is_least) == (3000, True)
-
-
-def test_a_server_that_may_not_say_how_long(as_user: AsUser, server: PrivateServer) -> None:
-    Foreign(server.client()).waiting(b"1")
-    counts = WorkQueue(as_user("+@all", "-object", "-client"), QUEUE).counts(deep=True)
-    assert (counts.waiting, counts.oldest_waiting_s, counts.payload_sampled) == (1, None, 0)

@@ -2,13 +2,12 @@
 
 from redis import Redis
 
-from rwq_cli.core import Connection, WorkQueue
+from rwq_cli.core import WorkQueue
 from rwq_cli.core.inspect.keyspace import (
     KeyNotes,
     may_be_in_nested_queue,
     names_of_unlisted,
     nested_names,
-    shadowed_by_name,
 )
 from rwq_cli.core.keys import STRUCTURE_TYPES
 from tests.conftest import Foreign
@@ -88,15 +87,3 @@ def test_keys_of_no_queue(queue: WorkQueue) -> None:
     ]
     found = notes(queue, [*others, *keys])
     assert (found.unowned, found.examples) == (6, keys[:5])
-
-
-def test_a_name_inside_another_queues_keys_is_shadowed(connection: Connection, raw: Redis) -> None:
-    Foreign(raw, b"a").waiting(b"1")
-    Foreign(raw, b"a:item:b").waiting(b"1")
-    for name, outer in {
-        b"a:item": [b"a"],
-        b"a:lease:x": [b"a"],
-        b"a:item:b:lease:c": [b"a", b"a:item:b"],
-        **{other: [] for other in (b"a:items", b"a:high", b":item", b"other:item")},
-    }.items():
-        assert shadowed_by_name(WorkQueue(connection, name)) == outer

@@ -4,13 +4,12 @@ from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.inspect.results import (
-    KIND_NONE,
     Result,
     ResultStatus,
     all_results,
     read_result_keys,
 )
-from tests.conftest import Foreign, Interleaved, contents
+from tests.conftest import Foreign, contents
 
 WHEN = 1_700_000_000_000
 
@@ -35,11 +34,6 @@ def all_of(queue: WorkQueue) -> list[Result]:
     return sorted((found for batch in batches for found in batch), key=lambda r: r.item_id)
 
 
-def results_of(queue: WorkQueue, ids: list[bytes]) -> list[Result | None]:
-    """The result of each ID, without its data."""
-    return [found.result for batch in read_result_keys(queue, ids) for found in batch]
-
-
 class TestRead:
     def test_each_once_and_whole(self, queue: WorkQueue, raw: Redis) -> None:
         keep(raw, b"\xff", None, result=b"\x00", holder=b"\xfe", status=b"rejected")
@@ -60,45 +54,6 @@ class TestRead:
         ]
         assert queue.counts(deep=True).results == 1502
         assert contents(raw) == before
-
-    def test_large_ones_come_in_small_batches(self, interleaved: Interleaved, raw: Redis) -> None:
-        for number in range(6):
-            keep(raw, b"%d" % number, None, result=b"x" * 600_000)
-        queue = WorkQueue(interleaved, b"jobs")
-        assert [len(batch) for batch in all_results(queue)] == [2, 2, 2]
-
-    def test_a_result_that_expires_meanwhile_is_missing(
-        self, interleaved: Interleaved, raw: Redis
-    ) -> None:
-        """It is gone between the SCAN and the reading."""
-        keep(raw, b"a", None, result=b"x")
-        keep(raw, b"b", None, result=b"x")
-        queue = WorkQueue(interleaved, b"jobs")
-
-        def end(_: str) -> None:
-            if "results" in interleaved.calls:
-                raw.delete("jobs:result:a")
-
-        interleaved.before = end
-        assert all_of(queue) == [a_result(b"b", b"x")]
-
-    def test_results_can_be_read_without_their_bytes(self, queue: WorkQueue, raw: Redis) -> None:
-        ids = [b"%d" % number for number in range(1200)]
-        for item_id in ids[::2]:
-            keep(raw, item_id, None, result=item_id)
-        found = results_of(queue, ids)
-        assert found[1::2] == [None] * 600
-        assert found[::2] == [
-            Result(item_id, ResultStatus.COMPLETED, WHEN, result_bytes=len(item_id))
-            for item_id in ids[::2]
-        ]
-
-    def test_whether_the_item_exists(self, queue: WorkQueue, raw: Redis, foreign: Foreign) -> None:
-        keep(raw, b"a")
-        foreign.waiting(b"a", b"b")
-        ((a, b, c),) = read_result_keys(queue, [b"a", b"b", b"c"])
-        assert (a.has_item, a.result is not None) == (True, True)
-        assert (b.has_item, b.kind, c.has_item, c.kind) == (True, KIND_NONE, False, KIND_NONE)
 
 
 INVALID_FIELDS: list[dict[str, str | bytes]] = [

@@ -6,7 +6,7 @@ from redis import Redis
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.inspect.thresholds import Level, Limits, Measure, check, evaluate
 from rwq_cli.core.model import Counts
-from tests.conftest import FakeClock, Foreign, contents
+from tests.conftest import FakeClock, Foreign
 
 COUNTS = Counts(
     b"jobs", waiting=12, processing=5, delayed=4, buried=3, abandoned=2, oldest_waiting_s=60
@@ -36,32 +36,6 @@ def test_an_unknown_count_with_a_limit_is_unknown_and_hides_no_alarm() -> None:
     assert evaluate(UNKNOWN_AGE, {}).level is Level.OK
     both = {**age, Measure.WAITING: Limits(warn=0)}
     assert evaluate(UNKNOWN_AGE, both).level is Level.WARNING
-
-
-def test_every_measure_of_a_queue_is_counted(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
-    foreign.waiting(b"w")
-    foreign.abandoned(b"a1", b"a2")
-    foreign.leased(b"l")
-    foreign.buried(b"b")
-    foreign.delayed(b"d", 10**13)
-    foreign.data(b"o")
-    before = contents(raw)
-    found = check(queue, {}, deep=True)
-    values = {each.measure: each.value for each in found.evaluations}
-    # The server counts idle time in seconds of its own clock, which may tick meanwhile.
-    assert values.pop(Measure.AGE) in (0, 1)
-    assert values == {
-        Measure.WAITING: 1,
-        Measure.ABANDONED: 2,
-        Measure.PROCESSING: 3,
-        Measure.DELAYED: 1,
-        Measure.BURIED: 1,
-        Measure.ORPHANED: 1,
-    }
-    assert check(queue, {})[Measure.ORPHANED].value is None
-    assert contents(raw) == before
 
 
 @pytest.mark.parametrize("deep", [False, True])

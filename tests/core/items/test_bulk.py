@@ -11,7 +11,6 @@ from rwq_cli.core.items.purge import purge as purge_queue
 from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.progress import ProgressListener
 from tests.conftest import QUEUE, Foreign, Interleaved
-from tests.servers import PrivateServer
 from tests.support import many, numbered
 
 
@@ -54,22 +53,6 @@ def test_a_second_entry_leaves_no_ghost_also_if_it_comes_meanwhile(
     assert complete(interleaved, ids) == {Status.COMPLETED}
     assert sorted(raw.keys()) == [where, b"once"]
     assert raw.lrange(where, 0, -1) == [b"other"]
-
-
-def test_completing_makes_room_on_a_server_that_has_none(server: PrivateServer) -> None:
-    """Many that wait, in stretches; marking them in the list is what would need memory first."""
-    with server.client() as raw:
-        raw.flushall()
-        ids = many(raw, 2000)
-        raw.config_set("maxmemory", 1)
-        try:
-            queue = WorkQueue(Connection(raw), b"jobs")
-            done = [outcome.status for outcome in queue.complete_many(ids[::2])]
-            assert done == [Status.COMPLETED] * 1000
-            assert len(list(remove_items(queue, ids[1::2][:500], NoJournal()))) == 500
-        finally:
-            raw.config_set("maxmemory", 0)
-        assert raw.lrange(b"jobs:queue", 0, -1) == ids[1001::2][::-1]
 
 
 class Counting(ProgressListener):

@@ -8,14 +8,10 @@ from redis import Redis
 
 from rwq_cli.core import CleanAction, Repair, State, WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.server.window import WINDOW_CALLS
 from tests.conftest import (
-    QUEUE,
     FakeClock,
     Foreign,
-    Interleaved,
     contents,
-    no_call_is_long,
 )
 from tests.item_cases import ITEM_CASES
 from tests.support import numbered
@@ -214,18 +210,6 @@ class TestManyItems:
         assert waiting[-1200:] == ids[::-1]
         assert sorted(waiting[:-1200]) == orphans
         assert clean(queue, "deep") == []
-
-    def test_no_call_searches_a_long_list_many_times(
-        self, interleaved: Interleaved, raw: Redis, clock: FakeClock
-    ) -> None:
-        """A search passes the list: of 500 at once the server would stand still."""
-        ids = numbered(20_000)
-        raw.lpush(b"jobs:queue", *ids, *ids[::40])
-        raw.mset({b"jobs:item:" + item_id: b"" for item_id in ids})
-        with no_call_is_long(interleaved, raw, 20_000, at_once=WINDOW_CALLS):
-            actions = clean(WorkQueue(interleaved, QUEUE, clock=clock), "deep")
-        assert len(actions) == 500
-        assert raw.lrange(b"jobs:queue", 0, -1) == ids[::-1]
 
     @pytest.mark.parametrize("stale", [1, 31, 700])
     def test_entries_that_a_cleaner_of_01_works_on_stay(

@@ -4,10 +4,8 @@ import ssl
 from pathlib import Path
 
 import pytest
-from redis.connection import SSLConnection
 
 from rwq_cli.core import InvalidArgument, Server, ServerError, connect
-from rwq_cli.core.server.sentinel import SentinelConnection
 from rwq_cli.core.server.urls import is_same_server
 from tests.conftest import StartServer
 from tests.servers import PrivateServer
@@ -204,22 +202,3 @@ def test_the_address_of_a_server_has_no_credentials() -> None:
         made = connect(Server(url)).address
         assert made == address
         assert is_same_server(made, address)
-
-
-def test_tls_and_users_of_a_list_of_hosts(tmp_path: Path) -> None:
-    """The primary, or the nodes, and the Sentinels are reached in the same way."""
-    authorities = tmp_path / "ca.pem"
-    authorities.touch()
-    url = "rediss+sentinel://ops:one@a,b/main/2?sentinel_username=watch&sentinel_password=two"
-    connection = connect(Server(url, tls_ca=authorities))
-    assert isinstance(connection, SentinelConnection)
-    for sentinel in connection._sentinel.sentinels:
-        link = sentinel.connection_pool.make_connection()
-        assert isinstance(link, SSLConnection)
-        assert (link.username, link.password, link.db) == ("watch", "two", 0)
-        assert link.ca_certs == str(authorities)
-    link = connection.client().connection_pool.make_connection()
-    assert isinstance(link, SSLConnection)
-    assert (link.db, link.username, link.password) == (2, "ops", "one")
-    assert link.ca_certs == str(authorities)
-    assert link.retry.get_retries() == 0

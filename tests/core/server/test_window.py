@@ -8,7 +8,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Server, ServerError, WorkQueue, connect
 from rwq_cli.core.batches import FLUSH, Flush
-from rwq_cli.core.errors import ConnectionLost, OutOfMemory, WrongType
+from rwq_cli.core.errors import OutOfMemory, WrongType
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.items.add import NewItems, add_batches
 from rwq_cli.core.server.commands import REFUSED, Transaction
@@ -55,17 +55,6 @@ def test_a_few_calls_are_made_ahead_of_their_replies(connection: Connection) -> 
         assert next(replies) == []
         assert made >= 8
         assert made <= answered + WINDOW_CALLS
-
-
-def test_a_failing_source_is_reported_after_the_replies(connection: Connection) -> None:
-    def calls() -> Iterator[Any]:
-        yield from add_args(0, 1)
-        raise ValueError("bad line")
-
-    answered: list[Any] = []
-    with pytest.raises(ValueError, match="bad line"):
-        answered.extend(add_each(connection, calls()))
-    assert answered == [[], []]
 
 
 def test_the_connection_is_usable_after_replies_are_left_unread(connection: Connection) -> None:
@@ -171,21 +160,6 @@ class TestLostConnections:
 
         assert list(add_each(connection, calls())) == [[], [], []]
         assert raw.lrange(b"jobs:queue", 0, -1) == ids(0, 1, 2)
-
-    def test_a_call_that_may_have_run_is_not_sent_again(
-        self, connection: Connection, raw: Redis
-    ) -> None:
-        def calls() -> Iterator[Any]:
-            yield from add_args(0)
-            raw.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-            yield from add_args(1, 2)
-
-        # The server has accepted the connection, and so it can end it.
-        connection.call("PING")
-        with pytest.raises(ConnectionLost) as caught:
-            list(add_each(connection, calls()))
-        assert caught.value.in_doubt
-        assert raw.lrange(b"jobs:queue", 0, -1) in ([], ids(0))
 
 
 class TestCancelling:
