@@ -1,5 +1,6 @@
 """Redis Cluster: one queue in its slot, names without a hash tag, the queues of all primaries."""
 
+import re
 from collections import Counter
 from threading import Thread
 from typing import Any
@@ -14,7 +15,8 @@ from rwq_cli.core.inspect.queues import queue_names
 from rwq_cli.core.keys import QueueKeys
 from tests.cluster.conftest import QUEUE, WAITING
 from tests.clusters import Moving, PrivateCluster
-from tests.driver import Rwq
+from tests.conftest import Foreign
+from tests.driver import Result, Rwq
 
 # One queue on each of the three primaries.
 ON_EACH = ("{a}", "{b}", "{c}")
@@ -244,3 +246,42 @@ def test_an_add_to_several_names_uses_all_nodes(crwq: Rwq, cluster: PrivateClust
     assert min(sizes) > 100
     leased = crwq("lease", *words, "-n", "5", "--fair", "-o", "jsonl").jsonl
     assert len(leased) == 5
+
+
+_READS = (
+    *("ls -n 0 -o jsonl", "ls all --deep -n 0 -o ids", "show {ids} -o ids", "leases -o jsonl"),
+    *("stats --deep -o json", "queues -o json", "export", "doctor --grace 0 -o json"),
+    *("check --warn abandoned=1 --deep", "ls --match x -n 0 -o ids", "queues *"),
+)
+# What differs from one run to the next: times, and what depends on the order of a scan.
+_VARYING = re.compile(
+    r'"(\w+_ms|\w+_seconds|examples|examples_b64)": ?(\[.*?\]|[\d.]+|null)|oldest \d+s|age=\d+s'
+)
+
+
+def said(result: Result) -> tuple[int, list[str]]:
+    """What it came to: the exit code, and the lines of its output in some order."""
+    return result.code, sorted(_VARYING.sub("", result.text).splitlines())
+
+
+def test_what_is_read_while_many_keys_move_is_what_was_there(
+    crwq: Rwq, cluster: PrivateCluster
+) -> None:
+    ids = [b"%d" % number for number in range(1000)]
+    raw, keys = cluster.client(QUEUE), QueueKeys(QUEUE.encode())
+    foreign = Foreign(raw, QUEUE.encode())
+    foreign.waiting(*ids[:600])
+    foreign.abandoned(*ids[600:900])
+    raw.mset({keys.item(item_id): b"x" for item_id in ids[900:]})
+    for item_id in ids[700:900]:
+        raw.set(keys.lease(item_id), b"them", px=10_000_000)
+    some = " ".join(str(number) for number in range(0, 1000, 50))
+    lines = [line.format(ids=some).split() for line in _READS]
+    expected = [said(crwq(*words)) for words in lines]
+    moving = Moving(cluster, QUEUE)
+    mover = Thread(target=moving.finish, kwargs={"pause_s": 0.02})
+    mover.start()
+    while mover.is_alive():
+        assert [said(crwq(*words)) for words in lines] == expected
+    mover.join()
+    assert [said(crwq(*words)) for words in lines] == expected

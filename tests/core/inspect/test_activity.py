@@ -5,9 +5,7 @@ import redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.inspect.activity import (
-    HISTORY_SAMPLES,
     Activity,
-    RateMeter,
     Rates,
     Sample,
     read_samples,
@@ -52,15 +50,6 @@ def test_pushes_are_counted_though_as_many_leave(
     assert sampled.look()[:2] == (1.0, 2.0)
 
 
-def test_a_queue_that_drains_says_when_it_is_empty(
-    sampled: Sampled, foreign: Foreign, raw: redis.Redis
-) -> None:
-    foreign.waiting(*numbered(10))
-    sampled.look()
-    raw.rpop("jobs:queue", 4)
-    assert sampled.look() == Rates(0.0, 2.0, False, 3.0)
-
-
 def test_what_passed_between_two_samples_leaves_a_lower_bound(
     sampled: Sampled, foreign: Foreign, raw: redis.Redis
 ) -> None:
@@ -98,33 +87,3 @@ def test_a_removal_of_the_newest_item_is_no_push(
     list(queue.bury_many([b"8"], reason=b"x"))
     foreign.waiting(b"x", b"y")
     assert sampled.look()[:3] == (0.5, 0.25, False)
-
-
-def test_a_queue_is_idle_once_all_samples_are_empty() -> None:
-    activity = Activity()
-    activity.add(Sample(0, 0, 1, 0, 0, None, None, None, False))
-    for number in range(HISTORY_SAMPLES - 1):
-        activity.add(Sample(number, 0, 0, 0, 0, None, None, None, False))
-    assert not activity.is_idle
-    activity.add(Sample(100, 0, 0, 0, 0, None, None, None, False))
-    assert activity.is_idle
-
-
-def test_a_meter_measures_each_queue(queue: WorkQueue, foreign: Foreign, clock: FakeClock) -> None:
-    """A queue with a key of the wrong type has no rates."""
-    other, wrong = (WorkQueue(queue.connection, name, clock=clock) for name in ("other", "wrong"))
-    foreign.waiting(b"1", b"2", b"3")
-    Foreign(foreign.raw, b"other").waiting(b"1")
-    foreign.raw.set("wrong:queue", "x")
-    meter = RateMeter()
-    first = meter.read([queue, other, wrong])
-    assert {name: rates.in_per_s for name, rates in first.items()} == {
-        b"jobs": None,
-        b"other": None,
-    }
-    foreign.waiting(b"4", b"5", b"6", b"7")
-    foreign.raw.rpop("jobs:queue")
-    clock.now_s += 2
-    second = meter.read([queue, other])
-    assert (second[b"jobs"].in_per_s, second[b"jobs"].left_per_s) == (2.0, 0.5)
-    assert (second[b"other"].in_per_s, second[b"other"].left_per_s) == (0.0, 0.0)

@@ -1,12 +1,11 @@
 """Choosing items to act on: each once, and what looks broken only if it stays so."""
 
-from time import sleep
 from typing import Any
 
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Selection, State, Status, WorkQueue
+from rwq_cli.core import Selection, State, WorkQueue
 from rwq_cli.core.inspect.listing import choose as choose_items
 from tests.conftest import QUEUE, FakeClock, Foreign, Interleaved, contents
 
@@ -50,23 +49,6 @@ def test_each_state_is_chosen_and_what_looks_broken_only_after_a_second_look(
         assert choose_items(queue, states(state), grace_s=2.5).ids == expected
         assert clock.slept_s == [2.5] * state.may_be_in_transit
     assert contents(raw) == before
-
-
-def test_an_item_that_another_clean_has_returned_and_a_worker_popped(
-    queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign
-) -> None:
-    foreign.abandoned(b"returned", b"dead")
-
-    def return_one() -> None:
-        # A push is later than the first look by the server's clock, in milliseconds.
-        sleep(0.002)
-        assert [o.status for o in queue.release_many([b"returned"], force=True)] == [
-            Status.RELEASED
-        ]
-        assert raw.rpoplpush(b"jobs:queue", b"jobs:processing") == b"returned"
-
-    clock.during_sleep = return_one
-    assert choose_items(queue, states(State.ABANDONED)).ids == [b"dead"]
 
 
 def test_an_item_that_moves_during_the_walk_is_chosen_once(

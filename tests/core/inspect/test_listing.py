@@ -1,6 +1,5 @@
 """Listings: which items, in which order, and what reading them costs and changes."""
 
-import math
 import re
 
 import pytest
@@ -9,7 +8,6 @@ from redis import Redis
 from rwq_cli.core import Item, Lease, Selection, Source, State, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import choose
-from rwq_cli.core.inspect.lookup import inspect_items
 from rwq_cli.core.inspect.selection import Comparison
 from tests.conftest import (
     QUEUE,
@@ -19,8 +17,6 @@ from tests.conftest import (
 )
 from tests.servers import PrivateServer
 from tests.support import numbered
-
-FAR_MS = 10**13
 
 MAIN = Source(main=True)
 
@@ -53,24 +49,6 @@ def test_waiting_items_have_positions_sizes_and_previews(
             position=1,
         ),
         Item(*(b"jobs", b"ghost", State.GHOST), position=2),
-    ]
-
-
-def test_items_are_listed_with_all_of_their_data(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
-    foreign.waiting(*numbered(40, b"%d"))
-    large = bytes(range(256)) * 8
-    raw.set(b"jobs:item:7", large)
-    raw.set(b"jobs:item:8", b"")
-    raw.delete(b"jobs:item:9")
-    items = list(queue.items(MAIN, data=True))
-    assert ids(items) == numbered(40, b"%d")
-    assert [(item.data, item.preview, item.payload_bytes) for item in items[6:10]] == [
-        (b"data of 6", b"data of 6", 9),
-        (large, large[:200], 2048),
-        (b"", b"", 0),
-        (None, None, None),
     ]
 
 
@@ -179,14 +157,3 @@ def test_a_server_that_denies_optional_commands(as_user: AsUser, server: Private
 
 
 ALL = Source(main=True, processing=True, delayed=True, buried=True)
-
-
-def test_a_score_that_is_not_a_time_is_none(queue: WorkQueue, foreign: Foreign) -> None:
-    foreign.delayed(b"d", FAR_MS)
-    foreign.buried(b"b")
-    for score in (math.inf, -math.inf, 1e300):
-        foreign.raw.zadd(foreign.keys.delayed, {b"d": score})
-        foreign.raw.zadd(foreign.keys.buried, {b"b": score})
-        found = [(item.item_id, item.due_ms, item.buried_ms) for item in queue.items(ALL)]
-        assert found == [(b"d", None, None), (b"b", None, None)]
-        assert [report.facts.due_ms for report in inspect_items(queue, [b"d"])] == [score]

@@ -4,7 +4,7 @@ import pytest
 import redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.inspect.activity import HISTORY_SAMPLES, SLOW_S, QueueWatch, interval_s
+from rwq_cli.core.inspect.activity import SLOW_S, QueueWatch, interval_s
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from tests.conftest import FakeClock, Foreign
 from tests.support import numbered
@@ -41,18 +41,6 @@ def test_a_row_counts_every_state_once(queue: WorkQueue, foreign: Foreign) -> No
     }
 
 
-def test_a_long_processing_list_is_counted_as_far_as_there_is_time(
-    queue: WorkQueue, foreign: Foreign, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    foreign.abandoned(*numbered(4 * PAGE_SIZE))
-    (row,) = watch_of(queue, b"jobs").tick().rows
-    assert (row.abandoned, row.running, row.is_least) == (4 * PAGE_SIZE, 0, False)
-    now_s = iter(range(1000))
-    monkeypatch.setattr(clock, "monotonic", lambda: next(now_s))
-    (row,) = watch_of(queue, b"jobs").tick().rows
-    assert (row.abandoned, row.running, row.is_least) == (3 * PAGE_SIZE, 0, True)
-
-
 def test_abandoned_items_are_counted_a_few_queues_at_a_time(
     queue: WorkQueue, raw: redis.Redis, clock: FakeClock
 ) -> None:
@@ -69,21 +57,6 @@ def test_abandoned_items_are_counted_a_few_queues_at_a_time(
     assert counted == [2, 4, 5, 5]
     # In the last tick, the counts of the second one were the oldest.
     assert overview.abandoned_age_s == 4.0
-
-
-def test_a_queue_that_disappears_stays_while_it_has_a_history(
-    queue: WorkQueue, raw: redis.Redis
-) -> None:
-    raw.lpush("jobs:queue", "a")
-    watch = watch_of(queue, b"jobs", b"other")
-    watch.tick()
-    raw.delete("jobs:queue")
-    watch.watch([b"other"])
-    assert [row.queue for row in watch.tick().rows] == [b"jobs", b"other"]
-    for _ in range(HISTORY_SAMPLES):
-        watch.tick()
-    watch.watch([b"other"])
-    assert [row.queue for row in watch.tick().rows] == [b"other"]
 
 
 def test_a_queue_of_the_wrong_type_is_left_out(queue: WorkQueue, raw: redis.Redis) -> None:

@@ -1,6 +1,5 @@
 """Everything of a queue: each item once, in an order in which it can be put back."""
 
-import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
@@ -9,8 +8,7 @@ from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.results import ResultOptions
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.state.probe import ItemSnapshot, Place, Skipped
-from tests.conftest import Backend, Foreign, Interleaved, contents
-from tests.support import many
+from tests.conftest import Foreign, contents
 
 
 def all_of(exported: Export) -> list[ItemSnapshot]:
@@ -45,26 +43,6 @@ def test_items_are_exported_once_and_in_order_and_nothing_else(
     ghosts = [b"ghost", b"ghost2"]
     assert exported.skipped == Skipped(ghosts, [b"hash"], [keys.item(b"hash")], 1)
     assert contents(raw) == before
-
-
-@pytest.mark.parametrize("back", [False, True])
-def test_no_item_is_missed_beside_a_live_worker(
-    backend: Backend, interleaved: Interleaved, raw: Redis, back: bool
-) -> None:
-    """Before each call of ours another leases two items; some it gives back. None is missed."""
-    worker = WorkQueue(backend.connect(), b"jobs", holder=b"worker")
-    ids = many(raw, 2000)
-
-    def work(_: str) -> None:
-        held = [item.item_id for item in worker.lease_many(2, for_s=60)]
-        if back:
-            list(worker.release_many(held[:1]))
-
-    interleaved.before = work
-    snapshots = all_of(Export(WorkQueue(interleaved, b"jobs")))
-    assert sorted(p.item_id for p in snapshots) == ids
-    for snapshot in snapshots:
-        assert (snapshot.place is Place.MAIN) == (snapshot.lease is None), snapshot
 
 
 def test_the_result_of_an_item_completed_while_items_are_read_is_met(

@@ -157,26 +157,6 @@ class TestSeveralQueues:
             lease_from(queues, 1)
 
 
-def test_a_call_looks_for_few_of_them_in_a_long_list(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
-    """What has a lease is looked for in processing, and each look passes the whole list."""
-    raw.eval(
-        "for _ = 1, 40 do redis.call('RPUSH', KEYS[1], unpack(ARGV)) end",
-        *(1, b"jobs:processing", *(b"other" for _ in range(5000))),
-    )
-    ids = numbered(12)
-    foreign.waiting(*ids)
-    foreign.lease(*ids)
-    taken: list[bytes] = []
-    while len(taken) < 12:
-        before = work_of(raw).searches
-        # One call; more calls would follow.
-        taken += next(lease_from([queue], 12).batches).ids
-        assert work_of(raw).searches - before <= 3
-    assert taken == ids
-
-
 def test_no_more_is_read_than_is_returned(server: PrivateServer) -> None:
     """Large items behind small ones: what crosses the limit of a call is the last that it reads."""
     with server.client() as raw:

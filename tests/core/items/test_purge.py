@@ -106,23 +106,6 @@ def test_a_purge_beside_live_workers_saves_only_what_it_removes(
     assert completed
 
 
-@pytest.mark.parametrize("at", [1, 5, 9, 20])
-def test_two_purges_at_once_remove_each_item_once(
-    backend: Backend, interleaved: Interleaved, raw: Redis, at: int
-) -> None:
-    ids = many(raw, 3000)
-    first, second = Journal(), Journal()
-
-    def other(_: str) -> None:
-        if len(interleaved.calls) == at:
-            list(purge(WorkQueue(backend.connect(), b"jobs"), second))
-
-    interleaved.before = other
-    list(purge(WorkQueue(interleaved, b"jobs"), first))
-    assert raw.keys() == []
-    assert sorted(first.ids + second.ids) == ids
-
-
 def test_the_list_of_a_cleaner_of_01_goes_but_what_it_has_just_taken(
     interleaved: Interleaved, raw: Redis, foreign: Foreign
 ) -> None:

@@ -148,23 +148,6 @@ class TestRemove:
         assert sorted(listed) == sorted(stored)
         assert stored == set(ids) - doomed - completed | set(pushed) - completed
 
-    @pytest.mark.parametrize("place", ["queue", "processing"])
-    def test_what_came_into_a_list_since_it_was_in_none(
-        self, interleaved: Interleaved, raw: Redis, journal: Journal, place: str
-    ) -> None:
-        """Many are sought, so nobody looks for it by name; it leaves no ghost all the same."""
-        ids = many(raw, 100)
-        Foreign(raw).data(b"o")
-
-        def others(call: str) -> None:
-            if call == "remove" and b"o" in interleaved.words:
-                raw.lpush(f"jobs:{place}", b"o")
-
-        interleaved.before = others
-        outcomes = list(remove(WorkQueue(interleaved, b"jobs"), [*ids, b"o"], journal))
-        assert Outcome(b"o", Status.REMOVED) in outcomes
-        assert raw.keys() == []
-
 
 class TestMove:
     @few_or_many

@@ -147,24 +147,6 @@ def test_delayed_items_keep_the_order_of_one_time_and_get_a_guard_by_this_server
 
 
 class TestJournal:
-    def test_it_has_what_was_replaced_and_what_replaced_it(
-        self, queue: WorkQueue, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"a", b"same")
-        foreign.leased(b"l")
-        given = [*waits(b"new", b"a", b"l"), *waits(b"same", data=b"data of same")]
-        journal = Journal()
-        outcomes = restore(queue, given, on_conflict=REPLACE, journal=journal)
-        assert statuses(outcomes) == [
-            *(Status.IMPORTED, Status.REPLACED, Status.REPLACED, Status.ALREADY_THERE)
-        ]
-        assert {p.item_id: p.data for p in journal.written} == {
-            b"a": b"data of a",
-            b"l": b"data of l",
-        }
-        assert journal.replaced_by == dict.fromkeys((b"a", b"l"), sha256(b"new").hexdigest())
-        assert (journal.kept, journal.in_doubt) == ([], [])
-
     def test_what_changes_or_comes_after_it_was_written_stays(
         self, queue: WorkQueue, foreign: Foreign, raw: Redis
     ) -> None:

@@ -88,13 +88,13 @@ def test_what_is_another_key_or_gone_by_then_stays_so(queue: WorkQueue, foreign:
 
 
 def test_many_are_replaced_and_put_back(queue: WorkQueue, foreign: Foreign) -> None:
-    ids = many(foreign.raw, 12_000)
+    ids = many(foreign.raw, 3_000)
     before = contents(foreign.raw)
     journal = Journal()
     items = [ItemSnapshot(i, b"data of " + i, State.WAITING, None) for i in ids]
     done = edit_items(queue, ((item, b"new " + item.item_id) for item in items), journal)
     assert [outcome.item_id for outcome in done if outcome.status is Status.SET] == ids
-    assert foreign.raw.mget("jobs:item:0000", "jobs:item:11999") == [b"new 0000", b"new 11999"]
+    assert foreign.raw.mget("jobs:item:0000", "jobs:item:2999") == [b"new 0000", b"new 2999"]
     back = put_back(queue, ((item, journal.replaced_by[item.item_id]) for item in journal.written))
     assert [outcome.item_id for outcome in back if outcome.status is Status.SET] == ids
     assert contents(foreign.raw) == before

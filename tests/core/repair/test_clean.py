@@ -195,22 +195,6 @@ class TestGrace:
 
 
 class TestManyItems:
-    def test_orphans_duplicates_and_ghosts(
-        self, queue: WorkQueue, raw: Redis, foreign: Foreign
-    ) -> None:
-        ids, orphans = numbered(1200), numbered(700, b"orphan %04d")
-        foreign.waiting(*ids)
-        foreign.waiting(*ids[:400])
-        foreign.data(*orphans)
-        raw.lpush(b"jobs:queue", *numbered(300, b"ghost %d"))
-        states = [action.state for action in clean(queue, "deep")]
-        counts = [states.count(s) for s in (State.ORPHANED, State.DUPLICATED, State.GHOST)]
-        assert counts == [700, 400, 300]
-        waiting = raw.lrange(b"jobs:queue", 0, -1)
-        assert waiting[-1200:] == ids[::-1]
-        assert sorted(waiting[:-1200]) == orphans
-        assert clean(queue, "deep") == []
-
     @pytest.mark.parametrize("stale", [1, 31, 700])
     def test_entries_that_a_cleaner_of_01_works_on_stay(
         self, queue: WorkQueue, raw: Redis, clock: FakeClock, stale: int

@@ -1,8 +1,5 @@
 """The doctor: finds exactly what is wrong, repairs what it can, and loses nothing."""
 
-from collections import Counter
-from itertools import cycle
-
 import pytest
 from redis import Redis
 
@@ -10,14 +7,13 @@ from rwq_cli.core import Code, Diagnosis, Finding, Server, Severity, WorkQueue, 
 from tests.conftest import (
     QUEUE,
     AsUser,
-    Backend,
     FakeClock,
     Foreign,
     Interleaved,
     StartServer,
     contents,
 )
-from tests.item_cases import BROKEN, HEALTHY, ITEM_CASES, STRANGE_IDS, real_items
+from tests.item_cases import BROKEN, ITEM_CASES, STRANGE_IDS, real_items
 
 # Of the server and the queue's name, the same in all of these tests.
 AROUND = frozenset({Code.NO_PERSISTENCE, Code.NO_HASH_TAG, Code.EVICTING_SERVER})
@@ -72,42 +68,6 @@ def test_each_case_has_exactly_its_findings_and_is_fixed_or_left(
         assert again == {code: (1, 0, 1) for code, left in case.findings.items() if left}, name
 
 
-def test_all_at_once_among_healthy_ones(queue: WorkQueue, foreign: Foreign, raw: Redis) -> None:
-    pipeline = raw.pipeline()
-    there = Foreign(pipeline)
-    healthy = dict.fromkeys(b"%d \xfe" % number for number in range(10_000))
-    for item_id, case in zip(healthy, cycle(HEALTHY.values()), strict=False):
-        case.make(there, item_id)
-    broken = {
-        (name, number): b"%s %d \xff" % (name.encode(), number)
-        for name in BROKEN
-        for number in range(7)
-    }
-    for (name, _), item_id in broken.items():
-        BROKEN[name].make(there, item_id)
-    pipeline.execute()
-    before = real_items(raw, foreign)
-    ordered = [entry for entry in raw.lrange("jobs:queue", 0, -1) if entry in healthy]
-    expected = Counter(code for name, _ in broken for code in BROKEN[name].findings)
-    left = Counter(
-        code for name, _ in broken for code, is_left in BROKEN[name].findings.items() if is_left
-    )
-    first = queue.diagnose(fix=True)
-    assert {code: n for code, (n, _, _) in counted(first).items()} == expected
-    assert {code: n for code, (_, _, n) in counted(first).items() if n} == left
-    assert first.items == len(before) + 7
-    for (name, _), item_id in broken.items():
-        assert queue.state(item_id) is BROKEN[name].state_after, name
-    assert real_items(raw, foreign) == before
-    # Healthy ones are where they were, in their order.
-    entries = raw.lrange("jobs:queue", 0, -1)
-    assert len(entries) == len(set(entries))
-    assert [entry for entry in entries if entry in healthy] == ordered
-    again = queue.diagnose(fix=True)
-    assert {code: (n, 0, n) for code, n in left.items()} == counted(again)
-    assert max(len(one.examples) for one in again.findings) == 5
-
-
 class TestGrace:
     def test_the_grace_period_is_skipped_when_nothing_looks_wrong(
         self, queue: WorkQueue, foreign: Foreign, clock: FakeClock
@@ -159,29 +119,6 @@ class TestConcurrentClients:
             assert queue.state(b"x") == "leased"
             assert raw.lrange("jobs:processing", 0, -1) == [b"x"]
             assert raw.get("jobs:lease:x") == b"live worker"
-
-    def test_a_finding_fixed_by_another_process_is_neither_fixed_nor_left(
-        self, interleaved: Interleaved, backend: Backend, foreign: Foreign, clock: FakeClock
-    ) -> None:
-        queue = WorkQueue(interleaved, QUEUE, clock=clock)
-        other = WorkQueue(backend.connect(), QUEUE, clock=clock)
-        for name, case in BROKEN.items():
-            case.make(foreign, name.encode())
-        done: list[Diagnosis] = []
-
-        def be_quicker(command: str) -> None:
-            if command == "repair" and not done:
-                # As if we had been stopped for so long that it ended.
-                foreign.raw.delete("jobs:clean-lock")
-                done.append(other.diagnose(fix=True))
-
-        interleaved.before = be_quicker
-        slower = queue.diagnose(fix=True)
-        quicker = counted(done[0])
-        for code, (count, fixed, left) in counted(slower).items():
-            assert fixed == 0, code
-            assert left == quicker[code][2], code
-            assert count >= left
 
 
 class TestCodes:

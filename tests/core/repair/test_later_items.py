@@ -1,6 +1,5 @@
 """An ID that is completed, added anew and popped between the two looks names another item."""
 
-import time
 from collections.abc import Callable
 from itertools import product
 
@@ -62,22 +61,6 @@ def test_an_abandoned_id_with_other_data_stays(
         new = {b"jobs:item:" + item_id: b"new data" for item_id in ids}
         replace = lambda new=new: raw.mset(new)  # noqa: E731
         assert_left_alone(queue, clock, raw, how, replace, dry_run=dry_run)
-
-
-@all_cleaners
-def test_an_abandoned_id_that_rwq_has_pushed_since_stays(
-    queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, how: str
-) -> None:
-    """A worker has popped it, and is about to set its lease."""
-    foreign.abandoned(b"1")
-
-    def push_and_pop() -> None:
-        time.sleep(0.002)
-        queue.bury(b"1", force=True)
-        queue.kick(b"1")
-        raw.rpoplpush("jobs:queue", "jobs:processing")
-
-    assert_left_alone(queue, clock, raw, how, push_and_pop)
 
 
 @all_cleaners

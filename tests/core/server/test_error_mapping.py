@@ -150,21 +150,6 @@ def test_the_cause_of_an_aborted_transaction(start_server: StartServer) -> None:
         list(connection.stream([Transaction([("SET", b"a", b"b")])]))
 
 
-def test_a_reply_whose_code_an_older_client_has_cut_off() -> None:
-    for error, kind in (
-        (rx.NoPermissionError("this user has no permissions"), PermissionDenied),
-        (rx.BusyLoadingError("Redis is loading"), Loading),
-        (rx.ReadOnlyError("You can't write"), ReadOnly),
-        (rx.OutOfMemoryError("command not allowed"), OutOfMemory),
-        (rx.AuthenticationError("Authentication required."), AuthenticationFailed),
-        (rx.ResponseError("NOREPLICAS Not enough"), ReadOnly),
-        (rx.ResponseError("unknown command"), ServerError),
-    ):
-        assert type(translate(error, "redis://host")) is kind
-    moved = translate(rx.MovedError("3999 127.0.0.1:6381"), "redis://host")
-    assert moved.message.endswith("MOVED 3999 127.0.0.1:6381")
-
-
 @pytest.mark.parametrize(
     ("answer", "first", "what"),
     [

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from hypothesis import given, strategies as st
-
 from rwq_cli.core.model import Lease, State
 from rwq_cli.core.state.rules import Facts, effective_lease
 
@@ -94,52 +92,6 @@ def test_facts_lead_to_the_state_in_the_table() -> None:
         for state, facts in rows.items():
             assert {known._replace(**more).state for more in facts} == {state}
     assert {*WITH_DATA, *WITHOUT_DATA} == {*State}
-
-
-LEASES = st.none() | st.builds(
-    Lease,
-    st.sampled_from(
-        (b"them", b"", b"rwq-delayed:", b"rwq-buried:x", b"rwq-clean:1", b"rwq-settling:kicked")
-    ),
-    st.none() | st.integers(0, 10**9),
-)
-ANY_FACTS = st.builds(
-    Facts,
-    item_id=st.binary(max_size=4),
-    has_data=st.booleans(),
-    in_main=st.integers(0, 3),
-    in_processing=st.integers(0, 3),
-    in_cleaning=st.integers(0, 2),
-    new_lease=LEASES,
-    old_lease=LEASES,
-    due_ms=st.none() | st.floats(allow_nan=False),
-    buried_ms=st.none() | st.floats(allow_nan=False),
-    now_ms=st.just(NOW_MS),
-    returns=st.none() | st.integers(0, 9),
-    wrong_types=st.just({}) | st.just({b"jobs:queue": "set"}),
-)
-
-
-@given(ANY_FACTS)
-def test_all_facts_have_a_state(facts: Facts) -> None:
-    state = facts.state
-    assert isinstance(state, State)
-    if facts.wrong_types:
-        assert state is State.WRONG_TYPE
-    else:
-        # The item exists exactly while its data key exists.
-        has_no_item = state in (State.GHOST, State.STRAY_LEASE, State.GONE)
-        assert has_no_item is not facts.has_data
-        assert (state in (State.WAITING, State.DUPLICATED)) is (
-            facts.has_data and facts.in_main > 0
-        )
-
-
-@given(ANY_FACTS, st.integers(0, 9), st.integers(0, 2))
-def test_returns_and_the_list_of_old_cleaners_do_not_change_the_state(
-    facts: Facts, returns: int, in_cleaning: int
-) -> None:
-    assert facts.state is facts._replace(returns=returns, in_cleaning=in_cleaning).state
 
 
 EFFECTIVE = (
