@@ -99,41 +99,53 @@ def findings_about(facts: Facts) -> tuple[Code, ...]:
         return (Code.WRONG_TYPE,)
     if not facts.item_id and (facts.has_data or facts.is_listed or facts.has_schedule_entry):
         return (Code.EMPTY_ID,)
-    found = [code for code, holds in _RULES if holds(facts)]
+    rules = _MAY_HOLD[facts.has_data, facts.has_schedule_entry]
+    found = [code for code, holds in rules if holds(facts)]
     state = facts.state
     return (_STATES[state], *found) if state in _STATES else tuple(found)
 
 
 def _has_two_holders(facts: Facts) -> bool:
     new, old = facts.new_lease, facts.old_lease
-    if not facts.has_data or new is None or old is None:
+    if new is None or old is None or new.holder == old.holder:
         return False
     # A guard has no holder.
-    return new.holder != old.holder and not (is_guard(new) or is_guard(old))
+    return not (is_guard(new) or is_guard(old))
 
 
 def _is_stray(facts: Facts, *, ends: bool) -> bool:
-    """Whether it has a lease, with or without an end, but no data."""
-    lease = None if facts.has_data else facts.lease
+    """Whether an ID without data has a lease, with or without an end."""
+    lease = facts.lease
     if lease is None or lease.ends is not ends or may_be_in_nested_queue(facts.item_id):
         return False
     # The guard of a delayed or buried ghost is removed with its entry.
     return not (facts.has_schedule_entry and is_guard(lease))
 
 
-_RULES: tuple[tuple[Code, Callable[[Facts], bool]], ...] = (
-    (Code.TWO_HOLDERS, _has_two_holders),
-    (Code.ENDLESS_LEASE, lambda facts: _is_stray(facts, ends=False)),
-    (Code.STRAY_LEASE, lambda facts: _is_stray(facts, ends=True)),
-    (Code.DUE, lambda f: f.state is State.DUE and (f.due_ms or 0) + LATE_MS < f.now_ms),
-    (Code.MOVING, lambda f: f.state is State.BURIED and transit_of(f.reason) is not None),
-    (Code.UNGUARDED, lambda facts: facts.is_unguarded),
-    (Code.INVALID_SCORE, lambda facts: facts.has_invalid_score),
-    (Code.STALE_SCHEDULE, lambda facts: facts.has_stale_schedule),
-    (Code.STALE_CLEANING, lambda facts: facts.is_stale_in_cleaning),
-    (Code.STALE_RETURNS, lambda facts: facts.has_stale_returns),
-    (Code.INVALID_RETURNS, lambda facts: facts.has_data and facts.has_invalid_returns),
+# Each with what must hold first: whether there is data, and an entry in a sorted set; None for any.
+_RULES: tuple[tuple[Code, bool | None, bool | None, Callable[[Facts], bool]], ...] = (
+    (Code.TWO_HOLDERS, True, None, _has_two_holders),
+    (Code.ENDLESS_LEASE, False, None, lambda facts: _is_stray(facts, ends=False)),
+    (Code.STRAY_LEASE, False, None, lambda facts: _is_stray(facts, ends=True)),
+    (Code.DUE, True, True, lambda f: f.state is State.DUE and (f.due_ms or 0) + LATE_MS < f.now_ms),
+    (Code.MOVING, True, True, lambda f: f.state is State.BURIED and bool(transit_of(f.reason))),
+    (Code.UNGUARDED, True, True, lambda facts: facts.is_unguarded),
+    (Code.INVALID_SCORE, None, True, lambda facts: facts.has_invalid_score),
+    (Code.STALE_SCHEDULE, True, True, lambda facts: facts.has_stale_schedule),
+    (Code.STALE_CLEANING, None, None, lambda facts: facts.is_stale_in_cleaning),
+    (Code.STALE_RETURNS, False, None, lambda facts: facts.has_stale_returns),
+    (Code.INVALID_RETURNS, True, None, lambda facts: facts.has_invalid_returns),
 )
+# By what is there, those that may hold: almost all entries are healthy, and there are millions.
+_MAY_HOLD = {
+    (data, entry): [
+        (code, holds)
+        for code, wants_data, wants_entry, holds in _RULES
+        if wants_data in (None, data) and wants_entry in (None, entry)
+    ]
+    for data in (False, True)
+    for entry in (False, True)
+}
 
 
 class Problem(NamedTuple):
