@@ -6,7 +6,7 @@ from typing import Any
 
 from rwq_cli.cli.connect import command_lines, summary_end
 from rwq_cli.cli.settings import Settings
-from rwq_cli.core.model import Outcome, Status
+from rwq_cli.core.model import Lease, Outcome, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import bytes_fields, to_json
@@ -30,11 +30,14 @@ def outcomes_of(
     # queue, and `leased_in` is the queue whose leases keep items from being changed.
 
     def explain(failed: Sequence[Outcome]) -> Iterable[str]:
-        from rwq_cli.core.inspect.lookup import effective_leases
+        from rwq_cli.core.state.probe import probe
         from rwq_cli.views.outcomes import failure_reasons
 
         lines = partial(command_lines, settings, queue.connection)
-        leases = partial(effective_leases, leased_in or queue)
+
+        def leases(ids: Iterable[bytes]) -> list[Lease | None]:
+            return [facts.lease for facts in probe(leased_in or queue, ids)]
+
         return failure_reasons(queue.name, failed, leases, reasons or {}, lines)
 
     return Outcomes(

@@ -56,6 +56,13 @@ class Shown:
         return types
 
     @cached_property
+    def leases(self) -> dict[bytes, Lease]:
+        keys, facts = QueueKeys(self.item.queue), self.report.facts
+        found = {keys.lease(facts.item_id): facts.new_lease}
+        found[keys.old_lease(facts.item_id)] = facts.old_lease
+        return {key: lease for key, lease in found.items() if lease is not None}
+
+    @cached_property
     def findings(self) -> list[Code]:
         found = findings_about(self.report.facts)
         return [*dict.fromkeys([*found, *[Code.WRONG_TYPE] * bool(self.wrong_types)])]
@@ -231,14 +238,15 @@ SHOWN_FIELDS: Fields[Shown] = Fields(
     ),
     field(
         "facts.lease_keys",
-        lambda shown: [escaped(key) for key in shown.report.lease_keys],
+        lambda shown: [escaped(key) for key in shown.leases],
         "the names of the lease keys that exist",
     ),
     field(
         "facts.leases",
         lambda shown: [
             {"key": escaped(key), "holder": escaped(lease.holder), "ttl_ms": lease.ttl_ms}
-            for key, lease in shown.report.leases
+            for key, lease in shown.leases.items()
+            if key not in shown.wrong_types
         ],
         "those that hold a lease: `key`, `holder`, `ttl_ms`",
     ),
@@ -298,12 +306,12 @@ def _fact_rows(shown: Shown) -> Iterator[Row]:
     yield "processing list", processing, None
     if facts.in_cleaning:
         yield "cleaning list", _times(facts.in_cleaning), None
-    yield "lease", _effective_lease(report), None
+    yield "lease", _effective_lease(shown), None
     if facts.lease is not None:
-        leases = dict(report.leases)
-        differ = len({lease.holder for lease in leases.values()}) > 1
-        for key in report.lease_keys:
-            own = f": {_lease(leases[key], now_ms)}" if differ and key in leases else ""
+        readable = {k: lease for k, lease in shown.leases.items() if k not in shown.wrong_types}
+        differ = len({lease.holder for lease in readable.values()}) > 1
+        for key in shown.leases:
+            own = f": {_lease(readable[key], now_ms)}" if differ and key in readable else ""
             yield "lease key", escaped(key) + own, "dim"
     for label, score, unix_ms in (
         ("due", facts.due_ms, item.due_ms),
@@ -328,14 +336,15 @@ def _fact_rows(shown: Shown) -> Iterator[Row]:
         yield "result", f"{result.status.value} {completed}, {given}, {expiry}{whose}", None
 
 
-def _effective_lease(report: ItemReport) -> str:
-    lease, types = report.facts.lease, report.facts.wrong_types
+def _effective_lease(shown: Shown) -> str:
+    facts, types = shown.report.facts, shown.wrong_types
+    lease = facts.lease
     if lease is None:
         return "none"
-    unreadable = [key for key in report.lease_keys if key in types]
+    unreadable = [key for key in shown.leases if key in types]
     if unreadable and not lease.holder:
         return f"unknown: {escaped(unreadable[0])} is a {types[unreadable[0]]}"
-    return _lease(lease, report.facts.now_ms)
+    return _lease(lease, facts.now_ms)
 
 
 def _lease(lease: Lease, now_ms: int) -> str:

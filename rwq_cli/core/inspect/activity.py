@@ -5,7 +5,7 @@ of main, so the place of the ID that was the newest in the last sample is the nu
 since. The rest follows from the lengths.
 """
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from time import perf_counter
@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
-from rwq_cli.core.inspect.counting import Taken, count_taken
+from rwq_cli.core.inspect.counting import Taken, count_taken, length_commands
 from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.inspect.queues import next_ages
 from rwq_cli.core.inspect.server_status import ServerStatus, server_status
+from rwq_cli.core.server.commands import Command
 
 if TYPE_CHECKING:
     from rwq_cli.core.server.connection import Connection
@@ -73,50 +74,49 @@ UNKNOWN_RATES = Rates()
 
 
 class RateMeter:
-    """Measures the rates of queues over the last few readings."""
+    """Samples queues again and again, and measures their rates over the last few samples."""
 
     def __init__(self) -> None:
-        self._activities: dict[bytes, Activity] = {}
+        # The last samples of each queue, the latest last.
+        self.samples: dict[bytes, deque[Sample]] = defaultdict(
+            lambda: deque(maxlen=HISTORY_SAMPLES)
+        )
 
     def read(self, queues: Iterable[Queue]) -> dict[bytes, Rates]:
-        """The rates by the names of the queues; unknown at the first reading of a queue.
+        """The rates by the names of the queues; none of one that has a key of the wrong type."""
+        self.sample(list(queues))
+        return {name: self.rates(name) for name in self.samples}
 
-        A queue that has a key of the wrong type has none.
+    def sample(self, queues: Sequence[Queue]) -> dict[bytes, Sample | ServerError]:
+        """Sample queues, each at one instant, in the same time for queues of any length.
+
+        Queues of a cluster are sampled by commands in sequence. The queues are on one connection.
+        One that could not be sampled has the reason.
         """
-        for name, sample in read_samples(list(queues), last_of(self._activities)).items():
-            if isinstance(sample, Sample):
-                self._activities.setdefault(name, Activity()).add(sample)
-        return {name: each.rates() for name, each in self._activities.items()}
+        found: dict[bytes, Sample | ServerError] = {}
+        for at in range(0, len(queues), QUEUES_PER_CALL):
+            group = queues[at : at + QUEUES_PER_CALL]
+            last = [next(reversed(self.samples.get(queue.name, ())), None) for queue in group]
+            commands = list(map(_commands, group, last))
+            connection = group[0].connection.root
+            replies = iter(
+                connection.call_all(
+                    [command for each in commands for command in each],
+                    atomic=not connection.is_cluster,
+                    return_errors=True,
+                )
+            )
+            at_s = group[0].clock.monotonic()
+            for queue, before, each in zip(group, last, commands, strict=True):
+                sample = _sample([next(replies) for _ in each], before, at_s)
+                found[queue.name] = sample
+                if isinstance(sample, Sample):
+                    self.samples[queue.name].append(sample)
+        return found
 
-
-class Activity:
-    """The last samples of one queue, and what they say."""
-
-    def __init__(self) -> None:
-        self._samples: deque[Sample] = deque(maxlen=HISTORY_SAMPLES)
-
-    def add(self, sample: Sample) -> None:
-        """Add the next sample."""
-        self._samples.append(sample)
-
-    @property
-    def last(self) -> Sample | None:
-        """The latest sample; None for none."""
-        return self._samples[-1] if self._samples else None
-
-    @property
-    def waiting(self) -> list[int]:
-        """How many items waited in each sample, the latest last."""
-        return [sample.waiting for sample in self._samples]
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether the queue was empty in every sample."""
-        return not any(sample.total for sample in self._samples)
-
-    def rates(self) -> Rates:
-        """The rates over the last few samples."""
-        recent = list(self._samples)[-_RATE_SAMPLES:]
+    def rates(self, name: bytes) -> Rates:
+        """The rates of a queue."""
+        recent = list(self.samples[name])[-_RATE_SAMPLES:]
         if len(recent) < 2:
             return UNKNOWN_RATES
         first, last = recent[0], recent[-1]
@@ -124,7 +124,9 @@ class Activity:
         passed_s = max(last.at_s - first.at_s, 1e-3)
         entered = left = 0
         for before, after in pairwise(recent):
-            came = _arrivals(before, after)
+            # What is promoted or kicked is pushed, too, but comes from the queue itself.
+            delayed, buried = after.delayed - before.delayed, after.buried - before.buried
+            came = max(0, (after.pushed or 0) + delayed + min(0, buried))
             entered += came
             left += max(0, came - (after.total - before.total))
         drained_per_s = (first.waiting - last.waiting) / passed_s
@@ -139,62 +141,13 @@ class Activity:
         )
 
 
-def last_of(activities: Mapping[bytes, Activity]) -> dict[bytes, Sample]:
-    """The latest samples by the names of the queues."""
-    return {name: each.last for name, each in activities.items() if each.last is not None}
-
-
-def _arrivals(before: Sample, after: Sample) -> int:
-    """How many IDs came into a queue between two samples.
-
-    What is promoted or kicked is pushed, too, but comes from the queue itself.
-    """
-    pushed = after.pushed or 0
-    delayed, buried = after.delayed - before.delayed, after.buried - before.buried
-    return max(0, pushed + delayed + min(0, buried))
-
-
-def read_samples(
-    queues: Sequence[Queue], last: Mapping[bytes, Sample]
-) -> dict[bytes, Sample | ServerError]:
-    """Sample queues, each at one instant, in the same time for queues of any length.
-
-    Queues of a cluster are sampled by commands in sequence. The queues are on one connection;
-    `last` has the last sample of each by its name, and what is returned the next one, or why it
-    could not be sampled.
-    """
-    found: dict[bytes, Sample | ServerError] = {}
-    for at in range(0, len(queues), QUEUES_PER_CALL):
-        group = queues[at : at + QUEUES_PER_CALL]
-        commands = [_commands(queue, last.get(queue.name)) for queue in group]
-        connection = group[0].connection.root
-        replies = iter(
-            connection.call_all(
-                [command for each in commands for command in each],
-                atomic=not connection.is_cluster,
-                return_errors=True,
-            )
-        )
-        at_s = group[0].clock.monotonic()
-        for queue, each in zip(group, commands, strict=True):
-            own = [next(replies) for _ in each]
-            found[queue.name] = _sample(own, last.get(queue.name), at_s)
-    return found
-
-
-def _commands(queue: Queue, last: Sample | None) -> list[tuple[Any, ...]]:
-    keys = queue.keys
-    commands: list[tuple[Any, ...]] = [
-        ("LLEN", keys.main),
-        ("LLEN", keys.processing),
-        ("ZCARD", keys.delayed),
-        ("ZCARD", keys.buried),
-        ("LINDEX", keys.main, -1),
-        *(("LINDEX", keys.main, place) for place in range(_NEWEST)),
+def _commands(queue: Queue, last: Sample | None) -> list[Command]:
+    main = queue.keys.main
+    return [
+        *length_commands(queue)[:4],
+        *(("LINDEX", main, place) for place in (-1, *range(_NEWEST))),
+        *(("LPOS", main, each, "MAXLEN", PUSHES_MAX) for each in (last.newest if last else ())),
     ]
-    if last is not None:
-        commands += [("LPOS", keys.main, each, "MAXLEN", PUSHES_MAX) for each in last.newest]
-    return commands
 
 
 def _sample(replies: Sequence[Any], last: Sample | None, at_s: float) -> Sample | ServerError:
@@ -294,7 +247,7 @@ class QueueWatch:
         self._connection = connection
         self._clock = clock or Clock()
         self._queues: dict[bytes, Queue] = {}
-        self._activities: dict[bytes, Activity] = {}
+        self._meter = RateMeter()
         # The last counts, None for those that were refused, and when they were made.
         self._taken: dict[bytes, tuple[Taken | None, float]] = {}
         self._status: ServerStatus | None = None
@@ -304,12 +257,11 @@ class QueueWatch:
     def watch(self, names: Iterable[bytes]) -> None:
         """Watch these queues, and those that were not empty a short time ago."""
         wanted = set(names)
-        for name in sorted(wanted - self._queues.keys()):
+        for name in wanted - self._queues.keys():
             self._queues[name] = Queue(self._connection, name, clock=self._clock)
-            self._activities[name] = Activity()
         for name in self._queues.keys() - wanted:
-            if self._activities[name].is_idle:
-                del self._queues[name], self._activities[name]
+            if not any(sample.total for sample in self._meter.samples[name]):
+                del self._queues[name], self._meter.samples[name]
                 self._taken.pop(name, None)
 
     def tick(self) -> Overview:
@@ -319,26 +271,29 @@ class QueueWatch:
         if now_s - self._status_at_s >= _STATUS_EVERY_S:
             self._status, self._status_at_s = server_status(self._connection), now_s
         started_s = perf_counter()
-        found = read_samples(queues, last_of(self._activities))
+        found = self._meter.sample(queues)
         calls = -(-len(queues) // QUEUES_PER_CALL)
         call_s = (perf_counter() - started_s) / max(1, calls)
         left_out = [each for each in found.values() if isinstance(each, ServerError)]
         samples = {n: each for n, each in found.items() if not isinstance(each, ServerError)}
         if left_out and not samples:
             raise left_out[0]
-        for name, each in samples.items():
-            self._activities[name].add(each)
         started_s = perf_counter()
-        next_ids = {self._queues[n]: each.next for n, each in samples.items() if each.next}
-        ages = next_ages(next_ids)
+        ages = next_ages({self._queues[n]: each.next for n, each in samples.items() if each.next})
         call_s = max(call_s, perf_counter() - started_s)
         oldest_s = self._count_taken(samples, now_s)
-        rows = [self._row(name, sample, ages.get(name)) for name, sample in samples.items()]
+        rows = [
+            QueueRow(
+                name,
+                sample,
+                self._taken.get(name, (None,))[0],
+                ages.get(name),
+                self._meter.rates(name),
+                [each.waiting for each in self._meter.samples[name]],
+            )
+            for name, sample in samples.items()
+        ]
         return Overview(rows, self._status, left_out, call_s, oldest_s)
-
-    def _row(self, name: bytes, sample: Sample, age_s: int | None) -> QueueRow:
-        (taken, _), activity = self._taken.get(name, (None, 0.0)), self._activities[name]
-        return QueueRow(name, sample, taken, age_s, activity.rates(), activity.waiting)
 
     def _count_taken(self, samples: Mapping[bytes, Sample], now_s: float) -> float:
         """Count abandoned items, as many as a tick may; return the age of the oldest count."""

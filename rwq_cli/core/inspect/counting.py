@@ -30,10 +30,11 @@ class Taken(NamedTuple):
 
 def lengths(queue: Queue) -> Counts:
     """The lengths of the queue's structures at one instant; everything else is None."""
-    return Counts(queue.name, *queue.call_all(_length_commands(queue), atomic=True))
+    return Counts(queue.name, *queue.call_all(length_commands(queue), atomic=True))
 
 
-def _length_commands(queue: Queue) -> list[Command]:
+def length_commands(queue: Queue) -> list[Command]:
+    """The commands that read the lengths, in the order of the fields of `Counts`."""
     keys = queue.keys
     lists, zsets = (keys.main, keys.processing), (keys.delayed, keys.buried)
     commands: list[Command] = [("LLEN", key) for key in lists]
@@ -114,7 +115,7 @@ def counts(
     processing = ListCursor(queue, queue.keys.processing)
     *sizes, (seconds, micros), oldest, newest, page = queue.call_all(
         [
-            *_length_commands(queue),
+            *length_commands(queue),
             ("TIME",),
             ("LRANGE", keys.main, -half, -1),
             ("LRANGE", keys.main, 0, half - 1),

@@ -13,13 +13,8 @@ from rwq_cli.core.batches import BATCH_ITEMS, FEW_IDS, SCAN_BUDGET_ENTRIES
 from rwq_cli.core.errors import PermissionDenied, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, ListCursor, lengths_of
-from rwq_cli.core.inspect.results import (
-    ResultKey,
-    read_result_keys,
-    result_keys_from,
-    results_command,
-)
-from rwq_cli.core.model import PREVIEW_BYTES, Item, Lease, State
+from rwq_cli.core.inspect.results import ResultKey, read_result_keys
+from rwq_cli.core.model import PREVIEW_BYTES, Item, State
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.expected import FirstLook
 from rwq_cli.core.state.probe import FACT_FIELDS, SNAPSHOT_BYTES, parse_facts, probe, read_parts
@@ -40,14 +35,6 @@ class Places(NamedTuple):
     def listed(self) -> Set[bytes]:
         """The IDs in either list."""
         return self.main.keys() | self.processing.keys()
-
-
-class Found(NamedTuple):
-    """The facts about an ID, and its places as in `Places`."""
-
-    facts: Facts
-    main: Positions
-    processing: Positions
 
 
 def places_of(queue: Queue, ids: Collection[bytes], *, main_twice: bool = False) -> Places:
@@ -71,18 +58,16 @@ def places_of(queue: Queue, ids: Collection[bytes], *, main_twice: bool = False)
                 found.append(_in_list(ListCursor(queue, key, page_size=WALK_ENTRIES), wanted))
     if not main_twice:
         return Places(*found)
-    before, working, after = found
     main: dict[bytes, Positions] = {}
     processing: dict[bytes, Positions] = {}
-    for item_id in before.keys() | working.keys() | after.keys():
+    for item_id in set().union(*found):
         first, then, last = (each.get(item_id, ()) for each in found)
-        if then and last and not first:
+        if last and not first:
             # It was returned after processing was read.
             then = ()
-        elif then or (first and last):
-            last = min(last, first, key=len)
-        if last or (first and not then):
-            main[item_id] = last or first
+        in_main = min(first, last, key=len) if first and (then or last) else first or last
+        if in_main:
+            main[item_id] = in_main
         if then:
             processing[item_id] = then
     return Places(main, processing)
@@ -116,9 +101,22 @@ def _by_name(queue: Queue, wanted: Set[bytes], lists: Sequence[bytes]) -> list[_
     return list(found)
 
 
+class ItemReport(NamedTuple):
+    """The facts about an ID, and its places as in `Places`."""
+
+    facts: Facts
+    main_places: Positions = ()
+    processing_places: Positions = ()
+
+    @property
+    def position(self) -> int | None:
+        """Its place in main: 0 is next to be leased; None if it is not there."""
+        return self.main_places[0] if self.main_places else None
+
+
 def look_up(
     queue: Queue, ids: Collection[bytes], *, main_twice: bool = True, digests: bool = False
-) -> Iterator[Found]:
+) -> Iterator[ItemReport]:
     """Look up IDs in both lists, and in the list of 0.1 cleaners; in order.
 
     If the lists are short, all facts are of one instant; otherwise they are read after the places.
@@ -128,22 +126,22 @@ def look_up(
     if not ids:
         return
     if len(ids) <= BATCH_ITEMS:
-        lengths, *facts = queue.run(
-            "look_up", *ids, scan_max=SCAN_BUDGET_ENTRIES, digests_too=digests
-        )
+        scan_max = SCAN_BUDGET_ENTRIES
+        lengths, *facts = queue.run("look_up", *ids, scan_max=scan_max, digests_too=digests)
         if facts:
-            yield from _found(queue, ids, lengths, facts[0])
+            yield from _reports(queue, ids, lengths, facts[0])
             return
     places = places_of(queue, ids, main_twice=main_twice)
     cleaning = Counter(chain.from_iterable(ListCursor(queue, queue.keys.cleaning)))
     for facts in probe(queue, ids, digests=digests):
-        main, processing = (found.get(facts.item_id, ()) for found in places)
-        facts = facts._replace(
-            in_main=len(main),
-            in_processing=len(processing),
-            in_cleaning=cleaning[facts.item_id],
+        item_id = facts.item_id
+        main, processing = (found.get(item_id, ()) for found in places)
+        counts = len(main), len(processing), cleaning[item_id]
+        yield ItemReport(
+            facts._replace(in_main=counts[0], in_processing=counts[1], in_cleaning=counts[2]),
+            main,
+            processing,
         )
-        yield Found(facts, main, processing)
 
 
 def facts_of(
@@ -154,11 +152,10 @@ def facts_of(
     return (each.facts for each in found)
 
 
-def _found(
-    queue: Queue, ids: Iterable[bytes], lengths: Sequence[int], facts_reply: Sequence[Any]
-) -> Iterator[Found]:
-    """Parse a reply of the script."""
-    now_ms, *values = facts_reply
+def _reports(
+    queue: Queue, ids: Iterable[bytes], lengths: Sequence[int], reply: Sequence[Any]
+) -> Iterator[ItemReport]:
+    now_ms, *values = reply
     fields = FACT_FIELDS + 4
     for at, item_id in enumerate(ids):
         own = values[at * fields : (at + 1) * fields]
@@ -166,10 +163,9 @@ def _found(
             [length - 1 - int(index) for index in reversed(indexes.split())]
             for length, indexes in zip(lengths, own[FACT_FIELDS:-1], strict=True)
         ]
-        in_main, in_processing, in_cleaning = map(len, places)
-        counts = (in_main, in_processing, in_cleaning)
-        facts = parse_facts(queue.keys, item_id, own[:FACT_FIELDS], int(now_ms), *counts)
-        yield Found(facts._replace(digest=own[-1]), places[0], places[1])
+        fields_of_keys = [*own[:FACT_FIELDS], own[-1]]
+        facts = parse_facts(queue.keys, item_id, fields_of_keys, int(now_ms), *map(len, places))
+        yield ItemReport(facts, places[0], places[1])
 
 
 def look_twice(queue: Queue, ids: Collection[bytes], grace_s: float) -> Iterator[Facts]:
@@ -187,23 +183,6 @@ def look_twice(queue: Queue, ids: Collection[bytes], grace_s: float) -> Iterator
             yield facts
 
 
-class ItemReport(NamedTuple):
-    """The facts about an ID, its lease keys and its places."""
-
-    facts: Facts
-    # The lease keys that exist; and those of the right type, each with its lease.
-    lease_keys: tuple[bytes, ...] = ()
-    leases: tuple[tuple[bytes, Lease], ...] = ()
-    # Counted from the right: 0 is next to be leased, or the oldest entry.
-    main_places: Positions = ()
-    processing_places: Positions = ()
-
-    @property
-    def position(self) -> int | None:
-        """Its place in main: 0 is next to be leased; None if it is not there."""
-        return self.main_places[0] if self.main_places else None
-
-
 def inspect_items(queue: Queue, ids: Iterable[bytes]) -> list[ItemReport]:
     """Read everything that the server stores about IDs, in order.
 
@@ -212,17 +191,19 @@ def inspect_items(queue: Queue, ids: Iterable[bytes]) -> list[ItemReport]:
     queue.connection.set_no_touch()
     found = list(look_up(queue, list(ids)))
     # The scripts only say of a lease that it is not a string.
-    types = _types(queue, (key for facts, *_ in found for key in facts.wrong_types))
-    reports = []
-    for facts, *places in found:
-        keys = (queue.keys.lease(facts.item_id), queue.keys.old_lease(facts.item_id))
-        pairs = zip(keys, (facts.new_lease, facts.old_lease), strict=True)
-        leases = {key: lease for key, lease in pairs if lease is not None}
-        own = {key: types[key] for key in facts.wrong_types}
-        readable = tuple((key, lease) for key, lease in leases.items() if key not in own)
-        facts = facts._replace(wrong_types=own) if own else facts
-        reports.append(ItemReport(facts, tuple(leases), readable, *map(tuple, places)))
-    return reports
+    types = _types(queue, (key for report in found for key in report.facts.wrong_types))
+    return [
+        report._replace(facts=report.facts._replace(wrong_types={key: types[key] for key in wrong}))
+        if (wrong := report.facts.wrong_types)
+        else report
+        for report in found
+    ]
+
+
+def state(queue: Queue, item_id: bytes | str) -> State:
+    """The state of one ID."""
+    (report,) = inspect_items(queue, [to_bytes(item_id)])
+    return report.facts.state
 
 
 class Forecast(NamedTuple):
@@ -242,35 +223,23 @@ def forecast(
     moment. The rate counts the entries that leave the list ahead of an item, by a lease or
     otherwise, minus those that are pushed in front of it.
     """
-    clock = queue.clock
-    began_s = clock.monotonic()
-    waiting = {report.facts.item_id for report in reports if report.position is not None}
+    began_s = queue.clock.monotonic()
+    waiting = [report.facts.item_id for report in reports if report.position is not None]
     if not waiting:
         return [None] * len(reports)
-    clock.sleep(sample_s)
+    queue.clock.sleep(sample_s)
     again = {report.facts.item_id: report.position for report in inspect_items(queue, waiting)}
     # Reading the places takes time, too.
-    passed_s = max(clock.monotonic() - began_s, 1e-3)
-
-    def of(report: ItemReport) -> Forecast | None:
+    passed_s = max(queue.clock.monotonic() - began_s, 1e-3)
+    forecasts: list[Forecast | None] = []
+    for report in reports:
         first, second = report.position, again.get(report.facts.item_id)
         if first is None or second is None:
-            return None
-        rate_per_s = max(0.0, (first - second) / passed_s)
-        return Forecast(rate_per_s, second / rate_per_s if rate_per_s else None)
-
-    return [of(report) for report in reports]
-
-
-def state(queue: Queue, item_id: bytes | str) -> State:
-    """The state of one ID."""
-    (report,) = inspect_items(queue, [to_bytes(item_id)])
-    return report.facts.state
-
-
-def effective_leases(queue: Queue, ids: Iterable[bytes]) -> list[Lease | None]:
-    """The effective lease of each ID, in order."""
-    return [facts.lease for facts in probe(queue, ids)]
+            forecasts.append(None)
+        else:
+            rate_per_s = max(0.0, (first - second) / passed_s)
+            forecasts.append(Forecast(rate_per_s, second / rate_per_s if rate_per_s else None))
+    return forecasts
 
 
 def describe(
@@ -279,18 +248,13 @@ def describe(
     """The items of reports, in order, with their idle times, sizes and previews, or all data; and
     the result key of each ID, None if this user may not read them.
 
-    `sizes` reads sizes and previews even if that resets idle times, which are read before. Unless
-    there are many IDs or all data is read, it takes one round trip.
+    `sizes` reads sizes and previews even if that resets idle times, which are read before.
     """
     items = [item_from(queue.name, report.facts, report.position) for report in reports]
-    ids = [item.item_id for item in items]
     detail = detail_of(queue, data=data, sizes=sizes)
     kept: list[ResultKey] | None = None
     with suppress(PermissionDenied):
-        if detail is not Detail.DATA and 0 < len(items) <= BATCH_ITEMS:
-            details = queue.script("details", *ids, **_detail_args(detail))
-            reply, found = queue.call_all([details, results_command(queue, ids)])
-            return list(_detailed(items, reply, detail)), result_keys_from(ids, found)
+        ids = [item.item_id for item in items]
         kept = [key for batch in read_result_keys(queue, ids) for key in batch]
     return list(with_details(queue, items, detail)), kept
 
@@ -350,26 +314,19 @@ def with_details(queue: Queue, items: Sequence[Item], detail: Detail) -> Iterato
     left = iter(items)
     if detail is not Detail.BARE:
         ids = [item.item_id for item in items]
+        args = {"preview_bytes": PREVIEW_BYTES, "bytes_max": SNAPSHOT_BYTES}
         # A structure of the wrong type keeps them from being read.
         with suppress(WrongType):
-            for read, reply in read_parts(queue, "details", ids, 3, **_detail_args(detail)):
-                yield from _detailed(islice(left, len(read)), reply, detail)
+            for read, reply in read_parts(queue, "details", ids, 3, what=detail.value, **args):
+                for at, item in enumerate(islice(left, len(read))):
+                    # None is what was not read.
+                    idle_s, size, data = reply[3 * at : 3 * at + 3]
+                    # STRLEN of a missing key is 0, like that of an empty payload.
+                    has_data = item.state.has_data
+                    yield item._replace(
+                        idle_s=idle_s,
+                        payload_bytes=size if has_data else None,
+                        preview=data[:PREVIEW_BYTES] if has_data and data is not None else None,
+                        data=data if detail is Detail.DATA else None,
+                    )
     yield from left
-
-
-def _detail_args(detail: Detail) -> dict[str, Any]:
-    return {"what": detail.value, "preview_bytes": PREVIEW_BYTES, "bytes_max": SNAPSHOT_BYTES}
-
-
-def _detailed(items: Iterable[Item], reply: Sequence[Any], detail: Detail) -> Iterator[Item]:
-    """The items with a reply of the script, in which None is what was not read."""
-    for at, item in enumerate(items):
-        idle_s, size, data = reply[3 * at : 3 * at + 3]
-        # STRLEN of a missing key is 0, like that of an empty payload.
-        has_data = item.state.has_data
-        yield item._replace(
-            idle_s=idle_s,
-            payload_bytes=size if has_data else None,
-            preview=data[:PREVIEW_BYTES] if has_data and data is not None else None,
-            data=data if detail is Detail.DATA else None,
-        )

@@ -1,12 +1,11 @@
 """Reading the results of completed items."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import pattern_of
-from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.probe import SNAPSHOT_BYTES, read_parts
 
 _FIELDS = 8
@@ -60,33 +59,23 @@ def read_result_keys(
     """Read the result keys of IDs, in batches of a bounded number of bytes, if the user may."""
     args = {"wants_data": data, "bytes_max": SNAPSHOT_BYTES}
     for batch, reply in read_parts(queue, "results", ids, _FIELDS, **args):
-        yield result_keys_from(batch, reply)
-
-
-def results_command(queue: Queue, ids: Iterable[bytes]) -> Command:
-    """The command that reads the result keys of IDs, without the data of the results."""
-    return queue.script("results", *ids, wants_data=False, bytes_max=SNAPSHOT_BYTES)
-
-
-def result_keys_from(ids: Sequence[bytes], reply: Sequence[Any]) -> list[ResultKey]:
-    """Parse a reply of the script, which may end before the last ID."""
-    keys = []
-    for item_id, at in zip(ids, range(0, len(reply), _FIELDS), strict=False):
-        fields = reply[at : at + _FIELDS]
-        has_item, kind, status, completed_ms, holder, size, result, left_ms = fields
-        found = None
-        if kind == KIND_RESULT.encode():
-            found = Result(
-                item_id=item_id,
-                status=ResultStatus(status.decode()),
-                completed_ms=int(completed_ms),
-                holder=holder,
-                result=result,
-                result_bytes=None if size is None else int(size),
-                ttl_ms=int(left_ms) if int(left_ms) >= 0 else None,
-            )
-        keys.append(ResultKey(item_id, has_item == b"1", kind.decode(), found))
-    return keys
+        keys = []
+        for at, item_id in enumerate(batch):
+            fields = reply[at * _FIELDS : (at + 1) * _FIELDS]
+            has_item, kind, status, completed_ms, holder, size, result, left_ms = fields
+            found = None
+            if kind == KIND_RESULT.encode():
+                found = Result(
+                    item_id=item_id,
+                    status=ResultStatus(status.decode()),
+                    completed_ms=int(completed_ms),
+                    holder=holder,
+                    result=result,
+                    result_bytes=None if size is None else int(size),
+                    ttl_ms=int(left_ms) if int(left_ms) >= 0 else None,
+                )
+            keys.append(ResultKey(item_id, has_item == b"1", kind.decode(), found))
+        yield keys
 
 
 def all_results(queue: Queue) -> Iterator[list[Result]]:

@@ -41,9 +41,7 @@ def probe(
         now_ms = int(reply[0])
         for at, item_id in enumerate(batch):
             fields = reply[1 + at * length : 1 + (at + 1) * length]
-            digest = fields.pop() if digests else b""
-            places = (in_main, in_processing, 0)
-            yield parse_facts(queue.keys, item_id, fields, now_ms, *places, digest)
+            yield parse_facts(queue.keys, item_id, fields, now_ms, in_main, in_processing)
 
 
 def parse_facts(
@@ -54,10 +52,11 @@ def parse_facts(
     in_main: int,
     in_processing: int,
     in_cleaning: int = 0,
-    digest: bytes = b"",
 ) -> Facts:
-    """The facts from the fields of this ID in a reply of `facts_reply` in `lua/lib/facts.lua`."""
-    kind, new, new_ms, old, old_ms, due, buried, returned = fields
+    """The facts from the fields of this ID in a reply of `facts_reply` in `lua/lib/facts.lua`, and
+    its digest, if that was asked for.
+    """
+    kind, new, new_ms, old, old_ms, due, buried, returned, *digest = fields
     returns = parse_returns(returned)
     return Facts(
         item_id,
@@ -73,7 +72,7 @@ def parse_facts(
         returns,
         parse_wrong_types(keys, item_id, kind, new_ms, old_ms),
         returned is not None and returns is None,
-        digest,
+        *digest,
     )
 
 

@@ -5,10 +5,8 @@ import redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.inspect.activity import (
-    Activity,
+    RateMeter,
     Rates,
-    Sample,
-    read_samples,
 )
 from rwq_cli.core.items.schedule import promote as promote_items
 from tests.conftest import FakeClock, Foreign
@@ -19,17 +17,13 @@ class Sampled:
     """Samples the queue of the tests, two seconds apart."""
 
     def __init__(self, queue: WorkQueue, clock: FakeClock) -> None:
-        self.queue, self.clock, self.activity = queue, clock, Activity()
+        self.queue, self.clock, self.meter = queue, clock, RateMeter()
 
     def look(self) -> Rates:
         """Sample the queue, and say what is known of its rates."""
-        last = self.activity.last
-        known = {} if last is None else {self.queue.name: last}
-        sample = read_samples([self.queue], known)[self.queue.name]
-        assert isinstance(sample, Sample)
-        self.activity.add(sample)
+        rates = self.meter.read([self.queue])[self.queue.name]
         self.clock.now_s += 2
-        return self.activity.rates()
+        return rates
 
 
 @pytest.fixture
@@ -57,7 +51,7 @@ def test_what_passed_between_two_samples_leaves_a_lower_bound(
     sampled.look()
     assert sampled.look() == Rates(None, None, True, None)
     foreign.waiting(b"a")
-    sampled.activity = Activity()
+    sampled.meter = RateMeter()
     sampled.look()
     raw.delete("jobs:queue")
     foreign.waiting(b"b", b"c")

@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.inspect.lookup import Found, facts_of, look_up
+from rwq_cli.core.inspect.lookup import ItemReport, facts_of, look_up
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import QUEUE, Foreign, Interleaved
 from tests.core.inspect.ways import WAYS, force
@@ -21,7 +21,7 @@ def every_case(foreign: Foreign) -> list[bytes]:
     return [name.encode() for name in ITEM_CASES]
 
 
-def comparable(found: Found) -> Found:
+def comparable(found: ItemReport) -> ItemReport:
     """Without what time changes."""
 
     def lasting(lease):
@@ -32,7 +32,7 @@ def comparable(found: Found) -> Found:
         new_lease=lasting(found.facts.new_lease),
         old_lease=lasting(found.facts.old_lease),
     )
-    return Found(facts, list(found.main), list(found.processing))
+    return ItemReport(facts, list(found.main_places), list(found.processing_places))
 
 
 @pytest.mark.parametrize("way", WAYS[1:])
@@ -52,7 +52,9 @@ def test_positions_are_counted_from_the_right(
     foreign.waiting(b"0", b"1", b"2", b"1")
     foreign.leased(b"first", b"both", b"last", b"both")
     found = {each.facts.item_id: each for each in look_up(queue, [b"1", b"2", b"both", b"none"])}
-    places = {i: (list(each.main), list(each.processing)) for i, each in found.items()}
+    places = {
+        i: (list(each.main_places), list(each.processing_places)) for i, each in found.items()
+    }
     assert places == {
         b"1": ([1, 3], []),
         b"2": ([2], []),

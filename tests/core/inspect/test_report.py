@@ -74,6 +74,6 @@ def test_each_lease_key_of_a_report(queue: WorkQueue, raw: Redis, foreign: Forei
     foreign.leased(b"1", holder=b"new one", ttl_ms=None, generations="new")
     raw.lpush(b"jobs:leased_by_session:1", b"text")
     (report,) = inspect_items(queue, [b"1"])
-    assert report.lease_keys == (b"jobs:lease:1", b"jobs:leased_by_session:1")
-    assert report.leases == ((b"jobs:lease:1", Lease(b"new one", None)),)
+    assert report.facts.new_lease == Lease(b"new one", None)
+    assert report.facts.old_lease is not None
     assert report.facts.wrong_types == {b"jobs:leased_by_session:1": "list"}
