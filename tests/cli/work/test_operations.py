@@ -141,7 +141,7 @@ def failing(owner, name):
             ("clean", "light", "--every", "100ms", "--notify"),
             "rwq_cli.service.supervision.Supervision._notify",
         ),
-        (("clean", "light", "--every", "100ms"), "rwq_cli.core.repair.clean.light_clean"),
+        (("clean", "light", "--every", "100ms"), "rwq_cli.core.repair.clean.clean"),
     ],
 )
 def test_an_error_in_any_thread_ends_the_process(
