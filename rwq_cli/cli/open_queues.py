@@ -141,9 +141,11 @@ def warn_if_missing(
 
 
 def warn_missing(settings: Settings, queue: "WorkQueue") -> None:
+    from rwq_cli.core.inspect.queues import exists
+
     # The command itself succeeded without this.
     with suppress(ServerError):
-        if not queue.exists():
+        if not exists(queue):
             patterns = "; this command takes no patterns" if is_glob(queue.name) else ""
             settings.environment.note(
                 f"rwq: {escaped(queue.name)}: there is no such queue, or it is empty; rwq queues "

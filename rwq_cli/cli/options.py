@@ -68,8 +68,9 @@ def offer_queues(settings: Settings) -> Iterable[bytes]:
 @_offer
 def offer_holders(settings: Settings) -> Iterable[bytes]:
     from rwq_cli.cli.connect import open_queue
+    from rwq_cli.core.inspect.listing import leases as leases_of
 
-    leases = open_queue(settings).leases(limit=_NAMES_MAX)
+    leases = leases_of(open_queue(settings), limit=_NAMES_MAX)
     return dict.fromkeys(item.lease.holder for item in leases if item.lease is not None)
 
 

@@ -11,6 +11,7 @@ from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
 from rwq_cli.cli.options import COUNT_MAX, AllQueuesOption, Duration, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, ServerError, Unavailable, Unreachable
+from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.inspect.thresholds import (
     Check,
     Level,
@@ -153,7 +154,7 @@ def check(
                     # Each of the others would wait for as long.
                     unread.update(dict.fromkeys((each.name for each in rest), reason))
         # Monitoring does not read stderr.
-        is_absent = is_line and checks[0].counts.is_empty and not opened.queues[0].exists()
+        is_absent = is_line and checks[0].counts.is_empty and not exists(opened.queues[0])
     names = [queue.name for queue in opened.queues]
     level = worst([Level.OK, *(check.level for check in checks)])
     if unread:

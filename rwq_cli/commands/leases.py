@@ -16,7 +16,7 @@ from rwq_cli.cli.options import (
 )
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.listing import merged_leases
+from rwq_cli.core.inspect.listing import leases as leases_of, merged_leases
 from rwq_cli.core.inspect.selection import Selection, Source
 from rwq_cli.views.items import ITEM_FIELDS, plain_names
 
@@ -59,8 +59,8 @@ def leases(
     at_most, wants_data = settings.read_limit(limit), data or settings.needs_data
     list_items(
         settings,
-        lambda queue: queue.leases(
-            selection, limit=at_most, data=wants_data, bare=settings.needs_ids_only
+        lambda queue: leases_of(
+            queue, selection, limit=at_most, data=wants_data, bare=settings.needs_ids_only
         ),
         listing="leases",
         noun="leases" if selection.is_all else "such leases",

@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.inspect.results import Result as Result, ResultStatus as ResultStatus
     from rwq_cli.core.inspect.selection import Selection as Selection, Source as Source
     from rwq_cli.core.items.add import Due as Due, NewItem as NewItem
-    from rwq_cli.core.items.results import (
-        ResultLookup as ResultLookup,
-        WaitCondition as WaitCondition,
-        WaitResult as WaitResult,
-    )
+    from rwq_cli.core.items.results import ResultLookup as ResultLookup
     from rwq_cli.core.model import (
         Counts as Counts,
         Item as Item,
@@ -72,7 +68,7 @@ _HOMES = {
     "inspect.results": "Result ResultStatus",
     "inspect.selection": "Selection Source",
     "items.add": "Due NewItem",
-    "items.results": "ResultLookup WaitCondition WaitResult",
+    "items.results": "ResultLookup",
     "acting": "LeasedItem",
     "model": "Counts Item Lease Outcome OutcomeBatch Outcomes State Status",
     "queue": "WorkQueue",

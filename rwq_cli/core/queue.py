@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.acting import LeasedItem
     from rwq_cli.core.inspect.selection import Selection, Source
     from rwq_cli.core.items.add import NewItem
-    from rwq_cli.core.items.results import ResultLookup, WaitCondition, WaitResult
+    from rwq_cli.core.items.results import ResultLookup
     from rwq_cli.core.repair.clean import CleanAction
     from rwq_cli.core.repair.doctor import Diagnosis
     from rwq_cli.core.repair.findings import Code
@@ -228,12 +228,6 @@ class WorkQueue(ActingQueue):
 
     # Looking.
 
-    def exists(self) -> bool:
-        """Whether any key of the queue exists, other than those of items, leases and results."""
-        from rwq_cli.core.inspect.queues import exists
-
-        return exists(self)
-
     def lengths(self) -> Counts:
         """The lengths of the queue's structures at one instant; everything else is None."""
         from rwq_cli.core.inspect.counting import lengths
@@ -288,26 +282,6 @@ class WorkQueue(ActingQueue):
             self, source, selection, limit=limit, offset=offset, tail=tail, data=data, bare=bare
         )
 
-    def leases(
-        self,
-        selection: "Selection | None" = None,
-        *,
-        limit: int | None = None,
-        data: bool = False,
-        bare: bool = False,
-    ) -> Iterator[Item]:
-        """The items in processing: abandoned first, then by time left, leases without expiry last.
-
-        Args:
-            selection: Which of them; None for all.
-            limit: The maximum number of items; None for all.
-            data: See `items`.
-            bare: See `items`.
-        """
-        from rwq_cli.core.inspect.listing import leases
-
-        return leases(self, selection, limit=limit, data=data, bare=bare)
-
     def result(
         self, item_id: bytes | str, *, wait: bool = False, timeout_s: float = inf
     ) -> "ResultLookup":
@@ -325,19 +299,6 @@ class WorkQueue(ActingQueue):
         from rwq_cli.core.items.results import result
 
         return result(self, item_id, wait=wait, timeout_s=timeout_s)
-
-    def wait(
-        self, condition: "WaitCondition | None" = None, *, timeout_s: float = inf
-    ) -> "WaitResult":
-        """Poll until a condition is met; items that fall due meanwhile are promoted.
-
-        Args:
-            condition: What to wait for; None for an empty queue.
-            timeout_s: The timeout, seconds; 0 for one poll, infinity for none.
-        """
-        from rwq_cli.core.items.results import wait
-
-        return wait(self, condition, timeout_s=timeout_s)
 
     # Repairing.
 

@@ -13,6 +13,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import RwqError, ServerError
 from rwq_cli.core.inspect.activity import QueueWatch, interval_s
 from rwq_cli.core.inspect.counting import lengths_and_abandoned
+from rwq_cli.core.inspect.listing import leases
 from rwq_cli.core.inspect.queues import matching_queues, queue_names
 from rwq_cli.core.inspect.selection import Source
 from rwq_cli.core.keys import is_glob
@@ -246,7 +247,7 @@ def read_queue(queue: WorkQueue, which: str) -> QueueDetail:
     if not is_long:
         counts = queue.counts()
     if which == "leases" and not is_long:
-        items = list(queue.leases(limit=ITEMS_SHOWN))
+        items = list(leases(queue, limit=ITEMS_SHOWN))
     else:
         items = list(queue.items(LISTS[which], limit=ITEMS_SHOWN))
     now_ms = queue.now_ms()

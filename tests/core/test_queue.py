@@ -11,6 +11,7 @@ from rwq_cli.core import (
     Status,
     WorkQueue,
 )
+from rwq_cli.core.inspect.listing import leases
 from tests.conftest import QUEUE, Backend, FakeClock, Foreign, contents
 from tests.core.test_keys import STRANGE
 
@@ -54,7 +55,7 @@ def test_an_item_is_added_leased_and_completed_under_any_name(
         assert [item.item_id for item in queue.items(Source(main=True))] == ids
         assert [item.item_id for item in queue.lease_many(len(ids))] == ids
         assert statuses("touch_many") == [Status.TOUCHED] * len(ids)
-        assert sorted(item.item_id for item in queue.leases()) == sorted(ids)
+        assert sorted(item.item_id for item in leases(queue)) == sorted(ids)
         assert statuses("release_many") == [Status.RELEASED] * len(ids)
         raw.delete(name + b":queue")
         actions = list(queue.deep_clean())

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.core import Selection, Source, WorkQueue
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.inspect.listing import choose
+from rwq_cli.core.inspect.listing import choose, leases
 from rwq_cli.core.inspect.lookup import inspect_items
 from rwq_cli.core.inspect.results import Result, ResultStatus, read_result_keys
 from rwq_cli.core.items.add import Due, NewItem, add_many
@@ -282,7 +282,7 @@ LOOKS: dict[str, Verb] = {
     "deep listing": _of_all(
         lambda queue, _: ((i.item_id, i.state) for i in queue.items(EVERYWHERE, bare=True))
     ),
-    "leases": _of_all(lambda queue, _: ((i.item_id, i.state) for i in queue.leases(bare=True))),
+    "leases": _of_all(lambda queue, _: ((i.item_id, i.state) for i in leases(queue, bare=True))),
     "choice": _of_all(_chosen),
     "export": _of_all(_exported),
     "diagnosis": _of_all(lambda queue, dry_run: _diagnose(queue, dry_run, fix=False)),

@@ -9,6 +9,7 @@ import pytest
 import redis
 
 from rwq_cli.core import State, WorkQueue
+from rwq_cli.core.inspect.listing import leases
 from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.move import move as move_items, move_back
 from rwq_cli.core.items.remove import remove as remove_items
@@ -122,7 +123,7 @@ def test_a_settling_lease_has_no_holder(
         assert (raw.get(key) or b"").startswith(b"rwq-settling:returned ")
         assert lasts(raw, 30.001, key)
     assert queue.state(b"a") == "waiting"
-    assert list(queue.leases()) == []
+    assert list(leases(queue)) == []
     assert [outcome.status for outcome in queue.touch_many([b"a"])] == ["not-leased"]
     # A worker that pops it and dies before its lease leaves it abandoned, not leased.
     raw.rpoplpush(keys.main, keys.processing)

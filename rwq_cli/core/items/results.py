@@ -204,18 +204,6 @@ class WaitResult(NamedTuple):
     met_at_first: bool
 
 
-def wait(
-    queue: Queue,
-    condition: WaitCondition | None = None,
-    *,
-    timeout_s: float = float("inf"),
-    promotes: bool = True,
-) -> WaitResult:
-    """Poll until the condition is met; see `WorkQueue.wait` and `wait_for_all`."""
-    (result,) = wait_for_all([queue], condition, timeout_s=timeout_s, promotes=promotes)
-    return result
-
-
 def wait_for_all(
     queues: Sequence[Queue],
     condition: WaitCondition | None = None,

@@ -42,11 +42,10 @@ class Topology:
         self._settings["connection_class"] = in_time(settings["connection_class"])
         self._connect_s = connect_s
         self._manager: NodesManager | None = None
-        self.was_found = False
 
     def node(self, slot: int | None) -> ClusterNode:
         """The primary that has a slot, or any."""
-        slots: dict[int, list[ClusterNode]] = self._read().slots_cache
+        slots: dict[int, list[ClusterNode]] = self.read().slots_cache
         nodes = next(iter(slots.values()), []) if slot is None else slots.get(slot)
         if not nodes:
             raise errors.Unavailable(f"{self.name} has no node for slot {slot} now", _SOON)
@@ -56,7 +55,7 @@ class Topology:
         """The primaries that have slots now, with these."""
         self.forget()
         shares: dict[ClusterNode, set[int]] = {}
-        for slot, nodes in self._read().slots_cache.items():
+        for slot, nodes in self.read().slots_cache.items():
             if nodes:
                 shares.setdefault(nodes[0], set()).add(slot)
         return shares
@@ -73,7 +72,7 @@ class Topology:
     def client_of(self, node: ClusterNode) -> Any:
         """redis-py's client of a node."""
         if node.redis_connection is None:
-            manager: Any = self._read()
+            manager: Any = self.read()
             manager.create_redis_connections([node])
         return node.redis_connection
 
@@ -81,7 +80,8 @@ class Topology:
         """A node in messages."""
         return f"{node.host}:{node.port} of {self.name}"
 
-    def _read(self) -> NodesManager:
+    def read(self) -> NodesManager:
+        """The slots as they were read last."""
         if (manager := self._manager) is not None:
             return manager
         make_node: Any = ClusterNode
@@ -95,7 +95,7 @@ class Topology:
             raise self._unreadable(error, each_s) from error
         finally:
             limits.connect_s = before_s
-        self._manager, self.was_found = manager, True
+        self._manager = manager
         return manager
 
     def _unreadable(self, error: Exception, timeout_s: float) -> errors.RwqError:
@@ -128,21 +128,15 @@ class ClusterConnection(Connection):
         super().__init__(None, name, **known_as)
 
     def client(self) -> Any:
+        self.topology.read()
+        self.shared.was_found = True
         node = self.topology.node(self._slot)
         self.name = self.topology.name_of(node)
         return self.topology.client_of(node)
 
     def forget(self) -> None:
-        self._shared.scripts.clear()
+        self.shared.scripts.clear()
         self.topology.forget()
-
-    @property
-    def was_found(self) -> bool:
-        """A node is found if the slot map is."""
-        return self.topology.was_found
-
-    @was_found.setter
-    def was_found(self, found: bool) -> None: ...
 
     def for_queue(self, name: bytes) -> Connection:
         if hash_tag(name) is None:

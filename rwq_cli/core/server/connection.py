@@ -7,21 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from typing import Any
 
-import redis
 from redis import exceptions as rx
 
 from rwq_cli.core import errors
-from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction
 from rwq_cli.core.server.endpoint import Endpoint, Patience
 from rwq_cli.core.server.error_mapping import translate
-from rwq_cli.core.server.patience import (
-    CONNECT_TIMEOUT_S,
-    PATIENCE_S,
-    REPLY_TIMEOUT_S,
-    CancelToken,
-    deadline,
-)
+from rwq_cli.core.server.patience import CancelToken, deadline
 from rwq_cli.core.server.window import Window
 
 # Keys that one call examines, which takes the server some five milliseconds: the cursor of the next
@@ -52,7 +44,6 @@ class Connection(Endpoint):
         explain: Called with the error of a connection that cannot be made; may change its hint.
         stop: Ends what is sent ahead of its replies, once all outstanding ones are read.
         is_cluster: Whether the server is a cluster.
-        has_written: Whether the server has taken a write on this connection.
 
     Raises:
         InvalidArgument: The client decodes replies.
@@ -62,25 +53,6 @@ class Connection(Endpoint):
     deadline = staticmethod(deadline)
     # Sent with each call of a scan, which their refusal refuses.
     _probes: Sequence[Command] = ()
-
-    def __init__(
-        self,
-        client: redis.Redis | None,
-        name: str = "the server",
-        *,
-        address: str | None = None,
-        connect_timeout_s: float = CONNECT_TIMEOUT_S,
-        reply_timeout_s: float = REPLY_TIMEOUT_S,
-        patience_s: float = PATIENCE_S,
-    ) -> None:
-        if client and client.connection_pool.connection_kwargs.get("decode_responses"):
-            raise errors.InvalidArgument(
-                "the redis client decodes replies, and IDs and data may be any bytes",
-                "make it without decode_responses",
-            )
-        super().__init__(client, name, connect_timeout_s, reply_timeout_s, patience_s)
-        self.address = name if address is None else address
-        self.progress = ProgressListener()
 
     @property
     def root(self) -> "Connection":
@@ -223,11 +195,11 @@ class Connection(Endpoint):
         Returns whether the server supports it (Redis 7.2 and Valkey do). If not, reading an item's
         data or its size resets its idle time.
         """
-        if self._shared.no_touch is False:
-            self._shared.no_touch = True
+        if self.shared.no_touch is False:
+            self.shared.no_touch = True
             with self.lend(writes=False, patience=Patience(self)):
                 pass
-        return self._shared.no_touch is True
+        return self.shared.no_touch is True
 
     def close(self) -> None:
         """Close all idle links; the next command opens one again."""

@@ -9,10 +9,19 @@ from typing import Any
 from redis import exceptions as rx
 
 from rwq_cli.core import errors
+from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction, writes
 from rwq_cli.core.server.error_mapping import FAILURES, Place, code_of, translate, unreachable
 from rwq_cli.core.server.link import Link, Shared
-from rwq_cli.core.server.patience import CASES, CancelToken, limited, limits
+from rwq_cli.core.server.patience import (
+    CASES,
+    CONNECT_TIMEOUT_S,
+    PATIENCE_S,
+    REPLY_TIMEOUT_S,
+    CancelToken,
+    limited,
+    limits,
+)
 
 # How long a replica is waited for that was not seen as a primary: it may be meant to be one.
 DEMOTED_S = 5.0
@@ -36,22 +45,27 @@ class Endpoint:
     def __init__(
         self,
         client: Any,
-        name: str,
-        connect_timeout_s: float,
-        reply_timeout_s: float,
-        patience_s: float,
+        name: str = "the server",
+        *,
+        address: str | None = None,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        reply_timeout_s: float = REPLY_TIMEOUT_S,
+        patience_s: float = PATIENCE_S,
     ) -> None:
+        if client and client.connection_pool.connection_kwargs.get("decode_responses"):
+            raise errors.InvalidArgument(
+                "the redis client decodes replies, and IDs and data may be any bytes",
+                "make it without decode_responses",
+            )
         self._client, self.name = client, name
+        self.address = name if address is None else address
         self.connect_timeout_s, self.reply_timeout_s = connect_timeout_s, reply_timeout_s
         self.patience_s = patience_s
         self.on_wait: Callable[[str], object] = lambda _message: None
-        # Given an error of a link that could not be made, may change its hint.
         self.explain: Callable[[errors.ServerError], object] = lambda _error: None
         self.stop = CancelToken()
-        self._shared = Shared()
-        # If it was never reached, the address may be wrong.
-        self.was_found = False
-        self.has_written = False
+        self.progress = ProgressListener()
+        self.shared = Shared()
 
     def client(self) -> Any:
         """The client of the server, looked up if necessary."""
@@ -59,13 +73,13 @@ class Endpoint:
 
     def forget(self) -> None:
         """Close the idle links; the next is resolved and authenticated anew."""
-        self._shared.scripts.clear()
+        self.shared.scripts.clear()
         self._client.connection_pool.disconnect(inuse_connections=False)
 
     def note_once(self, line: str, kind: str = "") -> None:
         """Tell the caller something about the server: each kind once."""
-        if kind not in self._shared.told:
-            self._shared.told.add(kind)
+        if kind not in self.shared.told:
+            self.shared.told.add(kind)
             self.on_wait(f"rwq: {line}")
 
     def take(self, *, writes: bool, patience: "Patience | None" = None) -> Link:
@@ -84,12 +98,12 @@ class Endpoint:
         limits.connect_s = self.connect_timeout_s
         pool = self.client().connection_pool
         try:
-            link = Link(pool, self.name, self.reply_timeout_s, self._shared)
+            link = Link(pool, self.name, self.reply_timeout_s, self.shared)
         except errors.RwqError:
             raise
         except (*FAILURES, ValueError) as error:
             raise self._failure(error) from error
-        self.was_found = True
+        self.shared.was_found = True
         try:
             link.set_modes()
         except BaseException as error:
@@ -144,7 +158,7 @@ class Endpoint:
                 if not patience.may_repeat(error, writes=write):
                     raise
                 continue
-            self.has_written |= any(
+            self.shared.has_written |= any(
                 writes(requests[at]) and not isinstance(replies[at], Exception) for at in left
             )
             left = [at for at in left if self.did_not_run(replies[at])]
@@ -184,7 +198,7 @@ class Patience:
         endpoint, case = self._endpoint, CASES.get(error.refusal)
         if case is None or (writes and not case.writes):
             return False
-        if error.refusal == "unreachable" and not endpoint.was_found:
+        if error.refusal == "unreachable" and not endpoint.shared.was_found:
             return False
         if not (endpoint.is_found_again or case.on_one_server in self._allowed):
             return False
@@ -205,8 +219,8 @@ class Patience:
         may_be_gone = on_one_server == "waiting" and not endpoint.is_found_again
         if limits.patience_s is not None and not may_be_gone:
             left_s = limits.patience_s - monotonic()
-        may_be_meant = not (endpoint.has_written or endpoint.is_found_again)
-        if on_one_server == "demoted" and may_be_meant:
+        is_primary = endpoint.shared.has_written or endpoint.is_found_again
+        if on_one_server == "demoted" and not is_primary:
             left_s = min(left_s, DEMOTED_S - waited_s)
         if left_s <= 0:
             return False

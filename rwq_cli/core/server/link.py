@@ -121,8 +121,9 @@ class Shared:
         self.scripts: set[tuple[Any, str]] = set()
         # What the caller was told, such as that it waits.
         self.told: set[str] = set()
-        # A reply was read, so it is a Redis server.
-        self.has_answered = False
+        # If it was never reached, the address may be wrong; a reply was read, so it is a Redis
+        # server; and it has taken a write, so it is a primary.
+        self.was_found = self.has_answered = self.has_written = False
 
 
 class Link:

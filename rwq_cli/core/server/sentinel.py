@@ -88,11 +88,11 @@ class SentinelConnection(Connection):
             return self._not_found()
         except REPLIES as refusal:
             return self._refused(refusal)
-        self.was_found = True
+        self.shared.was_found = True
         return super()._failure(error)
 
     def _no_primary(self, why: str, hint: str) -> errors.ServerError:
-        self.was_found = True
+        self.shared.was_found = True
         return errors.Unavailable(f"{self._sentinels} has no primary now{why}", hint)
 
     def _refused(self, error: Exception) -> errors.ServerError:

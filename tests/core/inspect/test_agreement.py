@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import Selection, State, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.listing import choose as choose_items
+from rwq_cli.core.inspect.listing import choose as choose_items, leases
 from rwq_cli.core.inspect.lookup import inspect_items
 from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.export import Export
@@ -49,11 +49,11 @@ def test_listings_and_choices_have_the_same_states(
     for item in queue.items(EVERYWHERE, Selection(id_glob=b"[!p]*"), bare=True):
         listed.setdefault(item.item_id, set()).add(item.state)
     assert listed == {i: {state} for i, state in states.items() if state not in NOT_LISTED}
-    leases = {i.item_id: i.state for i in queue.leases(bare=True) if i.item_id in states}
+    leased = {i.item_id: i.state for i in leases(queue, bare=True) if i.item_id in states}
     # That an item waits as well, a look at processing does not show.
-    duplicated = {i for i in leases if states[i] is State.DUPLICATED}
-    assert {i: s for i, s in leases.items() if i not in duplicated} == {
-        i: states[i] for i in leases if i not in duplicated
+    duplicated = {i for i in leased if states[i] is State.DUPLICATED}
+    assert {i: s for i, s in leased.items() if i not in duplicated} == {
+        i: states[i] for i in leased if i not in duplicated
     }
     for state in (State.ORPHANED, State.DUPLICATED, State.UNLISTED, State.HELD, State.ABANDONED):
         chosen = choose_items(queue, Selection(states=frozenset({state}))).ids

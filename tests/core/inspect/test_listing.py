@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import Item, Lease, Selection, Source, State, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.listing import choose
+from rwq_cli.core.inspect.listing import choose, leases
 from rwq_cli.core.inspect.selection import Comparison
 from tests.conftest import (
     QUEUE,
@@ -98,7 +98,7 @@ def test_the_most_urgent_lease_comes_first(queue: WorkQueue, foreign: Foreign) -
     foreign.leased(b"soon", holder=b"worker-22", ttl_ms=5000)
     foreign.raw.lpush(b"jobs:processing", b"ghost")
     foreign.abandoned(b"dead 2")
-    items = list(queue.leases())
+    items = list(leases(queue))
     assert [(item.item_id, item.state) for item in items] == [
         (b"dead 1", State.ABANDONED),
         (b"ghost", State.GHOST),

@@ -4,6 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Item, Lease, Selection, Source, State, WorkQueue
+from rwq_cli.core.inspect.listing import leases
 from rwq_cli.core.inspect.lookup import (
     describe as describe_items,
     inspect_items,
@@ -58,7 +59,7 @@ def test_looking_changes_nothing_not_even_an_idle_time(
         lambda: list(queue.items(everywhere, data=True)),
         lambda: list(queue.items(everywhere._replace(deep=False), tail=True)),
         lambda: list(queue.items(everywhere, Selection(older_than_s=0))),
-        lambda: list(queue.leases(data=True)),
+        lambda: list(leases(queue, data=True)),
         lambda: describe_items(queue, inspect_items(queue, ids), data=True),
         queue.diagnose,
     ):

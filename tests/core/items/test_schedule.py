@@ -8,7 +8,7 @@ from redis import Redis
 
 from rwq_cli.core import Outcome, Status, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.items.results import WaitCondition
+from rwq_cli.core.items.results import WaitCondition, wait_for_all
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import QueueKeys
 from tests.conftest import (
@@ -171,7 +171,7 @@ class TestPromotion:
     ) -> None:
         due(foreign, b"a")
         limited = as_user("+@read", "+eval", "+evalsha", "+multi", "+exec", "+time")
-        assert not WorkQueue(limited, QUEUE).wait(timeout_s=0).reached
+        assert not next(wait_for_all([WorkQueue(limited, QUEUE)], timeout_s=0)).reached
         assert raw.exists(keys.delayed) == 1
 
         def work() -> None:
@@ -179,4 +179,4 @@ class TestPromotion:
                 raw.delete(keys.item(b"a"))
 
         clock.during_sleep = work
-        assert queue.wait(WaitCondition(ids=(b"a",)), timeout_s=5).reached
+        assert next(wait_for_all([queue], WaitCondition(ids=(b"a",)), timeout_s=5)).reached

@@ -31,17 +31,19 @@ class TestEmpty:
         foreign.buried(b"buried")
         foreign.data(b"orphan")
         counts = Counts(b"jobs", 0, 0, 0, 1)
-        assert queue.wait(timeout_s=0) == WaitResult(True, counts, None, pytest.approx(0.05), True)
+        assert next(wait_for_all([queue], timeout_s=0)) == WaitResult(
+            True, counts, None, pytest.approx(0.05), True
+        )
         assert clock.slept_s == [0.05]
         clock.during_sleep = lambda: raw.lpush(b"jobs:queue", b"orphan")
-        assert queue.wait(timeout_s=0.01).reached is False
+        assert next(wait_for_all([queue], timeout_s=0.01)).reached is False
 
     @pytest.mark.parametrize("place", ["waiting", "leased", "abandoned", "delayed"])
     def test_items_in_these_states_keep_a_queue_from_being_empty(
         self, queue: WorkQueue, foreign: Foreign, place: str
     ) -> None:
         getattr(foreign, place)(b"a", *((FUTURE_MS,) if place == "delayed" else ()))
-        waited = queue.wait(timeout_s=0)
+        waited = next(wait_for_all([queue], timeout_s=0))
         assert waited.reached is False
         assert (waited.counts.waiting, waited.counts.processing, waited.counts.delayed) == (
             int(place == "waiting"),
@@ -53,12 +55,12 @@ class TestEmpty:
         self, queue: WorkQueue, clock: FakeClock, foreign: Foreign
     ) -> None:
         foreign.waiting(b"a")
-        waited = queue.wait(timeout_s=2.5)
+        waited = next(wait_for_all([queue], timeout_s=2.5))
         counts = Counts(b"jobs", 1, 0, 0, 0)
         assert waited == WaitResult(False, counts, None, pytest.approx(2.5), False)
         assert sum(clock.slept_s) == pytest.approx(2.5)
         after(clock, {5.5: lambda: queue.complete(b"a")})
-        waited = queue.wait(timeout_s=10)
+        waited = next(wait_for_all([queue], timeout_s=10))
         assert (waited.reached, waited.counts.waiting) == (True, 0)
         assert 3.0 <= waited.waited_s <= 4.1
 
@@ -69,7 +71,9 @@ def test_only_waiting_items_are_compared_with_a_number(
     foreign.waiting(b"a", b"b", b"c")
     foreign.leased(b"d")
     for below, reached in ((1, False), (3, False), (4, True), (9, True)):
-        assert queue.wait(WaitCondition(below=below), timeout_s=0).reached is reached
+        assert (
+            next(wait_for_all([queue], WaitCondition(below=below), timeout_s=0)).reached is reached
+        )
     assert clock.slept_s == []
 
 
@@ -80,10 +84,10 @@ def test_items_in_any_place_are_waited_for_until_all_are_gone(
     for item_id in ids[:3]:
         getattr(foreign, item_id.decode())(item_id)
     foreign.buried(b"\xff")
-    waited = queue.wait(WaitCondition(ids=(*ids, b"gone")), timeout_s=0)
+    waited = next(wait_for_all([queue], WaitCondition(ids=(*ids, b"gone")), timeout_s=0))
     assert (waited.reached, waited.remaining) == (False, 4)
     after(clock, {5.0: lambda: queue.complete(*ids)})
-    waited = queue.wait(WaitCondition(ids=ids), timeout_s=60)
+    waited = next(wait_for_all([queue], WaitCondition(ids=ids), timeout_s=60))
     assert (waited.reached, waited.remaining) == (True, 0)
     assert 5.0 <= waited.waited_s <= 6.1
 
