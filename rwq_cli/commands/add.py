@@ -18,6 +18,7 @@ from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.records import RANDOM_IDS, IdRule, InputFormat, RecordReader, with_id
+from rwq_cli.input.values import parse_time
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import bytes_fields
@@ -38,8 +39,6 @@ _NAMED_QUEUES = 8
 
 
 def _time(text: str) -> str:
-    from rwq_cli.input.values import parse_time
-
     # Checked early; the time itself depends on the server's clock.
     parse_time(text, lambda: 0)
     return text
@@ -136,13 +135,16 @@ def add(
     queue = queues[0]
     if len(queues) > 1 and reconnect_s is not None:
         raise InvalidArgument("--reconnect adds to one queue", "give -q once")
+    due = Due(delay_s * 1000, from_now=True) if delay_s else None
+    if at is not None:
+        due = Due(parse_time(at, queue.now_ms), from_now=False)
     reader = RecordReader(
         settings.environment,
         input_format,
         id_from or RANDOM_IDS,
         strict=strict,
         report=bad_record_reporter(settings, "not added"),
-        due=_due(queue, delay_s, at),
+        due=due,
     )
     if settings.progress is not None:
         settings.progress.fraction = reader.fraction
@@ -254,11 +256,3 @@ def _add_to_several(
             for name, number in sorted(added.items())
         ]
     )
-
-
-def _due(queue: WorkQueue, delay_s: float | None, at: str | None) -> Due | None:
-    if at is not None:
-        from rwq_cli.input.values import parse_time
-
-        return Due(parse_time(at, queue.now_ms), from_now=False)
-    return Due(delay_s * 1000, from_now=True) if delay_s else None

@@ -9,7 +9,7 @@ from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import ForceOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.schedule import NO_REASON, REASON_BYTES_MAX, burial, bury as bury_items
+from rwq_cli.core.items.schedule import NO_REASON, REASON_BYTES_MAX, bury as bury_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
@@ -18,12 +18,6 @@ from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of
 _CHOSEN = frozenset({State.WAITING, State.ABANDONED})
 _LEASED = frozenset(state for state in State if state.is_leased)
 _KIND = kind_of(Status.BURIED, (Status.NOT_OWNER, Status.MISSING), neutral=(Status.ALREADY_BURIED,))
-
-
-def _reason(text: str) -> bytes:
-    reason = os.fsencode(text)
-    burial(reason)
-    return reason
 
 
 @command(
@@ -49,7 +43,7 @@ def bury(
             "--reason TEXT",
             f"The reason, up to {REASON_BYTES_MAX:,} bytes; replaces the reason of items that are "
             f"already buried.  [default: {NO_REASON.decode()}]",
-            _reason,
+            os.fsencode,
         ),
     ] = None,
     force: ForceOption = False,

@@ -8,7 +8,7 @@ from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.options import argument, offer_contexts, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.target import LOCAL
-from rwq_cli.contexts.file import COLOURS, KEYS, Context, ContextError, Protection, holds_secret
+from rwq_cli.contexts.file import COLOURS, KEYS, Context, Protection, holds_secret
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.inspect.server_status import server_access
 from rwq_cli.core.queue import WorkQueue
@@ -64,8 +64,6 @@ def list_(settings: Settings) -> None:
         plain_columns=PLAIN_COLUMNS,
         empty="No contexts; rwq context set NAME -u URL creates one.",
     )
-    if note := _overridden(settings, contexts.current):
-        settings.out.note(note)
 
 
 def _show_one(
@@ -74,12 +72,9 @@ def _show_one(
     current: str | None,
     *,
     text: str | None = None,
-    note: str | None = None,
 ) -> None:
     record = context_record(context, is_current=context.name == current)
     settings.out.describe([record], CONTEXT_FIELDS, context_sections, text=text)
-    if note:
-        settings.out.note(note)
 
 
 @command(
@@ -178,10 +173,11 @@ def set_(
     from rwq_cli.contexts.editing import set_context
 
     contexts = set_context(settings.contexts_path, name, given, frozenset(removed))
-    note = None
+    _show_one(settings, contexts.by_name[name], contexts.current)
     if holds_secret(contexts.by_name[name].url):
-        note = f"note: the password is in {contexts.path}; --password-command keeps it out of there"
-    _show_one(settings, contexts.by_name[name], contexts.current, note=note)
+        settings.out.note(
+            f"note: the password is in {contexts.path}; --password-command keeps it out of there"
+        )
 
 
 @command(
@@ -197,8 +193,7 @@ def use(settings: Settings, name: NameArgument) -> None:
     assert contexts.current is not None
     context = contexts.by_name[contexts.current]
     text = f"{context.name} is the current context: {shown_url(context.url)}\n"
-    note = _overridden(settings, contexts.current)
-    _show_one(settings, context, contexts.current, text=text, note=note)
+    _show_one(settings, context, contexts.current, text=text)
 
 
 @command(
@@ -274,16 +269,3 @@ def check(
         "no_touch": access.has_no_touch,
     }
     settings.out.describe([found], CHECKED_FIELDS, checked_sections)
-
-
-def _overridden(settings: Settings, current: str | None) -> str | None:
-    """A note if something other than the current context names the server."""
-    if current is None:
-        return None
-    try:
-        _, origin, context = settings.server
-    except ContextError as error:
-        return f"note: {escaped_text(error.message)}"
-    if context is not None and (context.name == current or origin == "the current context"):
-        return None
-    return f"note: {origin} overrides the current context"

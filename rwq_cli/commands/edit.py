@@ -22,12 +22,10 @@ from rwq_cli.core.model import Outcome, OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.state.expected import Expected, fingerprint
 from rwq_cli.core.state.probe import ItemSnapshot, Skipped
-from rwq_cli.core.state.rules import is_guard
 from rwq_cli.environment import raising_on_terminate
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.editor import LINES_MAX, Draft, EditCommand, Refused, run_editor
 from rwq_cli.input.streams import read_payload
-from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.json_text import json_error
 from rwq_cli.output.outcomes import NAMED_FAILURES
@@ -110,9 +108,8 @@ def _edit_one(
     item = read_item(queue, item_id)
     undo = _undo(settings, queue)
     draft, data = None, b""
-    if item is not None:
-        _note_lease(settings, item)
-        draft = _draft(settings, queue, item) if file is None else None
+    if item is not None and file is None:
+        draft = _draft(settings, queue, item)
     with _kept(settings, draft):
         if item is not None:
             if draft is not None:
@@ -252,18 +249,6 @@ def _confirm(settings: Settings, queue: WorkQueue, edits: Sequence[Edit], *, yes
             error = json_error(lossy[0][1]) if lossy[0][1] else None
             note = f" ({error})" if error else ""
             confirm(settings, what, len(lossy), escaped(queue.name), note=note)
-
-
-def _note_lease(settings: Settings, item: ItemSnapshot) -> None:
-    if item.lease is None or is_guard(item.lease):
-        return
-    left = ""
-    if item.lease.ttl_ms is not None:
-        left = f" for {human.duration(item.lease.ttl_ms / 1000)} more"
-    settings.environment.note(
-        f"note: {escaped(item.item_id)} is leased by {escaped(item.lease.holder)}{left}; "
-        "its worker may have read the old data"
-    )
 
 
 def _draft(settings: Settings, queue: WorkQueue, item: ItemSnapshot) -> Draft:

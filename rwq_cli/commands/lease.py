@@ -53,15 +53,11 @@ def _refusal(lines: CommandLines, queue: bytes, item: Item) -> str:
         return f"{shown} is leased by {holder} {left}; to end that lease: {ends}"
     if item.state is State.GONE:
         return f"no such item: {shown}"
+    verb, what = "release", "to return it"
     if item.state is State.WRONG_TYPE:
-        show = lines.of_item("show", queue, item.item_id)
-        return f"{shown}: one of its keys has the wrong type; {show} says which"
-    returns = lines.of_item("release", queue, item.item_id)
-    clean = "light" if item.state is State.ABANDONED else "deep"
-    return (
-        f"{shown} is {item.state.value}, not waiting; to return it: {returns} "
-        f"(a {clean} clean also returns it)"
-    )
+        verb, what = "show", "what is wrong with it"
+    command = lines.of_item(verb, queue, item.item_id)
+    return f"{shown} is {item.state.value}, not waiting; {what}: {command}"
 
 
 @command(

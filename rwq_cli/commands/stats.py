@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from rwq_cli.cli.command import command
-from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing
+from rwq_cli.cli.open_queues import OpenQueues, warn_if_missing, warn_of_idle_reset
 from rwq_cli.cli.options import AllQueuesOption, WatchOption, option
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.watching import watched
@@ -56,8 +56,6 @@ def stats(
     def show(tick: "Tick | None") -> None:
         counted = opened.find().each(count)
         if not fast:
-            from rwq_cli.cli.open_queues import warn_of_idle_reset
-
             counted = warn_of_idle_reset(
                 settings,
                 opened.queues,

@@ -306,13 +306,9 @@ def _fact_rows(shown: Shown) -> Iterator[Row]:
     yield "processing list", processing, None
     if facts.in_cleaning:
         yield "cleaning list", _times(facts.in_cleaning), None
-    yield "lease", _effective_lease(shown), None
-    if facts.lease is not None:
-        readable = {k: lease for k, lease in shown.leases.items() if k not in shown.wrong_types}
-        differ = len({lease.holder for lease in readable.values()}) > 1
-        for key in shown.leases:
-            own = f": {_lease(readable[key], now_ms)}" if differ and key in readable else ""
-            yield "lease key", escaped(key) + own, "dim"
+    yield "lease", "none" if facts.lease is None else _lease(facts.lease, now_ms), None
+    for key in shown.leases:
+        yield "lease key", escaped(key), "dim"
     for label, score, unix_ms in (
         ("due", facts.due_ms, item.due_ms),
         ("buried", facts.buried_ms, item.buried_ms),
@@ -334,17 +330,6 @@ def _fact_rows(shown: Shown) -> Iterator[Row]:
         whose = ", of an earlier item with this ID" if item.state.has_data else ""
         completed = human.when(result.completed_ms, now_ms)
         yield "result", f"{result.status.value} {completed}, {given}, {expiry}{whose}", None
-
-
-def _effective_lease(shown: Shown) -> str:
-    facts, types = shown.report.facts, shown.wrong_types
-    lease = facts.lease
-    if lease is None:
-        return "none"
-    unreadable = [key for key in shown.leases if key in types]
-    if unreadable and not lease.holder:
-        return f"unknown: {escaped(unreadable[0])} is a {types[unreadable[0]]}"
-    return _lease(lease, facts.now_ms)
 
 
 def _lease(lease: Lease, now_ms: int) -> str:

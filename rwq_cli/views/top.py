@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 
-from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.activity import QueueRow
 from rwq_cli.core.inspect.server_status import ServerStatus
 from rwq_cli.core.model import Counts, Item
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
-from rwq_cli.output.field import DURATION, Cut, Field, field
+from rwq_cli.output.field import DURATION, Cut, Field, Fields, field
 from rwq_cli.output.sections import Piece
 from rwq_cli.views.counts import NOT_COUNTED, count_sections, shown
 from rwq_cli.views.watching import rate_columns
@@ -87,12 +86,7 @@ QUEUE_COLUMNS: tuple[Field[QueueRow], ...] = (
 SORT_COLUMNS = QUEUE_COLUMNS[:-1]
 
 
-def sort_column(name: str) -> Field[QueueRow]:
-    for column in SORT_COLUMNS:
-        if column.name == name:
-            return column
-    known = ", ".join(column.name for column in SORT_COLUMNS)
-    raise InvalidArgument(f"no field {name!r}", f"the fields are {known}")
+sort_column = Fields("A queue in top", *SORT_COLUMNS).column_by
 
 
 def sorted_rows(
@@ -120,29 +114,20 @@ def sort_columns(chosen: Field[QueueRow], *, reverse: bool) -> list[Field[QueueR
 def status_parts(status: ServerStatus | None) -> list[Piece]:
     if status is None:
         return []
-    version: list[Piece] = [(escaped_text(status.version), None)] if status.version else []
-    memory = [_memory(status)] if status.used_bytes is not None else []
-    return [*version, *memory, _persistence(status)]
-
-
-def _memory(status: ServerStatus) -> Piece:
-    used, limit = status.used_bytes or 0, status.durability.maxmemory_bytes
-    if not limit:
-        return human.size(used), None
-    # Above that, writes are refused soon, or keys are evicted.
-    style = "red" if used > 0.9 * limit else None
-    return f"{human.size(used)} of {human.size(limit)}", style
-
-
-def _persistence(status: ServerStatus) -> Piece:
-    durability = status.durability
+    durability, used = status.durability, status.used_bytes
+    parts: list[Piece] = [(escaped_text(status.version), None)] if status.version else []
+    if used is not None:
+        limit = durability.maxmemory_bytes
+        of = f" of {human.size(limit)}" if limit else ""
+        # Above that, writes are refused soon, or keys are evicted.
+        parts.append((human.size(used) + of, "red" if limit and used > 0.9 * limit else None))
     if durability.is_failing:
-        return "cannot save", "red"
+        return [*parts, ("cannot save", "red")]
     if durability.persists is None:
-        return "persistence unknown", None
+        return [*parts, ("persistence unknown", None)]
     if not durability.persists:
-        return "no persistence", "red"
-    return ("append-only file" if durability.appends else "snapshots"), None
+        return [*parts, ("no persistence", "red")]
+    return [*parts, ("append-only file" if durability.appends else "snapshots", None)]
 
 
 def state_parts(counts: Counts) -> list[Piece]:

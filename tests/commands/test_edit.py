@@ -266,16 +266,6 @@ def test_nothing_in_place_of_data_needs_yes(rwq: Rwq, foreign: Foreign) -> None:
     assert foreign.raw.get("jobs:item:a") == b""
 
 
-def test_a_leased_item_is_noted(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.leased(b"a", holder=b"worker-7")
-    foreign.delayed(b"d", 9_999_999_999_999)
-    result = rwq("edit", "a", "-f", "-", "--dry-run", stdin=b"x")
-    note, _ = result.notes.splitlines()
-    assert note.startswith("note: a is leased by worker-7 for ")
-    assert note.endswith(" more; its worker may have read the old data")
-    assert "note" not in rwq("edit", "d", "-f", "-", "--dry-run", stdin=b"x").notes
-
-
 def test_to_break_json_needs_yes(rwq: Rwq, foreign: Foreign) -> None:
     for before, after in (
         (b'{"a": 1}', b'{"a": 1'),

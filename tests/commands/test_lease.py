@@ -112,8 +112,8 @@ class TestLeaseById:
         for item_id, said in {
             "h": "h is leased by them without expiry; to end that lease: "
             "rwq release --force -q jobs h",
-            "a": f"a is abandoned, {hint} a (a light clean also returns it)",
-            "o": f"o is orphaned, {hint} o (a deep clean also returns it)",
+            "a": f"a is abandoned, {hint} a",
+            "o": f"o is orphaned, {hint} o",
             "gone": "no such item: gone",
         }.items():
             for more in ((), ("--dry-run",)):
