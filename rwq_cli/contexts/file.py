@@ -18,7 +18,7 @@ which they may, and a password in a file that others may read.
 import os
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -68,9 +68,16 @@ class Context(NamedTuple):
         return self.protect is Protection.TYPE
 
 
-# The keys of a context.
-KEYS = Context._fields[1:]
-_CHOICES = {"color": COLOURS, "protect": tuple(Protection)}
+_Check = tuple[Callable[[Any], bool], str]
+_TEXT: _Check = (lambda value: isinstance(value, str) and value != "", "a string in quotes")
+# The keys of a context, each with what its value must be.
+_VALUES: Mapping[str, _Check] = {
+    **dict.fromkeys(("url", "queue", "password_command", "password_file"), _TEXT),
+    "color": (COLOURS.__contains__, f"one of {', '.join(COLOURS)}"),
+    "read_only": (lambda value: isinstance(value, bool), "true or false"),
+    "protect": (tuple(Protection).__contains__, f"one of {', '.join(Protection)}"),
+}
+KEYS = tuple(_VALUES)
 _TOP_KEYS = ("current", "previous", "contexts")
 
 
@@ -139,15 +146,13 @@ def read_text(path: Path) -> tuple[str, int]:
         raise ContextError(f"cannot read {path}: {os_reason(error)}", "check its permissions")
     if len(raw) > _BYTES_MAX:
         raise ContextError(f"{path} is larger than 1 MiB", "is it a file of contexts?")
-    encoding = foreign_encoding(raw)
+    if (encoding := foreign_encoding(raw)) is not None:
+        hint = f"convert it: {how_to_convert(encoding)}"
+        raise ContextError(f"{path} is {encoding}, not UTF-8", hint)
     try:
-        if encoding is None:
-            return raw.decode("utf-8-sig"), status.st_mode
+        return raw.decode("utf-8-sig"), status.st_mode
     except UnicodeDecodeError:
-        raise ContextError(f"{path} is not TOML: it is not UTF-8", "correct it in an editor")
-    raise ContextError(
-        f"{path} is {encoding}, not UTF-8", f"convert it: {how_to_convert(encoding)}"
-    )
+        raise malformed(path, "it is not UTF-8")
 
 
 def _check_writers(path: Path, status: os.stat_result, remedy: str) -> None:
@@ -155,7 +160,7 @@ def _check_writers(path: Path, status: os.stat_result, remedy: str) -> None:
         raise ContextError(f"other users can write to {path}", f"{remedy} {path}, if it is yours")
 
 
-def malformed(path: Path, error: Exception) -> ContextError:
+def malformed(path: Path, error: Exception | str) -> ContextError:
     """The error for a file that is not TOML; no parser quotes more than one character."""
     return ContextError(f"{path} is not TOML: {error}", "correct it in an editor")
 
@@ -163,25 +168,19 @@ def malformed(path: Path, error: Exception) -> ContextError:
 def parse_contexts(
     path: Path, document: Mapping[str, Any], *, is_readable_by_others: bool = False
 ) -> Contexts:
-    for key in document:
+    tables = document.get("contexts", {})
+    for key, value in document.items():
         if key not in _TOP_KEYS:
             raise ContextError(
                 f"{path} has an unknown key {key!r}",
                 f"known keys: {', '.join(_TOP_KEYS)}; a server is a [contexts.NAME]",
             )
-    tables = document.get("contexts", {})
-    if not isinstance(tables, Mapping):
-        raise ContextError(f"contexts in {path} is not a table", "write [contexts.NAME]")
-    names = {key: document.get(key) for key in ("current", "previous")}
-    for key, name in names.items():
-        if name is not None and not isinstance(name, str):
-            raise ContextError(f"{key} in {path} is not a name", "it must be a string in quotes")
-    return Contexts(
-        path,
-        {name: _context(path, name, table) for name, table in tables.items()},
-        **names,
-        is_readable_by_others=is_readable_by_others,
-    )
+        kind, words = (Mapping, "table") if key == "contexts" else (str, "name in quotes")
+        if not isinstance(value, kind):
+            raise ContextError(f"{key} in {path} is not a {words}", "write [contexts.NAME]")
+    by_name = {name: _context(path, name, table) for name, table in tables.items()}
+    current, previous = document.get("current"), document.get("previous")
+    return Contexts(path, by_name, current, previous, is_readable_by_others)
 
 
 def check_name(name: str) -> None:
@@ -200,19 +199,11 @@ def _context(path: Path, name: str, table: Any) -> Context:
         raise ContextError(f"{where} is not a table", f"write [contexts.{name}]")
     for key, value in table.items():
         if key not in KEYS:
-            raise ContextError(
-                f"{where} has an unknown key {key!r}", f"known keys: {', '.join(KEYS)}"
-            )
-        kind, words = (bool, "true or false") if key == "read_only" else (str, "a string in quotes")
-        if not isinstance(value, kind):
+            known = f"known keys: {', '.join(KEYS)}"
+            raise ContextError(f"{where} has an unknown key {key!r}", known)
+        is_right, words = _VALUES[key]
+        if not is_right(value):
             raise ContextError(f"{key} of {where} has a wrong value", f"it must be {words}")
-        if key in _CHOICES and value not in _CHOICES[key]:
-            raise ContextError(
-                f"{key} of {where} cannot be {value!r}",
-                f"it must be one of {', '.join(_CHOICES[key])}",
-            )
-        if value == "":
-            raise ContextError(f"{key} of {where} is empty", "give it a value, or leave it out")
     if "url" not in table:
         raise ContextError(f"{where} has no url", 'add url = "redis://host:6379/0"')
     passwords = [key for key in ("password_command", "password_file") if key in table]
