@@ -5,10 +5,11 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from inspect import Parameter
 from math import inf
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Optional
 
-from rwq_cli.cli.command import Function, provided
+from rwq_cli.cli.command import Function, keyword, provided
 from rwq_cli.cli.options import (
     NULL_IDS_BOTH_WAYS,
     DryRunOption,
@@ -38,17 +39,6 @@ if TYPE_CHECKING:
 SELECTABLE = tuple(state for state in State if state not in (State.STRAY_LEASE, State.GONE))
 # What `--mine` chooses. Not `held`: a lease of rwq always has an expiry.
 _MINE = frozenset({State.LEASED})
-# The options by the fields of a selection.
-_OPTIONS = {
-    "states": "--state",
-    "match": "--match",
-    "where": "--where",
-    "id_glob": "--id-glob",
-    "older_than_s": "--older-than",
-    "holder_glob": "--holder",
-    "reason_glob": "--reason",
-    "returns": "--returns",
-}
 IN_PROCESSING = (State.LEASED, State.HELD, State.ABANDONED, State.GHOST, State.WRONG_TYPE)
 # Without --state, these options choose from the states that have what they look at, where the verb
 # would choose from none of these.
@@ -65,7 +55,39 @@ def _condition(text: str) -> "Condition":
     return parse_condition(text)
 
 
-def _state_option(offered: Iterable[State]) -> Any:
+# By the fields of a selection: an option, its type, its help, its parser, and what a Tab offers.
+_FILTERS: dict[str, tuple[Any, ...]] = {
+    "states": ("--state STATE", list[State], "Only items in this state (repeatable): "),
+    "match": (
+        *("--match REGEX", re.Pattern[bytes], "Only items whose data matches."),
+        lambda text: parse_regex(os.fsencode(text), "--match"),
+    ),
+    "where": (
+        *("--where EXPR", list[Any]),
+        "Only items whose JSON data meets every condition (repeatable): tenant.id=3, size>100, "
+        "kind~^img, !error.",
+        _condition,
+    ),
+    "id_glob": ("--id-glob GLOB", bytes, "Only IDs that match.", os.fsencode),
+    "older_than_s": (
+        *("--older-than DUR", float, "Only items last used longer ago than this."),
+        lambda text: parse_duration(text, inf),
+    ),
+    "holder_glob": (
+        *("--holder GLOB", bytes, "Only leases of such holders.", os.fsencode, offer_holders),
+    ),
+    "reason_glob": (
+        *("--reason GLOB", bytes, "Only items buried for such a reason.", os.fsencode),
+    ),
+    "returns": (
+        *("--returns N", Comparison, "Only items returned so often, such as '>=2'."),
+        Comparison.parse,
+    ),
+}
+_OPTIONS = {name: usage.split()[0] for name, (usage, *_) in _FILTERS.items()}
+
+
+def _filters(offered: Iterable[State]) -> list[Parameter]:
     names = [state.value for state in SELECTABLE if state in offered]
 
     def parse(text: str) -> State:
@@ -78,72 +100,32 @@ def _state_option(offered: Iterable[State]) -> Any:
         )
 
     which = "see rwq help states" if len(names) == len(SELECTABLE) else ", ".join(names)
-    help = f"Only items in this state (repeatable): {which}."
-    return Annotated[list[State] | None, option("--state STATE", help, parse, offer=lambda: names)]
+    options = []
+    for name, (usage, kind, help, *more) in _FILTERS.items():
+        if name == "states":
+            help, more = f"{help}{which}.", [parse, lambda: names]
+        made = option(usage, help, *more)
+        options.append(keyword(name, Annotated[Optional[kind], made], default=None))  # noqa: UP045
+    return options
 
 
-def _filters(offered: Iterable[State]) -> Callable[..., Selection]:
-    def selection(
-        _settings: Settings,
-        states: _state_option(offered) = None,  # type: ignore[valid-type]
-        match: Annotated[
-            re.Pattern[bytes] | None,
-            option(
-                "--match REGEX",
-                "Only items whose data matches.",
-                lambda text: parse_regex(os.fsencode(text), "--match"),
-            ),
-        ] = None,
-        where: Annotated[
-            list[Any] | None,
-            option(
-                "--where EXPR",
-                "Only items whose JSON data meets every condition (repeatable): tenant.id=3, "
-                "size>100, kind~^img, !error.",
-                _condition,
-            ),
-        ] = None,
-        id_glob: Annotated[
-            bytes | None, option("--id-glob GLOB", "Only IDs that match.", os.fsencode)
-        ] = None,
-        older_than: Annotated[
-            float | None,
-            option(
-                "--older-than DUR",
-                "Only items last used longer ago than this.",
-                lambda text: parse_duration(text, inf),
-            ),
-        ] = None,
-        holder_glob: Annotated[
-            bytes | None,
-            option(
-                "--holder GLOB", "Only leases of such holders.", os.fsencode, offer=offer_holders
-            ),
-        ] = None,
-        reason_glob: Annotated[
-            bytes | None,
-            option("--reason GLOB", "Only items buried for such a reason.", os.fsencode),
-        ] = None,
-        returns: Annotated[
-            Comparison | None,
-            option("--returns N", "Only items returned so often, such as '>=2'.", Comparison.parse),
-        ] = None,
-    ) -> Selection:
-        holds = None
-        if where:
-            from rwq_cli.input.where import all_of
+def _selection(
+    _settings: Settings,
+    *,
+    states: Sequence[State] | None = None,
+    where: Sequence["Condition"] | None = None,
+    **others: Any,
+) -> Selection:
+    holds = None
+    if where:
+        from rwq_cli.input.where import all_of
 
-            holds = all_of(where)
-        chosen = frozenset(states) if states else None
-        return Selection(
-            chosen, match, id_glob, older_than, holds, holder_glob, reason_glob, returns
-        )
-
-    return selection
+        holds = all_of(where)
+    return Selection(frozenset(states) if states else None, where=holds, **others)
 
 
 def filters(offered: Iterable[State] = SELECTABLE) -> Callable[[Function], Function]:
-    return provided("selection", _filters(offered), _without_use(offered))
+    return provided("selection", _selection, _without_use(offered), options=_filters(offered))
 
 
 def _without_use(offered: Iterable[State]) -> list[str]:
@@ -270,7 +252,7 @@ def selects(
     states_offered = offered or all_states
     left_out = [*_without_use(states_offered), *["reason_glob"] * has_reason]
 
-    @provided("selection", _filters(states_offered), left_out)
+    @provided("selection", _selection, left_out, options=_filters(states_offered))
     def choice(
         settings: Settings,
         ids: Annotated[

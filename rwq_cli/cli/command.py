@@ -184,13 +184,13 @@ def command(
         _, *own = signature(function).parameters.values()
         if null is not None:
             flag = Annotated[bool, option("-0, --null", null)]
-            own.append(_keyword("null", flag, default=False))
+            own.append(keyword("null", flag, default=False))
         exits = {
             each: manual.pop(key) for each in ExitStatus if (key := each.name.lower()) in manual
         }
         run.manual = Manual(**{"exits": exits, **manual})  # type: ignore[attr-defined]
         context = {**HELP_SETTINGS, "allow_interspersed_args": not options_first}
-        declared = _with_parameters(run, [_keyword("ctx", typer.Context), *own])
+        declared = _with_parameters(run, [keyword("ctx", typer.Context), *own])
         function.add_to = lambda commands: commands.command(  # type: ignore[attr-defined]
             name, cls=RwqCommand, help=help, context_settings=context
         )(declared)
@@ -221,10 +221,12 @@ def provided(
     provider: Callable[..., object],
     left_out: Sequence[str] = (),
     last: Sequence[str] = (),
+    options: Sequence[Parameter] = (),
 ) -> Callable[[Function], Function]:
     """Give a command the options of `provider`, whose result is its parameter `name`."""
-    # `left_out` are the options that this command does not have; `last` come after all others.
-    _, *options = signature(provider).parameters.values()
+    # `options` are those of its signature unless they are given; `left_out` those that this command
+    # does not have; `last` come after all others.
+    options = options or tuple(signature(provider).parameters.values())[1:]
     members = [each for each in options if each.name not in left_out]
 
     def decorate(function: Function) -> Function:
@@ -240,7 +242,7 @@ def provided(
     return decorate
 
 
-def _keyword(name: str, annotation: Any, **more: Any) -> Parameter:
+def keyword(name: str, annotation: Any, **more: Any) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, **more)
 
 

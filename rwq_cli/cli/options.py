@@ -120,9 +120,9 @@ def option(
     usage: str,
     help: str,
     parser: Callable[[str], Any] | None = None,
+    offer: Callable[..., list[str]] | None = None,
     *,
     min: int | None = None,
-    offer: Callable[..., list[str]] | None = None,
 ) -> Any:
     """An option for Typer; `usage` is its names and its metavar, as in `-n, --limit N`."""
     # `min` is for a whole number, and `offer` is what a Tab offers for its value.

@@ -163,21 +163,14 @@ def _acknowledged(error: ServerError) -> str | None:
     after = error.acknowledged_after
     if error.acknowledged is None or not (error.acknowledged or after or error.in_doubt):
         return None
-    ranges = " and ".join(
-        f"number {first + 1:,}" if count == 1 else f"{first + 1:,} to {first + count:,}"
-        for first, count in after
+    done = "acknowledged: " + (
+        " and ".join(
+            f"{first + 1:,} to {first + count:,}" if count > 1 else f"{first + 1:,}"
+            for first, count in ((0, error.acknowledged), *after)
+            if count
+        )
+        or "none"
     )
-    if error.acknowledged == 1:
-        done = "the first was acknowledged"
-    elif error.acknowledged:
-        done = f"the first {error.acknowledged:,} were acknowledged"
-    elif after:
-        is_one = sum(count for _, count in after) == 1
-        done = f"only {ranges} {'was' if is_one else 'were'} acknowledged"
-    else:
-        done = "none was acknowledged"
-    if error.acknowledged and after:
-        done += f", and {ranges}, but nothing else"
     if error.in_doubt:
         # Up to three calls are outstanding.
         doubtful = f"{error.doubtful:,} in doubt: " if error.doubtful else ""

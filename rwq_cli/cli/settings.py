@@ -201,15 +201,7 @@ class Settings(Target):
         return self.wants_colour(is_terminal=self.environment.stderr_is_terminal)
 
     def wants_colour(self, *, is_terminal: bool) -> bool:
-        given = self.given.get("color", "auto")
-        try:
-            when = _one_of(ColourMode, given, "--color")
-        except InvalidArgument as error:
-            from rwq_cli.contexts.file import COLOURS
-
-            if given in COLOURS:
-                error.hint = f"{error.hint}; rwq context set --name-color {given} colours a context"
-            raise
+        when = _one_of(ColourMode, self.given.get("color", "auto"), "--color")
         return self.environment.wants_colour(when, is_terminal=is_terminal)
 
     def check_endless(self, option: str) -> None:

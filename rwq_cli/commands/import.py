@@ -1,5 +1,6 @@
 """`rwq import`: restore an export."""
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,7 @@ from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.input.export_file import ExportReader, ExportSource
+from rwq_cli.input.export_file import ExportReader
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.outcomes import NAMED_FAILURES, Parts
 from rwq_cli.views.outcomes import CHANGED_MEANWHILE, OUTCOME_FIELDS
@@ -69,11 +70,14 @@ def import_(
 ) -> ExitStatus:
     # Before stdin is read.
     settings.check_read_only()
-    source = ExportSource(settings.environment, file)
     connection = open_connection(settings)
     if on_conflict is OnConflict.REPLACE and not dry_run and not is_confirmed(settings, yes=yes):
-        source = source.repeatable()
-        _confirm(settings, connection, source)
+        if not os.path.isfile(file):
+            raise InvalidArgument(
+                "--on-conflict replace asks first, for which it reads the export once before",
+                "name a file, or use --yes",
+            )
+        _confirm(settings, connection, file)
     report_line = bad_line_reporter(settings, file)
     rejected: list[str] = []
 
@@ -82,7 +86,7 @@ def import_(
         if len(rejected) < NAMED_FAILURES:
             rejected.append(f"line {number}: {reason}")
 
-    reader = ExportReader(source, strict=strict, report=reject)
+    reader = ExportReader(settings.environment, file, strict=strict, report=reject)
     is_one = bool(reader.header.queue)
     parts = None if is_one else Parts(settings.output_options)
     queues: dict[bytes, WorkQueue] = {}
@@ -154,9 +158,9 @@ def _parts(
         yield queue_handles(settings, connection, [name], origin if is_one else "file")[0], lines
 
 
-def _confirm(settings: Settings, connection: "Connection", source: ExportSource) -> None:
+def _confirm(settings: Settings, connection: "Connection", file: str) -> None:
     """Ask before items are replaced; see `confirm`. A dry run finds out which they are."""
-    reader = ExportReader(source, strict=False, report=lambda _number, _reason: None)
+    reader = ExportReader(settings.environment, file, strict=False, report=lambda *_: None)
     for queue, lines in _parts(settings, connection, reader):
         outcomes = restore(
             queue, lines, on_conflict=OnConflict.REPLACE, file_id=reader.file_id, dry_run=True

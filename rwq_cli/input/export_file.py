@@ -3,10 +3,10 @@
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from hashlib import sha256
 from itertools import groupby
-from typing import Annotated, Any, BinaryIO, NamedTuple, cast
+from typing import Annotated, Any, BinaryIO
 
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder
@@ -19,8 +19,8 @@ from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.restore import Line
 from rwq_cli.core.model import DIGITS_MAX, TIME_MS_MAX, Lease, State
 from rwq_cli.core.state.probe import End, ItemSnapshot, Place
-from rwq_cli.environment import Environment, os_errors_as
-from rwq_cli.input.streams import ITEM_BYTES_MAX, TOO_LARGE, BadRecord, chunks, open_input, split
+from rwq_cli.environment import Environment
+from rwq_cli.input.streams import ITEM_BYTES_MAX, TOO_LARGE, BadRecord, open_input, split
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.export_file import VERSION, ControlLine, ControlWord, Header, UndoOrigin
 from rwq_cli.output.json_text import reason_of
@@ -252,65 +252,30 @@ def file_id_of(file: BinaryIO) -> bytes | None:
     return digest.hexdigest().encode()
 
 
-class ExportSource(NamedTuple):
-    """The file of an export, `-` for stdin; or a copy of what was read from it."""
-
-    environment: Environment
-    file: str
-    copy: BinaryIO | None = None
-
-    @property
-    def name(self) -> str:
-        return "stdin" if self.file == "-" else escaped_text(self.file)
-
-    def open(self) -> AbstractContextManager[BinaryIO]:
-        if self.copy is not None:
-            self.copy.seek(0)
-            return nullcontext(self.copy)
-        return open_input(self.environment, self.file)
-
-    def repeatable(self) -> "ExportSource":
-        """The same, for reading it twice: a copy on the disk unless it is a file with a name."""
-        if self.file != "-" and os.path.isfile(self.file):
-            return self
-        from tempfile import TemporaryFile
-
-        with (
-            self.open() as stream,
-            os_errors_as(
-                InvalidArgument,
-                f"cannot copy {self.name} to a temporary file",
-                "import a file with a name, or set TMPDIR",
-            ),
-        ):
-            copy = cast(BinaryIO, TemporaryFile())  # noqa: SIM115
-            for chunk in chunks(self.environment, stream):
-                if not isinstance(chunk, Flush):
-                    copy.write(chunk)
-            copy.flush()
-        return self._replace(copy=copy)
-
-
 class ExportReader:
     """Reads an export, and counts its bad lines; with `strict`, it stops at the first."""
 
     # `report` takes each: its number, from 1 for the header, and the reason.
     def __init__(
-        self, source: ExportSource, *, strict: bool, report: Callable[[int, str], None]
+        self,
+        environment: Environment,
+        file: str,
+        *,
+        strict: bool,
+        report: Callable[[int, str], None],
     ) -> None:
-        self.name = source.name
-        self._strict = strict
-        self._report = report
+        self.name = "stdin" if file == "-" else escaped_text(file)
+        self._strict, self._report = strict, report
         self.rejected = 0
         self.is_stopped = False
         self._open = ExitStack()
-        stream = self._open.enter_context(source.open())
+        stream = self._open.enter_context(open_input(environment, file))
         try:
             self.file_id = file_id_of(stream)
         except (OSError, AttributeError):
             # Not a file, or reading it will fail again, with a better error.
             self.file_id = None
-        self._lines = _numbered(split(source.environment, stream, b"\n", is_json=True))
+        self._lines = _numbered(split(environment, stream, b"\n", is_json=True))
         first = next((entry for entry in self._lines if not isinstance(entry, Flush)), (1, b""))
         self.header = parse_header(first[1], self.name)
 

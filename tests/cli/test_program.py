@@ -30,15 +30,14 @@ def test_an_error_says_what_of_a_batch_is_done(rwq: Rwq, monkeypatch: pytest.Mon
     applied = "each batch without a reply was applied in full or not at all; "
     for first, after, doubtful, said in (
         (0, (), None, ""),
-        (104, (), None, "the first 104 were acknowledged; "),
+        (104, (), None, "acknowledged: 1 to 104; "),
         (
             *(104, ((122, 8), (1200, 50)), None),
-            "the first 104 were acknowledged, and 123 to 130 and 1,201 to 1,250, "
-            "but nothing else; ",
+            "acknowledged: 1 to 104 and 123 to 130 and 1,201 to 1,250; ",
         ),
-        (1104, (), 1000, f"the first 1,104 were acknowledged; 1,000 in doubt: {applied}"),
-        (0, ((3, 1),), None, "only number 4 was acknowledged; "),
-        (0, (), 0, f"none was acknowledged; {applied}"),
+        (1104, (), 1000, f"acknowledged: 1 to 1,104; 1,000 in doubt: {applied}"),
+        (0, ((3, 1),), None, "acknowledged: 4; "),
+        (0, (), 0, f"acknowledged: none; {applied}"),
     ):
         error = OutOfMemory("it is full", "raise it")
         error.acknowledged, error.acknowledged_after = first, after

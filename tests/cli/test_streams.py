@@ -135,11 +135,3 @@ class TestUnreadableInput:
         said = "rwq: error: cannot read stdin: bad file descriptor; "
         assert result.notes.count(said) == len(lines)
         assert raw.get("jobs:item:a") is not None
-
-    def test_no_room_for_a_copy_of_stdin(self, rwq: Rwq, raw: redis.Redis) -> None:
-        lines = b'{"rwq_export": 1, "queue": "jobs"}\n' + b'{"id": "a"}\n' * 100_000
-        (rwq.home / "export").write_bytes(lines)
-        result = rwq.shell("ulimit -f 100; cat export | rwq import - --on-conflict replace")
-        assert (result.code, result.text) == (2, "")
-        assert "cannot copy stdin to a temporary file: file too large; " in result.notes
-        assert raw.keys() == []

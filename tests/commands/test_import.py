@@ -122,15 +122,22 @@ class TestReplace:
         foreign.leased(b"l")
 
     def test_the_question_counts_what_would_be_replaced(self, rwq: Rwq, foreign: Foreign) -> None:
+        (rwq.home / "file").write_bytes(self.GIVEN)
         before = contents(foreign.raw)
-        words = ("import", "--on-conflict", "replace", "-")
-        question = self.QUESTION.format("stdin")
-        code, seen = rwq.asked(*words, stdin=self.GIVEN, type_in=[(b"[y/N] ", b"n\n")])
+        words = ("import", "--on-conflict", "replace", str(rwq.home / "file"))
+        question = self.QUESTION.format(words[-1])
+        code, seen = rwq.asked(*words, type_in=[(b"[y/N] ", b"n\n")])
         assert (code, question in " ".join(seen.decode().split())) == (1, True)
         assert contents(foreign.raw) == before
-        code, seen = rwq.asked(*words, stdin=self.GIVEN, type_in=[(b"[y/N] ", b"y\n")])
+        code, seen = rwq.asked(*words, type_in=[(b"[y/N] ", b"y\n")])
         assert (code, b"imported 1, already there 1, replaced 2; undo file " in seen) == (0, True)
         assert foreign.raw.get("jobs:item:l") == b"new"
+
+    def test_what_is_read_once_needs_yes(self, rwq: Rwq, foreign: Foreign) -> None:
+        before = contents(foreign.raw)
+        result = rwq("import", "--on-conflict", "replace", "-", stdin=self.GIVEN)
+        assert (result.code, result.notes[-28:]) == (2, "; name a file, or use --yes\n")
+        assert contents(foreign.raw) == before
 
     def test_an_undo_restores_what_was_replaced_and_no_more(
         self, rwq: Rwq, foreign: Foreign
