@@ -167,14 +167,10 @@ def server_variables(settings: Settings) -> dict[bytes, bytes | None]:
     }
 
 
-def summary_end(settings: Settings, queue: "WorkQueue", *, is_prefixed: bool = False) -> str:
-    """The end of a summary about a queue, which a prefix may name; see `target_from_env`."""
+def summary_end(settings: Settings, queues: str | None) -> str:
+    """The end of a summary about queues, None if a prefix names them; see `target_from_env`."""
     if settings.target_from_env:
         return ""
-    return summary_end_of(settings, None if is_prefixed else escaped(queue.name))
-
-
-def summary_end_of(settings: Settings, queues: str | None) -> str:
     return f" ({queues + ' ' if queues else ''}on {settings.server_label})"
 
 
@@ -207,15 +203,12 @@ def command_lines(settings: Settings, connection: "Connection") -> "CommandLines
 
 
 def open_queue(settings: Settings) -> "WorkQueue":
-    return _open(settings, [settings.queue])[0]
+    return open_queues(settings, [settings.queue])[0]
 
 
-def open_queues(settings: Settings) -> "list[WorkQueue]":
-    """The queues that the settings name, each once, on one connection; see `open_connection`."""
-    return _open(settings, list(dict.fromkeys(settings.queues)) or [settings.queue])
-
-
-def _open(settings: Settings, names: Sequence[bytes]) -> "list[WorkQueue]":
+def open_queues(settings: Settings, names: Sequence[bytes] = ()) -> "list[WorkQueue]":
+    """The queues, each once, on one connection; without names, those that the settings name."""
+    names = names or list(dict.fromkeys(settings.queues)) or [settings.queue]
     for name in names:
         # Raises for an empty name.
         QueueKeys(name)

@@ -8,7 +8,7 @@ from rwq_cli.cli.connect import command_lines, summary_end
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.model import Lease, Outcome, Status
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.output.escape import escaped_text
+from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import bytes_fields, to_json
 from rwq_cli.output.outcomes import Kind, Outcomes
 
@@ -47,7 +47,7 @@ def outcomes_of(
         dry_run=dry_run,
         facts={**bytes_fields("queue", queue.name), **(facts or {})},
         explain=explain,
-        where=partial(summary_end, settings, queue, is_prefixed=bool(name)),
+        where=partial(summary_end, settings, None if name else escaped(queue.name)),
         name=name,
         **options,
     )

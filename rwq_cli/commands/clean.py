@@ -196,7 +196,9 @@ def _clean(cleaning: Cleaning, *, deep_every: Duration | None = None, is_deep: b
     parts = None if opened.is_one else Parts(cleaning.settings.output_options)
     status = ExitStatus.OK
     for queue in opened.queues:
-        where = partial(summary_end, cleaning.settings, queue, is_prefixed=not opened.is_one)
+        where = partial(
+            summary_end, cleaning.settings, escaped(queue.name) if opened.is_one else None
+        )
         with cleaning.outcomes(opened, queue, CLEAN, where, parts) as out:
             for batch in cleaning.batches(opened, queue, is_deep=is_deep):
                 out.rows(batch)

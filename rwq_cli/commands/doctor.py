@@ -225,7 +225,7 @@ def doctor(
         is_news = serious or any(each.fixed for each in findings)
         if is_table and not is_news and not (settings.verbose and findings):
             if not settings.quiet:
-                end = summary_end(settings, queue, is_prefixed=True)
+                end = summary_end(settings, None)
                 out.text(f"{_healthy_line(diagnosis, is_all=is_all)}{end}\n")
             continue
         if settings.quiet and settings.is_for_people:
@@ -245,7 +245,7 @@ def doctor(
             explained = [e for e in found if explains_notes or e.severity is not Severity.NOTE]
             out.sections([_section(e) for e in explained if e.finding.left], is_first=False)
         line = _summary(diagnosis, fix=fix, explains_notes=explains_notes)
-        line += summary_end(settings, queue, is_prefixed=not is_one)
+        line += summary_end(settings, escaped(queue.name) if is_one else None)
         out.note(line if is_one else f"{escaped(queue.name)}: {line}")
     if not is_one:
         out.end()

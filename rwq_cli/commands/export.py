@@ -6,7 +6,7 @@ from typing import cast
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
-from rwq_cli.cli.connect import summary_end_of
+from rwq_cli.cli.connect import summary_end
 from rwq_cli.cli.open_queues import OpenQueues, warn_missing
 from rwq_cli.cli.options import AllQueuesOption
 from rwq_cli.cli.settings import Settings
@@ -116,9 +116,8 @@ def export(settings: Settings, choice: Choice, all_queues: AllQueuesOption = Fal
         (0 if named else sum(len(run.skipped.missing) for run in exports), "without data"),
         (sum(run.skipped.stray_leases for run in exports), "stray leases"),
     ]
-    where = "" if opened.is_one else f" from {opened.label}"
-    if not settings.target_from_env:
-        where = summary_end_of(settings, opened.label)
+    where = summary_end(settings, opened.label)
+    where = where or ("" if opened.is_one else f" from {opened.label}")
     done = f"exported {human.count(written - results)}" if written > results else "nothing exported"
     done += "".join(f", {word} {human.count(number)}" for word, number in counts if number)
     rest = ", ".join(f"{human.count(number)} {kind}" for number, kind in skipped if number)

@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from typing import BinaryIO
 
-from rwq_cli.cli.connect import summary_end_of
+from rwq_cli.cli.connect import summary_end
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.items.lease import lease_from
@@ -132,7 +132,7 @@ def run_worker(
         None,
         dry_run=False,
         facts={"queues": [escaped(queue.name) for queue in queues]},
-        where=lambda: "" if settings.target_from_env else summary_end_of(settings, names),
+        where=partial(summary_end, settings, names),
     )
     failure: RwqError | None = None
     with out:

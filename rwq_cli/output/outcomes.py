@@ -135,7 +135,6 @@ class Outcomes(Generic[T]):
         self._failures: list[T] = []
         self._previewed: list[T] = []
         self._unwritten: OSError | None = None
-        self._is_told = False
         self._writer = Writer(options) if parts is None else parts.writer
         fields = kind.fields if options.fields is None else kind.fields.only(options.fields)
         self._writer.use(fields, fields.columns())
@@ -149,18 +148,14 @@ class Outcomes(Generic[T]):
         """Say what was done so far if Ctrl-C or a failure ended the block."""
         if isinstance(error, KeyboardInterrupt):
             if self._parts is None or self.has_work:
-                self._say_interrupted()
+                self._options.end_progress()
+                self._options.environment.error(f"interrupted: {self.summary()}")
+                self._options.environment.interrupted = ""
         # A lost server says itself what was acknowledged.
         elif isinstance(error, Exception) and not isinstance(error, ServerError):
             self.note_unfinished()
             if self._successes() and not self._dry_run:
                 mark_partial(error)
-
-    def _say_interrupted(self) -> None:
-        environment = self._options.environment
-        self._options.end_progress()
-        environment.error(f"interrupted: {self.summary()}")
-        environment.interrupted = ""
 
     def note_unfinished(self) -> None:
         if self.has_work:
@@ -205,12 +200,8 @@ class Outcomes(Generic[T]):
 
     def finish(self, **facts: object) -> ExitStatus:
         """Write what follows the rows, and return the exit code; JSON has these facts, too."""
-        try:
+        with self:
             return self._finish(facts)
-        except KeyboardInterrupt:
-            if not self._is_told:
-                self._say_interrupted()
-            raise
 
     def _finish(self, facts: Mapping[str, object]) -> ExitStatus:
         environment, output = self._options.environment, self._options.format
@@ -241,10 +232,6 @@ class Outcomes(Generic[T]):
             environment.stdout.flush()
         except BrokenPipeError:
             pass
-        except OSError:
-            environment.note(self._named(self.summary()))
-            raise
-        self._is_told = True
         is_news = any(self.counts[word] for word in self._kind.news)
         has_summary = self._parts is None or is_news or (self.has_work and not self._kind.news)
         if output is not OutputFormat.JSON and has_summary:
