@@ -19,7 +19,6 @@ ROOT = Path(rwq_cli.__file__).parent
 ROOMS = (
     "core.errors",
     "core.clock",
-    "core.progress",
     "core.model",
     "core.keys",
     "core.batches",

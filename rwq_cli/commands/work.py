@@ -21,9 +21,9 @@ from rwq_cli.cli.options import (
 )
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.working import run_worker, scraped, show_plan, terminal
+from rwq_cli.core.batches import ProgressListener
 from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.work.control import RECONNECT_S
 from rwq_cli.core.work.policy import BACKOFF_MAX_S, BACKOFF_S, RETRIES, OnFail, RetryPolicy
 from rwq_cli.exit_codes import ExitStatus

@@ -1,4 +1,5 @@
-"""Splitting work into calls that do not block the server for long, and what it acknowledged."""
+"""Splitting work into calls that do not block the server for long; its progress, and what of it
+the server acknowledged."""
 
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
@@ -6,9 +7,25 @@ from math import inf
 from typing import TypeVar
 
 from rwq_cli.core.errors import ServerError
-from rwq_cli.core.progress import ProgressListener
 
 T = TypeVar("T")
+
+
+class ProgressListener:
+    """Receives the progress of long operations, and ignores it; see `Connection.progress`."""
+
+    def begin(self, what: str, total: int | Callable[[], int] | None = None) -> None:
+        """A stage begins, such as `reading the data keys`.
+
+        `total` is about how many steps it has; None if unknown. A function is called only if the
+        progress is shown, and before the stage sends anything.
+        """
+
+    def advance(self, count: int) -> None:
+        """`count` more items or entries are done."""
+
+    def hide(self) -> None:
+        """Make room for other output; the work continues after it."""
 
 
 class Flush:

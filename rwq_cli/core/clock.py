@@ -4,6 +4,7 @@ Dates come from the server's clock.
 """
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rwq_cli.core.errors import InvalidArgument
@@ -25,23 +26,11 @@ class Clock:
     """The machine's clock."""
 
     def monotonic(self) -> float:
-        """Seconds since some fixed instant."""
         # As the server's clock, it goes on while this machine is asleep, and so do leases.
         return time.clock_gettime(_CLOCK)
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
         time.sleep(seconds)
-
-
-def lease_time_ms(lease_s: float) -> int:
-    """How long a lease lasts, in whole milliseconds: 1 at least."""
-    return _at_least_1_ms(lease_s, "a lease must last")
-
-
-def result_time_ms(ttl_s: float) -> int:
-    """How long a result is kept, in whole milliseconds: 1 at least."""
-    return _at_least_1_ms(ttl_s, "a result must be kept for")
 
 
 def unix_ms(when: "datetime | float") -> int:
@@ -53,9 +42,14 @@ def unix_ms(when: "datetime | float") -> int:
     return round(when * 1000)
 
 
-def _at_least_1_ms(seconds: float, what: str) -> int:
+def _time_ms(what: str, seconds: float) -> int:
     # With an expiry of 0, the server refuses to set a key, or deletes it.
     rounded = round(seconds * 1000)
     if rounded < 1:
         raise InvalidArgument(f"{what} at least 1 ms", "give a longer time")
     return rounded
+
+
+# How long a lease lasts, and a result is kept, in whole milliseconds.
+lease_time_ms = partial(_time_ms, "a lease must last")
+result_time_ms = partial(_time_ms, "a result must be kept for")

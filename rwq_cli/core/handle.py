@@ -6,13 +6,12 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from rwq_cli.core.batches import LOST_REPLY_HINT, in_doubt
+from rwq_cli.core.batches import LOST_REPLY_HINT, ProgressListener, in_doubt
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.keys import QueueKeys, hash_tag
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch
-from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.server.commands import REFUSED, Command, ScriptCommand
 
 if TYPE_CHECKING:
@@ -55,8 +54,7 @@ class Queue:
 
     @property
     def is_in_one_slot(self) -> bool:
-        """Whether scripts can run on it: a cluster has the keys of a name without a tag on several
-        nodes."""
+        """Whether scripts can run on it, because all of its keys are on one node."""
         return not self.connection.is_cluster or hash_tag(self.name) is not None
 
     def check_one_slot(self) -> None:
@@ -77,13 +75,11 @@ class Queue:
         return self.connection.progress
 
     def call(self, *command: Any) -> Any:
-        """Send one command; see `Connection.call`."""
         return self.connection.call(*command)
 
     def call_all(
         self, commands: Iterable[Command], *, atomic: bool = False, return_errors: bool = False
     ) -> list[Any]:
-        """Send commands in one round trip; see `Connection.call_all`."""
         return self.connection.call_all(commands, atomic=atomic, return_errors=return_errors)
 
     def run(self, script: str, *rest: Any, dry_run: bool = False, **args: Any) -> Any:
@@ -91,9 +87,8 @@ class Queue:
 
         Its arguments by name are those of its header and of its libraries'; `rest` follows them.
         """
-        head = self._head(dry_run)
         words = script_words(script, rest, **args)
-        return self.connection.run(script, self._script_keys, (*head, *words))
+        return self.connection.run(script, self._script_keys, (*self._head(dry_run), *words))
 
     def script(self, name: str, *rest: Any, **args: Any) -> Command:
         """A command for `call_all` that runs a script; see `run`."""
@@ -110,10 +105,10 @@ class Queue:
         size_of: Callable[[Any], int] = len,
         shown_by: str = LOST_REPLY_HINT,
     ) -> Iterator[tuple[Batch, Any]]:
-        """Run a script for each batch, which comes with the `script_words`, ahead of the replies.
+        """Run a script for each batch, with its `script_words`, as `Connection.stream` does.
 
-        Yields each batch with its reply, or `REFUSED`; None awaits all of them. After a lost reply,
-        `size_of` counts the items in doubt, and `shown_by` is the hint.
+        Yields each batch with its reply. After a lost reply, `size_of` counts the items in doubt,
+        and `shown_by` is the hint.
         """
         head = self._head(dry_run)
         sent: deque[Batch] = deque()
@@ -138,7 +133,7 @@ class Queue:
         *,
         dry_run: bool = False,
     ) -> Iterator[OutcomeBatch]:
-        """The outcomes of a script for each batch of IDs, but of those that are refused."""
+        """The outcomes of a script for each batch of IDs that is not refused."""
         for ids, reply in self.run_each(script, calls, dry_run=dry_run):
             if reply is not REFUSED:
                 yield OutcomeBatch.from_reply(ids, reply)
@@ -146,7 +141,7 @@ class Queue:
     def read_each(
         self, script: str, batches: Iterable[Sequence[bytes]], **args: Any
     ) -> Iterator[tuple[Sequence[bytes], Any]]:
-        """Run a script that writes nothing on batches of IDs; leave out those that are refused."""
+        """The replies of a script that writes nothing for each batch of IDs that is not refused."""
         words = script_words(script, **args)
         calls = ((batch, (*words, *batch)) for batch in batches)
         for batch, reply in self.run_each(script, calls, reads_only=True):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from rwq_cli.core.progress import ProgressListener
+from rwq_cli.core.batches import ProgressListener
 from rwq_cli.environment import Environment
 from rwq_cli.output import human
 

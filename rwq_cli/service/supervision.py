@@ -9,8 +9,8 @@ from contextlib import suppress
 from threading import Event, Thread, main_thread
 from typing import TYPE_CHECKING
 
+from rwq_cli.core.batches import ProgressListener
 from rwq_cli.core.clock import Clock
-from rwq_cli.core.progress import ProgressListener
 from rwq_cli.output.exposition import Metric, exposition
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from rwq_cli.cli.connect import command_lines, open_connection
 from rwq_cli.cli.settings import Settings
+from rwq_cli.core.batches import ProgressListener
 from rwq_cli.core.errors import RwqError, ServerError
 from rwq_cli.core.inspect.activity import QueueWatch, interval_s
 from rwq_cli.core.inspect.counting import lengths_and_abandoned
@@ -18,7 +19,6 @@ from rwq_cli.core.inspect.queues import matching_queues, queue_names
 from rwq_cli.core.inspect.selection import Source
 from rwq_cli.core.keys import is_glob
 from rwq_cli.core.model import Counts, Item
-from rwq_cli.core.progress import ProgressListener
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.server.connection import Connection
 from rwq_cli.output import human

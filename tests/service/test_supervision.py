@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from rwq_cli.core.batches import ProgressListener
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.progress import ProgressListener
 from rwq_cli.output.exposition import Metric
 from rwq_cli.service.supervision import Beats, Supervision
 from tests.conftest import FakeClock

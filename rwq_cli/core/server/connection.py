@@ -134,10 +134,9 @@ class Connection(Endpoint):
     ) -> Iterator[Any]:
         """Send commands, script calls and transactions, a few of them ahead of the replies.
 
-        The server runs them in order, each atomically. None means that the source pauses, so that
-        all replies are awaited. If they change nothing (`reads_only`), those whose reply was lost
-        are sent again, and `stop` need not end them. Yields the replies as the server gives them,
-        and `REFUSED` for a refused request, which is raised after the replies to all later ones.
+        None means that the source pauses, so that all replies are awaited. Yields the replies as
+        the server gives them, and `REFUSED` for a refused request, which is raised after the
+        replies to all later ones.
         """
         return Window(self, reads_only=reads_only).replies(requests)
 

@@ -9,7 +9,7 @@ from typing import Any
 from redis import exceptions as rx
 
 from rwq_cli.core import errors
-from rwq_cli.core.progress import ProgressListener
+from rwq_cli.core.batches import ProgressListener
 from rwq_cli.core.server.commands import Command, ScriptCommand, Transaction, writes
 from rwq_cli.core.server.error_mapping import FAILURES, Place, code_of, translate, unreachable
 from rwq_cli.core.server.link import Link, Shared
@@ -99,8 +99,6 @@ class Endpoint:
         pool = self.client().connection_pool
         try:
             link = Link(pool, self.name, self.reply_timeout_s, self.shared)
-        except errors.RwqError:
-            raise
         except (*FAILURES, ValueError) as error:
             raise self._failure(error) from error
         self.shared.was_found = True
@@ -115,7 +113,7 @@ class Endpoint:
 
     @contextmanager
     def lend(self, *, writes: bool, patience: "Patience | None" = None) -> Iterator[Link]:
-        """Lend a link; see `take`. It is closed if the block fails."""
+        """Lend a link, which is closed if the block fails."""
         link = self.take(writes=writes, patience=patience)
         try:
             yield link

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from redis import exceptions as rx
+from redis._parsers.base import BaseParser
 from redis.connection import SSLConnection
 
 from rwq_cli.core import errors
@@ -101,20 +102,11 @@ _TEXTS = {
     "script tried accessing undeclared": _UNDECLARED,
 }
 
-# redis-py strips the code from these. Newer versions keep it in `status_code`.
-_CUT_CODES: dict[type[Exception], str] = {
-    rx.NoPermissionError: "NOPERM",
-    rx.BusyLoadingError: "LOADING",
-    rx.ReadOnlyError: "READONLY",
-    rx.OutOfMemoryError: "OOM",
-    rx.MasterDownError: "MASTERDOWN",
-    rx.ClusterDownError: "CLUSTERDOWN",
-    rx.TryAgainError: "TRYAGAIN",
-    rx.MovedError: "MOVED",
-    rx.AskError: "ASK",
-    rx.ClusterCrossSlotError: "CROSSSLOT",
-    rx.ExecAbortError: "EXECABORT",
-    rx.NoScriptError: "NOSCRIPT",
+# redis-py strips the code from the reply for these. Newer versions keep it in `status_code`.
+_CUT_CODES = {
+    kind: code
+    for code, kind in BaseParser.EXCEPTION_CLASSES.items()
+    if isinstance(kind, type) and kind is not rx.AuthenticationError
 }
 _CODES = {*_MEANINGS, *_CUT_CODES.values(), "WRONGTYPE"}
 

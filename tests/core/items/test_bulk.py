@@ -6,10 +6,10 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, Status, WorkQueue
+from rwq_cli.core.batches import ProgressListener
 from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.purge import purge as purge_queue
 from rwq_cli.core.items.remove import remove as remove_items
-from rwq_cli.core.progress import ProgressListener
 from tests.conftest import QUEUE, Foreign, Interleaved
 from tests.support import many, numbered
 
