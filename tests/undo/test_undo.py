@@ -7,12 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from redis import Redis
 
-from rwq_cli.core import WorkQueue
-from rwq_cli.core.items.bulk import NoJournal
-from rwq_cli.core.items.restore import RESTORE_ITEMS
-from rwq_cli.undo.run import UndoReader, UndoRun
 from tests.conftest import Foreign, StartServer, contents
 from tests.driver import Rwq, configure, undo_files
 
@@ -228,80 +223,23 @@ class TestConflicts:
         )
 
 
-def until_idle(raw: Redis) -> None:
-    """Wait until the server has carried out what was sent to it; the next calls are sent ahead."""
-    idle = 0
-    while idle < 3:
-        raw.ping()
-        others = (each for each in raw.client_list() if int(each["id"]) != raw.client_id())
-        idle = 0 if any(int(each["qbuf"]) for each in others) else idle + 1
-
-
-def interrupt(rwq: Rwq, queue: WorkQueue, raw: Redis) -> UndoReader:
-    """Begin to undo the latest file, and die after one batch was acknowledged."""
-    reader = UndoReader(undo_files(rwq)[-1])
-    run = UndoRun(reader, queue, queue, NoJournal(), dry_run=False)  # type: ignore[arg-type]
-    each = run.batches()
-    next(each)
-    # As a crash: nothing that comes at the end is done.
-    reader.finish = reader.close = lambda *_, **__: None  # type: ignore[method-assign]
-    each.close()  # type: ignore[attr-defined]
-    reader._file.close()
-    until_idle(raw)
-    return reader
-
-
 @pytest.mark.usefixtures("slept_s")
 class TestInterrupted:
-    def test_items_completed_meanwhile_are_not_restored(
-        self, rwq: Rwq, queue: WorkQueue, foreign: Foreign
-    ) -> None:
-        count = 5000
-        known = [b"%05d" % number for number in range(count)]
-        foreign.waiting(*known)
-        rwq("purge", "--yes")
-        reader = interrupt(rwq, queue, foreign.raw)
-        (key,) = foreign.raw.keys("jobs:undo:*")
-        assert key == b"jobs:undo:" + reader.file_id
-        assert 86_000 < foreign.raw.ttl(key) <= 86_400
-        back = foreign.raw.lrange("jobs:queue", 0, -1)
-        assert len(back) < count
-        assert len(back) >= RESTORE_ITEMS
-        list(queue.complete_many(back))
-        dry = rwq("undo", "--dry-run", "-o", "json").json
-        result = rwq(*BACK, "-o", "json")
-        assert (result.code, dry) == (0, {**result.json, "dry_run": True})
-        assert (result.json["restored"], result.json["restored_before"]) == (
-            count - len(back),
-            len(back),
-        )
-        assert result.json["in_doubt"] == 0
-        left = set(known).difference(back)
-        assert set(foreign.raw.lrange("jobs:queue", 0, -1)) == left
-        # The marks go at the end.
-        assert foreign.raw.keys("jobs:undo:*") == []
-        assert rwq(*BACK).code == 1
+    """Cuts and kills are among the faults; here is what is said of them."""
 
     def test_without_marks_items_are_in_doubt(
-        self, rwq: Rwq, queue: WorkQueue, foreign: Foreign
+        self, rwq: Rwq, removed: Path, foreign: Foreign
     ) -> None:
         """A day has passed, or the server has evicted them."""
-        foreign.waiting(*(b"%04d" % number for number in range(2000)))
-        rwq("rm", "--all", "--yes")
-        interrupt(rwq, queue, foreign.raw)
-        back = foreign.raw.lrange("jobs:queue", 0, -1)
-        list(queue.complete_many(back[:100]))
-        # They are keys of the queue.
-        assert "foreign-key" not in {f["code"] for f in rwq("doctor", "-o", "json").json}
-        foreign.raw.delete(*foreign.raw.keys("jobs:undo:*"))
-        restored = 2000 - len(back) + 100
+        with removed.open("ab") as appended:
+            appended.write(b'{"begun": true}\n')
+        foreign.waiting(b"a")
         assert rwq(*BACK).as_tuple() == (
             0,
             "",
-            f"restored {restored:,}, already there {len(back) - 100:,}, "
-            f"in doubt {restored:,}; rm of jobs, from {FIRST}; in doubt: an earlier undo of this "
-            "file was interrupted, and the server no longer knows what was restored, so a worker "
-            "may have completed them\n",
+            f"restored 1, already there 1, in doubt 1; rm of jobs, from {FIRST}; in doubt: an "
+            "earlier undo of this file was interrupted, and the server no longer knows what was "
+            "restored, so a worker may have completed them\n",
         )
 
     def test_one_that_restored_nothing_has_not_begun(
