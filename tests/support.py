@@ -1,12 +1,20 @@
-"""What many tests need besides fixtures: IDs, lines of an export, and a journal that remembers."""
+"""What many tests need besides fixtures: IDs, lines of an export, screens, a journal."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import redis
 
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.restore import Line
 from rwq_cli.core.state.probe import ItemSnapshot
+
+try:
+    from inline_snapshot import snapshot as snapshot
+except ImportError:
+    # It rewrites screens; to compare with them needs nothing.
+    def snapshot(value: Any) -> Any:  # type: ignore[no-redef]
+        return value
 
 
 def numbered(count: int, name: bytes = b"%04d") -> list[bytes]:

@@ -7,6 +7,7 @@ import pytest
 from tests.conftest import Foreign, contents
 from tests.driver import Rwq, configure
 from tests.servers import PrivateServer
+from tests.support import snapshot
 
 
 @pytest.fixture
@@ -36,25 +37,29 @@ def test_there_may_be_no_contexts(bare_rwq: Rwq) -> None:
 
 class TestList:
     def test_the_current_one_is_marked_and_no_password_is_shown(self, three: Rwq) -> None:
-        assert three("context", "list", "-o", "table").lines == [
-            "NAME  CURRENT  SERVER                 QUEUE  PASSWORD  READ ONLY  PROTECT",
-            "─" * 73,
-            "prod           redis://ops:***@db1/0  -      url       no         type",
-            "dev   *        local:                 jobs   -         no         none",
-            "eu             redis://db2            -      command   yes        none",
-        ]
+        assert three("context", "list", "-o", "table").lines == snapshot(
+            [
+                "NAME  CURRENT  SERVER                 QUEUE  PASSWORD  READ ONLY  PROTECT",
+                "─" * 73,
+                "prod           redis://ops:***@db1/0  -      url       no         type",
+                "dev   *        local:                 jobs   -         no         none",
+                "eu             redis://db2            -      command   yes        none",
+            ]
+        )
 
 
 class TestShow:
     def test_a_context_for_people(self, three: Rwq) -> None:
-        assert three("context", "show", "eu", "-o", "table").lines == [
-            "eu",
-            "   server  redis://db2",
-            "    queue  none",
-            " password  printed by pass eu",
-            "read only  yes: changes need --write",
-            "  protect  none: destructive commands ask unless --yes is given",
-        ]
+        assert three("context", "show", "eu", "-o", "table").lines == snapshot(
+            [
+                "eu",
+                "   server  redis://db2",
+                "    queue  none",
+                " password  printed by pass eu",
+                "read only  yes: changes need --write",
+                "  protect  none: destructive commands ask unless --yes is given",
+            ]
+        )
 
     def test_without_a_name_it_is_the_one_in_use(self, three: Rwq) -> None:
         assert three("context", "show", "-o", "json").json["name"] == "dev"

@@ -11,6 +11,7 @@ from tests.conftest import Foreign, contents
 from tests.driver import Rwq
 from tests.item_cases import BROKEN
 from tests.servers import PrivateServer
+from tests.support import snapshot
 
 NOW = ("--grace", "0")
 # Of the server and the name, the same in all of these tests.
@@ -22,21 +23,23 @@ def test_the_table_of_findings(rwq: Rwq, foreign: Foreign) -> None:
     foreign.abandoned(b"c")
     result = rwq("doctor", "--fix", *NOW, *AROUND, "-o", "table")
     assert result.code == 1
-    assert result.lines == [
-        "SEVERITY  FINDING    COUNT  FIXED  LEFT",
-        "───────────────────────────────────────",
-        "error     held           2      0     2",
-        "warning   abandoned      1      1     0",
-        "",
-        "held",
-        "       error  2",
-        "       cause  Its lease has no expiry. No worker sets such a lease.",
-        "        cure  Release the item, or give its lease an expiry.",
-        "left because  it may be intentional, to keep the item from workers",
-        "     command  rwq release --force -q jobs $'a\\xff'",
-        " for example  a\\xff",
-        "              b",
-    ]
+    assert result.lines == snapshot(
+        [
+            "SEVERITY  FINDING    COUNT  FIXED  LEFT",
+            "───────────────────────────────────────",
+            "error     held           2      0     2",
+            "warning   abandoned      1      1     0",
+            "",
+            "held",
+            "       error  2",
+            "       cause  Its lease has no expiry. No worker sets such a lease.",
+            "        cure  Release the item, or give its lease an expiry.",
+            "left because  it may be intentional, to keep the item from workers",
+            "     command  rwq release --force -q jobs $'a\\xff'",
+            " for example  a\\xff",
+            "              b",
+        ]
+    )
     assert result.notes == "errors 1 (held 2), warnings 1 (abandoned 1); items 3; fixed 1, left 2\n"
 
 
@@ -45,9 +48,9 @@ def test_a_healthy_queue_has_no_findings(rwq: Rwq, foreign: Foreign) -> None:
     summary = "no findings; items 1\n"
     healthy = (0, "Nothing is wrong with jobs: items 1\n", "")
     assert rwq("doctor", *AROUND, "-o", "table").as_tuple() == healthy
-    assert rwq("doctor", "-v", *AROUND, "-o", "table").lines == [
-        "Nothing is wrong with jobs: items 1"
-    ]
+    assert rwq("doctor", "-v", *AROUND, "-o", "table").lines == snapshot(
+        ["Nothing is wrong with jobs: items 1"]
+    )
     assert rwq("doctor", "--fix", *AROUND, "-o", "table").as_tuple() == healthy
     assert rwq("doctor", *AROUND, "-o", "json").as_tuple() == (0, "[]\n", summary)
     assert rwq("doctor", *AROUND, "-o", "ids").as_tuple() == (0, "", summary)

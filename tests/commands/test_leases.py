@@ -4,6 +4,7 @@ import pytest
 
 from tests.conftest import Foreign
 from tests.driver import Rwq
+from tests.support import snapshot
 
 
 @pytest.fixture(autouse=True)
@@ -66,10 +67,12 @@ def test_the_table_and_its_footer(rwq: Rwq, foreign: Foreign) -> None:
     foreign.abandoned(b"abandoned")
     foreign.leased(b"held", holder=b"rwq:bob@host:2", ttl_ms=None)
     result = rwq("leases", "-o", "table")
-    assert result.lines == [
-        "ID         STATE      HOLDER          TIME LEFT  SIZE  DATA",
-        "────────────────────────────────────────────────────────────────────────",
-        "abandoned  abandoned  -                       -  17 B  data of abandoned",
-        "held       held       rwq:bob@host:2  no expiry  12 B  data of held",
-    ]
+    assert result.lines == snapshot(
+        [
+            "ID         STATE      HOLDER          TIME LEFT  SIZE  DATA",
+            "────────────────────────────────────────────────────────────────────────",
+            "abandoned  abandoned  -                       -  17 B  data of abandoned",
+            "held       held       rwq:bob@host:2  no expiry  12 B  data of held",
+        ]
+    )
     assert (result.code, result.notes) == (0, "2 shown of 2 processing in jobs\n")

@@ -5,6 +5,7 @@ import pytest
 from rwq_cli.output.options import OutputFormat
 from tests.conftest import Foreign
 from tests.driver import Rwq
+from tests.support import snapshot
 
 
 @pytest.fixture
@@ -97,11 +98,13 @@ class TestTable:
         foreign.unused_for(b"resize cat.png", 30 * 3600 + 60)
         rwq("add", "--id", "third", "tab\tand [red]markup[/red]")
         result = rwq("ls", "-n", "1", "-o", "table")
-        assert result.lines == [
-            "#  ID              LAST USE  SIZE  DATA",
-            "─────────────────────────────────────────────────",
-            "0  resize cat.png  1d6h ago  14 B  resize cat.png",
-        ]
+        assert result.lines == snapshot(
+            [
+                "#  ID              LAST USE  SIZE  DATA",
+                "─────────────────────────────────────────────────",
+                "0  resize cat.png  1d6h ago  14 B  resize cat.png",
+            ]
+        )
         assert (result.code, result.notes) == (0, "1 shown of 3 waiting in jobs\n")
 
 

@@ -5,6 +5,7 @@ import redis
 
 from tests.conftest import Foreign
 from tests.driver import Rwq
+from tests.support import snapshot
 
 
 @pytest.fixture(autouse=True)
@@ -41,14 +42,16 @@ def test_plain_is_a_line_a_queue(rwq: Rwq) -> None:
 
 
 def test_the_table_and_its_footer(rwq: Rwq) -> None:
-    assert rwq("queues", "-o", "table").lines == [
-        "QUEUE     WAITING  PROCESSING  ABANDONED  DELAYED  BURIED",
-        "─────────────────────────────────────────────────────────",
-        "broken          0           0          0        0       1",
-        "later           0           0          0        1       0",
-        "mail:in         2           0          0        0       0",
-        "mail:out        0           3          2        0       0",
-    ]
+    assert rwq("queues", "-o", "table").lines == snapshot(
+        [
+            "QUEUE     WAITING  PROCESSING  ABANDONED  DELAYED  BURIED",
+            "─────────────────────────────────────────────────────────",
+            "broken          0           0          0        0       1",
+            "later           0           0          0        1       0",
+            "mail:in         2           0          0        0       0",
+            "mail:out        0           3          2        0       0",
+        ]
+    )
 
 
 def test_counting_ends_after_a_while_and_says_that_there_may_be_more(

@@ -11,6 +11,7 @@ from tests.conftest import Foreign, contents
 from tests.driver import Rwq
 from tests.item_cases import ITEM_CASES
 from tests.servers import PrivateServer
+from tests.support import snapshot
 
 # One way for an ID to be in each state.
 CASES = {case.state: case.make for case in reversed(ITEM_CASES.values())}
@@ -67,24 +68,26 @@ def test_a_state_is_explained_and_the_suggested_commands_work(
 def test_all_of_a_waiting_item(rwq: Rwq, foreign: Foreign) -> None:
     foreign.waiting(b"z", b"a")
     foreign.unused_for(b"a", 30 * 3600 + 60)
-    assert rwq("show", "a", "-o", "table").lines == [
-        "a",
-        "   queue  jobs",
-        "   state  waiting",
-        "          It waits to be leased.",
-        "    next  It is leased after the item ahead of it.",
-        "commands  rwq release --front -q jobs a",
-        "          rwq complete -q jobs a",
-        "",
-        "Facts",
-        "           data  9 B, last used 1d6h ago",
-        "      main list  yes, 1 ahead of it",
-        "processing list  no",
-        "          lease  none",
-        "",
-        "Data",
-        "  data of a",
-    ]
+    assert rwq("show", "a", "-o", "table").lines == snapshot(
+        [
+            "a",
+            "   queue  jobs",
+            "   state  waiting",
+            "          It waits to be leased.",
+            "    next  It is leased after the item ahead of it.",
+            "commands  rwq release --front -q jobs a",
+            "          rwq complete -q jobs a",
+            "",
+            "Facts",
+            "           data  9 B, last used 1d6h ago",
+            "      main list  yes, 1 ahead of it",
+            "processing list  no",
+            "          lease  none",
+            "",
+            "Data",
+            "  data of a",
+        ]
+    )
 
 
 MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (UTC|[-+]\d\d:\d\d)"
