@@ -1,15 +1,12 @@
-"""Cutting streams: nothing lost, caps kept, and never read ahead."""
+"""Cutting streams, and outcomes in batches: nothing lost, caps kept, and never read ahead."""
 
 from hypothesis import given, strategies as st
 
-from rwq_cli.core.batches import (
-    BATCH_BYTES,
-    FLUSH,
-    Flush,
-    ids_per_call,
-    in_batches,
-)
+from rwq_cli.core import Outcome, State, Status
+from rwq_cli.core.batches import BATCH_BYTES, FLUSH, Flush, ids_per_call, in_batches
 from rwq_cli.core.items.add import ADD_ITEMS, NewItem, batched_items
+from rwq_cli.core.model import OutcomeBatch, Outcomes
+from rwq_cli.core.repair.findings import Code, Severity
 
 
 class Sized(bytes):
@@ -69,3 +66,54 @@ def test_ids_per_call_at_its_corners() -> None:
         10,
         1,
     ]
+
+
+def test_every_status_has_a_code_of_its_own() -> None:
+    codes = [status.code for status in Status]
+    assert {len(code) for code in codes} == {1}
+    assert len(set(codes)) == len(codes)
+
+
+def outcome_of(number: int, status: Status) -> Outcome:
+    """An outcome with what belongs to its status, different for each number."""
+    holder = b"holder of %d" % number if status is Status.NOT_OWNER else None
+    state = tuple(State)[number % len(State)] if status is Status.PRUNED else None
+    return Outcome(b"%d" % number, status, holder, state)
+
+
+@given(st.lists(st.sampled_from(Status), max_size=30), st.sets(st.integers(0, 30)))
+def test_counts_and_choices_agree_with_the_outcomes(
+    statuses: list[Status], chosen: set[int]
+) -> None:
+    outcomes = [outcome_of(at, status) for at, status in enumerate(statuses)]
+    batch = OutcomeBatch.of(outcomes)
+    assert batch.counts() == {status: statuses.count(status) for status in set(statuses)}
+    wanted = {b"%d" % number for number in chosen}
+    assert list(batch.only(wanted)) == [o for o in outcomes if o.item_id in wanted]
+    # It can be read again.
+    assert list(batch) == list(batch) == outcomes
+
+
+def test_outcomes_are_read_one_by_one_or_in_batches() -> None:
+    def batches():
+        yield OutcomeBatch([b"1", b"2"], "ac")
+        yield OutcomeBatch([], "")
+        yield OutcomeBatch([b"3"], "m")
+
+    assert [outcome.item_id for outcome in Outcomes(batches())] == [b"1", b"2", b"3"]
+    assert [len(batch) for batch in Outcomes(batches()).batches] == [2, 0, 1]
+    outcomes = Outcomes(batches())
+    assert next(outcomes) == Outcome(b"1", Status.ADDED)
+    assert [outcome.item_id for outcome in outcomes] == [b"2", b"3"]
+
+
+def test_a_broken_state_is_a_finding_that_is_more_than_a_note() -> None:
+    # An item that is due is a finding only if it is late.
+    findings = {code.value for code in Code if code.severity is not Severity.NOTE} - {"due"}
+    assert {state for state in State if state.is_broken} == findings & set(State)
+
+
+def test_every_state_of_an_item_is_in_one_place() -> None:
+    """An item is leased, delayed or buried, or neither; nothing else is any of them."""
+    for state in State:
+        assert state.is_leased + state.is_scheduled <= state.is_item <= state.has_data

@@ -1,11 +1,15 @@
-"""The core as a package: what it offers, how it reports errors, and what it leaves to its users."""
+"""The core as a package: what it offers, its errors, and that it needs nothing but redis-py."""
 
 import ast
 import re
+import subprocess
+import venv
+from importlib.util import find_spec
 from pathlib import Path
 
 import rwq_cli.core
 from rwq_cli.core import errors
+from tests.servers import PrivateServer
 
 MODULES = sorted(Path(rwq_cli.core.__file__).parent.rglob("*.py"))
 
@@ -34,3 +38,44 @@ def test_every_error_has_a_code_of_its_own() -> None:
     codes = [kind.code for kind in kinds]
     assert len(set(codes)) == len(codes) > 10
     assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", code) for code in codes)
+
+
+PROGRAM = """
+import importlib.util, sys
+from rwq_cli.core import NewItem, Server, WorkQueue, connect
+
+for missing in ("hiredis", "typer", "rich", "msgspec"):
+    assert importlib.util.find_spec(missing) is None, missing
+queue = WorkQueue(connect(Server(sys.argv[1])), "jobs")
+assert queue.add(b"data\\xff", "1") and not queue.add("again", "1")
+list(queue.add_many(NewItem(b"%d" % n, b"x" * 10_000) for n in range(2, 3000)))
+list(queue.add_many((NewItem(b"u%d" % n, b"x") for n in range(3000)), unique=True))
+item = queue.lease()
+assert (item.item_id, item.data) == (b"1", b"data\\xff"), item
+(outcome,) = queue.complete(b"1")
+assert [item.item_id for item in queue.lease_many(2)] == [b"2", b"3"]
+assert [queue.state(item_id).value for item_id in (b"1", b"2")] == ["gone", "leased"]
+assert list(queue.light_clean(grace_s=0)) == []
+assert queue.add("more", "m") and queue.lease(wait_s=1).item_id == b"4"
+print(outcome.status.value, queue.lengths().waiting)
+"""
+
+
+def test_it_adds_leases_completes_and_cleans(server: PrivateServer, tmp_path: Path) -> None:
+    venv.create(tmp_path, symlinks=True, with_pip=False)
+    (packages,) = tmp_path.glob("lib/python*/site-packages")
+    for name in ("redis", "rwq_cli"):
+        spec = find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        (packages / name).symlink_to(Path(spec.origin).parent)
+    with server.client() as raw:
+        raw.flushall()
+    ran = subprocess.run(
+        [tmp_path / "bin" / "python", "-I", "-c", PROGRAM, server.url],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stderr == ""
+    assert ran.stdout == "completed 5996\n"

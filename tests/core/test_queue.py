@@ -1,10 +1,20 @@
-"""The work queue as its users see it: one life of an item, and its names."""
+"""The work queue as its users see it: one life of an item, items that were leased, names."""
 
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
 from redis import Redis
 
 from rwq_cli.core import (
     CleanAction,
+    Due,
+    InvalidArgument,
+    LeasedItem,
+    LeaseLost,
     NewItem,
+    Outcome,
     Repair,
     Source,
     State,
@@ -65,3 +75,127 @@ def test_an_item_is_added_leased_and_completed_under_any_name(
         assert queue.counts(deep=True).waiting == len(ids)
         assert statuses("complete_many") == [Status.COMPLETED] * len(ids)
         assert contents(raw) == before, name
+
+
+ACTS: dict[str, tuple[Callable[[LeasedItem], Outcome], Status]] = {
+    "complete": (LeasedItem.complete, Status.COMPLETED),
+    "touch": (LeasedItem.touch, Status.TOUCHED),
+    "release": (LeasedItem.release, Status.RELEASED),
+    "delay": (lambda item: item.release(delay_s=9), Status.DELAYED),
+    "bury": (lambda item: item.bury("why"), Status.BURIED),
+}
+
+
+def leased(queue: WorkQueue) -> LeasedItem:
+    queue.add(b"data", "1")
+    item = queue.lease(for_s=60)
+    assert item is not None
+    return item
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_a_leased_item_acts_under_its_own_lease_only(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, act: str
+) -> None:
+    item = leased(queue)
+    foreign.lease(b"1", holder=b"another")
+    before = contents(raw)
+    do, done = ACTS[act]
+    assert do(item) == Outcome(b"1", Status.NOT_OWNER, holder=b"another")
+    assert contents(raw) == before
+    assert not item.is_ended
+    raw.set("jobs:lease:1", queue.holder, ex=60)
+    raw.set("jobs:leased_by_session:1", queue.holder, ex=60)
+    assert do(item) == Outcome(b"1", done)
+    assert item.is_ended is (act != "touch")
+
+
+def test_a_result_is_kept_with_it(queue: WorkQueue) -> None:
+    assert leased(queue).complete(b"done").status is Status.COMPLETED
+    result = queue.result("1").result
+    assert result is not None
+    assert result.result == b"done"
+
+
+def test_a_block_completes_its_item(queue: WorkQueue) -> None:
+    with queue.leased() as item:
+        assert item is None
+    queue.add(b"data", "1")
+    with queue.leased(for_s=60) as item:
+        assert item is not None
+        assert queue.state("1") is State.LEASED
+    assert queue.state("1") is State.GONE
+
+
+def test_an_exception_in_a_block_returns_the_item(queue: WorkQueue) -> None:
+    queue.add(b"data", "1")
+    with pytest.raises(KeyboardInterrupt), queue.leased():
+        raise KeyboardInterrupt
+    assert queue.state("1") is State.WAITING
+
+
+@pytest.mark.parametrize("act", ["complete", "release", "bury"])
+def test_a_block_may_end_its_item_itself(queue: WorkQueue, act: str) -> None:
+    queue.add(b"data", "1")
+    with queue.leased() as item:
+        assert item is not None
+        ACTS[act][0](item)
+        ended = queue.state("1")
+    assert queue.state("1") is ended
+
+
+def test_a_block_whose_lease_was_lost_says_so(queue: WorkQueue, foreign: Foreign) -> None:
+    queue.add(b"data", "1")
+    with pytest.raises(LeaseLost) as caught, queue.leased():
+        foreign.lease(b"1", holder=b"another")
+    assert caught.value.message == "1 is not leased to this session any more"
+    assert queue.state("1") is State.LEASED
+
+
+def test_what_changes_something_does_it_when_it_is_called(queue: WorkQueue, raw: Redis) -> None:
+    list(queue.add_many(NewItem(b"%d" % number, b"data") for number in range(8)))
+    assert queue.remove("0", b"nothing") == [
+        Outcome(b"0", Status.REMOVED),
+        Outcome(b"nothing", Status.MISSING),
+    ]
+    queue.move("1", to="other")
+    assert raw.lrange("other:queue", 0, -1) == [b"1"]
+    queue.bury("2", reason=b"why")
+    assert [item.reason for item in queue.items(Source(buried=True))] == [b"why"]
+    queue.kick("2")
+    queue.release("3", delay_s=60)
+    assert queue.state("3") is State.DELAYED
+    queue.complete("4", result=b"done")
+    assert raw.exists("jobs:item:4") == 0
+    item = queue.lease()
+    assert item is not None
+    queue.touch(item.item_id, for_s=900, owner=queue.holder)
+    assert raw.ttl(b"jobs:lease:" + item.item_id) > 800
+    assert queue.purge(grace_s=0) == 5
+    assert not raw.keys("jobs:*")
+
+
+@pytest.mark.parametrize("verb", ["complete", "touch", "release", "bury", "kick", "remove"])
+def test_one_id_is_no_list_of_ids(queue: WorkQueue, raw: Redis, verb: str) -> None:
+    for data in ("a", "b", "ab"):
+        queue.add(data, data)
+    before = contents(raw)
+    many: Any = getattr(queue, f"{verb}_many")
+    for one in ("ab", b"ab", bytearray(b"ab")):
+        with pytest.raises(TypeError, match="several IDs"):
+            many(one)
+    with pytest.raises(TypeError, match="an ID is bytes or str, not list"):
+        getattr(queue, verb)(["ab"])
+    with pytest.raises(TypeError, match="not int"):
+        list(many(b"a"[0:1] if item is None else item for item in (97,)))
+    assert contents(raw) == before
+
+
+def test_points_in_time(queue: WorkQueue) -> None:
+    when = datetime(2100, 1, 1, tzinfo=UTC)
+    queue.add(b"data", "datetime", at=when)
+    queue.add(b"data", "seconds", at=when.timestamp())
+    list(queue.add_many([NewItem(b"many", b"data", Due.at(when))]))
+    assert [item.due_at for item in queue.items(Source(delayed=True))] == [when] * 3
+    with pytest.raises(InvalidArgument, match="time zone"):
+        queue.add(b"data", "naive", at=datetime(2100, 1, 1))

@@ -1,14 +1,23 @@
-"""The line is cut at a byte of the request, or of the reply, of every verb on fifty items.
+"""The line is cut at a byte of every verb on fifty items, or the verb is killed there or later.
 
 Usually at a few bytes of each; with `--long` at every tenth, each on one server, behind Sentinel,
-on a cluster and between two servers.
+on a cluster and between two servers. A killed verb runs in a fork of this process, which has loaded
+everything: starting a program takes longer than the verb.
 """
 
+import io
+import os
+import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from random import Random
 
 import pytest
 
+from rwq_cli.cli.program import run
+from rwq_cli.environment import Environment
+from tests.driver import until
 from tests.faults.verbs import (
     MOVE_TO_ANOTHER_SERVER,
     MOVE_TO_ANOTHER_SLOT,
@@ -74,3 +83,95 @@ def test_a_cut_loses_nothing_and_is_reported(
                 print(f"cut {side} after {after_bytes} of {whole.passed[side]} bytes")
                 raise
     print(kind, name_of(verb), dict(counts), whole.passed)
+
+
+_KILLS = usual(2, long=30)
+_ACTING = [verb for verb in VERBS if verb.done is not None]
+
+
+class Killed:
+    """A verb in a fork."""
+
+    def __init__(self, stage: Stage, verb: Verb) -> None:
+        self._stage = stage
+        self._verb = verb
+        self._out = stage.home / "out"
+
+    def at_byte(self, side: str, after_bytes: int) -> int:
+        """Kill it when so much has passed; returns its exit status."""
+        line = Line(side, after_bytes)
+        line.on_cut = lambda: os.kill(os.getpid(), signal.SIGKILL)
+        return self._wait(self._fork(line))
+
+    def after(self, seconds: float) -> int:
+        """Kill it so long after its start."""
+        child = self._fork(Line())
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+        return self._wait(child)
+
+    def _fork(self, line: Line) -> int:
+        child = os.fork()
+        if child:
+            return child
+        try:
+            with self._out.open("wb") as out, line:
+                environment = Environment(
+                    dict(self._stage.rwq.variables),
+                    io.BytesIO(self._stage.stdin(self._verb)),
+                    out,
+                    io.BytesIO(),
+                )
+                code = int(run(self._stage.words(self._verb), environment))
+                out.flush()
+                os._exit(code)
+        finally:
+            os._exit(99)
+
+    def _wait(self, child: int) -> int:
+        _, status = os.waitpid(child, 0)
+        return os.waitstatus_to_exitcode(status)
+
+    @property
+    def out(self) -> bytes:
+        """What it had printed."""
+        return self._out.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("kind", "verb"),
+    [*(("server", verb) for verb in _ACTING), ("servers", MOVE_TO_ANOTHER_SERVER)],
+    ids=lambda each: each if isinstance(each, str) else name_of(each),
+)
+def test_a_killed_verb_loses_nothing(
+    stage_on: Callable[[str], Stage], kind: str, verb: Verb
+) -> None:
+    stage = stage_on(kind)
+    raw = stage.raw
+    random = Random(verb.words)
+    for _ in range(2):
+        stage.arrange(verb)
+        begun = time.monotonic()
+        with Line() as whole:
+            stage.run(verb)
+        lasts_s = time.monotonic() - begun
+    ends: Counter[str] = Counter()
+    for number in range(5 * _KILLS if kind == "servers" else _KILLS):
+        stage.arrange(verb)
+        (stage.home / "out").write_bytes(b"")
+        known = {client["id"] for client in raw.client_list()}
+        killed = Killed(stage, verb)
+        if number % 2:
+            code = killed.after(random.uniform(lasts_s, 3 * lasts_s))
+        else:
+            # Near the end, where the call is that acts: within it, or within its reply.
+            side = random.choice(("up", "down", "down"))
+            length = whole.passed[side]
+            first = 0 if kind == "servers" else max(0, length - 200)
+            code = killed.at_byte(side, random.randrange(first, length))
+        until(lambda known=known: {client["id"] for client in raw.client_list()} <= known)
+        assert code in (0, -signal.SIGKILL)
+        done = stage.done(verb)
+        stage.check_keys(verb, killed.out)
+        ends["it ended before" if code == 0 else "done" if done else "nothing done"] += 1
+    print(name_of(verb), dict(ends))

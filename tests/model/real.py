@@ -14,11 +14,7 @@ from rwq_cli.core.items.remove import REMOVE_ARGS
 from rwq_cli.core.items.results import ResultOptions, completing_args
 from rwq_cli.core.items.schedule import How, burial, delay, returning, schedule_args
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.lua import (
-    DIGEST_DIGITS,
-    load_script,
-    script_words,
-)
+from rwq_cli.core.lua import DIGEST_DIGITS, load_script, script_words
 from rwq_cli.core.model import State, Status
 from rwq_cli.core.state.expected import ANY, Located, fingerprint
 from tests.live.raw_keys import LOOK, raw_keys_of

@@ -1,13 +1,11 @@
-"""Rates from samples: what came and went, and what cannot be known."""
+"""Rates from samples, and what a tick of a watch of many queues reads."""
 
 import pytest
 import redis
 
 from rwq_cli.core import WorkQueue
-from rwq_cli.core.inspect.activity import (
-    RateMeter,
-    Rates,
-)
+from rwq_cli.core.inspect.activity import SLOW_S, QueueWatch, RateMeter, Rates, interval_s
+from rwq_cli.core.inspect.cursor import PAGE_SIZE
 from rwq_cli.core.items.schedule import promote as promote_items
 from tests.conftest import FakeClock, Foreign
 from tests.support import numbered
@@ -81,3 +79,74 @@ def test_a_removal_of_the_newest_item_is_no_push(
     list(queue.bury_many([b"8"], reason=b"x"))
     foreign.waiting(b"x", b"y")
     assert sampled.look()[:3] == (0.5, 0.25, False)
+
+
+def watch_of(queue: WorkQueue, *names: bytes) -> QueueWatch:
+    """A watch of these queues on the connection and clock of a queue."""
+    return QueueWatch(queue.connection, names, queue.clock)
+
+
+def rows_of(watch: QueueWatch) -> dict[bytes, tuple[int, ...]]:
+    """By queue: waiting, running and abandoned (-1 for unknown), delayed and buried."""
+    return {
+        row.queue: (
+            row.sample.waiting,
+            -1 if row.running is None else row.running,
+            -1 if row.abandoned is None else row.abandoned,
+            row.sample.delayed,
+            row.sample.buried,
+        )
+        for row in watch.tick().rows
+    }
+
+
+def test_a_row_counts_every_state_once(queue: WorkQueue, foreign: Foreign) -> None:
+    foreign.waiting(b"w1", b"w2")
+    foreign.leased(b"l1")
+    foreign.abandoned(b"a1", b"a2")
+    foreign.delayed(b"d1", 9_999_999_999_999)
+    foreign.buried(b"b1")
+    assert rows_of(watch_of(queue, b"jobs", b"none")) == {
+        b"jobs": (2, 1, 2, 1, 1),
+        b"none": (0, 0, 0, 0, 0),
+    }
+
+
+def test_abandoned_items_are_counted_a_few_queues_at_a_time(
+    queue: WorkQueue, raw: redis.Redis, clock: FakeClock
+) -> None:
+    """The oldest counts first, so that each queue has its turn."""
+    names = numbered(5, b"q%d")
+    for name in names:
+        Foreign(raw, name).abandoned(*numbered(PAGE_SIZE))
+    watch = watch_of(queue, *names)
+    counted = []
+    for _ in range(4):
+        overview = watch.tick()
+        counted.append([row.abandoned is not None for row in overview.rows].count(True))
+        clock.now_s += 2
+    assert counted == [2, 4, 5, 5]
+    # In the last tick, the counts of the second one were the oldest.
+    assert overview.abandoned_age_s == 4.0
+
+
+def test_a_queue_of_the_wrong_type_is_left_out(queue: WorkQueue, raw: redis.Redis) -> None:
+    raw.set("bad:processing", "x")
+    overview = watch_of(queue, b"bad", b"jobs").tick()
+    assert [row.queue for row in overview.rows] == [b"jobs"]
+    assert [each.message for each in overview.left_out] == ["bad:processing has the wrong type"]
+
+
+def test_the_status_of_the_server_is_read(queue: WorkQueue) -> None:
+    status = watch_of(queue, b"jobs").tick().status
+    assert status is not None
+    assert status.version is not None
+    assert status.used_bytes is not None
+    assert status.durability.persists is False
+
+
+@pytest.mark.parametrize(
+    ("call_s", "wait_s"), [(0.0, 2.0), (SLOW_S, 2.0), (0.15, 3.0), (60.0, 15.0)]
+)
+def test_a_slow_server_is_asked_less_often(call_s: float, wait_s: float) -> None:
+    assert interval_s(2.0, call_s) == pytest.approx(wait_s)

@@ -1,14 +1,25 @@
-"""What was chosen is compared in the script that acts; each verb and state: `test_contract.py`."""
+"""What was chosen, or may be between two commands of its worker, is looked at again; each verb and
+state: `test_contract.py`.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from redis import Redis
 
-from rwq_cli.core import Selection, State, Status, WorkQueue
+from rwq_cli.core import Outcome, Selection, State, Status, WorkQueue
+from rwq_cli.core.batches import FLUSH, Flush
+from rwq_cli.core.errors import ConnectionLost
 from rwq_cli.core.inspect.listing import choose
 from rwq_cli.core.inspect.selection import Comparison
+from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.complete import complete
+from rwq_cli.core.items.move import move
+from rwq_cli.core.items.schedule import bury, release
 from rwq_cli.core.state.expected import Expected, fingerprint
-from tests.conftest import Foreign
+from tests.conftest import HOLDER, QUEUE, FakeClock, Foreign, Interleaved
+from tests.support import numbered
 
 
 @pytest.mark.parametrize("change", ["length", "beginning", "end"])
@@ -67,3 +78,113 @@ def test_a_duplicated_item_is_what_one_of_its_entries_was_chosen_for(
         assert list(found.ids) == [b"x"]
         outcomes = complete(queue, found.ids, expected=found.expected, dry_run=True)
         assert [o.status for o in outcomes] == [Status.COMPLETED]
+
+
+Take = Callable[..., Iterator[Outcome]]
+TAKES: dict[str, Take] = {
+    "release": release,
+    "release to the front": partial(release, front=True),
+    "delay": partial(release, delay_s=60),
+    "bury": bury,
+    "move": lambda queue, ids, **options: move(queue, ids, b"other", NoJournal(), **options),
+}
+each_take = pytest.mark.parametrize("take", TAKES.values(), ids=TAKES)
+# Few are looked for by name, many in pages.
+few_or_many = pytest.mark.parametrize("count", [1, 40])
+
+
+@each_take
+@few_or_many
+def test_items_that_are_taken_up_in_the_grace_period_are_left_alone(
+    queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, take: Take, count: int
+) -> None:
+    popped, added, again, dead = (
+        numbered(count, name) for name in (b"popped %d", b"added %d", b"again %d", b"dead %d")
+    )
+    foreign.abandoned(*popped, *again, *dead)
+    foreign.data(*added)
+
+    def meanwhile() -> None:
+        # The worker's lease comes, and the producer's push; others are completed and added anew
+        # with other data: the same data in the same second cannot be told apart.
+        foreign.lease(*popped, generations="old")
+        raw.lpush(b"jobs:queue", *added)
+        raw.mset({b"jobs:item:" + item_id: b"other data" for item_id in again})
+
+    clock.during_sleep = meanwhile
+    outcomes = take(queue, [*popped, *added, *again, *dead], grace_s=2.5)
+    statuses = {outcome.item_id: outcome.status for outcome in outcomes}
+    assert clock.slept_s == [2.5]
+    assert {statuses[item_id] for item_id in popped} == {Status.NOT_OWNER}
+    assert {statuses[item_id] for item_id in again} == {Status.CHANGED}
+    failed = {Status.NOT_OWNER, Status.CHANGED, Status.MISSING}
+    assert {statuses[item_id] for item_id in (*dead, *added)}.isdisjoint(failed)
+    assert set(raw.lrange(b"jobs:processing", 0, -1)) == {*popped, *again}
+
+
+@each_take
+@few_or_many
+def test_a_chosen_item_that_was_popped_since_is_looked_at_twice(
+    queue: WorkQueue, clock: FakeClock, raw: Redis, foreign: Foreign, take: Take, count: int
+) -> None:
+    popped, abandoned = numbered(count), numbered(count, b"old %d")
+    foreign.waiting(*popped)
+    foreign.abandoned(*abandoned)
+    chosen = choose(queue, Selection(states=frozenset({State.WAITING, State.ABANDONED})))
+    for _ in popped:
+        raw.rpoplpush(b"jobs:queue", b"jobs:processing")
+    clock.during_sleep = lambda: foreign.lease(*popped, generations="old")
+    outcomes = take(queue, chosen.ids, expected=chosen.expected, grace_s=2.5)
+    statuses = {outcome.item_id: outcome.status for outcome in outcomes}
+    # The abandoned items were looked at twice when they were chosen.
+    assert clock.slept_s == [1.0, 2.5]
+    assert {statuses[item_id] for item_id in popped} == {Status.CHANGED}
+    assert set(raw.lrange(b"jobs:processing", 0, -1)) == set(popped)
+    assert Status.CHANGED not in {statuses[item_id] for item_id in abandoned}
+
+
+@each_take
+def test_leased_or_forced_items_are_looked_at_once(
+    queue: WorkQueue, clock: FakeClock, foreign: Foreign, take: Take
+) -> None:
+    foreign.leased(b"mine", holder=HOLDER)
+    foreign.leased(b"theirs")
+    assert len(list(take(queue, [b"mine", b"theirs", b"gone"]))) == 3
+    foreign.abandoned(b"abandoned")
+    foreign.data(b"orphaned")
+    statuses = [o.status for o in take(queue, [b"abandoned", b"orphaned"], force=True)]
+    assert Status.NOT_OWNER not in statuses
+    assert clock.slept_s == []
+
+
+def test_a_stream_gets_its_second_looks_where_it_pauses(
+    queue: WorkQueue, clock: FakeClock, foreign: Foreign
+) -> None:
+    foreign.abandoned(b"1", b"2", b"3")
+    slept_at: list[list[float]] = []
+
+    def stream() -> Iterator[bytes | Flush]:
+        yield from (b"1", FLUSH)
+        slept_at.append(list(clock.slept_s))
+        yield from (b"2", b"3", b"gone")
+
+    assert [o.item_id for o in release(queue, stream())] == [b"1", b"gone", b"2", b"3"]
+    assert slept_at == [[1.0]]
+    assert clock.slept_s == [1.0, 1.0]
+
+
+def test_what_was_only_looked_at_is_not_acknowledged(
+    interleaved: Interleaved, clock: FakeClock, foreign: Foreign
+) -> None:
+    foreign.abandoned(b"a", b"b", b"c")
+    foreign.leased(b"mine", holder=HOLDER)
+
+    def lose(name: str) -> None:
+        if name == "release" and clock.slept_s:
+            raise ConnectionLost("gone")
+
+    interleaved.before = lose
+    queue = WorkQueue(interleaved, QUEUE, holder=HOLDER, clock=clock)
+    with pytest.raises(ConnectionLost) as caught:
+        list(queue.release_many([b"a", b"mine", b"b", b"c"]))
+    assert caught.value.acknowledged == 1

@@ -9,16 +9,7 @@ from rwq_cli.core import Connection, Item, Lease, Outcome, State, Status, WorkQu
 from rwq_cli.core.errors import InvalidArgument, WrongType
 from rwq_cli.core.items.lease import LeaseAttempt, lease_from, lease_ids
 from rwq_cli.core.keys import QueueKeys
-from tests.conftest import (
-    HOLDER,
-    QUEUE,
-    Backend,
-    FakeClock,
-    Foreign,
-    contents,
-    lasts,
-    work_of,
-)
+from tests.conftest import HOLDER, QUEUE, Backend, FakeClock, Foreign, contents, lasts, work_of
 from tests.driver import TIMEOUT_S, until
 from tests.servers import PrivateServer
 from tests.support import numbered

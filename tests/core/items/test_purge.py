@@ -10,7 +10,7 @@ from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.purge import count_items, purge
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_is_long
-from tests.core.inspect.test_results import keep
+from tests.core.items.test_results import keep
 from tests.item_cases import ITEM_CASES
 from tests.support import Journal, many, numbered
 

@@ -1,19 +1,19 @@
-"""Results of items: asked for, waited for, restored and deleted."""
+"""Results of items: kept, read, asked for, waited for, restored and deleted."""
 
 from math import inf
+from time import time
 
 import pytest
 from redis import Redis
 
-from rwq_cli.core import State, WorkQueue
-from rwq_cli.core.errors import WrongType
-from rwq_cli.core.inspect.results import Result, ResultStatus
+from rwq_cli.core import State, Status, WorkQueue
+from rwq_cli.core.errors import PermissionDenied, WrongType
+from rwq_cli.core.inspect.results import Result, ResultStatus, all_results, read_result_keys
 from rwq_cli.core.items.complete import complete
 from rwq_cli.core.items.restore import OnConflict, restore
 from rwq_cli.core.items.results import ResultLookup, ResultOptions, ResultTally, delete_results
-from tests.conftest import FakeClock, Foreign, contents, lasts
-from tests.core.inspect.test_results import WHEN, a_result, all_of, keep
-from tests.support import lines_of
+from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, contents, lasts
+from tests.support import lines_of, many, numbered
 
 
 def test_a_result_is_read_beside_an_item_that_was_added_again(
@@ -122,3 +122,164 @@ def test_only_results_that_are_as_they_were_read_are_deleted(
     delete_results(queue, results)
     left = [b"jobs:result:added again", b"jobs:result:later", b"jobs:result:string"]
     assert sorted(raw.keys("jobs:result:*")) == left
+
+
+BEGAN_MS = int(time() * 1000)
+HALF_A_MINUTE = ResultOptions(b"\x00\xff", ttl_s=30)
+REJECTED = ResultOptions(status=ResultStatus.REJECTED)
+
+
+def kept(raw: Redis, item_id: bytes) -> dict[bytes, bytes]:
+    """The fields of a result, without the time, which is the server's own."""
+    fields: dict[bytes, bytes] = raw.hgetall(b"jobs:result:" + item_id)
+    if fields:
+        assert BEGAN_MS <= int(fields.pop(b"completed_ms")) <= time() * 1000
+        assert raw.pttl(b"jobs:result:" + item_id) > 0
+    return fields
+
+
+def statuses(queue: WorkQueue, *ids: bytes, **options: object) -> list[Status]:
+    return [outcome.status for outcome in complete(queue, ids, **options)]  # type: ignore[arg-type]
+
+
+def test_a_result_of_what_this_call_completes(
+    queue: WorkQueue, raw: Redis, foreign: Foreign
+) -> None:
+    foreign.leased(b"mine", holder=HOLDER)
+    foreign.leased(b"theirs")
+    # In the way of nothing that is completed.
+    raw.lpush("jobs:result:gone", "x")
+    assert statuses(
+        queue, b"mine", b"theirs", b"gone", owner=HOLDER, result_options=HALF_A_MINUTE
+    ) == [Status.COMPLETED, Status.NOT_OWNER, Status.MISSING]
+    assert sorted(raw.keys("jobs:result:*")) == [b"jobs:result:gone", b"jobs:result:mine"]
+    assert lasts(raw, 30, "jobs:result:mine")
+    assert kept(raw, b"mine") == {
+        b"status": b"completed",
+        b"result": b"\x00\xff",
+        b"holder": HOLDER,
+    }
+
+
+@pytest.mark.parametrize("place", ["queue", "processing"])
+@pytest.mark.parametrize("size", [3, 30_000, 200_000])
+def test_results_of_many_items_are_kept(
+    queue: WorkQueue, raw: Redis, foreign: Foreign, place: str, size: int
+) -> None:
+    """By pages, by stretches, and one by one where they are large."""
+    ids = many(raw, 300 if size < 100_000 else 60, place)
+    raw.mset({b"jobs:lease:" + item_id: b"them" for item_id in ids})
+    raw.hset("jobs:result:0007", mapping={"status": "rejected", "completed_ms": 5, "holder": "x"})
+    options = ResultOptions(b"x" * size)
+    foreign.waiting(*numbered(700, b"other %d"))
+    assert {*statuses(queue, *ids, result_options=options)} == {Status.COMPLETED}
+    wanted = {b"status": b"completed", b"result": b"x" * size, b"holder": b"them"}
+    assert [item_id for item_id in ids if kept(raw, item_id) != wanted] == []
+    assert raw.llen("jobs:queue") == 700
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_a_hash_that_is_not_a_result(queue: WorkQueue, raw: Redis, count: int) -> None:
+    """It may be the counts of a queue with such a name."""
+    for fields in ({"x": "y"}, {"status": "completed"}, {"status": "new", "completed_ms": "5"}):
+        raw.flushall()
+        ids = many(raw, count)
+        raw.hset(b"jobs:result:" + ids[-1], mapping=fields)  # type: ignore[arg-type]
+        for dry_run in (True, False):
+            done = complete(queue, ids, result_options=HALF_A_MINUTE, dry_run=dry_run)
+            assert {each.item_id: each.status for each in done} == {
+                **dict.fromkeys(ids, Status.COMPLETED),
+                ids[-1]: Status.WRONG_TYPE,
+            }
+        assert statuses(queue, ids[-1]) == [Status.COMPLETED]
+        assert len(raw.hgetall(b"jobs:result:" + ids[-1])) == len(fields)
+
+
+# All keys of a queue but those of results.
+_WITHOUT_RESULTS = [
+    *("jobs:queue", "jobs:processing", "jobs:cleaning", "jobs:delayed", "jobs:buried"),
+    *("jobs:returns", "jobs:item:*", "jobs:lease:*", "jobs:leased_by_session:*"),
+]
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_a_user_who_may_not_touch_results(as_user: AsUser, raw: Redis, count: int) -> None:
+    """What is asked for without them goes as if there were none."""
+    queue = WorkQueue(as_user("+@all", keys=_WITHOUT_RESULTS), QUEUE)
+    ids = many(raw, count)
+    raw.hset(b"jobs:result:" + ids[0], mapping={"status": "completed", "completed_ms": 5})
+    before = contents(raw)
+    if raw.eval("return redis.acl_check_cmd and 1 or 0", 0):
+        with pytest.raises(PermissionDenied) as caught:
+            statuses(queue, *ids, result_options=HALF_A_MINUTE)
+        assert "run the 'exists' command on jobs:result:*" in caught.value.message
+        assert contents(raw) == before
+    assert statuses(queue, *ids) == [Status.COMPLETED] * count
+    assert raw.keys() == [b"jobs:result:" + ids[0]]
+
+
+WHEN = 1_700_000_000_000
+
+
+def keep(raw: Redis, item_id: bytes, ttl_ms: int | None = 60_000, **fields: bytes | int) -> None:
+    """A result as ours leave it."""
+    key = b"jobs:result:" + item_id
+    raw.hset(key, mapping={"status": "completed", "completed_ms": WHEN, **fields})
+    if ttl_ms is not None:
+        raw.pexpire(key, ttl_ms)
+
+
+def a_result(item_id: bytes, result: bytes | None = b"r", ttl_ms: int | None = None) -> Result:
+    """A result of an item that nobody held."""
+    size = None if result is None else len(result)
+    return Result(item_id, ResultStatus.COMPLETED, WHEN, None, result, size, ttl_ms)
+
+
+def all_of(queue: WorkQueue) -> list[Result]:
+    """Every result, in the order of the IDs."""
+    batches = all_results(queue)
+    return sorted((found for batch in batches for found in batch), key=lambda r: r.item_id)
+
+
+class TestRead:
+    def test_each_once_and_whole(self, queue: WorkQueue, raw: Redis) -> None:
+        keep(raw, b"\xff", None, result=b"\x00", holder=b"\xfe", status=b"rejected")
+        keep(raw, b"none given", None)
+        for number in range(1500):
+            keep(raw, b"%04d" % number, None, result=b"%d" % number)
+        raw.set("jobs:result:string", "x")
+        raw.hset("jobs:result:foreign", "code", "0")
+        for name in (b"jobs:x", b"jobs2"):
+            Foreign(raw, name).waiting(b"1")
+            raw.hset(name + b":result:2", mapping={"status": "completed", "completed_ms": WHEN})
+        before = contents(raw)
+        found = all_of(queue)
+        assert found[:1500] == [a_result(b"%04d" % n, b"%d" % n) for n in range(1500)]
+        assert found[1500:] == [
+            a_result(b"none given", None),
+            Result(b"\xff", ResultStatus.REJECTED, WHEN, b"\xfe", b"\x00", 1),
+        ]
+        assert queue.counts(deep=True).results == 1502
+        assert contents(raw) == before
+
+
+INVALID_FIELDS: list[dict[str, str | bytes]] = [
+    {"code": "0"},
+    {"status": "other"},
+    {"status": b"\xff"},
+    {"completed_ms": "x"},
+    {"completed_ms": "-5"},
+    {"completed_ms": "\u0665".encode()},
+    {"completed_ms": "9" * 16},
+]
+
+
+def test_fields_that_make_no_result(queue: WorkQueue, raw: Redis) -> None:
+    for fields in INVALID_FIELDS:
+        raw.flushall()
+        if "code" not in fields:
+            keep(raw, b"a")
+        raw.hset("jobs:result:a", mapping=fields)  # type: ignore[arg-type]
+        assert queue.result(b"a").result is None
+        ((found,),) = read_result_keys(queue, [b"a"])
+        assert (found.result, found.kind) == (None, "hash")

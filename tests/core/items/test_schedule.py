@@ -11,14 +11,7 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.results import WaitCondition, wait_for_all
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.keys import QueueKeys
-from tests.conftest import (
-    HOLDER,
-    QUEUE,
-    AsUser,
-    FakeClock,
-    Foreign,
-    settling,
-)
+from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, settling
 from tests.support import many, numbered
 
 FAR_MS = 9_999_999_999_999

@@ -9,16 +9,7 @@ from contextlib import contextmanager
 import pytest
 import redis
 
-from rwq_cli.core import (
-    Connection,
-    Done,
-    Failure,
-    GiveUp,
-    OnFail,
-    PutBack,
-    RetryPolicy,
-    WorkQueue,
-)
+from rwq_cli.core import Connection, Done, Failure, GiveUp, OnFail, PutBack, RetryPolicy, WorkQueue
 from rwq_cli.core.batches import FEW_IDS
 from rwq_cli.core.errors import PermissionDenied
 from rwq_cli.core.keys import QueueKeys

@@ -8,11 +8,7 @@ from redis import Redis
 
 from rwq_cli.core import CleanAction, Repair, State, WorkQueue
 from rwq_cli.core.errors import WrongType
-from tests.conftest import (
-    FakeClock,
-    Foreign,
-    contents,
-)
+from tests.conftest import FakeClock, Foreign, contents
 from tests.item_cases import ITEM_CASES
 from tests.support import numbered
 

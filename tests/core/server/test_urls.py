@@ -1,6 +1,15 @@
-"""What an address means, and how it is shown: no secret in it, wherever it was put."""
+"""URLs and addresses: what connects, what is refused and why, and no password is ever printed."""
 
+import ssl
+from pathlib import Path
+
+import pytest
+
+from rwq_cli.core import InvalidArgument, Server, ServerError, connect
 from rwq_cli.core.server.urls import is_same_server, mask_url, without_password
+from tests.conftest import StartServer
+from tests.servers import PrivateServer
+from tests.tls import tls_front
 
 
 def test_a_url_without_a_secret_is_shown_as_it_was_typed() -> None:
@@ -115,3 +124,190 @@ SAME = [
 
 def test_whether_two_urls_name_the_same_server() -> None:
     assert [(one, other, is_same_server(one, other)) for one, other, _ in SAME] == SAME
+
+
+HOSTS = "use redis+sentinel://h1:26379,h2/SERVICE/0 or redis+cluster://h1:6379,h2"
+EXAMPLES = "use host:6379, redis://host:6379/0, rediss://host, unix:///path/to/socket or local:"
+
+
+REFUSED = (
+    ("local", "not a server URL: local", EXAMPLES),
+    ("http://user:secret@host", "not a server URL: http://user:***@host", EXAMPLES),
+    (
+        "redis+sentinel://:secret@a,b",
+        *("malformed server URL redis+sentinel://:***@a,b: it names no service", HOSTS),
+    ),
+    (
+        "redis+sentinel:///main",
+        *("malformed server URL redis+sentinel:///main: it names no host", HOSTS),
+    ),
+    (
+        "redis+cluster://a:b",
+        *("malformed server URL redis+cluster://a:***: a host or port cannot be read", HOSTS),
+    ),
+    (
+        "redis+cluster://a,b/1",
+        "malformed server URL redis+cluster://a,b/1: a cluster has no databases",
+        "leave the number out",
+    ),
+    (
+        "redis+cluster://a#b",
+        "malformed server URL redis+cluster://a#***: it has a #",
+        "write %23 for a # in a password",
+    ),
+    (
+        "redis+sentinel://a/main/x",
+        "malformed server URL redis+sentinel://a/main/x: its database is not a number",
+        "use redis://host:6379/0",
+    ),
+    (
+        "redis+cluster://a?x=y",
+        "the server URL redis+cluster://a?x=*** has an option that is not supported",
+        "supported options: db, username, password",
+    ),
+    (
+        "unix://",
+        *("malformed server URL unix://: it names no socket", "use unix:///path/to/socket"),
+    ),
+    (
+        "valkey://host/zero",
+        "malformed server URL valkey://host/zero: its database is not a number",
+        "use redis://host:6379/0",
+    ),
+    (
+        "host/0#1",
+        *("not a server URL: host/0#***", EXAMPLES),
+    ),
+    (
+        "rediss://host?ssl_cert_reqs=sometimes",
+        "malformed server URL rediss://host?ssl_cert_reqs=sometimes: "
+        "an option has a value that cannot be used",
+        EXAMPLES,
+    ),
+)
+
+
+def test_a_url_that_is_refused() -> None:
+    for url, message, hint in REFUSED:
+        with pytest.raises(InvalidArgument) as caught:
+            connect(Server(url))
+        assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+def test_an_option_that_is_not_supported() -> None:
+    """redis-py would take most of them, and some would break what the core relies on."""
+    for option in ("decode_responses=1", "retry=3", "ssl_certfile=/x", "host=x", "no_such", "DB=1"):
+        for start in ("redis://host/0", "unix:///run/server.sock"):
+            with pytest.raises(InvalidArgument, match="has an option that is not supported") as e:
+                connect(Server(f"{start}?{option}"))
+            assert e.value.hint == "supported options: db, username, password"
+
+
+def test_the_options_of_a_tls_url() -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        connect(Server("rediss://host?decode_responses=1"))
+    assert caught.value.hint == (
+        "supported options: db, username, password, ssl_ca_certs, ssl_certfile, ssl_keyfile, "
+        "ssl_password, ssl_cert_reqs, ssl_check_hostname"
+    )
+    url = "rediss://host?ssl_cert_reqs=optional&ssl_check_hostname=no&ssl_password=x&db=2"
+    link = connect(Server(url)).client().connection_pool.make_connection()
+    assert (link.cert_reqs, link.check_hostname) == (ssl.CERT_OPTIONAL, False)
+    assert (link.certificate_password, link.db) == ("x", 2)
+
+
+def refusal_of(url: str) -> InvalidArgument | None:
+    try:
+        connect(Server(url))
+    except InvalidArgument as error:
+        return error
+    return None
+
+
+def test_no_refusal_tells_a_password() -> None:
+    more = ("redis://user:hunter2\u2100@host", "redis://user:hunter2@host?socket_timeout=soon")
+    refusals = [*filter(None, map(refusal_of, (*more, *(url for url, _ in SECRETS))))]
+    assert len(refusals) > 10
+    assert [error for error in refusals if "hunter2" in str(error) or error.__cause__] == []
+
+
+def test_the_printed_form_of_a_server_tells_no_password() -> None:
+    """Tracebacks and logs print it."""
+    server = Server("redis://user:hunter2@host", password="swordfish")
+    assert "hunter2" not in repr(server)
+    assert "swordfish" not in repr(server)
+
+
+def test_tls_files_need_a_tls_url_and_must_be_there(tmp_path: Path) -> None:
+    there, missing = tmp_path / "ca.pem", tmp_path / "missing.pem"
+    there.touch()
+    with pytest.raises(InvalidArgument) as caught:
+        connect(Server("redis://host", tls_ca=there))
+    assert caught.value.message == "TLS options need a rediss:// URL, not redis://host"
+    for option in ("tls_ca", "tls_cert", "tls_key"):
+        with pytest.raises(InvalidArgument) as caught:
+            connect(Server("rediss://host", **{option: missing}))
+        assert caught.value.message == f"no such file: {missing}"
+
+
+def test_connecting_waits_for_the_first_command_and_no_reply_is_asked_for_twice() -> None:
+    link = connect(Server("rediss://host")).client().connection_pool.make_connection()
+    assert (link.cert_reqs, link.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert link.retry.get_retries() == 0
+
+
+def test_a_database_and_a_password_in_the_url(start_server: StartServer) -> None:
+    private = start_server("--requirepass", "p@ss/w?rd", password="p@ss/w?rd")
+    made = connect(Server(f"unix://:p%40ss%2Fw%3Frd@{private.socket}?db=3"))
+    assert made.call("SET", "key", "value") is True
+    # The URL's password wins over the other.
+    url = f"unix://:p%40ss%2Fw%3Frd@{private.socket}"
+    assert connect(Server(url, password="wrong")).call("PING") is True
+    assert connect(Server(private.url, password="p@ss/w?rd")).call("PING") is True
+    assert made.name == f"unix://:***@{private.socket}?db=3"
+    with private.client(password="p@ss/w?rd", db=3) as client:
+        assert client.get("key") == b"value"
+
+
+def test_a_server_that_asks_for_a_certificate(server: PrivateServer, tmp_path: Path) -> None:
+    ours = tmp_path / "server.pem"
+    with tls_front(server.socket, tmp_path, asks_clients=True) as url:
+        shown = connect(Server(url, tls_ca=ours, tls_cert=ours, tls_key=ours))
+        assert shown.call("PING") is True
+        shown.close()
+        # What the server says may be lost with the connection.
+        with pytest.raises(ServerError, match=r"certificate|closed"):
+            connect(Server(url, tls_ca=ours)).call("PING")
+
+
+def test_tickets_that_a_tls_server_sends_unasked(server: PrivateServer, tmp_path: Path) -> None:
+    """They may be there before the first command, and are no answer to one."""
+    with tls_front(server.socket, tmp_path) as url:
+        for _ in range(8):
+            connection = connect(Server(url, tls_insecure=True))
+            assert connection.call("PING") is True
+            # Nor do they look like the end of the connection.
+            assert len({connection.call("CLIENT", "ID") for _ in range(5)}) == 1
+            connection.close()
+
+
+def test_the_address_of_a_server_has_no_credentials() -> None:
+    for url, address in (
+        ("redis://ops:hunter2@localhost:7391/2", "redis://localhost:7391/2"),
+        ("redis://localhost?password=a@hunter2", "redis://localhost:6379/0"),
+        ("rediss://host/1?db=3&ssl_password=hunter2", "rediss://host:6379/3"),
+        ("redis://:hunter2@[::1]:7000", "redis://[::1]:7000/0"),
+        ("unix://:hunter2@/run/a%20b.sock?db=1", "unix:///run/a%20b.sock?db=1"),
+        ("unix:///run/server.sock", "unix:///run/server.sock"),
+        ("db1", "redis://db1:6379/0"),
+        ("db1:7000/2", "redis://db1:7000/2"),
+        ("[::1]:7000", "redis://[::1]:7000/0"),
+        ("valkey://ops:hunter2@db1", "redis://db1:6379/0"),
+        ("valkeys://db1/1", "rediss://db1:6379/1"),
+        ("redis+cluster://ops:hunter2@a,[::1]:7000", "redis+cluster://a:6379,[::1]:7000"),
+        ("redis+sentinel://a:1,b/main", "redis+sentinel://a:1,b:26379/main/0"),
+        ("rediss+sentinel://:x@a/main/3?username=y", "rediss+sentinel://a:26379/main/3"),
+    ):
+        made = connect(Server(url)).address
+        assert made == address
+        assert is_same_server(made, address)

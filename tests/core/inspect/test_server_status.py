@@ -1,0 +1,127 @@
+"""What a server says of itself, and what it lets a user do."""
+
+import pytest
+from redis import Redis
+
+from rwq_cli.core import Server, WorkQueue, connect
+from rwq_cli.core.errors import PermissionDenied
+from rwq_cli.core.inspect.server_status import Durability, server_access, server_status
+from tests.conftest import QUEUE, AsUser, StartServer
+from tests.core.lua.test_permissions import WRITES, make_queue, queue_of
+from tests.driver import until
+
+
+def durability_at(start_server: StartServer, *options: str) -> Durability:
+    connection = connect(Server(start_server(*options).url))
+    try:
+        return server_status(connection).durability
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected", "may_evict"),
+    [
+        (
+            ("--maxmemory", "1gb", "--maxmemory-policy", "volatile-ttl"),
+            Durability(2**30, "volatile-ttl", False, False),
+            True,
+        ),
+        (("--save", "60", "1000"), Durability(0, "noeviction", True, False), False),
+        (("--appendonly", "yes"), Durability(0, "noeviction", True, True), False),
+    ],
+)
+def test_settings_of_a_server(
+    start_server: StartServer, options: tuple[str, ...], expected: Durability, may_evict: bool
+) -> None:
+    found = durability_at(start_server, *options)
+    assert found == expected
+    assert found.may_evict is may_evict
+
+
+@pytest.mark.parametrize(
+    ("denied", "expected"),
+    [
+        (("-config",), Durability(0, "noeviction", None, False)),
+        (("-info",), Durability(None, None, None)),
+        (("-info", "-config"), Durability(None, None, None)),
+    ],
+)
+def test_settings_that_the_server_hides_are_unknown(
+    as_user: AsUser, denied: tuple[str, ...], expected: Durability
+) -> None:
+    found = server_status(as_user("+@all", *denied)).durability
+    assert found == expected
+    assert found.may_evict is False
+
+
+def test_a_server_that_cannot_save_says_so(start_server: StartServer) -> None:
+    # Where nobody may create a file.
+    server = start_server("--dir", "/proc")
+    connection = connect(Server(server.url))
+    try:
+        assert not server_status(connection).durability.is_failing
+        with server.client() as raw:
+            raw.bgsave()
+            until(lambda: not raw.info("persistence")["rdb_bgsave_in_progress"])
+        assert server_status(connection).durability.is_failing
+    finally:
+        connection.close()
+
+
+# By command, the operations of the library that it runs.
+COMMANDS = {
+    "add --id": ["add"],
+    "add --unique": ["add unique"],
+    "lease": ["lease"],
+    "lease --id": ["lease by ID"],
+    "complete": ["complete"],
+    "complete --result": ["complete with a result"],
+    "touch": ["touch"],
+    "release": ["release", "release by force", "release to the front"],
+    "release --delay": ["release later"],
+    "bury": ["bury", "bury with a reason"],
+    "kick": ["kick"],
+    "edit": ["set data"],
+    "rm": ["remove"],
+    "mv": ["move", "move by force"],
+    "purge": ["purge"],
+    "import": ["restore", "restore and skip", "restore and replace"],
+    "work": ["complete a job", "retry or release a job", "bury a job", "put a job back"],
+    "clean light": ["light clean"],
+    "clean deep": ["deep clean"],
+    "doctor --fix": ["doctor's repairs"],
+}
+
+
+@pytest.mark.needs("acl-check")
+def test_what_a_command_is_refused_is_denied_beforehand(
+    queue: WorkQueue, raw: Redis, as_user: AsUser
+) -> None:
+    for command, names in COMMANDS.items():
+        for name in names:
+            _check(queue, raw, as_user, command, name)
+
+
+def _check(queue: WorkQueue, raw: Redis, as_user: AsUser, command: str, name: str) -> None:
+    ids = make_queue(raw, 25)
+    raw.config_resetstat()
+    WRITES[name](queue_of(queue.connection), ids)
+    used = [stat.removeprefix("cmdstat_") for stat in raw.info("commandstats")]
+    known = raw.execute_command("COMMAND")
+    writes = {each for each in used if "write" in known.get(each, {"flags": ()})["flags"]}
+    refused: set[str] = set()
+    denied: set[str] = set()
+    for each in sorted(writes):
+        limited = as_user("+@all", f"-{each}")
+        ids = make_queue(raw, 25)
+        try:
+            WRITES[name](queue_of(limited), ids)
+        except PermissionDenied:
+            refused.add(each)
+        reasons = server_access(limited, WorkQueue(limited, QUEUE)).denied
+        assert reasons is not None
+        if command in reasons:
+            denied.add(each)
+    assert refused, name
+    assert denied >= refused, name
