@@ -2,7 +2,6 @@
 
 import glob
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from inspect import Parameter
@@ -22,7 +21,7 @@ from rwq_cli.cli.options import (
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.selection import Comparison, Selection
+from rwq_cli.core.inspect.selection import Selection, comparison
 from rwq_cli.core.model import Outcomes, State
 from rwq_cli.input.streams import read_ids
 from rwq_cli.input.values import parse_duration, parse_regex
@@ -59,8 +58,8 @@ def _condition(text: str) -> "Condition":
 _FILTERS: dict[str, tuple[Any, ...]] = {
     "states": ("--state STATE", list[State], "Only items in this state (repeatable): "),
     "match": (
-        *("--match REGEX", re.Pattern[bytes], "Only items whose data matches."),
-        lambda text: parse_regex(os.fsencode(text), "--match"),
+        *("--match REGEX", Any, "Only items whose data matches."),
+        lambda text: parse_regex(os.fsencode(text), "--match").search,
     ),
     "where": (
         *("--where EXPR", list[Any]),
@@ -80,8 +79,8 @@ _FILTERS: dict[str, tuple[Any, ...]] = {
         *("--reason GLOB", bytes, "Only items buried for such a reason.", os.fsencode),
     ),
     "returns": (
-        *("--returns N", Comparison, "Only items returned so often, such as '>=2'."),
-        Comparison.parse,
+        *("--returns N", Any, "Only items returned so often, such as '>=2'."),
+        comparison,
     ),
 }
 _OPTIONS = {name: usage.split()[0] for name, (usage, *_) in _FILTERS.items()}

@@ -109,8 +109,8 @@ def ls(
         if which is not Which.ALL:
             raise InvalidArgument("--deep needs all", "rwq ls all --deep")
         source = source._replace(deep=True)
-    # An ID that is in processing twice is one item, so its entries have to be compared.
-    needs_ids_only = selection.is_all and source.is_one and not source.processing
+    # Of other structures, each entry may be stale.
+    needs_ids_only = selection.is_all and source == _SOURCES[Which.WAITING]
 
     def items(queue: "WorkQueue") -> Iterator[Item]:
         return queue.items(
@@ -124,9 +124,9 @@ def ls(
         )
 
     def ids(queue: "WorkQueue") -> Iterator[Sequence[bytes]]:
-        from rwq_cli.core.inspect.listing import listed_ids
+        from rwq_cli.core.inspect.listing import waiting_ids
 
-        return listed_ids(queue, source, limit=limit or None, offset=offset, tail=tail)
+        return waiting_ids(queue, limit=limit or None, offset=offset, tail=tail)
 
     # IDs are mostly piped to another command, which has notes of its own.
     is_piped = settings.output is OutputFormat.IDS and not settings.environment.stderr_is_terminal

@@ -1,6 +1,6 @@
 """Listings: items in pages, in the order in which they are or were leased; and choosing items."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from heapq import merge, nsmallest
 from itertools import islice
 from typing import NamedTuple
@@ -37,9 +37,6 @@ from rwq_cli.core.model import Item, State
 from rwq_cli.core.state.expected import ANY, Expected, fingerprint, mark_of
 from rwq_cli.core.state.probe import probe, states
 from rwq_cli.core.state.rules import Facts, is_guard
-
-# Of a page, by place in its structure the ID, without those that are not wanted.
-_Places = Mapping[int, bytes]
 
 
 def items(
@@ -122,42 +119,28 @@ def _urgency(item: Item) -> float:
 
 
 def listed_states(
-    queue: Queue, source: Source, wanted: Set[State], id_glob: bytes | None = None
+    queue: Queue, wanted: Set[State], id_glob: bytes | None = None
 ) -> Iterator[tuple[bytes, State]]:
     """The IDs in one of these states, in the order of `items`; an ID may come twice.
 
     The server computes the states, so this is faster than `items`.
     """
+    source = source_of(wanted)
     _begin(queue, source)
     walk = _Walk(queue, source, id_glob, page_size=WALK_ENTRIES)
     return ((item_id, state) for item_id, state in walk.states() if state in wanted)
 
 
-def listed_ids(
-    queue: Queue, source: Source, *, limit: int | None = None, offset: int = 0, tail: bool = False
+def waiting_ids(
+    queue: Queue, *, limit: int | None = None, offset: int = 0, tail: bool = False
 ) -> Iterator[Sequence[bytes]]:
-    """Pages of the IDs of the waiting, delayed or buried items, in the order of `items`.
-
-    This is faster than `items`: for waiting items it reads only the IDs.
-    """
+    """Pages of the IDs in main, in the order of `items`, of which nothing else is read."""
     left = LONGEST_LIST if limit is None else limit
-    _begin(queue, source, limit)
-    skip = 0 if source.main else offset
-    size = min(WALK_ENTRIES, left + skip)
-    if source.main:
-        pages: Iterator[Sequence[bytes]] = ListCursor(
-            queue, queue.keys.main, from_left=tail, start=offset, page_size=size
-        )
-    else:
-        name = "delayed" if source.delayed else "buried"
-        cursor = ScheduledCursor(queue, name, latest_first=tail, page_size=size)
-        pages = _listed_in(queue, name, cursor)
-    for page in pages:
-        listed = page[skip : skip + left]
-        skip -= min(skip, len(page))
-        left -= len(listed)
-        if listed:
-            yield listed
+    _begin(queue, Source(main=True), limit)
+    size = min(WALK_ENTRIES, left)
+    for page in ListCursor(queue, queue.keys.main, from_left=tail, start=offset, page_size=size):
+        yield page[:left]
+        left -= len(page)
         if left <= 0:
             return
 
@@ -166,23 +149,6 @@ def _begin(queue: Queue, source: Source, wanted: int | None = None) -> None:
     lists = [queue.keys.main] * source.main + [queue.keys.processing] * source.processing
     entries = lengths_of(queue, *lists)
     queue.progress.begin("listing", lambda: min(entries(), wanted or LONGEST_LIST))
-
-
-def _exact(queue: Queue, ids: Iterable[bytes]) -> dict[bytes, Facts]:
-    """Among IDs in a sorted set, those that may be in another state, with all their facts."""
-    replies = queue.read_each("find_ambiguous", in_batches(ids))
-    ambiguous = [item_id for _, reply in replies for item_id in reply]
-    return {facts.item_id: facts for facts in facts_of(queue, ambiguous)}
-
-
-def _listed_in(
-    queue: Queue, name: str, pages: Iterable[Sequence[bytes]]
-) -> Iterator[Sequence[bytes]]:
-    """The pages of a sorted set, without the IDs whose items are in another state."""
-    for page in pages:
-        exact = _exact(queue, page).items()
-        others = {i for i, facts in exact if facts.state not in SCHEDULED_STATES[name]}
-        yield [item_id for item_id in page if item_id not in others] if others else page
 
 
 class _Walk:
@@ -198,12 +164,9 @@ class _Walk:
         tail: bool = False,
         skip: int = 0,
     ) -> None:
-        self._queue = queue
-        self._source = source
+        self._queue, self._source = queue, source
         self._pattern = None if id_glob is None else glob_pattern(id_glob)
-        self._tail = tail
-        self._skip = skip
-        self._page_size = page_size
+        self._tail, self._skip, self._page_size = tail, skip, page_size
         # The IDs that must not be listed again.
         self._seen: set[bytes] = set()
 
@@ -213,12 +176,11 @@ class _Walk:
         if self._tail and self._source.main:
             length = int(queue.call("LLEN", queue.keys.main))
         deep = self._deep()
-        for where, page in self._pages():
-            in_main = where == "main"
-            known = {"in_main": in_main, "in_processing": where == "processing"}
-            exact = self._exact(where, page)
+        for where, page, exact in self._pages():
             listed = []
-            for place, facts in zip(page, probe(queue, page.values(), **known), strict=True):
+            in_main, in_processing = where == "main", where == "processing"
+            found = probe(queue, page.values(), in_main=in_main, in_processing=in_processing)
+            for place, facts in zip(page, found, strict=True):
                 facts = exact.get(facts.item_id, facts)
                 if self._is_listed(facts.item_id, facts.state, where, facts.has_schedule_entry):
                     position = length - 1 - place if self._tail else place
@@ -229,18 +191,18 @@ class _Walk:
     def states(self) -> Iterator[tuple[bytes, State]]:
         """IDs with their states."""
         deep = self._deep()
-        for where, page in self._pages():
-            ids = list(page.values())
-            known = {"in_main": where == "main", "in_processing": where == "processing"}
-            exact = self._exact(where, page)
-            for item_id, state in zip(ids, states(self._queue, ids, **known), strict=True):
+        for where, page, exact in self._pages():
+            ids, in_main, in_processing = (
+                list(page.values()),
+                where == "main",
+                where == "processing",
+            )
+            found = states(self._queue, ids, in_main=in_main, in_processing=in_processing)
+            for item_id, state in zip(ids, found, strict=True):
                 state = exact[item_id].state if item_id in exact else state
                 if self._is_listed(item_id, state, where):
                     yield item_id, state
         yield from ((facts.item_id, facts.state) for facts in deep)
-
-    def _exact(self, where: str, page: _Places) -> dict[bytes, Facts]:
-        return _exact(self._queue, page.values()) if where in SCHEDULED_STATES else {}
 
     def _is_listed(
         self, item_id: bytes, state: State, where: str, may_come_again: bool = False
@@ -271,7 +233,9 @@ class _Walk:
         self._seen.update(facts.item_id for facts in deep)
         return deep
 
-    def _pages(self) -> Iterator[tuple[str, _Places]]:
+    def _pages(self) -> Iterator[tuple[str, dict[int, bytes], dict[bytes, Facts]]]:
+        """Of each structure pages of what is wanted: by its place the ID; and of a
+        sorted set the facts about those that may be in another state."""
         queue, source, tail, size = self._queue, self._source, self._tail, self._page_size
         cursors: dict[str, ListCursor | ScheduledCursor] = {}
         for where, key in (("main", queue.keys.main), ("processing", queue.keys.processing)):
@@ -289,7 +253,12 @@ class _Walk:
                 found = {at: i for at, i in enumerate(page, offset) if self._is_wanted(i)}
                 if where != "main" and len(found) > len(set(found.values())):
                     found = dict(enumerate(dict.fromkeys(found.values())))
-                yield where, found
+                ambiguous: list[bytes] = []
+                if where in SCHEDULED_STATES:
+                    replies = queue.read_each("find_ambiguous", in_batches(found.values()))
+                    ambiguous = [item_id for _, reply in replies for item_id in reply]
+                exact = {facts.item_id: facts for facts in facts_of(queue, ambiguous)}
+                yield where, found, exact
 
     def _is_wanted(self, item_id: bytes) -> bool:
         is_fresh = item_id not in self._seen
@@ -317,18 +286,26 @@ def choose(
     """
     queue.connection.set_no_touch()
     states = ITEMS if selection.states is None else selection.states
+    selection = selection._replace(states=states)
+    needs_data, marked_by = selection.needs_data, selection.marked_by
     chosen: dict[bytes, State] = {}
     fingerprints: dict[bytes, str] = {}
     marks: dict[bytes, bytes] = {}
-    marked_by = selection.marked_by
-    for item_id, state, item in _candidates(queue, selection._replace(states=states), states):
-        chosen.setdefault(item_id, state)
-        if item is not None and item.data is not None:
-            fingerprints.setdefault(item_id, fingerprint(item.data))
-        if item is not None and marked_by:
-            marks.setdefault(item_id, mark_of(item, marked_by))
-        if len(chosen) == limit:
-            break
+    if selection == Selection(states, id_glob=selection.id_glob):
+        for item_id, state in listed_states(queue, states, selection.id_glob):
+            chosen.setdefault(item_id, state)
+            if len(chosen) == limit:
+                break
+    else:
+        source = source_of(states)
+        for item in items(queue, source, selection, data=needs_data, bare=not needs_data):
+            chosen.setdefault(item.item_id, item.state)
+            if item.data is not None:
+                fingerprints.setdefault(item.item_id, fingerprint(item.data))
+            if marked_by:
+                marks.setdefault(item.item_id, mark_of(item, marked_by))
+            if len(chosen) == limit:
+                break
     in_transit = [item_id for item_id, state in chosen.items() if state.may_be_in_transit]
     if in_transit:
         states_now = {f.item_id: f.state for f in look_twice(queue, in_transit, grace_s)}
@@ -338,22 +315,9 @@ def choose(
     expected = Expected(
         states,
         selection.older_than_s,
-        fingerprints if selection.needs_data else None,
+        fingerprints if needs_data else None,
         chosen.keys() & in_transit,
         marks if marked_by else None,
         marked_by,
     )
     return Chosen(list(chosen), expected)
-
-
-def _candidates(
-    queue: Queue, selection: Selection, states: frozenset[State]
-) -> Iterator[tuple[bytes, State, Item | None]]:
-    """IDs with their states, and the items if the selection looks into more of them."""
-    source, needs_data = source_of(states), selection.needs_data
-    if selection == Selection(states, id_glob=selection.id_glob):
-        for item_id, state in listed_states(queue, source, states, selection.id_glob):
-            yield item_id, state, None
-        return
-    for item in items(queue, source, selection, data=needs_data, bare=not needs_data):
-        yield item.item_id, item.state, item

@@ -1,8 +1,9 @@
 """Which items to list: the structures that they are in, and what else selects them."""
 
+import operator
 import re
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Set
+from typing import NamedTuple
 
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.keys import GUARDS, glob_pattern
@@ -24,40 +25,24 @@ SCHEDULED_STATES = {
 ITEMS = frozenset(state for state in State if state.is_item)
 
 _COMPARISON = re.compile(r"\s*(<=|>=|!=|<|>|=)?\s*([0-9]{1,15})\s*")
-_COMPARE: dict[str, Callable[[int, int], bool]] = {
-    "<=": int.__le__,
-    ">=": int.__ge__,
-    "!=": int.__ne__,
-    "<": int.__lt__,
-    ">": int.__gt__,
-    "=": int.__eq__,
+_COMPARE: dict[str | None, Callable[[int, int], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "=": operator.eq,
+    None: operator.eq,
 }
 
 
-class Comparison(NamedTuple):
-    """A comparison of a count with a number, by `=`, `!=`, `<`, `<=`, `>` or `>=`."""
-
-    operator: str
-    number: int
-
-    @classmethod
-    def parse(cls, text: str) -> "Comparison":
-        """A comparison such as `>=2`; a number alone means that number."""
-        match = _COMPARISON.fullmatch(text)
-        if match is None:
-            hint = "give a number, such as 2, or '>=2'"
-            raise InvalidArgument(f"{text!r} is not a comparison", hint)
-        return cls(match[1] or "=", int(match[2]))
-
-    def holds(self, count: int) -> bool:
-        """Compare a count."""
-        return _COMPARE[self.operator](count, self.number)
-
-
-class Searcher(Protocol):
-    """A compiled regular expression, or what has such a `search`."""
-
-    def search(self, string: bytes, /) -> object: ...
+def comparison(text: str) -> Callable[[int], bool]:
+    """A comparison of a count with a number, such as `>=2`; a number alone means that number."""
+    match = _COMPARISON.fullmatch(text)
+    if match is None:
+        raise InvalidArgument(f"{text!r} is not a comparison", "give a number, such as 2, or '>=2'")
+    compare, number = _COMPARE[match[1]], int(match[2])
+    return lambda count: compare(count, number)
 
 
 class Selection(NamedTuple):
@@ -65,23 +50,24 @@ class Selection(NamedTuple):
 
     Attributes:
         states: Only items in one of these; None for any.
-        match: A regular expression that must be found in the data; None for any.
+        match: Decides whether an item with this data is selected, such as the `search` of a
+            compiled regular expression; None for any.
+        where: The same; both must hold.
         id_glob: A glob that the whole ID must match; None for any.
         older_than_s: Only items idle for at least this many seconds; None for any.
-        where: Decides whether an item with this data is selected; None for any.
         holder_glob: Only items that a holder has leased who matches this glob; None for any.
         reason_glob: Only items that are buried for a reason that matches this glob; None for any.
-        returns: Only items that came back this often; None for any.
+        returns: Decides about the number of times that an item came back; None for any.
     """
 
     states: frozenset[State] | None = None
-    match: Searcher | None = None
+    match: Callable[[bytes], object] | None = None
+    where: Callable[[bytes], object] | None = None
     id_glob: bytes | None = None
     older_than_s: float | None = None
-    where: Callable[[bytes], bool] | None = None
     holder_glob: bytes | None = None
     reason_glob: bytes | None = None
-    returns: Comparison | None = None
+    returns: Callable[[int], bool] | None = None
 
     @property
     def is_all(self) -> bool:
@@ -120,7 +106,7 @@ class Selection(NamedTuple):
                 return False
             if reason and (item.reason is None or not reason.match(item.reason)):
                 return False
-            return self.returns is None or self.returns.holds(item.returns or 0)
+            return self.returns is None or self.returns(item.returns or 0)
 
         return accepts
 
@@ -130,11 +116,8 @@ class Selection(NamedTuple):
             item.idle_s is None or item.idle_s < self.older_than_s
         ):
             return False
-        if not self.needs_data:
-            return True
-        if item.data is None or (self.match is not None and not self.match.search(item.data)):
-            return False
-        return self.where is None or self.where(item.data)
+        tests = [holds for holds in (self.match, self.where) if holds is not None]
+        return not tests or (item.data is not None and all(holds(item.data) for holds in tests))
 
 
 class Source(NamedTuple):
@@ -164,7 +147,7 @@ class Source(NamedTuple):
         return not self.deep and self.main + self.processing + self.delayed + self.buried == 1
 
 
-def source_of(states: frozenset[State]) -> Source:
+def source_of(states: Set[State]) -> Source:
     """The structures that items in these states are in."""
     return Source(
         main=bool(states & _MAIN),

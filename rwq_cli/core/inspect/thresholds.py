@@ -10,7 +10,6 @@ from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.counting import counts as count_queue
 from rwq_cli.core.inspect.listing import listed_states
 from rwq_cli.core.inspect.lookup import look_twice
-from rwq_cli.core.inspect.selection import source_of
 from rwq_cli.core.model import Counts, State
 
 # Idle times begin a little after the server does, and are whole seconds.
@@ -109,8 +108,7 @@ def check(
 def _count_twice(queue: Queue, state: State, *, deep: bool, grace_s: float) -> int:
     """How many items two looks see in a state, counted as `WorkQueue.counts` does."""
     queue.connection.set_no_touch()
-    states = frozenset({state})
-    ids = dict.fromkeys(i for i, _ in listed_states(queue, source_of(states), states))
+    ids = dict.fromkeys(item_id for item_id, _ in listed_states(queue, {state}))
     twice = look_twice(queue, ids, grace_s)
     # Without a deep count, an abandoned item may be in main, too.
     return sum((facts if deep else facts._replace(in_main=0)).state is state for facts in twice)

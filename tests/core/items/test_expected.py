@@ -12,7 +12,7 @@ from rwq_cli.core import Outcome, Selection, State, Status, WorkQueue
 from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import ConnectionLost
 from rwq_cli.core.inspect.listing import choose
-from rwq_cli.core.inspect.selection import Comparison
+from rwq_cli.core.inspect.selection import comparison
 from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.complete import complete
 from rwq_cli.core.items.move import move
@@ -44,7 +44,7 @@ def test_what_was_chosen_by_its_holder_reason_or_returns_is_left_if_that_differs
     selection = {
         "holder": Selection(holder_glob=b"them"),
         "reason": Selection(reason_glob=b"this"),
-        "returns": Selection(returns=Comparison("=", 2)),
+        "returns": Selection(returns=comparison("=2")),
     }[by]
     foreign.leased(b"x")
     raw.hset(b"jobs:returns", b"x", 2)
