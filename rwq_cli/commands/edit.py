@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, compress
 from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
@@ -137,96 +138,70 @@ def _edit_one(
 def _edit_many(settings: Settings, choice: Choice, command: EditCommand) -> ExitStatus:
     """Run a command on the data of the chosen items, and put back what it writes."""
     queue, yes, dry_run = open_queue(settings), choice.yes, choice.dry_run
-    undo = _undo(settings, queue)
-    context = settings.asking_context
+    context, clock, rejected = settings.asking_context, queue.clock, 0
     asks = not (dry_run or (yes and (context is None or not context.is_protected)))
-    made = _Made(settings, queue, command, asks=asks)
-    with undo.outcomes(_KIND, dry_run=dry_run) as out:
-        out.rejected = made.refused
-        out.extra = lambda: {"rejected": made.rejected}
-        chosen = choice.choose(queue, "run a command on the data of {}", only_many=True)
-        for batch in edit_items(queue, made.edits(chosen), undo, dry_run=dry_run).batches:
-            out.rows(batch)
-            out.rows(made.others())
-        out.rows(made.others())
-        try:
-            _confirm(settings, queue, made.held, yes=yes)
-        except Declined as error:
-            if done := out.counts["set"]:
-                error.message = f"declined after {done:,} edits; no others are made"
-            raise
-        out.all(edit_items(queue, made.held, undo, dry_run=dry_run))
-    return out.finish(undo_file=undo.name)
+    undo = _undo(settings, queue)
+    # What has to be asked about waits for the end: then one question is about all of it.
+    held: list[Edit] = []
 
+    def refuse(item: ItemSnapshot, reason: str) -> None:
+        nonlocal rejected
+        rejected += 1
+        if rejected <= NAMED_FAILURES:
+            line = f"{escaped(item.item_id)}: {escaped_text(reason)}"
+            out.rejected = [*out.rejected, line]
+            if not settings.output.is_machine_readable:
+                settings.environment.error(f"rwq: {line}; left as it is")
 
-class _Made:
-    """The edits that a command makes of chosen items."""
-
-    # What has to be asked about is `held` to the end: then one question is about all of it.
-    def __init__(
-        self, settings: Settings, queue: WorkQueue, command: EditCommand, *, asks: bool
-    ) -> None:
-        self._settings, self._queue, self._command, self._asks = settings, queue, command, asks
-        self._skipped = Skipped()
-        self._changed: list[Outcome] = []
-        self.held: list[Edit] = []
-        # How many the command refuses, and why, of the first.
-        self.rejected = 0
-        self.refused: list[str] = []
-
-    def edits(self, chosen: Chosen) -> Iterator[Edit | Flush]:
+    def edits(chosen: Chosen) -> Iterator[Edit | Flush]:
         """The edits, while the items are read, with a pause in each second."""
-        clock, progress = self._queue.clock, self._queue.progress
-        flushed_s = clock.monotonic()
+        flushed_s, progress = clock.monotonic(), queue.progress
+        items_max = LINES_MAX if command.by_lines else _RUN_ITEMS
         for ids in in_batches(chosen.ids, items_max=_NAMED_MAX):
-            parts = read_items(self._queue, ids, self._skipped)
-            read = (item for part in parts for item in part)
-            items_max = LINES_MAX if self._command.by_lines else _RUN_ITEMS
+            skipped = Skipped()
+            read = chain.from_iterable(read_items(queue, ids, skipped))
             for number, items in enumerate(in_batches(read, items_max=items_max)):
                 if not number:
                     progress.begin("editing", len(ids))
-                same = [item for item in items if self._is_as_chosen(item, chosen.expected)]
-                made = self._command.run([item.data for item in same])
-                progress.advance(len(items) - len(same))
+                is_same = [_is_as_chosen(item, chosen.expected) for item in items]
+                same = [*compress(items, is_same)]
+                changed = [i.item_id for i, is_it in zip(items, is_same, strict=True) if not is_it]
+                out.rows(OutcomeBatch.all_of(changed, Status.CHANGED))
+                progress.advance(len(changed))
+                made = command.run([item.data for item in same])
                 for item, data in zip(same, made, strict=True):
                     if isinstance(data, Refused):
-                        self._refuse(item, data)
+                        refuse(item, data.reason)
                         progress.advance(1)
-                    elif self._asks and _loses(item, data):
-                        self.held.append((item, data))
+                    elif asks and _loses(item, data):
+                        held.append((item, data))
                         progress.advance(1)
                     else:
                         yield item, data
                     if clock.monotonic() - flushed_s > 1:
                         yield FLUSH
                         flushed_s = clock.monotonic()
+            out.rows(OutcomeBatch.all_of(skipped.missing, Status.MISSING))
+            out.rows(OutcomeBatch.all_of(skipped.wrong_types, Status.WRONG_TYPE))
 
-    def _is_as_chosen(self, item: ItemSnapshot, expected: Expected) -> bool:
-        states, prints = expected.states, expected.fingerprints
-        is_same = states is None or item.state in states
-        is_same &= prints is None or prints.get(item.item_id) == fingerprint(item.data)
-        if not is_same:
-            self._changed.append(Outcome(item.item_id, Status.CHANGED))
-        return is_same
+    with undo.outcomes(_KIND, dry_run=dry_run) as out:
+        out.extra = lambda: {"rejected": rejected}
+        chosen = choice.choose(queue, "run a command on the data of {}", only_many=True)
+        out.all(edit_items(queue, edits(chosen), undo, dry_run=dry_run))
+        try:
+            _confirm(settings, queue, held, yes=yes)
+        except Declined as error:
+            if done := out.counts["set"]:
+                error.message = f"declined after {done:,} edits; no others are made"
+            raise
+        out.all(edit_items(queue, held, undo, dry_run=dry_run))
+    return out.finish(undo_file=undo.name)
 
-    def _refuse(self, item: ItemSnapshot, data: Refused) -> None:
-        self.rejected += 1
-        if len(self.refused) < NAMED_FAILURES:
-            self.refused.append(f"{escaped(item.item_id)}: {escaped_text(data.reason)}")
-            if not self._settings.output.is_machine_readable:
-                self._settings.environment.error(f"rwq: {self.refused[-1]}; left as it is")
 
-    def others(self) -> OutcomeBatch:
-        """The outcomes of what became no edit since this was called last."""
-        skipped = self._skipped
-        found = [
-            *self._changed,
-            *(Outcome(item_id, Status.MISSING) for item_id in skipped.missing),
-            *(Outcome(item_id, Status.WRONG_TYPE) for item_id in skipped.wrong_types),
-        ]
-        for each in (self._changed, skipped.missing, skipped.wrong_types):
-            each.clear()
-        return OutcomeBatch.of(found)
+def _is_as_chosen(item: ItemSnapshot, expected: Expected) -> bool:
+    states, prints = expected.states, expected.fingerprints
+    has_data = prints is None or prints.get(item.item_id) == fingerprint(item.data)
+    return has_data and (states is None or item.state in states)
 
 
 def _loses(item: ItemSnapshot, data: bytes) -> str | None:

@@ -59,7 +59,7 @@ Directory = Annotated[
 def start(settings: Settings, directory: Directory = None) -> None:
     server = _server(settings, directory)
     server.ensure_running(reply_timeout_s=settings.reply_timeout_s)
-    _show(settings, server)
+    settings.out.describe([server.status()], LOCAL_FIELDS, local_sections)
 
 
 @command(
@@ -72,7 +72,7 @@ def start(settings: Settings, directory: Directory = None) -> None:
 def stop(settings: Settings, directory: Directory = None) -> ExitStatus:
     server = _server(settings, directory)
     was_running = server.stop()
-    _show(settings, server)
+    settings.out.describe([server.status()], LOCAL_FIELDS, local_sections)
     return ExitStatus.OK if was_running else ExitStatus.NO
 
 
@@ -85,17 +85,14 @@ def stop(settings: Settings, directory: Directory = None) -> ExitStatus:
     always_table=True,
 )
 def status(settings: Settings, directory: Directory = None) -> ExitStatus:
-    is_running = _show(settings, _server(settings, directory))
-    return ExitStatus.OK if is_running else ExitStatus.NO
-
-
-def _show(settings: Settings, server: LocalServer) -> bool:
-    status = server.status()
-    settings.out.describe([status], LOCAL_FIELDS, local_sections)
-    return status.running
+    now = _server(settings, directory).status()
+    settings.out.describe([now], LOCAL_FIELDS, local_sections)
+    return ExitStatus.OK if now.running else ExitStatus.NO
 
 
 def _server(settings: Settings, directory: str | None) -> LocalServer:
-    url = settings.server.url if directory is None else LOCAL + directory
+    url = settings.server.url
     url = url if url.startswith(LOCAL) else LOCAL
+    if directory is not None:
+        url = LOCAL + directory
     return LocalServer(settings.local_directory(url), settings.environment.variables)
