@@ -85,7 +85,7 @@ def complete(
         status = ResultStatus.REJECTED if rejected else ResultStatus.COMPLETED
         kept = ResultOptions(data, status, RESULT_TTL_S if result_ttl_s is None else result_ttl_s)
     queue = open_queue(settings)
-    undo = Undo(settings, queue, "complete", stopped="stopped; items may have been completed")
+    undo = Undo(settings, queue, "complete")
     owners = [settings.holder] if choice.mine else None
     if owner is not None:
         owners = [os.fsencode(owner), settings.holder_of(owner)]

@@ -97,17 +97,13 @@ def edit(
         return _edit_one(settings, named[0], file, yes=yes, dry_run=dry_run)
 
 
-def _undo(settings: Settings, queue: WorkQueue) -> Undo:
-    return Undo(settings, queue, "edit", stopped="stopped; the data may have been written")
-
-
 def _edit_one(
     settings: Settings, item_id: bytes, file: str | None, *, yes: bool, dry_run: bool
 ) -> ExitStatus:
     queue = open_queue(settings)
     # Before stdin is read or an editor runs: what changes meanwhile is not overwritten.
     item = read_item(queue, item_id)
-    undo = _undo(settings, queue)
+    undo = Undo(settings, queue, "edit")
     draft, data = None, b""
     if item is not None and file is None:
         draft = _draft(settings, queue, item)
@@ -140,7 +136,7 @@ def _edit_many(settings: Settings, choice: Choice, command: EditCommand) -> Exit
     queue, yes, dry_run = open_queue(settings), choice.yes, choice.dry_run
     context, clock, rejected = settings.asking_context, queue.clock, 0
     asks = not (dry_run or (yes and (context is None or not context.is_protected)))
-    undo = _undo(settings, queue)
+    undo = Undo(settings, queue, "edit")
     # What has to be asked about waits for the end: then one question is about all of it.
     held: list[Edit] = []
 

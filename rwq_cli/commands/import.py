@@ -93,13 +93,7 @@ def import_(
     status, reported = ExitStatus.OK, 0
     for queue, lines in _parts(settings, connection, reader):
         queues.setdefault(queue.name, queue)
-        undo = Undo(
-            settings,
-            queue,
-            "import",
-            stopped="stopped after replacing some items",
-            restores="what was replaced",
-        )
+        undo = Undo(settings, queue, "import", restores="what was replaced")
         results = ResultTally()
         with undo.outcomes(
             _KIND,
@@ -114,33 +108,25 @@ def import_(
                 "imported-before": 0,
                 **results_restored(results),
             }
-            out.all(
-                restore(
-                    queue,
-                    lines,
-                    on_conflict=on_conflict,
-                    file_id=reader.file_id,
-                    results=results,
-                    journal=undo if on_conflict is OnConflict.REPLACE else None,
-                    dry_run=dry_run,
-                )
+            restored = restore(
+                queue,
+                lines,
+                on_conflict=on_conflict,
+                file_id=reader.file_id,
+                results=results,
+                journal=undo if on_conflict is OnConflict.REPLACE else None,
+                dry_run=dry_run,
             )
-            if is_one and not dry_run:
-                _forget_marks(reader, [queue])
+            out.all(restored)
         status = out.finish(undo_file=undo.name)
         reported = reader.rejected
         rejected.clear()
-    if not (is_one or dry_run):
-        _forget_marks(reader, queues.values())
+    if reader.file_id is not None and not (reader.is_stopped or dry_run):
+        for queue in queues.values():
+            forget_marks(queue, reader.file_id)
     if reported < reader.rejected:
         raise InvalidArgument("no line of this export can be used", "see the errors above")
     return status if parts is None else parts.finish()
-
-
-def _forget_marks(reader: ExportReader, queues: Iterable[WorkQueue]) -> None:
-    if reader.file_id is not None and not reader.is_stopped:
-        for queue in queues:
-            forget_marks(queue, reader.file_id)
 
 
 def _parts(

@@ -172,8 +172,7 @@ def _restore(
         reader.close()
         raise
     path = None if redo else redo_file(reader.path)
-    stopped = "stopped; some may be restored"
-    journal = Undo(settings, queue, verb, stopped=stopped, path=path, to=origin.to)
+    journal = Undo(settings, queue, verb, path=path, to=origin.to)
     source = UndoReader(redo_file(reader.path)) if redo and reader.changed_data else reader
     run = UndoRun(source, queue, other.queue, journal, dry_run=dry_run)
     batches = run.batches()

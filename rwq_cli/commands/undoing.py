@@ -23,15 +23,14 @@ from rwq_cli.views.outcomes import kind_of
 class Undo(UndoFile):
     """The undo file of one run of a command on a queue, and the outcomes of that run."""
 
-    # `stopped` is said if an error ends the run, so that there is no summary; `restores`, what an
-    # undo puts back, if not all that the summary counts; `origin`, what else the header says.
+    # `restores` is what an undo puts back, if not all that the summary counts, and `origin` what
+    # else the header says.
     def __init__(
         self,
         settings: Settings,
         queue: WorkQueue,
         verb: str,
         *,
-        stopped: str = "stopped; items may have been removed",
         restores: str = "",
         path: Path | None = None,
         **origin: Any,
@@ -47,7 +46,7 @@ class Undo(UndoFile):
         directory = undo_directory(settings.environment.variables)
         super().__init__(directory, lambda: Header(queue.name, queue.now_ms(), written), path)
         self._settings, self._queue = settings, queue
-        self._stopped, self._restores = stopped, restores
+        self._restores = restores
 
     @contextmanager
     def outcomes(
@@ -64,9 +63,10 @@ class Undo(UndoFile):
                 with self:
                     yield out
             except ServerError:
-                # Of other errors, the outcomes say what was done.
+                # There is no summary; of other errors, the outcomes say what was done.
                 if self.path is not None:
-                    self._settings.environment.error(f"{self._stopped}{self.summary_end()}")
+                    line = f"stopped; some of it may be done{self.summary_end()}"
+                    self._settings.environment.error(line)
                 raise
 
     @property
