@@ -17,7 +17,7 @@ from uuid import uuid4
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core import NewItem, Server, WorkQueue, connect
 from rwq_cli.environment import Environment
-from rwq_cli.local import throwaway
+from rwq_cli.local.server import throwaway
 from rwq_cli.top.app import TopApp
 from rwq_cli.top.session import Session
 

@@ -1,6 +1,7 @@
 """The streams and environment variables of a run, as one object that tests can replace."""
 
 import errno
+import fcntl
 import io
 import os
 import signal
@@ -162,6 +163,15 @@ def user_directory(variables: Mapping[str, str], name: str, default: str) -> Pat
         # home this one.
         home = "/nonexistent"
     return Path(home) / default
+
+
+def try_flock(descriptor: int, kind: int) -> bool:
+    """Take the lock of an open file if it is free."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def open_terminal() -> int:

@@ -45,7 +45,7 @@ def open_connection(settings: Settings, *, named_by: str = _BY_URL) -> "Connecti
     url, origin, context = settings.server
     given, environment = settings.given, settings.environment
     if url.startswith(LOCAL):
-        from rwq_cli.local import LocalServer
+        from rwq_cli.local.server import LocalServer
 
         server = LocalServer(settings.local_directory(url), environment.variables)
         server.ensure_running(reply_timeout_s=settings.reply_timeout_s)

@@ -99,7 +99,7 @@ class Target:
         if not url.startswith(LOCAL):
             return url
         from rwq_cli.core.errors import LocalServerError
-        from rwq_cli.local import LocalServer
+        from rwq_cli.local.server import LocalServer
 
         try:
             return LocalServer(self.local_directory(url), self.environment.variables).url
@@ -107,7 +107,7 @@ class Target:
             return url
 
     def local_directory(self, url: str) -> Path:
-        from rwq_cli.local import default_directory
+        from rwq_cli.local.directory import default_directory
 
         if named := url.removeprefix(LOCAL):
             return Path(os.path.abspath(os.path.expanduser(named)))

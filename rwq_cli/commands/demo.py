@@ -13,7 +13,7 @@ from rwq_cli.cli.command import command
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import LocalServerError
 from rwq_cli.environment import raising_on_terminate
-from rwq_cli.local import throwaway
+from rwq_cli.local.server import throwaway
 
 
 class TourStep(NamedTuple):

@@ -7,7 +7,7 @@ from rwq_cli.cli.options import argument
 from rwq_cli.cli.settings import Settings
 from rwq_cli.cli.target import LOCAL
 from rwq_cli.exit_codes import ExitStatus
-from rwq_cli.local import LocalServer, LocalStatus
+from rwq_cli.local.server import LocalServer, LocalStatus
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.field import Fields, field

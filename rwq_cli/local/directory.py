@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rwq_cli.core.errors import LocalServerError
-from rwq_cli.environment import user_directory
+from rwq_cli.environment import try_flock, user_directory
 
 # sun_path holds 104 bytes on macOS and the BSDs, 108 on Linux, including the final NUL. Servers
 # truncate a longer path without an error.
@@ -74,7 +74,7 @@ class DataDirectory:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self._lock, flags, 0o600)
         try:
-            yield descriptor if _flock(descriptor, fcntl.LOCK_EX) else None
+            yield descriptor if try_flock(descriptor, fcntl.LOCK_EX) else None
         finally:
             os.close(descriptor)
 
@@ -85,7 +85,7 @@ class DataDirectory:
             return False
         try:
             # Shared: two processes that check at once must not see each other's lock.
-            return not _flock(descriptor, fcntl.LOCK_SH)
+            return not try_flock(descriptor, fcntl.LOCK_SH)
         finally:
             os.close(descriptor)
 
@@ -129,11 +129,3 @@ def _check_owner(directory: Path) -> os.stat_result:
             "use a directory of your own: local:/some/dir",
         )
     return facts
-
-
-def _flock(descriptor: int, kind: int) -> bool:
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -35,7 +35,7 @@ from rwq_cli.core.errors import RwqError
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.bulk import Journal
 from rwq_cli.core.state.probe import ItemSnapshot
-from rwq_cli.environment import is_full, os_reason, user_directory
+from rwq_cli.environment import is_full, os_reason, try_flock, user_directory
 from rwq_cli.output.export_file import (
     ControlLine,
     ControlWord,
@@ -44,7 +44,6 @@ from rwq_cli.output.export_file import (
     entry_line,
     header_line,
 )
-from rwq_cli.streams import write_all
 
 # More than any header has.
 HEADER_BYTES_MAX = 1 << 20
@@ -81,15 +80,29 @@ def open_undo_file(path: Path, *, writes: bool = False) -> BinaryIO:
     raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
+def append(file: BinaryIO, end: int, lines: bytes) -> int:
+    """Write lines at `end` so that they survive a crash of this machine; returns the new end."""
+    descriptor, at, left = file.fileno(), end, memoryview(lines)
+    try:
+        while left:
+            written = os.pwrite(descriptor, left, at)
+            at, left = at + written, left[written:]
+        # There may have been more of a line that was cut off.
+        os.ftruncate(descriptor, at)
+        os.fsync(descriptor)
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(descriptor, end)
+        raise
+    return at
+
+
 def lock(file: BinaryIO, how: int = fcntl.LOCK_EX) -> bool:
     try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return try_flock(file.fileno(), how)
     except OSError:
         # A file system without locks.
-        pass
-    return True
+        return True
 
 
 def numbered(directory: Path) -> dict[int, Path]:
@@ -163,7 +176,7 @@ class UndoFile(Journal):
         try:
             if self._file is None:
                 self._file = self._open(header)
-            self._append(self._pending + lines)
+            self._end = append(self._file, self._end, self._pending + lines)
             self._pending = b""
         except OSError as error:
             reason = os_reason(error)
@@ -177,7 +190,7 @@ class UndoFile(Journal):
         # Without these lines an undo finds the items in the queue, or counts them as in doubt.
         with suppress(OSError):
             if self._file is not None:
-                self._append(self._pending)
+                self._end = append(self._file, self._end, self._pending)
                 self._pending = b""
 
     def _open(self, header: bytes) -> BinaryIO:
@@ -203,16 +216,3 @@ class UndoFile(Journal):
         finally:
             os.close(folder)
         return file
-
-    def _append(self, lines: bytes) -> None:
-        assert self._file is not None
-        try:
-            write_all(self._file.fileno(), lines)
-            os.fsync(self._file.fileno())
-        except OSError:
-            # Cut off what was written in part.
-            with suppress(OSError):
-                self._file.truncate(self._end)
-                self._file.seek(self._end)
-            raise
-        self._end += len(lines)

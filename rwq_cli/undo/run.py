@@ -1,6 +1,5 @@
 """Reading an undo file in the order in which its items are restored, and restoring them."""
 
-import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
@@ -31,7 +30,7 @@ from rwq_cli.environment import os_errors_as, os_reason
 from rwq_cli.input.export_file import parse_header, parse_line
 from rwq_cli.input.streams import BadRecord
 from rwq_cli.output.export_file import BEGUN_LINE, ControlLine, ControlWord, control_line
-from rwq_cli.undo.file import HEADER_BYTES_MAX, UNDONE, lock, open_undo_file
+from rwq_cli.undo.file import HEADER_BYTES_MAX, UNDONE, append, lock, open_undo_file
 
 
 class UndoFileBusy(RwqError):
@@ -177,7 +176,8 @@ class UndoReader:
 
     def withdraw(self) -> None:
         if self._begun_at is not None:
-            self._cut(self._begun_at)
+            self._end, self._begun_at = self._begun_at, None
+            self._append(b"")
 
     def finish(self, restored: bytes, now_ms: int, *, complete: bool) -> None:
         """Record the end of an undo and a bitmap of the lines that it has restored."""
@@ -194,24 +194,11 @@ class UndoReader:
         self._append(control_line(ControlLine(ControlWord.REDONE, number=now_ms)))
 
     def _append(self, lines: bytes) -> None:
-        if self.unrecorded is not None:
-            return
-        try:
-            # Remove a partial line.
-            os.ftruncate(self._file.fileno(), self._end)
-            self._file.seek(self._end)
-            self._file.write(lines)
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._end += len(lines)
-        except OSError as error:
-            self.unrecorded = os_reason(error)
-            self._cut(self._end)
-
-    def _cut(self, end: int) -> None:
-        with suppress(OSError):
-            os.ftruncate(self._file.fileno(), end)
-            self._end = end
+        if self.unrecorded is None:
+            try:
+                self._end = append(self._file, self._end, lines)
+            except OSError as error:
+                self.unrecorded = os_reason(error)
 
     def close(self) -> None:
         with suppress(OSError):

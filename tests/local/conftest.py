@@ -12,7 +12,7 @@ from typing import Protocol
 
 import pytest
 
-from rwq_cli.local import LocalServer
+from rwq_cli.local.server import LocalServer
 
 PROGRAMS = os.environ.get("RWQ_TEST_SERVER", "").split(os.pathsep)
 

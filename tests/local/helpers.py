@@ -9,7 +9,7 @@ from pathlib import Path
 
 import redis
 
-from rwq_cli.local import LocalServer
+from rwq_cli.local.server import LocalServer
 from tests.driver import until
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from rwq_cli.core.errors import LocalServerError
-from rwq_cli.local import LocalServer, binary, find_server
+from rwq_cli.local import binary
+from rwq_cli.local.binary import find_server
+from rwq_cli.local.server import LocalServer
 from tests.local.conftest import NewServer
 from tests.local.helpers import script
 

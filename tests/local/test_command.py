@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rwq_cli.local import LocalServer
+from rwq_cli.local.server import LocalServer
 from tests.driver import Result, Rwq
 from tests.local.conftest import NewServer
 from tests.local.helpers import pid_of

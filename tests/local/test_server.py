@@ -13,7 +13,7 @@ import pytest
 
 import rwq_cli
 from rwq_cli.core.errors import LocalServerError
-from rwq_cli.local import LocalServer, throwaway
+from rwq_cli.local.server import LocalServer, throwaway
 from tests.driver import until
 from tests.local.conftest import NewServer
 from tests.local.helpers import client, has_exited, kill, pid_of, starts_of
@@ -57,7 +57,7 @@ def test_concurrent_starts_start_one_server(
 _INTERRUPTED = """
 import os, random, signal, sys, time
 from pathlib import Path
-from rwq_cli.local import LocalServer
+from rwq_cli.local.server import LocalServer
 
 server, number = LocalServer(Path(sys.argv[1]), os.environ), signal.Signals[sys.argv[2]]
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -100,7 +100,7 @@ def test_the_server_outlives_the_command_that_started_it_and_keeps_none_of_its_f
 ) -> None:
     reader, writer = os.pipe()
     code = (
-        "import os, sys; from pathlib import Path; from rwq_cli.local import LocalServer\n"
+        "import os, sys; from pathlib import Path; from rwq_cli.local.server import LocalServer\n"
         "LocalServer(Path(sys.argv[1]), os.environ).ensure_running()"
     )
     starter = subprocess.Popen(
