@@ -124,18 +124,6 @@ def test_the_queues_of_all_primaries_are_found(crwq: Rwq) -> None:
     assert crwq("clean", "light", "--all-queues", "--grace", "0").code == 0
 
 
-def test_a_moved_queue_is_found_again(
-    connection: Connection, queue: WorkQueue, cluster: PrivateCluster
-) -> None:
-    queue.add("one", "1")
-    moving = Moving(cluster, QUEUE)
-    moving.finish()
-    assert cluster.owner(QUEUE) == moving.to
-    assert queue.add("two", "2")
-    assert [item.item_id for item in queue.lease_many(5)] == [b"1", b"2"]
-    assert queue_names(connection) == [QUEUE.encode()]
-
-
 @pytest.mark.parametrize("all_exist", [False, True])
 def test_nothing_runs_half_while_a_slot_moves(
     queue: WorkQueue, cluster: PrivateCluster, all_exist: bool
@@ -228,25 +216,6 @@ def test_a_node_by_its_own_address_names_the_cluster(
     assert result.code == 69
     assert "MOVED" in result.notes
     assert "use redis+cluster:// in place of redis://" in result.notes
-
-
-def test_an_add_to_several_names_uses_all_nodes(crwq: Rwq, cluster: PrivateCluster) -> None:
-    # Each third of the slots has two of these names.
-    by_node: list[list[str]] = [[], [], []]
-    for number in range(64):
-        name = f"{{jobs:{number}}}"
-        by_node[key_slot(QueueKeys(name.encode()).main) * 3 // 16384].append(name)
-    names = [name for found in by_node for name in found[:2]]
-    words = [word for name in names for word in ("-q", name)]
-    lines = b"".join(b"item %d\n" % number for number in range(600))
-    added = crwq("add", *words, "--id-from", "line", "-o", "json", stdin=lines).json
-    assert (added["added"], len(added["queues"])) == (600, 6)
-    again = crwq("add", *words, "--id-from", "line", "-o", "json", stdin=lines).json
-    assert (again["added"], again["duplicates"]) == (0, 600)
-    sizes = [cluster.call(n, "DBSIZE") for n in range(6) if cluster.is_primary(n)]
-    assert min(sizes) > 100
-    leased = crwq("lease", *words, "-n", "5", "--fair", "-o", "jsonl").jsonl
-    assert len(leased) == 5
 
 
 _READS = (

@@ -19,15 +19,6 @@ def test_commands_run_on_the_primary(srwq: Rwq, sentinels: PrivateSentinels) -> 
     assert srwq("stats", "--fast", "-o", "json").json["waiting"] == 1
 
 
-def test_the_names_of_the_sentinels_can_be_pasted(srwq: Rwq, sentinels: PrivateSentinels) -> None:
-    srwq("add", "--id", "a", "one", "-Q")
-    port = sentinels.primary().port
-    shown = srwq("doctor", "-o", "json")
-    assert shown.code == 0, shown.notes
-    sentinels.primary().call("SET", "jobs:delayed", "x")
-    assert f"redis-cli -h 127.0.0.1 -p {port} " in srwq("doctor").text
-
-
 @pytest.mark.parametrize("words", [("stats", "--fast"), ("add", "x")])
 def test_a_service_that_no_sentinel_knows(
     bare_rwq: Rwq, sentinels: PrivateSentinels, words: tuple[str, ...]

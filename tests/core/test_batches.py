@@ -74,26 +74,6 @@ def test_every_status_has_a_code_of_its_own() -> None:
     assert len(set(codes)) == len(codes)
 
 
-def outcome_of(number: int, status: Status) -> Outcome:
-    """An outcome with what belongs to its status, different for each number."""
-    holder = b"holder of %d" % number if status is Status.NOT_OWNER else None
-    state = tuple(State)[number % len(State)] if status is Status.PRUNED else None
-    return Outcome(b"%d" % number, status, holder, state)
-
-
-@given(st.lists(st.sampled_from(Status), max_size=30), st.sets(st.integers(0, 30)))
-def test_counts_and_choices_agree_with_the_outcomes(
-    statuses: list[Status], chosen: set[int]
-) -> None:
-    outcomes = [outcome_of(at, status) for at, status in enumerate(statuses)]
-    batch = OutcomeBatch.of(outcomes)
-    assert batch.counts() == {status: statuses.count(status) for status in set(statuses)}
-    wanted = {b"%d" % number for number in chosen}
-    assert list(batch.only(wanted)) == [o for o in outcomes if o.item_id in wanted]
-    # It can be read again.
-    assert list(batch) == list(batch) == outcomes
-
-
 def test_outcomes_are_read_one_by_one_or_in_batches() -> None:
     def batches():
         yield OutcomeBatch([b"1", b"2"], "ac")

@@ -42,15 +42,6 @@ def test_pages_of_a_list_that_does_not_change(
             assert pages == [wanted[at : at + 10] for at in range(0, len(wanted), 10)], start
 
 
-def test_pages_grow(queue: WorkQueue, raw: Redis) -> None:
-    fill(raw, 2500, from_left=True)
-    raw.zadd("jobs:buried", {entry: at for at, entry in enumerate(numbered(100))})
-    pages = ListCursor(queue, LIST, from_left=True, page_size=400, page_max=1500)
-    assert [len(page) for page in pages] == [400, 800, 1300]
-    entries = ScheduledCursor(queue, "buried", page_size=20, page_max=50)
-    assert [len(page) for page in entries] == [20, 40, 40]
-
-
 def _push(raw: Redis, dice: random.Random, new: list[bytes]) -> None:
     for _ in range(dice.randint(1, 8)):
         (raw.lpush if dice.random() < 0.5 else raw.rpush)(LIST, new.pop())
@@ -116,21 +107,6 @@ def once(action: Callable[[], object], at_call: int) -> Callable[[str], None]:
     """Do something before one call of a connection and never again."""
     calls = iter(range(1, 1000))
     return lambda _: action() if next(calls) == at_call else None
-
-
-@DIRECTIONS
-def test_the_entries_last_read_are_popped_or_all_is_deleted(
-    interleaved: Interleaved, raw: Redis, from_left: bool
-) -> None:
-    fill(raw, 100, from_left=from_left)
-    interleaved.before = once(lambda: raw.delete(LIST), 4)
-    pages = walk(interleaved, from_left=from_left, page_size=10)
-    assert [len(page) for page in pages] == [10, 10, 10]
-    entries = fill(raw, 200, from_left=False)
-    interleaved.before = once(lambda: raw.rpop(LIST, 100), 6)
-    pages = walk(interleaved, from_left=False, page_size=10)
-    # What was read before, and what is left: the 50 in between went unread.
-    assert list(chain(*pages)) == entries[:50] + entries[100:]
 
 
 class TestScheduled:

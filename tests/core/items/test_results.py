@@ -8,7 +8,7 @@ from redis import Redis
 
 from rwq_cli.core import State, Status, WorkQueue
 from rwq_cli.core.errors import PermissionDenied, WrongType
-from rwq_cli.core.inspect.results import Result, ResultStatus, all_results, read_result_keys
+from rwq_cli.core.inspect.results import Result, ResultStatus, all_results
 from rwq_cli.core.items.complete import complete
 from rwq_cli.core.items.restore import OnConflict, restore
 from rwq_cli.core.items.results import ResultLookup, ResultOptions, ResultTally, delete_results
@@ -261,25 +261,3 @@ class TestRead:
         ]
         assert queue.counts(deep=True).results == 1502
         assert contents(raw) == before
-
-
-INVALID_FIELDS: list[dict[str, str | bytes]] = [
-    {"code": "0"},
-    {"status": "other"},
-    {"status": b"\xff"},
-    {"completed_ms": "x"},
-    {"completed_ms": "-5"},
-    {"completed_ms": "\u0665".encode()},
-    {"completed_ms": "9" * 16},
-]
-
-
-def test_fields_that_make_no_result(queue: WorkQueue, raw: Redis) -> None:
-    for fields in INVALID_FIELDS:
-        raw.flushall()
-        if "code" not in fields:
-            keep(raw, b"a")
-        raw.hset("jobs:result:a", mapping=fields)  # type: ignore[arg-type]
-        assert queue.result(b"a").result is None
-        ((found,),) = read_result_keys(queue, [b"a"])
-        assert (found.result, found.kind) == (None, "hash")

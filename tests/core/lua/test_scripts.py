@@ -1,10 +1,7 @@
 """The Lua scripts: what their headers document, what they include, and that each one is used."""
 
 import re
-from importlib.resources import files
 from pathlib import Path
-
-import pytest
 
 import rwq_cli.core
 from rwq_cli.core.lua import all_files, header_of, libraries_of, load_script
@@ -20,12 +17,6 @@ WRITES = re.compile(
     r"'((?:SET|SETNX|MSET|MSETNX|DEL|RENAMENX|LPUSH|RPUSH|LPOP|RPOP|LREM|LSET|ZADD|ZREM"
     r"|ZREMRANGEBYSCORE|HSET|HDEL|BITFIELD|PEXPIRE|PERSIST))'"
 )
-
-
-def header(text: str) -> str:
-    """The comment that a script begins with."""
-    found = re.match(r"(--.*\n)*", text)
-    return found[0] if found else ""
 
 
 def names_in(text: str) -> set[str]:
@@ -45,23 +36,6 @@ def functions() -> dict[str, str]:
 def included(name: str) -> set[str]:
     """The libraries that a script includes, and those that these include."""
     return {f"lib/{library}" for library in libraries_of(name)}
-
-
-def test_every_operation_documents_its_arguments() -> None:
-    """Those that have names are declared; those that have none are numbered."""
-    for name, text in OPERATIONS.items():
-        code = re.sub(r"--.*", "", text)
-        used = {int(number) for number in re.findall(r"\bargs?(?:_from)?\((\d+)\)", code)}
-        lines = re.findall(r"^-- arg (\d+)(?:\.\.(\d+))?", header(text), re.MULTILINE)
-        documented = {n for first, last in lines for n in range(int(first), int(last or first) + 1)}
-        assert used - documented == set(), name
-        args = [arg for file in (*libraries_of(name), name) for arg, _ in header_args(file)]
-        assert len(args) == len(set(args)), name
-        assert {kind for _, kind in header_of(name).args} <= {"", "number", "flag"}, name
-
-
-def header_args(file: str) -> tuple[tuple[str, str], ...]:
-    return header_of(file if file.startswith("ops/") else f"lib/{file}").args
 
 
 def test_every_command_that_writes_is_declared() -> None:
@@ -102,15 +76,3 @@ def test_no_script_searches_all_keys() -> None:
     for name in OPERATIONS:
         called = set(re.findall(r"'([A-Z]+)'", load_script(Path(name).stem).text))
         assert called & {"KEYS", "SCAN", "FLUSHDB", "FLUSHALL"} == set(), name
-
-
-def test_the_scripts_are_found_in_an_installed_package() -> None:
-    package = files("rwq_cli.core.lua")
-    assert {entry.name for entry in (package / "lib").iterdir()} >= {
-        f"{Path(n).stem}.lua" for n in LIBRARIES
-    }
-    assert {f"ops/{entry.name}" for entry in (package / "ops").iterdir()} >= {
-        f"{name}.lua" for name in OPERATIONS
-    }
-    with pytest.raises(FileNotFoundError):
-        load_script("no_such_script")

@@ -17,7 +17,7 @@ import redis
 from rwq_cli import core
 from rwq_cli.core import Connection, Server, WorkQueue, connect
 from rwq_cli.core.errors import ConnectionLost, InvalidArgument, Unreachable, WrongType
-from rwq_cli.core.server import endpoint, link as link_module
+from rwq_cli.core.server import link as link_module
 from rwq_cli.core.server.commands import ScriptCommand, writes
 from tests.conftest import AsUser, Foreign, StartServer, supports_no_touch
 from tests.proxies import VirtualAddress
@@ -169,25 +169,6 @@ class TestSilence:
         reason = "no TLS handshake within 0.05 s: it is busy, or it does not speak TLS"
         assert caught.value.message.endswith(f": {reason}")
         assert caught.value.hint == "use redis://, not rediss://, only if the server has no TLS"
-
-    @pytest.mark.parametrize(
-        ("command", "password", "within"),
-        [("GET", None, "0.05 s"), ("DEL", None, "0.1 s"), ("DEL", "x", "0.1 s")],
-    )
-    def test_a_deadline_is_kept_but_for_a_grace_period(
-        self, command: str, password: str | None, within: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(endpoint, "GRACE_S", 0.1)
-        monkeypatch.setattr(endpoint, "READ_GRACE_S", 0.05)
-        with silent_server() as url:
-            connection = connect(Server(url, password=password, patience_s=0))
-            with (
-                connection.deadline(1e-9, is_patient=False),
-                pytest.raises(
-                    (ConnectionLost, Unreachable), match=f"did not answer within {within}"
-                ),
-            ):
-                connection.call(command, "a")
 
 
 class TestIdleLinks:
