@@ -1,7 +1,5 @@
 """One grammar for choosing items: the same for every verb, and the same as that of `ls`."""
 
-import json
-
 import pytest
 
 from tests.conftest import Foreign, contents
@@ -26,6 +24,8 @@ def filled(foreign: Foreign) -> Foreign:
     foreign.data(b"o1")
     foreign.raw.lpush(foreign.keys.processing, b"g1")
     foreign.buried(b"buried")
+    for item_id, data in ((b"w1", '{"t": {"id": 3}}'), (b"a2", '{"t": {"id": "3"}, "n": 1}')):
+        foreign.raw.set(foreign.keys.item(item_id), data)
     return foreign
 
 
@@ -83,7 +83,10 @@ def test_a_state_that_a_verb_does_not_apply_to_is_an_error(rwq: Rwq) -> None:
 def test_options_select_these_items(rwq: Rwq) -> None:
     expected = {
         "complete -n 1": "w1",
-        "complete --match of": "w1 w2",
+        "complete --match of": "w2",
+        "complete --all --where t.id=3": "w1 a2",
+        "rm --all --where t.id=3 --where n<2": "a2",
+        "mv --to other --where !n": "w1",
         "complete --state abandoned --id-glob *2": "a2",
         "complete --state leased --state held": "l1 h1",
         "complete --all": "w1 w2 a1 a2 l1 h1 buried o1",
@@ -95,7 +98,7 @@ def test_options_select_these_items(rwq: Rwq) -> None:
         "release -n 1": "a1",
         # Those that were looked at twice come last.
         "release --all": "l1 h1 a1 a2",
-        "release --match of.a": "a1 a2",
+        "release --match of.a": "a1",
         "release --state orphaned": "o1",
         "bury --all": "w1 w2 a1 a2",
         "bury --state orphaned --state leased": "l1 o1",
@@ -112,51 +115,3 @@ def test_options_select_these_items(rwq: Rwq) -> None:
     }
     found = {line: " ".join(chosen(rwq, *line.split())) for line in expected}
     assert found == expected
-
-
-class TestWhere:
-    """Choosing by values in JSON data; what expressions mean is tested in `input/test_where.py`."""
-
-    @pytest.fixture(autouse=True)
-    def json_items(self, rwq: Rwq, foreign: Foreign) -> None:
-        for item_id, data in {
-            "three": '{"tenant": {"id": 3}, "size": 100}',
-            "also": '{"tenant": {"id": "3"}, "error": "boom"}',
-            "four": '{"tenant": {"id": 4}, "size": 50}',
-            "text": "tenant.id=3",
-        }.items():
-            rwq("add", data, "--id", item_id)
-        foreign.raw.lpush("jobs:queue", "ghost")
-
-    def test_every_verb_chooses_the_same(self, rwq: Rwq) -> None:
-        for words, expected in {
-            "--where tenant.id=3 --where size>=100": "three",
-            "--where tenant.id=3 --match size": "three",
-            "--where tenant.id=3 --id-glob a*": "also",
-            "--where tenant.id=3 -n 1": "three",
-            "--where !error": "three four",
-            "--where tenant.id=5": "",
-        }.items():
-            for verb in ("complete", "release", "bury", "rm", "mv", "ls", "export"):
-                more = ("waiting",) if verb == "ls" else ("--state", "waiting")
-                more = (*more, "--to", "other") if verb == "mv" else more
-                line = (verb, *words.split(), *more)
-                if verb in ("ls", "export"):
-                    found = rwq(*line, "-o", "ids").text.split()
-                else:
-                    found = chosen(rwq, *line)
-                assert found == expected.split(), line
-
-    def test_an_odd_expression_is_refused(self, rwq: Rwq) -> None:
-        words = ("rm", "--where", "size>1", "--where", "tenant.id=>3", "--yes")
-        message = "--where cannot be 'tenant.id=>3'"
-        hint = (
-            "write it like tenant.id=3, size>100, kind~^img, error or !error, each in a --where of "
-            "its own; what holds other characters is quoted: 'odd key'=\"a b\""
-        )
-        assert rwq(*words).as_tuple() == (2, "", f"rwq: error: {message}; {hint}\n")
-        assert json.loads(rwq(*words, "-o", "json").err) == {
-            "error": message,
-            "code": "invalid-argument",
-            "hint": hint,
-        }

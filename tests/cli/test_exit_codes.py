@@ -105,6 +105,7 @@ CODES: dict[ExitStatus, tuple[str, ...]] = {
         "leases -n x",
         "rm",
         "rm --all w1",
+        "rm --where a=>3 --yes",
         "edit w1 -f /nowhere/file",
         "edit w1 w2",
         "edit w1 --lines",

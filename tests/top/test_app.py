@@ -3,8 +3,8 @@
 import asyncio
 import io
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from time import monotonic
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from rwq_cli.core.errors import ConnectionLost
 from rwq_cli.core.inspect.activity import Overview
 from rwq_cli.environment import Environment
 from tests.conftest import Foreign
-from tests.driver import TIMEOUT_S, Rwq
+from tests.driver import TIMEOUT_S, Rwq, configure
 
 pytest.importorskip("textual")
 
@@ -36,16 +36,18 @@ _CHARACTERS = {"slash": "/", "asterisk": "*", "question_mark": "?", "space": " "
 
 
 class Live:
-    """A running app, and what it shows.
+    """A running app with what it shows, and the command lines that it ran, with their options."""
 
-    Attributes:
-        app: The app.
-        pilot: Types keys.
-        ran: The command lines that were run, with their options.
-    """
-
-    def __init__(self, app: TopApp, pilot: Pilot[None], ran: list[str]) -> None:
+    def __init__(
+        self,
+        app: TopApp,
+        pilot: Pilot[None],
+        ran: list[str],
+        foreign: Foreign,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
         self.app, self.pilot, self.ran = app, pilot, ran
+        self.foreign, self.monkeypatch = foreign, monkeypatch
 
     @property
     def strips(self) -> list[Any]:
@@ -101,25 +103,20 @@ Story = Callable[[Live], Awaitable[None]]
 
 
 @pytest.fixture
-def play(rwq: Rwq, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def play(rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Plays a story on the app. Commands are noted, and not run."""
     # Without a terminal there is nothing to leave to a command.
     monkeypatch.setattr(TopApp, "suspend", lambda _app: nullcontext())
 
     def run(
-        story: Story,
-        *,
-        size: tuple[int, int] = (120, 30),
-        given: dict[str, Any] | None = None,
-        every_s: float = EVERY_S,
+        story: Story, *, size: tuple[int, int] = (120, 30), given: dict[str, Any] | None = None
     ) -> None:
         streams = (io.BytesIO(), io.BytesIO(), io.BytesIO())
         settings = Settings(Environment(rwq.variables, *streams), given or {"color": "always"})
 
-        @asynccontextmanager
-        async def running() -> AsyncIterator[Live]:
+        async def whole() -> None:
             ran: list[str] = []
-            session = session_module.Session(settings, every_s, cast(Any, None))
+            session = session_module.Session(settings, EVERY_S, cast(Any, None))
 
             def note(action: Any, options: Sequence[str]) -> None:
                 ran.append(action.line(lines, " ".join(options)))
@@ -128,15 +125,24 @@ def play(rwq: Rwq, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             session.run = cast(Any, note)
             app = TopApp(session)
             async with app.run_test(size=size) as pilot:
-                yield Live(app, pilot, ran)
-
-        async def whole() -> None:
-            async with running() as live:
-                await story(live)
+                await story(Live(app, pilot, ran, foreign, monkeypatch))
 
         asyncio.run(whole())
 
     return run
+
+
+def plays(**options: Any) -> Callable[[Story], Callable[..., None]]:
+    """Makes a test of a story."""
+
+    def made(story: Story) -> Callable[..., None]:
+        def played(play: Callable[..., None]) -> None:
+            play(story, **options)
+
+        played.__doc__ = story.__doc__
+        return played
+
+    return made
 
 
 @pytest.fixture
@@ -155,60 +161,54 @@ def filled(foreign: Foreign, raw: redis.Redis) -> None:
 pytestmark = pytest.mark.usefixtures("filled")
 
 
-def test_a_row_is_a_queue(play: Callable[..., None]) -> None:
-    async def story(live: Live) -> None:
-        assert live.lines[2].split()[:6] == [
-            *("QUEUE▲", "WAITING", "RUNNING", "ABANDONED", "DELAYED", "BURIED")
-        ]
-        assert [row[:6] for row in live.rows] == [
-            ["jobs", "2", "1", "1", "1", "3"],
-            ["mail:in", "3", "0", "0", "0", "0"],
-            ["mail:out", "1", "0", "0", "0", "0"],
-        ]
-        header = live.lines[0]
-        assert "unix://" in header
-        assert "iB" in header
-        assert header.endswith("no persistence")
-        assert "3 queues" in live.lines[1]
-
-    play(story)
+@plays()
+async def test_a_row_is_a_queue(live: Live) -> None:
+    assert live.lines[2].split()[:6] == [
+        *("QUEUE▲", "WAITING", "RUNNING", "ABANDONED", "DELAYED", "BURIED")
+    ]
+    assert [row[:6] for row in live.rows] == [
+        ["jobs", "2", "1", "1", "1", "3"],
+        ["mail:in", "3", "0", "0", "0", "0"],
+        ["mail:out", "1", "0", "0", "0", "0"],
+    ]
+    header = live.lines[0]
+    assert "unix://" in header
+    assert "iB" in header
+    assert header.endswith("no persistence")
+    assert "3 queues" in live.lines[1]
 
 
-def test_numbers_follow_the_server(play: Callable[..., None], foreign: Foreign) -> None:
-    async def story(live: Live) -> None:
-        foreign.waiting(b"w3", b"w4", b"w5")
-        await live.until(lambda: live.rows[0][1] == "5")
-        await live.until(lambda: float(live.rows[0][6]) > 0)
-        assert "▇" in live.lines[3] or "█" in live.lines[3]
-
-    play(story)
+@plays()
+async def test_numbers_follow_the_server(live: Live) -> None:
+    live.foreign.waiting(b"w3", b"w4", b"w5")
+    await live.until(lambda: live.rows[0][1] == "5")
+    await live.until(lambda: float(live.rows[0][6]) > 0)
+    assert "▇" in live.lines[3] or "█" in live.lines[3]
 
 
 @pytest.mark.needs("no-touch")
-def test_a_queue_then_an_item_and_back(play: Callable[..., None]) -> None:
-    async def story(live: Live) -> None:
-        await live.press("enter")
-        await live.until_shown("worker-7")
-        assert live.rows == [
-            ["a1", "abandoned", "-", "-", "10", "B", "data", "of", "a1"],
-            ["l1", "leased", "worker-7", live.rows[1][3], "10", "B", "data", "of", "l1"],
-        ]
-        assert "jobs  waiting 2  leased 1  abandoned 1  held 0  delayed 1  buried 3" in live.text
-        await live.until_shown("buried by reason:  2 crashes  1 old format")
-        for first in (["0", "w1"], ["d1", "in"], ["b1"]):
-            await live.press("tab")
-            await live.until(lambda first=first: live.rows and live.rows[0][: len(first)] == first)
-        await live.press("shift+tab")
-        await live.until(lambda: live.names == ["d1"])
-        await live.press("enter")
-        await live.until_shown("It is delayed.")
-        assert "rwq kick" not in live.text
-        await live.press("escape")
-        await live.until(lambda: live.names == ["d1"])
-        await live.press("escape")
-        await live.until(lambda: live.names == ["jobs", "mail:in", "mail:out"])
-
-    play(story)
+@plays()
+async def test_a_queue_then_an_item_and_back(live: Live) -> None:
+    await live.press("enter")
+    await live.until_shown("worker-7")
+    assert live.rows == [
+        ["a1", "abandoned", "-", "-", "10", "B", "data", "of", "a1"],
+        ["l1", "leased", "worker-7", live.rows[1][3], "10", "B", "data", "of", "l1"],
+    ]
+    assert "jobs  waiting 2  leased 1  abandoned 1  held 0  delayed 1  buried 3" in live.text
+    await live.until_shown("buried by reason:  2 crashes  1 old format")
+    for first in (["0", "w1"], ["d1", "in"], ["b1"]):
+        await live.press("tab")
+        await live.until(lambda first=first: live.rows and live.rows[0][: len(first)] == first)
+    await live.press("shift+tab")
+    await live.until(lambda: live.names == ["d1"])
+    await live.press("enter")
+    await live.until_shown("It is delayed.")
+    assert "rwq kick" not in live.text
+    await live.press("escape")
+    await live.until(lambda: live.names == ["d1"])
+    await live.press("escape")
+    await live.until(lambda: live.names == ["jobs", "mail:in", "mail:out"])
 
 
 def test_an_item_is_shown_as_by_show(play: Callable[..., None], rwq: Rwq) -> None:
@@ -228,37 +228,33 @@ def test_an_item_is_shown_as_by_show(play: Callable[..., None], rwq: Rwq) -> Non
     play(story, given={"url": rwq.variables["RWQ_URL"]})
 
 
-def test_a_filter_is_a_part_of_a_name_or_a_pattern(play: Callable[..., None]) -> None:
-    async def story(live: Live) -> None:
-        await live.press("slash", *"mail")
-        await live.until(lambda: live.names == ["mail:in", "mail:out"])
-        await live.press("asterisk", "u", "asterisk")
-        await live.until(lambda: live.names == ["mail:out"])
-        # What was typed is no key.
-        await live.press("q")
-        await live.until_shown("No such queues.")
-        await live.press("backspace", "enter", "s")
-        await live.until_shown("filter mail*u*")
-        await live.until_shown("WAITING▼")
-        await live.press("escape")
-        await live.until(lambda: len(live.names) == 3)
-        assert "filter" not in live.lines[1]
-
-    play(story)
+@plays()
+async def test_a_filter_is_a_part_of_a_name_or_a_pattern(live: Live) -> None:
+    await live.press("slash", *"mail")
+    await live.until(lambda: live.names == ["mail:in", "mail:out"])
+    await live.press("asterisk", "u", "asterisk")
+    await live.until(lambda: live.names == ["mail:out"])
+    # What was typed is no key.
+    await live.press("q")
+    await live.until_shown("No such queues.")
+    await live.press("backspace", "enter", "s")
+    await live.until_shown("filter mail*u*")
+    await live.until_shown("WAITING▼")
+    await live.press("escape")
+    await live.until(lambda: len(live.names) == 3)
+    assert "filter" not in live.lines[1]
 
 
-def test_sorting_goes_from_column_to_column(play: Callable[..., None]) -> None:
-    async def story(live: Live) -> None:
-        await live.press("s")
-        await live.until(lambda: live.names == ["mail:in", "jobs", "mail:out"])
-        await live.press("S")
-        await live.until(lambda: live.names == ["mail:out", "jobs", "mail:in"])
-        assert "WAITING▲" in live.text
-        await live.press("s", "s")
-        await live.until_shown("ABANDONED▼")
-        assert live.names[0] == "jobs"
-
-    play(story)
+@plays()
+async def test_sorting_goes_from_column_to_column(live: Live) -> None:
+    await live.press("s")
+    await live.until(lambda: live.names == ["mail:in", "jobs", "mail:out"])
+    await live.press("S")
+    await live.until(lambda: live.names == ["mail:out", "jobs", "mail:in"])
+    assert "WAITING▲" in live.text
+    await live.press("s", "s")
+    await live.until_shown("ABANDONED▼")
+    assert live.names[0] == "jobs"
 
 
 def test_space_freezes(
@@ -299,70 +295,64 @@ def test_space_freezes(
     play(story)
 
 
-def test_a_command_for_a_queue_is_shown_before_it_runs(play: Callable[..., None]) -> None:
-    async def story(live: Live) -> None:
-        for key, line in (
-            ("r", "rwq release --state abandoned"),
-            ("b", "rwq bury --state abandoned --reason 'by hand'"),
-            ("K", "rwq kick --all"),
-        ):
-            await live.press(key)
-            await live.until_shown(f"$ {line} -q jobs")
-            await live.press("escape")
-            await live.until(lambda: live.rows)
-            assert live.ran == []
-            await live.press(key)
-            await live.until_shown("Enter runs it")
-            await live.press(*" -n 1", "enter")
-            await live.until(lambda: live.ran)
-            assert live.ran.pop() == f"{line} -n 1 -q jobs".replace("'", "")
-
-    play(story, size=(200, 30))
+@plays(size=(200, 30))
+async def test_a_command_for_a_queue_is_shown_before_it_runs(live: Live) -> None:
+    for key, line in (
+        ("r", "rwq release --state abandoned"),
+        ("b", "rwq bury --state abandoned --reason 'by hand'"),
+        ("K", "rwq kick --all"),
+    ):
+        await live.press(key)
+        await live.until_shown(f"$ {line} -q jobs")
+        await live.press("escape")
+        await live.until(lambda: live.rows)
+        assert live.ran == []
+        await live.press(key)
+        await live.until_shown("Enter runs it")
+        await live.press(*" -n 1", "enter")
+        await live.until(lambda: live.ran)
+        assert live.ran.pop() == f"{line} -n 1 -q jobs".replace("'", "")
 
 
 @pytest.mark.needs("no-touch")
-def test_a_command_for_an_item_has_the_options_that_it_needs(play: Callable[..., None]) -> None:
-    async def story(live: Live) -> None:
-        await live.press("enter")
-        for tabs, first, keys in (
-            (0, "a1", {"r": "release", "b": "bury --reason 'by hand'"}),
-            (1, "w1", {"r": "release"}),
-            (2, "b1", {"K": "kick", "b": "bury"}),
-        ):
-            await live.press(*["tab"] * tabs)
-            await live.until_shown(f"data of {first}")
-            for key, options in keys.items():
-                await live.press(key)
-                await live.until_shown(f"$ rwq {options} -q jobs {first}")
-                await live.press("escape")
-                await live.until(lambda: "$ rwq" not in live.text and live.rows)
-        await live.press("tab")
-        await live.until_shown("worker-7")
-        await live.press("down", "r")
-        await live.until_shown("$ rwq release --force -q jobs l1")
-        await live.press("escape", "b")
-        await live.until_shown("$ rwq bury --force --reason 'by hand' -q jobs l1")
-        await live.press(*["backspace"] * 9, *"'it fails'", "enter")
-        await live.until(lambda: live.ran)
-        assert live.ran == ["rwq bury --force --reason it fails -q jobs l1"]
-
-    play(story, size=(200, 30))
+@plays(size=(200, 30))
+async def test_a_command_for_an_item_has_the_options_that_it_needs(live: Live) -> None:
+    await live.press("enter")
+    for tabs, first, keys in (
+        (0, "a1", {"r": "release", "b": "bury --reason 'by hand'"}),
+        (1, "w1", {"r": "release"}),
+        (2, "b1", {"K": "kick", "b": "bury"}),
+    ):
+        await live.press(*["tab"] * tabs)
+        await live.until_shown(f"data of {first}")
+        for key, options in keys.items():
+            await live.press(key)
+            await live.until_shown(f"$ rwq {options} -q jobs {first}")
+            await live.press("escape")
+            await live.until(lambda: "$ rwq" not in live.text and live.rows)
+    await live.press("tab")
+    await live.until_shown("worker-7")
+    await live.press("down", "r")
+    await live.until_shown("$ rwq release --force -q jobs l1")
+    await live.press("escape", "b")
+    await live.until_shown("$ rwq bury --force --reason 'by hand' -q jobs l1")
+    await live.press(*["backspace"] * 9, *"'it fails'", "enter")
+    await live.until(lambda: live.ran)
+    assert live.ran == ["rwq bury --force --reason it fails -q jobs l1"]
 
 
-def test_edit_and_doctor_run_at_once(play: Callable[..., None]) -> None:
-    async def story(live: Live) -> None:
-        await live.press("e")
-        await live.until_shown("edit: choose an item")
-        await live.press("d")
-        await live.until(lambda: len(live.ran) == 1)
-        assert live.ran == ["rwq doctor -q jobs"]
-        await live.press("enter")
-        await live.until_shown("worker-7")
-        await live.press("e")
-        await live.until(lambda: len(live.ran) == 2)
-        assert live.ran[1:] == ["rwq edit -q jobs a1"]
-
-    play(story)
+@plays()
+async def test_edit_and_doctor_run_at_once(live: Live) -> None:
+    await live.press("e")
+    await live.until_shown("edit: choose an item")
+    await live.press("d")
+    await live.until(lambda: len(live.ran) == 1)
+    assert live.ran == ["rwq doctor -q jobs"]
+    await live.press("enter")
+    await live.until_shown("worker-7")
+    await live.press("e")
+    await live.until(lambda: len(live.ran) == 2)
+    assert live.ran[1:] == ["rwq edit -q jobs a1"]
 
 
 def test_no_name_or_data_is_markup_or_controls_the_terminal(
@@ -412,31 +402,23 @@ def test_two_hundred_queues_fit_any_width(play: Callable[..., None], raw: redis.
     play(story, size=(80, 24))
 
 
-def test_a_lost_server_is_mentioned_and_waited_for(
-    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def story(live: Live) -> None:
-        watch = live.app.session.watch
-        with monkeypatch.context() as patched:
+@plays()
+async def test_a_lost_server_is_mentioned_and_waited_for(live: Live) -> None:
+    watch = live.app.session.watch
+    with live.monkeypatch.context() as patched:
 
-            def fail() -> Overview:
-                raise ConnectionLost("lost the connection to [b]x: \x1bit is gone")
+        def fail() -> Overview:
+            raise ConnectionLost("lost the connection to [b]x: \x1bit is gone")
 
-            patched.setattr(watch, "tick", fail)
-            await live.until_shown(r"trying again: lost the connection to [b]x: \x1bit is gone")
-            assert len(live.rows) == 3
-        await live.until(lambda: "trying again" not in live.text)
-
-    play(story)
+        patched.setattr(watch, "tick", fail)
+        await live.until_shown(r"trying again: lost the connection to [b]x: \x1bit is gone")
+        assert len(live.rows) == 3
+    await live.until(lambda: "trying again" not in live.text)
 
 
 def test_the_context_has_its_colour(play: Callable[..., None], rwq: Rwq) -> None:
-    file = rwq.home / ".config" / "rwq" / "config.toml"
-    file.parent.mkdir(parents=True)
-    file.write_text(
-        f'[contexts.prod]\nurl = "{rwq.variables["RWQ_URL"]}"\ncolor = "red"\nread_only = true\n'
-    )
-    file.chmod(0o600)
+    url = rwq.variables["RWQ_URL"]
+    configure(rwq.home, f'[contexts.prod]\nurl = "{url}"\ncolor = "red"\nread_only = true\n')
 
     async def story(live: Live) -> None:
         label = next(segment for segment in live.strips[0] if segment.text == "prod")

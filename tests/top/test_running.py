@@ -13,7 +13,7 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.environment import Environment
 from rwq_cli.top.running import Action, Runner
 from tests.conftest import Foreign
-from tests.driver import Rwq
+from tests.driver import Rwq, configure
 
 
 class NoSignal:
@@ -62,10 +62,7 @@ def test_a_context_stays_that_context(
     rwq: Rwq, started: list[tuple[list[str], dict[bytes, bytes]]]
 ) -> None:
     """Even if another one becomes the current one meanwhile."""
-    file = rwq.home / ".config" / "rwq" / "config.toml"
-    file.parent.mkdir(parents=True)
-    file.write_text('current = "prod"\n[contexts.prod]\nurl = "redis://localhost:1"\n')
-    file.chmod(0o600)
+    configure(rwq.home, 'current = "prod"\n[contexts.prod]\nurl = "redis://localhost:1"\n')
     rwq.variables = {**rwq.variables, "RWQ_URL": ""}
     run, _ = runner_of(rwq)
     run(Action("kick", b"jobs", b"a"), [])
