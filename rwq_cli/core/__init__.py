@@ -48,8 +48,7 @@ if TYPE_CHECKING:
         WorkEvent as WorkEvent,
         WorkSummary as WorkSummary,
     )
-    from rwq_cli.core.work.job import Ended as Ended, Job as Job, Loss as Loss
-    from rwq_cli.core.work.loop import Handler as Handler
+    from rwq_cli.core.work.job import Ended as Ended, Handler as Handler, Job as Job, Loss as Loss
     from rwq_cli.core.work.policy import (
         Done as Done,
         Failure as Failure,
@@ -77,9 +76,8 @@ _HOMES = {
     "repair.findings": "Code Finding Severity",
     "server.address": "Server connect",
     "server.connection": "Connection",
-    "work.job": "Ended Job Loss",
+    "work.job": "Ended Handler Job Loss",
     "work.control": "Contact EndReason Failed Lost Outage Started StopToken WorkEvent WorkSummary",
-    "work.loop": "Handler",
     "work.policy": "Done Failure Fate GiveUp JobEnd OnFail PutBack RetryPolicy Step",
 }
 __all__ = [name for names in _HOMES.values() for name in names.split()]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.repair.doctor import Diagnosis
     from rwq_cli.core.repair.findings import Code
     from rwq_cli.core.work.control import StopToken, WorkEvent, WorkSummary
-    from rwq_cli.core.work.loop import Handler
+    from rwq_cli.core.work.job import Handler
     from rwq_cli.core.work.policy import RetryPolicy
 
 
@@ -223,8 +223,15 @@ class WorkQueue(ActingQueue):
         with WorkSession(
             queues, lease_s=for_s, policy=policy, fair=fair, result_ttl_s=result_ttl_s
         ) as session:
-            worker = Worker(session, handler, limits, batch=batch, stop=stop, on_event=on_event)
-            return worker.run(concurrency)
+            return Worker(
+                session,
+                handler,
+                limits,
+                concurrency=concurrency,
+                batch=batch,
+                stop=stop,
+                on_event=on_event,
+            ).run()
 
     # Looking.
 

@@ -1,36 +1,43 @@
-"""Running the command of each job: the function of `WorkQueue.work`."""
+"""Running the command of each job: what `WorkQueue.work` calls.
+
+The loop's thread starts processes. One more thread reads what they print, ends those whose time is
+over, and says how they ended. So neither the server nor a new process holds up the others.
+"""
 
 import os
 import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from selectors import EVENT_READ, DefaultSelector
+from threading import Thread
 
 from rwq_cli.core.errors import RwqError
-from rwq_cli.core.work.job import Job
+from rwq_cli.core.work.job import Finish, Job
 from rwq_cli.core.work.policy import Done, Failure, GiveUp, JobEnd, PutBack
 from rwq_cli.output.escape import escaped
 from rwq_cli.work.invocations import Invocations
-from rwq_cli.work.notes import Event, Notes
-from rwq_cli.work.programs import BadArguments, CannotRun, Exhausted, Invocation
-from rwq_cli.work.running import Cause, Limits, Outputs, Run
+from rwq_cli.work.notes import Notes
+from rwq_cli.work.programs import BadArguments, CannotRun, Exhausted
+from rwq_cli.work.running import Cause, Limits, Outputs, Run, Stream
 
 # The exit codes of a command that mean something.
 PUT_BACK, GIVE_UP, NOT_RUN = 75, 100, (126, 127)
-# How long a slot is empty after its command has put its item back, and how often a process is
-# started again that the machine had no room for.
-_REST_S, _RETRY_S = 1.0, 0.1
-# For how long, while none of its own commands run.
-_ROOM_S = 5.0
+# How long a slot is empty after its command has put its item back, or could not be started because
+# the machine had no room; and for how long that is tried, while no other command runs.
+_REST_S, _ROOM_S = 1.0, 5.0
 # A command that has run for less may have been hit by a signal as it started.
 _START_S = 1.0
+# How often it is seen whether a command is stopped or is to be killed; and of those that are being
+# ended, whether their processes are gone.
+_LOOK_S, _GONE_S = 0.5, 0.05
 
 
 class Commands:
-    """Runs commands, in the threads of the loop; any thread may end them.
+    """Runs commands; any thread may end them.
 
-    `may_begin` says whether a command may begin, `end_with` ends the worker with an error, and
-    `started` takes an event for each job whose command has begun.
+    `may_begin` says whether a command may begin, `end_with` ends the worker with an error when
+    those that run have ended, and `fail` at once. `started` takes the commands that have begun.
     """
 
     def __init__(
@@ -39,120 +46,215 @@ class Commands:
         outputs: Outputs,
         limits: Limits,
         notes: Notes,
+        *,
         may_begin: Callable[[], bool],
         end_with: Callable[[RwqError], object],
-        started: Callable[[Event], object],
+        fail: Callable[[BaseException], object],
+        started: Callable[[Run], object],
     ) -> None:
         self._invocations, self._outputs, self._limits = invocations, outputs, limits
         self._notes = notes
-        self._may_begin, self._end_with, self._started = may_begin, end_with, started
-        self._runs: dict[int, tuple[Run, Sequence[Job]]] = {}
-        # The slots whose processes are being started, and are not known yet.
-        self._starting: set[int] = set()
-        self._is_ended = False
-        # What is known of a job's command, until the end of the job is settled.
-        self.events: dict[Job, Event] = {}
+        self._may_begin, self._end_with, self._fail = may_begin, end_with, fail
+        self._started = started
+        self._runs: dict[int, Run] = {}
+        # Whether a process is being started, and is not known yet.
+        self._is_starting = self._is_ended = False
+        # Since when the machine has had no room for a process.
+        self._no_room_s: float | None = None
+        # The command of each job that is not settled.
+        self.run_of: dict[Job, Run] = {}
+        self._selector = DefaultSelector()
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        self._selector.register(self._reader, EVENT_READ)
+        # When it is looked at the times of all commands.
+        self._looks_s = 0.0
 
     @property
     def running(self) -> int:
         """How many run, or are being started."""
-        return len(self._runs) + len(self._starting)
+        return len(self._runs) + self._is_starting
 
     @property
     def runs(self) -> list[Run]:
-        return [run for run, _ in list(self._runs.values())]
+        return list(self._runs.values())
+
+    def serve(self) -> None:
+        """Begin to read what commands print."""
+        Thread(target=self._serve, name="rwq-commands", daemon=True).start()
 
     def end_all(self) -> None:
         """End all commands, also those that are being started."""
         self._is_ended = True
         for run in self.runs:
-            run.end(Cause.STOP)
+            self._end(run, Cause.STOP)
+
+    def kill_all(self) -> None:
+        """Send SIGKILL to all commands."""
+        for run in self.runs:
+            run.kill()
 
     def lose(self, job: Job) -> None:
         """End the command of a lost job, unless it has others that are not lost."""
-        for run, jobs in list(self._runs.values()):
-            if job in jobs and all(each.loss is not None for each in jobs):
-                run.end(Cause.LOST)
+        for run in self.runs:
+            if job in run.jobs and all(each.loss is not None for each in run.jobs):
+                self._end(run, Cause.LOST)
+
+    def _end(self, run: Run, cause: Cause) -> None:
+        run.end(cause)
+        self._wake()
 
     def reap_orphans(self) -> None:
         """As process 1: reap what commands have left running and what has ended since."""
         with suppress(ChildProcessError):
             while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 # In this order: one that has been started since then is in the first or the second.
-                if self._starting or found.si_pid in self._runs:
+                if self._is_starting or found.si_pid in self._runs:
                     return
                 os.waitpid(found.si_pid, os.WNOHANG)
 
-    def __call__(self, given: Job | list[Job]) -> JobEnd:
-        """Run the command for a job, or for a batch of them."""
-        jobs = [given] if isinstance(given, Job) else given
+    # The thread of the loop.
+
+    def start(self, jobs: Sequence[Job], finish: Finish) -> None:
+        """Start the command for some jobs; `finish` is called when it has ended."""
         if not self._may_begin():
-            return _unused(jobs)
+            finish(_unused(jobs))
+            return
+        invocation = None
         try:
-            with self._invocations.file_for(jobs) as file:
-                run = self._start(jobs, self._invocations.of(jobs, file))
-                try:
-                    run.wait(lambda: self._note_stopped(jobs[0], run.pid))
-                finally:
-                    del self._runs[run.pid]
-                    self._notes.progress.running = len(self._runs)
-        except BadArguments as error:
-            return GiveUp(str(error).encode())
-        except CannotRun as error:
-            self._end_with(error)
-            return _unused(jobs)
-        return self._judge(jobs, run)
-
-    def _start(self, jobs: Sequence[Job], invocation: Invocation) -> Run:
-        gives_up_s = time.monotonic() + _ROOM_S
-        while True:
-            self._starting.add(jobs[0].slot)
-            try:
-                run = Run(invocation, self._outputs, self._limits)
-                self._runs[run.pid] = run, jobs
-                break
-            except Exhausted:
-                # When a process has ended, there may be room.
-                is_alone = not self._runs and time.monotonic() > gives_up_s
-                if is_alone or self._is_ended:
-                    raise
-            finally:
-                self._starting.discard(jobs[0].slot)
-            time.sleep(_RETRY_S)
+            invocation = self._invocations.of(jobs)
+            self._is_starting = True
+            run = Run(jobs, finish, invocation, self._outputs, self._limits)
+        except BaseException as error:
+            self._is_starting = False
+            if invocation is not None and invocation.file is not None:
+                os.unlink(invocation.file)
+            if not isinstance(error, BadArguments | CannotRun):
+                raise
+            finish(self._not_started(jobs, error))
+            return
+        self._no_room_s = None
+        self.run_of.update(dict.fromkeys(jobs, run))
+        self._started(run)
+        # In this order: once its end can be seen, all of it is known.
+        for stream in run.streams:
+            self._selector.register(stream.fd, EVENT_READ, (run, stream))
+        self._runs[run.pid] = run
         self._notes.progress.running = len(self._runs)
-        for job in jobs:
-            self.events[job] = event = Event.of(job, run.pid)
-            self._started(event)
+        if run.pidfd is not None:
+            self._selector.register(run.pidfd, EVENT_READ, (run, None))
+        self._is_starting = False
         if self._is_ended:
-            run.end(Cause.STOP)
-        return run
+            self._end(run, Cause.STOP)
+        elif run.due_s < self._looks_s:
+            self._wake()
 
-    def _note_stopped(self, job: Job, pid: int) -> None:
-        """Note that a command was stopped, as by SIGSTOP."""
-        text = f"its command (process {pid}) is stopped; kill -CONT {pid} lets it go on"
-        self._notes.line(f"{escaped(job.item_id)}: {text}")
+    def _not_started(self, jobs: Sequence[Job], error: Exception) -> JobEnd:
+        if isinstance(error, BadArguments):
+            return GiveUp(str(error).encode())
+        if isinstance(error, Exhausted) and not self._is_ended:
+            # When a process has ended, there may be room.
+            now_s = time.monotonic()
+            self._no_room_s = now_s if self._no_room_s is None or self._runs else self._no_room_s
+            if now_s - self._no_room_s < _ROOM_S:
+                return _unused(jobs)._replace(rest_s=_REST_S)
+        assert isinstance(error, CannotRun)
+        self._end_with(error)
+        return _unused(jobs)
 
-    def _judge(self, jobs: Sequence[Job], run: Run) -> JobEnd:
+    # The thread that reads.
+
+    def _wake(self) -> None:
+        with suppress(BlockingIOError):
+            os.write(self._writer, b"x")
+
+    def _serve(self) -> None:
+        try:
+            while True:
+                self._look()
+        except BaseException as error:
+            self._is_ended = True
+            self._fail(error)
+            self.kill_all()
+            for run in self.runs:
+                run.finish(PutBack(front=True))
+
+    def _look(self) -> None:
+        """Read what there is, and see who has ended."""
+        ended: list[Run] = []
+        for key, _ in self._selector.select(max(0.0, self._looks_s - time.monotonic())):
+            if key.data is None:
+                self._looks_s = 0.0
+                os.read(self._reader, 4096)
+                continue
+            run, stream = key.data
+            if stream is not None:
+                self._read(stream)
+            else:
+                self._selector.unregister(run.pidfd)
+                os.close(run.pidfd)
+                run.has_exited = True
+                ended.append(run)
+        # After all that it has printed.
+        for run in ended:
+            if run.cause is None:
+                self._settle(run)
+            else:
+                self._looks_s = 0.0
+        if self._runs and time.monotonic() >= self._looks_s:
+            self._check_all()
+        elif not self._runs:
+            self._looks_s = time.monotonic() + _LOOK_S
+
+    def _check_all(self) -> None:
+        for run in self.runs:
+            run.check()
+            if run.is_over:
+                self._settle(run)
+            elif run.cause is None and run.is_newly_stopped():
+                text = f"its command (process {run.pid}) is stopped"
+                cure = f"kill -CONT {run.pid} lets it go on"
+                self._notes.line(f"{escaped(run.jobs[0].item_id)}: {text}; {cure}")
+        now_s = time.monotonic()
+        is_ending = any(run.cause is not None or run.pidfd is None for run in self.runs)
+        often_s = _GONE_S if is_ending else _LOOK_S
+        self._looks_s = min((now_s + often_s, *(run.due_s for run in self.runs)))
+
+    def _read(self, stream: Stream) -> None:
+        stream.read()
+        if stream.has_ended:
+            self._close(stream)
+
+    def _close(self, stream: Stream) -> None:
+        self._selector.unregister(stream.fd)
+        os.close(stream.fd)
+
+    def _settle(self, run: Run) -> None:
+        """Say how a command has ended; what it has left running may go on writing."""
+        run.reap()
+        for stream in run.streams:
+            if stream.has_ended:
+                self._close(stream)
+        del self._runs[run.pid]
+        self._notes.progress.running = len(self._runs)
+        run.finish(self._judge(run))
+
+    def _judge(self, run: Run) -> JobEnd:
         """Decide what becomes of the items of a command; it may end the worker."""
         # What has arrived by now is followed before another item is taken.
         is_working = self._may_begin()
-        code, tail, run_s = run.code or 0, run.stderr.tail, time.monotonic() - run.began_s
-        number = -code if code < 0 else None
-        for job in jobs:
-            self.events[job] = self.events[job]._replace(
-                exit_code=None if number else code, signal=number, run_s=run_s
-            )
+        code, tail = run.code or 0, run.stderr.tail
         said = b": " + tail if tail else b""
         if run.cause is Cause.TIMEOUT:
             return Failure(b"timed out after %gs" % (self._limits.max_time_s or 0) + said)
         if code == 0:
             if run.stdout.is_cut:
                 text = "its command printed more than 1 MiB; only the first MiB is kept"
-                self._notes.line(f"{escaped(jobs[0].item_id)}: {text} as its result")
+                self._notes.line(f"{escaped(run.jobs[0].item_id)}: {text} as its result")
             return Done(bytes(run.stdout.kept) if self._outputs.stdout is None else None)
         # The signal that stops the worker, such as that of Ctrl-C, also reaches a command that has
         # no session of its own yet.
-        is_hit = number in (signal.SIGINT, signal.SIGTERM) and run_s < _START_S
+        is_hit = -code in (signal.SIGINT, signal.SIGTERM) and run.run_s < _START_S
         if run.cause is not None or (is_hit and not is_working):
             return PutBack(front=True)
         if code == PUT_BACK:
@@ -163,10 +265,10 @@ class Commands:
             hint = tail.decode("utf-8", "replace") or None
             self._end_with(CannotRun(f"the command cannot be run: exit {code}", hint))
             return PutBack(front=True)
-        return Failure((b"exit %d" % code if number is None else _signal_name(number)) + said)
+        return Failure((b"exit %d" % code if code > 0 else _signal_name(-code)) + said)
 
 
-def _unused(jobs: Sequence[Job]) -> JobEnd:
+def _unused(jobs: Sequence[Job]) -> PutBack:
     """The end of jobs whose command was not started."""
     for job in jobs:
         job.has_started = False

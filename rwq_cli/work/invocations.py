@@ -4,8 +4,7 @@ import json
 import os
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from tempfile import mkstemp
@@ -69,37 +68,13 @@ class Invocations:
             name: value for name, value in made.items() if value is not None and name not in _OWN
         }
 
-    @contextmanager
-    def file_for(self, jobs: Sequence[Job]) -> Iterator[bytes | None]:
-        """In the block, a file that holds the data; None if the command reads none."""
-        if self.input is not Input.FILE:
-            yield None
-            return
-        path = ""
-        try:
-            try:
-                fd, path = mkstemp(prefix="rwq-work-", dir=self.file_directory)
-                with open(fd, "wb") as file:
-                    file.write(jobs[0].data)
-            except OSError as error:
-                where = f"into {self.file_directory}: {os_reason(error)}"
-                raise CannotRun(
-                    f"cannot write the data of an item {where}",
-                    "TMPDIR names the directory of temporary files",
-                )
-            yield os.fsencode(path)
-        finally:
-            # It may not be there, or the command may have removed it.
-            with suppress(OSError):
-                os.unlink(path)
-
     @property
     def planned_file(self) -> bytes:
         """What is shown as the path of the file in a dry run."""
         return os.fsencode(os.path.join(self.file_directory, "rwq-work"))
 
-    def of(self, jobs: Sequence[Job], file: bytes | None) -> Invocation:
-        """The invocation for these items of one queue, given what `file_for` gives."""
+    def of(self, jobs: Sequence[Job], file: bytes | None = None) -> Invocation:
+        """The invocation for these items of one queue, with this file instead of a new one."""
         first, variables = jobs[0], self._variables(jobs[0])
         stdin = first.data if self.input is Input.STDIN else None
         if self.task_dir is not None:
@@ -108,7 +83,25 @@ class Invocations:
         assert self.program is not None
         if self.is_batch:
             stdin = b"".join(map(_line, jobs))
-        return Invocation(self.program, self._arguments(first, file), variables, stdin)
+        made = None
+        if self.input is Input.FILE and file is None:
+            file = made = self._write_file(first.data)
+        return Invocation(self.program, self._arguments(first, file), variables, stdin, made)
+
+    def _write_file(self, data: bytes) -> bytes:
+        path = ""
+        try:
+            fd, path = mkstemp(prefix="rwq-work-", dir=self.file_directory)
+            with open(fd, "wb") as file:
+                file.write(data)
+        except OSError as error:
+            if path:
+                os.unlink(path)
+            raise CannotRun(
+                f"cannot write the data of an item into {self.file_directory}: {os_reason(error)}",
+                "TMPDIR names the directory of temporary files",
+            )
+        return os.fsencode(path)
 
     def _arguments(self, job: Job, file: bytes | None) -> list[bytes]:
         values = {b"{id}": job.item_id}

@@ -2,10 +2,8 @@
 
 from collections import deque
 from threading import Event as Flag
-from time import time
 from typing import NamedTuple
 
-from rwq_cli.core.work.job import Job
 from rwq_cli.core.work.policy import Fate
 from rwq_cli.environment import Environment
 from rwq_cli.output import human
@@ -39,11 +37,6 @@ class Event(NamedTuple):
     delay_s: float | None = None
     has_backlog: bool = False
     gave_up: bool = False
-
-    @classmethod
-    def of(cls, job: Job, pid: int | None = None) -> "Event":
-        """The start of a job."""
-        return cls(time(), STARTED, job.queue, job.item_id, job.attempt, job.returns, pid)
 
 
 class Progress:

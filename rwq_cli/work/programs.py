@@ -35,12 +35,16 @@ class BadArguments(Exception):
 
 
 class Invocation(NamedTuple):
-    """What to run: the path of the program, its words with its own name, and what it reads."""
+    """What to run: the path of the program, its words with its own name, and what it reads.
+
+    `file` is to be removed when it has ended.
+    """
 
     program: bytes
     arguments: list[bytes]
     variables: Mapping[bytes, bytes]
     stdin: bytes | None
+    file: bytes | None = None
 
 
 def find_program(word: bytes, path: str) -> bytes:
@@ -73,25 +77,27 @@ def allow_open_files(children: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def start(invocation: Invocation) -> tuple[int, list[int]]:
-    """Start a process in a session of its own; returns its ID and the pipes of stdout and stderr.
+def start(invocation: Invocation) -> tuple[int, list[int], list[int]]:
+    """Start a process in a session of its own; returns its ID, and both ends of its outputs' pipes.
 
     It has no terminal, so that what asks on `/dev/tty` fails at once, and Ctrl-C does not reach it.
     The error says whether it cannot be run for any item, for this one, or only now.
     """
-    ours: list[int] = []
-    theirs: list[int] = []
+    stdin: int | None = None
+    readers: list[int] = []
+    writers: list[int] = []
     actions: list[tuple[object, ...]] = []
     try:
         if invocation.stdin:
-            theirs.append(_file_of(invocation.stdin))
-            actions.append((os.POSIX_SPAWN_DUP2, theirs[0], 0))
+            stdin = _memory()
+            _fill(stdin, invocation.stdin)
+            actions.append((os.POSIX_SPAWN_DUP2, stdin, 0))
         else:
             actions.append((os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0))
         for number in (1, 2):
-            for fds, fd in zip((ours, theirs), os.pipe(), strict=True):
+            for fds, fd in zip((readers, writers), os.pipe(), strict=True):
                 fds.append(fd)
-            actions.append((os.POSIX_SPAWN_DUP2, theirs[-1], number))
+            actions.append((os.POSIX_SPAWN_DUP2, writers[-1], number))
         # subprocess would take twice as long.
         pid = os.posix_spawn(
             invocation.program,
@@ -103,22 +109,28 @@ def start(invocation: Invocation) -> tuple[int, list[int]]:
             setsigdef=_DEFAULT_SIGNALS,
         )
     except (OSError, ValueError) as error:
-        for fd in ours:
+        for fd in (*readers, *writers):
             os.close(fd)
         raise _failure(os.fsdecode(invocation.program), error)
     finally:
-        for fd in theirs:
-            os.close(fd)
-    return pid, ours
+        if stdin is not None:
+            os.close(stdin)
+    return pid, readers, writers
 
 
-def _file_of(data: bytes) -> int:
-    """A file in memory that holds the data: nobody has to feed it to the command."""
-    fd = os.memfd_create("rwq-data") if hasattr(os, "memfd_create") else None
-    with TemporaryFile(buffering=0) if fd is None else open(fd, "wb", closefd=False) as file:
-        file.write(data)
-        file.seek(0)
-        return os.dup(file.fileno()) if fd is None else fd
+def _memory() -> int:
+    """A file in memory: nobody has to feed it to the command."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("rwq-data")
+    with TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def _fill(fd: int, data: bytes) -> None:
+    # Its offset stays at the start.
+    written = 0
+    while written < len(data):
+        written += os.pwrite(fd, memoryview(data)[written:], written)
 
 
 def _failure(name: str, error: OSError | ValueError) -> Exception:

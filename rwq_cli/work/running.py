@@ -4,14 +4,15 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from math import inf
-from threading import Lock, Thread
+from threading import Lock
 from typing import NamedTuple
 
 from rwq_cli.core.items.schedule import REASON_BYTES_MAX
+from rwq_cli.core.work.job import Finish, Job
 from rwq_cli.processes import processes_of
 from rwq_cli.service.death_watch import DeathWatch
 from rwq_cli.work.programs import Invocation, start
@@ -21,9 +22,6 @@ RESULT_BYTES_MAX = 1 << 20
 # How much of the end of stderr is kept: with how the command failed, it is the reason.
 _TAIL_BYTES = REASON_BYTES_MAX - 64
 _READ_BYTES = 1 << 16
-# How often it is seen whether a command is stopped or is to be killed, and whether the processes of
-# one that is being ended are gone.
-_LOOK_S, _GONE_S = 0.5, 0.05
 # What is read at once of a command that has ended: a pipe holds no more, and what it has started
 # may go on writing.
 _DRAIN_READS = 16
@@ -62,20 +60,19 @@ class Stream:
     """
 
     def __init__(self, fd: int, sink: Sink | None) -> None:
-        self._fd, self._sink = fd, sink
+        self.fd, self._sink = fd, sink
         self.kept, self._rest = bytearray(), b""
-        self.is_cut = False
+        self.is_cut = self.has_ended = False
 
-    def read(self) -> bool:
-        """Read what there is; at the end, close it and return False."""
-        data = os.read(self._fd, _READ_BYTES)
-        if not data:
-            os.close(self._fd)
-        elif self._sink is None:
+    def read(self) -> None:
+        """Read what there is."""
+        data = os.read(self.fd, _READ_BYTES)
+        self.has_ended = not data
+        if self._sink is None:
             room = RESULT_BYTES_MAX - len(self.kept)
             self.kept += data[:room]
             self.is_cut = self.is_cut or len(data) > room
-        else:
+        elif data:
             self.kept += data
             del self.kept[:-_TAIL_BYTES]
             end = data.rfind(b"\n") + 1
@@ -84,7 +81,6 @@ class Stream:
                 self._sink(self._rest + data[:end])
                 self._rest = b""
             self._rest += data[end:]
-        return bool(data)
 
     def flush(self, end: bytes = b"") -> None:
         """Pass on the rest, and this end of its line."""
@@ -102,115 +98,112 @@ class Stream:
 
 
 class Run:
-    """A command that runs; one thread waits for it, any thread may end it.
+    """A command that runs for some jobs; any thread may end it, and one reads and reaps it.
 
     Its `code` is negative for the signal that killed it, and None while it runs.
     """
 
-    def __init__(self, invocation: Invocation, outputs: Outputs, limits: Limits) -> None:
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        finish: Finish,
+        invocation: Invocation,
+        outputs: Outputs,
+        limits: Limits,
+    ) -> None:
+        self.jobs, self.finish = jobs, finish
+        self._file = invocation.file
         # Its processes are known by this, for no other command has the same.
         self._mark = b"RWQ_SESSION=" + invocation.variables[b"RWQ_SESSION"]
-        self.began_s = time.monotonic()
-        self.pid, fds = start(invocation)
-        self.stdout, self.stderr = map(Stream, fds, outputs)
-        # Those that are open.
-        self._streams = dict(zip(fds, (self.stdout, self.stderr), strict=True))
+        self._began_s = time.monotonic()
+        # While the ends that it writes to are open here, too, its streams do not end: that it has
+        # ended is seen once, and not bit by bit.
+        self.pid, readers, self._writers = start(invocation)
+        self.streams = self.stdout, self.stderr = [*map(Stream, readers, outputs)]
         self._kill_after_s = limits.kill_after_s
-        self._times_out_s = self.began_s + (limits.max_time_s or inf)
+        self._times_out_s = self._began_s + (limits.max_time_s or inf)
         self._kills_s = inf
+        self.run_s = 0.0
         self.cause: Cause | None = None
         self.code: int | None = None
-        self._is_killed = False
+        self._is_killed = self._is_stopped = self.has_exited = False
         # Its ID is its own until it is reaped.
         self._lock = Lock()
-        self._pidfd: int | None = None
+        self.pidfd: int | None = None
         if hasattr(os, "pidfd_open"):
             # Without it, the end of the command is seen a moment later.
             with suppress(OSError):
-                self._pidfd = os.pidfd_open(self.pid)
+                self.pidfd = os.pidfd_open(self.pid)
 
-    def wait(self, tell_stopped: Callable[[], object]) -> None:
-        """Read its output until it has ended, and end it when its time is over.
+    @property
+    def due_s(self) -> float:
+        """When its time is over, or it is to be killed."""
+        return self._times_out_s if self.cause is None else self._kills_s
 
-        `tell_stopped` is called once if it is seen to be stopped, as by SIGSTOP.
-        """
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended; if it was ended, with all that it has started."""
+        if not self.has_exited and self.pidfd is None:
+            self.has_exited = self._wait_for(os.WNOHANG)
+        return self.has_exited and (
+            self.cause is None or self._is_killed or not processes_of(self.pid, self._mark)
+        )
+
+    def is_newly_stopped(self) -> bool:
+        """Whether it is stopped, as by SIGSTOP; once."""
+        flags = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+        if self._is_stopped or not hasattr(os, "waitid"):
+            return False
+        # What has ended since the last look is no child that could be stopped.
+        with suppress(ChildProcessError):
+            self._is_stopped = os.waitid(os.P_PID, self.pid, flags) is not None
+        return self._is_stopped
+
+    def check(self) -> None:
+        """End it if its time is over."""
+        if time.monotonic() < self.due_s:
+            return
+        if self.cause is None:
+            self.end(Cause.TIMEOUT)
+        elif not self._is_killed:
+            self.kill()
+
+    def reap(self) -> None:
+        """Reap its process, and read the last of its output."""
+        self._wait_for(0)
+        self.run_s = time.monotonic() - self._began_s
+        for fd in self._writers:
+            os.close(fd)
         poller = select.poll()
-        for fd in self._streams:
+        streams = {stream.fd: stream for stream in self.streams}
+        for fd in streams:
             poller.register(fd, select.POLLIN)
-        if self._pidfd is not None:
-            poller.register(self._pidfd, select.POLLIN)
-        has_exited = has_told = False
-        while True:
-            ready = self._read(poller, self._pause_s(has_exited))
-            if not has_exited and (self._pidfd is None or self._pidfd in ready):
-                has_exited = self._has_exited()
-                if has_exited and self._pidfd is not None:
-                    # It would end each wait from now on.
-                    poller.unregister(self._pidfd)
-                    os.close(self._pidfd)
-            now_s = time.monotonic()
-            if self.cause is None:
-                if has_exited:
-                    break
-                if now_s >= self._times_out_s:
-                    self.end(Cause.TIMEOUT)
-                elif not ready and not has_told and self._is_stopped():
-                    has_told = True
-                    tell_stopped()
-            elif now_s >= self._kills_s and not self._is_killed:
-                self.kill()
-            elif has_exited and (self._is_killed or not processes_of(self.pid, self._mark)):
-                break
-        self._reap()
         for _ in range(_DRAIN_READS):
-            if not (self._streams and self._read(poller, 0)):
+            if not (ready := poller.poll(0) if streams else ()):
                 break
+            for fd, event in ready:
+                if event & select.POLLIN:
+                    streams[fd].read()
+                else:
+                    streams[fd].has_ended = True
+                if streams[fd].has_ended:
+                    poller.unregister(fd)
+                    del streams[fd]
         # rwq may say something next, on a line of its own.
         self.stderr.flush(b"\n")
         self.stdout.flush()
-        if self._streams:
-            # The writes of what it has left running must not fail because it has ended.
-            Thread(target=self._read_leftovers, args=(poller,), daemon=True).start()
+        if self._file is not None:
+            # The command may have removed it.
+            with suppress(OSError):
+                os.unlink(self._file)
 
-    def _read_leftovers(self, poller: "select.poll") -> None:
-        while self._streams:
-            self._read(poller, None)
-
-    def _pause_s(self, has_exited: bool) -> float:
-        if self.cause is not None:
-            ends_s, often = self._kills_s, has_exited or self._is_killed
-        else:
-            ends_s, often = self._times_out_s, self._pidfd is None and not self._streams
-        return max(0.0, min(_GONE_S if often else _LOOK_S, ends_s - time.monotonic()))
-
-    def _read(self, poller: "select.poll", seconds: float | None) -> list[int]:
-        """Wait for output or the end, and read; returns which files were ready."""
-        ready = [fd for fd, _ in poller.poll(None if seconds is None else seconds * 1000)]
-        for fd in ready:
-            if fd in self._streams and not self._streams[fd].read():
-                poller.unregister(fd)
-                del self._streams[fd]
-        return ready
-
-    def _has_exited(self) -> bool:
-        """Whether its process has ended; it is not reaped yet, so that its ID stays its own."""
-        if hasattr(os, "waitid"):
-            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        self._reap(os.WNOHANG)
-        return self.code is not None
-
-    def _reap(self, flags: int = 0) -> None:
+    def _wait_for(self, flags: int) -> bool:
+        """Wait for its process; returns whether it has ended, and `code` is known."""
         with self._lock:
             if self.code is None:
                 pid, status = os.waitpid(self.pid, flags)
                 self.code = os.waitstatus_to_exitcode(status) if pid else None
-
-    def _is_stopped(self) -> bool:
-        flags = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
-        # What has ended since the last look is no child that could be stopped.
-        with suppress(ChildProcessError):
-            return hasattr(os, "waitid") and os.waitid(os.P_PID, self.pid, flags) is not None
-        return False
+        return self.code is not None
 
     def end(self, cause: Cause) -> None:
         """Send SIGTERM to all that it has started, and SIGKILL later."""

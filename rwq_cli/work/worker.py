@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from enum import IntEnum
 from threading import Event as Flag, Thread, Timer
+from typing import Any
 
 from rwq_cli.core.errors import RwqError, ServerError
 from rwq_cli.core.inspect.lookup import state
@@ -27,7 +28,7 @@ from rwq_cli.core.work.control import (
     WorkEvent,
     WorkSummary,
 )
-from rwq_cli.core.work.job import Ended, Job, Loss
+from rwq_cli.core.work.job import Ended, Job, Loss, Starter
 from rwq_cli.core.work.policy import Failure, Fate, GiveUp
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
@@ -35,8 +36,8 @@ from rwq_cli.service.rounds import jittered
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.work.commands import Commands
 from rwq_cli.work.invocations import Invocations
-from rwq_cli.work.notes import Event, Notes, commands, status
-from rwq_cli.work.running import Limits, Outputs, watch_leftovers
+from rwq_cli.work.notes import STARTED, Event, Notes, commands, status
+from rwq_cli.work.running import Limits, Outputs, Run, watch_leftovers
 from rwq_cli.work.signals import handled_signals
 
 # How often the main thread looks for news, and how often it shows that it is not stuck.
@@ -93,9 +94,16 @@ class Worker:
         self._stop, self._stage = StopToken(), _Stage.WORKING
         # That nobody has read.
         self._events: deque[Event] = deque()
-        started = self._events.append if yields_starts else lambda _: None
+        self._yields_starts = yields_starts
         self._commands = Commands(
-            invocations, outputs, limits, notes, self._may_begin, self._end_with, started
+            invocations,
+            outputs,
+            limits,
+            notes,
+            may_begin=self._may_begin,
+            end_with=self._end_with,
+            fail=self._fail,
+            started=self._note_start,
         )
         self._ended = Flag()
         self._failure: BaseException | None = None
@@ -118,6 +126,7 @@ class Worker:
         watch = watch_leftovers(*self._watch)
         try:
             with handled_signals(self._guarded(self._handle)) as self._look_for_signals:
+                self._commands.serve()
                 loop = Thread(target=self._run_loop, name="rwq-work", daemon=True)
                 loop.start()
                 repeat = self._guarded(self._repeat)
@@ -126,8 +135,7 @@ class Worker:
                 yield from self._report(loop)
         finally:
             self._ended.set()
-            for run in self._commands.runs:
-                run.kill()
+            self._commands.kill_all()
             self._notes.hide()
             watch.close()
         if self._failure is not None:
@@ -186,7 +194,8 @@ class Worker:
 
     def _run_loop(self) -> None:
         try:
-            self._summary = self._work(self._commands, stop=self._stop, on_event=self._note)
+            starter = Starter(self._commands.start)
+            self._summary = self._work(starter, stop=self._stop, on_event=self._note)
         except BaseException as error:
             self._failure = self._failure or error
         self._notes.news.set()
@@ -262,8 +271,7 @@ class Worker:
             self._commands.end_all()
             text = f"sent SIGTERM to {commands(running)}; Ctrl-C sends SIGKILL"
         else:
-            for run in self._commands.runs:
-                run.kill()
+            self._commands.kill_all()
             self._exit_soon()
             return
         if running:
@@ -322,19 +330,23 @@ class Worker:
         self._look_for_signals()
         return self._stage is _Stage.WORKING
 
+    def _note_start(self, run: Run) -> None:
+        if self._yields_starts:
+            self._events.extend(_event(job, STARTED, run) for job in run.jobs)
+
     def _settle(self, ended: Ended) -> None:
         """Record an end that the server has acknowledged."""
         job, is_lost, is_retry = ended.job, ended.fate is Fate.LOST, ended.fate is Fate.RETRY
-        begun = self._commands.events.pop(job, None) or Event.of(job)
-        is_own_doing = is_lost and begun.exit_code == 0 and _is_own_doing(job)
+        run = self._commands.run_of.pop(job, None)
         reason = ended.step.data if ended.end is None else None
         if is_lost:
             reason = _LOSSES[job.loss or Loss.ENDED]
         elif isinstance(ended.end, Failure | GiveUp):
             reason = ended.end.reason
-        event = begun._replace(
-            at_s=time.time(),
-            kind=ended.fate.value,
+        event = _event(
+            job,
+            ended.fate.value,
+            run,
             attempt=job.attempt if ended.end is not None else job.attempt - 1,
             reason=reason,
             delay_s=ended.step.delay_s if is_retry else None,
@@ -345,11 +357,26 @@ class Worker:
         progress.counts[ended.fate] += 1
         progress.gave_up += event.gave_up
         self._events.append(event)
+        is_own_doing = is_lost and event.exit_code == 0 and _is_own_doing(job)
         if reason is not None and not is_own_doing:
             progress.vanished += is_lost
             self._notes.failed(event)
         if len(self._events) > _UNREAD_MAX:
             self._follow_pause()
+
+
+def _event(
+    job: Job, kind: str, run: Run | None, *, attempt: int | None = None, **what: Any
+) -> Event:
+    """An event of a job, and its command if one was started."""
+    attempt = job.attempt if attempt is None else attempt
+    event = Event(time.time(), kind, job.queue, job.item_id, attempt, job.returns, **what)
+    if run is None:
+        return event
+    if run.code is None:
+        return event._replace(pid=run.pid)
+    code, number = (run.code, None) if run.code >= 0 else (None, -run.code)
+    return event._replace(pid=run.pid, exit_code=code, signal=number, run_s=run.run_s)
 
 
 def _is_own_doing(job: Job) -> bool:

@@ -1,12 +1,14 @@
 """The worker: what `WorkQueue.work` does. One job's way through these modules:
 
-1. `loop` has a thread that wants work; `session.exchange` leases an item for it: a `job.Job`, under
-   a holder that no other call has used. `idle` waits if there is nothing.
-2. The handler runs. Every third of a lease, another thread calls `session.renew`, which pushes the
-   end of every lease forward, in the step that checks that it still has the job's holder.
-3. The handler returns. `policy` says what that means for the item, and the next `exchange` sends it
-   (`held`) together with the call that leases the next item; a plain completion is a part of that
-   call. Scripts act only while the lease has the job's holder, so a job that was lost ends nothing.
+1. `loop` has one thread that wants work; `session.exchange` leases items for all functions that
+   are free: `job.Job`s, under a holder that no other call has used. `idle` waits if there are none.
+2. The handlers run: in that thread, in others, or as a `Starter` has them run. Every third of a
+   lease, another thread calls `session.renew`, which pushes the end of every lease forward, in the
+   step that checks that it still has the job's holder.
+3. Handlers return. `policy` says what that means for the items, and the next `exchange` sends it
+   (`held`) together with the call that leases the next items; one plain completion is a part of
+   that call. Scripts act only while the lease has the job's holder, so a job that was lost ends
+   nothing.
 4. A lease is lost when a renewal or an end finds that it has ended or has another holder, or when
    the server has not answered until it has ended by our clock. `Job.loss` says why.
 5. An end whose reply was lost is sent again. If its lease (for a completion: its data) is gone

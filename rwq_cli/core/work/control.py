@@ -1,6 +1,7 @@
 """What a worker tells, how it is asked to end, and when it ends: one set of rules for all."""
 
 from collections import Counter
+from collections.abc import Callable
 from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
@@ -85,8 +86,8 @@ class StopToken:
 
     def __init__(self) -> None:
         self.is_set = self.is_paused = self.drains = False
-        # Of the workers that it asks; copied before use, because their threads end them meanwhile.
-        self.sessions: list[WorkSession] = []
+        # Those that it asks, and how to wake them; copied before use, because they end meanwhile.
+        self.workers: dict[WorkSession, Callable[[], object]] = {}
 
     def set(self) -> None:
         """Take no more items."""
@@ -106,15 +107,15 @@ class StopToken:
     @property
     def held(self) -> list[Job]:
         """The jobs whose ends the server has not acknowledged."""
-        return [job for session in list(self.sessions) for job in session.held.all]
+        return [job for session in list(self.workers) for job in session.held.all]
 
     def renew(self) -> list[Job]:
         """Renew all leases now; returns the jobs whose leases were found lost."""
-        return [job for session in list(self.sessions) for job in session.renew()]
+        return [job for session in list(self.workers) for job in session.renew()]
 
     def _wake(self) -> None:
-        for session in list(self.sessions):
-            session.waiter.wake()
+        for wake in list(self.workers.values()):
+            wake()
 
 
 class WorkLimits(NamedTuple):
@@ -128,7 +129,7 @@ class WorkLimits(NamedTuple):
 
 
 class StopConditions:
-    """Counts what a worker does, and decides by its limits when it ends. It is not thread-safe.
+    """Counts what a worker does, and decides by its limits when it ends.
 
     It is told of each exchange, by `reserve` before and `note` after. All times are on the clock of
     the session.
@@ -140,15 +141,10 @@ class StopConditions:
         self.drains = limits.drain
         # None while it goes on.
         self.why: EndReason | None = None
-        # How many items are taken, or about to be, and not settled.
-        self.unsettled = 0
         self._fates: Counter[Fate] = Counter()
         self._taken = self._failures = self._given_up = 0
-        # When the last attempt to take items that found none was sent; None if there may be some.
+        # When the last exchange was sent, if it was to take items and there were none; else None.
         self._empty_at_s: float | None = None
-        # When the last exchange was sent that settled a job. The job may have added items, so that
-        # an earlier attempt to take some proves nothing.
-        self._settled_at_s = -inf
         self._idle_since_s: float | None = None
 
     def end(self, why: EndReason) -> None:
@@ -156,45 +152,32 @@ class StopConditions:
         self.why = self.why or why
 
     def reserve(self, count: int) -> int:
-        """Count up to this many items as taken; returns how many the next exchange may take."""
-        left = 0.0 if self.why is not None else self._limits.max_items - self._taken
-        count = int(max(0, min(count, left)))
-        self._taken += count
-        self.unsettled += count
-        return count
+        """How many items the next exchange may take, of so many."""
+        return int(max(0, min(count, self._limits.max_items - self._taken)))
 
     def note(self, result: ExchangeResult, reserved: int, sent_s: float) -> None:
         """Note the result of an exchange that was to take so many. It may end the worker."""
         taken = len(result.jobs)
         for ended in result.ended:
-            if ended.end is None:
-                # It was taken, and given up at once.
-                taken += 1
-            else:
-                self.unsettled -= 1
             if ended.was_unused:
                 self._taken -= 1
                 continue
+            # Without an end, it was taken, and given up at once.
+            taken += ended.end is None
             self._fates[ended.fate] += 1
             self._failures += ended.has_failed
             if ended.gave_up:
                 self._given_up += 1
                 if ended.step.stops:
                     self.end(EndReason.ON_FAIL)
-        self._taken += taken - reserved
-        self.unsettled += len(result.jobs) - reserved
+        self._taken += taken
         if self._failures >= self._limits.max_failures:
             self.end(EndReason.MAX_FAILURES)
-        if result.ended:
-            self._settled_at_s = max(self._settled_at_s, sent_s)
-            if self._empty_at_s is not None and self._empty_at_s < sent_s:
-                self._empty_at_s = None
-        if taken:
-            self._empty_at_s = None
-        elif reserved and result.error is None and sent_s >= self._settled_at_s:
-            self._empty_at_s = max(self._empty_at_s or -inf, sent_s)
         if taken or result.ended:
-            self._idle_since_s = None
+            # What has ended may have added items.
+            self.look_again()
+        if reserved and not taken and result.error is None:
+            self._empty_at_s = sent_s
 
     def look_again(self) -> None:
         """Note that there may be items to take, and that the worker was not idle."""

@@ -37,7 +37,7 @@ _PLACE = {**Located.leased(()).args(), **ANY.args()}
 class Ending:
     """The end of a job, and the script that does it, until the server has settled it.
 
-    `in_doubt`: a call was sent whose reply was lost. `is_sending`: some thread sends it now.
+    `in_doubt`: a call was sent whose reply was lost.
     """
 
     job: Job
@@ -46,7 +46,6 @@ class Ending:
     script: str
     args: Mapping[str, Any]
     in_doubt: bool = False
-    is_sending: bool = False
 
     @property
     def keeps_result(self) -> bool:
@@ -210,14 +209,11 @@ class HeldJobs:
         return to_run
 
     def begin(self, ends: Iterable[tuple[Job, JobEnd]]) -> list[Ending]:
-        """Note how jobs have ended; returns all endings that no other thread sends."""
+        """Note how jobs have ended; returns all endings that are not settled."""
         with self._lock:
             for job, end in ends:
                 self._note_end(job, end)
-            sending = [each for each in self._endings.values() if not each.is_sending]
-            for ending in sending:
-                ending.is_sending = True
-            return sending
+            return list(self._endings.values())
 
     def _note_end(self, job: Job, end: JobEnd | None) -> None:
         if self._is_held(job) and job in self._endings:
@@ -258,7 +254,6 @@ class HeldJobs:
         end = GiveUp(b"%b has the wrong type" % job.handle.keys.result(job.item_id))
         step = self.policy.step(end, job.attempt, 0.0)
         ending = self._endings[job] = ending_of(job, end, step, self._result_ttl_s)
-        ending.is_sending = True
         return ending
 
     def note_renewal(self, jobs: Sequence[Job], reply: Sequence[Any], deadline_s: float) -> None:

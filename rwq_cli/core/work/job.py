@@ -1,6 +1,6 @@
 """Jobs, and what became of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -106,3 +106,21 @@ class ExchangeResult(NamedTuple):
     ended: Sequence[Ended] = ()
     lost: Sequence[Job] = ()
     error: ServerError | None = None
+
+
+Value = JobEnd | bytes | None
+Finish = Callable[[Value], None]
+
+
+class Starter:
+    """In place of a function: it begins the work on some jobs, and returns.
+
+    `start` gets the jobs, more than one only with `batch`, and a function that is to be called
+    once, by any thread, with what became of them: what the function would have returned.
+    """
+
+    def __init__(self, start: Callable[[list[Job], Finish], object]) -> None:
+        self.start = start
+
+
+Handler = Callable[[Job], Value] | Callable[[list[Job]], Value] | Starter

@@ -26,7 +26,7 @@ from rwq_cli.core.state.probe import parse_returns
 from rwq_cli.core.work.held import JOBS_PER_CALL, Call, Ending, HeldJobs, calls_for
 from rwq_cli.core.work.idle import WorkWaiter
 from rwq_cli.core.work.job import ExchangeResult, Job
-from rwq_cli.core.work.policy import JobEnd, PutBack, RetryPolicy
+from rwq_cli.core.work.policy import JobEnd, RetryPolicy
 
 # A lease is renewed when this share of it is left.
 _RENEW_AT = 2 / 3
@@ -48,7 +48,7 @@ class _Take(NamedTuple):
 
 
 class WorkSession:
-    """Leases items from queues, renews their leases, and ends them; several threads may use it.
+    """Leases items from queues and ends them, in one thread, and renews their leases in any.
 
     The queues are in order of preference, on one connection. An item is completed, retried, buried
     or released only while this session holds its lease, in one atomic step. The longer the list of
@@ -105,20 +105,16 @@ class WorkSession:
             holder = self.name + b".%d" % next(self._exchanges)
             taking = _Take(LeaseRequest(take, holder, self._lease_ms), [])
         error: ServerError | None = None
-        sending = self.held.begin(ends)
+        endings = self.held.begin(ends)
         try:
             if self._doubtful:
                 self._put_back_doubtful()
-            self._send(sending, taking)
-            if self.held.unsettled and (exhausted := self.held.begin(())):
-                sending += exhausted
+            self._send(endings, taking)
+            if exhausted := self.held.begin(()):
                 self._send(exhausted)
         except ServerError as failure:
             error = failure
             self._note(failure)
-        finally:
-            for ending in sending:
-                ending.is_sending = False
         ended, lost = self.held.report()
         return ExchangeResult([] if taking is None else taking.jobs, ended, lost, error)
 
@@ -266,10 +262,6 @@ class WorkSession:
             for _ in release(own, unknown[::-1], own_only=True, front=True, grace_s=0.0):
                 pass
             self._doubtful.pop(holder, None)
-
-    def release_all(self) -> ExchangeResult:
-        """Put all jobs that have not ended back to the front of their queues, not counted."""
-        return self.exchange([(job, PutBack(front=True)) for job in self.held.running])
 
     # Renewing leases.
 

@@ -536,7 +536,7 @@ def test_memory_does_not_grow_with_the_number_of_items(queue: WorkQueue, raw: re
             # What failed is in cycles, with its traceback.
             gc.collect()
             sizes.append(tracemalloc.get_traced_memory()[0])
-        return Failure(b"why") if number % 10 == 0 else None
+        return Failure(b"why") if number % 100 == 0 else None
 
     for first in range(0, items, 1000):
         foreign.waiting(*(b"%d" % number for number in range(first, first + 1000)))

@@ -747,7 +747,7 @@ def test_all_jobs_can_be_put_back_in_their_order(
 ) -> None:
     foreign.waiting(b"1", b"2", b"3", b"4")
     jobs = [take(session, 1)[0], *take(session, 2)]
-    result = session.release_all()
+    result = session.exchange([(job, PutBack(front=True)) for job in session.held.running])
     assert [ended.fate for ended in result.ended] == [Fate.RELEASED] * 3
     assert session.held.running == []
     assert raw.lrange(keys.main, 0, -1) == [b"4", b"3", b"2", b"1"]
@@ -883,29 +883,6 @@ def test_an_item_in_any_of_many_queues_is_found(backend: Backend, raw: redis.Red
         assert session.wait_for_work(60)
         found = [*take(session, 9), *take(session, 9)]
         assert [(job.queue, job.item_id) for job in found] == [(b"q17", b"2"), (b"q49", b"1")]
-
-
-def test_threads_share_a_session(backend: Backend, foreign: Foreign, raw: redis.Redis) -> None:
-    ids = [b"%d" % number for number in range(400)]
-    foreign.waiting(*ids)
-    done: list[bytes] = []
-    with WorkSession([WorkQueue(backend.connect(), QUEUE)]) as session:
-
-        def serve() -> None:
-            result = session.exchange(take=1)
-            while result.jobs:
-                session.renew()
-                result = session.exchange([(job, Done()) for job in result.jobs], take=1)
-                done.extend(e.job.item_id for e in result.ended if e.fate is Fate.COMPLETED)
-
-        threads = [threading.Thread(target=serve) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        done += [e.job.item_id for e in session.exchange().ended]
-    assert sorted(done) == sorted(ids)
-    assert contents(raw) == {}
 
 
 def test_an_item_whose_result_cannot_be_kept_is_given_up_though_nothing_can_be_taken(

@@ -87,21 +87,6 @@ class TestDrain:
         assert not worker.is_over()
         assert worker.take().item_id == b"2"
 
-    def test_a_late_answer_from_before_a_job_ended_proves_nothing(
-        self, start: Start, foreign: Foreign, clock: FakeClock
-    ) -> None:
-        foreign.waiting(b"1")
-        worker = start(drain=True)
-        job = worker.take()
-        clock.now_s = 1
-        empty = worker.session.exchange(take=worker.conditions.reserve(1))
-        clock.now_s = 2
-        worker.exchange([(job, Done())], take=0)
-        worker.conditions.note(empty, 1, 1.0)
-        assert not worker.is_over()
-        worker.exchange()
-        assert worker.is_over()
-
 
 class TestIdle:
     def test_work_begins_it_anew(self, start: Start, foreign: Foreign, clock: FakeClock) -> None:
