@@ -13,8 +13,7 @@ from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.complete import complete as complete_items
-from rwq_cli.core.items.results import ResultOptions
+from rwq_cli.core.items.complete import ResultOptions, complete as complete_items
 from rwq_cli.core.model import State, Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.streams import read_payload

@@ -18,7 +18,6 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import Chosen, choose
 from rwq_cli.core.inspect.queues import exists
 from rwq_cli.core.inspect.selection import FOUND_DEEP, ITEMS
-from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.move import move
 from rwq_cli.core.model import Outcomes, Status
 from rwq_cli.core.queue import WorkQueue
@@ -87,7 +86,7 @@ def mv(
             queue,
             chosen.ids,
             there,
-            NoJournal() if dry_run else undo,
+            None if dry_run else undo,
             force=force,
             expected=chosen.expected,
             dry_run=dry_run,

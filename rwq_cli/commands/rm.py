@@ -6,7 +6,7 @@ from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.inspect.selection import ITEMS
-from rwq_cli.core.items.remove import remove
+from rwq_cli.core.items.complete import remove
 from rwq_cli.core.model import Status
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, kind_of

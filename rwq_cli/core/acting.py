@@ -46,8 +46,7 @@ class ActingQueue(Queue):
         result_ttl_s: float = RESULT_TTL_S,
     ) -> Outcomes:
         """Complete a stream of items; see `complete`."""
-        from rwq_cli.core.items.complete import complete
-        from rwq_cli.core.items.results import ResultOptions
+        from rwq_cli.core.items.complete import ResultOptions, complete
 
         options = None if result is None else ResultOptions(result, ttl_s=result_ttl_s)
         return complete(self, each_id(ids), owner=owner, result_options=options)
@@ -69,7 +68,7 @@ class ActingQueue(Queue):
         self, ids: Iterable[bytes | str], *, for_s: float = LEASE_S, owner: bytes | None = None
     ) -> Outcomes:
         """Extend the leases of a stream of items; see `touch`."""
-        from rwq_cli.core.items.touch import touch
+        from rwq_cli.core.items.schedule import touch
 
         return touch(self, each_id(ids), lease_s=for_s, owner=owner)
 
@@ -173,10 +172,9 @@ class ActingQueue(Queue):
 
     def remove_many(self, ids: Iterable[bytes | str]) -> Outcomes:
         """Remove a stream of items; see `remove`."""
-        from rwq_cli.core.items.bulk import NoJournal
-        from rwq_cli.core.items.remove import remove
+        from rwq_cli.core.items.complete import remove
 
-        return remove(self, each_id(ids), NoJournal())
+        return remove(self, each_id(ids), None)
 
     def move(
         self,
@@ -210,11 +208,10 @@ class ActingQueue(Queue):
         grace_s: float = GRACE_S,
     ) -> Outcomes:
         """Move a stream of items to another queue; see `move`."""
-        from rwq_cli.core.items.bulk import NoJournal
         from rwq_cli.core.items.move import move
 
         other = to if isinstance(to, Queue) else to_bytes(to)
-        return move(self, each_id(ids), other, NoJournal(), force=force, grace_s=grace_s)
+        return move(self, each_id(ids), other, None, force=force, grace_s=grace_s)
 
     def edit_many(self, edits: Iterable[tuple[bytes | str, bytes, bytes]]) -> Outcomes:
         """Replace the data of items that is still what was read; place, lease and state stay.
@@ -244,10 +241,9 @@ class ActingQueue(Queue):
         Returns:
             How many items were removed.
         """
-        from rwq_cli.core.items.bulk import NoJournal
         from rwq_cli.core.items.purge import purge
 
-        batches = purge(self, NoJournal(), grace_s=grace_s).batches
+        batches = purge(self, None, grace_s=grace_s).batches
         return sum(batch.count(Status.REMOVED) for batch in batches)
 
 

@@ -90,10 +90,10 @@ class Queue:
         words = script_words(script, rest, **args)
         return self.connection.run(script, self._script_keys, (*self._head(dry_run), *words))
 
-    def script(self, name: str, *rest: Any, **args: Any) -> Command:
+    def script(self, name: str, *rest: Any, dry_run: bool = False, **args: Any) -> Command:
         """A command for `call_all` that runs a script; see `run`."""
         words = script_words(name, rest, **args)
-        return ScriptCommand(name, self._script_keys, (*self._head(dry_run=False), *words))
+        return ScriptCommand(name, self._script_keys, (*self._head(dry_run), *words))
 
     def run_each(
         self,

@@ -119,20 +119,6 @@ class QueueKeys:
     def id_prefixes(self) -> tuple[bytes, bytes, bytes]:
         return self.item_prefix, self.lease_prefix, self.old_lease_prefix
 
-    @property
-    def as_target(self) -> dict[str, bytes]:
-        """The arguments of scripts that put items into this queue; see `lua/lib/target.lua`."""
-        return {
-            "to_main": self.main,
-            "to_processing": self.processing,
-            "to_delayed": self.delayed,
-            "to_buried": self.buried,
-            "to_returns": self.returns,
-            "to_item": self.item_prefix,
-            "to_lease": self.lease_prefix,
-            "to_old_lease": self.old_lease_prefix,
-        }
-
     def result(self, item_id: bytes) -> bytes:
         return self.result_prefix + item_id
 

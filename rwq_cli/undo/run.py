@@ -10,8 +10,8 @@ from pathlib import Path
 from rwq_cli.core.errors import ConnectionLost, InvalidArgument, RwqError, ServerError
 from rwq_cli.core.inspect.results import Result
 from rwq_cli.core.items.bulk import Journal
+from rwq_cli.core.items.complete import remove
 from rwq_cli.core.items.move import move, move_back
-from rwq_cli.core.items.remove import remove
 from rwq_cli.core.items.restore import (
     Line,
     OnConflict,

@@ -14,18 +14,15 @@ from rwq_cli.core.inspect.listing import choose, leases
 from rwq_cli.core.inspect.lookup import inspect_items
 from rwq_cli.core.inspect.results import Result, ResultStatus, read_result_keys
 from rwq_cli.core.items.add import Due, NewItem, add_many
-from rwq_cli.core.items.bulk import NoJournal
-from rwq_cli.core.items.complete import complete
+from rwq_cli.core.items.complete import ResultOptions, complete, remove
 from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.lease import lease_from, lease_ids
 from rwq_cli.core.items.move import move, move_back
 from rwq_cli.core.items.purge import PurgedResults, purge
-from rwq_cli.core.items.remove import remove
 from rwq_cli.core.items.restore import Line, OnConflict, restore
-from rwq_cli.core.items.results import ResultOptions, ResultTally
-from rwq_cli.core.items.schedule import bury, kick, promote, release
+from rwq_cli.core.items.results import ResultTally
+from rwq_cli.core.items.schedule import bury, kick, promote, release, touch
 from rwq_cli.core.items.set_data import edit_items, put_back, read_item
-from rwq_cli.core.items.touch import touch
 from rwq_cli.core.model import State
 from rwq_cli.core.repair.doctor import diagnose
 from rwq_cli.core.state.expected import Expected
@@ -108,7 +105,7 @@ def _add(due: Due | None = None, *, unique: bool = False) -> Verb:
 
 def _purge(queue: WorkQueue, dry_run: bool) -> Iterator[tuple[Any, ...]]:
     left = PurgedResults()
-    for outcome in purge(queue, NoJournal(), results=left, dry_run=dry_run):
+    for outcome in purge(queue, None, results=left, dry_run=dry_run):
         yield outcome.item_id, outcome.status.value
     yield b"", left
 
@@ -199,7 +196,7 @@ def _promote(queue: WorkQueue, dry_run: bool) -> Iterator[tuple[Any, ...]]:
     return ((o.item_id, o.status) for batch in promote(queue, dry_run=dry_run) for o in batch)
 
 
-_TO_OTHER = {"to": b"other", "journal": NoJournal()}
+_TO_OTHER = {"to": b"other", "journal": None}
 VERBS: dict[str, Verb] = {
     "add": _add(),
     "add unique": _add(unique=True),
@@ -226,7 +223,7 @@ VERBS: dict[str, Verb] = {
     "bury with a reason": _outcomes(bury, reason=b"because"),
     "kick": _outcomes(kick),
     "promotion": _of_all(_promote),
-    "remove": _outcomes(remove, ordered=True, journal=NoJournal()),
+    "remove": _outcomes(remove, ordered=True, journal=None),
     "move": _outcomes(move, ordered=True, **_TO_OTHER),
     "move by force": _outcomes(move, ordered=True, force=True, **_TO_OTHER),
     "set data": Verb(_set_data, takes_ids=False, ordered=True),

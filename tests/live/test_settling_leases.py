@@ -10,9 +10,8 @@ import redis
 
 from rwq_cli.core import State, WorkQueue
 from rwq_cli.core.inspect.listing import leases
-from rwq_cli.core.items.bulk import NoJournal
+from rwq_cli.core.items.complete import remove as remove_items
 from rwq_cli.core.items.move import move as move_items, move_back
-from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.items.restore import restore as restore_items
 from rwq_cli.core.items.schedule import promote as promote_items
 from rwq_cli.core.keys import QueueKeys
@@ -38,13 +37,13 @@ def _due(foreign: Foreign) -> None:
 
 
 def _remove_and_restore(queue: WorkQueue) -> None:
-    list(remove_items(queue, IDS, NoJournal()))
+    list(remove_items(queue, IDS, None))
     items = [ItemSnapshot(i, b"data of " + i, State.WAITING, Place.MAIN) for i in IDS]
     list(restore_items(queue, lines_of(items)))
 
 
 def _move_there_and_back(queue: WorkQueue) -> None:
-    list(move_items(queue, IDS, b"other", NoJournal()))
+    list(move_items(queue, IDS, b"other", None))
     items = [ItemSnapshot(i, b"data of " + i, State.WAITING, Place.MAIN) for i in IDS]
     list(move_back(queue, lambda: lines_of(items), b"other"))
 

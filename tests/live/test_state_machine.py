@@ -52,16 +52,17 @@ from rwq_cli.core import (
 )
 from rwq_cli.core.inspect.cursor import ListCursor
 from rwq_cli.core.inspect.listing import choose as choose_items
-from rwq_cli.core.inspect.results import Result
+from rwq_cli.core.inspect.results import Result, ResultStatus
 from rwq_cli.core.inspect.selection import Selection
 from rwq_cli.core.items import bulk, lease, repairs, restore
 from rwq_cli.core.items.add import NewItems, add_batches
-from rwq_cli.core.items.bulk import NoJournal
-from rwq_cli.core.items.complete import complete as complete_items
+from rwq_cli.core.items.complete import (
+    ResultOptions,
+    complete as complete_items,
+    remove as remove_items,
+)
 from rwq_cli.core.items.lease import lease_ids
-from rwq_cli.core.items.remove import remove as remove_items
 from rwq_cli.core.items.restore import Line, restore as restore_items
-from rwq_cli.core.items.results import ResultOptions, ResultStatus
 from rwq_cli.core.items.schedule import bury as bury_items, release as release_items
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.repair.doctor import diagnose
@@ -123,7 +124,7 @@ CHOICES = {
 Verb = Callable[[WorkQueue, Iterable[bytes], Expected], Iterable[Outcome]]
 VERBS: dict[str, Verb] = {
     "complete": lambda queue, ids, expected: complete_items(queue, ids, expected=expected),
-    "remove": lambda queue, ids, expected: remove_items(queue, ids, NoJournal(), expected=expected),
+    "remove": lambda queue, ids, expected: remove_items(queue, ids, None, expected=expected),
     "release": lambda queue, ids, expected: release_items(
         queue, ids, expected=expected, force=True
     ),

@@ -441,12 +441,12 @@ def _check_order(name: str, args: Sequence[Any], before: Queue, after: Queue) ->
 
 
 def _check_turn(leased: str | None, before: Queue) -> None:
-    """A lease takes the oldest that waits, before what is due; without either, the next queue's.
+    """A lease takes the oldest that waits, before what guards prove due; else the next queue's.
 
     A queue of a lower priority has its turn only if a lease finds nothing in those before it.
     """
     waiting = [i for i in before.main if i in before.data and not _is_worked_on(before, i)]
-    due = [i for i in IDS if before.state(i) == "due" and not before.session(i)]
+    due = [i for i in IDS if before.state(i) == "due" and before.is_guarded(i)]
     if leased not in (waiting[-1:] or due or [None]):
         raise Violation(f"a lease took {leased}; it was the turn of {waiting[-1:] or due}")
 

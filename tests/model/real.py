@@ -8,11 +8,10 @@ from typing import Any
 import redis
 
 from rwq_cli.core.inspect.results import ResultStatus
+from rwq_cli.core.items.complete import REMOVE_ARGS, ResultOptions, completing_args
 from rwq_cli.core.items.lease import LeaseRequest
 from rwq_cli.core.items.move import moving_args
-from rwq_cli.core.items.remove import REMOVE_ARGS
-from rwq_cli.core.items.results import ResultOptions, completing_args
-from rwq_cli.core.items.schedule import How, burial, delay, returning, schedule_args
+from rwq_cli.core.items.schedule import put_args
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.lua import DIGEST_DIGITS, load_script, script_words
 from rwq_cli.core.model import State, Status
@@ -159,11 +158,9 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
     def call(script: str, *rest: object, **named: object) -> tuple[str, list[object]]:
         return script, script_words(script, rest, **named)
 
-    def put(how: How, own: str, first_look: bool, **policy: bool) -> dict[str, Any]:
-        return {**schedule_args(how, own.encode(), **policy), "is_first_look": first_look}
-
-    def put_off(how: str) -> How:
-        return delay(LATER_S * 1000) if how == "delayed" else burial(b"why")
+    def put(to: str, own: str, first_look: bool, **policy: bool) -> dict[str, Any]:
+        named = put_args(to, own.encode(), delay_ms=LATER_S * 1000, reason=b"why", **policy)
+        return {**named, "is_first_look": first_look}
 
     match name:
         case "add":
@@ -186,14 +183,14 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
             return call(name, item_id, **named)
         case "end_job":
             item_id, own, how, counts = args
-            what = returning(front=False) if how == "released" else put_off(how)
-            named = put(what, own, False, own_only=True, counts_attempt=counts)
-            return call(what.script, item_id, **leased, **anything, **named)
+            to = "main" if how == "released" else how
+            named = put(to, own, False, own_only=True, counts_attempt=counts)
+            return call("put", item_id, **leased, **anything, **named)
         case "delete_result":
             return call("delete_results", args[0], args[1][1])
         case "move" | "move_back":
             item_id, life, force, first_look = (*args, False, False)[:4]
-            to = OTHER if name == "move" else KEYS
+            to = (OTHER if name == "move" else KEYS).name
             print_ = fingerprint(data_of(item_id, life)) if life else ""
             named = {
                 **moving_args(to, force=force)([item_id.encode()]),
@@ -203,17 +200,17 @@ def script_call(command: Command, lives: Any) -> tuple[str, list[object]]:
         case "remove":
             item_id, life = args
             print_ = fingerprint(data_of(item_id, life)) if life else ""
-            return call(name, item_id, print_, **by_name, **saved, **REMOVE_ARGS)
+            return call("complete", item_id, print_, **by_name, **saved, **REMOVE_ARGS)
         case "touch":
             return call(name, *args, lease_ms=SESSION_S * 1000, has_owners=len(args) > 1)
         case "release":
             item_id, own, force, first_look, front = args
-            named = put(returning(front=front), own, first_look, force=force)
-            return call(name, item_id, **by_name, **anything, **named)
+            named = put("front" if front else "main", own, first_look, force=force)
+            return call("put", item_id, **by_name, **anything, **named)
         case "schedule":
             item_id, how, own, force, first_look = args
-            named = put(put_off(how), own, first_look, force=force)
-            return call(name, item_id, **by_name, **anything, **named)
+            named = put(how, own, first_look, force=force)
+            return call("put", item_id, **by_name, **anything, **named)
         case "push_scheduled":
             kept = args[0] == "delayed"
             named = {"which": args[0], "keeps_counts": kept, "finishes_move": False}

@@ -243,20 +243,13 @@ class Queue(Keys):
         """Promote what is due, then take the next item; ghosts on the way are dropped."""
         promotes = self.mutation != "a lease finds nothing that is due"
         for item_id in self.due() if promotes else ():
-            kind = self._entry_kind(item_id, "delayed")
             if item_id in self.data and self.session(item_id):
                 continue
-            # That nobody has pushed a guarded item is believed without a look at the lists.
-            believes = item_id in self.data and self.is_guarded(item_id)
-            if believes:
-                kind = "superseded" if item_id in self.buried else "push"
-            if kind == "push":
-                self._promote(item_id, unlists=not believes)
-            elif kind == "stale":
-                self.delayed.pop(item_id)
-                self._drop_guards(item_id)
-            elif kind:
-                self.delayed.pop(item_id)
+            # That nobody has pushed a guarded item is believed without a look at the lists. Others,
+            # and what is due later, are left to `push_scheduled`.
+            if item_id in self.buried or not (item_id in self.data and self.is_guarded(item_id)):
+                break
+            self._promote(item_id, unlists=False)
         while self.main:
             item_id = self.main.pop(0 if self.mutation == "a lease takes the newest" else -1)
             working = item_id in self.processing and self.session(item_id)

@@ -88,40 +88,33 @@ def version_of(info: object) -> str | None:
 
 
 _PINGS = 5
-_FORGET = ("forget_leases", "forget_leftovers")
 _CLEAN = ("ops/clean_lock", "ops/push_scheduled", "ops/prune", "ops/repair")
 # The commands that a user may or may not run, each with the scripts that it runs, and with the
-# groups of `lua.NEEDS` that these check for it.
+# groups of commands that these check for it: see `core/lua`.
 _VERBS = {
     "ls": ("read",),
-    "result": ("read_results",),
+    "result": ("ops/results",),
     "add": ("ops/add",),
-    "add --id": ("ops/add", *_FORGET),
-    "add --unique": ("ops/add", *_FORGET, "add_unique"),
-    "add --delay": ("ops/add", "add_delayed"),
-    "lease": ("ops/lease", "promote"),
+    "add --id": ("ops/add",),
+    "add --unique": ("ops/add",),
+    "add --delay": ("ops/add",),
+    "lease": ("ops/lease", "promote", "ops/push_scheduled"),
     "lease --id": ("ops/lease_by_id",),
     "complete": ("ops/complete",),
-    "complete --result": ("ops/complete", "keep_results"),
+    "complete --result": ("ops/complete", "results"),
     "touch": ("ops/touch",),
-    "release": ("ops/release",),
-    "release --delay": ("ops/schedule",),
-    "bury": ("ops/schedule",),
+    "release": ("ops/put",),
+    "release --delay": ("ops/put",),
+    "bury": ("ops/put",),
     "kick": ("ops/push_scheduled",),
     "edit": ("ops/set_data",),
-    "rm": ("ops/remove",),
+    "rm": ("ops/complete",),
     "mv": ("ops/move",),
-    "purge": ("ops/remove", "ops/delete_results", "ops/delete_stray_leases", "ops/prune"),
+    "purge": ("ops/complete", "ops/delete_results", "ops/delete_stray_leases", "ops/prune"),
     # Also of an edit and of a move.
-    "undo": (
-        *("ops/restore", "ops/restore_results", "mark_lines"),
-        *("ops/set_data", "ops/move"),
-    ),
-    "import": ("ops/restore", "ops/restore_results", "mark_lines"),
-    "work": (
-        *("ops/lease", "promote", "ops/touch", "ops/complete"),
-        *("ops/release", "ops/schedule", "count_returns"),
-    ),
+    "undo": ("ops/restore", "ops/restore_results", "ops/set_data", "ops/move"),
+    "import": ("ops/restore", "ops/restore_results"),
+    "work": ("ops/lease", "promote", "ops/push_scheduled", "ops/touch", "ops/complete", "ops/put"),
     "clean light": _CLEAN,
     "clean deep": (*_CLEAN, "ops/restore_guards"),
     "doctor --fix": (*_CLEAN, "ops/restore_guards", "ops/delete_stray_leases"),
@@ -192,7 +185,7 @@ def _denied(queue: Queue) -> dict[str, str] | None:
     keys = queue.keys
     try:
         # As if a queue were moved to itself: its keys are those that are checked.
-        reply = queue.run("access", dry_run=True, marks=keys.undo(b"x"), **keys.as_target)
+        reply = queue.run("access", dry_run=True, marks=keys.undo(b"x"), to=keys.name)
     except PermissionDenied as error:
         return dict.fromkeys(_VERBS, error.message)
     if reply is None:

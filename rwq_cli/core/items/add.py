@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence, Set
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
@@ -10,9 +9,8 @@ from rwq_cli.core.batches import BATCH_BYTES, Acknowledged, Flush, in_doubt
 from rwq_cli.core.clock import unix_ms
 from rwq_cli.core.errors import InvalidArgument, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
-from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
-from rwq_cli.core.server.commands import REFUSED, Transaction
+from rwq_cli.core.server.commands import REFUSED, Command, Transaction
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -22,10 +20,6 @@ ADD_ITEMS = 500
 # For delayed items, each with three new keys and an entry in a sorted set.
 ADD_ITEMS_LATER = 150
 _SHOWN_BY = "rwq ls --tail shows what was added last"
-# The batches that are added; None waits for all replies. What comes of them: a reply of the script,
-# or `REFUSED`.
-_Batches = Iterable["NewItems | None"]
-_Added = Iterator[tuple["NewItems", Any]]
 
 
 class Due(NamedTuple):
@@ -139,21 +133,10 @@ def add_batches(
 def _outcomes(
     queue: Queue, batches: Iterable[NewItems | Flush], unique: bool, dry_run: bool
 ) -> Iterator[OutcomeBatch]:
-    def checked() -> Iterator[NewItems | None]:
-        for batch in batches:
-            if isinstance(batch, Flush):
-                yield None
-                continue
-            if b"" in batch.ids:
-                hint = "give it one, or let rwq generate it"
-                raise InvalidArgument("an item's ID is empty", hint)
-            yield from batch.split(ADD_ITEMS if batch.dues is None else ADD_ITEMS_LATER)
-
-    add_all = _unique if unique else _if_new
     seen: set[bytes] = set()
     queue.progress.begin("adding")
     with Acknowledged() as acknowledged:
-        for batch, reply in add_all(queue, checked(), dry_run):
+        for batch, reply in _replies(queue, batches, unique, dry_run):
             if reply is REFUSED:
                 acknowledged.skip(len(batch.ids))
                 continue
@@ -172,10 +155,9 @@ def _outcomes_of(
     """The outcomes of a batch, from the reply of the script, and IDs that are duplicates although
     the server does not know them."""
     found = {abs(at) - 1: Status.DUPLICATE if at > 0 else Status.WRONG_TYPE for at in not_added}
-    if repeated:
-        for at, item_id in enumerate(ids):
-            if item_id in repeated:
-                found.setdefault(at, Status.DUPLICATE)
+    for at, item_id in enumerate(ids if repeated else ()):
+        if item_id in repeated:
+            found.setdefault(at, Status.DUPLICATE)
     if not found:
         return OutcomeBatch.all_of(ids, Status.ADDED)
     return OutcomeBatch.of(
@@ -183,23 +165,60 @@ def _outcomes_of(
     )
 
 
-def _if_new(queue: Queue, batches: _Batches, dry_run: bool, *, unique: bool = False) -> _Added:
-    """Add by the script."""
+def _replies(
+    queue: Queue, batches: Iterable[NewItems | Flush], unique: bool, dry_run: bool
+) -> Iterator[tuple[NewItems, Any]]:
+    """Add batches, each with the reply of the script, or `REFUSED`.
 
-    def calls() -> Iterator[tuple[NewItems, Sequence[object]] | None]:
+    What needs no duplicate check and has generated IDs goes by transactions: to pass data through a
+    script costs twice as much as to store it. One does not stop at an error, so the script, called
+    without items, checks for errors first. If main is replaced by a key of another type after that,
+    the first batch fails, and leaves orphans for a deep clean. A user who may not begin a
+    transaction is found by one that reads: the commands of the others would run without it.
+    """
+    sent: deque[NewItems] = deque()
+    if unique and not dry_run:
+        check = queue.script("add", known="any", delays="")
+        queue.call_all([check, Transaction([("EXISTS", queue.keys.main)])])
+
+    def requests() -> Iterator[Command | None]:
         for batch in batches:
-            if batch is None:
+            if isinstance(batch, Flush):
                 yield None
                 continue
-            known = "distinct" if len(set(batch.ids)) == len(batch.ids) else "any"
-            if batch.random_ids:
-                known = "random"
-            elif unique and batch.dues is None:
-                known = "new"
-            rest, delays = _interleaved(batch.ids, batch.data), _dues_arg(batch.dues)
-            yield batch, script_words("add", rest, known=known, delays=delays)
+            if b"" in batch.ids:
+                hint = "give it one, or let rwq generate it"
+                raise InvalidArgument("an item's ID is empty", hint)
+            for part in batch.split(ADD_ITEMS if batch.dues is None else ADD_ITEMS_LATER):
+                sent.append(part)
+                yield _request(queue, part, unique, dry_run)
 
-    return queue.run_each("add", calls(), dry_run=dry_run, size_of=_size, shown_by=_SHOWN_BY)
+    with in_doubt(lambda: sum(len(batch.ids) for batch in sent), _SHOWN_BY):
+        for reply in queue.connection.stream(requests()):
+            batch = sent.popleft()
+            yield (
+                batch,
+                () if _is_unchecked(batch, unique, dry_run) and reply is not REFUSED else reply,
+            )
+
+
+def _is_unchecked(batch: NewItems, unique: bool, dry_run: bool) -> bool:
+    return unique and not dry_run and batch.random_ids and batch.dues is None
+
+
+def _request(queue: Queue, batch: NewItems, unique: bool, dry_run: bool) -> Command:
+    if _is_unchecked(batch, unique, dry_run):
+        data_keys = [queue.keys.item_prefix + item_id for item_id in batch.ids]
+        data = ("MSET", *_interleaved(data_keys, batch.data))
+        return Transaction((data, ("LPUSH", queue.keys.main, *batch.ids)))
+    # The script forgets leftovers of earlier items, and leaves keys of the wrong type alone.
+    known = "distinct" if len(set(batch.ids)) == len(batch.ids) else "any"
+    if batch.random_ids:
+        known = "random"
+    elif unique and batch.dues is None:
+        known = "new"
+    rest, delays = _interleaved(batch.ids, batch.data), _dues_arg(batch.dues)
+    return queue.script("add", *rest, dry_run=dry_run, known=known, delays=delays)
 
 
 def _dues_arg(dues: Sequence[Due | None] | None) -> str:
@@ -211,63 +230,6 @@ def _dues_arg(dues: Sequence[Due | None] | None) -> str:
         ";" if due is None else f"+{due.ms:.3f};" if due.from_now else f"{due.ms:.0f};"
         for due in some
     )
-
-
-def _unique(queue: Queue, batches: _Batches, dry_run: bool) -> _Added:
-    """Add batches, without a duplicate check unless they have delayed items.
-
-    Those with IDs of the caller go by the script, which forgets leftovers of earlier items and
-    leaves keys of the wrong type alone.
-    """
-    needs_script = False
-
-    def need_script(batch: NewItems | None) -> bool:
-        nonlocal needs_script
-        if batch is not None:
-            needs_script = batch.dues is not None or not batch.random_ids
-        return needs_script
-
-    for by_script, group in groupby(batches, need_script):
-        if by_script:
-            yield from _if_new(queue, group, dry_run, unique=True)
-        else:
-            yield from _without_check(queue, group, dry_run)
-
-
-def _without_check(queue: Queue, batches: _Batches, dry_run: bool) -> _Added:
-    """Add items with generated IDs in transactions: to pass data through a script costs twice as
-    much as to store it.
-
-    One does not stop at an error, so the script, called without items, checks for errors first. If
-    main is replaced by a key of another type after that, the first batch fails, and leaves orphans
-    for a deep clean. A user who may not begin a transaction is found by one that reads: the
-    commands of the others would run without it.
-    """
-    if dry_run:
-        queue.run("add", known="any", delays="", dry_run=True)
-        yield from ((batch, ()) for batch in batches if batch is not None)
-        return
-    check = queue.script("add", known="any", delays="")
-    queue.call_all([check, Transaction([("EXISTS", queue.keys.main)])])
-    sent: deque[NewItems] = deque()
-
-    def transactions() -> Iterator[Transaction | None]:
-        for batch in batches:
-            if batch is None:
-                yield None
-                continue
-            sent.append(batch)
-            data_keys = [queue.keys.item_prefix + item_id for item_id in batch.ids]
-            data = ("MSET", *_interleaved(data_keys, batch.data))
-            yield Transaction((data, ("LPUSH", queue.keys.main, *batch.ids)))
-
-    with in_doubt(lambda: sum(map(_size, sent)), _SHOWN_BY):
-        for reply in queue.connection.stream(transactions()):
-            yield sent.popleft(), REFUSED if reply is REFUSED else ()
-
-
-def _size(batch: NewItems) -> int:
-    return len(batch.ids)
 
 
 def _interleaved(ids: Sequence[bytes], data: Sequence[bytes]) -> list[bytes]:

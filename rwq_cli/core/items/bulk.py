@@ -73,10 +73,10 @@ def run(
     ids: Iterable[bytes | Flush],
     doing: str,
     *,
-    items_max: int | None = None,
+    items_max: int = BATCH_PLACES,
     in_order: bool = False,
     grace_s: float | None = None,
-    looked_twice: Collection[bytes] = (),
+    looked_twice: Collection[bytes] = frozenset(),
 ) -> Iterator[OutcomeBatch]:
     """Act on a stream of IDs, of `items_max` in a call.
 
@@ -98,9 +98,8 @@ def run(
 
     def in_two_looks(block: Sequence[bytes]) -> Iterator[OutcomeBatch]:
         ready = [item_id for item_id in block if item_id in looked_twice]
-        fresh = [item_id for item_id in block if item_id not in looked_twice]
         in_transit: list[bytes] = []
-        for batch in rounds(fresh, is_first_look=True):
+        for batch in rounds((i for i in block if i not in looked_twice), is_first_look=True):
             in_transit += batch.ids_with(Status.IN_TRANSIT)
             yield batch.without(Status.IN_TRANSIT)
         if in_transit and grace_s is not None:
@@ -121,7 +120,7 @@ def in_rounds(
     ids: Iterable[bytes],
     doing: str,
     *,
-    items_max: int | None = None,
+    items_max: int = BATCH_PLACES,
     in_order: bool = False,
     is_first_look: bool = False,
 ) -> Iterator[OutcomeBatch]:
@@ -144,12 +143,11 @@ def _calls(
     ids: list[bytes],
     number: int,
     doing: str = "",
-    items_max: int | None = None,
+    items_max: int = BATCH_PLACES,
     *,
     in_order: bool = False,
 ) -> Iterator[Located]:
     """The calls of a round for some IDs; the first round has number 0."""
-    items_max = items_max or BATCH_PLACES
     if doing:
         queue.progress.begin(doing, len(ids))
     if number == _ROUNDS:
@@ -173,13 +171,11 @@ def _seen_in_lists(
     if doing:
         queue.progress.begin(doing, len(ids))
     lengths = queue.call_all([("LLEN", key) for key in (queue.keys.main, queue.keys.processing)])
-    ordered: Iterable[bytes] = ids
-    if not in_order:
-        ordered = [
-            *sorted(main, key=lambda item_id: main[item_id][0]),
-            *sorted(processing.keys() - main.keys(), key=lambda item_id: processing[item_id][0]),
-            *(item_id for item_id in ids if item_id not in main and item_id not in processing),
-        ]
+
+    def turn(item_id: bytes) -> tuple[int, int]:
+        if item_id in main:
+            return 0, main[item_id][0]
+        return (1, processing[item_id][0]) if item_id in processing else (2, 0)
 
     def seen(item_id: bytes) -> str:
         # Counted from the right end, places would change with every call that removes entries.
@@ -201,6 +197,7 @@ def _seen_in_lists(
                 last = place
         return result
 
+    ordered = ids if in_order else sorted(ids, key=turn)
     for batch in in_batches(ordered, items_max=items_max, size_max=items_max, size_of=effort):
         yield Located.at_places(batch, list(map(seen, batch)), since_ms)
 
@@ -234,15 +231,14 @@ def read_items(
 
 
 # Calls whose items are written at once, and which are then sent together.
-_GROUP_CALLS = 12
+GROUP_CALLS = 12
 _TAKEN = (Status.REMOVED, Status.MOVED, Status.COMPLETED)
 # Matches no data.
 _OTHER_DATA = "-"
 
 
 class Journal:
-    """A file to which items are written, durably, before they are removed or replaced; this base
-    class writes nothing.
+    """A file to which items are written, durably, before they are removed or replaced.
 
     `replaced_by` says for each item or result what replaces it: the SHA-256 of the new data, in
     hexadecimal, or the completion time of the new result. Without it, they are removed.
@@ -258,18 +254,17 @@ class Journal:
         """Record that all items written so far were removed or replaced, except these."""
 
 
-class NoJournal(Journal):
-    """A journal that writes nothing, for items that are in another queue or already in a file."""
-
-
 def recorded(
     queue: Queue,
-    journal: Journal,
+    journal: Journal | None,
     written: Iterable[bytes],
     act: Iterable[OutcomeBatch],
     *taken: Status,
 ) -> Iterator[OutcomeBatch]:
     """Act on items that were written to a journal, then record which were taken or replaced."""
+    if journal is None:
+        yield from act
+        return
     left, outcomes = dict.fromkeys(written), list[OutcomeBatch]()
     try:
         for batch in act:
@@ -296,39 +291,22 @@ def once_read(queue: Queue, expected: Expected) -> Expected:
 
 def saving(
     queue: Queue,
-    journal: Journal,
+    journal: Journal | None,
     act: Act,
     expected: Expected = ANY,
     *,
     keeps_leased: bool = False,
     as_saved: Callable[[ItemSnapshot], ItemSnapshot] = lambda item: item,
-    saved: Mapping[bytes, str] | None = None,
-    dry_run: bool = False,
 ) -> Act:
-    """What writes items to a journal before it acts on them by another `Act`.
+    """What reads items, and writes them to a journal, before it acts on them by another `Act`.
 
-    An item that differs from the journal is `CHANGED`. With `keeps_leased`, leased items are left
-    alone, and not saved. `as_saved` gives the state in which an item is to be restored. `saved` has
-    the fingerprints of items that are already in a file, which are not read.
+    An item that differs from what was read is `CHANGED`. With `keeps_leased`, leased items are left
+    alone, and not saved. `as_saved` gives the state in which an item is to be restored.
     """
     # Whether a walk over main is nearer to the end of the queue.
     is_past_middle = False
 
     def both(calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
-        known = (call._replace(saved=saved) for call in calls)
-        is_known = saved is not None or dry_run
-        groups = in_batches(known, items_max=_GROUP_CALLS) if is_known else saved_groups(calls)
-        for group in groups:
-            written = [
-                item_id
-                for call in group
-                for item_id in call.ids
-                if (call.saved or {}).get(item_id, _OTHER_DATA) != _OTHER_DATA
-            ]
-            yield from recorded(queue, journal, written, act(group, is_first_look), *_TAKEN)
-
-    def saved_groups(calls: Iterable[Located]) -> Iterator[list[Located]]:
-        """Save the items of the calls; yield the calls in groups, with the fingerprints."""
         group: list[Located] = []
         items: list[ItemSnapshot] = []
         for call, read in read_snapshots(queue, calls, Skipped()):
@@ -337,16 +315,18 @@ def saving(
             items += map(as_saved, in_their_order(call, kept))
             known = {item_id: each for item_id, each in prints.items() if each}
             group.append(call._replace(saved=known, read=kept))
-            size = sum(len(item.data) for item in items)
-            if len(group) == _GROUP_CALLS or size >= BATCH_BYTES:
-                if items:
-                    journal.write(items)
-                yield group
+            if len(group) == GROUP_CALLS or sum(len(item.data) for item in items) >= BATCH_BYTES:
+                yield from write_and_act(group, items, is_first_look)
                 group, items = [], []
-        if items:
+        yield from write_and_act(group, items, is_first_look)
+
+    def write_and_act(
+        group: list[Located], items: list[ItemSnapshot], is_first_look: bool
+    ) -> Iterator[OutcomeBatch]:
+        if items and journal is not None:
             journal.write(items)
-        if group:
-            yield group
+        written = [item.item_id for item in items]
+        yield from recorded(queue, journal, written, act(group, is_first_look), *_TAKEN)
 
     def print_of(item: ItemSnapshot) -> str | None:
         """The fingerprint of an item that is to be saved; None if it is to be left alone."""

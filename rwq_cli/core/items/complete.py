@@ -1,18 +1,63 @@
-"""Completing items: `lua/ops/complete.lua`."""
+"""Completing and removing items: `lua/ops/complete.lua`."""
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
-from rwq_cli.core.batches import Flush
+from rwq_cli.core.batches import BATCH_BYTES, BATCH_PLACES, BATCH_WRITES, Flush
+from rwq_cli.core.clock import RESULT_TTL_S, result_time_ms
 from rwq_cli.core.handle import Queue
+from rwq_cli.core.inspect.results import ResultStatus
 from rwq_cli.core.items.bulk import Journal, by_script, once_read, run, saving
-from rwq_cli.core.items.results import ResultOptions, completing_args
-from rwq_cli.core.model import Outcomes, State
+from rwq_cli.core.model import Outcomes, State, Status
 from rwq_cli.core.state.expected import ANY, Expected
 from rwq_cli.core.state.probe import End, ItemSnapshot, Place
 from rwq_cli.core.state.rules import is_guard
 
 # States in which a completed item is restored as it was.
 _STAYS = frozenset({State.WAITING, State.DELAYED, State.DUE, State.BURIED})
+
+
+class ResultOptions:
+    """The result to keep for each item that a call completes, the same for all.
+
+    Its status is `REJECTED` for items that were given up. One that would be kept for less than 1 ms
+    is an `InvalidArgument`.
+    """
+
+    def __init__(
+        self,
+        result: bytes | None = None,
+        status: ResultStatus = ResultStatus.COMPLETED,
+        ttl_s: float = RESULT_TTL_S,
+    ) -> None:
+        self.result = result
+        self.status = status
+        self.ttl_ms = result_time_ms(ttl_s)
+
+    @property
+    def items_max(self) -> int:
+        """The maximum number of items for one call."""
+        return max(1, min(BATCH_WRITES, BATCH_BYTES // max(1, len(self.result or b""))))
+
+
+def completing_args(
+    options: ResultOptions | None = None,
+    owners: Iterable[bytes] = (),
+    done: Status = Status.COMPLETED,
+) -> dict[str, Any]:
+    """The arguments of the script: the results to keep, and the holders of which one must have the
+    lease, none for any item."""
+    return {
+        "done": done.value,
+        "owners": b"".join(b"%d:%b" % (len(owner), owner) for owner in owners),
+        "keep_ms": None if options is None else options.ttl_ms,
+        "status": None if options is None else options.status.value,
+        "has_result": options is not None and options.result is not None,
+        "result": None if options is None else options.result,
+    }
+
+
+REMOVE_ARGS = completing_args(done=Status.REMOVED)
 
 
 def complete(
@@ -30,15 +75,37 @@ def complete(
     The lease of each must be that of the `owner`, or of one of several; items that do not meet the
     conditions of `expected` any more are `CHANGED`. With a journal, they are written to it first.
     """
-    owners = () if owner is None else (owner,) if isinstance(owner, bytes) else tuple(owner)
+    owners = () if owner is None else (owner,) if isinstance(owner, bytes) else owner
+    saves = journal is not None and not dry_run
+    known = once_read(queue, expected) if saves else expected
     args = completing_args(result_options, owners)
-    if journal is None or dry_run:
-        act = by_script(queue, "complete", args, expected, dry_run=dry_run)
-    else:
-        act = by_script(queue, "complete", args, once_read(queue, expected))
+    act = by_script(queue, "complete", args, known, dry_run=dry_run)
+    if saves:
         act = saving(queue, journal, act, expected, as_saved=as_waiting)
-    items_max = None if result_options is None else result_options.items_max
+    items_max = BATCH_PLACES if result_options is None else result_options.items_max
     return Outcomes(run(queue, act, ids, "completing", items_max=items_max))
+
+
+def remove(
+    queue: Queue,
+    ids: Iterable[bytes | Flush],
+    journal: Journal | None = None,
+    *,
+    expected: Expected = ANY,
+    dry_run: bool = False,
+) -> Outcomes:
+    """Remove items with every trace of them; see `WorkQueue.remove_many`.
+
+    With a journal, they are written to it first, and those whose data change meanwhile are
+    `CHANGED`, like those that do not meet the conditions of `expected` any more. A few are removed
+    in their order; of many, those in the lists come first.
+    """
+    saves = journal is not None and not dry_run
+    known = once_read(queue, expected) if saves else expected
+    act = by_script(queue, "complete", REMOVE_ARGS, known, dry_run=dry_run)
+    if saves:
+        act = saving(queue, journal, act, known)
+    return Outcomes(run(queue, act, ids, "removing"))
 
 
 def as_waiting(item: ItemSnapshot) -> ItemSnapshot:

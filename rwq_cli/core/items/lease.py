@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, islice, repeat
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES
@@ -13,12 +13,12 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue, distinct_queues, to_bytes
 from rwq_cli.core.inspect.cursor import lengths_of
 from rwq_cli.core.inspect.lookup import Detail, with_details
-from rwq_cli.core.items.bulk import ways_to_find
+from rwq_cli.core.items.bulk import read_items, ways_to_find
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.lua import script_words
-from rwq_cli.core.model import PREVIEW_BYTES, Batched, Item, Lease, State
+from rwq_cli.core.model import PREVIEW_BYTES, Batched, Item, Lease, State, Status
 from rwq_cli.core.server.commands import REFUSED, Command
-from rwq_cli.core.state.probe import parse_lease, parse_returns
+from rwq_cli.core.state.probe import Skipped, parse_lease, parse_returns
 
 LEASE_ITEMS = BATCH_WRITES
 # Entries that a call examines in addition to the wanted items, in case some are ghosts.
@@ -49,7 +49,7 @@ class LeasedBatch:
     def __iter__(self) -> Iterator[Item]:
         counts = self.returns or repeat(None, len(self.ids))
         for item_id, data, count in zip(self.ids, self.data, counts, strict=True):
-            yield leased_item(self.queue, item_id, data, self.lease, parse_returns(count))
+            yield _leased_item(self.queue, item_id, data, self.lease, parse_returns(count))
 
 
 class Leased(Batched[Item]):
@@ -66,11 +66,7 @@ class LeaseRequest(NamedTuple):
     lease_ms: int
     data: bool = True
 
-    @property
-    def lease(self) -> Lease:
-        return Lease(self.holder, self.lease_ms)
-
-    def args(self, items: int, entries: int, skipped: int) -> dict[str, Any]:
+    def args(self, items: int, entries: int, skipped: int = 0) -> dict[str, Any]:
         """The arguments of one call, which examines this many entries of main at most, after those
         that earlier calls of a dry run examined."""
         return {
@@ -82,6 +78,10 @@ class LeaseRequest(NamedTuple):
             "wants_data": self.data,
             "skip": skipped,
         }
+
+    def first_args(self) -> dict[str, Any]:
+        """The arguments of a first call, which examines few entries, so that it is short."""
+        return self.args(self.items_max, self.items_max + _SPARE_ENTRIES)
 
 
 def lease_from(
@@ -134,7 +134,7 @@ def _lease_batches(
             turn = list(queues)
             if shuffle is not None:
                 shuffle(turn)
-            with hint_at_lost_leases():
+            with _hint_at_lost_leases():
                 first = lease_from_first(turn, request)
             if first.batch is not None:
                 break
@@ -148,12 +148,14 @@ def _lease_batches(
             was_woken = waiter.wait(slice_s, was_fruitless=was_woken)
     # Yielded before the rest is leased, so that it is reported even if that fails.
     yield first.batch
-    with hint_at_lost_leases():
+    if first.has_unsure:
+        deque(promote(first.queue), maxlen=0)
+    with _hint_at_lost_leases():
         yield from _lease_more(first.queue, request, request.items_max - len(first.batch.ids))
 
 
 @contextmanager
-def hint_at_lost_leases() -> Iterator[None]:
+def _hint_at_lost_leases() -> Iterator[None]:
     """Add a hint to the error of a call whose reply was lost: it may have leased items."""
     try:
         yield
@@ -165,11 +167,12 @@ def hint_at_lost_leases() -> Iterator[None]:
 
 class _FirstBatch(NamedTuple):
     """What was leased from which queue; if no queue had any, the last one, and the seconds until
-    the next delayed item of any is due."""
+    the next delayed item of any is due. `has_unsure`: see `has_unsure_entries`."""
 
     queue: Queue
     batch: LeasedBatch | None
-    due_in_s: float
+    due_in_s: float = 0.0
+    has_unsure: bool = False
 
 
 def first_lease(queue: Queue, request: LeaseRequest, *done: bytes) -> Command:
@@ -178,7 +181,7 @@ def first_lease(queue: Queue, request: LeaseRequest, *done: bytes) -> Command:
     `done` may be the ID of an item and the holder of its lease: to be completed, if it is as most
     are, which `has_finished` tells.
     """
-    return queue.script("lease", *done, **_first_args(request))
+    return queue.script("lease", *done, **request.first_args())
 
 
 def has_finished(reply: Sequence[Any]) -> bool:
@@ -186,29 +189,29 @@ def has_finished(reply: Sequence[Any]) -> bool:
     return bool(reply[_HEAD - 1])
 
 
-def _first_args(request: LeaseRequest) -> dict[str, Any]:
-    """The arguments of a first call, which examines few entries, so that it is short."""
-    return request.args(request.items_max, request.items_max + _SPARE_ENTRIES, 0)
+def has_unsure_entries(reply: Sequence[Any]) -> bool:
+    """Whether a call of `first_lease` has seen due entries that only `promote` can judge."""
+    return bool(reply[1] < 0)
 
 
 def lease_from_first(queues: list[Queue], request: LeaseRequest) -> _FirstBatch:
     """Try the queues in turn."""
     due_in_s = float("inf")
     for queue in queues:
-        args, promotes = _first_args(request), True
+        args, promotes = request.first_args(), True
         while True:
             reply = queue.run("lease", **args)
-            examined, unscheduled, due_in_ms = reply[:3]
-            batch = batch_of(queue, reply, request.lease)
+            examined, promoted, due_in_ms = reply[:3]
+            batch = batch_of(queue, reply, Lease(request.holder, request.lease_ms))
             if batch.ids:
-                return _FirstBatch(queue, batch, 0.0)
-            if unscheduled < 0 and promotes:
+                return _FirstBatch(queue, batch, has_unsure=has_unsure_entries(reply))
+            if has_unsure_entries(reply) and promotes:
                 deque(promote(queue), maxlen=0)
                 promotes = False
-            elif not examined and unscheduled <= 0:
+            elif not examined and promoted <= 0:
                 break
             # Only ghosts and stale entries so far.
-            args = request.args(request.items_max, LEASE_ITEMS, 0)
+            args = request.args(request.items_max, LEASE_ITEMS)
         if due_in_ms >= 0:
             due_in_s = min(due_in_s, due_in_ms / 1000)
     return _FirstBatch(queue, None, due_in_s)
@@ -228,7 +231,7 @@ def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[Lea
         nonlocal requested
         while not is_empty and (items := min(LEASE_ITEMS, count - requested)) > 0:
             requested += items
-            yield items, script_words("lease", **request.args(items, LEASE_ITEMS, 0))
+            yield items, script_words("lease", **request.args(items, LEASE_ITEMS))
 
     while count > 0 and not is_empty:
         # After a lost reply, the caller's hint counts nothing.
@@ -236,7 +239,7 @@ def _lease_more(queue: Queue, request: LeaseRequest, count: int) -> Iterator[Lea
             requested -= items
             if reply is REFUSED:
                 continue
-            batch = batch_of(queue, reply, request.lease)
+            batch = batch_of(queue, reply, Lease(request.holder, request.lease_ms))
             count -= len(batch.ids)
             queue.progress.advance(len(batch.ids))
             is_empty = is_empty or not (reply[0] or reply[1] > 0)
@@ -267,20 +270,32 @@ def _leasable_batches(
                 ids, data = [batch.ids[at] for at in fresh], [batch.data[at] for at in fresh]
                 returns = [batch.returns[at] for at in fresh] if batch.returns else ()
                 yield LeasedBatch(ids, data, returns, queue.name)
+        if len(seen) < request.items_max:
+            # What a lease would promote.
+            promoted = (batch.ids_with(Status.PROMOTED) for batch in promote(queue, dry_run=True))
+            due = list(islice(chain.from_iterable(promoted), request.items_max - len(seen)))
+            parts = read_items(queue, due, Skipped())
+            items = {item.item_id: item for part in parts for item in part}
+            found = [items[item_id] for item_id in due if item_id in items]
+            yield LeasedBatch(
+                [item.item_id for item in found],
+                [item.data if request.data else b"" for item in found],
+                [None if item.returns is None else b"%d" % item.returns for item in found],
+                queue.name,
+            )
+            seen.update(due)
         if seen:
             return
 
 
 def batch_of(queue: Queue, reply: Sequence[Any], lease: Lease | None = None) -> LeasedBatch:
     """The batch in a script's reply."""
-    ids, data = reply[_HEAD::2], reply[_HEAD + 1 :: 2]
-    return LeasedBatch(ids, data, reply[3], queue.name, lease)
+    return LeasedBatch(reply[_HEAD::2], reply[_HEAD + 1 :: 2], reply[3], queue.name, lease)
 
 
-def leased_item(
-    queue: bytes, item_id: bytes, data: bytes, lease: Lease | None, returns: int | None = None
+def _leased_item(
+    queue: bytes, item_id: bytes, data: bytes, lease: Lease | None, returns: int | None
 ) -> Item:
-    """An item that was just leased; without a lease, an item that would be leased."""
     return Item(
         queue=queue,
         item_id=item_id,
@@ -318,7 +333,7 @@ def lease_ids(
     lease = Lease(queue.holder, lease_time_ms(lease_s))
     for item_id in dict.fromkeys(map(to_bytes, ids)):
         args = {"holder": lease.holder, "lease_ms": lease.ttl_ms, "wants_data": data, "id": item_id}
-        with hint_at_lost_leases():
+        with _hint_at_lost_leases():
             for call in ways_to_find(queue, [item_id]):
                 reply = queue.run("lease_by_id", dry_run=dry_run, **call.args(), **args)
                 if reply:
@@ -332,5 +347,5 @@ def lease_ids(
             item = item._replace(position=position if position >= 0 else None)
             (item,) = with_details(queue, [item], Detail.DATA)
         else:
-            item = leased_item(queue.name, item_id, payload, lease, returns)
+            item = _leased_item(queue.name, item_id, payload, lease, returns)
         yield LeaseAttempt(item, bool(is_leased))

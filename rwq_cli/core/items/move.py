@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from rwq_cli.core.batches import BATCH_PLACES, BATCH_WRITES, Flush, in_batches
 from rwq_cli.core.clock import GRACE_S
@@ -11,19 +10,19 @@ from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import WALK_ENTRIES, walk_scheduled
 from rwq_cli.core.items.bulk import (
+    GROUP_CALLS,
     Act,
     Journal,
-    NoJournal,
     by_script,
     once_read,
     run,
     saving,
     unlisted,
 )
-from rwq_cli.core.items.remove import REMOVE_ARGS
+from rwq_cli.core.items.complete import REMOVE_ARGS
 from rwq_cli.core.items.restore import Line, OnConflict, item_args, restore_args
-from rwq_cli.core.items.schedule import burial, schedule_args
-from rwq_cli.core.keys import BURIED_GUARD, QueueKeys, hash_tag
+from rwq_cli.core.items.schedule import put_args
+from rwq_cli.core.keys import BURIED_GUARD, hash_tag
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Outcomes, State, Status
 from rwq_cli.core.server.commands import REFUSED
@@ -39,7 +38,7 @@ def move(
     queue: Queue,
     ids: Iterable[bytes | Flush],
     to: bytes | Queue,
-    journal: Journal,
+    journal: Journal | None = None,
     *,
     force: bool = False,
     expected: Expected = ANY,
@@ -48,8 +47,8 @@ def move(
 ) -> Outcomes:
     """Move items to the end of another queue; see `WorkQueue.move_many`.
 
-    Each is in one of the two at every instant. What is moved is written to the journal first; items
-    that do not meet the conditions of `expected` any more are `CHANGED`.
+    Each is in one of the two at every instant. With a journal, what is moved is written to it
+    first; items that do not meet the conditions of `expected` any more are `CHANGED`.
     """
     other = to if isinstance(to, Queue) else queue.sibling(to)
     return Outcomes(_moved(queue, other, ids, journal, expected, grace_s, force, dry_run=dry_run))
@@ -80,7 +79,7 @@ def move_back(
     marks = b"" if file_id is None else queue.keys.undo(file_id)
     known = (saved, marks, numbers if marks else {})
     ids = (line.entry.item_id for line in lines())
-    batches = _moved(source, queue, ids, NoJournal(), ANY, grace_s, known=known, dry_run=dry_run)
+    batches = _moved(source, queue, ids, None, ANY, grace_s, known=known, dry_run=dry_run)
     return Outcomes(_already_there(queue, batches))
 
 
@@ -88,7 +87,7 @@ def _moved(
     queue: Queue,
     to: Queue,
     ids: Iterable[bytes | Flush],
-    journal: Journal,
+    journal: Journal | None,
     expected: Expected,
     grace_s: float,
     force: bool = False,
@@ -105,10 +104,9 @@ def _moved(
         not queue.connection.is_cluster or hash_tag(queue.name) == hash_tag(to.name)
     )
     expected, looked_twice = once_read(queue, expected), expected.looked_twice
-    act: Act
     finished: set[bytes] = set()
     if is_near:
-        args = moving_args(to.keys, force=force, marks=marks, lines=lines)
+        args = moving_args(to.name, force=force, marks=marks, lines=lines)
         act = by_script(queue, "move", args, expected, dry_run=dry_run)
     else:
         act = transfer = Transfer(queue, to, force, expected, dry_run)
@@ -116,27 +114,35 @@ def _moved(
             finished.update(batch.ids)
             if saved is not None:
                 # By an undo: it moved these back.
-                known_ids = batch.only(saved.keys())
-                batch = OutcomeBatch.of(
-                    each._replace(status=Status.MOVED) if each.status == Status.FINISHED else each
-                    for each in known_ids
-                )
+                batch = _renamed(batch.only(saved.keys()), Status.FINISHED, Status.MOVED)
             if len(batch):
                 yield batch
-    act = saving(
-        queue, journal, act, expected, keeps_leased=not force, saved=saved, dry_run=dry_run
-    )
+    if saved is not None:
+        act = _with_prints(act, saved)
+    elif not dry_run and (journal is not None or not is_near):
+        act = saving(queue, journal, act, expected, keeps_leased=not force)
     grace = None if force else grace_s
     left = (i for i in ids if i not in finished) if finished else ids
     yield from run(queue, act, left, "moving", grace_s=grace, looked_twice=looked_twice)
 
 
+def _with_prints(act: Act, saved: Mapping[bytes, str]) -> Act:
+    """What acts on items that still have the data of which these are the fingerprints."""
+    return lambda calls, is_first_look: act(
+        (call._replace(saved=saved) for call in calls), is_first_look
+    )
+
+
 def moving_args(
-    keys: QueueKeys, *, force: bool, marks: bytes = b"", lines: Mapping[bytes, int] = _NO_LINES
+    to: bytes, *, force: bool, marks: bytes = b"", lines: Mapping[bytes, int] = _NO_LINES
 ) -> Callable[[Sequence[bytes]], Mapping[str, object]]:
     """The arguments of `lua/ops/move.lua` to a queue, for some IDs."""
-    known = {**keys.as_target, "keeps_leased": not force, "is_first_look": False, "marks": marks}
+    known = {"to": to, "keeps_leased": not force, "is_first_look": False, "marks": marks}
     return lambda ids: {**known, "lines": ";".join(str(lines[i]) for i in ids if lines)}
+
+
+def _renamed(batch: OutcomeBatch, old: Status, new: Status) -> OutcomeBatch:
+    return OutcomeBatch.of(e._replace(status=new) if e.status is old else e for e in batch)
 
 
 def _already_there(queue: Queue, batches: Iterable[OutcomeBatch]) -> Iterator[OutcomeBatch]:
@@ -157,7 +163,6 @@ _PUSH_ARGS = {"which": "buried", "keeps_counts": True, "finishes_move": True}
 _PART_ITEMS = 8 * BATCH_PLACES
 
 
-@dataclass(frozen=True)
 class Transfer:
     """An `Act` that moves items, whose data the caller has read, to a queue that no script reaches
     together with theirs: in another slot of a cluster, another database or on another server.
@@ -177,53 +182,63 @@ class Transfer:
     With `force`, leased items are moved, too, and their leases end.
     """
 
-    queue: Queue
-    to: Queue
-    force: bool
-    expected: Expected
-    dry_run: bool
-
-    @property
-    def _leaving(self) -> bytes:
-        return self._reason(self.to, is_copy=False)
-
-    @property
-    def _coming(self) -> bytes:
-        return self._reason(self.queue, is_copy=True)
-
-    def _reason(self, other: Queue, *, is_copy: bool) -> bytes:
-        # It names the server if they have two: another move is to another one.
-        is_one = self.queue.connection.root is self.to.connection.root
-        server = None if is_one else other.connection.address.encode()
-        return Transit(is_copy, other.name, server).reason
+    def __init__(
+        self, queue: Queue, to: Queue, force: bool, expected: Expected, dry_run: bool
+    ) -> None:
+        self._queue, self._to, self._dry_run = queue, to, dry_run
+        # They name the server if they have two: another move is to another one.
+        has_two = queue.connection.root is not to.connection.root
+        here, there = (
+            each.connection.address.encode() if has_two else None for each in (queue, to)
+        )
+        self._leaving = Transit(False, to.name, there).reason
+        self._coming = Transit(True, queue.name, here).reason
+        # To a queue that never exists.
+        args = moving_args(queue.keys.absent, force=force)
+        self._look = by_script(queue, "move", args, expected, dry_run=True)
+        if not force:
+            # What was delayed or buried since it was read stays so.
+            states = _ITEMS if expected.states is None else expected.states
+            expected = expected._replace(states=states - _SCHEDULED)
+        hold = put_args("buried", b"", reason=self._leaving, force=force)
+        self._bury = by_script(queue, "put", hold, expected)
 
     def __call__(self, calls: Iterable[Located], is_first_look: bool) -> Iterator[OutcomeBatch]:
-        known = [call for call in calls if call.ids]
-        statuses: dict[bytes, Outcome] = {}
-        # What was not saved was added, or its lease has ended, since it was read.
-        movable = [i for call in known for i in (call.ids if self.dry_run else call.saved or ())]
-        taken = set(existing(self.to, movable))
-        leaves = set() if self.dry_run else {*movable} - taken
-        if leaves:
-            some = [call.only(leaves) for call in known]
-            with self._to_its_end():
-                for each in self._carry(self._buried(some, is_first_look, statuses)):
-                    statuses[each.item_id] = each
-        rest = [c.only(left) for c in known if (left := set(c.ids) - statuses.keys())]
-        for each in self._looked_at(rest, is_first_look) if rest else ():
-            statuses[each.item_id] = each
-            if each.status is Status.MOVED and each.item_id in taken:
-                statuses[each.item_id] = Outcome(each.item_id, Status.CONFLICT)
-            elif each.status is Status.MOVED and not self.dry_run:
-                statuses[each.item_id] = Outcome(each.item_id, Status.ELSEWHERE)
-        for call in known:
-            yield OutcomeBatch.of(statuses[item_id] for item_id in call.ids)
-        self._check_stop()
+        for group in in_batches((call for call in calls if call.ids), items_max=GROUP_CALLS):
+            looks = self._look(group, is_first_look)
+            statuses = {each.item_id: each for batch in looks for each in batch}
+            movable = [i for i, each in statuses.items() if each.status is Status.MOVED]
+            taken = existing(self._to, movable)
+            statuses.update((i, Outcome(i, Status.CONFLICT)) for i in taken)
+            if not self._dry_run:
+                self._move(group, set(movable).difference(taken), is_first_look, statuses)
+            for call in group:
+                yield OutcomeBatch.of(statuses[item_id] for item_id in call.ids)
+            self._check_stop()
+
+    def _move(
+        self,
+        calls: Sequence[Located],
+        movable: set[bytes],
+        is_first_look: bool,
+        statuses: dict[bytes, Outcome],
+    ) -> None:
+        """Move those of the IDs that are movable; note their outcomes."""
+        for call in calls:
+            # It was added, or its lease has ended, since the items were read.
+            late = Status.CHANGED if call.how == "name" else Status.ELSEWHERE
+            unread = movable.intersection(call.ids) - (call.saved or {}).keys()
+            statuses.update((item_id, Outcome(item_id, late)) for item_id in unread)
+            movable -= unread
+        some = [call.only(movable) for call in calls]
+        with self._to_its_end():
+            for each in self._carry(self._buried(some, is_first_look, statuses)):
+                statuses[each.item_id] = each
 
     @contextmanager
     def _to_its_end(self) -> Iterator[None]:
         """In the block, a request to stop waits until what is in transit has arrived."""
-        connections = self.queue.connection, self.to.connection
+        connections = self._queue.connection, self._to.connection
         kept = [each.stop for each in connections]
         try:
             for each in connections:
@@ -239,7 +254,7 @@ class Transfer:
                 each.stop = stop
 
     def _check_stop(self) -> None:
-        if self.queue.connection.stop.requested:
+        if self._queue.connection.stop.requested:
             raise KeyboardInterrupt
 
     def _buried(
@@ -247,36 +262,16 @@ class Transfer:
     ) -> Iterator[ItemSnapshot]:
         """Bury items; yields those that are buried, and notes why others are not."""
         read = {item.item_id: item for call in calls for item in call.read}
-        args = schedule_args(burial(self._leaving), b"", force=self.force)
-        bury = by_script(self.queue, "schedule", args, self._movable)
-        for batch in bury(calls, is_first_look):
-            statuses.update((each.item_id, each) for each in batch)
+        for batch in self._bury(calls, is_first_look):
             ids = batch.ids_with(Status.BURIED, Status.ALREADY_BURIED)
+            statuses.update((each.item_id, each) for each in batch)
             statuses.update((i, Outcome(i, Status.CHANGED)) for i in ids)
-            if read:
-                # Buried with the data that it had then.
-                yield from map(read.__getitem__, ids)
-            else:
-                yield from self._marked_items(ids)
+            # Buried with the data that it had when it was read.
+            yield from map(read.__getitem__, ids) if read else self._marked_items(ids)
 
     def _marked_items(self, ids: Sequence[bytes]) -> Iterator[ItemSnapshot]:
-        for _, batch in read_snapshots(self.queue, unlisted(ids), Skipped()):
+        for _, batch in read_snapshots(self._queue, unlisted(ids), Skipped()):
             yield from (item for item in batch if item.reason == self._leaving)
-
-    @property
-    def _movable(self) -> Expected:
-        """Without `force`, what was delayed or buried since it was read stays so."""
-        states = _ITEMS if self.expected.states is None else self.expected.states
-        return self.expected if self.force else self.expected._replace(states=states - _SCHEDULED)
-
-    def _looked_at(self, calls: Sequence[Located], is_first_look: bool) -> Iterator[Outcome]:
-        """The outcomes if this were a removal; `MOVED` for the items that can be moved."""
-        args = {**REMOVE_ARGS, "keeps_leased": not self.force}
-        look = by_script(self.queue, "remove", args, self.expected, dry_run=True)
-        for batch in look(calls, is_first_look):
-            for each in batch:
-                is_movable = each.status is Status.REMOVED
-                yield each._replace(status=Status.MOVED) if is_movable else each
 
     def _carry(self, items: Iterable[ItemSnapshot]) -> Iterator[Outcome]:
         """Copy items that are buried here to the other queue, remove them here, kick them there:
@@ -300,20 +295,20 @@ class Transfer:
                 yield from (call._replace(saved=known) for call in unlisted(known))
 
         def removed() -> Iterator[Located]:
-            remove = by_script(self.queue, "remove", REMOVE_ARGS, _STILL_BURIED)
+            remove = by_script(self._queue, "complete", REMOVE_ARGS, _STILL_BURIED)
             for batch in remove(removals(), False):
                 stale.update((i.item_id, i.status) for i in batch if i.status != Status.REMOVED)
                 yield from unlisted(batch.ids_with(Status.REMOVED))
 
         try:
-            for batch in by_script(self.to, "push_scheduled", _PUSH_ARGS)(removed(), False):
+            for batch in by_script(self._to, "push_scheduled", _PUSH_ARGS)(removed(), False):
                 moved += len(batch)
                 yield from (Outcome(item_id, Status.MOVED) for item_id in batch.ids)
-            _push(self.queue, conflicts)
+            _push(self._queue, conflicts)
             yield from (Outcome(item_id, Status.CONFLICT) for item_id in conflicts)
             # What was changed or completed here in between has an old copy there.
-            _remove(self.to, {item_id: prints[item_id] for item_id in stale})
-            _push(self.queue, stale)
+            _remove(self._to, {item_id: prints[item_id] for item_id in stale})
+            _push(self._queue, stale)
         except ServerError as error:
             error.in_doubt, error.doubtful = True, begun - moved
             error.hint = "some are still buried in transit; run the same rwq mv again"
@@ -327,22 +322,19 @@ class Transfer:
     ) -> Iterator[tuple[list[ItemSnapshot], list[bytes]]]:
         """Copy items to the other queue, as buried ones in their order; yields those of each call
         that are there now, and the IDs of the others."""
-        now_ms, guard = self.to.now_ms(), Lease(BURIED_GUARD + self._coming, None)
-        limits = {"items_max": BATCH_WRITES, "size_max": SNAPSHOT_BYTES}
-        batches = in_batches(items, **limits, size_of=lambda item: len(item.data))
+        now_ms, guard = self._to.now_ms(), Lease(BURIED_GUARD + self._coming, None)
+        copies = (
+            item._replace(place=None, lease=guard, due_ms=None, buried_ms=now_ms + at / 1000)
+            for at, item in enumerate(items, 1)
+        )
 
         def calls() -> Iterator[tuple[list[ItemSnapshot], Sequence[object]]]:
-            at = 0
-            for batch in batches:
-                rest: list[object] = []
-                for item in batch:
-                    at += 1
-                    buried_ms = now_ms + at / 1000
-                    copy = item._replace(place=None, lease=guard, due_ms=None, buried_ms=buried_ms)
-                    rest += item_args(at, copy)
+            limits = {"items_max": BATCH_WRITES, "size_max": SNAPSHOT_BYTES}
+            for batch in in_batches(copies, **limits, size_of=lambda item: len(item.data)):
+                rest = [word for item in batch for word in item_args(0, item)]
                 yield batch, script_words("restore", rest, **restore_args(OnConflict.FAIL))
 
-        for batch, reply in self.to.run_each("restore", calls()):
+        for batch, reply in self._to.run_each("restore", calls()):
             if reply is not REFUSED:
                 outcomes = OutcomeBatch.from_reply([item.item_id for item in batch], reply)
                 there = set(outcomes.ids_with(Status.IMPORTED, Status.ALREADY_THERE))
@@ -352,43 +344,41 @@ class Transfer:
     def finish(self) -> Iterator[OutcomeBatch]:
         """Finish what a killed move between these queues has left, in order: what has gone from
         here was in front."""
-        leaving = self._marked(self.queue, self._leaving)
-        for ids in in_batches(self._marked(self.to, self._coming), items_max=_PART_ITEMS):
-            there = set(existing(self.queue, ids))
+        leaving = _held_for(self._queue, self._leaving)
+        for ids in in_batches(_held_for(self._to, self._coming), items_max=_PART_ITEMS):
+            there = set(existing(self._queue, ids))
             gone = [item_id for item_id in ids if item_id not in there]
-            if not self.dry_run:
-                _push(self.to, gone)
+            if not self._dry_run:
+                _push(self._to, gone)
                 # It was kicked here since: the copy is not needed.
-                copies = read_snapshots(self.to, unlisted(there.difference(leaving)), Skipped())
-                _remove(self.to, {i.item_id: fingerprint(i.data) for _, b in copies for i in b})
+                copies = read_snapshots(self._to, unlisted(there.difference(leaving)), Skipped())
+                _remove(self._to, {i.item_id: fingerprint(i.data) for _, b in copies for i in b})
             yield OutcomeBatch.all_of(gone, Status.FINISHED)
-        if self.dry_run:
+        if self._dry_run:
             yield OutcomeBatch.all_of(leaving, Status.FINISHED)
             return
         for ids in in_batches(leaving, items_max=_PART_ITEMS):
             with self._to_its_end():
-                carried = list(self._carry(self._marked_items(ids)))
-            yield OutcomeBatch.of(
-                each._replace(status=Status.FINISHED) if each.status is Status.MOVED else each
-                for each in carried
-            )
+                carried = OutcomeBatch.of(self._carry(self._marked_items(ids)))
+            yield _renamed(carried, Status.MOVED, Status.FINISHED)
             self._check_stop()
 
-    def _marked(self, queue: Queue, reason: bytes) -> list[bytes]:
-        """The buried items that have this reason."""
-        found: list[bytes] = []
-        for page in walk_scheduled(queue, "buried", page_size=WALK_ENTRIES):
-            ids = [item_id for item_id, _ in page]
-            guards = queue.call("MGET", *map(queue.keys.lease, ids))
-            pairs = zip(ids, guards, strict=True)
-            found += [item_id for item_id, guard in pairs if guard == BURIED_GUARD + reason]
-        return found
+
+def _held_for(queue: Queue, reason: bytes) -> list[bytes]:
+    """The buried items that have this reason."""
+    found: list[bytes] = []
+    for page in walk_scheduled(queue, "buried", page_size=WALK_ENTRIES):
+        ids = [item_id for item_id, _ in page]
+        guards = queue.call("MGET", *map(queue.keys.lease, ids))
+        pairs = zip(ids, guards, strict=True)
+        found += [item_id for item_id, guard in pairs if guard == BURIED_GUARD + reason]
+    return found
 
 
 def _remove(queue: Queue, prints: Mapping[bytes, str]) -> None:
     """Remove buried items that still have this data."""
     expected = _STILL_BURIED._replace(fingerprints=prints)
-    deque(by_script(queue, "remove", REMOVE_ARGS, expected)(unlisted(prints), False), maxlen=0)
+    deque(by_script(queue, "complete", REMOVE_ARGS, expected)(unlisted(prints), False), maxlen=0)
 
 
 def _push(queue: Queue, ids: Collection[bytes]) -> None:

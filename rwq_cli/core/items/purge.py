@@ -1,4 +1,4 @@
-"""Removing a whole queue: its items by `lua/ops/remove.lua`, then every other key."""
+"""Removing a whole queue: its items by `lua/ops/complete.lua`, then every other key."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from rwq_cli.core.inspect.keyspace import ids_of, names_of_unlisted, nested_name
 from rwq_cli.core.inspect.lookup import places_of
 from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
 from rwq_cli.core.items.bulk import Journal, by_script, in_rounds, saving, unlisted
-from rwq_cli.core.items.remove import REMOVE_ARGS
+from rwq_cli.core.items.complete import REMOVE_ARGS
 from rwq_cli.core.items.repairs import prune
 from rwq_cli.core.items.results import delete_results
 from rwq_cli.core.keys import PER_QUEUE_SUFFIXES
@@ -43,7 +43,7 @@ class PurgedResults:
 
 def purge(
     queue: Queue,
-    journal: Journal,
+    journal: Journal | None = None,
     *,
     grace_s: float = GRACE_S,
     results: PurgedResults | None = None,
@@ -54,13 +54,13 @@ def purge(
     Items that a live producer adds during the purge stay healthy: main is read only up to the
     entry that is the newest now, and an item in no list is removed only if it is still in none a
     grace period later, because it may be between two commands of its producer. Leased items are
-    removed with their leases. Items and results are written to the journal first; the latter are
-    counted. A dry run keeps the ID of each item in memory. If another queue's keys look like items
-    of this one, that is an `InvalidArgument`, and nothing was removed.
+    removed with their leases. With a journal, items and results are written to it first; the latter
+    are counted. If another queue's keys look like items of this one, that is an `InvalidArgument`,
+    and nothing was removed.
 
     Returns for each item `REMOVED`, `WRONG_TYPE`, or `CHANGED` if its data was replaced.
     """
-    return Outcomes(_Purge(queue, journal, grace_s, results or PurgedResults(), dry_run).batches())
+    return Outcomes(_purged(queue, journal, grace_s, results or PurgedResults(), dry_run))
 
 
 def count_items(queue: Queue) -> int:
@@ -103,141 +103,133 @@ def _own_keys(queue: Queue) -> _Keys:
     return found
 
 
-@dataclass
-class _Purge:
-    """One run of `purge`."""
+def _purged(
+    queue: Queue, journal: Journal | None, grace_s: float, purged: PurgedResults, dry_run: bool
+) -> Iterator[OutcomeBatch]:
+    queue.connection.set_no_touch()
+    queue.progress.begin("reading the keys")
+    # Without those of the items that were removed, later.
+    own = _own_keys(queue)
+    # What was, or would be, removed; and what stays, perhaps in several structures.
+    gone: set[bytes] = set()
+    wrong: set[bytes] = set()
+    act = by_script(queue, "complete", REMOVE_ARGS, dry_run=dry_run)
+    if journal is not None and not dry_run:
+        act = saving(queue, journal, act)
 
-    _queue: Queue
-    _journal: Journal
-    _grace_s: float
-    _purged: PurgedResults
-    _dry_run: bool
-    # IDs with a key of the wrong type that were reported: they stay, perhaps in several structures.
-    _wrong: set[bytes] = field(default_factory=set)
-    # In a dry run, the IDs that were reported, and those that would have been removed.
-    _reported: set[bytes] = field(default_factory=set)
-    _gone: set[bytes] = field(default_factory=set)
-    # The keys at the beginning; without those of the items that were removed.
-    _keys: _Keys = field(default_factory=_Keys)
-
-    def batches(self) -> Iterator[OutcomeBatch]:
-        queue, keys = self._queue, self._queue.keys
-        queue.connection.set_no_touch()
-        queue.progress.begin("reading the keys")
-        self._keys = _own_keys(queue)
-        queue.progress.begin("removing", lengths_of(queue, keys.main, keys.processing))
-        with Acknowledged() as acknowledged:
-            for batch in self._items():
-                known = batch.only(set(batch.ids) - self._reported)
-                wrong = set(known.ids_with(Status.WRONG_TYPE)) - self._wrong
-                self._wrong |= wrong
-                # A ghost is not an item.
-                shown = known.only(wrong.union(known.ids_with(Status.REMOVED, Status.CHANGED)))
-                removed = shown.ids_with(Status.REMOVED)
-                if self._dry_run:
-                    self._reported.update(shown.ids)
-                    self._gone.update(removed)
-                for item_id in removed:
-                    self._keys.items.pop(item_id, None)
-                    self._keys.leases.pop(item_id, None)
-                if len(shown):
-                    acknowledged.add(len(removed))
-                    queue.progress.advance(len(shown))
-                    yield shown
-            self._remove_results()
-            if not self._dry_run:
-                self._remove_leftovers()
-
-    def _items(self) -> Iterator[OutcomeBatch]:
-        queue = self._queue
-        remove = by_script(queue, "remove", REMOVE_ARGS, dry_run=self._dry_run)
-        act = saving(queue, self._journal, remove, dry_run=self._dry_run)
-        for block in in_batches(list(self._listed()), items_max=BLOCK_IDS):
-            yield from in_rounds(queue, act, block, "removing")
-        queue.progress.begin("looking for items in no list")
-        if left := self._in_no_list(self._keys.items):
-            queue.clock.sleep(self._grace_s)
-            for batch in act(unlisted(self._in_no_list(left)), False):
-                yield batch.without(Status.ELSEWHERE)
-
-    def _listed(self) -> _Ids:
-        """What is in a list or sorted set now, also without data: next or longest leased first."""
-        queue, keys = self._queue, self._queue.keys
-        found: _Ids = {}
-        newest = queue.call("LINDEX", keys.main, 0)
-        if newest and queue.call("LPOS", keys.main, newest, "RANK", 2) is not None:
-            # It is there twice: its older entry must not end the walk.
-            newest = None
-        main, processing = (
-            ListCursor(queue, key, page_size=WALK_ENTRIES, reports_progress=False)
-            for key in (keys.main, keys.processing)
-        )
-        zsets = [
-            ScheduledCursor(queue, name, page_size=WALK_ENTRIES) for name in ("delayed", "buried")
-        ]
-        read_first_pages(queue, main, processing, *zsets)
-        for page in main:
-            if newest in page:
-                # What follows was pushed since.
-                found.update(dict.fromkeys(page[: page.index(newest) + 1]))
-                break
-            found.update(dict.fromkeys(page))
-        found.update((item_id, None) for page in processing for item_id in page)
-        found.update((item_id, None) for entries in zsets for page in entries for item_id in page)
-        return found
-
-    def _in_no_list(self, ids: Iterable[bytes]) -> list[bytes]:
-        wanted = {item_id: None for item_id in ids if item_id not in self._reported}
-        listed = places_of(self._queue, wanted).listed if wanted else set()
+    def in_no_list(ids: Iterable[bytes]) -> list[bytes]:
+        wanted = {item_id: None for item_id in ids if item_id not in wrong}
+        listed = places_of(queue, wanted).listed if wanted else set()
         return [item_id for item_id in wanted if item_id not in listed]
 
-    def _remove_results(self) -> None:
-        """Delete the results of items that are gone; keys that are not results stay."""
-        queue, others = self._queue, set[bytes]()
-        queue.progress.begin("removing results")
-        try:
-            for batch in read_result_keys(queue, self._keys.results, data=True):
-                others.update(found.item_id for found in batch if not found.result)
-                others.difference_update(k.item_id for k in batch if k.kind == KIND_NONE)
-                results = [
-                    found.result
-                    for found in batch
-                    if found.result and (not found.has_item or found.item_id in self._gone)
-                ]
-                if not self._dry_run and results:
-                    self._journal.write_results(results)
-                    delete_results(queue, results)
-                self._purged.results += len(results)
-                queue.progress.advance(len(results))
-        except PermissionDenied:
-            self._purged.is_denied = True
-            return
-        self._purged.others = len(others)
+    def acted_on() -> Iterator[OutcomeBatch]:
+        for block in in_batches(list(_listed(queue)), items_max=BLOCK_IDS):
+            yield from in_rounds(queue, act, block, "removing")
+        queue.progress.begin("looking for items in no list")
+        if left := in_no_list(own.items):
+            queue.clock.sleep(grace_s)
+            yield from act(unlisted(in_no_list(left)), False)
 
-    def _remove_leftovers(self) -> None:
-        """Delete the remaining keys that belong to no item."""
-        queue, keys = self._queue, self._queue.keys
-        leases = in_batches(list(self._keys.leases), items_max=BATCH_WRITES)
-        script = "delete_stray_leases"
-        calls = ((ids, script_words(script, ids, endless_only=False)) for ids in leases)
-        deque(queue.run_each(script, calls), maxlen=0)
-        for marks in in_batches(list(self._keys.marks)):
-            types = queue.call_all([("TYPE", key) for key in marks])
-            ours = [key for key, kind in zip(marks, types, strict=True) if kind == b"string"]
-            queue.call_all([("DEL", key) for key in ours])
-        structures = (keys.delayed, keys.buried, keys.returns, keys.cleaning)
-        if not any(queue.call_all([("EXISTS", key) for key in structures])):
-            return
-        for name in ("delayed", "buried"):
-            for page in ScheduledCursor(queue, name):
-                list(prune(queue, name, page))
-        for fields in queue.connection.scan_members("HSCAN", keys.returns):
-            list(prune(queue, "returns", fields))
-        entries = list(chain.from_iterable(ListCursor(queue, keys.cleaning)))
-        listed = dict.fromkeys(entries)
-        gone = [facts.item_id for facts in probe(queue, listed) if not facts.has_data]
-        if len(gone) < len(listed):
-            list(prune(queue, "cleaning", gone))
-        elif gone:
-            # A cleaner adds at the left end.
-            queue.call("LTRIM", keys.cleaning, 0, -len(entries) - 1)
+    queue.progress.begin("removing", lengths_of(queue, queue.keys.main, queue.keys.processing))
+    with Acknowledged() as acknowledged:
+        for batch in acted_on():
+            # A ghost is not an item.
+            shown = batch.ids_with(Status.REMOVED, Status.CHANGED, Status.WRONG_TYPE)
+            batch = batch.only(set(shown))
+            removed = batch.ids_with(Status.REMOVED)
+            wrong.update(batch.ids_with(Status.WRONG_TYPE))
+            gone.update(removed if dry_run else ())
+            for item_id in removed:
+                own.items.pop(item_id, None)
+                own.leases.pop(item_id, None)
+            if len(batch):
+                acknowledged.add(len(removed))
+                queue.progress.advance(len(batch))
+                yield batch
+        _remove_results(queue, None if dry_run else journal, own.results, gone, purged, dry_run)
+        if not dry_run:
+            _remove_leftovers(queue, own)
+
+
+def _listed(queue: Queue) -> _Ids:
+    """What is in a list or sorted set now, also without data: next or longest leased first."""
+    keys, found = queue.keys, _Ids()
+    newest = queue.call("LINDEX", keys.main, 0)
+    if newest and queue.call("LPOS", keys.main, newest, "RANK", 2) is not None:
+        # It is there twice: its older entry must not end the walk.
+        newest = None
+    main, processing = (
+        ListCursor(queue, key, page_size=WALK_ENTRIES, reports_progress=False)
+        for key in (keys.main, keys.processing)
+    )
+    zsets = [ScheduledCursor(queue, name, page_size=WALK_ENTRIES) for name in ("delayed", "buried")]
+    read_first_pages(queue, main, processing, *zsets)
+    for page in main:
+        if newest in page:
+            # What follows was pushed since.
+            found.update(dict.fromkeys(page[: page.index(newest) + 1]))
+            break
+        found.update(dict.fromkeys(page))
+    found.update((item_id, None) for page in processing for item_id in page)
+    found.update((item_id, None) for entries in zsets for page in entries for item_id in page)
+    return found
+
+
+def _remove_results(
+    queue: Queue,
+    journal: Journal | None,
+    ids: Iterable[bytes],
+    gone: set[bytes],
+    purged: PurgedResults,
+    dry_run: bool,
+) -> None:
+    """Delete the results of items that are gone; keys that are not results stay."""
+    others: set[bytes] = set()
+    queue.progress.begin("removing results")
+    try:
+        for batch in read_result_keys(queue, ids, data=True):
+            others.update(each.item_id for each in batch if not each.result)
+            others.difference_update(each.item_id for each in batch if each.kind == KIND_NONE)
+            results = [
+                each.result
+                for each in batch
+                if each.result and (not each.has_item or each.item_id in gone)
+            ]
+            if journal is not None and results:
+                journal.write_results(results)
+            if not dry_run:
+                delete_results(queue, results)
+            purged.results += len(results)
+            queue.progress.advance(len(results))
+    except PermissionDenied:
+        purged.is_denied = True
+        return
+    purged.others = len(others)
+
+
+def _remove_leftovers(queue: Queue, own: _Keys) -> None:
+    """Delete the remaining keys that belong to no item."""
+    keys, script = queue.keys, "delete_stray_leases"
+    batches = in_batches(list(own.leases), items_max=BATCH_WRITES)
+    calls = ((ids, script_words(script, ids, endless_only=False)) for ids in batches)
+    deque(queue.run_each(script, calls), maxlen=0)
+    for marks in in_batches(list(own.marks)):
+        types = queue.call_all([("TYPE", key) for key in marks])
+        ours = [key for key, kind in zip(marks, types, strict=True) if kind == b"string"]
+        queue.call_all([("DEL", key) for key in ours])
+    structures = (keys.delayed, keys.buried, keys.returns, keys.cleaning)
+    if not any(queue.call_all([("EXISTS", key) for key in structures])):
+        return
+    for name in ("delayed", "buried"):
+        for page in ScheduledCursor(queue, name):
+            list(prune(queue, name, page))
+    for fields in queue.connection.scan_members("HSCAN", keys.returns):
+        list(prune(queue, "returns", fields))
+    entries = list(chain.from_iterable(ListCursor(queue, keys.cleaning)))
+    listed = dict.fromkeys(entries)
+    gone = [facts.item_id for facts in probe(queue, listed) if not facts.has_data]
+    if len(gone) < len(listed):
+        list(prune(queue, "cleaning", gone))
+    elif gone:
+        # A cleaner adds at the left end.
+        queue.call("LTRIM", keys.cleaning, 0, -len(entries) - 1)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, Acknowledged, Flush, in_batches
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.results import Result
-from rwq_cli.core.items.bulk import Journal, NoJournal, read_items, recorded, ways_to_find
+from rwq_cli.core.items.bulk import Journal, read_items, recorded, ways_to_find
 from rwq_cli.core.items.results import ResultTally, result_args, save_replaced
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
@@ -91,7 +91,7 @@ def restore(
     marks = b"" if file_id is None else queue.keys.undo(file_id)
     if dry_run:
         queue.connection.set_no_touch()
-    written = NoJournal() if journal is None or dry_run else journal
+    written = None if dry_run else journal
     run = _Restore(queue, marks, on_conflict, front, written, dry_run)
     return Outcomes(run.batches(lines, results or ResultTally()))
 
@@ -151,7 +151,7 @@ class _Restore:
     _marks: bytes
     _on_conflict: OnConflict
     _front: bool
-    _journal: Journal
+    _journal: Journal | None
     _dry_run: bool
     # In a dry run, a hash of the data that each restored ID would have.
     _items: dict[bytes, bytes] = field(default_factory=dict)
@@ -226,7 +226,8 @@ class _Restore:
         moved: set[bytes] = set()
         for items in read_items(self._queue, replaced, Skipped()):
             entries = [_item(by_id[item.item_id].entry) for item in items]
-            self._journal.write(items, [sha256(entry.data).hexdigest() for entry in entries])
+            if self._journal is not None:
+                self._journal.write(items, [sha256(each.data).hexdigest() for each in entries])
             saved += [item.item_id for item in items]
             for item, entry in zip(items, entries, strict=True):
                 if by_id[item.item_id].replaced_by in (None, sha256(item.data).hexdigest()):
@@ -263,7 +264,7 @@ class _Restore:
         self._queue.progress.begin("restoring results")
         found = {line.number: line.entry for line in lines if isinstance(line.entry, Result)}
         replaceable = {i.entry.item_id: i.replaced_by for i in lines if i.replaced_by is not None}
-        if self._replaces and not isinstance(self._journal, NoJournal):
+        if self._replaces and self._journal is not None:
             replaceable = save_replaced(self._queue, self._journal, list(found.values()))
         args = [word for each in found.items() for word in result_args(*each, replaceable)]
         named = {"marks": self._marks, "replaces": self._replaces}

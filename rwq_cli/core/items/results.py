@@ -1,13 +1,12 @@
 """Results of completed items; waiting until items are gone, or a queue is empty or short."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rwq_cli.core.batches import BATCH_BYTES, BATCH_WRITES, in_batches
-from rwq_cli.core.clock import RESULT_TTL_S, result_time_ms
+from rwq_cli.core.batches import BATCH_WRITES, in_batches
 from rwq_cli.core.errors import PermissionDenied, ReadOnly, WrongType
 from rwq_cli.core.handle import Queue, to_bytes
 from rwq_cli.core.inspect.counting import lengths
@@ -16,48 +15,12 @@ from rwq_cli.core.inspect.results import (
     KIND_NONE,
     KIND_RESULT,
     Result,
-    ResultStatus,
     read_result_keys,
 )
 from rwq_cli.core.items.bulk import Journal
 from rwq_cli.core.items.schedule import promote
 from rwq_cli.core.model import Counts, State
 from rwq_cli.core.state.probe import existing
-
-
-class ResultOptions:
-    """The result to keep for each item that a call completes, the same for all.
-
-    Its status is `REJECTED` for items that were given up. One that would be kept for less than 1 ms
-    is an `InvalidArgument`.
-    """
-
-    def __init__(
-        self,
-        result: bytes | None = None,
-        status: ResultStatus = ResultStatus.COMPLETED,
-        ttl_s: float = RESULT_TTL_S,
-    ) -> None:
-        self.result = result
-        self.status = status
-        self.ttl_ms = result_time_ms(ttl_s)
-
-    @property
-    def items_max(self) -> int:
-        """The maximum number of items for one call."""
-        return max(1, min(BATCH_WRITES, BATCH_BYTES // max(1, len(self.result or b""))))
-
-
-def completing_args(options: ResultOptions | None, owners: Iterable[bytes] = ()) -> dict[str, Any]:
-    """The arguments of `lua/ops/complete.lua`: the results to keep, and the holders of which one
-    must have the lease, none for any item."""
-    return {
-        "owners": b"".join(b"%d:%b" % (len(owner), owner) for owner in owners),
-        "keep_ms": None if options is None else options.ttl_ms,
-        "status": None if options is None else options.status.value,
-        "has_result": options is not None and options.result is not None,
-        "result": None if options is None else options.result,
-    }
 
 
 class ResultLookup(NamedTuple):

@@ -1,18 +1,19 @@
-"""Moving items into and out of the sorted sets of delayed and buried items, and back to main.
+"""Touching leases; and putting items back to main, delaying, burying and kicking them.
 
-`lua/ops/schedule.lua` buries and delays, `release.lua` returns, `push_scheduled.lua` kicks and
+`lua/ops/touch.lua` touches, `put.lua` puts back, delays and buries, `push_scheduled.lua` kicks and
 promotes.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
-from rwq_cli.core.batches import Flush
-from rwq_cli.core.clock import GRACE_S
+from rwq_cli.core.batches import BLOCK_IDS, Flush, acknowledged, in_batches
+from rwq_cli.core.clock import GRACE_S, LEASE_S, lease_time_ms
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.inspect.cursor import walk_scheduled
 from rwq_cli.core.items.bulk import by_script, run
+from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.expected import ANY, Expected
 
@@ -21,55 +22,61 @@ REASON_BYTES_MAX = 1024
 NO_REASON = b"by hand"
 
 
-class How(NamedTuple):
-    """A way to put items elsewhere: a script, a word for progress, and its own arguments."""
+def touch(
+    queue: Queue,
+    ids: Iterable[bytes | Flush],
+    *,
+    lease_s: float = LEASE_S,
+    owner: bytes | None = None,
+    dry_run: bool = False,
+) -> Outcomes:
+    """Give live leases a new expiry; see `WorkQueue.touch_many`."""
+    known = {"lease_ms": lease_time_ms(lease_s), "has_owners": owner is not None}
 
-    script: str
-    doing: str
-    args: Mapping[str, Any]
+    def calls() -> Iterator[tuple[list[bytes], Sequence[object]] | None]:
+        queue.progress.begin("touching")
+        for block in in_batches(ids, items_max=BLOCK_IDS):
+            for batch in in_batches(block):
+                once = list(dict.fromkeys(batch))
+                rest = once if owner is None else [word for i in once for word in (i, owner)]
+                yield once, script_words("touch", rest, **known)
+            # The source may pause here.
+            yield None
+
+    batches = queue.act_each("touch", calls(), dry_run=dry_run)
+    return Outcomes(acknowledged(queue.progress, batches))
 
 
-def burial(reason: bytes | None) -> How:
-    """Bury items until they are kicked.
-
-    The reason replaces that of an item that is already buried; None stands for `NO_REASON`, which
-    does not.
-    """
+def check_reason(reason: bytes | None) -> None:
+    """Refuse a reason that is too long."""
     if (size := len(reason or b"")) > REASON_BYTES_MAX:
         message = f"the reason has {size} bytes; the maximum is {REASON_BYTES_MAX}"
         raise InvalidArgument(message, "shorten it")
-    given = NO_REASON if reason is None else reason
-    args = {"delay_ms": None, "reason": given, "replaces_reason": reason is not None}
-    return How("schedule", "burying", args)
 
 
-def delay(delay_ms: int) -> How:
-    """Delay items, from now by the server's clock."""
-    args = {"delay_ms": delay_ms, "reason": None, "replaces_reason": False}
-    return How("schedule", "delaying", args)
-
-
-def returning(*, front: bool) -> How:
-    """Return items to the end of the main list, or to its front in their order."""
-    return How("release", "releasing", {"front": front})
-
-
-def schedule_args(
-    how: How,
+def put_args(
+    to: str,
     holder: bytes,
     *,
+    delay_ms: int | None = None,
+    reason: bytes | None = None,
     force: bool = False,
     own_only: bool = False,
     counts_attempt: bool = False,
 ) -> dict[str, Any]:
-    """The arguments of a script of `How`.
+    """The arguments of `put.lua`, for which see there.
 
-    It ends leases of this holder, but for an item that another has leased under the other lease
-    name; of all with `force`. With `own_only` it skips what this holder has not leased alone.
-    `counts_attempt` counts a return of each item, because an attempt of it failed.
+    The reason to bury an item replaces that of one that is already buried; None stands for
+    `NO_REASON`, which does not. It ends leases of this holder, but for an item that another has
+    leased under the other lease name; of all with `force`. With `own_only` it skips what this
+    holder has not leased alone.
     """
+    check_reason(reason)
     return {
-        **how.args,
+        "to": to,
+        "delay_ms": delay_ms,
+        "reason": NO_REASON if reason is None else reason,
+        "replaces_reason": reason is not None,
         "own_holder": holder,
         "force": force,
         "own_only": own_only,
@@ -90,8 +97,8 @@ def bury(
     dry_run: bool = False,
 ) -> Outcomes:
     """Bury items; see `WorkQueue.bury_many`, and `release` for the other arguments."""
-    args = schedule_args(burial(reason), queue.holder, force=force, own_only=own_only)
-    return _put(queue, ids, burial(reason), args, expected, grace_s, dry_run=dry_run)
+    args = put_args("buried", queue.holder, reason=reason, force=force, own_only=own_only)
+    return _put(queue, ids, "burying", args, expected, grace_s, dry_run=dry_run)
 
 
 def release(
@@ -116,26 +123,28 @@ def release(
     delay_ms = round(delay_s * 1000)
     if delay_ms > 0 and front:
         raise InvalidArgument.both("front", "delay")
-    how = delay(delay_ms) if delay_ms > 0 else returning(front=front)
-    args = schedule_args(how, queue.holder, force=force, own_only=own_only)
-    return _put(queue, ids, how, args, expected, grace_s, dry_run=dry_run)
+    to, doing = "front" if front else "main", "releasing"
+    if delay_ms > 0:
+        to, doing = "delayed", "delaying"
+    args = put_args(to, queue.holder, delay_ms=delay_ms, force=force, own_only=own_only)
+    return _put(queue, ids, doing, args, expected, grace_s, dry_run=dry_run)
 
 
 def _put(
     queue: Queue,
     ids: Iterable[bytes | Flush],
-    how: How,
-    args: Mapping[str, Any],
+    doing: str,
+    args: dict[str, Any],
     expected: Expected,
     grace_s: float,
     *,
     dry_run: bool,
 ) -> Outcomes:
-    act = by_script(queue, how.script, args, expected, dry_run=dry_run)
-    in_order, grace = bool(args.get("front")), None if args["force"] else grace_s
+    act = by_script(queue, "put", args, expected, dry_run=dry_run)
+    in_order, grace = args["to"] == "front", None if args["force"] else grace_s
     twice = expected.looked_twice
     return Outcomes(
-        run(queue, act, ids, how.doing, in_order=in_order, grace_s=grace, looked_twice=twice)
+        run(queue, act, ids, doing, in_order=in_order, grace_s=grace, looked_twice=twice)
     )
 
 
@@ -163,9 +172,7 @@ def promote(
     args = {"which": "delayed", "keeps_counts": True, "finishes_move": False}
     act = by_script(queue, "push_scheduled", args, dry_run=dry_run)
     due = [item_id for item_id in due_ids(queue) if only is None or item_id in only]
-    if not due:
-        return
-    for batch in run(queue, act, due, "promoting"):
+    for batch in run(queue, act, due, "promoting") if due else ():
         if len(changed := batch.without(Status.SKIPPED)):
             yield changed
 

@@ -9,7 +9,7 @@ from hashlib import sha256
 from rwq_cli.core.batches import BATCH_BYTES, Flush, acknowledged, in_batches
 from rwq_cli.core.errors import WrongType
 from rwq_cli.core.handle import Queue, to_bytes
-from rwq_cli.core.items.bulk import Journal, NoJournal, read_items, recorded
+from rwq_cli.core.items.bulk import Journal, read_items, recorded
 from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import Outcome, OutcomeBatch, Outcomes, Status
 from rwq_cli.core.state.probe import SNAPSHOT_BYTES, ItemSnapshot, Skipped
@@ -46,13 +46,13 @@ def edit_items(
     What is replaced is written to the journal first, some thousand items at a time or up to a
     `FLUSH`, each with the SHA-256 of its new data, which `put_back` takes.
     """
-    written = NoJournal() if journal is None or dry_run else journal
+    written = None if dry_run else journal
     batches = _edited(queue, edits, written, dry_run=dry_run)
     return Outcomes(acknowledged(queue.progress, batches))
 
 
 def _edited(
-    queue: Queue, edits: Iterable[Edit | Flush], journal: Journal, *, dry_run: bool
+    queue: Queue, edits: Iterable[Edit | Flush], journal: Journal | None, *, dry_run: bool
 ) -> Iterator[OutcomeBatch]:
     if dry_run:
         queue.connection.set_no_touch()
@@ -64,7 +64,8 @@ def _edited(
             yield OutcomeBatch.all_of(same, Status.UNCHANGED)
         if changes:
             items = [item for item, _ in changes]
-            journal.write(items, [sha256(data).hexdigest() for _, data in changes])
+            if journal is not None:
+                journal.write(items, [sha256(data).hexdigest() for _, data in changes])
             act = queue.act_each("set_data", _calls(changes), dry_run=dry_run)
             yield from recorded(queue, journal, (i.item_id for i in items), act, Status.SET)
 

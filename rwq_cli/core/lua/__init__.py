@@ -11,7 +11,8 @@ Lines of a header that are read here:
 - `-- writes: KEY COMMAND…; …`: the commands that a user must be allowed to run before the script
   writes anything, because no server rolls back a script that is denied halfway. `server` stands for
   commands without a key. An operation checks them unless it is a dry run.
-- `-- writes NAME: …`: those that only some calls need; the script checks them by `denied('NAME')`.
+- `-- writes NAME: …`: those that only some calls need; the script checks them by
+  `denied(NEEDS.NAME())`.
 """
 
 import re
@@ -32,29 +33,13 @@ from rwq_cli.core.keys import (
 )
 from rwq_cli.core.model import DIGITS_MAX, State, Status
 
-# The arguments that a command needs for an ACL check; other commands need none.
-_SAMPLE_ARGS = {
-    "BITFIELD": ", 'SET', 'u1', 0, 1",
-    "BITFIELD_RO": ", 'GET', 'u1', 0",
-    "GETRANGE": ", 0, 1",
-    "HSET": ", 'x', '1'",
-    **dict.fromkeys(("LRANGE", "ZADD", "ZCOUNT", "ZRANGE", "ZREMRANGEBYSCORE"), ", 0, 0"),
-    **dict.fromkeys(("LREM", "LSET"), ", 0, 'x'"),
-    **dict.fromkeys(
-        (
-            *("HDEL", "HEXISTS", "HGET", "HMGET", "HSTRLEN", "LPOS", "LPUSH", "MSET", "MSETNX"),
-            *("RPUSH", "SET", "SETNX", "ZREM", "ZSCORE"),
-        ),
-        ", 'x'",
-    ),
-    "PEXPIRE": ", 1",
-}
-# The keys that stand for several.
+# The keys of a header that are not a local variable, or stand for several.
 _KEYS = {
     "item": ("item_prefix .. '*'",),
     "leases": ("lease_prefix .. '*'", "old_lease_prefix .. '*'"),
     "result": ("result_prefix .. '*'",),
     "lock": ("string.sub(main, 1, -6) .. 'clean-lock'",),
+    "marks": ("marks ~= '' and marks or string.sub(main, 1, -6) .. 'undo:*'",),
     "renamed": ("item_prefix .. '*', to_item .. '*'",),
     "to_leases": ("to_lease .. '*'", "to_old_lease .. '*'"),
 }
@@ -112,35 +97,34 @@ def load_script(name: str) -> Script:
     """Read the script of an operation: a file of `ops`, named without `.lua`."""
     operation = f"ops/{name}"
     files = [*(f"lib/{library}" for library in libraries_of(operation)), operation]
-    headers = [header_of(file) for file in files]
-    args = [arg for header in headers for arg in header.args]
-    groups = {group: needed for header in headers for group, needed in header.writes.items()}
-    if operation == "ops/access":
-        groups = {
-            group or file: needed
-            for file in all_files()
-            for group, needed in header_of(file).writes.items()
-        }
+    args = [arg for file in files for arg in header_of(file).args]
     made = [
-        *_codes(),
-        *_constants("".join(map(_read, files))),
         *(
             f"local {arg} = " + _CONVERSIONS[kind].format(f"ARGV[{at}]")
             for at, (arg, kind) in enumerate(args, _HEAD + 1)
         ),
-        *(
-            f"NEEDS['{group}'] = function() return {{ {', '.join(_commands(needed))} }} end"
-            for group, needed in groups.items()
-        ),
+        *_codes(),
+        *_constants("".join(map(_read, files))),
     ]
-    if headers[-1].rest:
-        made.append(f"local {headers[-1].rest} = args_from({len(args) + 1})")
-    check = "local refusal = not dry_run and denied('')\nif refusal then return refusal end\n"
+    if rest := header_of(operation).rest:
+        made.append(f"local {rest} = args_from({len(args) + 1})")
+    checked = [f for f in all_files() if f.startswith("ops/")] if name == "access" else [operation]
+    needed = [pair for file in checked for pair in _needs(file).items()]
+    check = [
+        "local NEEDS = {}",
+        # Functions, because most calls need few of them.
+        *(
+            f"NEEDS['{group}'] = function() return {{ {', '.join(commands)} }} end"
+            for group, commands in needed
+        ),
+        f"local refusal = not dry_run and NEEDS['{operation}'] and denied(NEEDS['{operation}']())",
+        "if refusal then return refusal end",
+    ]
     parts = [
         ("lib/prelude.lua", _read("lib/prelude")),
         ("", "\n".join(made) + "\n"),
         *((f"{file}.lua", _read(file)) for file in files[:-1]),
-        ("", check),
+        ("", "\n".join(check) + "\n"),
         (f"{operation}.lua", _read(operation)),
     ]
     text = "".join(part for _, part in parts)
@@ -150,6 +134,21 @@ def load_script(name: str) -> Script:
         tuple((name, part.count("\n")) for name, part in parts),
         tuple(arg for arg, _ in args),
     )
+
+
+def _needs(file: str) -> dict[str, list[str]]:
+    """The commands that an operation checks, as Lua tables, by group: those that each of its calls
+    needs by its own name."""
+    groups: dict[str, list[str]] = {}
+    for each in [*(f"lib/{library}" for library in libraries_of(file)), file]:
+        for group, keys in header_of(each).writes.items():
+            groups.setdefault(group or file, []).extend(
+                f"{{ '{command}', {name} }}" if name else f"{{ '{command}' }}"
+                for key, commands in keys.items()
+                for command in commands
+                for name in (("",) if key == "server" else _KEYS.get(key, (key,)))
+            )
+    return groups
 
 
 def script_words(name: str, rest: Iterable[object] = (), **args: object) -> list[object]:
@@ -231,14 +230,3 @@ def _constants(text: str) -> Iterator[str]:
     yield from (f"local {name} = {value}" for name, value in _CONSTANTS.items() if name in text)
     prefixes = ", ".join(f"{name} = '{prefix.decode()}'" for name, prefix in _GUARDS.items())
     yield f"local GUARDS = {{ {prefixes} }}"
-
-
-def _commands(group: Mapping[str, Iterable[str]]) -> Iterator[str]:
-    """The commands of a group as Lua tables."""
-    for key, commands in group.items():
-        for command in commands:
-            if key == "server":
-                yield f"{{ '{command}' }}"
-                continue
-            for name in _KEYS.get(key, (key,)):
-                yield f"{{ '{command}', {name}{_SAMPLE_ARGS.get(command, '')} }}"

@@ -15,7 +15,7 @@ from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import Located
 from rwq_cli.core.state.rules import Facts
 
-# How many fields `facts_reply` of `lua/lib/facts.lua` returns for each ID.
+# How many fields `lua/ops/look_up.lua` returns for each ID, without its places.
 FACT_FIELDS = 8
 # IDs in one call that reads their keys, which takes the server some five milliseconds. Over a long
 # line, several calls share a round trip, and a long list takes as many as it has calls.
@@ -37,7 +37,7 @@ def probe(
     """
     length = FACT_FIELDS + digests
     batches = in_batches(ids, items_max=READ_ITEMS)
-    for batch, reply in queue.read_each("probe", batches, digests_too=digests):
+    for batch, reply in queue.read_each("look_up", batches, scan_max=None, digests_too=digests):
         now_ms = int(reply[0])
         for at, item_id in enumerate(batch):
             fields = reply[1 + at * length : 1 + (at + 1) * length]
@@ -53,7 +53,7 @@ def parse_facts(
     in_processing: int,
     in_cleaning: int = 0,
 ) -> Facts:
-    """The facts from the fields of this ID in a reply of `facts_reply` in `lua/lib/facts.lua`, and
+    """The facts from the fields of this ID in a reply of `lua/ops/look_up.lua`, and
     its digest, if that was asked for.
     """
     kind, new, new_ms, old, old_ms, due, buried, returned, *digest = fields
@@ -93,7 +93,7 @@ def states_in_processing(
 
     Each ID is once in processing, and not in main. A queue that refuses has its error instead.
     """
-    known = {"in_main": 0, "in_processing": 1, "digests_too": False}
+    known: dict[str, Any] = {"in_main": 0, "in_processing": 1, "digests_too": False}
     # A page of each, which one call reads.
     asked = [at for at, (_, ids) in enumerate(wanted) if ids]
     commands = [wanted[at][0].script("states", *wanted[at][1], **known) for at in asked]

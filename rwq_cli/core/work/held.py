@@ -6,6 +6,7 @@ How ends are sent to the server, and what its replies mean.
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from threading import Lock
 from typing import Any, NamedTuple
@@ -13,8 +14,8 @@ from typing import Any, NamedTuple
 from rwq_cli.core.batches import BATCH_WRITES, in_batches
 from rwq_cli.core.clock import Clock
 from rwq_cli.core.inspect.results import ResultStatus
-from rwq_cli.core.items.results import ResultOptions, completing_args
-from rwq_cli.core.items.schedule import How, burial, delay, returning, schedule_args
+from rwq_cli.core.items.complete import ResultOptions, completing_args
+from rwq_cli.core.items.schedule import put_args
 from rwq_cli.core.model import Lease, Outcome, OutcomeBatch, Status
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.expected import ANY, Located
@@ -59,7 +60,7 @@ class Ending:
 
 def ending_of(job: Job, end: JobEnd | None, step: Step, result_ttl_s: float) -> Ending:
     """The ending of a job; its script acts only under the job's own lease."""
-    how: How
+    own = partial(put_args, holder=job.holder, own_only=True, counts_attempt=step.counted)
     match step.fate:
         case Fate.COMPLETED | Fate.REJECTED:
             options = None
@@ -68,13 +69,12 @@ def ending_of(job: Job, end: JobEnd | None, step: Step, result_ttl_s: float) -> 
             args = completing_args(options, (job.holder,))
             return Ending(job, end, step, "complete", {**_PLACE, **args})
         case Fate.RETRY:
-            how = delay(round(step.delay_s * 1000))
+            args = own("delayed", delay_ms=round(step.delay_s * 1000))
         case Fate.BURIED:
-            how = burial(step.data)
+            args = own("buried", reason=step.data)
         case _:
-            how = returning(front=step.front)
-    args = schedule_args(how, job.holder, own_only=True, counts_attempt=step.counted)
-    return Ending(job, end, step, how.script, {**_PLACE, **args})
+            args = own("front" if step.front else "main")
+    return Ending(job, end, step, "put", {**_PLACE, **args})
 
 
 class Call(NamedTuple):

@@ -2,6 +2,7 @@
 
 import os
 import random
+from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import count, repeat
 from math import inf
@@ -17,9 +18,10 @@ from rwq_cli.core.items.lease import (
     batch_of,
     first_lease,
     has_finished,
+    has_unsure_entries,
     lease_from_first,
 )
-from rwq_cli.core.items.schedule import release
+from rwq_cli.core.items.schedule import promote, release
 from rwq_cli.core.model import Status
 from rwq_cli.core.server.commands import Command
 from rwq_cli.core.state.probe import parse_returns
@@ -205,6 +207,8 @@ class WorkSession:
             if batch.ids or not (reply[0] or reply[1]):
                 self.waiter.due_in_s = reply[2] / 1000 if reply[2] >= 0 else inf
                 self._add(queue, taking, batch, sent_s)
+                if has_unsure_entries(reply):
+                    deque(promote(queue), maxlen=0)
                 return
             # Only ghosts and stale entries so far.
             ready = self._queues

@@ -9,7 +9,6 @@ from rwq_cli.core import Selection, State, WorkQueue
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.listing import choose as choose_items, leases
 from rwq_cli.core.inspect.lookup import inspect_items
-from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.purge import purge as purge_queue
 from rwq_cli.core.repair.doctor import diagnose
@@ -83,7 +82,7 @@ def test_the_keys_of_a_nested_queue_are_nobody_elses(
     before = contents(raw)
     assert queue.deep_clean() == []
     with pytest.raises(InvalidArgument, match=f"{inner.decode()} look like items of jobs"):
-        list(purge_queue(queue, NoJournal(), grace_s=0))
+        list(purge_queue(queue, None, grace_s=0))
     assert contents(raw) == before
 
 

@@ -7,9 +7,8 @@ from redis import Redis
 
 from rwq_cli.core import Connection, Status, WorkQueue
 from rwq_cli.core.batches import ProgressListener
-from rwq_cli.core.items.bulk import NoJournal
+from rwq_cli.core.items.complete import remove as remove_items
 from rwq_cli.core.items.purge import purge as purge_queue
-from rwq_cli.core.items.remove import remove as remove_items
 from tests.conftest import QUEUE, Foreign, Interleaved
 from tests.support import many, numbered
 
@@ -75,9 +74,9 @@ def test_progress_counts_each_item_once(queue: WorkQueue, foreign: Foreign, verb
     foreign.leased(*ids[2500:])
     queue.connection.progress = counting = Counting()
     if verb == "purge":
-        outcomes = purge_queue(queue, NoJournal())
+        outcomes = purge_queue(queue, None)
     elif verb == "remove":
-        outcomes = remove_items(queue, ids, NoJournal())
+        outcomes = remove_items(queue, ids, None)
     else:
         outcomes = queue.complete_many(ids)
     assert len(list(outcomes)) == 3100

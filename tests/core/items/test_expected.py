@@ -13,7 +13,6 @@ from rwq_cli.core.batches import FLUSH, Flush
 from rwq_cli.core.errors import ConnectionLost
 from rwq_cli.core.inspect.listing import choose
 from rwq_cli.core.inspect.selection import comparison
-from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.complete import complete
 from rwq_cli.core.items.move import move
 from rwq_cli.core.items.schedule import bury, release
@@ -86,7 +85,7 @@ TAKES: dict[str, Take] = {
     "release to the front": partial(release, front=True),
     "delay": partial(release, delay_s=60),
     "bury": bury,
-    "move": lambda queue, ids, **options: move(queue, ids, b"other", NoJournal(), **options),
+    "move": lambda queue, ids, **options: move(queue, ids, b"other", None, **options),
 }
 each_take = pytest.mark.parametrize("take", TAKES.values(), ids=TAKES)
 # Few are looked for by name, many in pages.
@@ -180,7 +179,7 @@ def test_what_was_only_looked_at_is_not_acknowledged(
     foreign.leased(b"mine", holder=HOLDER)
 
     def lose(name: str) -> None:
-        if name == "release" and clock.slept_s:
+        if name == "put" and clock.slept_s:
             raise ConnectionLost("gone")
 
     interleaved.before = lose

@@ -7,8 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import WorkQueue
 from rwq_cli.core.errors import OutOfMemory
-from rwq_cli.core.items.bulk import NoJournal
-from rwq_cli.core.items.remove import remove
+from rwq_cli.core.items.complete import remove
 from tests.conftest import Foreign, contents
 from tests.core.verbs import VERBS
 from tests.support import numbered
@@ -59,7 +58,7 @@ def test_what_needs_memory_is_refused_and_changes_nothing(
 def test_what_frees_memory_goes_on(queue: WorkQueue, full: Redis, verb: str) -> None:
     before = contents(full)
     ids = [*IDS[:50], *GHOSTS]
-    outcomes = remove(queue, ids, NoJournal()) if verb == "remove" else queue.complete_many(ids)
+    outcomes = remove(queue, ids, None) if verb == "remove" else queue.complete_many(ids)
     assert sorted(outcome.item_id for outcome in outcomes) == sorted(ids)
     for item_id in IDS[:50]:
         del before[b"jobs:item:" + item_id]

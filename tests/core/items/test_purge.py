@@ -7,7 +7,6 @@ from redis import Redis
 
 from rwq_cli.core import Outcome, Status, WorkQueue
 from rwq_cli.core.inspect.results import Result, ResultStatus
-from rwq_cli.core.items.bulk import NoJournal
 from rwq_cli.core.items.purge import count_items, purge
 from tests.conftest import Backend, FakeClock, Foreign, Interleaved, contents, no_call_is_long
 from tests.core.items.test_results import keep
@@ -52,7 +51,7 @@ def test_an_id_with_a_key_of_another_type_is_reported_once(
     raw.hset("jobs:lease:b", "field", "value")
     before = contents(raw)
     outcomes = [Outcome(b"b", Status.WRONG_TYPE), Outcome(b"a", Status.WRONG_TYPE)]
-    assert list(purge(queue, NoJournal())) == outcomes
+    assert list(purge(queue, None)) == outcomes
     assert contents(raw) == before
 
 

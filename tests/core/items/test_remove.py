@@ -7,9 +7,8 @@ from redis import Redis
 
 from rwq_cli.core import Outcome, Server, State, Status, WorkQueue, connect
 from rwq_cli.core.errors import ConnectionLost
-from rwq_cli.core.items.complete import complete
+from rwq_cli.core.items.complete import complete, remove
 from rwq_cli.core.items.move import move, move_back
-from rwq_cli.core.items.remove import remove
 from tests.conftest import Foreign, Interleaved, contents
 from tests.servers import PrivateServer
 from tests.support import Journal, lines_of, many
@@ -43,7 +42,7 @@ class TestSaved:
         sizes: list[int] = []
 
         def pop(name: str) -> None:
-            if name == verb:
+            if name in (verb, "complete"):
                 sizes.append(len(journal.written))
                 raw.rpoplpush("jobs:queue", "jobs:processing")
 
@@ -68,7 +67,7 @@ class TestSaved:
         ids = many(raw, count)
 
         def others(name: str) -> None:
-            if name == verb:
+            if name in (verb, "complete"):
                 raw.set(b"jobs:item:" + ids[1], b"other")
                 raw.delete(b"jobs:item:" + ids[2])
 
@@ -99,7 +98,7 @@ class TestSaved:
         assert contents(raw) == before
 
         def cut(name: str) -> None:
-            if name == verb:
+            if name in (verb, "complete"):
                 raise ConnectionLost("lost")
 
         interleaved.before = cut
@@ -193,7 +192,7 @@ class TestMove:
         stop, seen = interleaved.stop, []
 
         def interrupt(call: str) -> None:
-            stop.requested |= call == "remove"
+            stop.requested |= call == "complete"
 
         interleaved.before = interrupt
         ids = [b"a", b"b", b"c"]

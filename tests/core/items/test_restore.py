@@ -8,10 +8,9 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, Due, Lease, NewItem, Outcome, State, Status, WorkQueue
-from rwq_cli.core.items.complete import complete
+from rwq_cli.core.items.complete import ResultOptions, complete
 from rwq_cli.core.items.export import Export
 from rwq_cli.core.items.restore import RESTORE_ITEMS, Line, OnConflict, restore as restore_lines
-from rwq_cli.core.items.results import ResultOptions
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.core.model import Outcomes
 from rwq_cli.core.state.probe import ItemSnapshot, Place, Skipped

@@ -9,9 +9,9 @@ from redis import Redis
 from rwq_cli.core import State, Status, WorkQueue
 from rwq_cli.core.errors import PermissionDenied, WrongType
 from rwq_cli.core.inspect.results import Result, ResultStatus, all_results
-from rwq_cli.core.items.complete import complete
+from rwq_cli.core.items.complete import ResultOptions, complete
 from rwq_cli.core.items.restore import OnConflict, restore
-from rwq_cli.core.items.results import ResultLookup, ResultOptions, ResultTally, delete_results
+from rwq_cli.core.items.results import ResultLookup, ResultTally, delete_results
 from tests.conftest import HOLDER, QUEUE, AsUser, FakeClock, Foreign, contents, lasts
 from tests.support import lines_of, many, numbered
 

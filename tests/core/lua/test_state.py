@@ -187,7 +187,7 @@ def test_lua_and_python_agree_on_what_is_a_count_of_returns(raw: Redis) -> None:
     ids = [b"%d" % number for number in range(len(RETURNS))]
     fields = {i: value for i, value in zip(ids, RETURNS, strict=True) if value is not None}
     raw.hset("jobs:returns", mapping=fields)
-    reply = raw.eval(prelude + library_text("returns") + harness, 1, "jobs:returns", *ids)
+    reply = raw.eval(prelude + library_text("schedule") + harness, 1, "jobs:returns", *ids)
     in_lua = [None if count is None else int(count) for count in reply]
     assert dict(zip(RETURNS, in_lua, strict=True)) == RETURNS
     assert {value: parse_returns(value) for value in RETURNS} == RETURNS

@@ -14,7 +14,7 @@ FRESH: tuple[Fault, ...] = (
         "prune-of-live-entries",
         "A clean takes the due time of an item that exists: it never comes back.",
         "rwq_cli/core/lua/ops/prune.lua",
-        "(which == 'cleaning' or not has_data(id))",
+        "(which == 'cleaning' or found ~= 0 and not has_data(id))",
         "true",
     ),
     Fault(

@@ -11,8 +11,8 @@ PROTOCOL: tuple[Fault, ...] = (
     Fault(
         "clean-pushes-nothing",
         "A clean takes an abandoned item off processing and never makes it available again.",
-        f"{_LIB}/returns.lua",
-        "  push(pushed)\n",
+        f"{_OPS}/repair.lua",
+        "  push(groups.returned)\n",
         "",
     ),
     Fault(
@@ -76,16 +76,16 @@ PROTOCOL: tuple[Fault, ...] = (
     Fault(
         "burying-leaves-the-entry",
         "A buried item stays in its list: a worker takes it all the same.",
-        f"{_OPS}/schedule.lua",
-        "  remove_entries(listed)\n",
+        f"{_OPS}/put.lua",
+        "  remove_entries(joined(moved, already_buried))\n",
         "",
     ),
     # Guarantee 4: cleaning beside live workers and other cleaners.
     Fault(
         "no-settling-lease",
         "A cleaner of upstream's pushes a second time what a clean of ours has just returned.",
-        f"{_LIB}/returns.lua",
-        "  settle_ids(pushed, 'returned')\n",
+        f"{_OPS}/repair.lua",
+        "  settle_ids(groups.returned, 'returned')\n",
         "",
     ),
     Fault(
@@ -165,9 +165,9 @@ PROTOCOL: tuple[Fault, ...] = (
     Fault(
         "kick-to-the-front",
         "Kicked and promoted items come before those that have waited.",
-        f"{_LIB}/schedule.lua",
-        "  push(entries.push)\n",
-        "  push(entries.push, true)\n",
+        f"{_OPS}/push_scheduled.lua",
+        "  push(pushed)\n",
+        "  push(pushed, true)\n",
     ),
     Fault(
         "low-priority-first",
@@ -189,8 +189,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "one-lease-name",
         "We set the lease under the later name only: a cleaner of 0.1 takes the item away.",
         f"{_LIB}/facts.lua",
-        "  redis.call('SET', old_lease_prefix .. id, holder, 'PX', lease_ms)\n",
-        "",
+        "for _, key in ipairs({ lease_prefix .. id, old_lease_prefix .. id }) do",
+        "for _, key in ipairs({ lease_prefix .. id }) do",
     ),
     Fault(
         "lease-without-end",
@@ -225,9 +225,9 @@ PROTOCOL: tuple[Fault, ...] = (
     Fault(
         "delayed-too-early",
         "A promotion takes items off Q:delayed that are due tomorrow.",
-        f"{_LIB}/schedule.lua",
-        "if not at_ms or (which == 'delayed' and at_ms > now_ms) then",
-        "if not at_ms or (which == 'delayed' and at_ms > now_ms + 86400000) then",
+        f"{_OPS}/push_scheduled.lua",
+        "elseif not found.due_ms or found.due_ms > now_ms then",
+        "elseif not found.due_ms or found.due_ms > now_ms + 86400000 then",
     ),
     Fault(
         "delayed-out-of-order",
@@ -247,15 +247,15 @@ PROTOCOL: tuple[Fault, ...] = (
     Fault(
         "reason-is-lost",
         "Nobody is told why an item was buried.",
-        f"{_LIB}/schedule.lua",
-        "redis.call('SET', lease_prefix .. id, GUARDS.buried .. reason)",
-        "redis.call('SET', lease_prefix .. id, GUARDS.buried)",
+        f"{_OPS}/put.lua",
+        "set_lease(id, GUARDS.buried .. reason)",
+        "set_lease(id, GUARDS.buried)",
     ),
     # Q:returns.
     Fault(
         "returns-are-not-counted",
         "An item that kills its workers is returned for ever, whatever --bury-after says.",
-        f"{_LIB}/returns.lua",
+        f"{_LIB}/schedule.lua",
         "(counts[ids[i]] or 0) + 1)",
         "(counts[ids[i]] or 0))",
     ),
@@ -263,8 +263,8 @@ PROTOCOL: tuple[Fault, ...] = (
     Fault(
         "result-without-end",
         "Results are kept for ever, and fill the server.",
-        f"{_LIB}/results.lua",
-        "    redis.call('PEXPIRE', key, known.keep_ms)\n",
+        f"{_OPS}/complete.lua",
+        "    redis.call('PEXPIRE', key, keep_ms)\n",
         "",
     ),
     # Q:undo.
@@ -332,8 +332,8 @@ PROTOCOL: tuple[Fault, ...] = (
     Fault(
         "release-takes-from-others",
         "release without --force ends the lease of another session.",
-        f"{_LIB}/taking.lua",
-        "elseif other_session and not force then",
+        f"{_OPS}/put.lua",
+        "elseif other and not force then",
         "elseif false then",
     ),
     Fault(

@@ -1,12 +1,8 @@
 -- Recognizing items: one may be completed, and a new one added under its ID, between two looks.
---
--- include: facts
-
 -- Larger data is recognized by both ends and the length.
 local END_BYTES = 256
 
--- The type of an ID's data key; and for a string, a short digest of both ends, hexadecimal. DIGEST_DIGITS is made
--- from `core/lua/__init__.py`.
+-- The type of an ID's data key; and for a string, a short digest of both ends, hexadecimal.
 local function digest_of(id)
   local key = item_prefix .. id
   local data = read_string('GETRANGE', key, 0, END_BYTES - 1)
@@ -20,18 +16,7 @@ local function digest_of(id)
   return 'string', string.sub(redis.sha1hex(data), 1, DIGEST_DIGITS)
 end
 
--- For replies: the digest of an item that neither a session nor a guard protects, else ''. Other items
--- need no second look.
-local function digest_reply(id, facts)
-  if facts.data ~= 'string' or session_of(facts) or is_guarded(facts) then
-    return ''
-  end
-  local _, digest = digest_of(id)
-  return digest or ''
-end
-
--- The same as `fingerprint` in `core/state/expected.py`. FINGERPRINT_BYTES is made from
--- `core/lua/__init__.py`.
+-- The same as `fingerprint` in `core/state/expected.py`.
 local function fingerprint(id)
   local key, half = item_prefix .. id, FINGERPRINT_BYTES / 2
   local data = redis.call('GETRANGE', key, 0, FINGERPRINT_BYTES)

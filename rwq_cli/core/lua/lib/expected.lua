@@ -1,6 +1,7 @@
 -- Acting on chosen items, if they still meet the conditions that they were chosen by.
 --
 -- include: digest, locate
+-- writes: processing LREM LSET RPOP; main LREM LSET RPOP
 -- arg states  the expected states, joined by ';'; '' for any
 -- arg idle_min:number  the minimum idle time, seconds; '' for any
 -- arg has_fingerprints:flag  each ID is followed by the fingerprint of the data that was read
@@ -50,16 +51,15 @@ local function is_in_expected_state(facts, now_ms)
     or (facts.processing > 0 and expected_states[in_processing] ~= nil)
 end
 
--- Whether a located item with data no longer meets the conditions. The idle time is read first, because
--- reading the data may reset it.
+-- Whether a located item with data no longer meets the conditions. The idle time is read first, because reading the
+-- data may reset it.
 local function is_changed(id, facts, now_ms)
   if expected_states and not is_in_expected_state(facts, now_ms) then
     return true
-  elseif idle_min then
-    local idle = redis.pcall('OBJECT', 'IDLETIME', item_prefix .. id)
-    if type(idle) == 'number' and idle < idle_min then
-      return true
-    end
+  end
+  local idle = idle_min and redis.pcall('OBJECT', 'IDLETIME', item_prefix .. id)
+  if type(idle) == 'number' and idle < idle_min then
+    return true
   end
   if expected_marks[id] and mark_of(id, facts) ~= expected_marks[id] then
     return true
@@ -82,6 +82,12 @@ local function refusal_of(id, found, now_ms)
   return nil
 end
 
+-- Whether an item that the caller has leased is not in processing: another worker is completing it, which in upstream
+-- begins with its removal from there.
+local function is_taken_away(found)
+  return where == 'leased' and found.processing == 0
+end
+
 -- The status of an item of which the caller read no data, because it was added since; nil for others.
 local function unsaved_status(id)
   if expected_data[id] == '' and not dry_run then
@@ -90,36 +96,31 @@ local function unsaved_status(id)
   return nil
 end
 
--- Judge IDs by their facts and places: `status_of(id, found, now_ms)` gives the status of each. `type_of` is that of
--- `read_facts`. Returns the statuses and the facts, by ID, and the time.
-local function judge(ids, status_of, type_of)
-  local facts, now_ms, statuses = read_facts(ids, type_of), clock_ms(), {}
-  locate(ids, facts)
-  for _, id in ipairs(ids) do
-    statuses[id] = status_of(id, facts[id], now_ms)
-  end
-  return statuses, facts, now_ms
+-- Whether only a second look can tell if an item without a lease is between two commands of its worker or producer.
+-- In the other states of `State.may_be_in_transit` it has a lease, which the operations respect, or is in main, or
+-- has no data.
+local function needs_second_look(facts, now_ms)
+  local state = state_of(facts, now_ms)
+  return state == 'abandoned' or state == 'orphaned'
 end
 
--- The IDs by their status, in order.
-local function by_status(ids, statuses)
+-- Judge IDs by their facts and places, and unless it is a dry run, act: `status_of(id, found, now_ms)` gives the status
+-- of each, `write(groups, facts, now_ms)` gets the IDs by their status, in order. `type_of` is that of `read_facts`.
+-- Returns the reply.
+local function act(ids, status_of, write, type_of)
+  local facts, now_ms, statuses = read_facts(ids, type_of), clock_ms(), {}
+  locate(ids, facts)
   local groups = setmetatable({}, { __index = function(groups, status)
     groups[status] = {}
     return groups[status]
   end })
   for _, id in ipairs(ids) do
-    local group = groups[statuses[id]]
-    group[#group + 1] = id
+    local status = status_of(id, facts[id], now_ms)
+    statuses[id] = status
+    table.insert(groups[status], id)
   end
-  return groups
-end
-
--- Judge IDs, and unless it is a dry run, act: `write(groups, facts, now_ms)` gets them by their status.
--- Returns the reply.
-local function act(ids, status_of, write, type_of)
-  local statuses, facts, now_ms = judge(ids, status_of, type_of)
   if not dry_run then
-    write(by_status(ids, statuses), facts, now_ms)
+    write(groups, facts, now_ms)
   end
   return outcome_reply(ids, statuses, facts)
 end

@@ -1,4 +1,4 @@
--- Reading the keys and scores of many IDs in a few calls.
+-- Reading the keys and scores of many IDs in a few calls, deleting them, and replying about them.
 --
 -- include: state
 
@@ -20,7 +20,7 @@ local function lease_values(ids)
   if count == 0 then
     return {}, keys
   end
-  local values = read_all('MGET', nil, keys)
+  local values = redis.call('MGET', unpack(keys))
   for i = 1, #keys do
     if values[i] then
       count = count - 1
@@ -36,7 +36,7 @@ local function lease_values(ids)
   return values, keys
 end
 
--- The IDs, as keys, of which a lease key has the wrong type, given the values from `lease_values`.
+-- The IDs, as keys, of which a lease key has the wrong type.
 local function wrong_leases(ids, values)
   local found = {}
   for i, id in ipairs(next(values) and ids or {}) do
@@ -47,23 +47,23 @@ end
 
 -- The scores of IDs in a zset, in order, as the server prints them, or false; none for an empty zset.
 local function scores_of(zset, ids)
-  return present[zset] and read_all('ZMSCORE', zset, ids) or {}
+  return present[zset] and #ids > 0 and redis.call('ZMSCORE', zset, unpack(ids)) or {}
 end
 
-local function is_scheduling_guard(value)
-  local kind = value and value ~= true and guard_kind(value)
-  return kind == 'delayed' or kind == 'buried'
-end
-
-local function is_settling(value)
-  return value and value ~= true and guard_kind(value) == 'settling'
+-- How often each ID was returned, in order, or false; none if none was.
+local function counts_of(ids)
+  return present[returns] and #ids > 0 and redis.call('HMGET', returns, unpack(ids)) or {}
 end
 
 -- When rwq pushed an item, unix ms, as its settling lease tells; nil without one. The same as `pushed_ms` in
 -- `core/state/rules.py`.
 local function pushed_ms(facts)
-  local value = is_settling(facts.new) and facts.new or is_settling(facts.old) and facts.old
-  return value and tonumber(string.match(value, '%d+$'))
+  for _, value in ipairs({ facts.new or false, facts.old or false }) do
+    if value and value ~= true and guard_kind(value) == 'settling' then
+      return tonumber(string.match(value, '%d+$'))
+    end
+  end
+  return nil
 end
 
 -- Set how often an ID is in main and in processing; until then they are false.
@@ -71,12 +71,10 @@ local function set_places(facts, id, in_main, in_processing)
   facts[id].main, facts[id].processing = in_main, in_processing
 end
 
--- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`.
--- `type_of(id)` reads the type of an ID's data key, for operations that also read the data.
--- Also returns the scores of the IDs, as `scores_of` does.
+-- The facts about IDs, by ID, without their places in the lists: see `lib/state.lua`. `type_of(id)` reads the type of
+-- an ID's data key, for operations that also read the data. Also returns the scores, as `scores_of` does.
 local function read_facts(ids, type_of)
-  local facts = {}
-  local values = lease_values(ids)
+  local facts, values = {}, lease_values(ids)
   local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
   for i = 1, #ids do
     local id = ids[i]
@@ -94,21 +92,25 @@ local function has_data(id)
   return redis.call('EXISTS', item_prefix .. id) == 1
 end
 
+-- Without a time, for ever.
 local function set_lease(id, holder, lease_ms)
-  redis.call('SET', lease_prefix .. id, holder, 'PX', lease_ms)
-  redis.call('SET', old_lease_prefix .. id, holder, 'PX', lease_ms)
+  for _, key in ipairs({ lease_prefix .. id, old_lease_prefix .. id }) do
+    if lease_ms then
+      redis.call('SET', key, holder, 'PX', lease_ms)
+    else
+      redis.call('SET', key, holder)
+    end
+  end
 end
 
 -- Delete all entries of items, except those in main and processing. The caller deletes their leases.
 --
--- Each ID costs a scan of `cleaning`. If that would block the server for more than a few milliseconds,
--- because a 0.1 cleaner left a long list, the entries stay there: workers ignore entries without data, and
--- the next clean removes them page by page.
+-- Each ID costs a scan of `cleaning`. If that would block the server for more than a few milliseconds, because a 0.1
+-- cleaner left a long list, the entries stay there: workers ignore entries without data, and the next clean removes
+-- them page by page.
 local function forget_entries(ids)
   for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
-    if present[key] then
-      for_all(command, key, ids)
-    end
+    for_all(command, key, present[key] and ids or {})
   end
   if present[cleaning] and #ids * redis.call('LLEN', cleaning) <= SCAN_BUDGET_ENTRIES then
     for _, id in ipairs(ids) do
@@ -117,15 +119,14 @@ local function forget_entries(ids)
   end
 end
 
--- Delete the leases and guards of IDs, which are read if there are no facts. A key of the wrong type is no lease, and
--- stays.
-local function delete_leases(ids, facts)
-  local leases, read = {}, facts and {} or lease_values(ids)
+-- Delete the leases and guards of IDs, given the facts about them or the values of their leases. A key of the wrong
+-- type is no lease, and stays.
+local function delete_leases(ids, facts, values)
+  local leases = {}
   for i, id in ipairs(ids) do
-    local found = facts and facts[id]
-    local new, old = read[2 * i - 1], read[2 * i]
-    if found then
-      new, old = found.new, found.old
+    local new, old = values and values[2 * i - 1], values and values[2 * i]
+    if facts then
+      new, old = facts[id].new, facts[id].old
     end
     leases[#leases + 1] = new and new ~= true and lease_prefix .. id or nil
     leases[#leases + 1] = old and old ~= true and old_lease_prefix .. id or nil
@@ -133,9 +134,9 @@ local function delete_leases(ids, facts)
   for_all('DEL', nil, leases)
 end
 
--- The reply of an operation on IDs: a code of the status of each ID in order, then a detail of each ID that
--- is 'not-owner', its lease holder (the `other_session` in its facts, if there is one), or 'pruned', the state in
--- its facts. `statuses` has the status by ID. `status_codes` is made from `core/model.py`.
+-- The reply of an operation on IDs: a code of the status of each in order, then a detail of each that is 'not-owner',
+-- its lease holder (the `other_session` in its facts, if there is one), or 'pruned', the state in its facts.
+-- `statuses` has the status by ID.
 local function outcome_reply(ids, statuses, facts)
   local codes, details, code_of = {}, {}, status_codes()
   for i = 1, #ids do
@@ -163,28 +164,4 @@ local function left_of(facts, name)
     return -3
   end
   return facts[name] and left_ms(facts, name) or -2
-end
-
--- The reply with the facts about IDs: unix ms now; then for each ID the type of its data key, the value of its
--- new lease key and the ms left as from `left_of`, the same for its old lease key, its due time and its time
--- of burial, unix ms, or '', and its count of returns, or false. `append(reply, id, facts)` may add fields.
-local function facts_reply(ids, append)
-  local reply = { whole_ms(clock_ms()) }
-  local facts, due, burials = read_facts(ids)
-  local counts = present[returns] and #ids > 0 and read_all('HMGET', returns, ids) or {}
-  for i = 1, #ids do
-    local found, last = facts[ids[i]], #reply
-    reply[last + 1] = found.data
-    reply[last + 2] = text_of(found.new)
-    reply[last + 3] = left_of(found, 'new')
-    reply[last + 4] = text_of(found.old)
-    reply[last + 5] = left_of(found, 'old')
-    reply[last + 6] = due[i] or ''
-    reply[last + 7] = burials[i] or ''
-    reply[last + 8] = counts[i] or false
-    if append then
-      append(reply, ids[i], found)
-    end
-  end
-  return reply
 end

@@ -13,6 +13,7 @@
 --
 -- An ID that is not found as the caller saw it, or was pushed since, is left for another call: the facts about it
 -- have no places.
+
 -- Entries at the left end that count as recent pushes: an item that was in no list may be among them.
 local RECENT_ENTRIES = 500
 -- Entries between two places that are read with them.
@@ -121,12 +122,6 @@ local function drift_of(list, seen, counts, facts)
   return nil
 end
 
--- Whether rwq pushed an item after the caller looked, as its settling lease tells.
-local function was_pushed_since(found)
-  local at_ms = pushed_ms(found)
-  return at_ms and at_ms >= seen_ms
-end
-
 local function locate_at_places(ids, facts)
   local seen_at, seen = read_places(ids)
   local counts = {}
@@ -141,7 +136,7 @@ local function locate_at_places(ids, facts)
   for _, id in ipairs(ids) do
     local in_main, in_processing = counts[main][id] or 0, counts[processing][id] or 0
     if in_main == (seen[main][id] or 0) and in_processing == (seen[processing][id] or 0)
-      and not (in_main + in_processing == 0 and was_pushed_since(facts[id])) then
+      and not (in_main + in_processing == 0 and (pushed_ms(facts[id]) or -1) >= seen_ms) then
       set_places(facts, id, in_main, in_processing)
     end
   end
@@ -149,8 +144,7 @@ end
 
 -- Set `main` and `processing` of the facts about each ID that was found; they stay false for the others.
 local function locate(ids, facts)
-  local how = { name = locate_by_name, leased = locate_leased, places = locate_at_places }
-  how[where](ids, facts)
+  ({ name = locate_by_name, leased = locate_leased, places = locate_at_places })[where](ids, facts)
 end
 
 -- By ID, the index of its entry in a list that is nearest to the right end; in main, next to be leased.
@@ -160,12 +154,6 @@ local function last_entries(list)
     last[id] = math.max(last[id] or 0, at)
   end
   return last
-end
-
--- Whether a located item that the caller has leased is not in processing: another worker is completing it, which
--- in upstream begins with its removal from there.
-local function is_taken_away(facts)
-  return where == 'leased' and facts.data == 'string' and facts.processing == 0
 end
 
 -- Stands for entries that are about to be removed; never an ID.
@@ -190,7 +178,7 @@ local function remove_indexes(list, indexes)
   redis.call('LREM', list, from_left and count or -count, REMOVED)
 end
 
--- Remove the list entries of located IDs. `kept` has, by ID, the list of which the last entry stays.
+-- Remove the list entries of located IDs, once in a script: the indexes change. `kept` has, by ID, the list of which the last entry stays.
 local function remove_entries(ids, kept)
   local is_removed = {}
   for _, id in ipairs(ids) do
@@ -207,10 +195,3 @@ local function remove_entries(ids, kept)
   end
 end
 
--- Whether only a second look can tell if an item without a lease is between two commands of its worker or producer.
--- In the other states of `State.may_be_in_transit` it has a lease, which the operations respect, or is in main, or
--- has no data.
-local function needs_second_look(facts, now_ms)
-  local state = state_of(facts, now_ms)
-  return state == 'abandoned' or state == 'orphaned'
-end

@@ -20,9 +20,6 @@ local delayed, buried, returns = KEYS[4], KEYS[5], KEYS[6]
 local item_prefix, lease_prefix, old_lease_prefix = ARGV[1], ARGV[2], ARGV[3]
 local result_prefix, dry_run = ARGV[4], ARGV[5] == '1'
 
--- unpack fails at about 8,000 values.
-local UNPACK_MAX = 5000
-
 -- The operation's arguments from its n-th on, as a table.
 local function args_from(n)
   local rest = {}
@@ -44,37 +41,15 @@ local function read_string(command, key, ...)
   return nil
 end
 
--- Run a command on a chunk of values that unpack can handle; `key` may be nil. Returns its reply.
-local function call_on(command, key, values, first)
-  local last = math.min(first + UNPACK_MAX - 1, #values)
-  if key then
-    return redis.call(command, key, unpack(values, first, last))
-  end
-  return redis.call(command, unpack(values, first, last))
-end
-
--- Run a command on many values, in chunks. Returns the sum of the replies that are numbers.
+-- Run a command on values, unless there are none: then 0. `key` may be nil. No call has as many as unpack refuses, which
+-- are about 8,000.
 local function for_all(command, key, values)
-  local sum = 0
-  for first = 1, #values, UNPACK_MAX do
-    sum = sum + (tonumber(call_on(command, key, values, first)) or 0)
+  if #values == 0 then
+    return 0
+  elseif key then
+    return redis.call(command, key, unpack(values))
   end
-  return sum
-end
-
--- Read the values of many keys or fields, in chunks. Returns one flat table.
-local function read_all(command, key, names)
-  if #names > 0 and #names <= UNPACK_MAX then
-    return call_on(command, key, names, 1)
-  end
-  local values = {}
-  for first = 1, #names, UNPACK_MAX do
-    local reply = call_on(command, key, names, first)
-    for i = 1, math.min(UNPACK_MAX, #names - first + 1) do
-      values[first + i - 1] = reply[i]
-    end
-  end
-  return values
+  return redis.call(command, unpack(values))
 end
 
 -- The words at odd places; and by each of them the word that follows it.
@@ -85,6 +60,16 @@ local function split_pairs(words)
     values[words[at]] = words[at + 1]
   end
   return names, values
+end
+
+local function joined(...)
+  local all = {}
+  for _, some in ipairs({ ... }) do
+    for i = 1, #some do
+      all[#all + 1] = some[i]
+    end
+  end
+  return all
 end
 
 local function prefixed(prefix, ids)
@@ -106,11 +91,6 @@ local function whole_ms(ms)
   return string.format('%.0f', math.floor(ms))
 end
 
--- The ms from now until an item is due, or -1 for no due time; the due time may be infinite.
-local function due_in(due_ms, now_ms)
-  return due_ms and math.ceil(math.min(due_ms - now_ms, 2 ^ 52)) or -1
-end
-
 -- A time as a score or an argument: Lua's tostring would give 1.7e+12.
 local function as_ms(time_ms)
   return string.format('%.3f', time_ms)
@@ -126,14 +106,10 @@ local function wrong_type(key, found, expected)
     .. found .. ', not ' .. expected)
 end
 
--- Filled from the headers, see `core/lua/__init__.py`: by group, a function that gives the commands that the user
--- must be allowed to run; '' for those that every run needs. Most groups are not needed in most calls.
-local NEEDS = {}
-
--- The error for the first command of a group that this user may not run, or nil. Checked before the first
--- write, because a script that is denied halfway is not rolled back. A server before Redis 7 cannot tell.
-local function denied(group)
-  for _, command in ipairs(redis.acl_check_cmd and NEEDS[group] and NEEDS[group]() or {}) do
+-- The error for the first of these commands, each with its key, that this user may not run, or nil. Checked before the
+-- first write, because a script that is denied halfway is not rolled back. A server before Redis 7 cannot tell.
+local function denied(commands)
+  for _, command in ipairs(redis.acl_check_cmd and commands or {}) do
     if not redis.acl_check_cmd(unpack(command)) then
       return redis.error_reply("NOPERM this user has no permissions to run the '"
         .. string.lower(command[1]) .. "' command" .. (command[2] and ' on ' .. command[2] or ''))

@@ -10,19 +10,10 @@
 --   due_ms      its score in Q:delayed, or nil
 --   buried_ms   its score in Q:buried, or nil
 
--- 'delayed', 'buried' or 'settling' for the value of a guard; else nil. Cached, because the same values
--- are checked several times for one ID. GUARDS is made from `core/keys.py`.
-local GUARD_KINDS, known_kinds = {}, {}
-for _, kind in ipairs({ 'delayed', 'buried', 'settling' }) do
-  GUARD_KINDS[GUARDS[kind]] = kind
-end
+-- 'delayed', 'buried' or 'settling' for the value of a guard; else nil.
+local GUARD_KINDS = { [GUARDS.delayed] = 'delayed', [GUARDS.buried] = 'buried', [GUARDS.settling] = 'settling' }
 local function guard_kind(value)
-  local kind = known_kinds[value]
-  if kind == nil then
-    kind = GUARD_KINDS[string.match(value, '^[^:]*:')] or false
-    known_kinds[value] = kind
-  end
-  return kind or nil
+  return GUARD_KINDS[string.match(value, '^[^:]*:')]
 end
 
 -- The precedence of a lease: one whose holder cannot be read before a session's, and that before a guard.

@@ -1,11 +1,6 @@
--- The keys of the other queue of a move: its main list, processing list, delayed, buried and returns, and its
--- prefixes of data, new lease and old lease keys.
+-- The keys of the other queue of a move.
 --
--- arg to_main
--- arg to_processing
--- arg to_delayed
--- arg to_buried
--- arg to_returns
--- arg to_item
--- arg to_lease
--- arg to_old_lease
+-- arg to  its name
+local to_main, to_processing, to_returns = to .. ':queue', to .. ':processing', to .. ':returns'
+local to_delayed, to_buried, to_item = to .. ':delayed', to .. ':buried', to .. ':item:'
+local to_lease, to_old_lease = to .. ':lease:', to .. ':leased_by_session:'

@@ -1,11 +1,7 @@
 -- Add items. An item whose data key exists is a duplicate, unless the caller knows that none is.
 --
 -- include: schedule
--- writes: item SETNX MSETNX; main LPUSH
--- writes add_unique: item MSET
--- writes add_delayed: leases SET; delayed ZADD; server TIME
--- writes forget_leases: leases DEL
--- writes forget_leftovers: delayed ZREM; buried ZREM; returns HDEL
+-- writes: item SETNX MSETNX MSET; main LPUSH; leases SET DEL; delayed ZADD ZREM; buried ZREM; returns HDEL; server TIME
 -- arg known  what the caller knows about the IDs: 'random' if they were generated for these items, so that they
 --   are distinct and have no leftovers; 'distinct' if no ID is repeated; 'new' if none exists, so that duplicates
 --   need not be looked for; else 'any'
@@ -15,47 +11,13 @@
 --   three keys each; none to run only the checks)
 -- Returns the 1-based indexes of the items that were not added: of duplicates as they are, and negative if the
 -- data key or a lease key has the wrong type. A repeated ID is a duplicate the second time, even in a dry run.
-local has_delays = delays ~= ''
-local refusal = has_delays and not dry_run and denied('add_delayed')
-if refusal then
-  return refusal
-end
--- A worker that completes an item deletes only the lease key that it knows, and none of rwq's entries. A new
--- item with the same ID must not inherit them.
-local leftovers, may_have_leases = {}, known ~= 'random'
-if may_have_leases then
-  refusal = refusal or (not dry_run and denied('forget_leases'))
-end
-for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
-  if present[key] then
-    leftovers[key] = command
-    refusal = refusal or (not dry_run and denied('forget_leftovers'))
-  end
-end
-if known == 'new' then
-  refusal = refusal or (not dry_run and denied('add_unique'))
-end
-if refusal then
-  return refusal
-end
-local leases = {}
-local function forget_leftovers(added)
-  if next(leases) then
-    delete_leases(added)
-  end
-  for key, command in pairs(leftovers) do
-    for_all(command, key, added)
-  end
-end
 local ids = {}
 for at = 1, #keys_and_data, 2 do
   local id = keys_and_data[at]
   ids[(at + 1) / 2] = id
   keys_and_data[at] = item_prefix .. id
 end
-if may_have_leases then
-  leases = lease_values(ids)
-end
+local leases = known == 'random' and {} or lease_values(ids)
 -- A worker would overwrite such a key.
 local has_wrong_lease = wrong_leases(ids, leases)
 
@@ -93,9 +55,9 @@ local function first_free(at_ms)
   return last and tonumber(as_ms(last + STEP_MS)) or at_ms
 end
 
--- The due time by ID, unix ms, or false if it is not delayed or already due. If an ID is repeated, its
--- first delay counts.
-local now_ms = has_delays and clock_ms()
+-- The due time by ID, unix ms, or false if it is not delayed or already due. If an ID is repeated, its first delay
+-- counts.
+local now_ms = delays ~= '' and clock_ms()
 local function due_times()
   local each, due, free = {}, {}, {}
   for delay in string.gmatch(delays, '([^;]*);') do
@@ -119,9 +81,16 @@ local function due_times()
 end
 
 -- Put added items into main or Q:delayed.
-local due = has_delays and due_times()
+local due = now_ms and due_times()
 local function enter(added)
-  forget_leftovers(added)
+  -- A worker that completes an item deletes only the lease key that it knows, and none of rwq's entries. A new item with
+  -- the same ID must not inherit them.
+  if next(leases) then
+    delete_leases(added, nil, (lease_values(added)))
+  end
+  for key, command in pairs({ [delayed] = 'ZREM', [buried] = 'ZREM', [returns] = 'HDEL' }) do
+    for_all(command, key, present[key] and known ~= 'random' and added or {})
+  end
   local for_main, for_delayed = due and {} or added, {}
   -- Formatting a number takes as long as setting a key: one guard value serves a whole millisecond, and the
   -- server formats the scores.

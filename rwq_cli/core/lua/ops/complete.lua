@@ -1,16 +1,19 @@
--- Complete items: delete their data and all their traces, and optionally keep a result.
+-- Complete items, and optionally keep a result; or remove them: delete their data and all their traces. If several
+-- clients do that, the one whose DEL deletes the data wins.
 --
--- include: ending, expected, results
--- writes: processing LREM LSET RPOP; main LREM LSET RPOP; leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL;
---   cleaning LREM; item DEL
+-- include: expected, results
+-- writes: leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL;
+--   cleaning LREM; item DEL GET GETRANGE; server TIME
+-- writes results: result EXISTS TYPE HMGET HSET PEXPIRE DEL
+-- arg done  the status to report: 'completed'; or 'removed', for which no owner is asked and no result is touched
+-- arg owners  holders of which one must have the lease of an item, each as its length, a colon and its bytes; ''
+--   for any item
 -- arg keep_ms  how long to keep the results, ms; '' to keep none
 -- arg status  the status of the results: 'completed' | 'rejected'
 -- arg has_result:flag  the results have data
 -- arg result  the data of the results, bytes
--- arg owners  holders of which one must have the lease of an item, each as its length, a colon and its bytes; ''
---   for any item
 -- rest words  the IDs, each once
--- Returns the outcomes of `outcome_reply`: completed, missing, not-owner, changed, wrong-type, elsewhere.
+-- Returns the outcomes of `outcome_reply`: completed or removed, missing, not-owner, changed, wrong-type, elsewhere.
 local ids, is_owner, first = ids_in(words), {}, 1
 while first <= #owners do
   local colon = string.find(owners, ':', first, true)
@@ -18,22 +21,46 @@ while first <= #owners do
   is_owner[string.sub(owners, colon + 1, last)] = true
   first = last + 1
 end
-local statuses, facts = judge(ids, function(id, found, now_ms)
-  return refusal_of(id, found, now_ms)
-    or owners ~= '' and not is_owner[effective_lease(found)] and 'not-owner'
-    or is_taken_away(found) and 'elsewhere' or unsaved_status(id) or 'completed'
-end)
-local groups = by_status(ids, statuses)
-local results, refusal = prepare_results(groups.completed, facts, keep_ms, status, has_result and result or nil)
+-- Rarely, an earlier item with this ID has left a result. Something else may have the key of a result that is to be kept.
+-- A user who may not read results can still complete items without keeping any, as if there were none.
+local has_results = done == 'completed' and redis.pcall('EXISTS', unpack(prefixed(result_prefix, ids)))
+has_results = type(has_results) == 'number' and has_results > 0
+local refusal = not dry_run and (has_results or keep_ms ~= '') and denied(NEEDS.results())
 if refusal then
   return refusal
 end
-for id in pairs(results.wrong) do
-  statuses[id] = 'wrong-type'
+local function cannot_keep(id)
+  local kind = has_results and keep_ms ~= '' and result_kind(result_prefix .. id) or 'none'
+  return kind ~= 'none' and kind ~= 'result'
 end
-if not dry_run then
-  groups = next(results.wrong) and by_status(ids, statuses) or groups
-  end_items(groups.completed, groups.missing, facts)
-  write_results(groups.completed, results)
-end
-return outcome_reply(ids, statuses, facts)
+
+return act(ids, function(id, found, now_ms)
+  return refusal_of(id, found, now_ms)
+    or owners ~= '' and not is_owner[effective_lease(found)] and 'not-owner'
+    or is_taken_away(found) and 'elsewhere' or unsaved_status(id) or cannot_keep(id) and 'wrong-type' or done
+end, function(groups, facts, now_ms)
+  local completed, gone, outdated, holders = groups[done], joined(groups[done], groups.missing), {}, {}
+  for _, id in ipairs(completed) do
+    local key = result_prefix .. id
+    holders[id] = keep_ms ~= '' and session_of(facts[id])
+    outdated[#outdated + 1] = has_results and result_kind(key) == 'result' and key or nil
+  end
+  -- First, and also for IDs without data: DEL needs no memory, and a full server does not stop a script that has
+  -- already written.
+  for_all('DEL', nil, prefixed(item_prefix, gone))
+  delete_leases(gone, facts)
+  forget_entries(gone)
+  remove_entries(gone)
+  for_all('DEL', nil, outdated)
+  for _, id in ipairs(keep_ms ~= '' and completed or {}) do
+    local key, holder = result_prefix .. id, holders[id]
+    redis.call('HSET', key, 'status', status, 'completed_ms', whole_ms(now_ms))
+    if has_result then
+      redis.call('HSET', key, 'result', result)
+    end
+    if holder and holder ~= '' then
+      redis.call('HSET', key, 'holder', holder)
+    end
+    redis.call('PEXPIRE', key, keep_ms)
+  end
+end)

@@ -1,6 +1,6 @@
 -- Delete results that have not changed since they were read, and whose items are gone.
 --
--- include: results
+-- include: facts, results
 -- writes: result DEL
 -- rest args  for each: ID; its completion time as the result gives it, unix ms
 -- Returns how many were deleted.

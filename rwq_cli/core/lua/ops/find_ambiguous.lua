@@ -7,7 +7,7 @@
 local ambiguous = {}
 -- Not `read_facts`: a guarded ID is listed even if its data key has the wrong type, so that a listing of IDs
 -- reads no data keys. MGET returns nil for a key of the wrong type, which is not a guard.
-local values = #ids > 0 and read_all('MGET', nil, lease_keys(ids)) or {}
+local values = redis.call('MGET', unpack(lease_keys(ids)))
 local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
 local found = {}
 for i = 1, #ids do

@@ -1,7 +1,7 @@
--- Count one return less of each item whose holder still has its lease: its worker was told to stop, and may
--- be killed before it has ended. So a clean that then returns the item does not count that.
+-- Count one return less of each item whose holder still has its lease: its worker was told to stop, and may be killed
+-- before it has ended. So a clean that then returns the item does not count that.
 --
--- include: facts, returns
+-- include: schedule
 -- writes: returns HMGET HSET HDEL
 -- rest words  IDs, each followed by the holder that must have its lease
 -- Returns how many counts were changed.

@@ -1,10 +1,9 @@
--- Lease items: pop, read and lease them atomically, and drop ghosts. Some due items are promoted first. A worker
--- also completes the item that it has just worked on: nearly all ends are such.
+-- Lease items: pop, read and lease them atomically, and drop ghosts. Some due items are promoted first, but not in a dry
+-- run. A worker also completes the item that it has just worked on: nearly all ends are such.
 --
 -- include: schedule
 -- writes: main RPOP; processing LPUSH; leases SET
--- writes promote: delayed ZREM ZCOUNT ZREMRANGEBYSCORE; buried ZREM ZCOUNT ZREMRANGEBYSCORE; leases SET DEL GET;
---   main LPUSH
+-- writes promote: delayed ZREM ZCOUNT ZREMRANGEBYSCORE; main LPUSH
 -- writes finish: processing LREM; leases DEL; item DEL; returns HDEL; result EXISTS
 -- arg holder  holder of the lease, bytes
 -- arg lease_ms  ms
@@ -14,65 +13,45 @@
 -- arg wants_data:flag  return the data, not an empty string in its place
 -- arg skip:number  how many entries to skip first: in a dry run, those that earlier calls examined; else 0
 -- rest done  nothing; or the ID of an item to complete, and the holder of its lease
--- Returns { entries examined, delayed entries removed, due in, returns, finished, ID, data, ID, data, ... }: `due
--- in` is the ms until the next delayed item is due, -1 if there is none, read only if nothing was leased;
--- `returns` is how often each item was returned, in order, or empty if none was; `finished` is 1 if the item of
--- `done` was completed, else 0: it is not as most are, and `complete` tells. Instead of 0 entries removed, -1 if
--- there are due items that only `push_scheduled` can promote.
--- Error WRONGTYPE, naming the key, if the next item's data key or lease key is not a string: then nothing
--- was leased.
--- The maximum number of due entries to read if none of them can be promoted: those of the wrong type stay, and
--- those of items that a session has leased.
+-- Returns { entries examined, due items promoted, due in, returns, finished, ID, data, ID, data, ... }: `due in` is the
+-- ms until the next delayed item is due, -1 if there is none, read only if nothing was leased; `returns` is how often
+-- each item was returned, in order, or empty if none was; `finished` is 1 if the item of `done` was completed, else 0:
+-- it is not as most are, and `complete` tells. Instead of the number promoted, -1 if there are due entries that only
+-- `push_scheduled` can judge.
+-- Error WRONGTYPE, naming the key, if the next item's data key or lease key is not a string: then nothing was leased.
+--
+-- The maximum number of due entries to read if none of them can be promoted: those of the wrong type stay, and those of
+-- items that a session has leased.
 local DUE_MAX = 1000
--- The maximum number of due items to promote: enough for this call and a few more; for a dry run, which does not
--- promote those of its earlier calls, all that it can know of.
-local promote_max = dry_run and DUE_MAX or math.min(100, 2 + 2 * count_max)
+-- The maximum number of due items to promote: enough for this call and a few more.
+local promote_max = math.min(100, 2 + 2 * count_max)
 
-local main_length = redis.call('LLEN', main)
-local processing_length = redis.call('LLEN', processing)
 local now_ms = present[delayed] and clock_ms() or 0
-
--- The earliest due entries of Q:delayed, without those that stay. Guards under both names have kept every cleaner
--- from pushing an item. One that has lost them, long after it fell due, may have been pushed: it is looked up
--- in both lists, as far as a short call can. In longer lists, it is left to `push_scheduled`.
-local due, due_facts, due_count, left_out = no_entries(), {}, 0, false
-local lookups_left = math.floor(SCAN_BUDGET_ENTRIES / (main_length + processing_length + 1))
-
-local function note_due(id)
-  local found = due_facts[id]
-  set_places(due_facts, id, 0, 0)
-  if found.data == 'string' and not is_guarded(found) and not session_of(found) then
-    if lookups_left == 0 then
-      left_out = true
-      return
-    end
-    lookups_left = lookups_left - 1
-    local in_main = #redis.call('LPOS', main, id, 'COUNT', 0)
-    set_places(due_facts, id, in_main, #redis.call('LPOS', processing, id, 'COUNT', 0))
-  end
-  local kind = entry_kind(due_facts[id], 'delayed', now_ms)
-  if kind then
-    due[kind][#due[kind] + 1] = id
-    due_count = due_count + 1
-  end
-end
-
--- Those that stay must not hold up others.
-for skipped = 0, present[delayed] and DUE_MAX - 1 or -1, promote_max do
+-- The earliest due items. Their guards have kept every cleaner from pushing them. One that has lost them, long after it
+-- fell due, may be in a list.
+local promoted, is_promoted, due_facts, is_unsure = {}, {}, {}, false
+-- Entries that stay must not hold up others.
+for skipped = 0, present[delayed] and not dry_run and DUE_MAX - 1 or -1, promote_max do
   local page = redis.call('ZRANGEBYSCORE', delayed, '-inf', as_ms(now_ms), 'LIMIT', skipped, promote_max)
-  local refusal = #page > 0 and not dry_run and denied('promote')
+  local refusal = #page > 0 and denied(NEEDS.promote())
   if refusal then
     return refusal
   end
   due_facts = read_facts(page)
   for _, id in ipairs(page) do
-    note_due(id)
+    local found = due_facts[id]
+    if found.data == 'string' and is_guarded(found) and not found.buried_ms then
+      promoted[#promoted + 1], is_promoted[id] = id, true
+    elseif not has_wrong_type(found) and not session_of(found) then
+      -- What is due later comes after it.
+      is_unsure = true
+      break
+    end
   end
-  if due_count > 0 or #page < promote_max then
+  if #promoted > 0 or is_unsure or #page < promote_max then
     break
   end
 end
-local promoted = due.push
 
 -- The entries to examine, next first: those of main, then the promoted ones, which are pushed after them.
 local candidates = {}
@@ -80,14 +59,8 @@ local page = redis.call('LRANGE', main, -(skip + entries_max), -(skip + 1))
 for at = #page, 1, -1 do
   candidates[#candidates + 1] = page[at]
 end
-for i = 1 + math.max(0, skip - main_length), #promoted do
-  if #candidates < entries_max then
-    candidates[#candidates + 1] = promoted[i]
-  end
-end
-local is_promoted = {}
-for _, id in ipairs(promoted) do
-  is_promoted[id] = true
+for i = 1, math.min(#promoted, entries_max - #candidates) do
+  candidates[#candidates + 1] = promoted[i]
 end
 
 -- The data of an item, or the length if the data is not wanted; false if there is none, nil for a key of the wrong
@@ -104,34 +77,32 @@ local function read(id)
   return data
 end
 
-local processing_lookups_left = math.max(1, math.floor(SCAN_BUDGET_ENTRIES / (processing_length + 1)))
-local reply, leased, leases, seen = { 0, 0, -1, {}, 0 }, {}, {}, {}
-local examined, count, bytes = 0, 0, 0
+local lookups_left = math.max(1, math.floor(SCAN_BUDGET_ENTRIES / (redis.call('LLEN', processing) + 1)))
 
 -- Whether a session holds a waiting item; nil if finding out would take too long for this call.
 local function is_worked_on(id, new, old)
   if is_promoted[id] or not session_of({ new = new, old = old, left = { new = 0, old = 0 } }) then
     return false
-  elseif processing_lookups_left == 0 then
+  elseif lookups_left == 0 then
     return nil
   end
-  processing_lookups_left = processing_lookups_left - 1
+  lookups_left = lookups_left - 1
   return redis.call('LPOS', processing, id) ~= false
 end
 
 -- The error for a key of the next item that has the wrong type, given what was read of it; or nil.
 local function wrong_key(id, data, new, old)
-  local key, what
-  if data == nil then
-    key, what = item_prefix .. id, 'the data'
-  elseif data and (new == true or old == true) then
+  local key, what = item_prefix .. id, 'the data'
+  if data and (new == true or old == true) then
     key, what = (new == true and lease_prefix or old_lease_prefix) .. id, 'a lease key'
-  else
+  elseif data ~= nil then
     return nil
   end
   return wrong_type(key, redis.call('TYPE', key).ok, 'a string; it is ' .. what .. ' of the next item')
 end
 
+local reply, leased, leases, seen = { 0, is_unsure and -1 or #promoted, -1, {}, 0 }, {}, {}, {}
+local examined, count, bytes = 0, 0, 0
 -- Hardly any waiting item has a lease.
 local values, keys = lease_values(candidates)
 for i, id in ipairs(candidates) do
@@ -149,8 +120,8 @@ for i, id in ipairs(candidates) do
     break
   end
   examined = examined + 1
-  -- A second entry of an item that is leased, by this call or by another session, is dropped like a
-  -- ghost: if that session fails, a clean returns the item.
+  -- A second entry of an item that is leased, by this call or by another session, is dropped like a ghost: if that
+  -- session fails, a clean returns the item.
   if data and not seen[id] and not worked_on then
     seen[id] = true
     count = count + 1
@@ -161,15 +132,11 @@ for i, id in ipairs(candidates) do
     bytes = bytes + (wants_data and #data or 0)
   end
 end
-reply[1], reply[2] = examined, due_count == 0 and left_out and -1 or due_count
-if present[returns] and count > 0 then
-  reply[4] = redis.call('HMGET', returns, unpack(leased))
-end
+reply[1], reply[4] = examined, counts_of(leased)
 if count == 0 and present[delayed] then
-  local next_due = redis.call(
-    'ZRANGEBYSCORE', delayed, '(' .. as_ms(now_ms), '+inf', 'WITHSCORES', 'LIMIT', 0, 1
-  )
-  reply[3] = due_in(tonumber(next_due[2]), now_ms)
+  local next_due = redis.call('ZRANGEBYSCORE', delayed, '(' .. as_ms(now_ms), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  -- The due time may be infinite.
+  reply[3] = next_due[2] and math.ceil(math.min(next_due[2] - now_ms, 2 ^ 52)) or -1
 end
 if dry_run then
   return reply
@@ -177,7 +144,7 @@ end
 
 -- Whether the item to complete is as most are: its holder alone has leased it, and there is nothing else of it.
 local function is_plain(id, owner)
-  if present[cleaning] or denied('finish') then
+  if present[cleaning] or denied(NEEDS.finish()) then
     return false
   end
   local values = redis.call('MGET', lease_prefix .. id, old_lease_prefix .. id)
@@ -190,16 +157,15 @@ end
 if #done > 0 and is_plain(done[1], done[2]) and redis.call('LREM', processing, 1, done[1]) == 1 then
   reply[5] = 1
   redis.call('DEL', item_prefix .. done[1], lease_prefix .. done[1], old_lease_prefix .. done[1])
-  if present[returns] then
-    redis.call('HDEL', returns, done[1])
-  end
+  for_all('HDEL', returns, present[returns] and { done[1] } or {})
 end
 settle_ids(promoted, 'promoted')
 -- Before anything is popped, because a server that is out of memory refuses it.
 for i = 1, 2 * count do
   redis.call('SET', leases[i], holder, 'PX', lease_ms)
 end
-push_entries(delayed, due, due_facts)
+unschedule(promoted, due_facts)
+push(promoted)
 if examined > 0 then
   redis.call('RPOP', main, examined)
   for_all('LPUSH', processing, leased)

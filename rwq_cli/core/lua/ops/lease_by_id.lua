@@ -7,35 +7,28 @@
 -- arg lease_ms  ms
 -- arg wants_data:flag  return the data, not an empty string in its place
 -- arg id
--- Returns { leased, state, position, holder, time left, data, returns }, or nothing if it was not found so.
--- `leased` is 1 if it was leased, or
--- would be, else 0. A state of 'leased', 'held' or 'unlisted' comes with the holder of the lease ('' if it
--- cannot be read) and its time left, ms, -1 for no expiry, else -2. The position counts from the right end
--- of main, -1 if it is not there. `returns` is how often it was returned, '' for never.
+-- Returns { leased, state, position, holder, time left, data, returns }, or nothing if it was not found so. `leased` is
+-- 1 if it was leased, or would be, else 0. A state of 'leased', 'held' or 'unlisted' comes with the holder of the lease
+-- ('' if it cannot be read) and its time left, ms, -1 for no expiry, else -2. The position counts from the right end of
+-- main, -1 if it is not there. `returns` is how often it was returned, '' for never.
 local facts = read_facts({ id })
 locate({ id }, facts)
 local found = facts[id]
 if not found.main then
   return {}
-elseif found.data == 'none' then
-  return { 0, 'gone', -1, '', -2, '', '' }
-elseif has_wrong_type(found) then
-  return { 0, 'wrong-type', -1, '', -2, '', '' }
 end
-local session, state = session_of(found), state_of(found, clock_ms())
-if session and (found.processing > 0 or found.main == 0) then
+local session, state = session_of(found), found.data == 'none' and 'gone' or state_of(found, clock_ms())
+if state == 'gone' or state == 'wrong-type' then
+  return { 0, state, -1, '', -2, '', '' }
+elseif session and (found.processing > 0 or found.main == 0) then
   -- What matters is who holds it, even if it is also delayed or duplicated.
   state = leased_or_held(found, found.processing > 0 and 'leased' or 'unlisted')
   return { 0, state, -1, session, effective_left_ms(found), '', '' }
 elseif state == 'abandoned' or state == 'orphaned' then
   return { 0, state, -1, '', -2, '', '' }
 end
-local position = -1
-if found.main > 0 then
-  position = redis.call('LLEN', main) - 1 - last_entries(main)[id]
-end
-local data = wants_data and redis.call('GET', item_prefix .. id) or ''
-local count = present[returns] and redis.call('HGET', returns, id) or ''
+local position = found.main > 0 and redis.call('LLEN', main) - 1 - last_entries(main)[id] or -1
+local data, count = wants_data and redis.call('GET', item_prefix .. id) or '', counts_of({ id })[1] or ''
 if not dry_run then
   -- First, because a server that is out of memory refuses it.
   set_lease(id, holder, lease_ms)

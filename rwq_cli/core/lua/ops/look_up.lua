@@ -1,26 +1,41 @@
--- Read the facts about IDs with all of their list entries, at one instant. Writes nothing.
+-- Read the facts about IDs at one instant, with all of their list entries or without any. Writes nothing.
 --
--- include: digest
--- arg scan_max:number  how many entries to scan at most, for all IDs together
--- arg digests_too:flag  add the `digest_reply` of each ID to its facts
--- rest ids  each is looked up in the whole lists
--- Returns { lengths, facts }: the lengths of main, processing and cleaning; and the reply of `facts_reply` with
--- four more fields for each ID: its places in these lists counted from the left end, joined by spaces, and its
--- digest, or ''.
--- If that would exceed the limit, only { lengths }.
-local lists, lengths, length = { main, processing, cleaning }, {}, 0
+-- include: digest, facts
+-- arg scan_max:number  how many entries to scan at most, for all IDs together; '' to look in no list
+-- arg digests_too:flag  add to the facts of each ID the digest of an item that neither a session nor a guard
+--   protects, else ''. Other items need no second look
+-- rest ids
+-- Returns { lengths, facts }: the lengths of main, processing and cleaning; and unix ms now, then for each ID the type
+-- of its data key, the value of its new lease key and the ms left as from `left_of`, the same for its old lease key,
+-- its due time and its time of burial, unix ms, or '', its count of returns, or false; its places in these lists counted
+-- from the left end, joined by spaces; and its digest, or ''. If the places would exceed the limit, only { lengths }.
+-- Without places, only the facts; and without digests, nothing in their place.
+local lists, lengths, length, facts_only = { main, processing, cleaning }, {}, 0, not scan_max
 for i, list in ipairs(lists) do
   lengths[i] = redis.call('LLEN', list)
   length = length + lengths[i]
 end
-if #ids * length > scan_max then
+if not facts_only and #ids * length > scan_max then
   return { lengths }
 end
-local function add_more(reply, id, facts)
-  for i, list in ipairs(lists) do
-    local places = lengths[i] > 0 and redis.call('LPOS', list, id, 'COUNT', 0) or {}
+local reply, counts = { whole_ms(clock_ms()) }, counts_of(ids)
+local facts, due, burials = read_facts(ids)
+for i, id in ipairs(ids) do
+  local found, last = facts[id], #reply
+  reply[last + 1] = found.data
+  reply[last + 2], reply[last + 3] = text_of(found.new), left_of(found, 'new')
+  reply[last + 4], reply[last + 5] = text_of(found.old), left_of(found, 'old')
+  reply[last + 6], reply[last + 7], reply[last + 8] = due[i] or '', burials[i] or '', counts[i] or false
+  for at, list in ipairs(facts_only and {} or lists) do
+    local places = lengths[at] > 0 and redis.call('LPOS', list, id, 'COUNT', 0) or {}
     reply[#reply + 1] = table.concat(places, ' ')
   end
-  reply[#reply + 1] = digests_too and digest_reply(id, facts) or ''
+  local digest
+  if digests_too and found.data == 'string' and not session_of(found) and not is_guarded(found) then
+    digest = select(2, digest_of(id))
+  end
+  if digests_too or not facts_only then
+    reply[#reply + 1] = digest or ''
+  end
 end
-return { lengths, facts_reply(ids, add_more) }
+return facts_only and reply or { lengths, reply }

@@ -1,17 +1,18 @@
 -- Move items to the end of another queue.
 --
--- include: leaving, schedule, marks, target
--- writes: processing LREM LSET RPOP; main LREM LSET RPOP; leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL;
+-- include: expected, schedule, marks, target
+-- writes: leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL;
 --   cleaning LREM; item GET GETRANGE; renamed RENAMENX; to_main LPUSH; to_delayed ZREM; to_buried ZREM;
 --   to_returns HSET HDEL; to_leases SET
+-- arg keeps_leased:flag  leave items with a lease or guard alone
+-- arg is_first_look:flag  skip abandoned and orphaned items
 -- arg lines  the line number of each ID, joined by ';', if there is a bitmap of restored lines
 -- rest words  the IDs, each once, in the order in which they are to wait
 -- Returns the outcomes of `outcome_reply`: moved, missing, changed, not-owner, in-transit, conflict if the other
 -- queue has this ID, wrong-type, elsewhere, imported-before if its line is marked.
 local to_present = {}
 for key, expected in pairs({
-  [to_main] = 'list', [to_processing] = 'list', [to_delayed] = 'zset', [to_buried] = 'zset',
-  [to_returns] = 'hash',
+  [to_main] = 'list', [to_processing] = 'list', [to_delayed] = 'zset', [to_buried] = 'zset', [to_returns] = 'hash',
 }) do
   local found = redis.call('TYPE', key).ok
   if found ~= 'none' and found ~= expected then
@@ -27,47 +28,34 @@ for line in string.gmatch(lines, '%d+') do
 end
 local marked = read_marks(numbers)
 
--- The keys of some IDs in the other queue.
-local function keys_there(prefixes, some)
-  local keys = {}
-  for _, prefix in ipairs(prefixes) do
-    for _, id in ipairs(some) do
-      keys[#keys + 1] = prefix .. id
-    end
-  end
-  return keys
-end
 -- The other queue rarely has any of them, or a leftover lease.
-local some_exist = for_all('EXISTS', nil, keys_there({ to_item, to_lease, to_old_lease }, ids)) > 0
+local there = joined(prefixed(to_item, ids), prefixed(to_lease, ids), prefixed(to_old_lease, ids))
+local some_exist = for_all('EXISTS', nil, there) > 0
 local function is_taken(id)
-  for _, key in ipairs(keys_there({ to_lease, to_old_lease }, { id })) do
-    local found = redis.call('TYPE', key).ok
-    if found ~= 'none' and found ~= 'string' then
-      return true
-    end
-  end
-  return redis.call('EXISTS', to_item .. id) == 1
+  local new, old = redis.call('TYPE', to_lease .. id).ok, redis.call('TYPE', to_old_lease .. id).ok
+  return redis.call('EXISTS', to_item .. id) == 1 or (new ~= 'none' and new ~= 'string')
+    or (old ~= 'none' and old ~= 'string')
 end
 
 return act(ids, function(id, found, now_ms)
-  return marked[line_of[id]] and 'imported-before' or staying_status(id, found, now_ms)
+  return marked[line_of[id]] and 'imported-before' or refusal_of(id, found, now_ms)
+    or keeps_leased and effective_lease(found) and 'not-owner'
+    or is_first_look and needs_second_look(found, now_ms) and 'in-transit' or unsaved_status(id)
     or some_exist and is_taken(id) and 'conflict' or 'moved'
 end, function(groups, facts)
-  local moved, moved_lines = groups.moved, {}
-  local counts = present[returns] and #moved > 0 and read_all('HMGET', returns, moved) or {}
+  local moved, moved_lines, gone = groups.moved, {}, joined(groups.missing, groups.moved)
+  local counts = counts_of(moved)
   if #moved > 0 then
     -- The first write is one that a server that is out of memory refuses.
     local length = redis.call('LLEN', to_main) + redis.call('LLEN', to_processing)
-    settle(keys_there({ to_lease, to_old_lease }, moved), 'moved', length)
+    settle(joined(prefixed(to_lease, moved), prefixed(to_old_lease, moved)), 'moved', length)
   end
-  local delisted = groups.missing
   for i, id in ipairs(moved) do
     moved_lines[i] = line_of[id]
-    delisted[#delisted + 1] = id
   end
   mark_lines(moved_lines)
-  delete_leases(delisted, facts)
-  forget_entries(delisted)
+  delete_leases(gone, facts)
+  forget_entries(gone)
   -- The other queue may have leftovers of an earlier item with this ID.
   for key, command in pairs({ [to_delayed] = 'ZREM', [to_buried] = 'ZREM', [to_returns] = 'HDEL' }) do
     for_all(command, key, to_present[key] and moved or {})
@@ -79,5 +67,5 @@ end, function(groups, facts)
     end
   end
   for_all('LPUSH', to_main, moved)
-  remove_entries(delisted)
+  remove_entries(gone)
 end)

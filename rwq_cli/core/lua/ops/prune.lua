@@ -5,18 +5,19 @@
 -- arg which  'cleaning' | 'delayed' | 'buried' | 'returns'
 -- arg sample:number  for 'returns', how many counts to look at, chosen at random; 0 for those of the IDs
 -- rest ids  whose entries looked stale
--- Returns the IDs whose entry was removed. Entries of delayed, buried and returns are removed only if the
--- item has no data. Entries of cleaning are removed even if it has: the caller saw the item in another
--- structure.
+-- Returns the IDs whose entry was removed. Entries of delayed, buried and returns are removed only if the item has no
+-- data. Entries of cleaning are removed even if it has: the caller saw the item in another structure.
+local key, lookup, removal = unpack(({
+  cleaning = { cleaning, 'LPOS', 'LREM' }, returns = { returns, 'HEXISTS', 'HDEL' },
+  delayed = { delayed, 'ZSCORE', 'ZREM' }, buried = { buried, 'ZSCORE', 'ZREM' },
+})[which])
 local pruned = {}
 if sample > 0 then
   ids = present[returns] and redis.call('HRANDFIELD', returns, sample) or {}
 end
-local key = ({ cleaning = cleaning, delayed = delayed, buried = buried, returns = returns })[which]
-local lookup_commands = { cleaning = 'LPOS', delayed = 'ZSCORE', buried = 'ZSCORE', returns = 'HEXISTS' }
 for _, id in ipairs(ids) do
-  local found = redis.call(lookup_commands[which], key, id)
-  if found and not (which == 'returns' and found == 0) and (which == 'cleaning' or not has_data(id)) then
+  local found = redis.call(lookup, key, id)
+  if found and (which == 'cleaning' or found ~= 0 and not has_data(id)) then
     pruned[#pruned + 1] = id
   end
 end
@@ -27,10 +28,8 @@ elseif which == 'cleaning' then
     redis.call('LREM', cleaning, 0, id)
   end
 else
-  for_all(which == 'returns' and 'HDEL' or 'ZREM', key, pruned)
-  if which ~= 'returns' then
-    -- A leftover guard would keep cleaners away from a new item with this ID.
-    delete_guards(pruned)
-  end
+  for_all(removal, key, pruned)
+  -- A leftover guard would keep cleaners away from a new item with this ID.
+  delete_guards(which ~= 'returns' and pruned or {})
 end
 return pruned

@@ -10,28 +10,24 @@
 --   or ''; which data 'replace' may replace: '' any, in a dry run; '-' none; 'other' none, and the item must exist;
 --   else the SHA-1 of the data, after '=' if only they are replaced. Each ID once. IDs with a SHA-1 and no '=' are
 --   those that `lib/locate.lua` looks for
--- Returns the outcomes of `outcome_reply`: imported, imported-before if its line is marked, already-there with
--- this data, skipped, replaced, conflict for other data, changed for data that may not be replaced, missing if
--- the item must exist, wrong-type, elsewhere.
-local now_ms = clock_ms()
+-- Returns the outcomes of `outcome_reply`: imported, imported-before if its line is marked, already-there with this
+-- data, skipped, replaced, conflict for other data, changed for data that may not be replaced, missing if the item
+-- must exist, wrong-type, elsewhere.
 local FIELDS = 10
 local OTHER_DATA = { fail = 'conflict', skip = 'skipped', replace = 'replaced' }
 
-local lines, keys, ids, replaceable = {}, {}, {}, {}
+local now_ms, lines, ids, replaceable = clock_ms(), {}, {}, {}
 for at = 1, #args, FIELDS do
-  local id = args[at + 1]
-  lines[#lines + 1], keys[#keys + 1], ids[#ids + 1] = args[at], item_prefix .. id, id
-  if #args[at + 9] == 40 then
-    replaceable[#replaceable + 1] = id
-  end
+  lines[#lines + 1], ids[#ids + 1] = args[at], args[at + 1]
+  replaceable[#replaceable + 1] = #args[at + 9] == 40 and args[at + 1] or nil
 end
-local has_wrong_lease = wrong_leases(ids, (lease_values(ids)))
-local facts = read_facts(replaceable)
+local leases = lease_values(ids)
+local has_wrong_lease, facts = wrong_leases(ids, leases), read_facts(replaceable)
 if #replaceable > 0 then
   locate(replaceable, facts)
 end
 -- Usually, none of the items exists.
-local marked, some_exist = read_marks(lines), for_all('EXISTS', nil, keys) > 0
+local marked, some_exist = read_marks(lines), for_all('EXISTS', nil, prefixed(item_prefix, ids)) > 0
 
 local function status_of(line, id, data, may_replace)
   if marked[line] then
@@ -59,7 +55,7 @@ for i, id in ipairs(ids) do
   statuses[id] = status
   local is_written = status == 'imported' or status == 'replaced'
   if is_written then
-    keys_and_data[#keys_and_data + 1] = keys[i]
+    keys_and_data[#keys_and_data + 1] = item_prefix .. id
     keys_and_data[#keys_and_data + 1] = args[at + 2]
     if string.sub(args[at + 9], 1, 1) ~= '=' then
       restored[#restored + 1], restored_ids[#restored_ids + 1] = at, id
@@ -71,20 +67,16 @@ end
 if dry_run then
   return outcome_reply(ids, statuses)
 end
--- The first write is one that a server that is out of memory refuses. Once a script has written, the server
--- does not refuse its other writes.
+-- The first write is one that a server that is out of memory refuses. Once a script has written, the server does not
+-- refuse its other writes.
 mark_lines(done)
 for_all('MSET', nil, keys_and_data)
 remove_entries(replaced)
--- Even an ID without data may have leftovers: a lease, or the due time of a completed item. The lease keys
--- of items in main, and of items with a lease, are overwritten below.
+-- Even an ID without data may have leftovers: a lease, or the due time of a completed item.
 forget_entries(restored_ids)
-local for_main, for_processing, without_lease = {}, {}, {}
+local for_main, for_processing = {}, {}
 for _, at in ipairs(restored) do
   local id, place = args[at + 1], args[at + 3]
-  if place ~= 'main' and args[at + 5] == '-2' then
-    without_lease[#without_lease + 1] = id
-  end
   if place == 'main' then
     -- At the front, the items come last first.
     table.insert(for_main, front and 1 or #for_main + 1, id)
@@ -92,39 +84,29 @@ for _, at in ipairs(restored) do
     for_processing[#for_processing + 1] = id
   end
 end
-delete_leases(without_lease)
+if next(leases) then
+  delete_leases(restored_ids, nil, (lease_values(restored_ids)))
+end
 settle_ids(for_main, 'restored')
 push(for_main, front)
 for_all('LPUSH', processing, for_processing)
-local waiting_ms = settling_ms(redis.call('LLEN', main) + redis.call('LLEN', processing))
+local waiting_ms = tonumber(settling_ms(redis.call('LLEN', main) + redis.call('LLEN', processing)))
 for _, at in ipairs(restored) do
   local id, place, holder, left_ms, due, buried_at, count = args[at + 1], unpack(args, at + 3, at + 8)
-  local needed_ms = 0
-  if due ~= '' and guard_kind(holder) == 'delayed' then
-    -- The saved time left may be too short by this server's clock.
-    local _, guard_ms = delayed_guard(tonumber(due), now_ms)
-    needed_ms = tonumber(guard_ms)
-  elseif place == 'main' then
-    -- It replaces the settling lease.
-    needed_ms = waiting_ms
+  left_ms = tonumber(left_ms)
+  if left_ms == -1 then
+    set_lease(id, holder)
+  elseif left_ms >= 0 then
+    -- The time left that was saved may be too short by this server's clock. A lease of an item of main replaces the
+    -- settling lease.
+    local needed_ms = place == 'main' and waiting_ms or 0
+    if due ~= '' and guard_kind(holder) == 'delayed' then
+      needed_ms = tonumber((select(2, delayed_guard(tonumber(due), now_ms))))
+    end
+    set_lease(id, holder, whole_ms(math.max(left_ms, needed_ms)))
   end
-  if tonumber(left_ms) >= 0 then
-    left_ms = string.format('%.0f', math.max(tonumber(left_ms), needed_ms))
-  end
-  if left_ms == '-1' then
-    redis.call('SET', lease_prefix .. id, holder)
-    redis.call('SET', old_lease_prefix .. id, holder)
-  elseif left_ms ~= '-2' then
-    set_lease(id, holder, left_ms)
-  end
-  if due ~= '' then
-    redis.call('ZADD', delayed, due, id)
-  end
-  if buried_at ~= '' then
-    redis.call('ZADD', buried, buried_at, id)
-  end
-  if count ~= '' then
-    redis.call('HSET', returns, id, count)
-  end
+  for_all('ZADD', delayed, due ~= '' and { due, id } or {})
+  for_all('ZADD', buried, buried_at ~= '' and { buried_at, id } or {})
+  for_all('HSET', returns, count ~= '' and { id, count } or {})
 end
 return outcome_reply(ids, statuses)

@@ -4,8 +4,8 @@
 -- writes: leases SET GET; server TIME
 -- arg lost_reason  the reason to give for a buried item that has lost its own
 -- rest ids  that the caller found in no list
--- Returns the IDs that were guarded: those that are still delayed or buried, unguarded, held by no session, and
--- not among the entries that were pushed last.
+-- Returns the IDs that were guarded: those that are still delayed or buried, unguarded, held by no session, and not
+-- among the entries that were pushed last.
 local RECENT_ENTRIES = 500
 local facts, now_ms, recent, guarded = read_facts(ids), clock_ms(), {}, {}
 for _, list in ipairs({ main, processing }) do
@@ -18,18 +18,14 @@ for _, id in ipairs(ids) do
   if found.data == 'string' and (found.due_ms or found.buried_ms)
       and not (recent[id] or has_wrong_type(found) or is_guarded(found) or session_of(found)) then
     guarded[#guarded + 1] = id
-  end
-end
-for _, id in ipairs(dry_run and {} or guarded) do
-  local value, lasts_ms = GUARDS.buried .. (reason_of(facts[id]) or lost_reason), nil
-  if not facts[id].buried_ms then
-    value, lasts_ms = delayed_guard(facts[id].due_ms, now_ms)
-  end
-  for _, key in ipairs(lease_keys({ id })) do
-    if lasts_ms then
-      redis.call('SET', key, value, 'NX', 'PX', lasts_ms)
-    else
-      redis.call('SET', key, value, 'NX')
+    local value, expiry = GUARDS.buried .. (reason_of(found) or lost_reason), {}
+    if not found.buried_ms then
+      local lasts_ms
+      value, lasts_ms = delayed_guard(found.due_ms, now_ms)
+      expiry = { 'PX', lasts_ms }
+    end
+    for _, key in ipairs(dry_run and {} or lease_keys({ id })) do
+      redis.call('SET', key, value, 'NX', unpack(expiry))
     end
   end
 end

@@ -36,7 +36,7 @@ end
 
 local leases = lease_values(ids)
 local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
-local counts = present[returns] and read_all('HMGET', returns, ids) or {}
+local counts = counts_of(ids)
 local reply, at, bytes = { whole_ms(clock_ms()), length }, 2, 0
 -- Written into the reply directly, and one table for the leases of all items: a table or a closure for each
 -- item would cost as much as reading it.

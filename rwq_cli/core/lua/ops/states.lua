@@ -1,6 +1,6 @@
 -- The states of IDs whose places in the lists the caller knows. Writes nothing.
 --
--- include: digest
+-- include: digest, facts
 -- arg in_main:number  how often each is in main
 -- arg in_processing:number  how often each is in processing
 -- arg digests_too:flag  return the digests of abandoned items

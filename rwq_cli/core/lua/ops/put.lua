@@ -1,0 +1,73 @@
+-- Take items from where they are, and end their leases: put them back to main, delay them, or bury them.
+--
+-- include: expected, schedule
+-- writes: main LPUSH RPUSH; leases SET GET; returns HMGET HSET; delayed ZADD
+--   ZREM ZCOUNT ZREMRANGEBYSCORE; buried ZADD ZREM ZCOUNT ZREMRANGEBYSCORE; server TIME
+-- arg to  'main', 'front' (to be leased next), 'delayed' or 'buried'
+-- arg delay_ms:number  how long to delay them, ms
+-- arg reason  the reason to bury them, bytes
+-- arg replaces_reason:flag  replace the reason of those that are already buried
+-- arg own_holder  the caller's own holder, whose leases may always be ended
+-- arg force:flag  leases of other sessions may be ended, too
+-- arg own_only:flag  only what that holder has is taken
+-- arg is_first_look:flag  skip abandoned and orphaned items
+-- arg counts_attempt:flag  count a return of each item, because an attempt of it failed
+-- rest words  IDs, each once, in the order in which they are to be leased
+-- Returns the outcomes of `outcome_reply`: released, already-waiting, delayed, buried, already-buried, not-owner,
+-- missing, changed, in-transit, wrong-type, elsewhere.
+local DONE = { main = 'released', front = 'released', delayed = 'delayed', buried = 'buried' }
+
+local function status_of(id, found, now_ms)
+  local refusal = refusal_of(id, found, now_ms)
+  if refusal then
+    return refusal
+  end
+  local other = other_session_of(found, own_holder)
+  -- For `outcome_reply`.
+  found.other_session = other or nil
+  if own_only and (other or session_of(found) ~= own_holder) then
+    return 'not-owner'
+  elseif to == 'main' and found.main > 0 then
+    return 'already-waiting'
+  elseif other and not force then
+    return 'not-owner'
+  elseif is_first_look and needs_second_look(found, now_ms) then
+    return 'in-transit'
+  elseif is_taken_away(found) then
+    return 'elsewhere'
+  end
+  return to == 'buried' and state_of(found, now_ms) == 'buried' and 'already-buried' or DONE[to]
+end
+
+return act(ids_in(words), status_of, function(groups, facts, now_ms)
+  local moved, already_buried, scores = groups[DONE[to]], groups['already-buried'], {}
+  -- The leases first, because a server that is out of memory refuses them.
+  if DONE[to] == 'released' then
+    settle_ids(moved, 'released')
+  else
+    for i, id in ipairs(moved) do
+      local at_ms = now_ms + (delay_ms or 0) + i / 1000
+      if to == 'delayed' then
+        set_lease(id, delayed_guard(at_ms, now_ms))
+      else
+        set_lease(id, GUARDS.buried .. reason)
+      end
+      scores[2 * i - 1], scores[2 * i] = as_ms(at_ms), id
+    end
+  end
+  if counts_attempt then
+    count_returns(moved, returns_of(moved))
+  end
+  for _, id in ipairs(already_buried) do
+    -- The time of burial stays, and so does the reason unless it is replaced.
+    set_lease(id, GUARDS.buried .. (not replaces_reason and reason_of(facts[id]) or reason))
+  end
+  for_all('ZREM', delayed, present[delayed] and already_buried or {})
+  remove_entries(joined(moved, already_buried))
+  unschedule(moved, facts)
+  if DONE[to] == 'released' then
+    push(moved, to == 'front')
+  else
+    for_all('ZADD', to == 'delayed' and delayed or buried, scores)
+  end
+end)
