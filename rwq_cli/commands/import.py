@@ -12,11 +12,11 @@ from rwq_cli.cli.settings import Settings
 from rwq_cli.commands.undoing import Undo, bad_line_reporter, restoring_kind, results_restored
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.core.inspect.counting import count_leased
 from rwq_cli.core.items.restore import Line, OnConflict, forget_marks, restore
 from rwq_cli.core.items.results import ResultTally
 from rwq_cli.core.model import Status
 from rwq_cli.core.queue import WorkQueue
+from rwq_cli.core.state.probe import probe
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.export_file import ExportReader
 from rwq_cli.output.escape import escaped
@@ -152,7 +152,7 @@ def _confirm(settings: Settings, connection: "Connection", file: str) -> None:
             queue, lines, on_conflict=OnConflict.REPLACE, file_id=reader.file_id, dry_run=True
         )
         ids = [each.item_id for each in outcomes if each.status is Status.REPLACED]
-        leased = count_leased(queue, ids)
+        leased = sum(f.has_data and f.session is not None for f in probe(queue, ids))
         queue.progress.hide()
         what = f"replace {{}} with what {reader.name} has"
         confirm(settings, what, len(ids), escaped(queue.name), leased=leased)

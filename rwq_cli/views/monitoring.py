@@ -120,7 +120,7 @@ def _as_data(each: Evaluation, label: str) -> str:
 def _measure(measure: Measure) -> Field[Check]:
     known = ", if there is a limit for it" if measure is Measure.ORPHANED else ""
     name = "oldest_waiting_seconds" if measure is Measure.AGE else measure.value
-    return field(name, lambda check: check[measure].value, f"as in the counts{known}")
+    return field(name, lambda check: check.by_measure[measure].value, f"as in the counts{known}")
 
 
 CHECK_FIELDS: Fields[Check] = Fields(
@@ -145,7 +145,7 @@ def queue_metrics(queues: Sequence[bytes], checks: Sequence[Check]) -> list[Metr
     counts = [check.counts for check in checks]
     readable = {each.queue for each in counts}
     up = [(queue, int(queue in readable)) for queue in queues]
-    ages = [(check.counts.queue, check[Measure.AGE].value) for check in checks]
+    ages = [(check.counts.queue, check.by_measure[Measure.AGE].value) for check in checks]
     metrics = [
         _by_queue("up", "Whether the queue could be read.", up),
         _by_queue("oldest_waiting_seconds", "Seconds since the next item was last used.", ages),

@@ -78,8 +78,7 @@ def count_taken(queues: Sequence[Queue], *, within_s: float = COUNT_S) -> list[T
         if isinstance(page, ServerError) or isinstance(first, ServerError):
             counts.append(next(each for each in (page, first) if isinstance(each, ServerError)))
             continue
-        by_state = Counter(first)
-        is_least = False
+        by_state, is_least = Counter(first), False
         if len(page) == PAGE_SIZE:
             cursor.start(page)
             next(cursor)
@@ -90,11 +89,6 @@ def count_taken(queues: Sequence[Queue], *, within_s: float = COUNT_S) -> list[T
         abandoned = by_state[State.ABANDONED]
         counts.append(Taken(abandoned, by_state.total() - abandoned, is_least))
     return counts
-
-
-def count_leased(queue: Queue, ids: Sequence[bytes]) -> int:
-    """How many of these items are leased by a worker."""
-    return sum(facts.has_data and facts.session is not None for facts in probe(queue, ids))
 
 
 def counts(
@@ -112,7 +106,7 @@ def counts(
     if sample_sizes is None:
         sample_sizes = queue.connection.set_no_touch()
     keys, half = queue.keys, _SAMPLE_ITEMS // 2
-    processing = ListCursor(queue, queue.keys.processing)
+    processing = ListCursor(queue, keys.processing)
     *sizes, (seconds, micros), oldest, newest, page = queue.call_all(
         [
             *length_commands(queue),
@@ -166,16 +160,19 @@ def _with_processing(
                 stale["buried"] += facts.buried_ms is not None
             if state is State.LEASED and facts.session and facts.session.ttl_ms is not None:
                 left_ms.append(facts.session.ttl_ms)
+    if not is_least:
+        known = known._replace(
+            leased=by_state[State.LEASED],
+            held=(known.held or 0) + by_state[State.HELD],
+            lease_soonest_ms=min(left_ms, default=None),
+            lease_latest_ms=max(left_ms, default=None),
+        )
     return known._replace(
         # Entries may have been removed since the lengths were read.
         delayed=max(0, known.delayed - stale["delayed"]),
         buried=max(0, known.buried - stale["buried"]),
         due=max(0, (known.due or 0) - stale["due"]),
-        leased=None if is_least else by_state[State.LEASED],
-        held=None if is_least else (known.held or 0) + by_state[State.HELD],
         abandoned=by_state[State.ABANDONED],
-        lease_soonest_ms=None if is_least else min(left_ms, default=None),
-        lease_latest_ms=None if is_least else max(left_ms, default=None),
         is_least=is_least,
     )
 
@@ -185,13 +182,12 @@ def _with_waiting(
 ) -> Counts:
     """Add the due items, the age of the next item, and the payload sizes of a sample of main."""
     keys = [queue.keys.item(item_id) for item_id in sample]
-    measured = keys if sample_sizes else []
     due, server, *replies = queue.call_all(
         [
             ("ZCOUNT", queue.keys.delayed, "-inf", now_ms),
             ("INFO", "server"),
             *(("OBJECT", "IDLETIME", key) for key in keys[:1]),
-            *((command, key) for key in measured for command in ("EXISTS", "STRLEN")),
+            *((word, key) for key in keys if sample_sizes for word in ("EXISTS", "STRLEN")),
         ],
         return_errors=True,
     )
@@ -221,7 +217,6 @@ def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
     totals, notes = Totals(), KeyNotes(queue)
     stray: set[bytes] = set()
     duplicated: set[bytes] = set()
-    ghosts: set[bytes] = set()
     by_state: Counter[State] = Counter()
 
     def note_keys(page: list[bytes]) -> None:
@@ -236,15 +231,16 @@ def _with_survey(queue: Queue, known: Counts) -> tuple[Counts, Set[bytes]]:
         if state is State.DUPLICATED:
             duplicated.add(facts.item_id)
         elif state is State.GHOST:
-            ghosts.add(facts.item_id)
+            stray.discard(facts.item_id)
     known = known._replace(
         returned=totals.returned,
         held=by_state[State.HELD],
         orphaned=by_state[State.ORPHANED],
         unlisted=by_state[State.UNLISTED],
         duplicated=len(duplicated),
-        ghosts=len(ghosts),
-        stray_leases=states(queue, list(stray - ghosts)).count(State.STRAY_LEASE),
+        ghosts=by_state[State.GHOST],
+        # Those of items that were completed meanwhile have ended.
+        stray_leases=states(queue, list(stray)).count(State.STRAY_LEASE),
         wrong_types=len(notes.wrong_keys()),
         returns=totals.returns,
         results=notes.count_results(),

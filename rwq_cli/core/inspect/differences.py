@@ -1,7 +1,6 @@
 """Comparing two queues by ID: what only one of them has, and what they have in another state."""
 
-from array import array
-from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import chain
@@ -48,8 +47,8 @@ def differences(queue: Queue, other: Queue) -> Iterator[Difference]:
     """The items that only one of two queues has, and those whose data or state differ.
 
     The queues may be on two servers. The items of the first queue come first, then those that only
-    the other has, in no particular order. Memory holds eight bytes for each list entry of both, and
-    a few thousand IDs. While others change the queues, an item may be compared before and after its
+    the other has, in no particular order. Memory holds the entries of both lists of both, about 110
+    MB for a million. While others change the queues, an item may be compared before and after its
     change, and an ID may come twice.
     """
     here, there = _Side(queue), _Side(other)
@@ -79,14 +78,13 @@ class _Side:
 
     def __init__(self, queue: Queue) -> None:
         queue.connection.set_no_touch()
-        keys = queue.keys
+        lists = queue.keys.main, queue.keys.processing
         self._queue = queue
-        queue.progress.begin("reading the lists", lengths_of(queue, keys.main, keys.processing))
-        # The hashes of the entries, sorted: a set of them would take ten times as much memory.
-        self._lists = []
-        for key in (keys.main, keys.processing):
-            entries = chain.from_iterable(ListCursor(queue, key, page_size=WALK_ENTRIES))
-            self._lists.append(array("q", sorted(array("q", map(hash, entries)))))
+        queue.progress.begin("reading the lists", lengths_of(queue, *lists))
+        self._entries = [
+            Counter(chain.from_iterable(ListCursor(queue, key, page_size=WALK_ENTRIES)))
+            for key in lists
+        ]
 
     def pages(self) -> Iterator[list[bytes]]:
         """Pages of the IDs of items."""
@@ -96,13 +94,10 @@ class _Side:
 
     def states(self, ids: Iterable[bytes]) -> dict[bytes, State | None]:
         """By ID, the state of its item; None if there is none."""
-        groups: dict[tuple[int, ...], list[bytes]] = {}
+        groups: defaultdict[tuple[int, int], list[bytes]] = defaultdict(list)
+        main, processing = self._entries
         for item_id in ids:
-            number = hash(item_id)
-            places = tuple(
-                bisect_right(hashes, number) - bisect_left(hashes, number) for hashes in self._lists
-            )
-            groups.setdefault(places, []).append(item_id)
+            groups[main[item_id], processing[item_id]].append(item_id)
         found: dict[bytes, State | None] = {}
         for (in_main, in_processing), group in groups.items():
             known = states(self._queue, group, in_main=in_main, in_processing=in_processing)

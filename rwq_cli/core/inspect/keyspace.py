@@ -19,7 +19,7 @@ from rwq_cli.core.inspect.cursor import (
     read_first_pages,
 )
 from rwq_cli.core.inspect.lookup import facts_of
-from rwq_cli.core.inspect.results import KIND_NONE, KIND_RESULT, read_result_keys
+from rwq_cli.core.inspect.results import KIND_NONE, read_result_keys
 from rwq_cli.core.keys import (
     PER_ID_INFIXES,
     PER_QUEUE_SUFFIXES,
@@ -47,11 +47,8 @@ def ids_of(keys: Iterable[bytes], *prefixes: bytes) -> list[bytes]:
 
 
 def may_be_in_nested_queue(item_id: bytes) -> bool:
-    """Whether a key that looks like a lease on this ID may belong to a queue with a longer name.
-
-    A queue named `jobs:lease:x` has data at `jobs:lease:x:item:1`. To `jobs`, that looks like a
-    lease without expiry and without an item.
-    """
+    """Whether a key of this ID may belong to a queue with a longer name: `jobs:lease:x:item:1` is
+    data in `jobs:lease:x`, and to `jobs` looks like a lease without expiry and without an item."""
     return _MEMBER.search(item_id) is not None
 
 
@@ -63,28 +60,29 @@ def nested_names(queue: Queue, keys: Iterable[bytes]) -> tuple[bytes, ...]:
     """
     suspects = [key for key in keys if key.endswith(PER_QUEUE_SUFFIXES)]
     types = queue.call_all([("TYPE", key) for key in suspects])
-    pairs = zip(suspects, map(bytes.decode, types), strict=True)
-    owners = (owner_of_structure(*each) for each in pairs)
-    return tuple(sorted({owner for owner in owners if owner}))
+    return _owners(zip(suspects, map(bytes.decode, types), strict=True))
+
+
+def _owners(types: Iterable[tuple[bytes, str]]) -> tuple[bytes, ...]:
+    return tuple(sorted({owner for each in types if (owner := owner_of_structure(*each))}))
 
 
 def names_of_unlisted(queue: Queue, ids: Iterable[bytes]) -> dict[bytes, None]:
-    """The names of queues without lists whose data these IDs may be, because they are in no
-    structure of this queue: `jobs:item:x:item:1` is the data of `1` in `jobs:item:x`, or of an
-    item of `jobs` that lost its entry.
-    """
+    """The names of queues without lists whose data these IDs may be."""
     suspects = [item_id for item_id in ids if may_be_in_nested_queue(item_id)]
-    return {
-        owner_of_data(queue.keys, facts.item_id): None
-        for facts in facts_of(queue, suspects)
-        if facts.has_data and not (facts.is_listed or facts.has_schedule_entry)
-    }
+    owners = (owner_of_unlisted(queue.keys, facts) for facts in facts_of(queue, suspects))
+    return {owner: None for owner in owners if owner is not None}
 
 
-def owner_of_data(keys: QueueKeys, item_id: bytes) -> bytes:
-    """The queue whose data this ID's may be: see `names_of_unlisted`."""
-    at = next(match.start() for match in _MEMBER.finditer(item_id))
-    return (keys.item_prefix + item_id[:at]).removesuffix(b":")
+def owner_of_unlisted(keys: QueueKeys, facts: Facts) -> bytes | None:
+    """The queue without lists whose data this ID may be, because it is in no structure of this one:
+    `jobs:item:x:item:1` is the data of `1` in `jobs:item:x`, or of an item of `jobs` that lost its
+    entry.
+    """
+    member = _MEMBER.search(facts.item_id)
+    if member is None or not facts.has_data or facts.is_listed or facts.has_schedule_entry:
+        return None
+    return (keys.item_prefix + facts.item_id[: member.start()]).removesuffix(b":")
 
 
 class KeyNotes:
@@ -97,8 +95,8 @@ class KeyNotes:
         self._queue = queue
         # Keys of items, leases and results of the wrong type, with their types.
         self.wrong: dict[bytes, str] = {}
-        # The IDs of results; None if this user may not read them.
-        self.results: set[bytes] | None = set()
+        # The keys of results; None if this user may not read them.
+        self._results: set[bytes] | None = set()
         # How many keys begin with the queue's name and look like those of no queue; the first few.
         self.unowned = 0
         self.examples: list[bytes] = []
@@ -111,30 +109,36 @@ class KeyNotes:
             pairs = zip(reply[::2], reply[1::2], strict=True)
             self.wrong.update((key, kind.decode()) for key, kind in pairs)
         self._note_results(ids_of(page, keys.result_prefix))
-        self._note_unowned(page)
+        ours, own = (*keys.id_prefixes, keys.result_prefix, keys.undo_prefix), keys.structures
+        for key in page:
+            # The keys of a queue named `jobs:high` are not foreign.
+            if not (key.startswith(ours) or key in own or key == keys.clean_lock) and (
+                _OWNED.search(key, len(keys.name) + 1) is None
+            ):
+                self.unowned += 1
+                if len(self.examples) < EXAMPLES and key not in self.examples:
+                    self.examples.append(key)
         leased = dict.fromkeys(ids_of(page, keys.lease_prefix, keys.old_lease_prefix))
         return [item_id for item_id in leased if not may_be_in_nested_queue(item_id)]
 
     def _note_results(self, ids: Sequence[bytes]) -> None:
-        if self.results is None:
+        if self._results is None:
             return
-        key_of = self._queue.keys.result
         try:
             for batch in read_result_keys(self._queue, ids):
-                self.results.update(each.item_id for each in batch if each.result)
-                self.wrong.update(
-                    (key_of(each.item_id), each.kind)
-                    for each in batch
-                    if each.kind not in (KIND_NONE, KIND_RESULT)
-                )
+                for each in batch:
+                    key = self._queue.keys.result(each.item_id)
+                    if each.result:
+                        self._results.add(key)
+                    elif each.kind != KIND_NONE:
+                        self.wrong[key] = each.kind
         except PermissionDenied:
-            self.results = None
+            self._results = None
 
     @property
     def nested(self) -> tuple[bytes, ...]:
         """The names of other queues that have a structure among the keys."""
-        owners = (owner_of_structure(*each) for each in self.wrong.items())
-        return tuple(dict.fromkeys(owner for owner in owners if owner))
+        return _owners(self.wrong.items())
 
     def wrong_keys(self) -> list[bytes]:
         """The keys of the wrong type that belong to no other queue."""
@@ -143,22 +147,10 @@ class KeyNotes:
 
     def count_results(self) -> int | None:
         """How many results there are; None if this user may not read them."""
-        nested, key_of = self.nested, self._queue.keys.result
-        if self.results is None:
+        nested = self.nested
+        if self._results is None:
             return None
-        return sum(not is_key_of(key_of(item_id), nested) for item_id in self.results)
-
-    def _note_unowned(self, page: Sequence[bytes]) -> None:
-        keys = self._queue.keys
-        ours, own = (*keys.id_prefixes, keys.result_prefix, keys.undo_prefix), keys.structures
-        for key in page:
-            if key.startswith(ours) or key in own or key == keys.clean_lock:
-                continue
-            # The keys of a queue named `jobs:high` are not foreign.
-            if _OWNED.search(key, len(keys.name) + 1) is None:
-                self.unowned += 1
-                if len(self.examples) < EXAMPLES and key not in self.examples:
-                    self.examples.append(key)
+        return sum(not is_key_of(key, nested) for key in self._results)
 
 
 def shadowed_by_name(queue: Queue) -> list[bytes]:
@@ -205,8 +197,9 @@ def survey_facts(
     nowhere else; `on_keys` pages of all keys under the queue's prefix.
     """
     totals = totals or Totals()
-    lists = queue.keys.main, queue.keys.processing
-    queue.progress.begin("reading the lists", lengths_of(queue, *lists))
+    queue.progress.begin(
+        "reading the lists", lengths_of(queue, queue.keys.main, queue.keys.processing)
+    )
     listed, suspects = _walk_structures(queue, on_listed)
     queue.progress.begin("reading the keys")
     unlisted = _walk_keys(queue, listed, on_keys, totals)
@@ -247,9 +240,8 @@ def _walk_structures(
         for page in source:
             if not listed.isdisjoint(page):
                 suspects.update((item_id, None) for item_id in page if item_id in listed)
-            before = len(listed)
             listed.update(page)
-            if len(listed) - before < len(page):
+            if len(set(page)) < len(page):
                 repeated = (item_id for item_id, n in Counter(page).items() if n > 1)
                 suspects.update(dict.fromkeys(repeated))
             if on_listed is not None and source is not main:

@@ -58,33 +58,30 @@ def server_status(connection: "Connection") -> ServerStatus:
     pair = list(saves.values()) if isinstance(saves, dict) else saves
     rules = pair[-1] if isinstance(pair, list) and pair else None
     appends = info.get("aof_enabled")
-    persists = (
-        None if appends is None or (rules is None and not appends) else bool(appends or rules)
-    )
+    is_unknown = appends is None or (rules is None and not appends)
     durability = Durability(
         info.get("maxmemory"),
         info.get("maxmemory_policy"),
-        persists,
+        None if is_unknown else bool(appends or rules),
         None if appends is None else bool(appends),
         "err" in (info.get("aof_last_write_status"), info.get("rdb_last_bgsave_status")),
     )
+    version = next(
+        (
+            f"{name} {info[key]}"
+            for name, key in (("Valkey", "valkey_version"), ("Redis", "redis_version"))
+            if key in info
+        ),
+        None,
+    )
     used = None if connection.is_cluster else info.get("used_memory")
-    return ServerStatus(version_of(info), used, durability)
+    return ServerStatus(version, used, durability)
 
 
 def uptime_of(info: object) -> int | None:
     """How long the server has been up, seconds, from a reply to INFO; None if that says nothing."""
     up_s = info.get("uptime_in_seconds") if isinstance(info, dict) else None
     return up_s if isinstance(up_s, int) else None
-
-
-def version_of(info: object) -> str | None:
-    """The server and its version, from a reply to INFO; None if it does not say."""
-    if not isinstance(info, dict) or not (info.keys() & {"valkey_version", "redis_version"}):
-        return None
-    if "valkey_version" in info:
-        return f"Valkey {info['valkey_version']}"
-    return f"Redis {info['redis_version']}"
 
 
 _PINGS = 5

@@ -1,9 +1,8 @@
 """Comparing a queue's numbers with limits, for monitoring."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rwq_cli.core.clock import GRACE_S
 from rwq_cli.core.handle import Queue
@@ -27,6 +26,11 @@ class Level(StrEnum):
 
 # From the best to the worst: a known problem must not hide behind an unknown number.
 _ORDER = (Level.OK, Level.UNKNOWN, Level.WARNING, Level.CRITICAL)
+
+
+def worst(levels: Iterable[Level]) -> Level:
+    """The worst of some levels; `UNKNOWN` is worse only than `OK`."""
+    return max(levels, key=_ORDER.index)
 
 
 class Measure(StrEnum):
@@ -59,28 +63,24 @@ class Evaluation(NamedTuple):
     level: Level
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """The counts of a queue, and every measure in the order of `Measure`."""
+class Check(NamedTuple):
+    """The counts of a queue, and by measure how they compare."""
 
     counts: Counts
-    evaluations: tuple[Evaluation, ...]
+    by_measure: Mapping[Measure, Evaluation]
     # How long the server has been up, seconds, if the age may be cut short by that: idle times
     # begin again when it starts.
     server_up_s: int | None = None
 
     @property
+    def evaluations(self) -> Iterable[Evaluation]:
+        """Those of all measures."""
+        return self.by_measure.values()
+
+    @property
     def level(self) -> Level:
         """The worst level of all measures."""
-        return worst([each.level for each in self.evaluations])
-
-    def __getitem__(self, measure: Measure) -> Evaluation:
-        return next(each for each in self.evaluations if each.measure is measure)
-
-
-def worst(levels: Sequence[Level]) -> Level:
-    """The worst of some levels; `UNKNOWN` is worse only than `OK`."""
-    return max(levels, key=_ORDER.index)
+        return worst(each.level for each in self.evaluations)
 
 
 def check(
@@ -94,50 +94,36 @@ def check(
     """
     counts = count_queue(queue, sample_sizes=False, deep=deep)
     found = evaluate(counts, limits)
-    for measure in (Measure.ABANDONED, Measure.ORPHANED):
-        if found[measure].level in (Level.WARNING, Level.CRITICAL):
-            number = _count_twice(queue, State(measure.value), deep=deep, grace_s=grace_s)
-            if measure is Measure.ABANDONED:
-                counts = counts._replace(abandoned=number)
-            else:
-                counts = counts._replace(orphaned=number)
+    for state in (State.ABANDONED, State.ORPHANED):
+        if found.by_measure[Measure(state.value)].level in (Level.WARNING, Level.CRITICAL):
+            queue.connection.set_no_touch()
+            ids = dict.fromkeys(item_id for item_id, _ in listed_states(queue, {state}))
+            # Without a deep count, an abandoned item may be in main, too.
+            twice = (f if deep else f._replace(in_main=0) for f in look_twice(queue, ids, grace_s))
+            number: Any = {state.value: sum(facts.state is state for facts in twice)}
+            counts = counts._replace(**number)
             found = evaluate(counts, limits)
     return found
-
-
-def _count_twice(queue: Queue, state: State, *, deep: bool, grace_s: float) -> int:
-    """How many items two looks see in a state, counted as `WorkQueue.counts` does."""
-    queue.connection.set_no_touch()
-    ids = dict.fromkeys(item_id for item_id, _ in listed_states(queue, {state}))
-    twice = look_twice(queue, ids, grace_s)
-    # Without a deep count, an abandoned item may be in main, too.
-    return sum((facts if deep else facts._replace(in_main=0)).state is state for facts in twice)
 
 
 def evaluate(counts: Counts, limits: Mapping[Measure, Limits]) -> Check:
     """Compare a queue's numbers, as `WorkQueue.counts` gives them, with the limits."""
     # With no waiting items, the age is 0.
     age_s, up_s = counts.oldest_waiting_s if counts.waiting else 0, counts.server_up_s
-    evaluations = []
+    evaluations = {}
     for measure in Measure:
         own = limits.get(measure, Limits())
         value = age_s if measure is Measure.AGE else getattr(counts, measure.value)
-        level = _level(value, own)
+        level = Level.OK
+        if value is None:
+            level = Level.OK if own == Limits() else Level.UNKNOWN
+        elif own.critical is not None and value > own.critical:
+            level = Level.CRITICAL
+        elif own.warn is not None and value > own.warn:
+            level = Level.WARNING
         if measure is Measure.ABANDONED and counts.is_least and own != Limits():
             # There may be more than were counted.
             level = worst([level, Level.UNKNOWN])
-        evaluations.append(Evaluation(measure, value, own, level))
+        evaluations[measure] = Evaluation(measure, value, own, level)
     is_cut = age_s and up_s is not None and up_s <= age_s + _LOADING_S
-    return Check(counts, tuple(evaluations), up_s if is_cut else None)
-
-
-def _level(value: int | None, limits: Limits) -> Level:
-    if limits == Limits():
-        return Level.OK
-    if value is None:
-        return Level.UNKNOWN
-    if limits.critical is not None and value > limits.critical:
-        return Level.CRITICAL
-    if limits.warn is not None and value > limits.warn:
-        return Level.WARNING
-    return Level.OK
+    return Check(counts, evaluations, up_s if is_cut else None)

@@ -16,8 +16,7 @@ from rwq_cli.core.inspect.keyspace import (
     EXAMPLES,
     KeyNotes,
     Totals,
-    may_be_in_nested_queue,
-    owner_of_data,
+    owner_of_unlisted,
     shadowed_by_name,
     survey_facts,
 )
@@ -164,9 +163,8 @@ def _first_look(
     # The survey looks up its suspects everywhere, so their facts replace those read before.
     for facts in survey_facts(queue, on_listed=note_listed, on_keys=note_keys, totals=totals):
         note_problems(suspects, look, facts)
-        is_nowhere = not (facts.is_listed or facts.has_schedule_entry)
-        if facts.has_data and is_nowhere and may_be_in_nested_queue(facts.item_id):
-            outsiders[owner_of_data(queue.keys, facts.item_id)] = None
+        if owner := owner_of_unlisted(queue.keys, facts):
+            outsiders[owner] = None
 
     def about_keys() -> Iterator[Finding]:
         names = dict.fromkeys([*notes.nested, *outsiders, *shadowed_by_name(queue)])

@@ -66,8 +66,8 @@ class Facts(NamedTuple):
     def pushed_ms(self) -> int | None:
         """When rwq pushed it, unix ms, as its settling lease tells; None without one."""
         for lease in (self.new_lease, self.old_lease):
-            if guard_kind(lease) == SETTLING_GUARD:
-                digits = _LAST_NUMBER.search(lease.holder) if lease else None
+            if lease is not None and guard_kind(lease) == SETTLING_GUARD:
+                digits = _LAST_NUMBER.search(lease.holder)
                 return int(digits[0]) if digits else None
         return None
 
@@ -104,14 +104,12 @@ class Facts(NamedTuple):
     @property
     def is_unguarded(self) -> bool:
         """Whether it is delayed or buried without a guard under one name, so that a cleaner that
-        knows only that name could return it.
-        """
+        knows only that name could return it."""
         if not self.has_schedule_entry or self.is_guarded or self.session is not None:
             return False
-        if self.buried_ms is None and self.has_invalid_score:
-            # It is never due, and no guard lasts so long.
-            return False
-        return self.state in (State.DELAYED, State.BURIED)
+        # What is never due has no guard: none lasts so long.
+        is_never_due = self.buried_ms is None and self.has_invalid_score
+        return not is_never_due and self.state in (State.DELAYED, State.BURIED)
 
     @property
     def reason(self) -> bytes | None:
@@ -124,9 +122,8 @@ class Facts(NamedTuple):
     @property
     def has_stale_schedule(self) -> bool:
         """Whether it is an item in a list that also has an entry in a sorted set."""
-        if not (self.has_schedule_entry and self.is_listed and self.has_data) or self.wrong_types:
-            return False
-        return not self.state.is_scheduled
+        is_in_both = self.has_schedule_entry and self.is_listed and self.has_data
+        return is_in_both and not self.wrong_types and not self.state.is_scheduled
 
     @property
     def is_stale_in_cleaning(self) -> bool:

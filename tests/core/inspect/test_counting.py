@@ -112,12 +112,12 @@ def test_the_level_is_that_of_the_highest_limit_exceeded() -> None:
         (Limits(warn=0, critical=11), Level.CRITICAL),
     ):
         found = evaluate(COUNTS, {Measure.WAITING: limits})
-        assert (found[Measure.WAITING].level, found.level) == (level, level)
+        assert (found.by_measure[Measure.WAITING].level, found.level) == (level, level)
 
 
 def test_an_unknown_count_with_a_limit_is_unknown_and_hides_no_alarm() -> None:
     age = {Measure.AGE: Limits(critical=10)}
-    assert evaluate(COUNTS, {})[Measure.AGE].value == 60
+    assert evaluate(COUNTS, {}).by_measure[Measure.AGE].value == 60
     assert evaluate(UNKNOWN_AGE, age).level is Level.UNKNOWN
     assert evaluate(UNKNOWN_AGE, {}).level is Level.OK
     both = {**age, Measure.WAITING: Limits(warn=0)}
@@ -135,9 +135,10 @@ def test_an_alarm_is_raised_by_what_is_still_abandoned_after_a_second_look(
     assert clock.slept_s == []
     found = check(queue, AN_ABANDONED, deep=deep, grace_s=2.5)
     assert found.level is Level.WARNING
-    assert found[Measure.ABANDONED].value == queue.counts(deep=deep).abandoned == 3 - deep
+    abandoned = found.by_measure[Measure.ABANDONED].value
+    assert abandoned == queue.counts(deep=deep).abandoned == 3 - deep
     assert clock.slept_s == [2.5]
     # Workers that were between their pops and their leases.
     clock.during_sleep = lambda: foreign.lease(b"a", b"twice", b"also in main")
     found = check(queue, AN_ABANDONED, deep=deep)
-    assert (found.level, found[Measure.ABANDONED].value) == (Level.OK, 0)
+    assert (found.level, found.by_measure[Measure.ABANDONED].value) == (Level.OK, 0)
