@@ -343,12 +343,10 @@ class Counts(NamedTuple):
         results: Results of completed items. Deep, too.
         oldest_waiting_s: About how long the next item has waited, seconds; None if there is none,
             or if the server cannot tell.
-        lease_soonest_ms: The shortest time left of all leases, milliseconds; None without leases.
-        lease_latest_ms: The longest, milliseconds; None without leases that end.
-        payload_sampled: How many payload sizes were sampled; 0 if none could be.
-        payload_min_bytes: The smallest payload of the sample.
-        payload_median_bytes: The median of the sample.
-        payload_max_bytes: The largest of the sample.
+        lease_soonest_ms: The shortest time left of all leases, milliseconds; None without leases
+            that end. `lease_latest_ms` is the longest.
+        payload_sampled: How many payload sizes were sampled; 0 if none could be. The next three are
+            the smallest, the median and the largest of them.
         is_least: Whether `abandoned` may be more: the time was over before all were counted.
         server_up_s: How long the server has been up, seconds; None if unknown.
     """

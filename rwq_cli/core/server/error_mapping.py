@@ -264,41 +264,27 @@ def _reason(error: Exception) -> str:
     return (reason[:1].lower() + reason[1:]).rstrip(".")
 
 
-# How long each of the two questions may take, seconds.
+# How long asking for TLS may take, seconds.
 _TIMEOUT_S = 1.0
-_SHOWN_BYTES = 32
-_STARTS = {b"HTTP/": "an HTTP server", b"SSH-": "an SSH server", b"220": "a mail or FTP server"}
-_TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
-# How a reply begins.
-_REDIS = b"+-:$*"
 _CLOSED = ("connection closed", "connection reset", "connection not ready")
 
 
 def _recognized(error: Exception, server: str, place: Place) -> errors.ServerError | None:
-    """The error for something else at a host and port, if a failure may be due to that."""
-    host, port, has_tls = place
-    reason = _reason(error)
-    may_be = isinstance(error, rx.InvalidResponse) or reason.startswith(_CLOSED)
-    if host is None or port is None or not (may_be or any(words in reason for words in _NO_TLS)):
-        return None
-    said = b""
-    with suppress(OSError), socket.create_connection((host, port), _TIMEOUT_S) as plain:
-        plain.sendall(b"*1\r\n$4\r\nPING\r\n")
-        said = plain.recv(_SHOWN_BYTES)
-    if not has_tls and (said.startswith(_TLS_RECORDS) or (not said and _speaks_tls(host, port))):
+    """The error for a server that speaks TLS, or is not Redis, if a failure may be due to that."""
+    is_strange = isinstance(error, rx.InvalidResponse)
+    may_speak_tls = is_strange or _reason(error).startswith(_CLOSED)
+    if may_speak_tls and not place.has_tls and _speaks_tls(place.host, place.port):
         hint = "use rediss:// in place of redis://, if it is a Redis server"
         return errors.ServerError(f"{server} speaks TLS", hint)
-    if not said or said[:1] in _REDIS:
+    if not is_strange:
         return None
-    line = said.split(b"\n")[0].rstrip().decode("ascii", "backslashreplace")
-    is_what = (f"it is {what}" for start, what in _STARTS.items() if said.startswith(start))
-    return errors.ServerError(
-        f"{server} is not a Redis server: {next(is_what, f'it says {line!r}')}",
-        "check the host and the port of the server",
-    )
+    hint = "check the host and the port of the server"
+    return errors.ServerError(f"{server} is not a Redis server", hint)
 
 
-def _speaks_tls(host: str, port: int) -> bool:
+def _speaks_tls(host: str | None, port: int | None) -> bool:
+    if host is None or port is None:
+        return False
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with (

@@ -98,9 +98,6 @@ class _InTime:
             return False
         except rx.ResponseError as error:
             raise rx.ConnectionError(str(error)) from error
-        except rx.InvalidResponse:
-            # The next try to connect will recognize it.
-            pass
         return True
 
 
@@ -219,8 +216,8 @@ class Link:
         return self._read(polls=True)
 
     def _lost(self, error: Exception, timeout_s: float) -> errors.ServerError:
-        is_known = self._shared.has_answered and not isinstance(error, rx.InvalidResponse)
-        return lost(error, self._name, timeout_s, None if is_known else Place.of(self._pool))
+        place = None if self._shared.has_answered else Place.of(self._pool)
+        return lost(error, self._name, timeout_s, place)
 
     def fileno(self) -> int:
         """The socket's file descriptor, readable on a reply or a lost connection."""

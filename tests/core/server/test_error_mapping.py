@@ -151,15 +151,14 @@ def test_the_cause_of_an_aborted_transaction(start_server: StartServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "first", "what"),
+    ("answer", "first"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", False, "it is an HTTP server"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", True, "it is an SSH server"),
-        (b"220 mail.example ESMTP\r\n", True, "it is a mail or FTP server"),
-        (b"ERROR\r\n", False, "it says 'ERROR'"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", False),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", True),
+        (b"ERROR\r\n", False),
     ],
 )
-def test_what_is_not_redis_is_named(answer: bytes, first: bool, what: str) -> None:
+def test_what_is_not_redis_is_named(answer: bytes, first: bool) -> None:
     calls: list[Callable[[Connection], object]] = [
         lambda connection: connection.call("PING"),
         lambda connection: list(connection.stream([ScriptCommand("lease", [], [])])),
@@ -169,7 +168,7 @@ def test_what_is_not_redis_is_named(answer: bytes, first: bool, what: str) -> No
             for call in calls:
                 with pytest.raises(ServerError) as caught:
                     call(connect(Server(url, password=password)))
-                assert caught.value.message == f"{url} is not a Redis server: {what}"
+                assert caught.value.message == f"{url} is not a Redis server"
                 assert (caught.value.is_transient, caught.value.in_doubt) == (False, False)
 
 
@@ -181,11 +180,8 @@ def test_tls_on_one_side_only_is_named(server: PrivateServer, tmp_path: Path) ->
             assert caught.value.hint == (
                 "use rediss:// in place of redis://, if it is a Redis server"
             )
-    for answer, message in (
-        (b"-ERR unknown command\r\n", "it does not speak TLS"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is not a Redis server: it is an HTTP server"),
-    ):
-        with answering(answer) as url, pytest.raises(ServerError, match=message):
+    for answer in (b"-ERR unknown command\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"):
+        with answering(answer) as url, pytest.raises(ServerError, match="it does not speak TLS"):
             connect(Server(url.replace("redis", "rediss"))).call("PING")
 
 
