@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,6 +21,10 @@ from rwq_cli.exit_codes import (
     exit_status_of,
 )
 from rwq_cli.output.escape import escaped_text
+
+_OUT_OF_RESOURCES = (errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE)
+# The values of -o, where arguments are joined by NUL.
+_OUTPUT = re.compile(r"\0(?:-[vQ0]*o\0?|--output[=\0])(\w+)")
 
 
 def run(arguments: Sequence[str], environment: Environment) -> ExitCode:
@@ -113,15 +118,9 @@ def _report(error: Exception, call: Call) -> ExitCode:
 
 def wants_json(call: Call) -> bool:
     """True if errors are to be JSON; parsing may have failed before it came to `-o`."""
-    import argparse
-
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    parser.add_argument("-o", "--output", default=call.environment.variables.get("RWQ_OUTPUT"))
-    for flag in ("-v", "-Q", "-0"):
-        parser.add_argument(flag, action="store_true")
-    with suppress(argparse.ArgumentError):
-        return parser.parse_known_args(call.arguments)[0].output in ("json", "jsonl")
-    return False
+    given = _OUTPUT.findall("\0".join(("", *call.arguments)))
+    output = given[-1] if given else call.environment.variables.get("RWQ_OUTPUT")
+    return output in ("json", "jsonl")
 
 
 def _as_rwq_error(error: Exception) -> RwqError:
@@ -140,7 +139,8 @@ def _as_rwq_error(error: Exception) -> RwqError:
         if type(error).__name__ == "NoArgsIsHelpError":
             usage.help = context.get_help() if context else error.format_message()
         return usage
-    if isinstance(error, MemoryError) or _is_out_of_resources(error):
+    is_out = isinstance(error, MemoryError) or "start new thread" in str(error)
+    if is_out or getattr(error, "errno", None) in _OUT_OF_RESOURCES:
         return Fault(f"this machine is out of resources: {str(error) or 'no memory left'}")
     if isinstance(error, OSError):
         reason = os_reason(error)
@@ -150,12 +150,6 @@ def _as_rwq_error(error: Exception) -> RwqError:
         return OutputError(f"cannot write the output: {reason}")
     reason = f"{type(error).__name__}: {error}"
     return Fault(f"this is a bug in rwq: {reason}", "--debug shows the traceback")
-
-
-def _is_out_of_resources(error: Exception) -> bool:
-    if isinstance(error, OSError):
-        return error.errno in (errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE)
-    return isinstance(error, RuntimeError) and "start new thread" in str(error)
 
 
 def _acknowledged(error: ServerError) -> str | None:

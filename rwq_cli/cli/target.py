@@ -6,9 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rwq_cli.contexts import config_path
 from rwq_cli.core.errors import InvalidArgument
-from rwq_cli.environment import Environment
+from rwq_cli.environment import Environment, user_directory
 from rwq_cli.output.escape import escaped_text
 
 if TYPE_CHECKING:
@@ -39,7 +38,8 @@ class Target:
 
     @property
     def contexts_path(self) -> Path:
-        return config_path(self.environment.variables)
+        folder = user_directory(self.environment.variables, "XDG_CONFIG_HOME", ".config")
+        return folder / "rwq" / "config.toml"
 
     @cached_property
     def _has_contexts(self) -> bool:

@@ -20,7 +20,6 @@ from rwq_cli.input.streams import read_payload
 from rwq_cli.output import human
 from rwq_cli.views.outcomes import OUTCOME_FIELDS, SHOW, kind_of
 
-_NO_RESULT = "name a file, or omit --result to store an outcome without a result"
 _KIND = kind_of(Status.COMPLETED, (Status.MISSING, Status.NOT_OWNER))
 
 
@@ -79,7 +78,7 @@ def complete(
         )
     kept, data = None, None
     if result is not None:
-        data = read_payload(settings.environment, result, "result", _NO_RESULT)
+        data = read_payload(settings.environment, result, "result")
     if result is not None or result_ttl_s is not None or rejected:
         status = ResultStatus.REJECTED if rejected else ResultStatus.COMPLETED
         kept = ResultOptions(data, status, RESULT_TTL_S if result_ttl_s is None else result_ttl_s)

@@ -23,7 +23,7 @@ from rwq_cli.environment import Environment
 from rwq_cli.input.streams import ITEM_BYTES_MAX, TOO_LARGE, BadRecord, open_input, split
 from rwq_cli.output.escape import escaped_text
 from rwq_cli.output.export_file import VERSION, ControlLine, ControlWord, Header, UndoOrigin
-from rwq_cli.output.json_text import reason_of
+from rwq_cli.output.json_text import field_error, reason_of
 from rwq_cli.streams import unmarked
 
 _Whole = Annotated[int, Meta(ge=0, le=TIME_MS_MAX)]
@@ -108,7 +108,7 @@ def parse_header(line: bytes, name: str) -> Header:
     except (ValueError, RecursionError) as error:
         header, field = _Header(), str(error).partition(" - at `$.")[2]
         if field and field != "rwq_export`":
-            raise InvalidArgument(f"the header of {name} cannot be used: {_reason(error)}")
+            raise InvalidArgument(f"the header of {name} cannot be used: {field_error(error)}")
     version = header.rwq_export
     if not version:
         raise InvalidArgument(
@@ -148,7 +148,7 @@ def _parsed(line: bytes) -> _Record:
     try:
         return _decode_record(line)
     except ValidationError as error:
-        raise BadRecord(_reason(error))
+        raise BadRecord(field_error(error))
     except (ValueError, RecursionError) as error:
         raise BadRecord(reason_of(line, error))
 
@@ -228,13 +228,6 @@ def _bytes(text: str | None, decoded: bytes | None) -> bytes | None:
     if decoded is not None or text is None:
         return decoded
     return text.encode()
-
-
-def _reason(error: Exception) -> str:
-    """What is wrong with a line, such as "due_ms: expected `int`, got `str`"."""
-    what, _, place = str(error).partition(" - at `$")
-    field = place.strip(".`")
-    return f"{field}: {what[0].lower()}{what[1:]}" if field else what[0].lower() + what[1:]
 
 
 _CHUNK_BYTES = 1 << 20

@@ -4,7 +4,6 @@ A JSON value is not decoded and encoded again. Only the whitespace between its t
 no number loses a digit.
 """
 
-from base64 import b64decode
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,15 +14,15 @@ from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.items.add import Due
 from rwq_cli.input.streams import BadRecord
 from rwq_cli.input.values import in_limits, parse_duration
-from rwq_cli.output.json_text import check_utf8, reason_of, text_of
+from rwq_cli.output.json_text import check_utf8, field_error, reason_of, text_of
 from rwq_cli.streams import MARK
 
 
 class _Record(Struct, gc=False):
     data: Raw = Raw()
-    data_b64: Any = None
+    data_b64: bytes | None = None
     id: Raw = Raw()
-    id_b64: Any = None
+    id_b64: bytes | None = None
     delay: Raw = Raw()
 
 
@@ -56,7 +55,7 @@ def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due
     if record.data_b64 is not None:
         if bytes(record.data) not in _ABSENT:
             raise BadRecord("it has both data and data_b64")
-        data = _from_base64(record.data_b64, "data_b64")
+        data = record.data_b64
     elif bytes(record.data):
         data = text_of(record.data)
     else:
@@ -66,7 +65,7 @@ def parse_record(line: bytes, due: Due | None) -> tuple[bytes | None, bytes, Due
     if record.id_b64 is not None:
         if has_id:
             raise BadRecord("it has both id and id_b64")
-        item_id = _from_base64(record.id_b64, "id_b64")
+        item_id = record.id_b64
     elif has_id:
         item_id = text_of(record.id)
     if item_id == b"":
@@ -90,8 +89,8 @@ def _decode(decode: Any, text: bytes, otherwise: str) -> Any:
     try:
         check_utf8(text)
         return decode(text)
-    except ValidationError:
-        raise BadRecord(otherwise)
+    except ValidationError as error:
+        raise BadRecord(field_error(error) if "`$." in str(error) else otherwise)
     except (ValueError, RecursionError) as error:
         raise BadRecord(reason_of(text, error))
 
@@ -107,10 +106,3 @@ def _due_after(delay: bytes) -> Due | None:
     if seconds < 0:
         raise BadRecord(f"its delay is not a duration: {delay.decode()}")
     return Due(seconds * 1000, from_now=True) if seconds else None
-
-
-def _from_base64(text: Any, name: str) -> bytes:
-    try:
-        return b64decode(text, validate=True)
-    except (ValueError, TypeError):
-        raise BadRecord(f"{name} is not base64")

@@ -151,19 +151,10 @@ def whole(environment: Environment, stream: BinaryIO) -> bytes:
     return b"".join(pieces)
 
 
-def read_payload(
-    environment: Environment, name: str, what: str = "payload", hint: str = "name a file"
-) -> bytes:
-    """The bytes of a file, or of stdin for `-`; `hint` is for a closed stdin."""
-    if not name:
-        raise InvalidArgument(
-            f"the name of the {what}'s file is empty", "is a variable in the script unset?"
-        )
-    if name == "-":
-        if environment.stdin_is_closed:
-            raise InvalidArgument(f"stdin is closed, so the {what} cannot be read from it", hint)
-        if environment.stdin_is_terminal:
-            environment.note(f"reading the {what} from the terminal; Ctrl-D ends")
+def read_payload(environment: Environment, name: str, what: str = "payload") -> bytes:
+    """The bytes of a file, or of stdin for `-`."""
+    if name == "-" and environment.stdin_is_terminal:
+        environment.note(f"reading the {what} from the terminal; Ctrl-D ends")
     with open_input(environment, name) as file:
         result = whole(environment, file)
     if len(result) > ITEM_BYTES_MAX:

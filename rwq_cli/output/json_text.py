@@ -91,6 +91,13 @@ def _reason(data: bytes, error: Exception) -> str:
     return reason[:1].lower() + reason[1:]
 
 
+def field_error(error: Exception) -> str:
+    """What is wrong with a line, such as "due_ms: expected `int`, got `str`"."""
+    what, _, place = str(error).partition(" - at `$")
+    field = place.strip(".`")
+    return f"{field}: {what[0].lower()}{what[1:]}" if field else what[0].lower() + what[1:]
+
+
 def text_of(value: Raw) -> bytes:
     text = bytes(value)
     return string_of(text).encode() if text[:1] == b'"' else reformat(text, indent=-1)

@@ -1,11 +1,12 @@
 """Reading config.toml: what is in it, and what is wrong with it."""
 
+import io
 import os
 from pathlib import Path
 
 import pytest
 
-from rwq_cli.contexts import config_path
+from rwq_cli.cli.settings import Settings
 from rwq_cli.contexts.file import (
     KEYS,
     Context,
@@ -13,6 +14,7 @@ from rwq_cli.contexts.file import (
     Protection,
     read_contexts,
 )
+from rwq_cli.environment import Environment
 
 FULL = """
 current = "prod"
@@ -49,10 +51,13 @@ def what_is_wrong(path: Path, text: str | bytes) -> str:
 
 
 def test_the_file_is_where_xdg_says() -> None:
-    home = {"HOME": "/home/ann"}
-    assert config_path(home) == Path("/home/ann/.config/rwq/config.toml")
-    assert config_path({**home, "XDG_CONFIG_HOME": "/etc/x"}) == Path("/etc/x/rwq/config.toml")
-    assert config_path({**home, "XDG_CONFIG_HOME": "x"}) == config_path(home)
+    def place(**variables: str) -> Path:
+        streams = (io.BytesIO(), io.BytesIO(), io.BytesIO())
+        return Settings(Environment({"HOME": "/home/ann", **variables}, *streams)).contexts_path
+
+    assert place() == Path("/home/ann/.config/rwq/config.toml")
+    assert place(XDG_CONFIG_HOME="/etc/x") == Path("/etc/x/rwq/config.toml")
+    assert place(XDG_CONFIG_HOME="x") == place()
 
 
 def test_every_setting_is_read(path: Path) -> None:
