@@ -245,12 +245,12 @@ VERBS: dict[str, Verb] = {
 
 
 # Of those that run the same script, the one that writes most: it is also run on many items.
-OF_MANY = {
+OF_MANY = (
     *("add", "complete with a result", "touch", "release to the front", "release later"),
     *("bury with a reason", "kick", "promotion", "remove", "move by force", "purge"),
     *("restore and replace", "lease", "lease by ID", "light clean that buries"),
     *("deep clean that buries", "doctor's repairs"),
-}
+)
 
 
 def _states(queue: WorkQueue, ids: Sequence[bytes], _dry_run: bool) -> Told:

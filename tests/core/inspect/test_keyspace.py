@@ -6,29 +6,12 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Connection, WorkQueue, queue_names
-from rwq_cli.core.inspect.keyspace import (
-    survey_facts,
-)
+from rwq_cli.core.inspect.keyspace import survey_facts
 from rwq_cli.core.inspect.queues import LOOK_ENTRIES, has_items, next_ages
 from rwq_cli.core.repair.findings import findings_about
 from tests.conftest import QUEUE, AsUser, Backend, Foreign, Interleaved, has_aged
-from tests.core.test_keys import STRANGE
 from tests.item_cases import ITEM_CASES
 from tests.support import numbered
-
-
-def make(raw: Redis, key: str, kind: str) -> None:
-    """A key of a type."""
-    making = {
-        "hash": lambda: raw.hset(key, "x", "y"),
-        "list": lambda: raw.lpush(key, "x"),
-        "set": lambda: raw.sadd(key, "x"),
-        "zset": lambda: raw.zadd(key, {"x": 1}),
-        "stream": lambda: raw.xadd(key, {"x": "y"}),
-        "string": lambda: raw.set(key, "x"),
-    }
-    making[kind]()
-
 
 FAR_MS = 10**13
 
@@ -129,13 +112,6 @@ def test_queues_of_which_all_keys_have_the_wrong_type(
     wrong = [b"hash", b"set", b"stream", b"text"]
     assert queue_names(connection, any_type=True) == sorted([b"jobs", *wrong])
     assert queue_names(connection) == [b"jobs"]
-
-
-def test_names_can_be_any_bytes(connection: Connection, raw: Redis) -> None:
-    names = [*STRANGE, b"a", b"a:item", b"a:item:x"]
-    for name in names:
-        Foreign(raw, name).waiting(b"1")
-    assert queue_names(connection) == sorted(names)
 
 
 def test_hundreds_among_thousands_of_keys(interleaved: Interleaved, raw: Redis) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from rwq_cli.core.model import Lease, State
-from rwq_cli.core.state.rules import Facts, effective_lease
+from rwq_cli.core.state.rules import Facts
 
 NOW_MS = 1_700_000_000_000
 
@@ -94,70 +94,8 @@ def test_facts_lead_to_the_state_in_the_table() -> None:
     assert {*WITH_DATA, *WITHOUT_DATA} == {*State}
 
 
-EFFECTIVE = (
-    (None, None, None),
-    (ENDS, None, ENDS),
-    (None, ENDS, ENDS),
-    (ENDS, Lease(b"others", 2000), Lease(b"others", 2000)),
-    (Lease(b"others", 2000), ENDS, Lease(b"others", 2000)),
-    (ENDLESS, Lease(b"others", 2000), ENDLESS),
-    (ENDS_NOW, None, ENDS_NOW),
-    (ENDS_NOW, Lease(b"others", 0), ENDS_NOW),
-    (ENDS_NOW, Lease(b"others", 1), Lease(b"others", 1)),
-    (ENDS_NOW, BURY_GUARD, ENDS_NOW),
-    # A session counts before a guard that ends later.
-    (ENDS, BURY_GUARD, ENDS),
-    (DELAY_GUARD, ENDS, ENDS),
-    (DELAY_GUARD, BURY_GUARD, BURY_GUARD),
-    (SETTLING, None, None),
-    (SETTLING, SETTLING, None),
-    (SETTLING, ENDS, ENDS),
-    (BURY_GUARD, SETTLING, BURY_GUARD),
-    # A lease key that holds no string: nobody can tell who holds it.
-    (Lease(b"", 10), ENDLESS, Lease(b"", 10)),
-)
-
-
-def test_the_session_lease_that_ends_last_is_effective() -> None:
-    assert [row for row in EFFECTIVE if effective_lease(*row[:2]) != row[2]] == []
-
-
 DELAYED = DATA._replace(due_ms=NOW_MS + 50, new_lease=DELAY_GUARD, old_lease=DELAY_GUARD)
 BURIED = DATA._replace(buried_ms=NOW_MS, new_lease=BURY_GUARD, old_lease=BURY_GUARD)
-
-
-UNGUARDED = (
-    (DELAYED, False),
-    (DELAYED._replace(old_lease=None), True),
-    (DELAYED._replace(new_lease=None, old_lease=None), True),
-    (DELAYED._replace(old_lease=Lease(b"rwq-delayed:", None)), False),
-    (DELAYED._replace(old_lease=BURY_GUARD), True),
-    (DELAYED._replace(old_lease=SETTLING), True),
-    # A session holds it: the guard would end its lease.
-    (DELAYED._replace(old_lease=ENDS), False),
-    # It is to be promoted instead.
-    (DELAYED._replace(due_ms=NOW_MS, old_lease=None), False),
-    # No guard lasts long enough.
-    (DELAYED._replace(due_ms=2.0**53, old_lease=None), True),
-    (DELAYED._replace(due_ms=2.0**53 + 2, old_lease=None), False),
-    (DELAYED._replace(due_ms=float("inf"), old_lease=None), False),
-    # A worker can lease it, or has popped it.
-    (DELAYED._replace(in_main=1, old_lease=None), False),
-    (DELAYED._replace(in_processing=1, old_lease=None), False),
-    (DELAYED._replace(has_data=False, old_lease=None), False),
-    (BURIED, False),
-    (BURIED._replace(new_lease=None), True),
-    (BURIED._replace(new_lease=ENDLESS), False),
-    # Only the guard of a buried item keeps an item that is both.
-    (BURIED._replace(due_ms=NOW_MS - 1, old_lease=None), True),
-    (BURIED._replace(due_ms=float("inf"), old_lease=None), True),
-    (DATA, False),
-    (DATA._replace(new_lease=BURY_GUARD), False),
-)
-
-
-def test_what_is_delayed_or_buried_without_a_whole_guard() -> None:
-    assert [row for row in UNGUARDED if row[0].is_unguarded is not row[1]] == []
 
 
 REASONS = (
