@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.conftest import QUEUE
 from tests.clusters import HOST, Moving, PrivateCluster, running_cluster, running_sentinels
 from tests.driver import Result, Rwq
 from tests.tls import TlsFronts
@@ -66,32 +65,6 @@ def test_every_node_of_a_cluster_is_reached_by_tls(
     assert bare_rwq("ls", "-q", "{d}", *ca, "-o", "json").json[0]["state"] == "waiting"
     checked = bare_rwq("context", "check", "-q", "{d}", *ca, "-o", "json")
     assert checked.code == 0, checked
-
-
-def test_the_password_may_be_in_a_variable(
-    bare_rwq: Rwq, tls_cluster: PrivateCluster, fronts: TlsFronts
-) -> None:
-    url = f"rediss+cluster://rwq@{tls_cluster.hosts}"
-    words = ("add", "x", "-q", QUEUE, "-u", url, "--tls-ca", str(fronts.authority))
-    assert bare_rwq(*words, variables={"RWQ_PASSWORD": "pw"}).code == 0
-    assert bare_rwq(*words).code == 69
-
-
-def test_what_is_wrong_with_a_cluster_is_said(
-    bare_rwq: Rwq, tls_cluster: PrivateCluster, cluster: PrivateCluster, fronts: TlsFronts
-) -> None:
-    ca = ("--tls-ca", str(fronts.authority))
-    url = url_of(tls_cluster)
-    tls_to_plain = (f"rediss+cluster://{cluster.hosts}", (*ca, "--connect-timeout", "1s"))
-    plain_to_tls = (url.replace("rediss", "redis"), ())
-    for (address, options), reason, hint in (
-        ((url, ()), "certificate verify failed: self", "give its CA certificate with --tls-ca"),
-        (plain_to_tls, "speaks TLS", "use rediss:// in place of redis://"),
-        (tls_to_plain, "it does not speak TLS", "use redis://, not rediss://"),
-        ((url_of(tls_cluster, "rwq:no"), ca), "rejected the password", "RWQ_PASSWORD"),
-        ((url_of(tls_cluster, "nobody:pw"), ca), "rejected the password", "RWQ_PASSWORD"),
-    ):
-        assert_refused(bare_rwq("add", "x", "-q", QUEUE, "-u", address, *options), reason, hint)
 
 
 def assert_refused(result: Result, reason: str, hint: str) -> None:

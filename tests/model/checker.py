@@ -11,7 +11,6 @@ Once the settling lease has ended, nothing protects what a worker has popped and
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tests.model.keys import IDS, NAMES, Frozen
@@ -50,21 +49,6 @@ _READS = frozenset(
 
 class Violation(AssertionError):
     """A guarantee does not hold."""
-
-
-@dataclass
-class Found:
-    """What an exploration came to.
-
-    Attributes:
-        states: How many different states there are.
-        steps: How many steps between them.
-        complete: Whether every program came to its end in every order.
-    """
-
-    states: int = 0
-    steps: int = 0
-    complete: bool = True
 
 
 class _Numbered(Generic[T]):
@@ -108,8 +92,10 @@ class Checker:
         self._times: dict[tuple[int, bool], list[Move]] = {}
         self._checked: set[int] = set()
 
-    def explore(self, keys: Frozen, cast: Sequence[Cast], depth: int) -> Found:
+    def explore(self, keys: Frozen, cast: Sequence[Cast], depth: int) -> int:
         """Take every sequence of at most `depth` steps of these programs, breadth first.
+
+        Returns how many states it met.
 
         Raises:
             Violation: With the shortest sequence that leads to it.
@@ -117,14 +103,12 @@ class Checker:
         actors = (self._number_of_actor((program, ())) for program in cast)
         first: State = (self._keys.number(keys), *actors)
         parents: Parents = {first: None}
-        found = Found(states=1)
         level = [first]
         for _ in range(depth):
             following: list[State] = []
             for state in level:
                 try:
                     for at, move, reached in self._steps(state):
-                        found.steps += 1
                         if reached not in parents:
                             parents[reached] = (state, at, move)
                             following.append(reached)
@@ -137,8 +121,7 @@ class Checker:
             level = following
             if not level:
                 break
-        found.states, found.complete = len(parents), not level
-        return found
+        return len(parents)
 
     def _number_of_actor(self, actor: Actor) -> int:
         if next_command(actor) is None:
