@@ -132,8 +132,8 @@ class TestSilence:
     )
     WRITES: tuple[Callable[[Connection], object], ...] = (
         lambda connection: connection.call_all([("LLEN", b"key"), ("DEL", b"key")]),
-        lambda connection: connection.run("remove", [b"key"], []),
-        lambda connection: list(connection.stream([ScriptCommand("release", [b"key"], [b"id"])])),
+        lambda connection: connection.run("complete", [b"key"], []),
+        lambda connection: list(connection.stream([ScriptCommand("put", [b"key"], [b"id"])])),
     )
 
     @pytest.mark.parametrize(
