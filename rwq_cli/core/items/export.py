@@ -17,9 +17,8 @@ from rwq_cli.core.state.probe import ItemSnapshot, Skipped, probe, read_snapshot
 class Export:
     """The items and results of a queue, or the items with these IDs.
 
-    Each ID is kept until the end, so that no item comes twice: about 110 MB for a million IDs. If
-    items were chosen, only their IDs are kept. Data is kept only for the current batch. The IDs
-    that are `skipped` because they are not items are known after everything was read.
+    Each ID is kept until the end, so that no item comes twice: about 110 MB for a million IDs. What
+    is `skipped` because it is no item is known after everything was read.
     """
 
     def __init__(self, queue: Queue, ids: frozenset[bytes] | None = None) -> None:
@@ -33,12 +32,11 @@ class Export:
         self.exported_ms = queue.now_ms()
 
     def batches(self) -> Iterator[list[ItemSnapshot]]:
-        """The items, read lazily, each at one instant and each once.
+        """The items, read lazily, each at one instant and once: those of main, next to be leased
+        first; of processing, longest leased first; delayed and buried ones; and those in no list.
 
-        Main comes first, next to be leased first; then processing, longest leased first; then
-        delayed and buried items; then those in no list. An item that is leased during the export is
-        found in main or in processing. An item that is released may be missed in both; it is found
-        by its data key, and comes last.
+        An item that is leased meanwhile is found in main or in processing. One that is released may
+        be missed in both; it is found by its data key, and comes last.
         """
         queue, keys = self._queue, self._queue.keys
         queue.progress.begin("exporting", lengths_of(queue, keys.main, keys.processing))
@@ -57,10 +55,8 @@ class Export:
                 self.skipped.stray_leases += facts.state is State.STRAY_LEASE
 
     def results(self) -> Iterator[list[Result]]:
-        """The results of completed items, in no particular order.
-
-        Read after the items, so that an item completed in between has its result here.
-        """
+        """The results of completed items, read after the items: one that was completed in between
+        has its result here."""
         self._queue.progress.begin("exporting results")
         for batch in all_results(self._queue):
             self.results_read += len(batch)

@@ -98,13 +98,11 @@ def lease_from(
     """Lease up to `count` items of the first queue that has any, waiting only for the first item.
 
     Some of the items that are due are promoted first. Waiting pops nothing: each wait ends when a
-    queue has an item, when the next delayed item is due, or after a second. Then the atomic
-    `lua/ops/lease.lua` runs on one queue after the other. All leases have the holder of the first
-    queue.
+    queue has an item, when the next delayed item is due, or after a second. Then the atomic script
+    runs on one queue after the other. All leases have the holder of the first queue.
 
-    The queues, in order of preference, are on one server or cluster; `shuffle` changes their order
-    before each attempt. `before_waiting` is called once, if there is nothing to lease at first. A
-    dry run leases nothing, and returns the items that would be leased now.
+    The queues are in order of preference; `shuffle` changes it before each attempt.
+    `before_waiting` is called once, if there is nothing to lease at first.
     """
     distinct = distinct_queues(queues)
     first = distinct[0]

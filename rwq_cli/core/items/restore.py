@@ -65,34 +65,28 @@ def restore(
     journal: Journal | None = None,
     dry_run: bool = False,
 ) -> Outcomes:
-    """Restore items and results, in their order; memory does not grow with the stream.
+    """Restore items and results, in their order: those of main next first, those of processing
+    longest leased first. With `front`, each item of main is put before all waiting items, so the
+    lines must come in reverse order.
 
-    Items of main come in the order in which they are to be leased, those of processing longest
-    leased first; a `FLUSH` ends a batch. With `front`, each item of main is put before all waiting
-    items instead of after them, so the lines must come in reverse order.
-
-    An ID that exists with the same data counts as already there, in any state: a worker may have
-    leased it since. Of one with other data that is replaced (`on_conflict`), only the data change
-    if nothing else differs, or a session holds the item; else it gets the place, lease and state of
-    the line. A result that exists stays, unless `REPLACE`. What is replaced is written to the
-    journal first; results are counted in `results`.
+    An ID that exists with the same data is already there, in any state: a worker may have leased it
+    since. Of one with other data that is replaced, only the data change if nothing else differs, or
+    a session holds the item; else it gets the place, lease and state of the line. A result that
+    exists stays, unless `REPLACE`. What is replaced is written to the journal first; results are
+    counted in `results`.
 
     The script that restores a line also marks it, in a bitmap on the server that the SHA-256 of the
     file names. So a run after an interruption resumes where the first one stopped, and never
     restores an item that was completed in between. At the end, the caller calls `forget_marks`.
-    Without a `file_id` nothing is marked. A dry run keeps the ID of each line in memory, as it may
-    be repeated.
 
-    The outcomes of items are `IMPORTED`, `IMPORTED_BEFORE` by an interrupted run, `ALREADY_THERE`,
-    `SKIPPED`, `REPLACED`, `CONFLICT` or `WRONG_TYPE`; with a journal, or lines with `replaced_by`,
-    also `CHANGED` or `MISSING` if the item is no longer what was to be replaced.
+    An item is `CHANGED` or `MISSING` if it is no longer what was to be replaced.
     """
     queue.keys.check_new()
-    marks = b"" if file_id is None else queue.keys.undo(file_id)
     if dry_run:
         queue.connection.set_no_touch()
-    written = None if dry_run else journal
-    run = _Restore(queue, marks, on_conflict, front, written, dry_run)
+        journal = None
+    marks = b"" if file_id is None else queue.keys.undo(file_id)
+    run = _Restore(queue, marks, on_conflict, front, journal, dry_run)
     return Outcomes(run.batches(lines, results or ResultTally()))
 
 
@@ -153,9 +147,8 @@ class _Restore:
     _front: bool
     _journal: Journal | None
     _dry_run: bool
-    # In a dry run, a hash of the data that each restored ID would have.
-    _items: dict[bytes, bytes] = field(default_factory=dict)
-    _results: set[bytes] = field(default_factory=set)
+    # In a dry run, by the kind and ID of what would be restored, a hash of an item's data.
+    _foreseen: dict[tuple[type, bytes], bytes] = field(default_factory=dict)
     _acknowledged: Acknowledged = field(default_factory=Acknowledged)
 
     @property
@@ -186,18 +179,14 @@ class _Restore:
         self,
         batches: Iterable[Sequence[Line]],
         replaceable: Mapping[bytes, str] = MappingProxyType({}),
-        *,
-        looks: bool = False,
     ) -> Iterator[OutcomeBatch]:
-        """Restore batches of lines; an empty one is a pause of the source. Or only look."""
+        """Restore batches of lines; an empty one is a pause of the source."""
         calls = ((each, self._words(each, replaceable)) if each else None for each in batches)
-        dry_run = looks or self._dry_run
-        for batch, reply in self._queue.run_each("restore", calls, dry_run=dry_run):
+        for batch, reply in self._queue.run_each("restore", calls, dry_run=self._dry_run):
             if reply is REFUSED:
                 self._acknowledged.skip(len(batch))
             else:
-                outcomes = OutcomeBatch.from_reply([line.entry.item_id for line in batch], reply)
-                yield outcomes if looks else self._outcomes(batch, outcomes)
+                yield self._outcomes(batch, reply)
 
     def _words(
         self,
@@ -216,17 +205,16 @@ class _Restore:
         """Restore lines, and replace only items that were read, and are in any journal."""
         by_id = {line.entry.item_id: line for line in lines}
         parts = list(_parts(lines))
-        seen = list(self._run(parts, looks=True))
-        replaced = [item_id for batch in seen for item_id in batch.ids_with(Status.REPLACED)]
         if self._dry_run and lines[0].replaced_by is None:
-            yield from map(self._outcomes, parts, seen)
+            yield from self._run(parts)
             return
         replaceable = {i: _NEVER if by_id[i].replaced_by is None else _OTHER for i in by_id}
         saved: list[bytes] = []
         moved: set[bytes] = set()
-        for items in read_items(self._queue, replaced, Skipped()):
+        for read in read_items(self._queue, list(by_id), Skipped()):
+            items = [item for item in read if item.data != _item(by_id[item.item_id].entry).data]
             entries = [_item(by_id[item.item_id].entry) for item in items]
-            if self._journal is not None:
+            if items and self._journal is not None:
                 self._journal.write(items, [sha256(each.data).hexdigest() for each in entries])
             saved += [item.item_id for item in items]
             for item, entry in zip(items, entries, strict=True):
@@ -249,10 +237,9 @@ class _Restore:
                 now = call.only(left.keys())
                 later = moved.difference(now.ids)
                 lines = [line for item_id, line in left.items() if item_id not in later]
-                ids = [line.entry.item_id for line in lines]
-                calls = [(ids, self._words(lines, replaceable, now))]
-                (outcomes,) = self._queue.act_each("restore", calls, dry_run=self._dry_run)
-                known = self._outcomes(lines, outcomes).without(Status.ELSEWHERE)
+                calls = [(lines, self._words(lines, replaceable, now))]
+                ((_, reply),) = self._queue.run_each("restore", calls, dry_run=self._dry_run)
+                known = self._outcomes(lines, reply).without(Status.ELSEWHERE)
                 for item_id in known.ids:
                     del left[item_id]
                 if len(known):
@@ -269,15 +256,15 @@ class _Restore:
         args = [word for each in found.items() for word in result_args(*each, replaceable)]
         named = {"marks": self._marks, "replaces": self._replaces}
         reply = self._queue.run("restore_results", *args, dry_run=self._dry_run, **named)
-        ids = [line.entry.item_id for line in lines]
-        outcomes = self._outcomes(lines, OutcomeBatch.from_reply(ids, reply))
+        outcomes = self._outcomes(lines, reply)
         tally.restored += outcomes.count(Status.IMPORTED, Status.REPLACED)
         tally.already_there += outcomes.count(Status.ALREADY_THERE)
         tally.wrong_type += outcomes.count(Status.WRONG_TYPE)
         self._queue.progress.advance(len(outcomes))
 
-    def _outcomes(self, batch: Sequence[Line], outcomes: OutcomeBatch) -> OutcomeBatch:
+    def _outcomes(self, batch: Sequence[Line], reply: Sequence[Any]) -> OutcomeBatch:
         """The outcomes; in a dry run, as if the entries before each had been restored."""
+        outcomes = OutcomeBatch.from_reply([line.entry.item_id for line in batch], reply)
         if not self._dry_run:
             return outcomes
         return OutcomeBatch.of(
@@ -286,21 +273,16 @@ class _Restore:
         )
 
     def _status(self, entry: ItemSnapshot | Result, status: Status) -> Status:
-        restored = (Status.IMPORTED, Status.REPLACED)
+        key = type(entry), entry.item_id
+        digest = sha256(entry.data).digest() if isinstance(entry, ItemSnapshot) else b""
+        before = self._foreseen.get(key)
         if status is Status.IMPORTED_BEFORE:
             return status
-        if isinstance(entry, Result):
-            if status is Status.IMPORTED and entry.item_id in self._results:
-                return Status.REPLACED if self._replaces else Status.ALREADY_THERE
-            if status in restored:
-                self._results.add(entry.item_id)
-            return status
-        digest, before = sha256(entry.data).digest(), self._items.get(entry.item_id)
-        if before is not None:
-            same = before == digest
+        if before is not None and (digest or status is Status.IMPORTED):
+            same = before == digest and not (self._replaces and not digest)
             status = Status.ALREADY_THERE if same else _OTHER_DATA[self._on_conflict]
-        if status in restored:
-            self._items[entry.item_id] = digest
+        if status in (Status.IMPORTED, Status.REPLACED):
+            self._foreseen[key] = digest
         return status
 
 

@@ -82,12 +82,11 @@ def _look_up(queue: Queue, item_id: bytes) -> ResultLookup:
 
 @dataclass(slots=True)
 class ResultTally:
-    """Counts of restored results."""
+    """Counts of restored results, also of those that replaced one; `wrong_type`: something else has
+    the key."""
 
-    # Also those that replaced one.
     restored: int = 0
     already_there: int = 0
-    # Something else has the result's key.
     wrong_type: int = 0
 
 
@@ -174,17 +173,14 @@ def wait_for_all(
     timeout_s: float = float("inf"),
     promotes: bool = True,
 ) -> Iterator[WaitResult]:
-    """Poll until several queues, on one connection, all meet the condition at once.
+    """Poll until several queues, on one connection, all meet the condition at once; yields for
+    each, in order, how its wait ended.
 
-    For each, a poll takes one round trip for its lengths, or one or two for its IDs. Finding due
-    items takes two more: always if it waits for IDs, otherwise only if something is delayed. Due
-    items are promoted, so that the wait needs no cleaner, unless it is told not to, or the user has
-    no write permission.
+    Due items are promoted, so that the wait needs no cleaner, unless it is told not to, or the user
+    has no write permission.
 
     While an upstream cleaner returns an item, the item is in no list between the cleaner's two
     commands. So a queue counts as empty only after two empty polls in a row, a moment apart.
-
-    Yields for each queue, in order, how its wait ended.
     """
     if not queues:
         return

@@ -47,13 +47,6 @@ def touch(
     return Outcomes(acknowledged(queue.progress, batches))
 
 
-def check_reason(reason: bytes | None) -> None:
-    """Refuse a reason that is too long."""
-    if (size := len(reason or b"")) > REASON_BYTES_MAX:
-        message = f"the reason has {size} bytes; the maximum is {REASON_BYTES_MAX}"
-        raise InvalidArgument(message, "shorten it")
-
-
 def put_args(
     to: str,
     holder: bytes,
@@ -71,7 +64,9 @@ def put_args(
     leased under the other lease name; of all with `force`. With `own_only` it skips what this
     holder has not leased alone.
     """
-    check_reason(reason)
+    if (size := len(reason or b"")) > REASON_BYTES_MAX:
+        message = f"the reason has {size} bytes; the maximum is {REASON_BYTES_MAX}"
+        raise InvalidArgument(message, "shorten it")
     return {
         "to": to,
         "delay_ms": delay_ms,
@@ -171,18 +166,13 @@ def promote(
     """
     args = {"which": "delayed", "keeps_counts": True, "finishes_move": False}
     act = by_script(queue, "push_scheduled", args, dry_run=dry_run)
-    due = [item_id for item_id in due_ids(queue) if only is None or item_id in only]
-    for batch in run(queue, act, due, "promoting") if due else ():
-        if len(changed := batch.without(Status.SKIPPED)):
-            yield changed
-
-
-def due_ids(queue: Queue) -> list[bytes]:
-    """The IDs of all due items, the earliest first."""
     now_ms = queue.now_ms()
     due: dict[bytes, None] = {}
     for page in walk_scheduled(queue, "delayed"):
         due.update((item_id, None) for item_id, due_ms in page if due_ms <= now_ms)
         if page[-1][1] > now_ms:
             break
-    return list(due)
+    wanted = [item_id for item_id in due if only is None or item_id in only]
+    for batch in run(queue, act, wanted, "promoting") if wanted else ():
+        if len(changed := batch.without(Status.SKIPPED)):
+            yield changed

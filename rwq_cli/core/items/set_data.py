@@ -46,8 +46,7 @@ def edit_items(
     What is replaced is written to the journal first, some thousand items at a time or up to a
     `FLUSH`, each with the SHA-256 of its new data, which `put_back` takes.
     """
-    written = None if dry_run else journal
-    batches = _edited(queue, edits, written, dry_run=dry_run)
+    batches = _edited(queue, edits, None if dry_run else journal, dry_run=dry_run)
     return Outcomes(acknowledged(queue.progress, batches))
 
 
@@ -90,8 +89,7 @@ def put_back(
     """Restore the data of items that is still what `edit_items` wrote.
 
     The items are as they were before, each with the SHA-256 of its new data, hexadecimal; with that
-    they are written to the journal first. Outcomes are `SET`, `ALREADY_THERE` for an item that has
-    its earlier data, `CHANGED` for any other, `MISSING` and `WRONG_TYPE`.
+    they are written to the journal first. An item that has its earlier data is `ALREADY_THERE`.
     """
     return Outcomes(_put_back(queue, edited, journal, dry_run=dry_run))
 
@@ -104,12 +102,8 @@ def _put_back(
     dry_run: bool,
 ) -> Iterator[OutcomeBatch]:
     queue.connection.set_no_touch()
-    for batch in in_batches(
-        edited,
-        items_max=EDIT_ITEMS,
-        size_max=SNAPSHOT_BYTES,
-        size_of=lambda each: len(each[0].data),
-    ):
+    limits = {"items_max": EDIT_ITEMS, "size_max": SNAPSHOT_BYTES}
+    for batch in in_batches(edited, **limits, size_of=lambda each: len(each[0].data)):
         keys = [queue.keys.item(item.item_id) for item, _ in batch]
         found = queue.call("MGET", *keys)
         absent = [key for key, data in zip(keys, found, strict=True) if data is None]

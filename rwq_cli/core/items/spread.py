@@ -57,10 +57,9 @@ def add_spread(
 ) -> Iterator[SpreadBatch]:
     """Add a stream of items, each to the queue that its ID picks; see `add_batches`.
 
-    The queues may be on different nodes of a cluster. Up to 20,000 items are read at once, and
-    added queue by queue; at a `FLUSH` all are awaited. `ServerError.acknowledged` is the number of
-    items, counted from the first, with an acknowledged outcome; of the others, those that were
-    yielded have one.
+    Up to 20,000 items are read at once, and added queue by queue; at a `FLUSH` all are awaited.
+    `ServerError.acknowledged` is the number of items, counted from the first, with an acknowledged
+    outcome; of the others, those that were yielded have one.
     """
     by_name = {queue.name: queue for queue in queues}
     picker = Picker(by_name)

@@ -1,18 +1,13 @@
--- Finding the list entries of IDs, and removing them.
+-- Finding the list entries of IDs, and removing them. An ID that is not found as the caller saw it, or was pushed since,
+-- is left for another call: the facts about it have no places.
 --
 -- include: facts
--- arg where  how to find them:
---   'name'    each is looked up in the whole of both lists, unless that would scan too many entries
---   'places'  the caller has seen all of their entries; they are looked for where these were
---   'leased'  in processing, because the caller has leased them: see `locate_leased`
--- arg places  for 'places', for each ID and followed by ';', its places, separated by ',': 'm' for main or 'p'
---   for processing, and the index from the left end, where entries are pushed; or 'M' or 'P', and how many
---   entries are between it and the right end
+-- arg where  'name': in the whole of both lists; 'places': where the caller saw them; 'leased': in processing, because
+--   the caller has leased them
+-- arg places  for 'places', for each ID and followed by ';', its places, separated by ',': 'm' for main or 'p' for
+--   processing, and the index from the left end; or 'M' or 'P', and how many entries are between it and the right end
 -- arg seen_ms:number  for 'places', unix ms before the caller looked
 -- arg scan_max:number  for 'name', how many entries to scan at most
---
--- An ID that is not found as the caller saw it, or was pushed since, is left for another call: the facts about it
--- have no places.
 
 -- Entries at the left end that count as recent pushes: an item that was in no list may be among them.
 local RECENT_ENTRIES = 500
@@ -41,11 +36,9 @@ local function locate_by_name(ids, facts)
   end
 end
 
--- Find the latest entry of each ID. A fresh lease is near the left end, where LPOS begins. IDs that are left
--- when too many entries were passed stay unlocated: the caller tries them again, and then another is the first.
---
--- An ID that was added twice may be in processing again, or in main: looking for a second entry would cost the
--- length of the list for each ID. That entry is a ghost or a duplicate afterwards, which cleans remove.
+-- Find the latest entry of each ID. A fresh lease is near the left end, where LPOS begins. IDs that are left when too many
+-- entries were passed stay unlocated: the caller tries them again, and then another is the first. Looking for a second
+-- entry, of an ID that was added twice, would cost the length of the list for each; cleans remove it.
 local function locate_leased(ids, facts)
   local length, passed = redis.call('LLEN', processing), 0
   for _, id in ipairs(ids) do
@@ -78,8 +71,7 @@ local function read_places(ids)
   return indexes, counts
 end
 
--- Read the entries of a list that are recent, or near those that were seen, shifted by `drift`. Returns those of the IDs,
--- by index, and how many each ID has.
+-- Of the entries that are recent, or near those that were seen, those of the IDs by index, and how many each ID has.
 local function entries_near(list, seen, drift, facts)
   local found, counts = {}, {}
   local function read(first, last)
@@ -110,7 +102,7 @@ local function entries_near(list, seen, drift, facts)
 end
 
 -- How far the entries of a list have moved since the caller saw them, as the first tells that is not where it was;
--- nil if it left the list. No entry overtakes another.
+-- nil if it left the list.
 local function drift_of(list, seen, counts, facts)
   for _, place in ipairs(seen) do
     local at, id = place[1], place[2]
@@ -142,7 +134,7 @@ local function locate_at_places(ids, facts)
   end
 end
 
--- Set `main` and `processing` of the facts about each ID that was found; they stay false for the others.
+-- Set the places of each ID that was found.
 local function locate(ids, facts)
   ({ name = locate_by_name, leased = locate_leased, places = locate_at_places })[where](ids, facts)
 end
@@ -159,8 +151,8 @@ end
 -- Stands for entries that are about to be removed; never an ID.
 local REMOVED = '\0rwq-removed\0'
 
--- Remove entries of a list by their indexes; the others keep their order. This scans the list once, from the nearer
--- end up to the last entry; an LREM for each would scan it each time.
+-- Remove entries of a list by their indexes. This scans it once, from the nearer end; an LREM for each would scan it each
+-- time.
 local function remove_indexes(list, indexes)
   local count, length = #indexes, redis.call('LLEN', list)
   if count == 0 then

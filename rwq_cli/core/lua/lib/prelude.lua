@@ -13,8 +13,7 @@
 -- ARGV[5]  '1' for a dry run, else '0'
 -- ARGV[6..] those that the headers name
 --
--- The data, lease and result keys are built from the prefixes. On a cluster the queue's hash tag puts
--- them into the slot of the KEYS.
+-- On a cluster the queue's hash tag puts the keys that are built from the prefixes into the slot of the KEYS.
 local main, processing, cleaning = KEYS[1], KEYS[2], KEYS[3]
 local delayed, buried, returns = KEYS[4], KEYS[5], KEYS[6]
 local item_prefix, lease_prefix, old_lease_prefix = ARGV[1], ARGV[2], ARGV[3]

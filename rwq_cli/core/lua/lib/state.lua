@@ -35,21 +35,16 @@ local function left_ms(facts, name)
   return redis.call('PTTL', (name == 'new' and lease_prefix or old_lease_prefix) .. facts.id)
 end
 
--- Whether a lease that has `a` ms left ends later than one that has `b` ms left.
 local function ends_later(a, b)
   return b ~= -1 and (a == -1 or a > b)
 end
 
--- The lease that counts where the two names disagree: the higher rank, then the one that ends later.
--- The time left is read only where it decides.
--- Returns its value, false for none, and whether the new and the old key hold it.
+-- The lease that counts where the two names disagree: the higher rank, then the one that ends later. Its value, false for
+-- none, and whether the new and the old key hold it. The time left is read only where it decides.
 local function effective_lease(facts)
   local new, old = facts.new, facts.old
-  if not (new or old) then
-    return false, false, false
-  end
   local new_rank, old_rank = lease_rank(new), lease_rank(old)
-  if new_rank == 0 and old_rank == 0 then
+  if new_rank + old_rank == 0 then
     return false, false, false
   elseif new_rank ~= old_rank then
     local is_new = new_rank > old_rank
@@ -81,8 +76,7 @@ local function session_of(facts)
   return holder and not guard_kind(holder) and holder
 end
 
--- The holder of a session's lease that is not `own`: of the effective lease, else of that under the other name
--- ('' if it cannot be read), or false.
+-- The same of a session that is not `own`: of the effective lease, else of that under the other name.
 local function other_session_of(facts, own)
   local session = session_of(facts)
   if session ~= own then
@@ -113,8 +107,7 @@ local function leased_or_held(facts, otherwise)
   return effective_left_ms(facts) == -1 and 'held' or otherwise
 end
 
--- Whether a key of an ID has the wrong type. It belongs to others, such as another queue whose name begins like
--- this queue's data keys or lease keys: nothing may delete or overwrite it.
+-- A key of the wrong type belongs to others: nothing may delete or overwrite it.
 local function has_wrong_type(facts)
   return (facts.data ~= 'none' and facts.data ~= 'string') or facts.new == true or facts.old == true
 end
@@ -144,9 +137,8 @@ local function state_of(facts, now_ms)
   return session_of(facts) and leased_or_held(facts, 'unlisted') or 'orphaned'
 end
 
-local UNSCHEDULED_ITEMS = { waiting = true, leased = true, held = true, abandoned = true, duplicated = true }
-
 -- Whether an ID in this state is an item in a list that also has an entry in Q:delayed or Q:buried.
+local LISTED_ITEMS = { waiting = true, leased = true, held = true, abandoned = true, duplicated = true }
 local function has_stale_schedule(facts, state)
-  return (facts.due_ms ~= nil or facts.buried_ms ~= nil) and UNSCHEDULED_ITEMS[state] ~= nil
+  return (facts.due_ms ~= nil or facts.buried_ms ~= nil) and LISTED_ITEMS[state] ~= nil
 end

@@ -21,36 +21,18 @@ local leases = known == 'random' and {} or lease_values(ids)
 -- A worker would overwrite such a key.
 local has_wrong_lease = wrong_leases(ids, leases)
 
--- Items with the same due time keep the order in which they were added: each score is a thousandth of a
--- millisecond above the previous one. This finds the first free score from `at_ms` on, whole unix ms. A
--- thousand items fill a millisecond, so full milliseconds are skipped, in steps that double and then halve.
+-- Items with the same due time keep the order in which they were added: each score is a thousandth of a millisecond above
+-- the previous one. This finds a free score from `at_ms` on, whole unix ms, after those of earlier items: it is in the
+-- smallest of the stretches of 1, 2, 4, ... ms that is not full to its end.
 local STEP_MS = 0.001
 local function first_free(at_ms)
-  local function last_within(ms)
+  local width, last = 1, nil
+  repeat
     local found = redis.call(
-      'ZREVRANGEBYSCORE', delayed, '(' .. as_ms(ms + 1), as_ms(ms), 'WITHSCORES', 'LIMIT', 0, 1
+      'ZREVRANGEBYSCORE', delayed, '(' .. as_ms(at_ms + width), as_ms(at_ms), 'WITHSCORES', 'LIMIT', 0, 1
     )
-    return tonumber(found[2])
-  end
-  local function is_full(ms)
-    local last = last_within(ms)
-    return last and last > ms + 1 - 1.5 * STEP_MS
-  end
-  local step = 1
-  if is_full(at_ms) then
-    while is_full(at_ms + step) do
-      at_ms = at_ms + step
-      step = 2 * step
-    end
-    while step > 1 do
-      step = step / 2
-      if is_full(at_ms + step) then
-        at_ms = at_ms + step
-      end
-    end
-    at_ms = at_ms + 1
-  end
-  local last = last_within(at_ms)
+    last, width = tonumber(found[2]), 2 * width
+  until not last or last < at_ms + width / 2 - 1.5 * STEP_MS
   -- Through its text, so that rounding errors do not add up.
   return last and tonumber(as_ms(last + STEP_MS)) or at_ms
 end

@@ -25,15 +25,6 @@ local function place_of(id)
   return found.processing > 0 and 'processing' or 'none'
 end
 
--- The type of an ID's data key, and its data; one call for almost every ID.
-local function read_data(id)
-  local data = read_string('GET', item_prefix .. id)
-  if data then
-    return 'string', data
-  end
-  return data == nil and redis.call('TYPE', item_prefix .. id).ok or 'none', ''
-end
-
 local leases = lease_values(ids)
 local due, burials = scores_of(delayed, ids), scores_of(buried, ids)
 local counts = counts_of(ids)
@@ -47,9 +38,10 @@ for i = 1, #ids do
   end
   local id, new, old = ids[i], leases[2 * i - 1], leases[2 * i]
   found.id, found.new, found.old = id, new, old
-  local kind, data = read_data(id)
-  bytes = bytes + #data
-  reply[at + 1], reply[at + 2] = kind, data
+  local data = read_string('GET', item_prefix .. id)
+  bytes = bytes + #(data or '')
+  reply[at + 1] = data and 'string' or data == nil and redis.call('TYPE', item_prefix .. id).ok or 'none'
+  reply[at + 2] = data or ''
   reply[at + 3], reply[at + 4] = text_of(found.new), left_of(found, 'new')
   reply[at + 5], reply[at + 6] = text_of(found.old), left_of(found, 'old')
   reply[at + 7] = place_of(id)

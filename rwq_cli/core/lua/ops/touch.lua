@@ -10,22 +10,12 @@ local ids, owners = words, {}
 if has_owners then
   ids, owners = split_pairs(words)
 end
-local facts = read_facts(ids)
-local statuses, sessions = {}, {}
+local facts, statuses, sessions = read_facts(ids), {}, {}
 for _, id in ipairs(ids) do
   local session = session_of(facts[id])
-  if facts[id].data == 'none' then
-    statuses[id] = 'missing'
-  elseif has_wrong_type(facts[id]) then
-    statuses[id] = 'wrong-type'
-  elseif has_owners and session ~= owners[id] then
-    statuses[id] = 'not-owner'
-  elseif not session or session == '' then
-    statuses[id] = 'not-leased'
-  else
-    statuses[id] = 'touched'
-    sessions[id] = session
-  end
+  statuses[id] = facts[id].data == 'none' and 'missing' or has_wrong_type(facts[id]) and 'wrong-type'
+    or has_owners and session ~= owners[id] and 'not-owner' or (not session or session == '') and 'not-leased' or 'touched'
+  sessions[id] = statuses[id] == 'touched' and session or nil
 end
 for id, session in pairs(dry_run and {} or sessions) do
   set_lease(id, session, lease_ms)
