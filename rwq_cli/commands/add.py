@@ -1,20 +1,19 @@
 """`rwq add`: add items."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Annotated
 
 from rwq_cli.cli.command import command
-from rwq_cli.cli.connect import command_lines, open_queues
+from rwq_cli.cli.connect import open_queues
 from rwq_cli.cli.options import DryRunOption, Duration, argument, option, parse_id
 from rwq_cli.cli.outcomes import bad_record_reporter, outcomes_of
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.batches import Flush
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.items.add import ADD_ITEMS, ADD_ITEMS_LATER, Due, NewItems, add_batches
-from rwq_cli.core.model import Outcome, OutcomeBatch, Status
+from rwq_cli.core.model import OutcomeBatch, Status
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.input.records import RANDOM_IDS, IdRule, InputFormat, RecordReader, with_id
@@ -153,14 +152,41 @@ def add(
         settings.environment.note("reading items from the terminal, one per line; Ctrl-D ends")
     if item_id is not None:
         items = with_id(items, item_id)
+    added: Counter[bytes] = Counter()
+    found: Iterable[tuple[bytes, OutcomeBatch]]
     if len(queues) > 1:
-        return _add_to_several(settings, queues, items, reader, unique=unique, dry_run=dry_run)
-    out = outcomes_of(settings, queue, _KIND, dry_run=dry_run)
+        from rwq_cli.core.items.spread import add_spread
+
+        found = add_spread(queues, items, unique=unique, dry_run=dry_run)
+        out = Outcomes(
+            settings.output_options,
+            _KIND,
+            None,
+            dry_run=dry_run,
+            explain=lambda failed: ("one of its keys has the wrong type" for _ in failed),
+            where=lambda: f" ({_named(added)} on {settings.server_label})",
+        )
+    else:
+        batches = _batches(settings, queue, items, reconnect_s, unique=unique, dry_run=dry_run)
+        found = ((queue.name, batch) for batch in batches)
+        out = outcomes_of(settings, queue, _KIND, dry_run=dry_run)
     out.extra = lambda: {"rejected": reader.rejected, "empty": reader.empty}
     with out:
-        for batch in _batches(settings, queue, items, reconnect_s, unique=unique, dry_run=dry_run):
-            out.rows(batch)
-    return out.finish()
+        for name, batch in found:
+            added[name] += batch.count(Status.ADDED)
+            out.rows(batch, name)
+    if len(queues) == 1:
+        return out.finish()
+    return out.finish(
+        queues=[{**bytes_fields("queue", name), "added": n} for name, n in sorted(added.items())]
+    )
+
+
+def _named(added: Mapping[bytes, int]) -> str:
+    if len(added) > _NAMED_QUEUES:
+        return f"{len(added):,} queues"
+    names = [f"{escaped(name)} {number:,}" for name, number in sorted(added.items())]
+    return ", ".join(names) or "no queue"
 
 
 def _batches(
@@ -213,46 +239,3 @@ def _batches(
             if not error.is_transient or now_s - lost_s >= reconnect_s:
                 raise
             queue.clock.sleep(_RETRY_S)
-
-
-def _add_to_several(
-    settings: Settings,
-    queues: list[WorkQueue],
-    items: Iterable[NewItems | Flush],
-    reader: RecordReader,
-    *,
-    unique: bool,
-    dry_run: bool,
-) -> ExitStatus:
-    from rwq_cli.core.items.spread import add_spread
-    from rwq_cli.views.outcomes import failure_reasons
-
-    added: Counter[bytes] = Counter()
-    picked: dict[bytes, bytes] = {}
-    lines = partial(command_lines, settings, queues[0].connection)
-
-    def explain(failed: Sequence[Outcome]) -> Iterator[str]:
-        for each in failed:
-            yield from failure_reasons(picked[each.item_id], [each], lambda _ids: (), {}, lines)
-
-    def where() -> str:
-        shown = [f"{escaped(name)} {number:,}" for name, number in sorted(added.items())]
-        text = ", ".join(shown) if len(shown) <= _NAMED_QUEUES else f"{len(shown):,} queues"
-        return f" ({text or 'no queue'} on {settings.server_label})"
-
-    out = Outcomes(
-        settings.output_options, _KIND, None, dry_run=dry_run, explain=explain, where=where
-    )
-    out.extra = lambda: {"rejected": reader.rejected, "empty": reader.empty}
-    with out:
-        for batch in add_spread(queues, items, unique=unique, dry_run=dry_run):
-            added[batch.queue] += batch.outcomes.count(Status.ADDED)
-            wrong = batch.outcomes.ids_with(Status.WRONG_TYPE)
-            picked.update(dict.fromkeys(wrong, batch.queue))
-            out.rows(batch.outcomes, batch.queue)
-    return out.finish(
-        queues=[
-            {**bytes_fields("queue", name), "added": number}
-            for name, number in sorted(added.items())
-        ]
-    )

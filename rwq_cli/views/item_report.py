@@ -174,15 +174,10 @@ def _verbs(report: ItemReport) -> tuple[str, ...]:
     """The commands of rwq to suggest; what removes an item is never offered first."""
     facts = report.facts
     match facts.state:
-        case State.WAITING:
-            return ("release --front", "complete") if report.position else ("bury", "complete")
-        case State.GHOST:
-            # A light clean reads processing and what is due.
-            is_due_later = facts.due_ms is not None and facts.due_ms > facts.now_ms
-            is_elsewhere = facts.in_main or is_due_later or facts.buried_ms is not None
-            return ("clean deep",) if is_elsewhere else ("clean light",)
-        case State.STRAY_LEASE:
-            return () if facts.lease is None or facts.lease.ends else ("doctor --fix",)
+        case State.WAITING if report.position:
+            return ("release --front", "complete")
+        case State.STRAY_LEASE if facts.lease is not None and not facts.lease.ends:
+            return ("doctor --fix",)
         case State.BURIED if transit_of(facts.reason):
             return ()
         case state:

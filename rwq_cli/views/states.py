@@ -20,7 +20,10 @@ class StateMeaning(NamedTuple):
 
 STATES = {
     State.WAITING: StateMeaning(
-        "It waits to be leased.", "data; once in the main list", "it is leased when its turn comes"
+        "It waits to be leased.",
+        "data; once in the main list",
+        "it is leased when its turn comes",
+        ("bury", "complete"),
     ),
     State.LEASED: StateMeaning(
         "A worker has leased it.",
@@ -83,6 +86,7 @@ STATES = {
         "no data; the ID in a list, or in `jobs:delayed` or `jobs:buried`",
         "a deep clean drops the entry; so does a light one if the entry is in processing or due, "
         "and `rwq lease` when it reaches it",
+        ("clean deep",),
     ),
     State.STRAY_LEASE: StateMeaning(
         "A lease without an item: the item was deleted, but not its lease.",
