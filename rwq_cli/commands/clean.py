@@ -282,13 +282,10 @@ def _clean_until_stopped(
         environment.stdout.flush()
 
     def status() -> str:
-        counts: Counter[Repair] = Counter()
-        for (_, action), number in actions.items():
-            counts[action] += number
-        what = ", ".join(f"{word} {number:,}" for word, number in counts.items())
-        number = done.total()
-        plural = "" if number == 1 else "s"
-        return f"{opened.label}: {what or 'nothing to clean'} in {number:,} round{plural}"
+        counts = {r: sum(n for (_, each), n in actions.items() if each is r) for r in Repair}
+        what = ", ".join(f"{word} {number:,}" for word, number in counts.items() if number)
+        number = f"{done.total():,} round{'' if done.total() == 1 else 's'}"
+        return f"{opened.label}: {what or 'nothing to clean'} in {number}"
 
     every_s = deep_every or inf
     # Processes that start together do not clean deeply together.

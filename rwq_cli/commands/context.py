@@ -1,7 +1,7 @@
 """`rwq context`: named servers."""
 
 import os
-from typing import Annotated, Any
+from typing import Annotated
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_connection
@@ -36,10 +36,6 @@ _PASSWORDS = frozenset({"password_command", "password_file"})
 _NO_SUCH = "wrong usage, or there is no such context"
 
 
-def _optional_name(help: str) -> Any:
-    return Annotated[str | None, argument("[NAME]", help, offer=offer_contexts)]
-
-
 class NoContext(RwqError):
     code = "no-context"
 
@@ -55,10 +51,7 @@ class NoContext(RwqError):
 def list_(settings: Settings) -> None:
     contexts = settings.contexts
     settings.out.table(
-        (
-            context_record(each, is_current=each.name == contexts.current)
-            for each in contexts.by_name.values()
-        ),
+        (context_record(each, contexts.current) for each in contexts.by_name.values()),
         CONTEXT_FIELDS,
         LIST_COLUMNS,
         plain_columns=PLAIN_COLUMNS,
@@ -73,8 +66,9 @@ def _show_one(
     *,
     text: str | None = None,
 ) -> None:
-    record = context_record(context, is_current=context.name == current)
-    settings.out.describe([record], CONTEXT_FIELDS, context_sections, text=text)
+    settings.out.describe(
+        [context_record(context, current)], CONTEXT_FIELDS, context_sections, text=text
+    )
 
 
 @command(
@@ -87,14 +81,13 @@ def _show_one(
 )
 def show(
     settings: Settings,
-    name: _optional_name(_HELP) = None,  # type: ignore[valid-type]
+    name: Annotated[str | None, argument("[NAME]", _HELP, offer=offer_contexts)] = None,
 ) -> None:
-    url, origin, context = settings.server if name is None else (None, "", None)
-    if name is not None:
-        context = settings.contexts.get(name)
+    context = settings.server.context if name is None else settings.contexts.get(name)
     if context is None:
+        url, origin, _ = settings.server
         raise NoContext(
-            f"no context is in use: the server is {shown_url(url or '')} ({origin})",
+            f"no context is in use: the server is {shown_url(url)} ({origin})",
             "rwq context list shows all contexts",
         )
     _show_one(settings, context, settings.contexts.current)
@@ -215,7 +208,7 @@ def rm(
             f"note: {settings.contexts.current} was the current context; there is none now"
         )
     text = "".join(f"removed context {context.name}\n" for context in removed)
-    records = [context_record(context, is_current=False) for context in removed]
+    records = [context_record(context, None) for context in removed]
     settings.out.describe(records, CONTEXT_FIELDS, is_one=False, text=text)
 
 
@@ -230,7 +223,9 @@ def rm(
 )
 def check(
     settings: Settings,
-    name: _optional_name(f"{_HELP} Else the server in use.") = None,  # type: ignore[valid-type]
+    name: Annotated[
+        str | None, argument("[NAME]", f"{_HELP} Else the server in use.", offer=offer_contexts)
+    ] = None,
 ) -> None:
     if name is not None:
         if {"url", "context"} & settings.given.keys():
@@ -244,26 +239,19 @@ def check(
     no_undo = unwritable_because(undo_directory(settings.environment.variables))
     if no_undo is None and access.denied and "undo" in access.denied:
         no_undo = f"this user may not run {access.denied['undo']}"
-    context = settings.server.context
-    # Permissions are checked for the queue; None for no queue.
-    denied = None
-    if access.denied is not None:
-        denied = [
-            {"command": verb, "reason": escaped_text(reason)}
-            for verb, reason in access.denied.items()
-        ]
+    context, denied = settings.server.context, access.denied
     found: Record = {
+        **access._asdict(),
         "server": connection.name,
         "context": None if context is None else context.name,
         "queue": queue_name,
-        "version": access.version,
         "latency_ms": round(access.latency_ms, 3),
-        "user": access.user,
-        "denied": denied,
+        # Permissions are checked for the queue; None for no queue.
+        "denied": denied
+        if denied is None
+        else [{"command": verb, "reason": escaped_text(why)} for verb, why in denied.items()],
         "writes": access.no_writes_because is None,
-        "no_writes_because": access.no_writes_because,
         "times": access.no_times_because is None,
-        "no_times_because": access.no_times_because,
         "undo": no_undo is None,
         "no_undo_because": no_undo,
         "no_touch": access.has_no_touch,

@@ -44,12 +44,9 @@ def queues(
 ) -> None:
     connection = open_connection(settings)
     wanted = glob_pattern(b"*" if pattern is None else pattern)
-
-    def find() -> list[WorkQueue]:
-        names = filter(wanted.match, queue_names(connection))
-        return [WorkQueue(connection, name) for name in names]
-
-    found = remembered(find)
+    found = remembered(
+        lambda: [WorkQueue(connection, n) for n in queue_names(connection) if wanted.match(n)]
+    )
 
     def counted() -> Iterator[Counts]:
         connection.set_no_touch()

@@ -24,13 +24,13 @@ def shown_url(url: str) -> str:
     return escaped_text(mask_url(url) if "://" in url else url)
 
 
-def context_record(context: Context, *, is_current: bool) -> Record:
+def context_record(context: Context, current: str | None) -> Record:
     password = "url" if holds_secret(context.url) else None
     for kind in ("command", "file"):
         password = kind if getattr(context, f"password_{kind}") is not None else password
     return {
         **context._asdict(),
-        "current": is_current,
+        "current": context.name == current,
         "url": shown_url(context.url),
         "password": password,
         "protect": context.protect.value,
