@@ -26,7 +26,7 @@ from rwq_cli.cli.options import (
 from rwq_cli.cli.settings import Settings
 from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.queue import WorkQueue
-from rwq_cli.core.repair.clean import CleanAction, CleanBatch, Repair, clean as clean_queue
+from rwq_cli.core.repair.clean import CleanAction, Repair, clean as clean_queue
 from rwq_cli.exit_codes import ExitCode, ExitStatus
 from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import ID, NAME, Fields, field
@@ -125,8 +125,8 @@ class Cleaning(NamedTuple):
 
     def batches(
         self, opened: OpenQueues, queue: WorkQueue, *, is_deep: bool, warns: bool = True
-    ) -> Iterator[CleanBatch]:
-        def clean(queue: WorkQueue) -> Iterator[CleanBatch]:
+    ) -> Iterator[list[CleanAction]]:
+        def clean(queue: WorkQueue) -> Iterator[list[CleanAction]]:
             found = clean_queue(
                 queue,
                 deep=is_deep,
@@ -272,8 +272,7 @@ def _clean_until_stopped(
             try:
                 for batch in cleaning.batches(opened, queue, is_deep=is_deep, warns=is_first):
                     out.rows(batch)
-                    for repair, number in batch.counts().items():
-                        actions[queue.name, repair] += number
+                    actions.update((queue.name, each.action) for each in batch)
             except ServerError:
                 out.note_unfinished()
                 raise

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rwq_cli.core.errors import PermissionDenied, ServerError
 from rwq_cli.core.handle import Queue
@@ -12,7 +12,7 @@ from rwq_cli.core.inspect.queues import next_ages
 from rwq_cli.core.inspect.server_status import uptime_of
 from rwq_cli.core.model import Counts, State
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.state.probe import probe, states, states_in_processing
+from rwq_cli.core.state.probe import probe, states, states_from
 
 _SAMPLE_ITEMS = 100
 # How long abandoned items are counted for an overview.
@@ -68,17 +68,20 @@ def count_taken(queues: Sequence[Queue], *, within_s: float = COUNT_S) -> list[T
     clock = queues[0].clock
     ends_s = clock.monotonic() + within_s
     cursors = [ListCursor(queue, queue.keys.processing) for queue in queues]
-    pages = queues[0].connection.root.call_all(
-        [cursor.first_command() for cursor in cursors], return_errors=True
-    )
+    call_all = queues[0].connection.root.call_all
+    pages = call_all([cursor.first_command() for cursor in cursors], return_errors=True)
     ids = [[] if isinstance(page, ServerError) else list(dict.fromkeys(page)) for page in pages]
-    found = states_in_processing(list(zip(queues, ids, strict=True)))
+    known: dict[str, Any] = {"in_main": 0, "in_processing": 1, "digests_too": False}
+    asked = zip(queues, ids, strict=True)
+    # A script needs an ID.
+    commands = [queue.script("states", *(own or [b""]), **known) for queue, own in asked]
+    found = zip(queues, cursors, ids, pages, call_all(commands, return_errors=True), strict=True)
     counts: list[Taken | ServerError] = []
-    for queue, cursor, page, first in zip(queues, cursors, pages, found, strict=True):
-        if isinstance(page, ServerError) or isinstance(first, ServerError):
-            counts.append(next(each for each in (page, first) if isinstance(each, ServerError)))
+    for queue, cursor, own, page, reply in found:
+        if refused := [each for each in (page, reply) if isinstance(each, ServerError)]:
+            counts.append(refused[0])
             continue
-        by_state, is_least = Counter(first), False
+        by_state, is_least = Counter(states_from(reply)[: len(own)]), False
         if len(page) == PAGE_SIZE:
             cursor.start(page)
             next(cursor)

@@ -11,7 +11,7 @@ in the state `due`.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -23,10 +23,10 @@ from rwq_cli.core.inspect.keyspace import survey_facts
 from rwq_cli.core.inspect.lookup import facts_of
 from rwq_cli.core.items.repairs import CleanLock, prune, repair, restore_guards
 from rwq_cli.core.items.schedule import promote
+from rwq_cli.core.lua import DIGEST_DIGITS
 from rwq_cli.core.model import Outcome, OutcomeBatch, State, Status
 from rwq_cli.core.repair.findings import Code, Problem, Problems, problems_of
 from rwq_cli.core.state.expected import FirstLook
-from rwq_cli.core.state.probe import find_broken
 from rwq_cli.core.state.rules import Facts
 
 
@@ -56,38 +56,6 @@ class CleanAction(NamedTuple):
     action: Repair
     state: State
     where: str | None = None
-
-
-class CleanBatch:
-    """The actions of one call of a clean, which all changed the same structure.
-
-    `state` is that of the IDs whose outcome has none.
-    """
-
-    __slots__ = ("outcomes", "state", "where")
-
-    def __init__(self, outcomes: OutcomeBatch, state: State, where: str | None) -> None:
-        self.outcomes, self.state, self.where = outcomes, state, where
-
-    @property
-    def ids(self) -> Sequence[bytes]:
-        """The IDs."""
-        return self.outcomes.ids
-
-    def __len__(self) -> int:
-        return len(self.outcomes)
-
-    def __iter__(self) -> Iterator[CleanAction]:
-        for item_id, status, _, pruned in self.outcomes:
-            state = pruned or self.state
-            if status is Status.DROPPED and state is State.ABANDONED:
-                # It waits, too.
-                state = State.DUPLICATED
-            yield CleanAction(item_id, Repair(status.value), state, self.where)
-
-    def counts(self) -> dict[Repair, int]:
-        """How often each repair was done."""
-        return {Repair(status.value): n for status, n in self.outcomes.counts().items()}
 
 
 # By ID, what is wrong with it.
@@ -186,39 +154,46 @@ def clean(
     grace_s: float = GRACE_S,
     dry_run: bool = False,
     bury_after: int | None = None,
-) -> Iterator[CleanBatch]:
+) -> Iterator[list[CleanAction]]:
     """Do a light or a deep clean under the lock; see `WorkQueue.light_clean`.
 
     Reading the batches does the work. A `ServerError` gets the number of actions before it.
     """
     queue.connection.set_no_touch()
     with Acknowledged() as acknowledged, CleanLock(queue, dry_run=dry_run) as lock:
-        look, suspects, has_due, samples = (_deep_look if deep else _light_look)(queue, lock)
-        fixer = Fixer(queue, look, lock, dry_run, bury_after)
-        for batch in _actions(fixer, suspects, grace_s, has_due=has_due, samples=samples):
-            acknowledged.add(len(batch))
+        # Everything is read before anything is done, so that a dry run sees what the run sees.
+        look = (_deep_look if deep else _light_look)(queue, lock)
+        fixer = Fixer(queue, look.first, lock, dry_run, bury_after)
+        for (_, known, where), outcomes in lock.kept(_repairs(fixer, look, grace_s)):
+            acknowledged.add(len(outcomes))
+            batch = []
+            for item_id, status, _, state in outcomes:
+                state = state or known
+                if status is Status.DROPPED and state is State.ABANDONED:
+                    # It waits, too.
+                    state = State.DUPLICATED
+                batch.append(CleanAction(item_id, Repair(status.value), state, where))
             yield batch
 
 
-def _actions(
-    fixer: Fixer, suspects: Suspects, grace_s: float, *, has_due: bool, samples: int
-) -> Iterator[CleanBatch]:
-    # Everything was read before anything is done, so that a dry run sees what the run sees.
+def _repairs(fixer: Fixer, look: "_Look", grace_s: float) -> Iterator[tuple[Problem, OutcomeBatch]]:
+    """What was done about each problem, without what needs no report."""
     queue, lock, dry_run = fixer.queue, fixer.lock, fixer.dry_run
     promoted: set[bytes] = set()
-    for outcomes in lock.kept(promote(queue, dry_run=dry_run)) if has_due else ():
+    for outcomes in promote(queue, dry_run=dry_run) if look.has_due else ():
         promoted.update(outcomes.ids)
-        yield CleanBatch(outcomes, State.DUE, "delayed")
-    pruned = prune(queue, "returns", samples=samples, dry_run=dry_run)
-    for outcomes in lock.kept(_pruned(pruned, State.GHOST)):
-        yield CleanBatch(outcomes, State.GHOST, "returns")
-    if not any(problem.code in CLEANED for each in suspects.values() for problem in each):
+        yield Problem(Code.DUE, State.DUE, "delayed"), outcomes
+    counts = Problem(Code.STALE_RETURNS, State.GHOST, "returns")
+    pruned = prune(queue, "returns", samples=look.samples, dry_run=dry_run)
+    yield from ((counts, outcomes) for outcomes in _pruned(pruned, State.GHOST))
+    if not any(problem.code in CLEANED for each in look.suspects.values() for problem in each):
         return
     lock.sleep(grace_s)
-    for problem, outcomes in fixer.fix(suspects, CLEANED, frozenset(promoted)):
-        if problem.code is not Code.UNGUARDED:
-            where = None if problem.code is Code.ORPHANED else problem.where
-            yield CleanBatch(outcomes, problem.state, where)
+    for problem, outcomes in fixer.fix(look.suspects, CLEANED, frozenset(promoted)):
+        if problem.code is Code.ORPHANED:
+            yield problem._replace(where=None), outcomes
+        elif problem.code is not Code.UNGUARDED:
+            yield problem, outcomes
 
 
 class _Look(NamedTuple):
@@ -241,17 +216,23 @@ def _light_look(queue: Queue, lock: CleanLock) -> _Look:
     delayed.start(pages[1])
     queue.progress.begin("reading processing", lengths_of(queue, queue.keys.processing))
     suspects: Suspects = {}
-    for item_id, state, digest in find_broken(queue, lock.kept(processing)):
-        suspects[item_id] = _IN_PROCESSING[state]
-        if digest:
-            look.digests[item_id] = digest
+    batches = (batch for page in lock.kept(processing) for batch in in_batches(page))
+    known = {"in_main": 0, "in_processing": 1, "digests_too": True}
+    for batch, (codes, digests) in queue.read_each("states", batches, **known):
+        at = 0
+        for item_id, code in zip(batch, codes.decode("ascii"), strict=True):
+            if code in _BROKEN:
+                suspects[item_id] = _BROKEN[code]
+                if code == State.ABANDONED.code:
+                    look.digests[item_id] = digests[at : at + DIGEST_DIGITS]
+                    at += DIGEST_DIGITS
     has_due = next(delayed, None) is not None and delayed.scores[0] <= look.at_ms
     samples = 1 + 2 * len(suspects) // BATCH_ITEMS if counted else 0
     return _Look(look, suspects, has_due, samples)
 
 
-_IN_PROCESSING = {
-    state: (Problem(Code(state.value), state, "processing"),)
+_BROKEN = {
+    state.code: (Problem(Code(state.value), state, "processing"),)
     for state in (State.ABANDONED, State.GHOST)
 }
 

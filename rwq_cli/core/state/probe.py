@@ -6,10 +6,9 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from rwq_cli.core.batches import in_batches
-from rwq_cli.core.errors import ServerError
 from rwq_cli.core.handle import Queue
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.lua import DIGEST_DIGITS, script_words
+from rwq_cli.core.lua import script_words
 from rwq_cli.core.model import DIGITS_MAX, TIME_MS_MAX, Lease, State
 from rwq_cli.core.server.commands import REFUSED
 from rwq_cli.core.state.expected import Located
@@ -83,48 +82,12 @@ def states(
     known = {"in_main": in_main, "in_processing": in_processing, "digests_too": False}
     batches = in_batches(ids, items_max=READ_ITEMS)
     replies = queue.read_each("states", batches, **known)
-    return [state for _, reply in replies for state in _states_from(reply)]
+    return [state for _, reply in replies for state in states_from(reply)]
 
 
-def states_in_processing(
-    wanted: Sequence[tuple[Queue, Sequence[bytes]]],
-) -> list[list[State] | ServerError]:
-    """Read the states of IDs of several queues on one connection in one round trip.
-
-    Each ID is once in processing, and not in main. A queue that refuses has its error instead.
-    """
-    known: dict[str, Any] = {"in_main": 0, "in_processing": 1, "digests_too": False}
-    # A page of each, which one call reads.
-    asked = [at for at, (_, ids) in enumerate(wanted) if ids]
-    commands = [wanted[at][0].script("states", *wanted[at][1], **known) for at in asked]
-    found: list[list[State] | ServerError] = [[] for _ in wanted]
-    replies = wanted[0][0].connection.root.call_all(commands, return_errors=True) if asked else ()
-    for at, reply in zip(asked, replies, strict=True):
-        found[at] = reply if isinstance(reply, ServerError) else _states_from(reply)
-    return found
-
-
-def _states_from(reply: Sequence[bytes]) -> list[State]:
+def states_from(reply: Sequence[bytes]) -> list[State]:
+    """The states in a reply of the script."""
     return list(map(_STATE_OF_CODE.__getitem__, reply[0].decode("ascii")))
-
-
-def find_broken(
-    queue: Queue, pages: Iterable[Sequence[bytes]]
-) -> Iterator[tuple[bytes, State, bytes]]:
-    """Find the abandoned items and the ghosts in processing, sending calls ahead of the replies.
-
-    Yields the ID and state of each, and the digest of an abandoned item, else b"".
-    """
-    batches = (batch for page in pages for batch in in_batches(page))
-    known = {"in_main": 0, "in_processing": 1, "digests_too": True}
-    for batch, (codes, digests) in queue.read_each("states", batches, **known):
-        at = 0
-        for item_id, code in zip(batch, codes.decode("ascii"), strict=True):
-            if code == State.ABANDONED.code:
-                yield item_id, State.ABANDONED, digests[at : at + DIGEST_DIGITS]
-                at += DIGEST_DIGITS
-            elif code == State.GHOST.code:
-                yield item_id, State.GHOST, b""
 
 
 def parse_lease(value: bytes, left_ms: int) -> Lease | None:
