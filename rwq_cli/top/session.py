@@ -36,8 +36,6 @@ SCAN_EVERY_S = 30.0
 _SCAN_SHARE = 10
 # After this long without an answer, what is shown is marked as old; later if answers take long.
 _OLD_AFTER_S = 1.0
-# Counts of abandoned items that are older are mentioned; in ticks.
-_OLD_TICKS = 3
 _MESSAGE_S = 5.0
 # Items of a list that are read.
 ITEMS_SHOWN = 100
@@ -192,9 +190,6 @@ class Session:
             left_out = escaped_text(self.overview.left_out[0].message)
             more = len(self.overview.left_out) - 1
             parts.append((f"skipped: {left_out}{f', and {more} more' if more else ''}", "yellow"))
-        age_s = self.overview.abandoned_age_s
-        if age_s > _OLD_TICKS * self._now_every_s:
-            parts.append((f"ABANDONED is up to {human.duration(int(age_s))} old", "yellow"))
         return [*parts, (f"every {human.duration(self.every_s)}", None)]
 
     def _silence(self, now_s: float) -> list[Piece]:

@@ -178,8 +178,6 @@ _INTERVAL_MAX_S = 15.0
 # on with processing lists that are longer than a page.
 _ENTRIES_PER_TICK = 2 * PAGE_SIZE
 _COUNT_S = 0.1
-# How often the status of the server is read, seconds.
-_STATUS_EVERY_S = 10.0
 
 
 def interval_s(every_s: float, call_s: float) -> float:
@@ -229,8 +227,6 @@ class Overview(NamedTuple):
     left_out: Sequence[ServerError] = ()
     # How long a sampling call took on average, or the call for the ages, if longer.
     call_s: float = 0.0
-    # How old the oldest count of abandoned items is.
-    abandoned_age_s: float = 0.0
 
 
 class QueueWatch:
@@ -238,7 +234,7 @@ class QueueWatch:
 
     A tick reads lengths and both ends of the main lists. Abandoned items are counted as `rwq
     queues` counts them, which takes time for each entry of processing: for a limited time in one
-    tick, the oldest counts first.
+    tick, those first whose turn was longest ago.
     """
 
     def __init__(
@@ -248,10 +244,8 @@ class QueueWatch:
         self._clock = clock or Clock()
         self._queues: dict[bytes, Queue] = {}
         self._meter = RateMeter()
-        # The last counts, None for those that were refused, and when they were made.
-        self._taken: dict[bytes, tuple[Taken | None, float]] = {}
-        self._status: ServerStatus | None = None
-        self._status_at_s = float("-inf")
+        # The last counts, the oldest first; None for those that were refused.
+        self._taken: dict[bytes, Taken | None] = {}
         self.watch(names)
 
     def watch(self, names: Iterable[bytes]) -> None:
@@ -267,9 +261,7 @@ class QueueWatch:
     def tick(self) -> Overview:
         """Sample all queues now."""
         queues = [self._queues[name] for name in sorted(self._queues)]
-        now_s = self._clock.monotonic()
-        if now_s - self._status_at_s >= _STATUS_EVERY_S:
-            self._status, self._status_at_s = server_status(self._connection), now_s
+        status = server_status(self._connection)
         started_s = perf_counter()
         found = self._meter.sample(queues)
         calls = -(-len(queues) // QUEUES_PER_CALL)
@@ -281,38 +273,32 @@ class QueueWatch:
         started_s = perf_counter()
         ages = next_ages({self._queues[n]: each.next for n, each in samples.items() if each.next})
         call_s = max(call_s, perf_counter() - started_s)
-        oldest_s = self._count_taken(samples, now_s)
+        self._count_taken(samples)
         rows = [
             QueueRow(
                 name,
                 sample,
-                self._taken.get(name, (None,))[0],
+                self._taken.get(name),
                 ages.get(name),
                 self._meter.rates(name),
                 [each.waiting for each in self._meter.samples[name]],
             )
             for name, sample in samples.items()
         ]
-        return Overview(rows, self._status, left_out, call_s, oldest_s)
+        return Overview(rows, status, left_out, call_s)
 
-    def _count_taken(self, samples: Mapping[bytes, Sample], now_s: float) -> float:
-        """Count abandoned items, as many as a tick may; return the age of the oldest count."""
-        empty = [name for name, sample in samples.items() if not sample.processing]
-        self._taken.update((name, (Taken(), now_s)) for name in empty)
-        whole = (name for name in samples.keys() - empty if self._queues[name].is_in_one_slot)
-        pending = sorted(whole, key=lambda name: (self._counted_at_s(name), name))
+    def _count_taken(self, samples: Mapping[bytes, Sample]) -> None:
+        """Count abandoned items, as many as a tick may."""
+        turn = {name: at for at, name in enumerate(self._taken)}
         room = _ENTRIES_PER_TICK
-        chosen: list[bytes] = []
-        for name in pending:
-            room -= min(samples[name].processing, PAGE_SIZE)
-            if room < 0:
-                break
-            chosen.append(name)
-        counts = count_taken([self._queues[name] for name in chosen], within_s=_COUNT_S)
-        for name, each in zip(chosen, counts, strict=True):
-            self._taken[name] = (each if isinstance(each, Taken) else None, now_s)
-        times = [self._counted_at_s(name) for name in pending if name in self._taken]
-        return now_s - min(times, default=now_s)
-
-    def _counted_at_s(self, name: bytes) -> float:
-        return self._taken[name][1] if name in self._taken else float("-inf")
+        chosen: list[Queue] = []
+        for name in sorted(samples, key=lambda name: turn.get(name, -1)):
+            queue, entries = self._queues[name], samples[name].processing
+            if not entries:
+                self._taken[name] = Taken()
+            elif queue.is_in_one_slot and room >= 0:
+                room -= min(entries, PAGE_SIZE)
+                chosen += [queue] * (room >= 0)
+        for queue, each in zip(chosen, count_taken(chosen, within_s=_COUNT_S), strict=True):
+            self._taken.pop(queue.name, None)
+            self._taken[queue.name] = each if isinstance(each, Taken) else None

@@ -55,10 +55,11 @@ class Located(NamedTuple):
     ids: Sequence[bytes]
     # `name`, `places` or `leased`.
     how: str
-    # For `places`, where the entries of each ID were seen, and the server's clock before, unix ms.
+    # For `places`, where the entries of each ID were seen, "" for none, and the server's clock
+    # before, unix ms.
     places: Sequence[str] = ()
     since_ms: int = 0
-    # For `name`, how many entries to scan at most.
+    # For `name`, how many entries of both lists to scan at most; if they have more, none is found.
     scan_max: int = 0
     # The fingerprints of the data that was saved of each; None if none was read.
     saved: Mapping[bytes, str] | None = None
@@ -67,12 +68,12 @@ class Located(NamedTuple):
 
     @classmethod
     def by_name(cls, ids: Sequence[bytes], *, scan_max: int = SCAN_BUDGET_ENTRIES) -> "Located":
-        """IDs that are looked up in both lists, or none of them if that would take too long."""
+        """IDs that are looked up in both lists."""
         return cls(ids, "name", scan_max=scan_max)
 
     @classmethod
     def at_places(cls, ids: Sequence[bytes], places: Sequence[str], since_ms: int) -> "Located":
-        """IDs whose entries were seen; "" for those in no list."""
+        """IDs whose entries were seen."""
         return cls(ids, "places", places, since_ms)
 
     @classmethod
