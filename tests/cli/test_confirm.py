@@ -157,16 +157,6 @@ class TestProtectedContext:
     def test_an_id_behind_the_name_is_an_id(self, prod: Rwq) -> None:
         assert prod("rm", "--yes=prod", "a").code == 0
 
-    def test_a_person_types_the_name(self, prod: Rwq, foreign: Foreign) -> None:
-        asks = b"Type the context's name to continue: "
-        for more in ((), ("--yes",)):
-            code, seen = prod.asked("rm", "a", *more, type_in=[(asks, b"y\n")])
-            assert (code, b"declined" in seen) == (1, True)
-        code, seen = prod.asked("rm", "a", "-c", "prod", type_in=[(asks, b"prod\n")])
-        assert code == 0
-        assert b"1 item of jobs on prod. Type" in seen
-        assert foreign.raw.llen("jobs:queue") == 0
-
 
 def test_what_was_typed_before_the_question_is_no_answer(
     rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch

@@ -188,19 +188,3 @@ def test_an_undo_file_without_room_says_what_was_removed(rwq: Rwq, foreign: Fore
     assert "file too large; nothing is removed or changed before it is written: make room" in (
         result.notes
     )
-
-
-def test_what_several_threads_write_does_not_mix() -> None:
-    lines = [b"%d" % number * 3000 + b"\n" for number in range(4)]
-    found = bytearray()
-    with slow_pipe(found) as writer:
-        threads = [
-            Thread(target=lambda line=line: [writer.write(line) for _ in range(100)])
-            for line in lines
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        writer.flush()
-    assert sorted(found.splitlines(keepends=True)) == [line for line in lines for _ in range(100)]

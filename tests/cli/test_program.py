@@ -3,12 +3,11 @@
 import errno
 import json
 import sys
-from unittest.mock import Mock
 
 import pytest
 
-from rwq_cli.core.errors import OutOfMemory
 from tests.driver import Rwq
+from tests.proxies import answering
 
 
 @pytest.fixture(autouse=True)
@@ -24,35 +23,6 @@ def test_an_error_as_a_line_and_as_an_object(rwq: Rwq) -> None:
     assert rwq(*words).as_tuple() == (69, "", f"rwq: error: {what}; {hint}\n")
     record = f'{{"error": "{what}", "code": "unreachable", "hint": "{hint}"}}\n'
     assert rwq(*words, "-o", "json").as_tuple() == (69, "", record)
-
-
-def test_an_error_says_what_of_a_batch_is_done(rwq: Rwq, monkeypatch: pytest.MonkeyPatch) -> None:
-    applied = "each batch without a reply was applied in full or not at all; "
-    for first, after, doubtful, said in (
-        (0, (), None, ""),
-        (104, (), None, "acknowledged: 1 to 104; "),
-        (
-            *(104, ((122, 8), (1200, 50)), None),
-            "acknowledged: 1 to 104 and 123 to 130 and 1,201 to 1,250; ",
-        ),
-        (1104, (), 1000, f"acknowledged: 1 to 1,104; 1,000 in doubt: {applied}"),
-        (0, ((3, 1),), None, "acknowledged: 4; "),
-        (0, (), 0, f"acknowledged: none; {applied}"),
-    ):
-        error = OutOfMemory("it is full", "raise it")
-        error.acknowledged, error.acknowledged_after = first, after
-        error.in_doubt, error.doubtful = doubtful is not None, doubtful or 0
-        fail = Mock(side_effect=error)
-        monkeypatch.setattr("rwq_cli.commands.add.add_batches", fail)
-        # The hint is added to where it is told.
-        assert json.loads(rwq("add", "x", "-o", "json").err) == {
-            "error": "it is full",
-            "code": "out-of-memory",
-            "hint": f"{said}raise it",
-            "acknowledged": first,
-            "acknowledged_after": [list(part) for part in after],
-            "in_doubt": doubtful or 0,
-        }
 
 
 def test_usage_errors_are_json_if_the_line_asks_for_json(rwq: Rwq) -> None:
@@ -109,3 +79,15 @@ def test_what_cannot_even_start_is_not_taken_for_an_answer(rwq: Rwq) -> None:
     _, err = process.communicate(timeout=60)
     assert process.returncode == 70
     assert err.startswith(b"rwq: error: cannot start: TypeError")
+
+
+def test_a_command_says_that_the_server_is_loading(rwq: Rwq) -> None:
+    with answering(b"-LOADING Redis is loading the dataset in memory\r\n") as url:
+        for line in (("add", "x"), ("ls",)):
+            result = rwq(*line, "-u", url, "--patience", "0")
+            as_json = rwq(*line, "-u", url, "-o", "json", "--patience", "0")
+            assert (result.code, result.text) == (69, "")
+            assert result.notes.count("\n") == 1
+            assert result.notes.startswith(f"rwq: error: {url} is still loading its data")
+            assert result.notes.endswith("; try again in a moment\n")
+            assert json.loads(as_json.err)["code"] == "loading"

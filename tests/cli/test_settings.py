@@ -111,13 +111,6 @@ class TestGuard:
                 guard = found.protecting_context
                 assert (None if guard is None else guard.name) == name
 
-    def test_without_a_file_nothing_is_read(self, tmp_path: Path) -> None:
-        out = io.BytesIO()
-        environment = Environment({"HOME": str(tmp_path)}, io.BytesIO(), out, out)
-        settings = Settings(environment)
-        assert settings.protecting_context is None
-        assert "contexts" not in vars(settings)
-
 
 class TestReadOnly:
     @pytest.fixture
@@ -208,12 +201,6 @@ class TestWithoutHome:
         monkeypatch.delenv("HOME")
         monkeypatch.setattr("pwd.getpwuid", no_entry)
         del rwq.variables["HOME"]
-
-    def test_there_are_no_contexts_and_no_undo_files(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"a")
-        assert rwq("ls", "-o", "ids").as_tuple() == (0, "a\n", "")
-        result = rwq("undo", "--list")
-        assert (result.code, result.text) == (0, "")
 
     def test_what_needs_an_undo_file_changes_nothing(
         self, rwq: Rwq, foreign: Foreign, monkeypatch: pytest.MonkeyPatch

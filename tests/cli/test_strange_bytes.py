@@ -1,7 +1,6 @@
 """Bytes that are not UTF-8, drive a terminal, or mean something to Redis: nothing is misread."""
 
 import base64
-import hashlib
 import os
 from collections.abc import Mapping
 
@@ -130,22 +129,3 @@ def test_a_queue_name_may_be_other_than_utf8(rwq: Rwq, raw: redis.Redis) -> None
     record = rwq("queues", "-o", "jsonl").jsonl[0]
     assert (record["queue"], record["queue_b64"]) == (None, "/w==")
     assert rwq("queues", "-o", "ids", "-0").out == b"\xff\0"
-
-
-@pytest.mark.needs("no-touch")
-def test_a_line_of_32_mb_is_added_and_returned_whole(rwq: Rwq, raw: redis.Redis) -> None:
-    """Goes in and comes out whole, beside short ones, and a listing reads only its beginning."""
-    block = os.urandom(1 << 20).translate(bytes(b if b != 10 else 11 for b in range(256)))
-    big = block * 32
-    given = b"before\n" + big + b"\nafter\n"
-    assert rwq("add", "--id-from", "sha256", stdin=given).as_tuple() == (
-        0,
-        "",
-        "added 3\n",
-    )
-    name = hashlib.sha256(big).hexdigest()
-    assert raw.strlen(f"jobs:item:{name}") == len(big)
-    listed = rwq("ls", "-o", "jsonl")
-    assert len(listed.out) < 5000
-    assert [record["bytes"] for record in listed.jsonl] == [6, len(big), 5]
-    assert hashlib.sha256(rwq("show", name, "-o", "data").out).hexdigest() == name

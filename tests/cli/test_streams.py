@@ -12,18 +12,6 @@ from tests.conftest import Foreign
 from tests.driver import TIMEOUT_S, Rwq, next_line
 
 
-def test_empty_input_is_not_an_error(rwq: Rwq, raw: redis.Redis) -> None:
-    for line, said in {
-        "add": "nothing added\n",
-        "add --format jsonl": "nothing added\n",
-        "complete -": "nothing completed\n",
-        "touch -": "nothing touched\n",
-        "show -": "",
-    }.items():
-        assert rwq(*line.split()).as_tuple() == (0, "", said)
-    assert raw.keys() == []
-
-
 class TestClosedStdout:
     """`rwq ls | head`: quiet, and what changes things goes on to its end."""
 

@@ -54,12 +54,6 @@ def test_the_hints_name_commands_and_options_that_exist() -> None:
             assert {word for word in words.split() if word.startswith("-")} <= options, ours
 
 
-def test_what_removes_an_item_is_not_offered_first() -> None:
-    for word, ours in SYNONYM_HINTS.items():
-        first = COMMAND.findall(ours)[:1]
-        assert first not in ([("rm", "")], [("purge", " --dry-run")]), word
-
-
 def slips(word: str) -> set[str]:
     """The word with one letter left out, doubled, swapped with the next, or another."""
     found = set()
@@ -75,11 +69,6 @@ def test_a_destructive_command_is_never_suggested_by_likeness() -> None:
         for slip in slips(name):
             meant = {path for path, _ in COMMAND.findall(hint(slip).removeprefix("see rwq --help"))}
             assert not meant & DESTRUCTIVE, slip
-
-
-def test_a_slip_in_another_command_gets_a_suggestion() -> None:
-    assert hint("compleet") == hint("purgee") == "see rwq --help"
-    assert hint("relase") == "did you mean: rwq release or rwq lease or rwq leases"
 
 
 def test_a_queue_as_an_argument_gets_the_option(bare_rwq: Rwq) -> None:
@@ -102,17 +91,6 @@ def test_only_the_queue_is_repeated(bare_rwq: Rwq) -> None:
         "code": "usage",
         "hint": "did you mean: rwq stats -q jobs",
     }
-
-
-def test_an_id_as_an_argument_gets_the_option(rwq: Rwq) -> None:
-    said = (
-        "rwq: error: lease takes no arguments; did you mean: rwq lease -q 17 or rwq lease --id 17\n"
-    )
-    assert rwq("lease", "17").notes == said
-    said = "rwq: error: lease takes no arguments; did you mean: rwq lease --id 17\n"
-    assert rwq("lease", "17", "-q", "jobs").notes == said
-    said = "rwq: error: doctor takes no arguments; see rwq doctor --help\n"
-    assert rwq("doctor", "17", "-q", "jobs").notes == said
 
 
 def test_an_id_that_begins_with_a_dash_goes_after_two(rwq: Rwq) -> None:

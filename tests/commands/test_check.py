@@ -10,7 +10,6 @@ from rwq_cli.exit_codes import MonitoringStatus
 from tests.conftest import ABSENT, Foreign, StartServer, contents
 from tests.driver import Rwq
 
-NOWHERE = ("-u", "redis://127.0.0.1:1/0")
 # A plugin's line: what it says, and behind the one bar its data.
 PLUGIN_LINE = re.compile(
     r"RWQ (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+"
@@ -166,16 +165,6 @@ class TestPrometheus:
             for queue, value in (("jobs", jobs), ("none", none))
         ]
         assert filled.raw.llen("jobs:queue") == 3
-
-    def test_an_unreachable_server_is_down(self, rwq: Rwq) -> None:
-        result = rwq("check", "--format", "prometheus", *NOWHERE)
-        assert (result.code, result.text) == (
-            3,
-            "# HELP rwq_up Whether the queue could be read.\n"
-            "# TYPE rwq_up gauge\n"
-            'rwq_up{queue="jobs"} 0\n',
-        )
-        assert result.notes.startswith("rwq: error: cannot reach redis://127.0.0.1:1/0")
 
     def test_the_worst_queue_decides(self, rwq: Rwq, filled: Foreign) -> None:
         filled.raw.set("broken:queue", "text")

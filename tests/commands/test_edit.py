@@ -219,24 +219,6 @@ class TestMeanwhile:
         assert foreign.raw.get("jobs:item:a") == b"mine\n"
 
 
-class TestJson:
-    def test_to_break_it_needs_yes_and_keeps_the_text(
-        self, foreign: Foreign, drafts: Path, edit: Callable[..., Result]
-    ) -> None:
-        foreign.waiting(b"a")
-        foreign.raw.set("jobs:item:a", '{"a": 1}')
-        result = edit('echo oops >> "$1"', "a")
-        assert result.code == 2
-        assert result.notes.startswith(
-            "rwq: error: this needs confirmation, and there is no terminal to ask on: rwq will "
-            "replace JSON with data that is not JSON in 1 item of jobs ("
-        )
-        assert f"; use --yes; your text is in {drafts}/rwq-edit-" in result.notes
-        assert foreign.raw.get("jobs:item:a") == b'{"a": 1}'
-        assert edit('echo oops >> "$1"', "a", "--yes").code == 0
-        assert foreign.raw.get("jobs:item:a") == b'{"a": 1}oops'
-
-
 @pytest.mark.parametrize("data", [b"\xff", b"a\0b", b"x" * 1_000_000 + b"\xc3"])
 def test_binary_data_is_refused(
     foreign: Foreign, drafts: Path, edit: Callable[..., Result], data: bytes

@@ -64,16 +64,6 @@ def test_the_table_of_a_result(rwq: Rwq, foreign: Foreign) -> None:
     ]
 
 
-def test_a_rejected_item_has_an_outcome(rwq: Rwq, foreign: Foreign) -> None:
-    """The exit says whether there is one; which, it says itself."""
-    foreign.waiting(b"a")
-    assert rwq("complete", "a", "--rejected").code == 0
-    record = rwq("result", "a", "-o", "json").json
-    names = ("status", "result", "bytes", "holder")
-    assert [record[name] for name in names] == ["rejected", None, None, None]
-    assert rwq("result", "a", "-o", "data").as_tuple() == (0, "", "note: a was rejected\n")
-
-
 def test_an_older_result_is_printed_with_a_note(rwq: Rwq, foreign: Foreign) -> None:
     keep(foreign, "a", result=b"old")
     foreign.waiting(b"a")

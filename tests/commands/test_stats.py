@@ -75,16 +75,6 @@ class TestCounts:
             assert said.startswith(f"not counted {expected}")
 
 
-@pytest.mark.needs("no-touch")
-def test_sizes_are_those_of_a_sample(rwq: Rwq) -> None:
-    rwq("add", *("x" * size for size in (1, 10, 100, 1000, 10_000)))
-    record = rwq("stats", "-o", "json").json
-    names = ("sampled", "min_bytes", "median_bytes", "max_bytes")
-    assert [record[f"payload_{name}"] for name in names] == [5, 1, 100, 10_000]
-    text = rwq("stats", "-o", "table").text
-    assert "1 B to 9.8 KiB, median 100 B (a sample of 5 waiting)" in text
-
-
 def test_queues_are_rows_of_a_table(rwq: Rwq, raw: redis.Redis) -> None:
     Foreign(raw, b"one").waiting(b"a")
     text = rwq("stats", "-q", "one", "-q", "other", "--fast", "-o", "table").text

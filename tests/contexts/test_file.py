@@ -129,56 +129,47 @@ def test_a_context_has_one_password(path: Path, given: str) -> None:
     assert "hunter2" not in wrong
 
 
-class TestPermissions:
-    SECRET = "[contexts.a]\nurl = 'redis://:hunter2@db1'\n[contexts.b]\nurl = 'redis://db2'\n"
+SECRET = "[contexts.a]\nurl = 'redis://:hunter2@db1'\n[contexts.b]\nurl = 'redis://db2'\n"
 
-    @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
-    def test_a_password_that_others_may_read_is_not_used(self, path: Path, mode: int) -> None:
-        contexts = read_contexts(write(path, self.SECRET, mode))
+
+def test_a_password_that_others_may_read_is_not_used(path: Path) -> None:
+    for mode in (0o644, 0o640, 0o604):
+        contexts = read_contexts(write(path, SECRET, mode))
         assert contexts.get("b").url == "redis://db2"
         with pytest.raises(ContextError) as caught:
             contexts.get("a")
         assert str(caught.value).startswith(f"{path} holds the password of context a")
         assert caught.value.hint == f"chmod 600 {path}"
+    assert read_contexts(write(path, FULL, 0o644)).get("prod").queue == "jobs"
 
-    def test_what_others_may_read_holds_no_secret_without_a_password(self, path: Path) -> None:
-        assert read_contexts(write(path, FULL, 0o644)).get("prod").queue == "jobs"
 
-    @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
-    def test_a_file_that_others_may_write_is_refused(self, path: Path, mode: int) -> None:
+def test_a_file_that_others_may_write_or_replace_is_refused(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for mode in (0o620, 0o602, 0o666):
         with pytest.raises(ContextError, match="other users can write"):
             read_contexts(write(path, FULL, mode))
-
-    @pytest.mark.parametrize("mode", [0o720, 0o702, 0o777, 0o1777])
-    def test_so_is_one_in_a_directory_that_others_may_write(
-        self, tmp_path: Path, mode: int
-    ) -> None:
-        """They could put another file in its place, unless the directory is sticky."""
-        folder = tmp_path / "rwq"
-        folder.mkdir()
+    folder, link = tmp_path / "rwq", tmp_path / "link"
+    folder.mkdir()
+    link.symlink_to(write(folder / "config.toml", FULL))
+    for mode in (0o720, 0o702, 0o777):
         folder.chmod(mode)
-        names = [folder / "config.toml", tmp_path / "link"]
-        names[1].symlink_to(write(names[0], FULL))
-        for name in names:
-            if mode & 0o1000:
-                assert read_contexts(name).current == "prod"
-                continue
+        for name in (folder / "config.toml", link):
             with pytest.raises(ContextError) as caught:
                 read_contexts(name)
             assert caught.value.message == f"other users can write to {folder}"
             assert caught.value.hint == f"chmod go-w {folder}, if it is yours"
-
-    def test_a_file_of_another_user_is_refused(
-        self, path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        write(path, FULL)
-        monkeypatch.setattr(os, "geteuid", lambda: os.stat(path).st_uid + 1)
-        if os.stat(path).st_uid:
-            with pytest.raises(ContextError, match="other users can write"):
-                read_contexts(path)
-        else:
-            # As a system's ssh configuration, it may be root's.
-            assert read_contexts(path).current == "prod"
+    # In a sticky one they cannot.
+    folder.chmod(0o1777)
+    assert read_contexts(link).current == "prod"
+    # As a system's ssh configuration, it may be root's, but no other user's.
+    owner = os.stat(link).st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    if owner:
+        with pytest.raises(ContextError, match="other users can write"):
+            read_contexts(link)
+    else:
+        assert read_contexts(link).current == "prod"
 
 
 def test_a_pipe_and_an_endless_file_are_refused_at_once(path: Path) -> None:

@@ -65,21 +65,6 @@ def test_the_width_is_never_exceeded(natural: Sequence[int]) -> None:
         assert "ID" in widths, room
 
 
-@pytest.mark.parametrize(
-    ("room", "expected"),
-    [
-        (20, {0: 6, 1: 12}),
-        (16, {1: 14}),
-        (5, {1: 5}),
-    ],
-)
-def test_of_columns_that_all_stay_the_first_with_names_is_the_last(
-    room: int, expected: dict[int, int]
-) -> None:
-    columns = [column("at"), column("queue", cut=Cut.MIDDLE), column("server", cut=Cut.MIDDLE)]
-    assert fit(columns, (6, 14, 30), range(3), room) == expected
-
-
 @pytest.mark.parametrize("room", [0, 1, 5, 9])
 def test_a_table_that_is_drawn_again_always_has_its_first_column(room: int) -> None:
     columns: list[Field[str]] = [

@@ -56,13 +56,6 @@ def test_a_purge_is_undone(rwq: Rwq, foreign: Foreign) -> None:
     )
 
 
-def test_waiting_items_return_to_the_nearer_end_of_the_queue(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(*(b"%d" % number for number in range(10)))
-    rwq("rm", "--yes", "1", "3", "6", "8")
-    assert rwq(*BACK).code == 0
-    assert b"".join(foreign.raw.lrange("jobs:queue", 0, -1)[::-1]) == b"1302457968"
-
-
 class TestWhich:
     def test_the_latest_and_that_of_a_queue(self, rwq: Rwq, foreign: Foreign) -> None:
         foreign.waiting(b"a", b"b")
@@ -128,19 +121,6 @@ class TestWhich:
         )
         assert ids(rwq, "--anywhere") == "x"
         assert rwq("ls", "-o", "ids").text == "x\na\n"
-
-    @pytest.mark.parametrize(
-        ("text", "said"),
-        [
-            ("no json\n", "does not begin with the header of an export"),
-            ('{"rwq_export": 3}\n', "is an export of version 3, and this rwq reads up to 2"),
-            ('{"rwq_export": 1, "queue": "jobs"}\n', "is an export, not an undo file"),
-        ],
-    )
-    def test_what_is_no_undo_file_is_refused(self, rwq: Rwq, text: str, said: str) -> None:
-        (rwq.home / "file").write_text(text)
-        result = rwq(*BACK, str(rwq.home / "file"))
-        assert (result.code, result.text, said in result.notes) == (2, "", True)
 
 
 class TestQuestion:

@@ -30,16 +30,6 @@ def test_bars_are_relative_to_the_highest_of_those_shown(values: list[int], bars
     assert sparkline(values) == bars.rjust(20)
 
 
-STATUS = ServerStatus("Valkey 8.1.1", 3 << 20, Durability(0, "noeviction", True, True))
-
-
-def test_the_status_has_version_memory_and_persistence() -> None:
-    assert status_parts(STATUS) == [
-        (word, None) for word in ("Valkey 8.1.1", "3.0 MiB", "append-only file")
-    ]
-    assert status_parts(None) == []
-
-
 @pytest.mark.parametrize(
     ("durability", "shown"),
     [
@@ -54,12 +44,6 @@ def test_persistence_is_one_word_or_two(
 ) -> None:
     status = ServerStatus(None, None, durability)
     assert status_parts(status) == [shown]
-
-
-def test_memory_near_its_limit_is_red() -> None:
-    for used, style in ((800, None), (950, "red")):
-        status = ServerStatus(None, used, Durability(1000, "noeviction", True, True))
-        assert status_parts(status)[0] == (f"{used} B of 1000 B", style)
 
 
 def row(name: bytes, waiting: int, age_s: int | None = None) -> QueueRow:
