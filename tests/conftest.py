@@ -620,10 +620,3 @@ def until_another_asks(raw: redis.Redis, command: str) -> Iterator[None]:
             client["cmd"] == command and client["id"] not in known for client in raw.client_list()
         )
     )
-
-
-def until_alone(raw: redis.Redis) -> None:
-    """Wait until the server is done with what was sent by those that came after this client and are
-    gone: what a process had sent when it was killed is carried out all the same."""
-    own = raw.client_id()
-    until(lambda: all(int(client["id"]) <= own for client in raw.client_list()))
