@@ -79,7 +79,8 @@ class RwqCommand(TyperCommand):
         call: Call = ctx.obj
         call.options = dict(ctx.params)
         settings = call.settings
-        settings.check()
+        if not self.manual.writes_elsewhere:
+            settings.check_yes_for()
         call.environment.quiet = settings.quiet
         options = settings.output_options
         # What only reads checks them before it writes: `--watch` adds fields.

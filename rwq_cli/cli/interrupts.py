@@ -9,10 +9,9 @@ SIGTERM ends most commands at once, as Python does without a handler. It ends se
 does.
 
 Python can run a signal handler anywhere. If it runs in a finalizer or in the callback of a weak
-reference, Python prints its exception and continues; then the signal is sent again.
+reference, Python prints its exception and continues; then a timer raises it again.
 """
 
-import _thread
 import os
 import signal
 import sys
@@ -76,19 +75,10 @@ def _interrupt_again(unraisable: Any) -> None:
     if not issubclass(unraisable.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
         return
-    number = signal.SIGTERM if _was_terminated else signal.SIGINT
-    # In a thread and later, because what is raised before this function returns is lost, too. The
-    # main thread handles all signals, so this is it. While Python exits, no thread can be started.
-    with suppress(RuntimeError):
-        _thread.start_new_thread(_send_again, (_thread.get_ident(), number))
-
-
-def _send_again(thread: int, number: int) -> None:
-    time.sleep(_TIME_TO_LEAVE_A_CALLBACK_S)
-    # The main thread may have ended by now, because of another signal.
-    with suppress(ProcessLookupError):
-        # Not `interrupt_main`, which does not end a call that waits.
-        signal.pthread_kill(thread, number)
+    # A moment later, because what is raised before this function returns is lost, too. The main
+    # thread handles all signals, so this is it.
+    signal.signal(signal.SIGALRM, _cancel_or_raise)
+    signal.setitimer(signal.ITIMER_REAL, _TIME_TO_LEAVE_A_CALLBACK_S)
 
 
 def was_terminated() -> bool:

@@ -55,14 +55,15 @@ class Settings(Target):
         chosen = (name.strip() for name in self.given.get("fields", "").split(","))
         self.fields = list(dict.fromkeys(filter(None, chosen))) if "fields" in self.given else None
         self.by: str | None = self.given.get("by")
+        self.output = self._output()
+        self.colour = self.wants_colour(is_terminal=environment.stdout_is_terminal)
+        self.connect_timeout_s = self._duration_s("connect_timeout", CONNECT_TIMEOUT_S)
+        self.reply_timeout_s = self._duration_s("reply_timeout", REPLY_TIMEOUT_S)
+        # How long to wait for a failover or a moving queue; 0 for not at all.
+        self.patience_s = self._duration_s("patience", PATIENCE_S, may_be_0=True)
 
     def replaced(self, **given: Any) -> "Settings":
         return Settings(self.environment, {**self.given, **given}, self._manual, self._options)
-
-    def check(self) -> None:
-        _ = self.output, self.colour, self.connect_timeout_s, self.reply_timeout_s, self.patience_s
-        if not self._manual.writes_elsewhere:
-            self.check_yes_for()
 
     def check_yes_for(self) -> None:
         """Raise `InvalidArgument` if `--yes=NAME` names the context of no server of the run."""
@@ -106,8 +107,7 @@ class Settings(Target):
                 "--write allows this one command; --dry-run shows what it would do",
             )
 
-    @cached_property
-    def output(self) -> OutputFormat:
+    def _output(self) -> OutputFormat:
         """The format: `-o`, else RWQ_OUTPUT, else a table on a terminal and plain elsewhere."""
         # A command that describes something writes a table elsewhere, too, unless fields are
         # chosen.
@@ -160,7 +160,7 @@ class Settings(Target):
             return None
         from rwq_cli.output.progress import TerminalProgress
 
-        return TerminalProgress(environment, colour=self.stderr_colour)
+        return TerminalProgress(environment, colour=self.wants_colour(is_terminal=True))
 
     def end_progress(self) -> None:
         if (progress := vars(self).get("progress")) is not None:
@@ -192,14 +192,6 @@ class Settings(Target):
     def _fields_used(self) -> Sequence[str]:
         return [*(self.fields or ()), *filter(None, [self.given.get("sort"), self.by])]
 
-    @property
-    def colour(self) -> bool:
-        return self.wants_colour(is_terminal=self.environment.stdout_is_terminal)
-
-    @property
-    def stderr_colour(self) -> bool:
-        return self.wants_colour(is_terminal=self.environment.stderr_is_terminal)
-
     def wants_colour(self, *, is_terminal: bool) -> bool:
         when = _one_of(ColourMode, self.given.get("color", "auto"), "--color")
         return self.environment.wants_colour(when, is_terminal=is_terminal)
@@ -207,19 +199,6 @@ class Settings(Target):
     def check_endless(self, option: str) -> None:
         if self.output is OutputFormat.JSON:
             raise InvalidArgument(f"-o json cannot be combined with {option}", "use -o jsonl")
-
-    @property
-    def connect_timeout_s(self) -> float:
-        return self._duration_s("connect_timeout", CONNECT_TIMEOUT_S)
-
-    @property
-    def reply_timeout_s(self) -> float:
-        return self._duration_s("reply_timeout", REPLY_TIMEOUT_S)
-
-    @property
-    def patience_s(self) -> float:
-        """How long to wait for a failover or a moving queue, seconds; 0 for not at all."""
-        return self._duration_s("patience", PATIENCE_S, may_be_0=True)
 
     def _duration_s(self, name: str, default_s: float, *, may_be_0: bool = False) -> float:
         given = self.given.get(name)

@@ -94,7 +94,7 @@ def terminal(
     notes, write = Notes(environment, names_queues=names_queues), _write
     if is_live:
         notes = live = LiveNotes(
-            environment, names_queues=names_queues, colour=settings.stderr_colour
+            environment, names_queues=names_queues, colour=settings.wants_colour(is_terminal=True)
         )
         write = live.pass_on
     to_stderr = partial(write, environment.stderr)

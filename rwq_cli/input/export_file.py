@@ -132,25 +132,18 @@ def parse_header(line: bytes, name: str) -> Header:
 
 
 def parse_line(line: bytes) -> ItemSnapshot | Result | ControlLine:
-    return _entry(_parsed(line))
+    return _parse(line)[1]
 
 
-def parse_line_of_queue(line: bytes) -> tuple[bytes, ItemSnapshot | Result | ControlLine]:
-    """Parse a line of a file with several queues, and the queue that it names."""
-    record = _parsed(line)
-    queue = _bytes(record.queue, record.queue_b64)
-    if not queue:
-        raise BadRecord("it does not name a queue")
-    return queue, _entry(record)
-
-
-def _parsed(line: bytes) -> _Record:
+def _parse(line: bytes) -> tuple[bytes | None, ItemSnapshot | Result | ControlLine]:
+    """The queue that a line names, if it does, and what else it has."""
     try:
-        return _decode_record(line)
+        record = _decode_record(line)
     except ValidationError as error:
         raise BadRecord(field_error(error))
     except (ValueError, RecursionError) as error:
         raise BadRecord(reason_of(line, error))
+    return _bytes(record.queue, record.queue_b64), _entry(record)
 
 
 def _entry(record: _Record) -> ItemSnapshot | Result | ControlLine:
@@ -292,7 +285,6 @@ class ExportReader:
     def _entries(self) -> Iterator[tuple[bytes, Line] | Flush]:
         """The items and results with their queues; a `FLUSH` if there is nothing more for now."""
         # A result that has no expiry gets the usual one.
-        queue = self.header.queue
         with self._open:
             for line in self._lines:
                 if isinstance(line, Flush):
@@ -300,10 +292,10 @@ class ExportReader:
                     continue
                 number, text = line
                 try:
-                    if self.header.queue:
-                        entry = parse_line(text)
-                    else:
-                        queue, entry = parse_line_of_queue(text)
+                    named, entry = _parse(text)
+                    queue = self.header.queue or named or b""
+                    if not queue:
+                        raise BadRecord("it does not name a queue")
                 except BadRecord as error:
                     self.rejected += 1
                     self._report(number, str(error))
