@@ -1,4 +1,4 @@
-"""The HTTP server behind `--listen`: `/healthz` and `/metrics`."""
+"""The HTTP server of a supervised process: `/healthz` and `/metrics`."""
 
 import socket
 import time
@@ -16,11 +16,10 @@ _TEXT = "text/plain; charset=utf-8"
 
 
 class HttpServer(ThreadingHTTPServer):
-    """Answers supervisors in threads of its own.
+    """Answers in threads of its own; an empty host is every address, port 0 a free port.
 
-    An empty host is every address, port 0 a free port. `health` says whether all is well, and a
-    line about it; `metrics` makes the answer of `/metrics`, which scrapes at the same time share.
-    An address that cannot be used is an `InvalidArgument`.
+    `health` says whether all is well, and a line about it; `metrics` makes the answer of
+    `/metrics`, which scrapes at the same time share.
     """
 
     block_on_close = False
@@ -38,22 +37,22 @@ class HttpServer(ThreadingHTTPServer):
             self.address_family, address = _resolved(*address)
             super().__init__(address, _Handler)
         except (OSError, UnicodeError, OverflowError) as error:
-            place, reason = _host_port(*address[:2]), os_reason(error)
             raise InvalidArgument(
-                f"cannot listen on {place}: {reason}", "give another --listen"
+                f"cannot listen on {_host_port(address)}: {os_reason(error)}",
+                "give another --listen",
             ) from error
-        self.url = f"http://{_host_port(*self.server_address[:2])}"
+        self.url = f"http://{_host_port(self.server_address)}"
 
     def server_bind(self) -> None:
-        """Bind, without the name of this host, which can take long to find."""
+        # Without the name of this host, which can take long to find.
         if self.server_address[0] == "::":
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         TCPServer.server_bind(self)
 
     def metrics(self) -> str:
-        """The answer of `/metrics`: one that another call has got meanwhile is new enough."""
         came_s = time.monotonic()
         with self._lock:
+            # One that another call has got meanwhile is new enough.
             if self._made_s < came_s:
                 self._metrics = self._make_metrics()
                 self._made_s = time.monotonic()
@@ -63,7 +62,8 @@ class HttpServer(ThreadingHTTPServer):
         """Ignore a client that has disconnected."""
 
 
-def _host_port(host: Any, port: Any) -> str:
+def _host_port(address: Any) -> str:
+    host, port = address[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -85,22 +85,16 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 10.0
 
     def do_GET(self) -> None:
-        """Answer a request."""
+        status, text, kind = 404, "/healthz or /metrics\n", _TEXT
         path = self.path.partition("?")[0]
         if path == "/healthz":
             is_well, line = self.server.health()
-            self._answer(200 if is_well else 503, f"{line}\n", _TEXT)
+            status, text = 200 if is_well else 503, f"{line}\n"
         elif path == "/metrics":
             try:
-                self._answer(200, self.server.metrics(), CONTENT_TYPE)
+                status, text, kind = 200, self.server.metrics(), CONTENT_TYPE
             except Exception as error:
-                self._answer(500, f"{type(error).__name__}: {error}\n", _TEXT)
-        else:
-            self._answer(404, "/healthz or /metrics\n", _TEXT)
-
-    do_HEAD = do_GET
-
-    def _answer(self, status: int, text: str, kind: str) -> None:
+                status, text = 500, f"{type(error).__name__}: {error}\n"
         body = text.encode("utf-8", "backslashreplace")
         self.send_response(status)
         self.send_header("Content-Type", kind)
@@ -108,6 +102,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+    do_HEAD = do_GET
 
     def log_message(self, *_: Any) -> None:
         """Requests are not logged."""

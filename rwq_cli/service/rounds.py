@@ -9,8 +9,7 @@ from rwq_cli.output.escape import escaped_text
 from rwq_cli.service.supervision import Supervision
 
 # The pauses while the server is lost grow from the first to the second.
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 10.0
-_PAUSE_SPREAD = 0.2
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _PAUSE_SPREAD = 0.5, 10.0, 0.2
 # After a round that took longer than the interval, the pause is this share of the interval.
 _LEAST_REST = 0.1
 
@@ -58,7 +57,10 @@ class Rounds:
                 pause_s = jittered(self._pause_s, _PAUSE_SPREAD)
                 self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
             else:
-                self._found(now_s)
+                self._pause_s, self._was_found = _FIRST_PAUSE_S, True
+                if self._lost_s is not None:
+                    lost_s, self._lost_s = now_s - self._lost_s, None
+                    self._note(f"the server is responding again after {lost_s:.0f} s")
                 every_s = self._every_s
                 if not self._is_exact:
                     every_s = every_s * random.random() if number == 1 else jittered(every_s)
@@ -78,9 +80,3 @@ class Rounds:
         if self._lost_s is None:
             self._lost_s = self._clock.monotonic()
             self._note(f"{message}; trying again until the server responds")
-
-    def _found(self, now_s: float) -> None:
-        self._pause_s, self._was_found = _FIRST_PAUSE_S, True
-        if self._lost_s is not None:
-            self._note(f"the server is responding again after {now_s - self._lost_s:.0f} s")
-            self._lost_s = None

@@ -28,8 +28,6 @@ class Supervision:
     A process is stuck if its main loop does not beat, besides announced pauses, for `silence_s`:
     systemd's watchdog is not notified then, and `/healthz` answers with 503. A lost server is no
     reason for that. A restart would not bring it back, and may kill running work.
-
-    `metrics` makes the metrics, in a thread of the HTTP server, whose address is `url`.
     """
 
     url: str | None = None
@@ -119,11 +117,9 @@ class Supervision:
         self._show(reason)
 
     def stopping(self) -> None:
-        """The process ends."""
         self._notify("STOPPING=1")
 
     def health(self) -> tuple[bool, str]:
-        """Whether the process works, and a line that says so, or why not."""
         if late_s := self.late_s:
             return False, f"stuck: nothing done for {late_s:.0f} s longer than expected"
         if self._lost is not None:
@@ -131,7 +127,6 @@ class Supervision:
         return True, f"ok: {self._status}" if self._status else "ok"
 
     def _show(self, status: str) -> None:
-        """Set the line that `systemctl status` shows."""
         if status != self._shown:
             self._shown = status
             self._notify(f"STATUS={status}")

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from selectors import EVENT_READ, DefaultSelector
-from threading import Thread
 
 from rwq_cli.core.errors import RwqError
 from rwq_cli.core.work.job import Finish, Job
@@ -34,10 +33,9 @@ _LOOK_S, _GONE_S = 0.5, 0.05
 
 
 class Commands:
-    """Runs commands; any thread may end them.
+    """Runs the commands of a worker; any thread may end them.
 
-    `may_begin` says whether a command may begin, `end_with` ends the worker with an error when
-    those that run have ended, and `fail` at once. `started` takes the commands that have begun.
+    `may_begin` says whether one may begin, and `end_with` ends the worker when all have ended.
     """
 
     def __init__(
@@ -46,16 +44,13 @@ class Commands:
         outputs: Outputs,
         limits: Limits,
         notes: Notes,
-        *,
         may_begin: Callable[[], bool],
         end_with: Callable[[RwqError], object],
-        fail: Callable[[BaseException], object],
-        started: Callable[[Run], object],
+        note_start: Callable[[Run], object],
     ) -> None:
         self._invocations, self._outputs, self._limits = invocations, outputs, limits
-        self._notes = notes
-        self._may_begin, self._end_with, self._fail = may_begin, end_with, fail
-        self._started = started
+        self._notes, self._may_begin = notes, may_begin
+        self._end_with, self._note_start = end_with, note_start
         self._runs: dict[int, Run] = {}
         # Whether a process is being started, and is not known yet.
         self._is_starting = self._is_ended = False
@@ -78,10 +73,6 @@ class Commands:
     @property
     def runs(self) -> list[Run]:
         return list(self._runs.values())
-
-    def serve(self) -> None:
-        """Begin to read what commands print."""
-        Thread(target=self._serve, name="rwq-commands", daemon=True).start()
 
     def end_all(self) -> None:
         """End all commands, also those that are being started."""
@@ -135,7 +126,7 @@ class Commands:
             return
         self._no_room_s = None
         self.run_of.update(dict.fromkeys(jobs, run))
-        self._started(run)
+        self._note_start(run)
         # In this order: once its end can be seen, all of it is known.
         for stream in run.streams:
             self._selector.register(stream.fd, EVENT_READ, (run, stream))
@@ -168,16 +159,17 @@ class Commands:
         with suppress(BlockingIOError):
             os.write(self._writer, b"x")
 
-    def _serve(self) -> None:
+    def serve(self) -> None:
+        """Read what commands print, and say how they have ended."""
         try:
             while True:
                 self._look()
-        except BaseException as error:
+        except BaseException:
             self._is_ended = True
-            self._fail(error)
             self.kill_all()
             for run in self.runs:
                 run.finish(PutBack(front=True))
+            raise
 
     def _look(self) -> None:
         """Read what there is, and see who has ended."""

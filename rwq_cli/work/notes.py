@@ -1,26 +1,40 @@
 """What a worker reports, and writes to stderr: any thread notes it, the main thread writes it."""
 
 from collections import deque
+from contextlib import suppress
 from threading import Event as Flag
+from time import time
 from typing import NamedTuple
 
-from rwq_cli.core.work.policy import Fate
+from rwq_cli.core.errors import ServerError
+from rwq_cli.core.inspect.lookup import state
+from rwq_cli.core.model import State
+from rwq_cli.core.work.job import Ended, Job, Loss
+from rwq_cli.core.work.policy import Failure, Fate, GiveUp
 from rwq_cli.environment import Environment
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
+from rwq_cli.work.running import Run
 
 # The last line of a command's stderr is cut to this length; all of it is on stderr.
 _LAST_LINE_MAX = 200
 STARTED = "started"
+_LOSSES = {
+    Loss.TAKEN: b"another session holds the item",
+    Loss.ENDED: b"the lease ended",
+    Loss.MOVED: b"the item was delayed or buried meanwhile",
+    Loss.GONE: b"the item was completed or removed meanwhile",
+    Loss.WRONG_TYPE: b"something else has the data key or a lease key of the item",
+    Loss.UNREACHABLE: b"the lease ended while the server did not answer",
+}
 
 
 class Event(NamedTuple):
     """Something that happened to an item, at this unix time: `STARTED`, or its fate.
 
-    Of an item without attempts left, `attempt` is the last one that was made. What is known of its
-    command follows: its process if one was started, and its exit code or the signal that ended it.
-    It has a reason if it was retried, given up or lost. Of a retry, it has the delay, and whether
-    other items are probably taken before it.
+    Of an item without attempts left, `attempt` is the last one that was made. A process is known if
+    one was started, and how it ended once it has. `has_backlog` says of a retry that other items
+    are probably taken before it.
     """
 
     at_s: float
@@ -37,6 +51,50 @@ class Event(NamedTuple):
     delay_s: float | None = None
     has_backlog: bool = False
     gave_up: bool = False
+
+
+def event_of(job: Job, kind: str, run: Run | None) -> Event:
+    event = Event(time(), kind, job.queue, job.item_id, job.attempt, job.returns)
+    if run is None or run.code is None:
+        return event._replace(pid=None if run is None else run.pid)
+    code, number = (run.code, None) if run.code >= 0 else (None, -run.code)
+    return event._replace(pid=run.pid, exit_code=code, signal=number, run_s=run.run_s)
+
+
+def end_event(ended: Ended, run: Run | None) -> tuple[Event, bool]:
+    """The event of an end that the server has acknowledged, and whether it is a failure."""
+    job, fate, end = ended.job, ended.fate, ended.end
+    reason = ended.step.data if end is None else None
+    if fate is Fate.LOST:
+        reason = _LOSSES[job.loss or Loss.ENDED]
+    elif isinstance(end, Failure | GiveUp):
+        reason = end.reason
+    event = event_of(job, fate.value, run)._replace(reason=reason, gave_up=ended.gave_up)
+    if end is None:
+        event = event._replace(attempt=job.attempt - 1)
+    if fate is Fate.RETRY:
+        event = event._replace(delay_s=ended.step.delay_s, has_backlog=_has_backlog(job))
+    is_own_doing = fate is Fate.LOST and event.exit_code == 0 and _is_own_doing(job)
+    return event, reason is not None and not is_own_doing
+
+
+def _is_own_doing(job: Job) -> bool:
+    """Whether a command that succeeded has ended its lease itself, as by `rwq release`."""
+    if job.loss in (Loss.MOVED, Loss.GONE):
+        return True
+    if job.loss is not Loss.ENDED:
+        return False
+    # Then it waits; a lease that has vanished leaves it in processing.
+    with suppress(ServerError):
+        return state(job.handle, job.item_id) in (State.WAITING, State.DELAYED, State.GONE)
+    return False
+
+
+def _has_backlog(job: Job) -> bool:
+    """Whether items wait that are probably taken before a retry."""
+    with suppress(ServerError):
+        return int(job.handle.call("LLEN", job.handle.keys.main)) > 0
+    return False
 
 
 class Progress:

@@ -12,11 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from enum import IntEnum
 from threading import Event as Flag, Thread, Timer
-from typing import Any
 
-from rwq_cli.core.errors import RwqError, ServerError
-from rwq_cli.core.inspect.lookup import state
-from rwq_cli.core.model import State
+from rwq_cli.core.errors import ServerError
 from rwq_cli.core.queue import WorkQueue
 from rwq_cli.core.work.control import (
     Contact,
@@ -28,15 +25,15 @@ from rwq_cli.core.work.control import (
     WorkEvent,
     WorkSummary,
 )
-from rwq_cli.core.work.job import Ended, Job, Loss, Starter
-from rwq_cli.core.work.policy import Failure, Fate, GiveUp
+from rwq_cli.core.work.job import Ended, Job, Starter
+from rwq_cli.core.work.policy import Fate
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.service.rounds import jittered
 from rwq_cli.service.supervision import Supervision
 from rwq_cli.work.commands import Commands
 from rwq_cli.work.invocations import Invocations
-from rwq_cli.work.notes import STARTED, Event, Notes, commands, status
+from rwq_cli.work.notes import STARTED, Event, Notes, commands, end_event, event_of, status
 from rwq_cli.work.running import Limits, Outputs, Run, watch_leftovers
 from rwq_cli.work.signals import handled_signals
 
@@ -48,15 +45,6 @@ _UNREAD_MAX = 1000
 # call: if it holds nothing, and if ends of items are not acknowledged, but less than the 10 s after
 # which containers are killed.
 _LAST_CALL_S, _LAST_REPLY_S, _LAST_ENDS_S = 3.0, 0.5, 8.0
-
-_LOSSES = {
-    Loss.TAKEN: b"another session holds the item",
-    Loss.ENDED: b"the lease ended",
-    Loss.MOVED: b"the item was delayed or buried meanwhile",
-    Loss.GONE: b"the item was completed or removed meanwhile",
-    Loss.WRONG_TYPE: b"something else has the data key or a lease key of the item",
-    Loss.UNREACHABLE: b"the lease ended while the server did not answer",
-}
 
 
 class _Stage(IntEnum):
@@ -87,23 +75,16 @@ class Worker:
         *,
         yields_starts: bool,
     ) -> None:
-        self._work, self._chores, self._grace_s = work, chores, limits.grace_s
+        self._work, self._chores, self._limits = work, chores, limits
         self._notes, self._supervision = notes, supervision
-        self._watch = (invocations.mark, limits.kill_after_s)
+        self._mark, self._yields_starts = invocations.mark, yields_starts
         self._summary: WorkSummary | None = None
         self._stop, self._stage = StopToken(), _Stage.WORKING
         # That nobody has read.
         self._events: deque[Event] = deque()
-        self._yields_starts = yields_starts
         self._commands = Commands(
-            invocations,
-            outputs,
-            limits,
-            notes,
-            may_begin=self._may_begin,
-            end_with=self._end_with,
-            fail=self._fail,
-            started=self._note_start,
+            *(invocations, outputs, limits, notes),
+            *(self._may_begin, self._end_with, self._note_start),
         )
         self._ended = Flag()
         self._failure: BaseException | None = None
@@ -123,15 +104,13 @@ class Worker:
 
     def events(self) -> Iterator[Sequence[Event]]:
         """Work; yields what happened. KeyboardInterrupt means that signals ended the commands."""
-        watch = watch_leftovers(*self._watch)
+        watch = watch_leftovers(self._mark, self._limits.kill_after_s)
         try:
-            with handled_signals(self._guarded(self._handle)) as self._look_for_signals:
-                self._commands.serve()
-                loop = Thread(target=self._run_loop, name="rwq-work", daemon=True)
-                loop.start()
-                repeat = self._guarded(self._repeat)
+            with handled_signals(lambda number: self._guard(self._handle, number)) as self._look:
+                loop = self._in_thread("work", self._run_loop)
+                self._in_thread("commands", self._commands.serve)
                 for chore in self._chores:
-                    Thread(target=repeat, args=chore, name="rwq-chore", daemon=True).start()
+                    self._in_thread("chore", self._repeat, *chore)
                 yield from self._report(loop)
         finally:
             self._ended.set()
@@ -190,7 +169,28 @@ class Worker:
             self._notes.line(f"{escaped(job.item_id)}: {text}; if not, its lease ends by itself")
         return True
 
-    # Other threads: the loop, chores, timers.
+    # Other threads.
+
+    def _in_thread(self, name: str, what: Callable[..., object], *args: object) -> Thread:
+        thread = Thread(target=self._guard, args=(what, *args), name=f"rwq-{name}", daemon=True)
+        thread.start()
+        return thread
+
+    def _guard(self, what: Callable[..., object], *args: object) -> None:
+        """An error that nobody expects in a thread ends the worker, and all commands with it."""
+        try:
+            what(*args)
+        except BaseException as error:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self._end_with(error)
+        self._commands.end_all()
+
+    def _end_with(self, error: BaseException) -> None:
+        """End with this error when the commands that run have ended."""
+        self._failure = self._failure or error
+        self._stop.set()
 
     def _run_loop(self) -> None:
         try:
@@ -207,36 +207,14 @@ class Worker:
         self._after(_LAST_CALL_S, lambda: os._exit(128 + signal.SIGINT))
 
     def _repeat(self, every_s: float, chore: Callable[[], object]) -> None:
-        while True:
+        while not self._ended.is_set():
             with suppress(ServerError):
                 chore()
             # Workers that were started together must not clean at the same time.
-            if self._ended.wait(jittered(every_s)):
-                return
-
-    def _guarded(self, what: Callable[..., object]) -> Callable[..., None]:
-        """In a thread: an error that nobody expects ends the worker, and all commands with it."""
-
-        def guarded(*args: object) -> None:
-            try:
-                what(*args)
-            except BaseException as error:
-                self._fail(error)
-
-        return guarded
-
-    def _fail(self, error: BaseException) -> None:
-        self._failure = self._failure or error
-        self._stop.set()
-        self._commands.end_all()
-
-    def _end_with(self, error: RwqError) -> None:
-        """End with this error when the commands that run have ended."""
-        self._failure = self._failure or error
-        self._stop.set()
+            self._ended.wait(jittered(every_s))
 
     def _after(self, seconds: float, what: Callable[[], object]) -> None:
-        timer = Timer(seconds, self._guarded(what))
+        timer = Timer(seconds, self._guard, (what,))
         timer.daemon = True
         timer.start()
 
@@ -262,8 +240,8 @@ class Worker:
         if stage is _Stage.STOPPING:
             self._stop.set()
             self._supervision.stopping()
-            if self._grace_s is not None:
-                self._after(self._grace_s, lambda: self._advance(_Stage.ENDING))
+            if self._limits.grace_s is not None:
+                self._after(self._limits.grace_s, lambda: self._advance(_Stage.ENDING))
             them = "it" if running == 1 else "them"
             text = f"waiting for {commands(running)} to end; Ctrl-C ends {them} and releases"
             text = f"{text} the items"
@@ -303,7 +281,16 @@ class Worker:
         for run in self._commands.runs:
             run.send(signal.SIGCONT)
 
-    # What the loop tells, in its threads.
+    # What the loop and the commands tell, in their threads.
+
+    def _may_begin(self) -> bool:
+        """Whether a command may begin: a signal that has arrived before it is followed first."""
+        self._look()
+        return self._stage is _Stage.WORKING
+
+    def _note_start(self, run: Run) -> None:
+        if self._yields_starts:
+            self._events.extend(event_of(job, STARTED, run) for job in run.jobs)
 
     def _note(self, event: WorkEvent) -> None:
         if isinstance(event, Ended):
@@ -325,77 +312,18 @@ class Worker:
         elif isinstance(event, Failed) and not isinstance(event.error, ServerError):
             self._fail(event.error)
 
-    def _may_begin(self) -> bool:
-        """Whether a command may begin: a signal that has arrived before it is followed first."""
-        self._look_for_signals()
-        return self._stage is _Stage.WORKING
-
-    def _note_start(self, run: Run) -> None:
-        if self._yields_starts:
-            self._events.extend(_event(job, STARTED, run) for job in run.jobs)
-
     def _settle(self, ended: Ended) -> None:
         """Record an end that the server has acknowledged."""
-        job, is_lost, is_retry = ended.job, ended.fate is Fate.LOST, ended.fate is Fate.RETRY
-        run = self._commands.run_of.pop(job, None)
-        reason = ended.step.data if ended.end is None else None
-        if is_lost:
-            reason = _LOSSES[job.loss or Loss.ENDED]
-        elif isinstance(ended.end, Failure | GiveUp):
-            reason = ended.end.reason
-        event = _event(
-            job,
-            ended.fate.value,
-            run,
-            attempt=job.attempt if ended.end is not None else job.attempt - 1,
-            reason=reason,
-            delay_s=ended.step.delay_s if is_retry else None,
-            has_backlog=is_retry and _has_backlog(job),
-            gave_up=ended.gave_up,
-        )
+        event, is_failure = end_event(ended, self._commands.run_of.pop(ended.job, None))
         progress = self._notes.progress
         progress.counts[ended.fate] += 1
         progress.gave_up += event.gave_up
         self._events.append(event)
-        is_own_doing = is_lost and event.exit_code == 0 and _is_own_doing(job)
-        if reason is not None and not is_own_doing:
-            progress.vanished += is_lost
+        if is_failure:
+            progress.vanished += ended.fate is Fate.LOST
             self._notes.failed(event)
         if len(self._events) > _UNREAD_MAX:
             self._follow_pause()
-
-
-def _event(
-    job: Job, kind: str, run: Run | None, *, attempt: int | None = None, **what: Any
-) -> Event:
-    """An event of a job, and its command if one was started."""
-    attempt = job.attempt if attempt is None else attempt
-    event = Event(time.time(), kind, job.queue, job.item_id, attempt, job.returns, **what)
-    if run is None:
-        return event
-    if run.code is None:
-        return event._replace(pid=run.pid)
-    code, number = (run.code, None) if run.code >= 0 else (None, -run.code)
-    return event._replace(pid=run.pid, exit_code=code, signal=number, run_s=run.run_s)
-
-
-def _is_own_doing(job: Job) -> bool:
-    """Whether a command that succeeded has ended its lease itself, as by `rwq release`."""
-    if job.loss in (Loss.MOVED, Loss.GONE):
-        return True
-    if job.loss is not Loss.ENDED:
-        return False
-    # Then it waits; a lease that has vanished leaves it in processing.
-    with suppress(ServerError):
-        return state(job.handle, job.item_id) in (State.WAITING, State.DELAYED, State.GONE)
-    return False
-
-
-def _has_backlog(job: Job) -> bool:
-    """Whether items wait that are probably taken before a retry."""
-    with suppress(ServerError):
-        return int(job.handle.call("LLEN", job.handle.keys.main)) > 0
-    return False
 
 
 def clean(queues: Sequence[WorkQueue], notes: Notes) -> None:
