@@ -1,7 +1,8 @@
-"""The processes that a process has started."""
+"""The processes that a process has started, and one that cleans up after it."""
 
 import os
 from contextlib import suppress
+from subprocess import DEVNULL, PIPE, Popen
 
 
 def processes_of(root: int, mark: bytes | None = None) -> set[int]:
@@ -35,3 +36,37 @@ def is_alive(pid: int) -> bool:
             return not file.read().rpartition(b")")[2].lstrip().startswith(b"Z")
     except OSError:
         return False
+
+
+class DeathWatch:
+    """A program that reads its stdin to the end, which comes when this process has ended, or been
+    killed, for this process alone has the other end open. It is started in a group of its own, with
+    a fixed PATH as its only variable, or not at all.
+    """
+
+    def __init__(self, command: tuple[str | bytes, ...], *, stderr: int = DEVNULL) -> None:
+        self._process: Popen[bytes] | None = None
+        with suppress(OSError):
+            self._process = Popen(
+                command,
+                bufsize=0,
+                stdin=PIPE,
+                stdout=DEVNULL,
+                stderr=stderr,
+                env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
+                process_group=0,
+            )
+
+    def tell(self, line: bytes) -> None:
+        """Write a line to its stdin."""
+        # It may have been killed.
+        with suppress(OSError):
+            if self._process is not None and self._process.stdin is not None:
+                self._process.stdin.write(line + b"\n")
+
+    def close(self) -> None:
+        """End the watch before this process ends."""
+        if self._process is not None:
+            process, self._process = self._process, None
+            process.kill()
+            process.communicate()

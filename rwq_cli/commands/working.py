@@ -31,8 +31,7 @@ from rwq_cli.views.working import (
     work_metrics,
 )
 from rwq_cli.work.invocations import Invocations
-from rwq_cli.work.joblog import JobLog
-from rwq_cli.work.notes import Event, Notes, Progress
+from rwq_cli.work.notes import Event, JobLog, Notes, Progress
 from rwq_cli.work.programs import BadArguments
 from rwq_cli.work.running import Outputs
 from rwq_cli.work.worker import Worker

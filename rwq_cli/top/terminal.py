@@ -12,7 +12,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from rwq_cli.service.death_watch import DeathWatch
+from rwq_cli.processes import DeathWatch
 from rwq_cli.top import restorer
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)

@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from selectors import EVENT_READ, DefaultSelector
 
 from rwq_cli.core.errors import RwqError
@@ -61,7 +62,7 @@ class Commands:
         self._selector = DefaultSelector()
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
-        self._selector.register(self._reader, EVENT_READ)
+        self._selector.register(self._reader, EVENT_READ, self._note_wake)
         # When it is looked at the times of all commands.
         self._looks_s = 0.0
 
@@ -129,11 +130,11 @@ class Commands:
         self._note_start(run)
         # In this order: once its end can be seen, all of it is known.
         for stream in run.streams:
-            self._selector.register(stream.fd, EVENT_READ, (run, stream))
+            self._selector.register(stream.fd, EVENT_READ, partial(self._read, stream))
         self._runs[run.pid] = run
         self._notes.progress.running = len(self._runs)
         if run.pidfd is not None:
-            self._selector.register(run.pidfd, EVENT_READ, (run, None))
+            self._selector.register(run.pidfd, EVENT_READ, partial(self._note_exit, run))
         self._is_starting = False
         if self._is_ended:
             self._end(run, Cause.STOP)
@@ -172,31 +173,33 @@ class Commands:
             raise
 
     def _look(self) -> None:
-        """Read what there is, and see who has ended."""
-        ended: list[Run] = []
         for key, _ in self._selector.select(max(0.0, self._looks_s - time.monotonic())):
-            if key.data is None:
-                self._looks_s = 0.0
-                os.read(self._reader, 4096)
-                continue
-            run, stream = key.data
-            if stream is not None:
-                self._read(stream)
-            else:
-                self._selector.unregister(run.pidfd)
-                os.close(run.pidfd)
-                run.has_exited = True
-                ended.append(run)
-        # After all that it has printed.
-        for run in ended:
-            if run.cause is None:
-                self._settle(run)
-            else:
-                self._looks_s = 0.0
-        if self._runs and time.monotonic() >= self._looks_s:
+            key.data()
+        if time.monotonic() >= self._looks_s:
             self._check_all()
-        elif not self._runs:
-            self._looks_s = time.monotonic() + _LOOK_S
+
+    def _note_wake(self) -> None:
+        os.read(self._reader, 4096)
+        self._looks_s = 0.0
+
+    def _note_exit(self, run: Run) -> None:
+        assert run.pidfd is not None
+        self._close(run.pidfd)
+        run.has_exited = True
+        if run.cause is None:
+            self._settle(run)
+        else:
+            self._looks_s = 0.0
+
+    def _read(self, stream: Stream) -> None:
+        if not stream.has_ended:
+            stream.read()
+            if stream.has_ended:
+                self._close(stream.fd)
+
+    def _close(self, fd: int) -> None:
+        self._selector.unregister(fd)
+        os.close(fd)
 
     def _check_all(self) -> None:
         for run in self.runs:
@@ -212,21 +215,12 @@ class Commands:
         often_s = _GONE_S if is_ending else _LOOK_S
         self._looks_s = min((now_s + often_s, *(run.due_s for run in self.runs)))
 
-    def _read(self, stream: Stream) -> None:
-        stream.read()
-        if stream.has_ended:
-            self._close(stream)
-
-    def _close(self, stream: Stream) -> None:
-        self._selector.unregister(stream.fd)
-        os.close(stream.fd)
-
     def _settle(self, run: Run) -> None:
         """Say how a command has ended; what it has left running may go on writing."""
         run.reap()
         for stream in run.streams:
             if stream.has_ended:
-                self._close(stream)
+                self._close(stream.fd)
         del self._runs[run.pid]
         self._notes.progress.running = len(self._runs)
         run.finish(self._judge(run))

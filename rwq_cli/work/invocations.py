@@ -194,24 +194,21 @@ def _read_task(directory: bytes, data: bytes) -> list[bytes]:
             pass
         case _:
             raise BadArguments('no task: neither ["NAME", [ARGS...]] nor {"task": "NAME", ...}')
+    program = os.path.join(directory, os.fsencode(name.encode("utf-8", "replace")))
     # A path would leave the directory, and NUL ends a name.
     if not name or name.startswith(".") or "/" in name or "\0" in name:
         raise BadArguments(f"unknown task {name!r}: not the name of a program")
-    program = os.path.join(directory, os.fsencode(name.encode("utf-8", "replace")))
     if not os.path.isfile(program):
         raise BadArguments(f"unknown task {name!r}: no such program in {os.fsdecode(directory)}")
     if not os.access(program, os.X_OK):
         raise BadArguments(f"unknown task {name!r}: its program is not executable")
-    try:
+
+    def word(argument: Any) -> bytes:
         # A string as it is, any other value as JSON.
-        return [
-            program,
-            *(
-                each.encode("utf-8", "surrogatepass")
-                if isinstance(each, str)
-                else raw_json.encode(each)
-                for each in arguments
-            ),
-        ]
+        is_text = isinstance(argument, str)
+        return argument.encode("utf-8", "surrogatepass") if is_text else raw_json.encode(argument)
+
+    try:
+        return [program, *map(word, arguments)]
     except (ValueError, RecursionError) as error:
         raise BadArguments(f"no task: an argument cannot be written as JSON: {error}") from None

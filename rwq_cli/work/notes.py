@@ -1,19 +1,22 @@
-"""What a worker reports, and writes to stderr: any thread notes it, the main thread writes it."""
+"""What a worker reports: any thread notes it, the main thread writes it."""
 
+import os
 from collections import deque
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from threading import Event as Flag
 from time import time
 from typing import NamedTuple
 
-from rwq_cli.core.errors import ServerError
+from rwq_cli.core.errors import InvalidArgument, ServerError
 from rwq_cli.core.inspect.lookup import state
 from rwq_cli.core.model import State
 from rwq_cli.core.work.job import Ended, Job, Loss
 from rwq_cli.core.work.policy import Failure, Fate, GiveUp
-from rwq_cli.environment import Environment
+from rwq_cli.environment import Environment, os_reason
 from rwq_cli.output import human
 from rwq_cli.output.escape import escaped
+from rwq_cli.streams import write_all
 from rwq_cli.work.running import Run
 
 # The last line of a command's stderr is cut to this length; all of it is on stderr.
@@ -183,3 +186,31 @@ def counted(progress: Progress) -> str:
         if counts[kind]:
             words[kind] = kind.value
     return " · ".join(f"{counts[kind]:,} {word}" for kind, word in words.items())
+
+
+class JobLog:
+    """The job log, which workers may share; if writing it fails, it warns, and work continues."""
+
+    def __init__(self, path: str, warn: Callable[[str], object]) -> None:
+        self._path, self._warn = path, warn
+        # Whether a line could not be written, or not in full.
+        self.is_incomplete = False
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        except OSError as error:
+            reason = os_reason(error)
+            raise InvalidArgument(f"cannot write the job log {path}: {reason}", "check --joblog")
+
+    def write(self, lines: Iterable[str]) -> None:
+        """Append lines, each in one write."""
+        for line in lines:
+            try:
+                write_all(self._fd, f"{line}\n".encode("utf-8", "backslashreplace"))
+            except OSError as error:
+                if not self.is_incomplete:
+                    self.is_incomplete = True
+                    why = f"{os_reason(error)}; it is incomplete from now on"
+                    self._warn(f"rwq: cannot write the job log {self._path}: {why}")
+
+    def close(self) -> None:
+        os.close(self._fd)

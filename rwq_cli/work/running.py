@@ -1,7 +1,6 @@
 """One run of a command: its process, its output, its times and its end, if rwq is killed, too."""
 
 import os
-import select
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -13,8 +12,7 @@ from typing import NamedTuple
 
 from rwq_cli.core.items.schedule import REASON_BYTES_MAX
 from rwq_cli.core.work.job import Finish, Job
-from rwq_cli.processes import processes_of
-from rwq_cli.service.death_watch import DeathWatch
+from rwq_cli.processes import DeathWatch, processes_of
 from rwq_cli.work.programs import Invocation, start
 
 # What a result holds at most.
@@ -22,8 +20,7 @@ RESULT_BYTES_MAX = 1 << 20
 # How much of the end of stderr is kept: with how the command failed, it is the reason.
 _TAIL_BYTES = REASON_BYTES_MAX - 64
 _READ_BYTES = 1 << 16
-# What is read at once of a command that has ended: a pipe holds no more, and what it has started
-# may go on writing.
+# How often an output is read when its command has ended: a pipe holds no more.
 _DRAIN_READS = 16
 
 Sink = Callable[[bytes], object]
@@ -65,8 +62,7 @@ class Stream:
         self.is_cut = self.has_ended = False
 
     def read(self) -> None:
-        """Read what there is."""
-        data = os.read(self.fd, _READ_BYTES)
+        data = b"" if self.has_ended else os.read(self.fd, _READ_BYTES)
         self.has_ended = not data
         if self._sink is None:
             room = RESULT_BYTES_MAX - len(self.kept)
@@ -120,10 +116,9 @@ class Run:
         # ended is seen once, and not bit by bit.
         self.pid, readers, self._writers = start(invocation)
         self.streams = self.stdout, self.stderr = [*map(Stream, readers, outputs)]
-        self._kill_after_s = limits.kill_after_s
-        self._times_out_s = self._began_s + (limits.max_time_s or inf)
-        self._kills_s = inf
-        self.run_s = 0.0
+        self._kill_after_s, self.run_s = limits.kill_after_s, 0.0
+        # When its time is over, or it is to be killed.
+        self.due_s = self._began_s + (limits.max_time_s or inf)
         self.cause: Cause | None = None
         self.code: int | None = None
         self._is_killed = self._is_stopped = self.has_exited = False
@@ -134,11 +129,6 @@ class Run:
             # Without it, the end of the command is seen a moment later.
             with suppress(OSError):
                 self.pidfd = os.pidfd_open(self.pid)
-
-    @property
-    def due_s(self) -> float:
-        """When its time is over, or it is to be killed."""
-        return self._times_out_s if self.cause is None else self._kills_s
 
     @property
     def is_over(self) -> bool:
@@ -165,7 +155,7 @@ class Run:
             return
         if self.cause is None:
             self.end(Cause.TIMEOUT)
-        elif not self._is_killed:
+        else:
             self.kill()
 
     def reap(self) -> None:
@@ -174,21 +164,12 @@ class Run:
         self.run_s = time.monotonic() - self._began_s
         for fd in self._writers:
             os.close(fd)
-        poller = select.poll()
-        streams = {stream.fd: stream for stream in self.streams}
-        for fd in streams:
-            poller.register(fd, select.POLLIN)
-        for _ in range(_DRAIN_READS):
-            if not (ready := poller.poll(0) if streams else ()):
-                break
-            for fd, event in ready:
-                if event & select.POLLIN:
-                    streams[fd].read()
-                else:
-                    streams[fd].has_ended = True
-                if streams[fd].has_ended:
-                    poller.unregister(fd)
-                    del streams[fd]
+        for stream in self.streams:
+            # What it has started may go on writing.
+            os.set_blocking(stream.fd, False)
+            with suppress(BlockingIOError):
+                for _ in range(_DRAIN_READS):
+                    stream.read()
         # rwq may say something next, on a line of its own.
         self.stderr.flush(b"\n")
         self.stdout.flush()
@@ -210,7 +191,7 @@ class Run:
         with self._lock:
             if self.cause is not None or self.code is not None:
                 return
-            self._kills_s = time.monotonic() + self._kill_after_s
+            self.due_s = time.monotonic() + self._kill_after_s
             self.cause = cause
         self.send(signal.SIGTERM)
         # What is stopped cannot end.
@@ -219,7 +200,7 @@ class Run:
     def kill(self) -> None:
         """Send SIGKILL to all that it has started."""
         self.cause = self.cause or Cause.STOP
-        self._is_killed = True
+        self._is_killed, self.due_s = True, inf
         self.send(signal.SIGKILL)
 
     def send(self, number: int) -> None:
@@ -232,11 +213,6 @@ class Run:
                 with suppress(ProcessLookupError, PermissionError):
                     if kill is os.killpg or os.getpgid(pid) != self.pid:
                         kill(pid, number)
-
-    def shift(self, seconds: float) -> None:
-        """Let its time end later: it was suspended for so long."""
-        self._times_out_s += seconds
-        self._kills_s += seconds
 
 
 # $1 is the entry of the environment by which commands are found, $2 how long they get, seconds.

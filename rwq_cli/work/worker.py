@@ -269,7 +269,7 @@ class Worker:
         began_s = time.monotonic()
         os.kill(os.getpid(), signal.SIGSTOP)
         for run in self._commands.runs:
-            run.shift(time.monotonic() - began_s)
+            run.due_s += time.monotonic() - began_s
         self._is_continued = True
         self._notes.news.set()
 
