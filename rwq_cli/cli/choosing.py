@@ -170,12 +170,14 @@ class Choice(NamedTuple):
         question: str | None = None,
         *,
         only_many: bool = False,
+        takes_all: bool = False,
         reasons: "Mapping[Status, str] | None" = None,
         undo: Any = None,
         **options: Any,
     ) -> "ExitStatus":
         """Do a verb of the core, with its options, to these items, and show what became of them."""
-        # See `choose` for the question, `outcomes_of` for the reasons, and `Undo`.
+        # See `choose` for the question, `outcomes_of` for the reasons, and `Undo`. A verb that
+        # `takes_all` that exist need not be tried before the question.
         from rwq_cli.cli.outcomes import outcomes_of
 
         def act(chosen: "Chosen", *, dry_run: bool) -> Outcomes:
@@ -183,9 +185,11 @@ class Choice(NamedTuple):
 
         shows = partial(outcomes_of, self.settings, queue) if undo is None else undo.outcomes
         with shows(kind, dry_run=self.dry_run, reasons=reasons) as out:
-            chosen = self.choose(queue, question, only_many=only_many, act=act)
+            counted = None if takes_all else act
+            chosen = self.choose(queue, question, only_many=only_many, act=counted)
             out.all(act(chosen, dry_run=self.dry_run))
-        status: ExitStatus = out.finish(**({} if undo is None else {"undo_file": undo.name}))
+        facts = {"undo_file": undo and undo.name} if "journal" in options else {}
+        status: ExitStatus = out.finish(**facts)
         return status
 
     def choose(

@@ -8,7 +8,6 @@ from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.options import Duration, offer_holders, option, result_duration
 from rwq_cli.cli.settings import Settings
-from rwq_cli.commands.undoing import Undo
 from rwq_cli.core.clock import RESULT_TTL_S
 from rwq_cli.core.errors import InvalidArgument
 from rwq_cli.core.inspect.results import ResultStatus
@@ -83,7 +82,12 @@ def complete(
         status = ResultStatus.REJECTED if rejected else ResultStatus.COMPLETED
         kept = ResultOptions(data, status, RESULT_TTL_S if result_ttl_s is None else result_ttl_s)
     queue = open_queue(settings)
-    undo = Undo(settings, queue, "complete")
+    undo = None
+    if not choice.by_name:
+        # Scripts complete IDs one by one, and need not wait for these imports.
+        from rwq_cli.commands.undoing import Undo
+
+        undo = Undo(settings, queue, "complete")
     owners = [settings.holder] if choice.mine else None
     if owner is not None:
         owners = [os.fsencode(owner), settings.holder_of(owner)]
@@ -98,5 +102,5 @@ def complete(
         undo=undo,
         owner=owners,
         result_options=kept,
-        journal=None if choice.by_name else undo,
+        journal=undo,
     )
