@@ -51,13 +51,13 @@ class Topology:
             raise errors.Unavailable(f"{self.name} has no node for slot {slot} now", _SOON)
         return nodes[0]
 
-    def shares(self) -> dict[ClusterNode, set[int]]:
-        """The primaries that have slots now, with these."""
+    def shares(self) -> dict[str, tuple[ClusterNode, set[int]]]:
+        """The primaries that have slots now, by their names, with these."""
         self.forget()
-        shares: dict[ClusterNode, set[int]] = {}
+        shares: dict[str, tuple[ClusterNode, set[int]]] = {}
         for slot, nodes in self.read().slots_cache.items():
             if nodes:
-                shares.setdefault(nodes[0], set()).add(slot)
+                shares.setdefault(nodes[0].name, (nodes[0], set()))[1].add(slot)
         return shares
 
     def forget(self) -> None:
@@ -174,10 +174,10 @@ class ClusterConnection(Connection):
     def _pages(self, scan: Command, options: Sequence[Any]) -> Iterator[list[bytes]]:
         """Scan each primary; one that has gained a slot meanwhile again, for what moved there."""
         before = self.topology.shares()
-        for node in before:
+        for node, _ in before.values():
             yield from self._to(node)._pages(scan, options)
-        for node, slots in self.topology.shares().items():
-            if slots - before.get(node, set()):
+        for name, (node, slots) in self.topology.shares().items():
+            if name not in before or slots - before[name][1]:
                 yield from self._to(node)._pages(scan, options)
 
     def _to(self, node: ClusterNode) -> Connection:
