@@ -47,11 +47,11 @@ def unknown_command(context: Any, word: str) -> UsageError:
     path, group = context.command_path, context.command
     commands = group.list_commands(context)
     near = get_close_matches(word, commands)
+    safe = [name for name in near if not _is_destructive(group.get_command(context, name))]
     hint = f"see {path} --help"
     if context.parent is None and word.lower() in SYNONYM_HINTS:
         hint = SYNONYM_HINTS[word.lower()]
-    elif near and not any(_is_destructive(group.get_command(context, name)) for name in near[:1]):
-        safe = (name for name in near if not _is_destructive(group.get_command(context, name)))
+    elif near and near[0] in safe:
         hint = f"did you mean: {' or '.join(f'{path} {name}' for name in safe)}"
     elif context.parent is not None:
         hint = f"{path} is followed by {' or '.join(commands)}"
@@ -64,19 +64,14 @@ def _is_destructive(command: Any) -> bool:
 
 def unexpected_words(command: Any, context: Any, extra: Sequence[str]) -> UsageError:
     """The error for more words than the command has arguments."""
-    path, call = context.command_path, context.find_root().obj
-    shown = _quoted(*extra)
+    path = context.command_path
     if any(each.param_type_name == "argument" for each in command.params):
         plural = "s" if len(extra) > 1 else ""
-        return UsageError(f"unexpected argument{plural}: {shown}", f"see {path} --help")
-    names = ["-q"] if _is_about_queues(command) and "queue" not in call.given else []
-    if call.settings.queues and any("--id" in each.opts for each in command.params):
-        names.append("--id")
-    meant = [" ".join(f"{name} {_quoted(word)}" for word in extra) for name in names]
-    hint = f"did you mean: {' or '.join(f'{path} {words}' for words in meant)}"
-    return UsageError(
-        f"{path.removeprefix('rwq ')} takes no arguments", hint if meant else f"see {path} --help"
-    )
+        return UsageError(f"unexpected argument{plural}: {_quoted(*extra)}", f"see {path} --help")
+    hint = f"see {path} --help"
+    if _is_about_queues(command) and "queue" not in context.find_root().obj.given:
+        hint = f"did you mean: {path} {' '.join(f'-q {_quoted(word)}' for word in extra)}"
+    return UsageError(f"{path.removeprefix('rwq ')} takes no arguments", hint)
 
 
 def bad_word(command: Any, context: Any, given: Sequence[str], error: Any) -> Any:
