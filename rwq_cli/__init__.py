@@ -11,7 +11,7 @@ Where to look:
 | where a dry run ends                | `dry_run` in `core/lua/ops` and `lib/expected`, a |
 |                                     | `dry_run` argument in `core/items`, `core/repair` |
 | which error has which exit code     | `exit_codes.py`                                   |
-| where server and queue are read     | `cli/target.py`, with `environment.py`            |
+| where server and queue are read     | `cli/settings.py`, with `environment.py`          |
 | how contexts are read and changed   | `contexts/file.py`, `contexts/editing.py`         |
 | which items options choose          | `cli/choosing.py`, `core/inspect/listing.py`      |
 | which queues a pattern stands for   | `cli/open_queues.py`                              |

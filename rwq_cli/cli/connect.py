@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rwq_cli.cli.interrupts import cancel_on_interrupt
-from rwq_cli.cli.settings import Settings
-from rwq_cli.cli.target import LOCAL
+from rwq_cli.cli.settings import LOCAL, Settings
 from rwq_cli.core.keys import QueueKeys
 from rwq_cli.output.escape import escaped, escaped_text
 

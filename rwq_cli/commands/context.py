@@ -6,8 +6,7 @@ from typing import Annotated
 from rwq_cli.cli.command import command
 from rwq_cli.cli.connect import open_connection
 from rwq_cli.cli.options import argument, offer_contexts, option
-from rwq_cli.cli.settings import Settings
-from rwq_cli.cli.target import LOCAL
+from rwq_cli.cli.settings import LOCAL, Settings
 from rwq_cli.contexts.file import COLOURS, KEYS, Context, Protection, holds_secret
 from rwq_cli.core.errors import InvalidArgument, RwqError
 from rwq_cli.core.inspect.server_status import server_access

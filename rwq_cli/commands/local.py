@@ -4,8 +4,7 @@ from typing import Annotated
 
 from rwq_cli.cli.command import command
 from rwq_cli.cli.options import argument
-from rwq_cli.cli.settings import Settings
-from rwq_cli.cli.target import LOCAL
+from rwq_cli.cli.settings import LOCAL, Settings
 from rwq_cli.exit_codes import ExitStatus
 from rwq_cli.local.server import LocalServer, LocalStatus
 from rwq_cli.output import human

@@ -69,7 +69,7 @@ FRESH: tuple[Fault, ...] = (
     Fault(
         "variable-before-option",
         "RWQ_URL outdoes -u: rm removes items from another server than the one that was named.",
-        "rwq_cli/cli/target.py",
+        "rwq_cli/cli/settings.py",
         'if (url := self.given.get("url")) is not None:',
         'if not variables.get("RWQ_URL") and (url := self.given.get("url")) is not None:',
     ),
