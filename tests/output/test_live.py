@@ -31,12 +31,14 @@ class Screen:
     def output(self) -> bytes:
         """What has been written since the last look."""
         before = len(self.terminal.written)
-        self.terminal.read()
-        return self.terminal.written[before:]
+        # Terminals ignore a NUL; when it has come, all that was written before has.
+        os.write(self._inner, b"\0")
+        self.terminal.until(lambda: self.terminal.written[before:].endswith(b"\0"))
+        return self.terminal.written[before:-1]
 
     def lines(self) -> list[str]:
         """What is shown."""
-        self.terminal.read()
+        self.output()
         return shown(self.terminal.written, 40, 6)
 
     def close(self) -> None:
