@@ -280,3 +280,24 @@ def test_queues_on_all_primaries_are_rows(connection: Connection) -> None:
     assert rates[b"{a}"].in_per_s == 0
     assert overview.status is not None
     assert overview.status.used_bytes is None
+
+
+def test_items_are_moved_to_another_slot_in_order_and_back(
+    crwq: Rwq, queue: WorkQueue, connection: Connection, cluster: PrivateCluster
+) -> None:
+    cluster.separate(QUEUE, "{other}")
+    other = WorkQueue(connection, "{other}", holder="me")
+    other.add("there", "there")
+    ids = [b"%d" % number for number in range(600)]
+    list(queue.add_many(NewItem(item_id, b"data of " + item_id) for item_id in ids))
+    queue.call("HSET", queue.keys.returns, b"7", 3)
+    result = crwq("mv", "--to", "{other}", "--all", "--yes", "-o", "json")
+    assert (result.code, result.json["moved"]) == (0, 600), result
+    assert queue.call("LRANGE", queue.keys.main, 0, -1) == []
+    assert other.call("LRANGE", other.keys.main, 0, -1) == [*ids[::-1], b"there"]
+    assert other.call("HGET", other.keys.returns, b"7") == b"3"
+    assert (other.lengths().buried, queue.lengths().buried) == (0, 0)
+    assert crwq("undo", "--yes", "-Q").code == 0
+    assert queue.call("LRANGE", queue.keys.main, 0, -1) == ids[::-1]
+    assert other.call("LRANGE", other.keys.main, 0, -1) == [b"there"]
+    assert next(queue.lease_many(1)).data == b"data of 0"

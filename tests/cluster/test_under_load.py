@@ -1,10 +1,5 @@
-"""Four programs lease and complete while slots move, nodes restart and primaries die.
+"""Four workers lease and complete while a slot moves, often with `--long`, or a primary dies."""
 
-With `--long`, a slot moves thirty times, and all nodes restart so often; else it moves once, and
-only the primary of the queue and its replica restart.
-"""
-
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -112,55 +107,6 @@ def test_a_slot_moves(cluster: PrivateCluster, start: Start) -> None:
         moving = Moving(cluster, QUEUE)
         moving.finish(pause_s=0.01)
         load.add(100)
-    assert_each_once(load)
-
-
-def hand_over(cluster: PrivateCluster, primary: int) -> None:
-    """Make a primary a replica of its replica, and wait until all programs use the other.
-
-    The primary holds back all writes until its replica has caught up: up to a second after a full
-    resynchronization, and on a busy machine longer than a call of the programs waits. A call that
-    it has not answered when it is killed afterwards is in doubt, even if it would have refused it.
-    """
-    replica = cluster.replica_of(primary)
-    until(lambda: cluster.is_replicated(primary), "the replica")
-    cluster.call(replica, "CLUSTER", "FAILOVER")
-    until(lambda: not cluster.is_primary(primary), "the handover")
-    until(lambda: len(scripts_from(cluster, replica)) >= PROGRAMS, "all programs there")
-    until(lambda: not clients_of(cluster, primary), "the end of all calls")
-
-
-def clients_of(cluster: PrivateCluster, number: int) -> list[dict[str, str]]:
-    """The clients that have sent a node a call in the last second, or wait for its reply."""
-    clients = cluster.call(number, "CLIENT", "LIST", "TYPE", "normal").decode().splitlines()
-    others = [dict(re.findall(r"(\w+)=(\S*)", each)) for each in clients]
-    return [
-        each
-        for each in others
-        if each["cmd"] != "client|list" and (each["idle"] == "0" or "b" in each["flags"])
-    ]
-
-
-def scripts_from(cluster: PrivateCluster, number: int) -> list[dict[str, str]]:
-    """Those of its clients whose last call was a script: one for each program."""
-    return [each for each in clients_of(cluster, number) if each["cmd"].startswith("eval")]
-
-
-def test_every_node_restarts(cluster: PrivateCluster, start: Start) -> None:
-    """As an upgrade does it: a primary hands over to its replica first."""
-    load = start(cluster.url, QUEUE)
-    primary = cluster.owner(QUEUE)
-    numbers = range(len(cluster.nodes)) if MOVES else (primary, cluster.replica_of(primary))
-    for _ in range(MOVES or 1):
-        for number in numbers:
-            node = cluster.nodes[number]
-            if cluster.is_primary(number):
-                hand_over(cluster, number)
-            node.kill()
-            load.add(30)
-            node.start()
-            until(cluster.is_ok, "the cluster")
-            load.add(30)
     assert_each_once(load)
 
 

@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from rwq_cli.core import Counts, WorkQueue
-from rwq_cli.core.inspect.counting import counts as count_queue, lengths_and_abandoned
+from rwq_cli.core.inspect.counting import counts as count_queue
 from rwq_cli.core.inspect.thresholds import Level, Limits, Measure, check, evaluate
 from tests.conftest import FakeClock, Foreign
 
@@ -82,16 +82,6 @@ def test_how_long_the_next_item_has_waited(queue: WorkQueue, foreign: Foreign, r
     assert queue.counts().oldest_waiting_s in (2, 3)
     raw.rpop(b"jobs:queue")
     assert queue.counts().oldest_waiting_s in (0, 1)
-
-
-def test_abandoned_items_are_counted_as_far_as_the_time_allows(
-    queue: WorkQueue, raw: Redis, foreign: Foreign
-) -> None:
-    foreign.abandoned(*(b"%d" % number for number in range(3500)))
-    raw.set("jobs:lease:3499", "them")
-    whole, cut = (lengths_and_abandoned(queue, within_s=within_s) for within_s in (60, -1))
-    assert (whole.abandoned, whole.is_least) == (3499, False)
-    assert (cut.abandoned, cut.is_least) == (3000, True)
 
 
 COUNTS = Counts(

@@ -7,7 +7,7 @@ from redis import Redis
 
 from rwq_cli.core import Connection, WorkQueue, queue_names
 from rwq_cli.core.inspect.keyspace import survey_facts
-from rwq_cli.core.inspect.queues import LOOK_ENTRIES, has_items, next_ages
+from rwq_cli.core.inspect.queues import LOOK_ENTRIES, next_ages
 from rwq_cli.core.repair.findings import findings_about
 from tests.conftest import QUEUE, AsUser, Backend, Foreign, Interleaved, has_aged
 from tests.item_cases import ITEM_CASES
@@ -144,30 +144,3 @@ def test_the_age_is_that_of_the_first_item_behind_ghosts(
     assert has_aged(raw, 300, ages[b"jobs"])
     limited = WorkQueue(as_user("+@all", "-object"), b"jobs")
     assert next_ages({limited: first}) == {}
-
-
-def test_age_is_unknown_behind_too_many_ghosts(
-    queue: WorkQueue, foreign: Foreign, raw: Redis
-) -> None:
-    raw.lpush("jobs:queue", *ghosts(LOOK_ENTRIES))
-    foreign.waiting(b"a")
-    assert queue.counts().oldest_waiting_s is None
-
-
-@pytest.mark.parametrize("count", [0, LOOK_ENTRIES - 1])
-def test_an_item_behind_ghosts_makes_a_queue(
-    queue: WorkQueue, foreign: Foreign, raw: Redis, count: int
-) -> None:
-    ids = [*ghosts(count), b"a"]
-    for key in ("queue", "processing", "cleaning", "delayed", "buried"):
-        raw.flushall()
-        if key in ("delayed", "buried"):
-            raw.zadd(f"jobs:{key}", {item_id: place for place, item_id in enumerate(ids)})
-        else:
-            raw.lpush(f"jobs:{key}", *ids)
-        assert not has_items(queue)
-        foreign.data(b"a")
-        assert has_items(queue)
-        # Beside a key of the wrong type, too.
-        raw.set("jobs:cleaning" if key == "queue" else "jobs:queue", "x")
-        assert has_items(queue)

@@ -9,7 +9,6 @@ import redis
 
 from rwq_cli.core import Connection
 from rwq_cli.core.errors import WrongType
-from rwq_cli.core.server import push_waiter
 from rwq_cli.core.server.push_waiter import PushWaiter
 from tests.conftest import AsUser, contents
 from tests.driver import TIMEOUT_S, until
@@ -29,15 +28,6 @@ def ends_early(waiter: PushWaiter) -> bool:
     return time.monotonic() - began < TIMEOUT_S
 
 
-def test_the_wait_lasts_as_long_as_asked(connection: Connection, raw: redis.Redis) -> None:
-    with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter:
-        began = time.monotonic()
-        waiter.wait(0.05)
-        assert time.monotonic() - began >= 0.05
-        until(lambda: blocked(raw) == 3)
-    assert contents(raw) == {}
-
-
 def test_a_push_onto_any_list_ends_the_wait(connection: Connection, raw: redis.Redis) -> None:
     for pushed in LISTS:
         raw.flushall()
@@ -48,14 +38,6 @@ def test_a_push_onto_any_list_ends_the_wait(connection: Connection, raw: redis.R
             assert ends_early(waiter)
             timer.join()
         assert contents(raw) == {pushed: [b"3", b"2", b"1"]}
-
-
-def test_an_existing_entry_ends_the_wait(connection: Connection, raw: redis.Redis) -> None:
-    raw.lpush(b"c:queue", b"1")
-    with PushWaiter(dict.fromkeys(LISTS, connection)) as waiter:
-        assert ends_early(waiter)
-        assert ends_early(waiter)
-    assert contents(raw) == {b"c:queue": [b"1"]}
 
 
 def test_an_interrupt_leaves_no_client(connection: Connection, raw: redis.Redis) -> None:
@@ -74,19 +56,6 @@ def test_an_interrupt_leaves_no_client(connection: Connection, raw: redis.Redis)
     until(lambda: len(raw.client_list()) == before)
     assert blocked(raw) == 0
     assert connection.call("PING") in (True, b"PONG")
-
-
-def test_a_wait_is_renewed_before_a_proxy_would_drop_it(
-    connection: Connection, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert push_waiter.BLOCK_S <= 4
-    monkeypatch.setattr(push_waiter, "BLOCK_S", 0.05)
-    with PushWaiter({b"a:queue": connection}) as waiter:
-        assert not waiter.wait(0.4)
-        timer = Timer(0.1, raw.lpush, (b"a:queue", b"1"))
-        timer.start()
-        assert waiter.wait(TIMEOUT_S)
-        timer.join()
 
 
 def test_after_a_fruitless_wake_the_list_is_watched_again_a_while_later(
