@@ -54,7 +54,7 @@ class Commands:
         self._end_with, self._note_start = end_with, note_start
         self._runs: dict[int, Run] = {}
         # Whether a process is being started, and is not known yet.
-        self._is_starting = self._is_ended = False
+        self._is_starting = self._is_ended = self._is_closed = False
         # Since when the machine has had no room for a process.
         self._no_room_s: float | None = None
         # The command of each job that is not settled.
@@ -85,6 +85,12 @@ class Commands:
         """Send SIGKILL to all commands."""
         for run in self.runs:
             run.kill()
+
+    def close(self) -> None:
+        """Kill all commands, and read no more."""
+        self.kill_all()
+        self._is_closed = True
+        self._wake()
 
     def lose(self, job: Job) -> None:
         """End the command of a lost job, unless it has others that are not lost."""
@@ -163,7 +169,7 @@ class Commands:
     def serve(self) -> None:
         """Read what commands print, and say how they have ended."""
         try:
-            while True:
+            while not self._is_closed:
                 self._look()
         except BaseException:
             self._is_ended = True
@@ -171,6 +177,8 @@ class Commands:
             for run in self.runs:
                 run.finish(PutBack(front=True))
             raise
+        finally:
+            self._selector.close()
 
     def _look(self) -> None:
         for key, _ in self._selector.select(max(0.0, self._looks_s - time.monotonic())):

@@ -114,7 +114,7 @@ class Worker:
                 yield from self._report(loop)
         finally:
             self._ended.set()
-            self._commands.kill_all()
+            self._commands.close()
             self._notes.hide()
             watch.close()
         if self._failure is not None:

@@ -1,5 +1,7 @@
 """What the exit code of a command does to its item, and the exit code of the worker."""
 
+from typing import Any
+
 import pytest
 import redis
 
@@ -14,114 +16,117 @@ def script(text: str) -> tuple[str, ...]:
     return ("--", "/bin/sh", "-c", text)
 
 
-class TestOneItem:
-    def test_zero_completes_it(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
-        foreign.waiting(b"1")
-        assert rwq(*WORK, "--", "true").as_tuple() == (0, "", "completed 1\n")
-        assert contents(raw) == {}
+LAST = ("--retries", "0")
+AGAIN = {"queue": [b"1", b"2"]}
+COUNTED = {**AGAIN, "returns": {b"1": b"1"}}
+FAILED = "echo first >&2; echo second >&2; exit 7"
+CANNOT = "rwq: error: the command cannot be run: exit"
 
-    def test_another_code_is_a_failure_that_is_retried_later(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"1")
-        result = rwq("work", "--max", "1", *script("echo first >&2; echo no such host >&2; exit 7"))
-        first, second, told, summary = result.notes.splitlines()
-        assert (result.code, first, second, summary) == (
-            0,
-            "first",
-            "no such host",
-            "retry 1",
-        )
-        assert told.startswith("rwq: 1: exit 7: no such host; attempt 2 in ")
-        assert raw.hgetall("jobs:returns") == {b"1": b"1"}
-        assert raw.zrange("jobs:delayed", 0, -1) == [b"1"]
-        due_s = raw.zscore("jobs:delayed", "1") or 0.0
-        now_s, _ = raw.time()
-        # 10 s, give or take 20 %.
-        assert 7 <= due_s / 1000 - now_s <= 13
 
-    def test_after_the_last_try_it_is_buried_with_the_end_of_stderr(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"1")
-        result = rwq(*WORK, *script("echo first >&2; echo second >&2; exit 7"))
-        assert (result.code, result.notes.splitlines()[2:]) == (
-            3,
-            ["rwq: 1: exit 7: second; buried after attempt 1", "buried 1"],
-        )
-        assert raw.get("jobs:lease:1") == b"rwq-buried:exit 7: first\nsecond"
-
-    @pytest.mark.parametrize("how", ["release", "stop"])
-    def test_on_fail_puts_it_back(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, how: str
-    ) -> None:
-        foreign.waiting(b"1", b"2")
-        result = rwq("work", "--retries", "0", "--max", "1", "--on-fail", how, *script("exit 7"))
-        said = "rwq: 1: exit 7; released after attempt 1\nreleased 1\n"
-        assert result.as_tuple() == (3, "", said)
-        assert contents(raw) == {
-            b"jobs:queue": [b"1", b"2"],
-            b"jobs:item:1": b"data of 1",
-            b"jobs:item:2": b"data of 2",
-            b"jobs:returns": {b"1": b"1"},
-        }
-
-    def test_on_fail_release_leaves_a_slot_empty_for_a_moment(
-        self, rwq: Rwq, foreign: Foreign
-    ) -> None:
-        """An item that always fails must not be run again and again without a pause."""
-        foreign.waiting(b"1")
-        log = rwq.home / "log"
-        words = ("--retries", "0", "--max", "2", "--on-fail", "release", "--joblog", str(log))
-        assert rwq("work", *words, "--", "false").code == 3
-        first, second = (float(line.split()[0]) for line in log.read_text().splitlines())
-        assert second - first >= 1
-
-    def test_on_fail_reject_completes_it_as_rejected(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"1")
-        result = rwq(*WORK, "--on-fail", "reject", *script("exit 7"))
-        assert (result.code, result.notes) == (
-            3,
-            "rwq: 1: exit 7; rejected after attempt 1\nrejected 1\n",
-        )
-        assert raw.exists("jobs:item:1") == 0
-        assert rwq("result", "1", "-o", "json").json["status"] == "rejected"
-
-    def test_75_puts_it_back_and_does_not_count(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign
-    ) -> None:
-        foreign.waiting(b"1", b"2")
-        result = rwq("work", "--max", "1", *script("exit 75"))
-        assert result.as_tuple() == (0, "", "released 1\n")
-        assert raw.lrange("jobs:queue", 0, -1) == [b"1", b"2"]
-        assert raw.exists("jobs:returns", "jobs:processing") == 0
-
-    def test_100_buries_it_at_once(self, rwq: Rwq, raw: redis.Redis, foreign: Foreign) -> None:
-        foreign.waiting(b"1")
-        result = rwq("work", "--drain", *script("echo bad address >&2; exit 100"))
-        assert (result.code, result.notes.splitlines()[1:]) == (
+@pytest.mark.parametrize(
+    ("words", "text", "code", "told", "left"),
+    [
+        ((), "true", 0, ["completed 1"], {"queue": [b"2"]}),
+        ((), "exit 75", 0, ["released 1"], AGAIN),
+        (
+            (),
+            "echo bad address >&2; exit 100",
             3,
             ["rwq: 1: exit 100: bad address; buried after attempt 1", "buried 1"],
-        )
-        assert raw.get("jobs:lease:1") == b"rwq-buried:exit 100: bad address"
+            {"queue": [b"2"], "lease:1": b"rwq-buried:exit 100: bad address"},
+        ),
+        (
+            LAST,
+            FAILED,
+            3,
+            ["rwq: 1: exit 7: second; buried after attempt 1", "buried 1"],
+            {"queue": [b"2"], "lease:1": b"rwq-buried:exit 7: first\nsecond"},
+        ),
+        *(
+            (
+                (*LAST, "--on-fail", how),
+                "exit 7",
+                3,
+                ["rwq: 1: exit 7; released after attempt 1", "released 1"],
+                COUNTED,
+            )
+            for how in ("release", "stop")
+        ),
+        (
+            (*LAST, "--on-fail", "reject"),
+            "exit 7",
+            3,
+            ["rwq: 1: exit 7; rejected after attempt 1", "rejected 1"],
+            {"queue": [b"2"], "result:1": b"rejected"},
+        ),
+        *(
+            (
+                LAST,
+                f"echo lib: not found >&2; exit {code}",
+                2,
+                ["released 1", f"{CANNOT} {code}; lib: not found"],
+                {"queue": [b"2", b"1"]},
+            )
+            for code in (126, 127)
+        ),
+    ],
+)
+def test_an_exit_code_decides(
+    rwq: Rwq,
+    raw: redis.Redis,
+    foreign: Foreign,
+    words: tuple[str, ...],
+    text: str,
+    code: int,
+    told: list[str],
+    left: dict[str, Any],
+) -> None:
+    foreign.waiting(b"1", b"2")
+    result = rwq("work", "--max", "1", *words, *script(text))
+    assert (result.code, result.text) == (code, "")
+    assert result.notes.splitlines()[-len(told) :] == told
+    found: dict[str, Any] = {
+        "queue": raw.lrange("jobs:queue", 0, -1),
+        "returns": raw.hgetall("jobs:returns"),
+        "lease:1": raw.get("jobs:lease:1"),
+        "result:1": raw.hget("jobs:result:1", "status"),
+        "processing": raw.lrange("jobs:processing", 0, -1),
+    }
+    if "lease:1" not in left:
+        # What was put back has a settling lease.
+        del found["lease:1"]
+    assert {name: value for name, value in found.items() if value} == left
 
-    @pytest.mark.parametrize("code", [126, 127])
-    def test_126_and_127_put_it_back_and_end_the_worker(
-        self, rwq: Rwq, raw: redis.Redis, foreign: Foreign, code: int
-    ) -> None:
-        foreign.waiting(b"1", b"2")
-        result = rwq(*WORK, *script(f"echo lib: not found >&2; exit {code}"))
-        assert (result.code, result.notes.splitlines()[1:]) == (
-            2,
-            [
-                "released 1",
-                f"rwq: error: the command cannot be run: exit {code}; lib: not found",
-            ],
-        )
-        assert raw.lrange("jobs:queue", 0, -1) == [b"2", b"1"]
-        assert raw.exists("jobs:returns", "jobs:processing") == 0
+
+def test_another_code_is_a_failure_that_is_retried_later(
+    rwq: Rwq, raw: redis.Redis, foreign: Foreign
+) -> None:
+    foreign.waiting(b"1")
+    result = rwq("work", "--max", "1", *script("echo first >&2; echo no such host >&2; exit 7"))
+    first, second, told, summary = result.notes.splitlines()
+    assert (result.code, first, second, summary) == (
+        0,
+        "first",
+        "no such host",
+        "retry 1",
+    )
+    assert told.startswith("rwq: 1: exit 7: no such host; attempt 2 in ")
+    assert raw.hgetall("jobs:returns") == {b"1": b"1"}
+    assert raw.zrange("jobs:delayed", 0, -1) == [b"1"]
+    due_s = raw.zscore("jobs:delayed", "1") or 0.0
+    now_s, _ = raw.time()
+    # 10 s, give or take 20 %.
+    assert 7 <= due_s / 1000 - now_s <= 13
+
+
+def test_on_fail_release_leaves_a_slot_empty_for_a_moment(rwq: Rwq, foreign: Foreign) -> None:
+    """An item that always fails must not be run again and again without a pause."""
+    foreign.waiting(b"1")
+    log = rwq.home / "log"
+    words = ("--retries", "0", "--max", "2", "--on-fail", "release", "--joblog", str(log))
+    assert rwq("work", *words, "--", "false").code == 3
+    first, second = (float(line.split()[0]) for line in log.read_text().splitlines())
+    assert second - first >= 1
 
 
 class TestACommandThatCannotRun:
@@ -195,10 +200,6 @@ class TestTheEnd:
         result = rwq("work", "--max-failures", "2", *script("exit 1"))
         assert (result.code, result.notes.splitlines()[2:]) == (3, ["retry 2"])
         assert raw.llen("jobs:queue") == 8
-
-    def test_idle_ends_after_so_long(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.waiting(b"1")
-        assert rwq("work", "--idle", "50ms", "--", "true").as_tuple() == (0, "", "completed 1\n")
 
 
 @pytest.mark.parametrize("how", [["--on-fail", "stop"], ["--max-failures", "1"]])

@@ -1,6 +1,5 @@
 """Leasing, renewing and finishing jobs, by the keys that they leave."""
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,19 +15,18 @@ from rwq_cli.core.errors import (
     WrongType,
 )
 from rwq_cli.core.keys import QueueKeys
-from rwq_cli.core.work.job import ExchangeResult, Job, Loss
+from rwq_cli.core.work.job import Job, Loss
 from rwq_cli.core.work.policy import (
     Done,
     Failure,
     Fate,
     GiveUp,
     JobEnd,
-    OnFail,
     PutBack,
     RetryPolicy,
 )
 from rwq_cli.core.work.session import WorkSession
-from tests.conftest import HOLDER, QUEUE, Backend, FakeClock, Foreign, contents, settling
+from tests.conftest import HOLDER, QUEUE, Backend, FakeClock, Foreign, contents
 from tests.core.work.conftest import LEASE_S, Unreliable
 
 # Every way to end a job.
@@ -111,22 +109,6 @@ def test_a_fair_session_takes_from_every_queue(
     assert {job.queue for _ in range(20) for job in take(session)} == set(names)
 
 
-def test_nothing_to_take_is_no_error(session: WorkSession) -> None:
-    assert session.exchange(take=3) == ExchangeResult([], [], [])
-
-
-def test_taking_and_finishing_share_a_round_trip(
-    session: WorkSession, unreliable: Unreliable, foreign: Foreign
-) -> None:
-    foreign.waiting(b"1", b"2")
-    (job,) = take(session)
-    before = unreliable.round_trips
-    result = session.exchange([(job, Done())], take=1)
-    assert unreliable.round_trips == before + 1
-    assert [ended.fate for ended in result.ended] == [Fate.COMPLETED]
-    assert [job.item_id for job in result.jobs] == [b"2"]
-
-
 def test_queues_on_different_connections_and_too_short_times_are_refused(backend: Backend) -> None:
     with pytest.raises(InvalidArgument):
         WorkSession([])
@@ -151,17 +133,6 @@ def test_a_completed_item_leaves_nothing(
     assert finish(session, job, Done()) is Fate.COMPLETED
     assert contents(raw) == {}
     assert session.held.running == []
-
-
-def test_a_result_is_kept_with_its_holder(
-    session: WorkSession, foreign: Foreign, queue: WorkQueue
-) -> None:
-    foreign.waiting(b"1")
-    (job,) = take(session)
-    assert finish(session, job, Done(b"result")) is Fate.COMPLETED
-    kept = queue.result(b"1").result
-    assert kept is not None
-    assert (kept.status, kept.result, kept.holder) == ("completed", b"result", job.holder)
 
 
 def test_a_failed_item_is_delayed_and_its_try_counted(
@@ -193,48 +164,6 @@ def test_the_last_retry_of_a_batch_is_due_when_the_session_says_so(
     dues_ms = [due_ms for _, due_ms in raw.zrange(keys.delayed, 0, -1, withscores=True)]
     assert len(dues_ms) == 250
     assert session.held.last_retry_s * 1000 >= 11 + max(dues_ms) - min(dues_ms)
-
-
-def test_tries_count_up_to_the_burial_and_a_kick_starts_anew(
-    open_session: Callable[..., WorkSession], foreign: Foreign, raw: redis.Redis, queue: WorkQueue
-) -> None:
-    session = open_session(policy=RetryPolicy(retries=2, backoff_s=0))
-    foreign.waiting(b"1")
-    seen = []
-    for end in (b"first", b"second", b"third"):
-        (job,) = take(session)
-        seen.append((job.attempt, job.is_last, finish(session, job, Failure(end))))
-    assert seen == [(1, False, Fate.RETRY), (2, False, Fate.RETRY), (3, True, Fate.BURIED)]
-    assert raw.get(queue.keys.lease(b"1")) == b"rwq-buried:third"
-    assert counts(raw) == {b"1": b"2"}
-    list(queue.kick_many([b"1"]))
-    (job,) = take(session)
-    assert job.attempt == 1
-
-
-@pytest.mark.parametrize("on_fail", [OnFail.RELEASE, OnFail.STOP])
-def test_an_item_released_after_its_last_try_waits_at_the_end_with_the_try_counted(
-    open_session: Callable[..., WorkSession], on_fail: OnFail, foreign: Foreign, raw: redis.Redis
-) -> None:
-    session = open_session(policy=RetryPolicy(retries=0, on_fail=on_fail))
-    foreign.waiting(b"1", b"2")
-    (job,) = take(session)
-    result = session.exchange([(job, Failure(b"why"))])
-    assert result.ended[0].step.stops == (on_fail is OnFail.STOP)
-    assert settling(raw) == {"released": [b"1"]}
-    assert counts(raw) == {b"1": b"1"}
-    assert [job.item_id for job in take(session, 5)] == [b"2", b"1"]
-
-
-def test_an_item_that_is_put_back_counts_no_try(
-    session: WorkSession, foreign: Foreign, raw: redis.Redis, keys: QueueKeys
-) -> None:
-    foreign.waiting(b"1", b"2", b"3")
-    first, second = take(session, 2)
-    assert finish(session, first, PutBack()) is Fate.RELEASED
-    assert finish(session, second, PutBack(front=True)) is Fate.RELEASED
-    assert raw.lrange(keys.main, 0, -1) == [b"1", b"3", b"2"]
-    assert counts(raw) == {}
 
 
 def test_an_item_that_killed_all_its_workers_is_buried_without_being_run(
@@ -830,20 +759,6 @@ def test_a_wait_is_woken_even_before_it_begins(live_session: WorkSession, later:
     live_session.waiter.pause(60)
 
 
-def test_a_wake_after_the_end_writes_nowhere(backend: Backend) -> None:
-    with WorkSession([WorkQueue(backend.connect(), QUEUE)]) as session:
-        pass
-    # It gets the numbers of the files that the session closed.
-    reader, writer = os.pipe()
-    os.set_blocking(reader, False)
-    session.waiter.wake()
-    session.waiter.close()
-    with pytest.raises(BlockingIOError):
-        os.read(reader, 1)
-    os.close(reader)
-    os.close(writer)
-
-
 def test_a_wait_whose_connection_is_lost_can_be_repeated(
     live_session: WorkSession, foreign: Foreign, raw: redis.Redis, later: Later
 ) -> None:
@@ -851,26 +766,6 @@ def test_a_wait_whose_connection_is_lost_can_be_repeated(
     assert live_session.wait_for_work(60)
     later(lambda: foreign.waiting(b"1"))
     assert live_session.wait_for_work(60)
-
-
-@pytest.mark.parametrize("count", [1, 2, 50])
-def test_an_idle_session_sends_one_call_a_second_for_all_queues(
-    backend: Backend, raw: redis.Redis, count: int, looks_often: float
-) -> None:
-    connection = backend.connect()
-    queues = [WorkQueue(connection, b"q%d" % number) for number in range(count)]
-    # A delayed item must not cost more.
-    Foreign(raw, b"q0").delayed(b"1", 32_000_000_000_000)
-    with WorkSession(queues) as session:
-        session.exchange(take=1)
-        session.wait_for_work(looks_often)
-        raw.config_resetstat()
-        session.wait_for_work(2.5 * looks_often)
-        stats = raw.info("commandstats")
-    # The server counts the commands of scripts, too.
-    looks = stats["cmdstat_time"]
-    assert looks["calls"] <= 3
-    assert stats.get("cmdstat_blmove", {}).get("calls", 0) == 0
 
 
 @pytest.mark.usefixtures("looks_often")

@@ -6,7 +6,7 @@ from math import inf
 import pytest
 
 from rwq_cli.core.errors import PermissionDenied, ServerError, Unreachable
-from rwq_cli.core.work.control import EndReason, StopConditions, WorkLimits
+from rwq_cli.core.work.control import StopConditions, WorkLimits
 from rwq_cli.core.work.job import ExchangeResult, Job
 from rwq_cli.core.work.policy import Done, Failure, JobEnd, OnFail, PutBack, RetryPolicy
 from rwq_cli.core.work.session import WorkSession
@@ -125,12 +125,6 @@ class TestMaxItems:
         assert not worker.is_over()
         assert len(worker.exchange(take=2).jobs) == 1
 
-    def test_what_was_not_there_does_not_count(self, start: Start, foreign: Foreign) -> None:
-        worker = start(max_items=1)
-        worker.exchange()
-        foreign.waiting(b"1")
-        assert worker.take().item_id == b"1"
-
 
 class TestFailures:
     @pytest.mark.parametrize(
@@ -145,13 +139,6 @@ class TestFailures:
         foreign.lease(b"1")
         worker.exchange([(job, Failure(b"why"))], take=0)
         assert not worker.is_over()
-
-    def test_the_first_reason_stays(self, start: Start, foreign: Foreign) -> None:
-        foreign.waiting(b"1")
-        worker = start(RetryPolicy(retries=0, on_fail=OnFail.STOP), max_items=1, max_failures=1)
-        worker.run(Failure(b"why"))
-        worker.is_over()
-        assert worker.conditions.why is EndReason.ON_FAIL
 
 
 class TestOutages:
