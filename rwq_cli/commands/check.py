@@ -33,9 +33,7 @@ ANSWERS_WITHIN_S = 9.0
 _PASSWORD_SHARE = 0.8
 
 
-class CheckFormat(StrEnum):
-    NAGIOS = "nagios"
-    PROMETHEUS = "prometheus"
+CheckFormat = StrEnum("CheckFormat", "NAGIOS PROMETHEUS")
 
 
 def _limit(text: str) -> tuple[Measure, float]:

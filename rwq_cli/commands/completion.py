@@ -10,11 +10,7 @@ from rwq_cli.core.errors import RwqError
 from rwq_cli.environment import os_errors_as
 from rwq_cli.output.escape import escaped_text
 
-
-class Shell(StrEnum):
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
+Shell = StrEnum("Shell", "BASH ZSH FISH")
 
 
 @command(

@@ -18,10 +18,8 @@ from rwq_cli.output.escape import escaped
 from rwq_cli.output.field import ID, Fields, field
 
 
-def _data(each: Difference) -> str:
-    if each.here is None or each.there is None:
-        return ""
-    return "same" if each.same_data else "differs"
+def _same_data(each: Difference) -> bool | None:
+    return each.same_data if each.here and each.there else None
 
 
 DIFFERENCE_FIELDS: Fields[Difference] = Fields(
@@ -32,11 +30,11 @@ DIFFERENCE_FIELDS: Fields[Difference] = Fields(
     field("there", "there", "its state in the other queue; null if there is no such item"),
     field(
         "same_data",
-        lambda each: each.same_data if each.here and each.there else None,
+        _same_data,
         "whether both have the same data; null if only one has it",
         title="DATA",
         rank=1,
-        format=_data,
+        format=lambda each: {None: "", True: "same", False: "differs"}[_same_data(each)],
     ),
     is_stream=True,
 )

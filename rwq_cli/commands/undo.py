@@ -154,11 +154,19 @@ def _restore(
     connection = open_connection(settings)
     reader = _open(settings, connection.address, file, redo=redo, anywhere=anywhere)
     try:
-        _check(settings, reader, connection.address, anywhere=anywhere)
-        origin, verb = reader.origin, reader.origin.verb
+        origin, verb, header = reader.origin, reader.origin.verb, reader.header
+        if settings.given.get("queue") and settings.queue != header.queue:
+            raise InvalidArgument(
+                f"the undo file is from the queue {escaped(header.queue)}", "leave out -q"
+            )
+        if not anywhere and not is_same_server(origin.server, connection.address):
+            raise InvalidArgument(
+                f"the undo file is from {origin.label}, but this server is {connection.address}",
+                "name that server with -u, or use --anywhere",
+            )
         if redo and verb == "import":
             raise InvalidArgument("the last undo was of an import", "run the import again")
-        queue = WorkQueue(connection, reader.header.queue, holder=settings.holder)
+        queue = WorkQueue(connection, header.queue, holder=settings.holder)
         # Only what was moved can have a lease.
         other = _moved_to(settings, queue, origin) if origin.to else OtherQueue(queue)
         for number, reason in reader.rejected:
@@ -315,19 +323,6 @@ def _open(
         settings.environment.note(f"rwq: another rwq is writing or restoring {shown}; skipped")
 
     return open_undone(entries) if redo else open_latest(entries, skipped)
-
-
-def _check(settings: Settings, reader: UndoReader, address: str, *, anywhere: bool) -> None:
-    header, origin = reader.header, reader.origin
-    if settings.given.get("queue") and settings.queue != header.queue:
-        raise InvalidArgument(
-            f"the undo file is from the queue {escaped(header.queue)}", "leave out -q"
-        )
-    if not anywhere and not is_same_server(origin.server, address):
-        raise InvalidArgument(
-            f"the undo file is from {origin.label}, but this server is {address}",
-            "name that server with -u, or use --anywhere",
-        )
 
 
 def _rest(run: UndoRun, reader: UndoReader, *, dry_run: bool) -> str:

@@ -113,34 +113,27 @@ CHECKED_FIELDS: Fields[Record] = Fields(
 
 def checked_sections(record: Record) -> list[Section]:
     no_touch = "reading an item's data or size resets its idle time"
+    nothing = f"nothing on {escaped(record['queue'] or b'')}"
+    if record["queue"] is None:
+        nothing = "unknown: name a queue with -q"
+    elif record["denied"] is None:
+        nothing = "unknown: servers before Redis 7 cannot be asked"
+    denied: list[Row] = [
+        ("" if number else "denied", f"rwq {each['command']}: {each['reason']}", "red")
+        for number, each in enumerate(record["denied"] or ())
+    ] or [("denied", nothing, None)]
     rows: list[Row] = [
         ("server", record["server"], None),
         ("version", escaped_text(record["version"] or "unknown"), None),
         ("latency", f"{record['latency_ms']:.2f} ms", None),
         ("user", escaped_text(record["user"] or "unknown"), None),
-        *_denied(record),
+        *denied,
         _works("writes", record["no_writes_because"], "possible", "red"),
         _works("times", record["no_times_because"]),
         _works("undo", record["no_undo_because"]),
         _works("no-touch", None if record["no_touch"] else no_touch),
     ]
     return [Section(record["context"] or "", rows)]
-
-
-def _denied(record: Record) -> list[Row]:
-    denied, text = record["denied"], ""
-    if record["queue"] is None:
-        text = "unknown: name a queue with -q"
-    elif denied is None:
-        text = "unknown: servers before Redis 7 cannot be asked"
-    elif not denied:
-        text = f"nothing on {escaped(record['queue'])}"
-    if text:
-        return [("denied", text, None)]
-    return [
-        ("" if number else "denied", f"rwq {each['command']}: {each['reason']}", "red")
-        for number, each in enumerate(denied)
-    ]
 
 
 def _works(what: str, no_because: str | None, yes: str = "works", style: str = "yellow") -> Row:
