@@ -16,7 +16,7 @@ Where to look:
 | which items options choose          | `cli/choosing.py`, `core/inspect/listing.py`      |
 | which queues a pattern stands for   | `cli/open_queues.py`                              |
 | what `--where` means                | `input/where.py`, `output/json_text.py`           |
-| what a state means to people        | `views/states.py`, `views/remedies.py`            |
+| what a state means to people        | `views/meanings.py`                               |
 | what a command takes and calls      | `commands/NAME.py`                                |
 | what is shown of a result           | `views/`, or the command if it alone shows it     |
 | how a table, JSON or CSV is written | `output/tables.py`, `output/formats.py`           |

@@ -16,7 +16,7 @@ from rwq_cli.views.items import ITEM_FIELDS, Columns, columns_for, plain_order, 
 if TYPE_CHECKING:
     from rwq_cli.cli.options import Duration
     from rwq_cli.core.queue import WorkQueue
-    from rwq_cli.views.watching import Tick
+    from rwq_cli.views.counts import Tick
 
 # The structures that a listing reads, with the counts of what is in them.
 _LISTS = {name: name for name in ("processing", "delayed", "buried")} | {"main": "waiting"}

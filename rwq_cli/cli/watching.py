@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rwq_cli.core.handle import Queue
     from rwq_cli.core.server.connection import Connection
     from rwq_cli.service.rounds import Rounds
-    from rwq_cli.views.watching import Tick
+    from rwq_cli.views.counts import Tick
 
 
 def watched(
@@ -35,7 +35,7 @@ def watched(
     from rwq_cli.core.clock import Clock
     from rwq_cli.core.inspect.activity import RateMeter
     from rwq_cli.service.rounds import Rounds
-    from rwq_cli.views.watching import Tick
+    from rwq_cli.views.counts import Tick
 
     # Progress would be drawn over the results.
     settings.end_progress()

@@ -21,7 +21,7 @@ from rwq_cli.output.options import OutputFormat
 from rwq_cli.output.outcomes import DRY_RUN
 from rwq_cli.output.sections import COMMAND_STYLE, Row, Section
 from rwq_cli.views.command_lines import CommandLines, shell_word
-from rwq_cli.views.remedies import REMEDIES, Remedy
+from rwq_cli.views.meanings import REMEDIES, Remedy
 
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: None}
 

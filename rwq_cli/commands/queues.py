@@ -21,7 +21,7 @@ from rwq_cli.output.escape import escaped_text
 from rwq_cli.views.counts import COUNT_FIELDS, QUEUES, QUEUES_PLAIN, write_counts
 
 if TYPE_CHECKING:
-    from rwq_cli.views.watching import Tick
+    from rwq_cli.views.counts import Tick
 
 
 @command(

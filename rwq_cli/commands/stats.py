@@ -14,7 +14,7 @@ from rwq_cli.core.queue import WorkQueue
 from rwq_cli.views.counts import COUNT_FIELDS, write_stats
 
 if TYPE_CHECKING:
-    from rwq_cli.views.watching import Tick
+    from rwq_cli.views.counts import Tick
 
 
 @command(

@@ -102,7 +102,7 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
 
 def write_topic(topic: str, formatter: Any, options: Iterable[tuple[str, str]]) -> None:
     from rwq_cli.help.recipes import RECIPES
-    from rwq_cli.views.states import STATES
+    from rwq_cli.views.meanings import STATES
 
     def meanings(codes: Iterable[ExitCode]) -> list[tuple[str, str]]:
         return [(str(int(code)), code.meaning) for code in codes]

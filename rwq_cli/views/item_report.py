@@ -25,8 +25,7 @@ from rwq_cli.output.field import Fields, attribute, field
 from rwq_cli.output.sections import COMMAND_STYLE, Row, Section
 from rwq_cli.views.command_lines import CommandLines, shell_word
 from rwq_cli.views.items import ITEM_FIELDS, preview_text, state_style
-from rwq_cli.views.remedies import REMEDIES
-from rwq_cli.views.states import STATES
+from rwq_cli.views.meanings import REMEDIES, STATES
 
 _PAGE_IDS = BLOCK_IDS // 2
 

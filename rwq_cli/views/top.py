@@ -11,8 +11,7 @@ from rwq_cli.output import human
 from rwq_cli.output.escape import escaped, escaped_text
 from rwq_cli.output.field import DURATION, Cut, Field, Fields, field
 from rwq_cli.output.sections import Piece
-from rwq_cli.views.counts import NOT_COUNTED, count_sections, shown
-from rwq_cli.views.watching import rate_columns
+from rwq_cli.views.counts import NOT_COUNTED, count_sections, rate_columns, shown
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _HISTORY_CELLS = 20

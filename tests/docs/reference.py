@@ -20,9 +20,8 @@ from rwq_cli.help.recipes import RECIPES
 from rwq_cli.help.topics import VARIABLES
 from rwq_cli.output.field import Fields
 from rwq_cli.output.outcomes import WORDS
-from rwq_cli.views.remedies import REMEDIES
-from rwq_cli.views.states import STATES
-from rwq_cli.views.watching import Tick
+from rwq_cli.views.counts import Tick
+from rwq_cli.views.meanings import REMEDIES, STATES
 from tests.all_commands import CommandInfo, all_commands
 from tests.docs.json_kinds import OTHER_KINDS, SUMMARY
 
