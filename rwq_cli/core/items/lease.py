@@ -39,7 +39,7 @@ class LeasedBatch:
     # Their payloads, or empty strings if those were not requested.
     data: Sequence[bytes]
     # How often each was returned, or nothing if none was.
-    returns: Sequence[bytes | None]
+    returns: Sequence[int | None]
     queue: bytes
     lease: Lease | None = None
 
@@ -49,7 +49,7 @@ class LeasedBatch:
     def __iter__(self) -> Iterator[Item]:
         counts = self.returns or repeat(None, len(self.ids))
         for item_id, data, count in zip(self.ids, self.data, counts, strict=True):
-            yield _leased_item(self.queue, item_id, data, self.lease, parse_returns(count))
+            yield _leased_item(self.queue, item_id, data, self.lease, count)
 
 
 class Leased(Batched[Item]):
@@ -278,7 +278,7 @@ def _leasable_batches(
             yield LeasedBatch(
                 [item.item_id for item in found],
                 [item.data if request.data else b"" for item in found],
-                [None if item.returns is None else b"%d" % item.returns for item in found],
+                [item.returns for item in found],
                 queue.name,
             )
             seen.update(due)
@@ -288,7 +288,8 @@ def _leasable_batches(
 
 def batch_of(queue: Queue, reply: Sequence[Any], lease: Lease | None = None) -> LeasedBatch:
     """The batch in a script's reply."""
-    return LeasedBatch(reply[_HEAD::2], reply[_HEAD + 1 :: 2], reply[3], queue.name, lease)
+    returns = list(map(parse_returns, reply[3]))
+    return LeasedBatch(reply[_HEAD::2], reply[_HEAD + 1 :: 2], returns, queue.name, lease)
 
 
 def _leased_item(

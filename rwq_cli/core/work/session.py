@@ -24,7 +24,6 @@ from rwq_cli.core.items.lease import (
 from rwq_cli.core.items.schedule import promote, release
 from rwq_cli.core.model import Status
 from rwq_cli.core.server.commands import Command
-from rwq_cli.core.state.probe import parse_returns
 from rwq_cli.core.work.held import JOBS_PER_CALL, Call, Ending, HeldJobs, calls_for
 from rwq_cli.core.work.idle import WorkWaiter
 from rwq_cli.core.work.job import ExchangeResult, Job
@@ -227,7 +226,7 @@ class WorkSession:
         """Hold the items of a batch."""
         self.waiter.was_fruitless &= not batch.ids
         deadline_s, holder = sent_s + self.lease_s, taking.request.holder
-        returned = map(parse_returns, batch.returns or repeat(None, len(batch.ids)))
+        returned = batch.returns or repeat(None, len(batch.ids))
         taking.jobs.extend(
             self.held.add(
                 Job(

@@ -326,8 +326,8 @@ PROTOCOL: tuple[Fault, ...] = (
         "touch-revives-a-lease",
         "touch leases again an item whose lease has ended.",
         f"{_OPS}/touch.lua",
-        "elseif not session or session == '' then",
-        "elseif session == '' then",
+        "(not session or session == '') and 'not-leased'",
+        "session == '' and 'not-leased'",
     ),
     Fault(
         "release-takes-from-others",

@@ -6,9 +6,8 @@
 -- arg idle_min:number  the minimum idle time, seconds; '' for any
 -- arg has_fingerprints:flag  each ID is followed by the fingerprint of the data that was read
 -- arg marked_by  what its mark has, which follows these: 'lease', 'returns', or both; '' if there are no marks
-local expected_states = nil
+local expected_states = states ~= '' and {} or nil
 for state in string.gmatch(states, '[^;]+') do
-  expected_states = expected_states or {}
   expected_states[state] = true
 end
 local expected_data, expected_marks = {}, {}
@@ -38,8 +37,8 @@ local function mark_of(id, facts)
   return lease .. '\n' .. count
 end
 
--- Whether an item is in one of the expected states. The listing may have seen only one of the entries of a
--- duplicated item, so the state of either counts; but one that a session holds is not taken from it.
+-- The listing may have seen only one of the entries of a duplicated item, so the state of either counts; but one that a
+-- session holds is not taken from it.
 local function is_in_expected_state(facts, now_ms)
   local state = state_of(facts, now_ms)
   if state ~= 'duplicated' or expected_states[state] then

@@ -66,7 +66,7 @@ local function pushed_ms(facts)
   return nil
 end
 
--- Set how often an ID is in main and in processing; until then they are false.
+-- How often an ID is in main and in processing; until they are set they are false.
 local function set_places(facts, id, in_main, in_processing)
   facts[id].main, facts[id].processing = in_main, in_processing
 end

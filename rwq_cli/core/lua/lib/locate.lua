@@ -1,5 +1,5 @@
--- Finding the list entries of IDs, and removing them. An ID that is not found as the caller saw it, or was pushed since,
--- is left for another call: the facts about it have no places.
+-- Finding the list entries of IDs, and removing them. An ID that is not found as the caller saw it, or was pushed
+-- since, is left for another call: the facts about it have no places.
 --
 -- include: facts
 -- arg where  'name': in the whole of both lists; 'places': where the caller saw them; 'leased': in processing, because
@@ -36,9 +36,9 @@ local function locate_by_name(ids, facts)
   end
 end
 
--- Find the latest entry of each ID. A fresh lease is near the left end, where LPOS begins. IDs that are left when too many
--- entries were passed stay unlocated: the caller tries them again, and then another is the first. Looking for a second
--- entry, of an ID that was added twice, would cost the length of the list for each; cleans remove it.
+-- Find the latest entry of each ID. A fresh lease is near the left end, where LPOS begins. IDs that are left when too
+-- many entries were passed stay unlocated: the caller tries them again, and then another is the first. Looking for a
+-- second entry, of an ID that was added twice, would cost the length of the list for each; cleans remove it.
 local function locate_leased(ids, facts)
   local length, passed = redis.call('LLEN', processing), 0
   for _, id in ipairs(ids) do
@@ -151,8 +151,8 @@ end
 -- Stands for entries that are about to be removed; never an ID.
 local REMOVED = '\0rwq-removed\0'
 
--- Remove entries of a list by their indexes. This scans it once, from the nearer end; an LREM for each would scan it each
--- time.
+-- Remove entries of a list by their indexes. This scans it once, from the nearer end; an LREM for each would scan it
+-- each time.
 local function remove_indexes(list, indexes)
   local count, length = #indexes, redis.call('LLEN', list)
   if count == 0 then
@@ -170,7 +170,8 @@ local function remove_indexes(list, indexes)
   redis.call('LREM', list, from_left and count or -count, REMOVED)
 end
 
--- Remove the list entries of located IDs, once in a script: the indexes change. `kept` has, by ID, the list of which the last entry stays.
+-- Remove the list entries of located IDs, once in a script: the indexes change. `kept` has, by ID, the list of which
+-- the last entry stays.
 local function remove_entries(ids, kept)
   local is_removed = {}
   for _, id in ipairs(ids) do

@@ -40,8 +40,8 @@ local function read_string(command, key, ...)
   return nil
 end
 
--- Run a command on values, unless there are none: then 0. `key` may be nil. No call has as many as unpack refuses, which
--- are about 8,000.
+-- Run a command on values, unless there are none: then 0. `key` may be nil. No call has as many as unpack refuses,
+-- which are about 8,000.
 local function for_all(command, key, values)
   if #values == 0 then
     return 0

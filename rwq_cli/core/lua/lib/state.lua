@@ -10,10 +10,15 @@
 --   due_ms      its score in Q:delayed, or nil
 --   buried_ms   its score in Q:buried, or nil
 
--- 'delayed', 'buried' or 'settling' for the value of a guard; else nil.
+-- 'delayed', 'buried' or 'settling' for the value of a guard; else nil. Cached, because the same values are checked
+-- several times for one ID.
 local GUARD_KINDS = { [GUARDS.delayed] = 'delayed', [GUARDS.buried] = 'buried', [GUARDS.settling] = 'settling' }
+local known_kinds = {}
 local function guard_kind(value)
-  return GUARD_KINDS[string.match(value, '^[^:]*:')]
+  if known_kinds[value] == nil then
+    known_kinds[value] = GUARD_KINDS[string.match(value, '^[^:]*:')] or false
+  end
+  return known_kinds[value] or nil
 end
 
 -- The precedence of a lease: one whose holder cannot be read before a session's, and that before a guard.
@@ -39,8 +44,8 @@ local function ends_later(a, b)
   return b ~= -1 and (a == -1 or a > b)
 end
 
--- The lease that counts where the two names disagree: the higher rank, then the one that ends later. Its value, false for
--- none, and whether the new and the old key hold it. The time left is read only where it decides.
+-- The lease that counts where the two names disagree: the higher rank, then the one that ends later. Its value, false
+-- for none, and whether the new and the old key hold it. The time left is read only where it decides.
 local function effective_lease(facts)
   local new, old = facts.new, facts.old
   local new_rank, old_rank = lease_rank(new), lease_rank(old)

@@ -21,9 +21,9 @@ local leases = known == 'random' and {} or lease_values(ids)
 -- A worker would overwrite such a key.
 local has_wrong_lease = wrong_leases(ids, leases)
 
--- Items with the same due time keep the order in which they were added: each score is a thousandth of a millisecond above
--- the previous one. This finds a free score from `at_ms` on, whole unix ms, after those of earlier items: it is in the
--- smallest of the stretches of 1, 2, 4, ... ms that is not full to its end.
+-- Items with the same due time keep the order in which they were added: each score is a thousandth of a millisecond
+-- above the previous one. This finds a free score from `at_ms` on, whole unix ms, after those of earlier items: it is
+-- in the smallest of the stretches of 1, 2, 4, ... ms that is not full to its end.
 local STEP_MS = 0.001
 local function first_free(at_ms)
   local width, last = 1, nil
@@ -65,8 +65,8 @@ end
 -- Put added items into main or Q:delayed.
 local due = now_ms and due_times()
 local function enter(added)
-  -- A worker that completes an item deletes only the lease key that it knows, and none of rwq's entries. A new item with
-  -- the same ID must not inherit them.
+  -- A worker that completes an item deletes only the lease key that it knows, and none of rwq's entries. A new item
+  -- with the same ID must not inherit them.
   if next(leases) then
     delete_leases(added, nil, (lease_values(added)))
   end

@@ -2,8 +2,7 @@
 -- clients do that, the one whose DEL deletes the data wins.
 --
 -- include: expected, results
--- writes: leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL;
---   cleaning LREM; item DEL GET GETRANGE; server TIME
+-- writes: leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL; cleaning LREM; item DEL GET GETRANGE; server TIME
 -- writes results: result EXISTS TYPE HMGET HSET PEXPIRE DEL
 -- arg done  the status to report: 'completed'; or 'removed', for which no owner is asked and no result is touched
 -- arg owners  holders of which one must have the lease of an item, each as its length, a colon and its bytes; ''
@@ -21,8 +20,8 @@ while first <= #owners do
   is_owner[string.sub(owners, colon + 1, last)] = true
   first = last + 1
 end
--- Rarely, an earlier item with this ID has left a result. Something else may have the key of a result that is to be kept.
--- A user who may not read results can still complete items without keeping any, as if there were none.
+-- Rarely, an earlier item with this ID has left a result, or something else has the key of one that is to be kept. A
+-- user who may not read results can still complete items without keeping any, as if there were none.
 local has_results = done == 'completed' and redis.pcall('EXISTS', unpack(prefixed(result_prefix, ids)))
 has_results = type(has_results) == 'number' and has_results > 0
 local refusal = not dry_run and (has_results or keep_ms ~= '') and denied(NEEDS.results())
@@ -40,7 +39,7 @@ return act(ids, function(id, found, now_ms)
     or is_taken_away(found) and 'elsewhere' or unsaved_status(id) or cannot_keep(id) and 'wrong-type' or done
 end, function(groups, facts, now_ms)
   local completed, gone, outdated, holders = groups[done], joined(groups[done], groups.missing), {}, {}
-  for _, id in ipairs(completed) do
+  for _, id in ipairs((has_results or keep_ms ~= '') and completed or {}) do
     local key = result_prefix .. id
     holders[id] = keep_ms ~= '' and session_of(facts[id])
     outdated[#outdated + 1] = has_results and result_kind(key) == 'result' and key or nil

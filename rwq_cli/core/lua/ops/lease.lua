@@ -1,5 +1,5 @@
--- Lease items: pop, read and lease them atomically, and drop ghosts. Some due items are promoted first, but not in a dry
--- run. A worker also completes the item that it has just worked on: nearly all ends are such.
+-- Lease items: pop, read and lease them atomically, and drop ghosts. Some due items are promoted first, but not in a
+-- dry run. A worker also completes the item that it has just worked on: nearly all ends are such.
 --
 -- include: schedule
 -- writes: main RPOP; processing LPUSH; leases SET

@@ -7,9 +7,9 @@
 -- rest ids
 -- Returns { lengths, facts }: the lengths of main, processing and cleaning; and unix ms now, then for each ID the type
 -- of its data key, the value of its new lease key and the ms left as from `left_of`, the same for its old lease key,
--- its due time and its time of burial, unix ms, or '', its count of returns, or false; its places in these lists counted
--- from the left end, joined by spaces; and its digest, or ''. If the places would exceed the limit, only { lengths }.
--- Without places, only the facts; and without digests, nothing in their place.
+-- its due time and its time of burial, unix ms, or '', its count of returns, or false; its places in these lists
+-- counted from the left end, joined by spaces; and its digest, or ''. If the places would exceed the limit, only
+-- { lengths }. Without places, only the facts; and without digests, nothing in their place.
 local lists, lengths, length, facts_only = { main, processing, cleaning }, {}, 0, not scan_max
 for i, list in ipairs(lists) do
   lengths[i] = redis.call('LLEN', list)

@@ -1,16 +1,14 @@
 -- Move items to the end of another queue.
 --
 -- include: expected, schedule, marks, target
--- writes: leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL;
---   cleaning LREM; item GET GETRANGE; renamed RENAMENX; to_main LPUSH; to_delayed ZREM; to_buried ZREM;
---   to_returns HSET HDEL; to_leases SET
+-- writes: leases MGET DEL; delayed ZREM; buried ZREM; returns HDEL; cleaning LREM; item GET GETRANGE; renamed RENAMENX;
+--   to_main LPUSH; to_delayed ZREM; to_buried ZREM; to_returns HSET HDEL; to_leases SET
 -- arg keeps_leased:flag  leave items with a lease or guard alone
 -- arg is_first_look:flag  skip abandoned and orphaned items
 -- arg lines  the line number of each ID, joined by ';', if there is a bitmap of restored lines
 -- rest words  the IDs, each once, in the order in which they are to wait
 -- Returns the outcomes of `outcome_reply`: moved, missing, changed, not-owner, in-transit, conflict if the other
 -- queue has this ID, wrong-type, elsewhere, imported-before if its line is marked.
-local to_present = {}
 for key, expected in pairs({
   [to_main] = 'list', [to_processing] = 'list', [to_delayed] = 'zset', [to_buried] = 'zset', [to_returns] = 'hash',
 }) do
@@ -18,7 +16,6 @@ for key, expected in pairs({
   if found ~= 'none' and found ~= expected then
     return wrong_type(key, found, 'a ' .. expected)
   end
-  to_present[key] = found ~= 'none'
 end
 
 local ids, numbers, line_of = ids_in(words), {}, {}
@@ -58,7 +55,7 @@ end, function(groups, facts)
   forget_entries(gone)
   -- The other queue may have leftovers of an earlier item with this ID.
   for key, command in pairs({ [to_delayed] = 'ZREM', [to_buried] = 'ZREM', [to_returns] = 'HDEL' }) do
-    for_all(command, key, to_present[key] and moved or {})
+    for_all(command, key, moved)
   end
   for i, id in ipairs(moved) do
     redis.call('RENAMENX', item_prefix .. id, to_item .. id)

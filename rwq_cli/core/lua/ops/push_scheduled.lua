@@ -1,8 +1,8 @@
 -- Promote delayed items that are due, or kick buried ones: put them at the end of the main list.
 --
 -- include: expected, schedule
--- writes: main LPUSH; delayed ZREM ZCOUNT ZREMRANGEBYSCORE; buried ZREM ZCOUNT
---   ZREMRANGEBYSCORE; leases SET DEL GET; returns HDEL; server TIME
+-- writes: main LPUSH; delayed ZREM ZCOUNT ZREMRANGEBYSCORE; buried ZREM ZCOUNT ZREMRANGEBYSCORE; leases SET DEL GET;
+--   returns HDEL; server TIME
 -- arg which  'delayed' | 'buried'
 -- arg keeps_counts:flag  they keep their counts of returns
 -- arg finishes_move:flag  also copies whose originals a move from another server has in hand

@@ -1,8 +1,8 @@
 -- Take items from where they are, and end their leases: put them back to main, delay them, or bury them.
 --
 -- include: expected, schedule
--- writes: main LPUSH RPUSH; leases SET GET; returns HMGET HSET; delayed ZADD
---   ZREM ZCOUNT ZREMRANGEBYSCORE; buried ZADD ZREM ZCOUNT ZREMRANGEBYSCORE; server TIME
+-- writes: main LPUSH RPUSH; leases SET GET; returns HMGET HSET; delayed ZADD ZREM ZCOUNT ZREMRANGEBYSCORE; buried ZADD
+--   ZREM ZCOUNT ZREMRANGEBYSCORE; server TIME
 -- arg to  'main', 'front' (to be leased next), 'delayed' or 'buried'
 -- arg delay_ms:number  how long to delay them, ms
 -- arg reason  the reason to bury them, bytes

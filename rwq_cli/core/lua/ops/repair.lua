@@ -2,8 +2,8 @@
 -- entries of Q:delayed and Q:buried.
 --
 -- include: expected, schedule
--- writes: main LPUSH; delayed ZREM ZCOUNT ZREMRANGEBYSCORE; buried ZADD ZREM
---   ZCOUNT ZREMRANGEBYSCORE; leases SET DEL GET; returns HSET; server TIME
+-- writes: main LPUSH; delayed ZREM ZCOUNT ZREMRANGEBYSCORE; buried ZADD ZREM ZCOUNT ZREMRANGEBYSCORE;
+--   leases SET DEL GET; returns HSET; server TIME
 -- arg bury_after:number  an item that was already returned this often is buried instead; -1 for never
 -- arg looked_ms:number  when the first look began, unix ms
 -- rest words  IDs, each once, with their digests in the first look ('' for none) as fingerprints

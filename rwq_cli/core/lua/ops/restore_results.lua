@@ -3,10 +3,10 @@
 -- include: facts, results, marks
 -- writes: result HSET HDEL PEXPIRE PERSIST
 -- arg replaces:flag  replace results that exist
--- rest args  for each: the number of its line in the file; ID; ms left until it expires, -1 for no expiry; its status,
---   'completed' | 'rejected'; its completion time, unix ms; '1' if somebody held the lease, else '0'; the holder; '1' if
---   it has a result, else '0'; the result; the completion time of the one result that may be replaced, '' for any. Each
---   ID once
+-- rest args  for each: the number of its line in the file; ID; ms left until it expires, -1 for no expiry; its
+--   status, 'completed' | 'rejected'; its completion time, unix ms; '1' if somebody held the lease, else '0'; the
+--   holder; '1' if it has a result, else '0'; the result; the completion time of the one result that may be replaced,
+--   '' for any. Each ID once
 -- Returns the outcomes of `outcome_reply`: imported, imported-before if its line is marked, already-there, replaced,
 -- wrong-type for a key that is not a result.
 local FIELDS = 10

@@ -14,7 +14,8 @@ local facts, statuses, sessions = read_facts(ids), {}, {}
 for _, id in ipairs(ids) do
   local session = session_of(facts[id])
   statuses[id] = facts[id].data == 'none' and 'missing' or has_wrong_type(facts[id]) and 'wrong-type'
-    or has_owners and session ~= owners[id] and 'not-owner' or (not session or session == '') and 'not-leased' or 'touched'
+    or has_owners and session ~= owners[id] and 'not-owner'
+    or (not session or session == '') and 'not-leased' or 'touched'
   sessions[id] = statuses[id] == 'touched' and session or nil
 end
 for id, session in pairs(dry_run and {} or sessions) do
