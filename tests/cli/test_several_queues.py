@@ -1,7 +1,5 @@
 """Several `-q`, patterns and `--all-queues`: which queues they are; each record names its own."""
 
-import json
-
 import pytest
 import redis
 
@@ -53,13 +51,6 @@ class TestWhich:
         assert rwq("ls", "-o", "ids", variables=variables).text.split() == ["i1", "i2", "o1"]
         every = rwq("ls", *ALL, "-o", "ids", variables=variables)
         assert every.text.split() == ["i1", "i2", "o1", "x1"]
-
-    def test_queues_and_all_queues_exclude_each_other(self, rwq: Rwq) -> None:
-        said = "--all-queues and -q cannot be used together; use one of them"
-        for line in LOOKING:
-            result = rwq(*line.split(), *ALL, "-q", "other")
-            assert said in result.text + result.notes
-            assert result.code == (3 if line == "check" else 2)
 
     def test_a_pattern_without_a_match_is_an_empty_listing(self, rwq: Rwq) -> None:
         said = (
@@ -222,19 +213,3 @@ class TestExport:
         assert again.code == 0
         assert again.notes.splitlines()[0] == "mail:in: already there 3"
         assert without_times(contents(raw)) == before
-
-    def test_a_bad_line_moves_no_item_to_another_queue(self, rwq: Rwq, raw: redis.Redis) -> None:
-        header, *lines = rwq("export", "-q", "mail:*").out.splitlines(keepends=True)
-        nameless = json.dumps({"id": "lost", "data": "x"}).encode() + b"\n"
-        raw.flushdb()
-        given = b"".join(
-            [header, b"oops\n", *lines[:3], nameless, lines[3][:-9] + b"\n", *lines[4:]]
-        )
-        result = rwq("import", "-", "-o", "json", stdin=given)
-        assert result.code == 3
-        assert [(each["queue"], each["imported"], each["rejected"]) for each in result.json] == [
-            *(("mail:in", 3, 3), ("mail:out", 2, 0))
-        ]
-        assert "it does not name a queue" in result.notes
-        assert raw.lrange("mail:in:queue", 0, -1) == [b"i2", b"i1"]
-        assert raw.exists("mail:out:item:o1", "mail:in:item:lost") == 0

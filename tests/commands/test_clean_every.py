@@ -1,6 +1,5 @@
 """`rwq clean --every`: cleans until it is stopped, through the loss of the server."""
 
-import http.client
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Foreign, StartServer
-from tests.driver import TIMEOUT_S, Rwq, next_line, until
+from tests.driver import TIMEOUT_S, Rwq, next_line
 
 FAST = ("--every", "50ms", "--grace", "10ms")
 Process = subprocess.Popen[bytes]
@@ -133,35 +132,4 @@ class TestLostServer:
         with other.client() as raw:
             Foreign(raw).abandoned(b"2")
             assert next_line(process.stderr) == b"returned 1\n"
-        assert ended(process)[0] == 0
-
-
-class TestSupervisors:
-    def test_metrics_and_health_are_served(self, rwq: Rwq, foreign: Foreign) -> None:
-        foreign.abandoned(b"1")
-        process = started(rwq, *FAST, "--listen", "127.0.0.1:0")
-        line = next_line(process.stderr).decode()
-        assert line.startswith("rwq: listening on http://127.0.0.1:")
-        assert next_line(process.stderr) == b"returned 1\n"
-        host = line.split("//")[1].strip()
-
-        def get(path: str) -> tuple[int, str]:
-            connection = http.client.HTTPConnection(host, timeout=TIMEOUT_S)
-            connection.request("GET", path)
-            response = connection.getresponse()
-            return response.status, response.read().decode()
-
-        until(lambda: "jobs" in get("/healthz")[1])
-        status, health = get("/healthz")
-        assert status == 200
-        assert health.startswith("ok: jobs: returned 1 in ")
-        status, text = get("/metrics")
-        assert status == 200
-        for sample in (
-            'rwq_up{queue="jobs"} 1',
-            'rwq_waiting_items{queue="jobs"} 1',
-            'rwq_cleaned_items_total{queue="jobs",action="returned"} 1',
-            'rwq_clean_rounds_total{depth="light"} ',
-        ):
-            assert f"\n{sample}" in text
         assert ended(process)[0] == 0

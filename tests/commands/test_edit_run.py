@@ -2,9 +2,7 @@
 
 import json
 import signal
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -46,27 +44,6 @@ def test_place_lease_and_state_stay_and_one_undo_is_for_all(
     assert same.items() <= numbers.items()
     assert rwq("undo", "--yes").code == 0
     assert contents(foreign.raw) == numbers
-
-
-@pytest.mark.usefixtures("numbers")
-def test_data_that_changes_meanwhile_is_left(rwq: Rwq, foreign: Foreign, tmp_path: Path) -> None:
-    path = foreign.raw.connection_pool.connection_kwargs["path"]
-    script = tmp_path / "script"
-    script.write_text(
-        f"import redis, sys\nraw = redis.Redis(unix_socket_path={path!r})\n"
-        "raw.set('jobs:item:1', 'newer')\nraw.delete('jobs:item:2')\n"
-        "print(sys.stdin.read(), end='')\n"
-    )
-    run = f"{sys.executable} {script} | sed 's/}}/0}}/'"
-    result = rwq("edit", "1", "2", "3", "gone", "--lines", "--run", run, "-o", "jsonl")
-    assert {each["id"]: each["status"] for each in result.jsonl} == {
-        "1": "changed",
-        "2": "missing",
-        "3": "set",
-        "gone": "missing",
-    }
-    assert (result.code, foreign.raw.get("jobs:item:1")) == (3, b"newer")
-    assert rwq("undo", "--list", "--fields", "items").text == "1\n"
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,6 @@ def test_it_shows_the_help_of_a_command(bare_rwq: Rwq, words: tuple[str, ...]) -
     assert bare_rwq("help", *words).as_tuple() == bare_rwq(*words, "--help").as_tuple()
 
 
-def test_without_words_it_says_how_to_begin(bare_rwq: Rwq) -> None:
-    columns = {"COLUMNS": "80"}
-    assert bare_rwq("help", variables=columns).text == bare_rwq(variables=columns).notes
-
-
 def test_the_common_options_are_a_topic(bare_rwq: Rwq) -> None:
     text = bare_rwq("help", "options").text
     for option in global_options():

@@ -20,26 +20,6 @@ def item(item_id: str, data: str = "new", **more: object) -> dict[str, object]:
     return {"id": item_id, "data": data, "place": "main", **more}
 
 
-@pytest.mark.usefixtures("slept_s")
-def test_an_export_is_imported_as_it_was(rwq: Rwq, foreign: Foreign) -> None:
-    foreign.waiting(b"a", b"\xff", b"c")
-    foreign.leased(b"l", ttl_ms=None)
-    foreign.leased(b"l2")
-    foreign.abandoned(b"ab")
-    foreign.buried(b"b")
-    foreign.delayed(b"d", 9_999_999_999_999)
-    foreign.data(b"o")
-    foreign.raw.hset("jobs:returns", "b", 5)
-    before = contents(foreign.raw)
-    (rwq.home / "file").write_bytes(rwq("export").out)
-    foreign.raw.flushall()
-    assert rwq("import", str(rwq.home / "file")).as_tuple() == (0, "", "imported 9\n")
-    assert contents(foreign.raw) == before
-    again = rwq("import", "-", stdin=(rwq.home / "file").read_bytes())
-    assert again.notes == "already there 9\n"
-    assert contents(foreign.raw) == before
-
-
 @pytest.mark.parametrize(
     ("words", "code", "said", "data"),
     [

@@ -97,37 +97,6 @@ class TestElsewhere:
             "; check the password in --to-url, or use a context that has it\n"
         )
 
-    def test_what_was_cut_is_found_and_finished(
-        self, rwq: Rwq, foreign: Foreign, there: Foreign
-    ) -> None:
-        """Of three items, one is a copy there, one is in both queues, and one is still here."""
-        here, url = rwq.variables["RWQ_URL"], there.url  # type: ignore[attr-defined]
-        leaving = f"being moved to jobs on {url}; the same rwq mv finishes it".encode()
-        coming = f"being moved here from jobs on {here}; the same rwq mv finishes it".encode()
-        for item_id in (b"both", b"here"):
-            foreign.buried(item_id, leaving)
-        for item_id in (b"both", b"copy"):
-            there.buried(item_id, coming)
-        foreign.waiting(b"new")
-        words = ("doctor", "--only", "moving", "--grace", "0", "-o", "json")
-        (found,) = rwq(*words).json
-        assert (found["count"], sorted(found["examples"])) == (2, ["both", "here"])
-        (copies,) = rwq(*words, "-u", url).json
-        assert (copies["count"], sorted(copies["examples"])) == (2, ["both", "copy"])
-        for each, item_id in ((found, "here"), (copies, "copy")):
-            more = () if each is found else ("-u", url)
-            commands = rwq("show", item_id, *more, "-o", "json").json["commands"]
-            assert each["command"].rpartition(" ")[0] == commands[0].rpartition(" ")[0]
-        assert copies["command"].startswith(f"rwq mv --to jobs --to-url {url} -u {here} -q jobs ")
-        dry = rwq("mv", "--all", "--to", "jobs", "--to-url", url, "--dry-run").notes
-        assert dry == f"dry run: would move 1, finish 3 to jobs on {url}\n"
-        result = rwq.shell(f"{found['command']} --yes")
-        said = f"finished 3 (jobs on {here}) to jobs on {url}\n"
-        assert (result.code, result.notes) == (0, said)
-        assert sorted(there.raw.lrange("jobs:queue", 0, -1)) == [b"both", b"copy", b"here"]
-        assert foreign.raw.lrange("jobs:queue", 0, -1) == [b"new"]
-        assert (rwq(*words).code, rwq(*words, "-u", url).code) == (0, 0)
-
     def test_the_hint_names_what_gives_the_server(self, rwq: Rwq) -> None:
         words = ("mv", "--all", "--to", "jobs", "--yes")
         result = rwq(*words, "--to-url", "redis://127.0.0.1:1")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rwq_cli.contexts.editing import remove_contexts, set_context, use_context
-from rwq_cli.contexts.file import ContextError, read_contexts
+from rwq_cli.contexts.editing import set_context, use_context
+from rwq_cli.contexts.file import read_contexts
 
 WRITTEN = """# Our servers. Ask Ann before you touch prod.
 
@@ -69,29 +69,3 @@ def test_two_writers_at_once_lose_nothing(path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: set_context(path, n, {"url": f"redis://{n}"}, frozenset()), names))
     assert sorted(read_contexts(path).by_name) == sorted(names)
-
-
-@pytest.mark.parametrize(
-    ("text", "mode", "said"),
-    [
-        ("[contexts.a]\nurl = 'redis://db1'\n", 0o666, "other users can write to"),
-        ("contexts = 5\n", 0o600, "is not a table"),
-        ("[contexts]\na = 5\n", 0o600, "is not a table"),
-    ],
-)
-def test_a_file_that_is_not_used_is_not_changed(
-    tmp_path: Path, text: str, mode: int, said: str
-) -> None:
-    path = tmp_path / "config.toml"
-    path.write_text(text)
-    path.chmod(mode)
-    changes = (
-        lambda: set_context(path, "a", {"url": "redis://db2"}, frozenset()),
-        lambda: use_context(path, "a"),
-        lambda: remove_contexts(path, ["a"]),
-    )
-    for change in changes if "a = 5" not in text else changes[:2]:
-        with pytest.raises(ContextError, match=said):
-            change()
-    assert path.read_text() == text
-    assert path.stat().st_mode & 0o777 == mode

@@ -245,8 +245,16 @@ class TestKubernetes:
         assert lines[2] == "returned 1\n"
         probe = found["livenessProbe"]
         assert probe["httpGet"] == {"path": "/healthz", "port": "metrics"}
-        url = lines[1].split()[-1] + probe["httpGet"]["path"]
-        assert urlopen(url, timeout=probe["timeoutSeconds"]).status == 200
+        url, timeout_s = lines[1].split()[-1], probe["timeoutSeconds"]
+        assert urlopen(url + probe["httpGet"]["path"], timeout=timeout_s).status == 200
+        metrics = urlopen(f"{url}/metrics", timeout=timeout_s).read().decode()
+        for sample in (
+            'rwq_up{queue="jobs"} 1',
+            'rwq_waiting_items{queue="jobs"} 1',
+            'rwq_cleaned_items_total{queue="jobs",action="returned"} 1',
+            'rwq_clean_rounds_total{depth="light"} 1',
+        ):
+            assert f"\n{sample}\n" in metrics
         status = Path(f"/proc/{pod.pid}/status")
         if status.exists():
             peak_kib = int(re.findall(r"VmHWM:\s+(\d+)", status.read_text())[0])

@@ -14,13 +14,6 @@ def test_it_is_shown_without_a_command(rwq: Rwq) -> None:
     assert rwq(variables={"COLUMNS": "80"}).as_tuple() == (2, "", f"{overview(80)}\n")
 
 
-def test_on_a_narrow_terminal_it_has_the_commands_alone() -> None:
-    text = overview(50)
-    assert max(map(len, text.splitlines())) <= 50
-    for hint in HINTS:
-        assert f"  {hint.command}\n" in text
-
-
 @pytest.mark.usefixtures("slept_s")
 @pytest.mark.parametrize("hint", HINTS, ids=lambda hint: hint.command)
 def test_every_command_in_the_overview_works(rwq: Rwq, foreign: Foreign, hint: Hint) -> None:

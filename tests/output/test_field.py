@@ -7,7 +7,6 @@ import pytest
 
 from rwq_cli.output.escape import JsonText
 from rwq_cli.output.field import bytes_fields, plain, to_json
-from rwq_cli.output.json_text import json_text
 
 
 @pytest.mark.parametrize(
@@ -50,27 +49,6 @@ class TestJsonText:
             rb'{"data": "\"data_json\": null, \"more\": null", '
             rb'"data_json": {"n": 1.10, "t": "\u202e"}, "more": null}'
         )
-
-    @pytest.mark.parametrize(
-        ("data", "text"),
-        [
-            (b' {"a":[1,2.50,\n1E400]}\n', '{"a": [1, 2.50, 1E400]}'),
-            ('{"a":"é"}'.encode(), '{"a": "é"}'),
-            (b'"x"', '"x"'),
-            (b"18446744073709551617", "18446744073709551617"),
-            (b"null", "null"),
-            (b"text", None),
-            (b"", None),
-            (b"[NaN]", None),
-            (b"[-Infinity]", None),
-            (rb'"\ud800"', r'"\ufffd"'),
-            (b'"\xff"', None),
-            (b"[1,]", None),
-            (b"[" * 100_000 + b"]" * 100_000, None),
-        ],
-    )
-    def test_only_json_has_a_text(self, data: bytes, text: str | None) -> None:
-        assert json_text(data) == text
 
 
 @pytest.mark.parametrize(
