@@ -135,6 +135,8 @@ class Outcomes(Generic[T]):
         self._failures: list[T] = []
         self._previewed: list[T] = []
         self._unwritten: OSError | None = None
+        # Ctrl-C may come between the summary and the end of the block.
+        self._is_told = False
         self._writer = Writer(options) if parts is None else parts.writer
         fields = kind.fields if options.fields is None else kind.fields.only(options.fields)
         self._writer.use(fields, fields.columns())
@@ -149,7 +151,8 @@ class Outcomes(Generic[T]):
         if isinstance(error, KeyboardInterrupt):
             if self._parts is None or self.has_work:
                 self._options.end_progress()
-                self._options.environment.error(f"interrupted: {self.summary()}")
+                if not self._is_told:
+                    self._options.environment.error(f"interrupted: {self.summary()}")
                 self._options.environment.interrupted = ""
         # A lost server says itself what was acknowledged.
         elif isinstance(error, Exception) and not isinstance(error, ServerError):
@@ -235,6 +238,7 @@ class Outcomes(Generic[T]):
         is_news = any(self.counts[word] for word in self._kind.news)
         has_summary = self._parts is None or is_news or (self.has_work and not self._kind.news)
         if output is not OutputFormat.JSON and has_summary:
+            self._is_told = True
             (environment.error if is_news else environment.note)(self._named(self.summary()))
         totals = self.totals()
         failures = sum(totals.get(word, 0) for word in self._kind.failed)
