@@ -14,6 +14,7 @@ Where to look:
 | where server and queue are read     | `cli/settings.py`, with `environment.py`          |
 | how contexts are read and changed   | `contexts/file.py`, `contexts/editing.py`         |
 | which items options choose          | `cli/choosing.py`, `core/inspect/listing.py`      |
+| what a question says                | `cli/confirm.py`                                  |
 | which queues a pattern stands for   | `cli/open_queues.py`                              |
 | what `--where` means                | `input/where.py`, `output/json_text.py`           |
 | what a state means to people        | `views/meanings.py`                               |

@@ -52,7 +52,7 @@ def bury(
         open_queue(settings),
         bury_items,
         _KIND,
-        "bury {} and end the leases of other sessions" if force else "bury {}",
+        "bury --force" if force else "bury",
         only_many=not force,
         reasons={Status.NOT_OWNER: "--force ends its lease"},
         reason=reason,

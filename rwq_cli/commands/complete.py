@@ -96,7 +96,7 @@ def complete(
         queue,
         complete_items,
         _KIND,
-        "complete {} and delete their data",
+        "complete",
         only_many=True,
         reasons={Status.NOT_OWNER: f"{SHOW} says more; without {without} it would be completed"},
         undo=undo,

@@ -29,4 +29,4 @@ _KIND = kind_of(Status.KICKED, (Status.NOT_BURIED, Status.MOVING, Status.NOT_OWN
 def kick(settings: Settings, choice: Choice) -> ExitStatus:
     reasons = {Status.NOT_OWNER: "rwq release --force ends its lease"}
     queue = open_queue(settings)
-    return choice.act(queue, kick_items, _KIND, "kick {}", only_many=True, reasons=reasons)
+    return choice.act(queue, kick_items, _KIND, "kick", only_many=True, reasons=reasons)

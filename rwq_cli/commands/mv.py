@@ -8,6 +8,7 @@ from typing import Annotated
 
 from rwq_cli.cli.choosing import Choice, selects
 from rwq_cli.cli.command import command
+from rwq_cli.cli.confirm import asks_for
 from rwq_cli.cli.connect import open_queue
 from rwq_cli.cli.elsewhere import ToContextOption, ToUrlOption, open_elsewhere
 from rwq_cli.cli.interrupts import ending_on_terminate
@@ -78,7 +79,7 @@ def mv(
     there, label, is_elsewhere = opened.queue, opened.label, opened.settings is not None
     # Only the question and a dry run say so.
     new = ", a new or empty queue" if (dry_run or not choice.yes) and not exists(there) else ""
-    question = f"move {{}} to {opened.label_to_ask}{new}{',' if new and not is_elsewhere else ''}"
+    to_shown = f"{opened.label_to_ask}{new}{',' if new and not is_elsewhere else ''}"
     choice = choice.including(ITEMS) if force else choice
 
     def act(chosen: Chosen, *, dry_run: bool) -> Outcomes:
@@ -115,7 +116,7 @@ def mv(
         ) as out,
     ):
         asking = choice._replace(settings=opened.both(settings))
-        chosen = asking.choose(queue, question, act=act)
+        chosen = asking.choose(queue, asks_for("mv", to=to_shown), act=act)
         later = _later(queue, choice) if follow else iter(())
         # What stays is tried once.
         left: set[bytes] = set()

@@ -58,7 +58,7 @@ def release(
         open_queue(settings),
         release_items,
         _LATER if delay_s else _NOW,
-        "release {} and end the leases of other sessions" if force else "release {}",
+        "release --force" if force else "release",
         only_many=not force,
         reasons={Status.NOT_OWNER: "--mine leaves it" if choice.mine else "--force ends its lease"},
         force=force,

@@ -31,4 +31,4 @@ _KIND = kind_of(Status.REMOVED, (Status.MISSING,))
 def rm(settings: Settings, choice: Choice) -> ExitStatus:
     queue = open_queue(settings)
     undo = Undo(settings, queue, "rm")
-    return choice.act(queue, remove, _KIND, "remove {}", takes_all=True, undo=undo, journal=undo)
+    return choice.act(queue, remove, _KIND, "rm", takes_all=True, undo=undo, journal=undo)
