@@ -85,14 +85,6 @@ class TestInterrupt:
 class TestPipelines:
     """What a script with `set -euo pipefail` does."""
 
-    def test_strange_ids_are_piped_through_xargs(self, rwq: Rwq, foreign: Foreign) -> None:
-        ids = [b"a b", b"c\nd", b"'e'", b'"f"', b"\\g", b"-h", b"\xff"]
-        foreign.waiting(*ids)
-        script = "set -euo pipefail; rwq lease -n 100 -o ids -0 | xargs -0 rwq complete --"
-        result = rwq.shell(script)
-        assert result.as_tuple() == (0, "", "completed 7\n")
-        assert foreign.raw.keys() == []
-
     @pytest.mark.parametrize("line", ["release --force --yes -", "rm --yes -", "show -"])
     def test_ids_are_read_as_they_come(self, rwq: Rwq, foreign: Foreign, line: str) -> None:
         (foreign.leased if "--force" in line else foreign.waiting)(b"a", b"b")

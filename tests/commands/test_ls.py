@@ -67,6 +67,7 @@ class TestSources:
             "due": "due",
             "buried": "b1",
             "all": "w1 w2 w3 w4 w5 a1 l1 h1 g1 due d1 b1",
+            "all --deep": "w1 w2 w3 w4 w5 a1 l1 h1 g1 due d1 b1 orphan",
             "all --state ghost --state abandoned": "a1 g1",
             "processing --state leased": "l1",
             "waiting --state leased": "",
@@ -139,12 +140,3 @@ class TestDeep:
             assert rwq("ls", "all", "-Q", "-o", output).notes == ""
             assert "--deep" not in rwq("ls", "all", "--deep", "-o", output).notes
         assert "--deep" not in rwq("ls", "-o", "table").notes
-
-    @pytest.mark.needs("no-touch")
-    def test_deep_shows_them(self, rwq: Rwq) -> None:
-        result = rwq("ls", "all", "--deep", "-o", "json")
-        assert [(record["id"], record["state"]) for record in result.json] == [
-            ("w", "waiting"),
-            ("o", "orphaned"),
-        ]
-        assert rwq("ls", "all", "--deep", "-o", "table").notes == "2 shown of jobs\n"

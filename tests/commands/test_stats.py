@@ -1,7 +1,6 @@
 """`rwq stats`: counts by state, ages, leases and sizes, as deep as is asked for."""
 
 import pytest
-import redis
 
 from tests.conftest import Foreign
 from tests.driver import Rwq
@@ -73,12 +72,3 @@ class TestCounts:
             (at,) = [at for at, line in enumerate(lines) if line.startswith("not counted")]
             said = " ".join(" ".join(lines[at:]).split())
             assert said.startswith(f"not counted {expected}")
-
-
-def test_queues_are_rows_of_a_table(rwq: Rwq, raw: redis.Redis) -> None:
-    Foreign(raw, b"one").waiting(b"a")
-    text = rwq("stats", "-q", "one", "-q", "other", "--fast", "-o", "table").text
-    header, _, first, second = text.splitlines()
-    assert header.split() == ["QUEUE", "WAITING", "PROCESSING", "DELAYED", "BURIED"]
-    assert first.split() == ["one", "1", "0", "0", "0"]
-    assert second.split() == ["other", "0", "0", "0", "0"]

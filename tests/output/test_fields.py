@@ -121,17 +121,3 @@ class TestBeforeAnythingIsDone:
             result = rwq(*line.split())
             assert (result.code, result.text, result.notes.count("\n")) == (2, "", 1), line
             assert said in result.notes, line
-
-
-@pytest.mark.usefixtures("three")
-class TestNothingToPrint:
-    """A format that leaves nothing of the records is refused."""
-
-    def test_no_data(self, rwq: Rwq) -> None:
-        said = (
-            "rwq: error: -o data prints nothing of what this command lists; "
-            "use one of table, plain, wide, json, jsonl, csv\n"
-        )
-        lines = ("stats", "stats -q jobs -q other", "stats --watch 1s", "queues", "doctor")
-        for line in (*lines, "wait --below 9"):
-            assert rwq(*line.split(), "-o", "data").as_tuple() == (2, "", said), line

@@ -275,31 +275,6 @@ class TestValues:
             '"returns": null, "data_json": null}\n]\n'
         )
 
-    def test_an_item_in_csv(self, run: Run, foreign: Foreign) -> None:
-        foreign.waiting(b"a,b")
-        text = run("ls --data", "-o", "csv").text
-        assert text.replace('"a,b",,1,', '"a,b",,0,') == (
-            'position,id,returns,idle_seconds,bytes,data\n0,"a,b",,0,11,"data of a,b"\n'
-        )
-
-    @pytest.mark.needs("no-touch")
-    def test_an_item_in_plain(self, run: Run, foreign: Foreign) -> None:
-        foreign.waiting(b"a", b"b")
-        text = run("ls", "-o", "plain").text.replace("\t1\t9", "\t0\t9")
-        assert text == "a\t0\t0\t9\tdata of a\nb\t1\t0\t9\tdata of b\n"
-
-
-@pytest.mark.needs("no-touch")
-def test_numbers_are_grouped_in_tables_only(run: Run, rwq: Rwq) -> None:
-    rwq("add", "--id", "a", "--format", "raw", stdin=b"x" * 12_345)
-    rwq("lease", "--for", "1h")
-    row = run("leases", "-o", "plain").text.rstrip("\n").split("\t")
-    assert (row[0], row[1], row[4]) == ("a", "leased", "12345")
-    assert 3_590_000 < int(row[3]) <= 3_600_000
-    table = run("leases", "-o", "table").text
-    assert "12.1 KiB" in table
-    assert "59m59s" in table or "1h" in table
-
 
 def test_plain_lines_have_the_columns_of_the_help(run: Run, foreign: Foreign) -> None:
     fill(foreign)

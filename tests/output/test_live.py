@@ -1,8 +1,7 @@
-"""Frames on a terminal: each over the one before it, also on one that changes its size."""
+"""Frames on a terminal: each over the one before it."""
 
 import io
 import os
-import termios
 from collections.abc import Iterator
 
 import pytest
@@ -25,20 +24,11 @@ class Screen:
         out = os.fdopen(self._inner, "wb")
         self.environment = Environment({}, io.BytesIO(), out, out)
 
-    def resize(self, *, columns: int, rows: int) -> None:
-        termios.tcsetwinsize(self._inner, (rows, columns))
-
-    def output(self) -> bytes:
-        """What has been written since the last look."""
-        before = len(self.terminal.written)
-        # Terminals ignore a NUL; when it has come, all that was written before has.
-        os.write(self._inner, b"\0")
-        self.terminal.until(lambda: self.terminal.written[before:].endswith(b"\0"))
-        return self.terminal.written[before:-1]
-
     def lines(self) -> list[str]:
         """What is shown."""
-        self.output()
+        # Terminals ignore a NUL; when it has come, all that was written before has.
+        os.write(self._inner, b"\0")
+        self.terminal.until(lambda: self.terminal.written.endswith(b"\0"))
         return shown(self.terminal.written, 40, 6)
 
     def close(self) -> None:
@@ -58,18 +48,6 @@ def test_a_frame_replaces_the_one_before_it(terminal: Screen) -> None:
     frames.draw("a\nb\nc\n", "12:00:00", "")
     frames.draw("d\n", "12:00:01", "")
     assert terminal.lines() == ["d", "12:00:01"]
-
-
-def test_a_terminal_of_another_size_is_cleared(terminal: Screen) -> None:
-    frames = LiveFrames(terminal.environment, colour=False)
-    frames.draw("a" * 40 + "\n", "12:00:00", "")
-    terminal.output()
-    terminal.resize(columns=20, rows=6)
-    frames.draw("b" * 20 + "\n", "12:00:01", "")
-    after = terminal.output()
-    # Most terminals have broken the first line into two by now.
-    assert after.startswith(b"\x1b[2J\x1b[H")
-    assert shown(after, 20, 6) == ["b" * 20, "12:00:01"]
 
 
 def test_after_a_stop_the_frame_is_drawn_below_what_the_shell_wrote(terminal: Screen) -> None:

@@ -245,18 +245,6 @@ async def test_a_filter_is_a_part_of_a_name_or_a_pattern(live: Live) -> None:
     assert "filter" not in live.lines[1]
 
 
-@plays()
-async def test_sorting_goes_from_column_to_column(live: Live) -> None:
-    await live.press("s")
-    await live.until(lambda: live.names == ["mail:in", "jobs", "mail:out"])
-    await live.press("S")
-    await live.until(lambda: live.names == ["mail:out", "jobs", "mail:in"])
-    assert "WAITING▲" in live.text
-    await live.press("s", "s")
-    await live.until_shown("ABANDONED▼")
-    assert live.names[0] == "jobs"
-
-
 def test_space_freezes(
     play: Callable[..., None], foreign: Foreign, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -151,14 +151,3 @@ class TestPrune:
         said = b" ".join(screen.split())
         assert b"rwq will delete 2 undo files, 1 of them not restored (" in said
         assert undo_files(rwq) == files
-
-    def test_a_file_in_use_stays(self, rwq: Rwq, files: list[Path]) -> None:
-        with files[1].open("rb") as locked:
-            fcntl.flock(locked, fcntl.LOCK_EX)
-            for more in (("--dry-run",), ("--yes",)):
-                result = self.prune(rwq, "10d", *more)
-                assert result.code == 3
-                assert result.notes.startswith(
-                    f"rwq: {files[1]}: another rwq is writing or restoring it\n"
-                )
-        assert undo_files(rwq) == files[1:]

@@ -78,13 +78,6 @@ class TestWhich:
         for name in ("7", "no-such-file"):
             assert rwq(*BACK, name).code == 2
 
-    def test_a_pipe_and_an_endless_file_are_not_waited_for(self, rwq: Rwq, removed: Path) -> None:
-        os.mkfifo(removed.with_name("2.jsonl"))
-        assert ids(rwq) == "a b"
-        for name in ("2", "/dev/zero"):
-            result = rwq(*BACK, name)
-            assert (result.code, "not a regular file" in result.notes) == (2, True)
-
     def test_a_file_that_another_rwq_writes_is_refused_or_skipped(
         self, rwq: Rwq, removed: Path, foreign: Foreign
     ) -> None:

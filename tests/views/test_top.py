@@ -4,7 +4,6 @@ import pytest
 
 from rwq_cli.core.inspect.activity import QueueRow, Rates, Sample
 from rwq_cli.core.inspect.counting import Taken
-from rwq_cli.core.inspect.server_status import Durability, ServerStatus
 from rwq_cli.core.model import Counts
 from rwq_cli.views.counts import COUNT_FIELDS
 from rwq_cli.views.top import (
@@ -12,7 +11,6 @@ from rwq_cli.views.top import (
     sorted_rows,
     sparkline,
     state_parts,
-    status_parts,
 )
 
 
@@ -28,22 +26,6 @@ from rwq_cli.views.top import (
 )
 def test_bars_are_relative_to_the_highest_of_those_shown(values: list[int], bars: str) -> None:
     assert sparkline(values) == bars.rjust(20)
-
-
-@pytest.mark.parametrize(
-    ("durability", "shown"),
-    [
-        (Durability(0, "noeviction", True, False), ("snapshots", None)),
-        (Durability(0, "noeviction", False, False), ("no persistence", "red")),
-        (Durability(0, "noeviction", None, False), ("persistence unknown", None)),
-        (Durability(0, "noeviction", True, True, is_failing=True), ("cannot save", "red")),
-    ],
-)
-def test_persistence_is_one_word_or_two(
-    durability: Durability, shown: tuple[str, str | None]
-) -> None:
-    status = ServerStatus(None, None, durability)
-    assert status_parts(status) == [shown]
 
 
 def row(name: bytes, waiting: int, age_s: int | None = None) -> QueueRow:
