@@ -27,7 +27,6 @@ class ActingQueue(Queue):
         """Complete items wherever they are; exactly one call succeeds in completing an item.
 
         Args:
-            ids: The IDs.
             owner: Complete only items whose lease this holder still has; None for any.
             result: The result to keep for each; it replaces one of an earlier item with this ID.
             result_ttl_s: How long it is kept, seconds.
@@ -56,11 +55,7 @@ class ActingQueue(Queue):
     ) -> list[Outcome]:
         """Let live leases end `for_s` seconds from now; only those of the `owner`, if given.
 
-        Raises:
-            InvalidArgument: The new duration is less than 1 ms.
-
-        Returns:
-            For each ID `TOUCHED`, `NOT_LEASED` or `NOT_OWNER`.
+        For each ID `TOUCHED`, `NOT_LEASED` or `NOT_OWNER`. Less than 1 ms is an `InvalidArgument`.
         """
         return list(self.touch_many(ids, for_s=for_s, owner=owner))
 
@@ -83,7 +78,6 @@ class ActingQueue(Queue):
         """Return items to the main list, at once or after a delay.
 
         Args:
-            ids: The IDs.
             force: End leases of other sessions, too. Delayed and buried items do not need it.
             front: Make them the next to be leased, in this order, instead of the last; all IDs are
                 read first. Excludes a delay.
@@ -123,7 +117,6 @@ class ActingQueue(Queue):
         """Bury items, wherever they are, until they are kicked.
 
         Args:
-            ids: The IDs.
             reason: Why, at most 1,024 bytes; it replaces the reason of an item that is already
                 buried. None for "by hand", which does not replace it.
             force: End leases of other sessions, too.
@@ -150,9 +143,8 @@ class ActingQueue(Queue):
     def kick(self, *ids: bytes | str) -> list[Outcome]:
         """Push buried items onto the end of the main list, and reset their counts of returns.
 
-        Returns:
-            For each ID `KICKED`, `NOT_BURIED`, `NOT_OWNER` if a session holds a lease, or
-            `MOVING` if a move from another server has not finished with it.
+        For each ID `KICKED`, `NOT_BURIED`, `NOT_OWNER` if a session holds a lease, or `MOVING` if a
+        move from another server has not finished with it.
         """
         return list(self.kick_many(ids))
 
@@ -165,8 +157,7 @@ class ActingQueue(Queue):
     def remove(self, *ids: bytes | str) -> list[Outcome]:
         """Remove items with every trace of them, whoever has leased them.
 
-        Returns:
-            For each ID `REMOVED`, or `CHANGED` if its data changed meanwhile.
+        For each ID `REMOVED`, or `CHANGED` if its data changed meanwhile.
         """
         return list(self.remove_many(ids))
 
@@ -186,7 +177,6 @@ class ActingQueue(Queue):
         """Move items to the end of another queue.
 
         Args:
-            ids: The IDs.
             to: The other queue, by its name; or its handle, which may be one on another server. A
                 move to there that was cut goes on where it was when it is called again.
             force: Move leased items, too, and end their leases.
@@ -216,12 +206,8 @@ class ActingQueue(Queue):
     def edit_many(self, edits: Iterable[tuple[bytes | str, bytes, bytes]]) -> Outcomes:
         """Replace the data of items that is still what was read; place, lease and state stay.
 
-        Args:
-            edits: For each item its ID, the data that was read, and the new data.
-
-        Returns:
-            For each ID `SET`, `UNCHANGED` if both data are equal, or `CHANGED` if the data is no
-            longer what was read.
+        `edits` gives for each item its ID, the data that was read, and the new data. For each ID
+        `SET`, `UNCHANGED` if both are equal, or `CHANGED` if the data is no longer what was read.
         """
         from rwq_cli.core.items.set_data import edit_items
         from rwq_cli.core.state.probe import ItemSnapshot
@@ -236,10 +222,8 @@ class ActingQueue(Queue):
         """Remove all items that are in the queue now, and every key that belongs to no item.
 
         Items that a live producer adds meanwhile stay healthy. Items in no list are looked at
-        twice, `grace_s` seconds apart: they may be between two commands of their producer.
-
-        Returns:
-            How many items were removed.
+        twice, `grace_s` seconds apart: they may be between two commands of their producer. Returns
+        how many items were removed.
         """
         from rwq_cli.core.items.purge import purge
 
@@ -251,8 +235,9 @@ class LeasedItem(Item):
     """An item that `WorkQueue.lease` leased.
 
     Each method acts only if the lease that this item was taken with still stands, and checks that
-    in the step that acts. Its outcome is `NOT_OWNER` if it does not, and `MISSING` if the item was
-    completed or removed. The fields stay as they were when the item was leased.
+    in the step that acts. Its outcome is `NOT_OWNER` if it does not, `MISSING` if the item was
+    completed or removed, and `WRONG_TYPE` if one of its keys is none of an item. The fields stay as
+    they were when the item was leased.
 
     Attributes:
         is_ended: Whether one of its methods completed, released or buried it.
@@ -271,15 +256,7 @@ class LeasedItem(Item):
     def complete(
         self, result: bytes | None = None, *, result_ttl_s: float = RESULT_TTL_S
     ) -> Outcome:
-        """Complete the item, and keep a result.
-
-        Args:
-            result: The result to keep; None for none.
-            result_ttl_s: How long it is kept, seconds.
-
-        Returns:
-            `COMPLETED`, `NOT_OWNER`, `MISSING` or `WRONG_TYPE`.
-        """
+        """Complete the item (`COMPLETED`), and keep a result for `result_ttl_s` seconds."""
         return self._ended(
             self._queue.complete_many(
                 [self.item_id], owner=self._holder, result=result, result_ttl_s=result_ttl_s
@@ -287,22 +264,13 @@ class LeasedItem(Item):
         )
 
     def touch(self, *, for_s: float = LEASE_S) -> Outcome:
-        """Let the lease end this many seconds from now.
-
-        Returns:
-            `TOUCHED`, `NOT_OWNER`, `NOT_LEASED`, `MISSING` or `WRONG_TYPE`.
-        """
+        """Let the lease end `for_s` seconds from now (`TOUCHED`; `NOT_LEASED` if it has ended)."""
         return self._queue.touch(self.item_id, for_s=for_s, owner=self._holder)[0]
 
     def release(self, *, front: bool = False, delay_s: float = 0.0) -> Outcome:
-        """Return the item to the end of the queue.
+        """Return the item to the end of the queue, or to its `front` (`RELEASED`).
 
-        Args:
-            front: Make it the next to be leased instead; excludes a delay.
-            delay_s: The delay, seconds; 0 for none.
-
-        Returns:
-            `RELEASED` or `DELAYED`, `NOT_OWNER`, `MISSING` or `WRONG_TYPE`.
+        It is `DELAYED` if it is to wait for `delay_s` seconds first, which excludes the front.
         """
         from rwq_cli.core.items.schedule import release
 
@@ -312,11 +280,7 @@ class LeasedItem(Item):
         )
 
     def bury(self, reason: bytes | str) -> Outcome:
-        """Bury the item until it is kicked.
-
-        Returns:
-            `BURIED`, `NOT_OWNER`, `MISSING` or `WRONG_TYPE`.
-        """
+        """Bury the item until it is kicked (`BURIED`)."""
         from rwq_cli.core.items.schedule import bury
 
         given, ids = to_bytes(reason), [self.item_id]

@@ -78,10 +78,8 @@ class WorkQueue(ActingQueue):
     def add_many(self, items: "Iterable[NewItem]", *, unique: bool = False) -> Outcomes:
         """Add a stream of items, in batches.
 
-        Args:
-            items: The items.
-            unique: Skip the duplicate check, because no ID is in the queue. If that is wrong, the
-                item is replaced and its ID is in the queue twice.
+        `unique` skips the duplicate check, because no ID is in the queue. If that is wrong, the
+        item is replaced and its ID is in the queue twice.
 
         Raises:
             InvalidArgument: An ID is empty.
@@ -128,21 +126,14 @@ class WorkQueue(ActingQueue):
     def leased(
         self, *, for_s: float = LEASE_S, wait_s: float = 0.0
     ) -> "Iterator[LeasedItem | None]":
-        """Lease the next item for a `with` block: `with queue.leased(for_s=60) as item`.
+        """Lease the next item, or None, for a block: `with queue.leased(for_s=60) as item`.
 
         At the end of the block the item is completed, unless the block has completed, released or
         buried it. An exception in the block returns it to the end of the queue. The lease is not
-        renewed: see `LeasedItem.touch`, and `work`.
-
-        Args:
-            for_s: How long the lease lasts, seconds.
-            wait_s: How long to wait for an item, seconds.
+        renewed: see `LeasedItem.touch`, and `work`. The arguments are those of `lease`.
 
         Raises:
             LeaseLost: The lease did not stand any more at the end of the block.
-
-        Yields:
-            The item, or None if there was none.
         """
         item = self.lease(for_s=for_s, wait_s=wait_s)
         if item is None:
@@ -242,11 +233,7 @@ class WorkQueue(ActingQueue):
         return lengths(self)
 
     def counts(self, *, deep: bool = False) -> Counts:
-        """Counts by state.
-
-        Args:
-            deep: Walk over the whole queue, to count the states that no single list shows.
-        """
+        """Counts by state; if `deep`, also of the states that need a walk over the whole queue."""
         from rwq_cli.core.inspect.counting import counts
 
         return counts(self, deep=deep)
@@ -294,14 +281,9 @@ class WorkQueue(ActingQueue):
     ) -> "ResultLookup":
         """Read the result of an ID, and the state of its item.
 
-        Args:
-            item_id: The ID.
-            wait: First wait until no item has this ID, even if an earlier item left a result; items
-                that fall due meanwhile are promoted.
-            timeout_s: How long to wait, seconds.
-
-        Raises:
-            WrongType: The result key has the wrong type.
+        To `wait` is to wait first, for `timeout_s` seconds, until no item has this ID, even if an
+        earlier item left a result; items that fall due meanwhile are promoted. A result key of the
+        wrong type is a `WrongType`.
         """
         from rwq_cli.core.items.results import result
 
